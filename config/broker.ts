@@ -1,0 +1,88 @@
+/**
+ * Broker options shared by every process: CBOR over NATS (bytes stay bytes), errors of the catalogue survive the bus,
+ * structured logs without secrets.
+ */
+import { type BrokerOptions, Errors } from 'moleculer';
+import { PlatformError, type PlatformErrorWire } from '../lib/errors/platform-error.ts';
+import type { Config } from './env.ts';
+import { LIMITS } from './limits.ts';
+
+/** Rebuilds a PlatformError from what the bus carried; every other error keeps Moleculer's own treatment. */
+class CatalogueRegenerator extends Errors.Regenerator {
+  override extractPlainError(error: Error): Errors.PlainMoleculerError {
+    const plain = super.extractPlainError(error as Errors.MoleculerError);
+    if (error instanceof PlatformError) plain.data = error.toWire();
+    return plain;
+  }
+
+  override restoreCustomError(plain: Errors.PlainMoleculerError): Error {
+    if (plain.name === 'PlatformError') return PlatformError.fromWire(plain.data as PlatformErrorWire);
+    return undefined as unknown as Error; // Moleculer's own types forget that "not mine" is an answer
+  }
+}
+
+/** Log fields that may carry a secret are cut out wherever they stand. */
+export const REDACTED = [
+  '*.authorization',
+  '*.password',
+  '*.token',
+  '*.access_token',
+  '*.refresh_token',
+  '*.client_secret',
+  '*.cookie',
+  'authorization',
+  'password',
+  'token',
+  'cookie',
+];
+
+export function brokerOptions(config: Config): BrokerOptions {
+  return {
+    namespace: 'erp',
+    nodeID: config.nodeId,
+    ...(config.natsUrl
+      ? {
+          transporter: {
+            type: 'NATS',
+            options: {
+              url: config.natsUrl,
+              maxReconnectAttempts: -1,
+              reconnectTimeWait: 500,
+              waitOnFirstConnect: true,
+            },
+          },
+        }
+      : {}),
+    serializer: 'CBOR',
+    logger:
+      config.logLevel === 'silent'
+        ? false
+        : {
+            type: 'Pino',
+            options: {
+              pino: {
+                options: {
+                  level: config.logLevel,
+                  redact: { paths: REDACTED, censor: '[redacted]' },
+                  base: { node: config.nodeId },
+                },
+              },
+              level: config.logLevel,
+            },
+          },
+    logLevel: config.logLevel === 'silent' ? 'fatal' : config.logLevel,
+    requestTimeout: LIMITS.bus_timeout_ms,
+    heartbeatInterval: 1,
+    heartbeatTimeout: 4,
+    contextParamsCloning: false,
+    tracking: { enabled: true, shutdownTimeout: 8_000 },
+    registry: { strategy: 'RoundRobin', preferLocal: true },
+    errorHandler: null,
+    errorRegenerator: new CatalogueRegenerator(),
+    metrics: false,
+    validator: false,
+    cacher: false,
+    transit: { maxQueueSize: 20_000, disableReconnect: false, disableVersionCheck: true },
+    skipProcessEventRegistration: true,
+  } as BrokerOptions;
+}

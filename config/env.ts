@@ -1,0 +1,108 @@
+/**
+ * The only reader of the environment. Everything else receives `Config` as a value.
+ * Source: docs/reference/configuration.md.
+ */
+import { cpus } from 'node:os';
+import { resolve } from 'node:path';
+
+export const ALL_SERVICES = ['gateway', 'auth', 'data', 'metadata', 'ratelimit'] as const;
+export type ServiceName = (typeof ALL_SERVICES)[number];
+
+export interface Config {
+  /** TCP port of the gateway; 0 picks a free one. */
+  port: number;
+  host: string;
+  /** Public address without a trailing slash; null: http://localhost:<port>. */
+  baseUrl: string | null;
+  dataDir: string;
+  /** null: embedded PostgreSQL below dataDir. */
+  databaseUrl: string | null;
+  databasePoolSize: number;
+  /** null: all services in this process, calls are local. */
+  natsUrl: string | null;
+  services: readonly ServiceName[];
+  logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+  production: boolean;
+  /** Demo tenants are created when missing. Never in production. */
+  seedDemo: boolean;
+  demoPassword: string;
+  /** Proxies in front of the gateway whose X-Forwarded-For entries are believed. */
+  trustedProxies: number;
+  /** Secret from which sealing keys (cursors, confirmation tokens) are derived; null: generated and kept in the database. */
+  secret: string | null;
+  nodeId: string;
+  region: string;
+  rateLimits: {
+    connection: number;
+    tenant: number;
+    anonymous: number;
+    daily: number;
+    concurrency: number;
+    concurrencyCostly: number;
+  };
+}
+
+class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+function integer(env: NodeJS.ProcessEnv, name: string, fallback: number, min: number, max: number): number {
+  const text = env[name];
+  if (text === undefined || text === '') return fallback;
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < min || value > max)
+    throw new ConfigError(`${name} must be an integer from ${min} to ${max}, not ${JSON.stringify(text)}.`);
+  return value;
+}
+
+function oneOf<T extends string>(env: NodeJS.ProcessEnv, name: string, allowed: readonly T[], fallback: T): T {
+  const text = env[name];
+  if (text === undefined || text === '') return fallback;
+  if (!(allowed as readonly string[]).includes(text))
+    throw new ConfigError(`${name} must be one of ${allowed.join(', ')}, not ${JSON.stringify(text)}.`);
+  return text as T;
+}
+
+/** Reads the environment once. Throws ConfigError with one sentence a person can act on. */
+export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
+  const wanted = (env['SERVICES'] ?? '')
+    .split(',')
+    .map((s) => s.trim())
+    .filter(Boolean);
+  for (const name of wanted)
+    if (!(ALL_SERVICES as readonly string[]).includes(name))
+      throw new ConfigError(`SERVICES names ${JSON.stringify(name)}; there are: ${ALL_SERVICES.join(', ')}.`);
+  const services = wanted.length ? (wanted as ServiceName[]) : [...ALL_SERVICES];
+  const natsUrl = env['NATS_URL'] || null;
+  if (!natsUrl && services.length < ALL_SERVICES.length)
+    throw new ConfigError('SERVICES chooses some services only, so NATS_URL must say where the others are reached.');
+  const production = env['NODE_ENV'] === 'production';
+  return {
+    port: integer(env, 'PORT', 3000, 0, 65_535),
+    host: env['HOST'] || '0.0.0.0',
+    baseUrl: env['BASE_URL']?.replace(/\/+$/, '') || null,
+    dataDir: resolve(env['DATA_DIR'] || '.data'),
+    databaseUrl: env['DATABASE_URL'] || null,
+    databasePoolSize: integer(env, 'DATABASE_POOL_SIZE', 10, 1, 500),
+    natsUrl,
+    services,
+    logLevel: oneOf(env, 'LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const, 'info'),
+    production,
+    seedDemo: !production && env['SEED_DEMO'] !== 'false',
+    demoPassword: env['DEMO_PASSWORD'] || 'demo-password',
+    trustedProxies: integer(env, 'TRUSTED_PROXIES', 0, 0, 10),
+    secret: env['PLATFORM_SECRET'] || null,
+    nodeId: env['NODE_ID'] || `${services.length === ALL_SERVICES.length ? 'all' : services.join('-')}-${process.pid}`,
+    region: env['REGION'] || 'local',
+    rateLimits: {
+      connection: integer(env, 'RATE_CONNECTION_UNITS', 3_000, 1, 1e9),
+      tenant: integer(env, 'RATE_TENANT_UNITS', 30_000, 1, 1e9),
+      anonymous: integer(env, 'RATE_ANONYMOUS_REQUESTS', 300, 1, 1e9),
+      daily: integer(env, 'RATE_DAILY_UNITS', 10_000_000, 1, 1e12),
+      concurrency: integer(env, 'CONCURRENCY', 50, 1, 1e6),
+      concurrencyCostly: integer(env, 'CONCURRENCY_COSTLY', 8, 1, 1e6),
+    },
+  };
+}
+
+export const cpuCount = cpus().length;

@@ -1,0 +1,51 @@
+/**
+ * What one user may do, worked out once per (snapshot version, permission assignment) and then only looked up.
+ * Effective permission = scope ∩ publication ∩ object permission ∩ field permission ∩ sharing.
+ */
+import type { Scope } from '../operation.ts';
+import type { ObjectPermission, SystemPermission } from '../snapshot/types.ts';
+
+/** The user behind a request, as the tenant's User record says. */
+export interface Principal {
+  readonly userId: string;
+  readonly username: string;
+  readonly displayName: string;
+  readonly active: boolean;
+  readonly locale: string | null;
+  readonly timezone: string;
+  readonly profileApiName: string;
+  readonly roleApiName: string | null;
+  readonly permissionSetApiNames: readonly string[];
+}
+
+export interface FieldAccess {
+  readonly read: boolean;
+  readonly edit: boolean;
+}
+
+export interface ObjectAccess {
+  readonly permission: ObjectPermission;
+  /** Readable and editable fields by apiName; a field that is not here does not exist for this user. */
+  readonly fields: Readonly<Record<string, FieldAccess>>;
+}
+
+/** Permissions of a user before scopes. `hash` identifies the permission set union, for cache keys. */
+export interface Access {
+  readonly principal: Principal;
+  readonly system: ReadonlySet<SystemPermission>;
+  /** Published objects the user may at least read, by apiName. */
+  readonly objects: Readonly<Record<string, ObjectAccess>>;
+  readonly actions: ReadonlySet<string>;
+  readonly hash: string;
+}
+
+export type DataOperation = 'create' | 'read' | 'update' | 'delete';
+
+export interface Capabilities {
+  creatable: boolean;
+  updateable: boolean;
+  deletable: boolean;
+  editable: boolean;
+}
+
+export type ScopeSet = readonly Scope[];

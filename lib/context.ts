@@ -1,0 +1,49 @@
+/**
+ * Who is asking, for which tenant, under which request id: the one context of a request. Only the edges (gateway, job
+ * runner, seed) create it; it travels as `ctx.meta.request` and is never merged with anything a caller sent.
+ */
+
+import { PlatformError } from './errors/platform-error.ts';
+import type { Scope } from './operation.ts';
+
+export interface RequestContext {
+  /** `req_` and 26 Crockford base32 characters. */
+  readonly requestId: string;
+  readonly clientRequestId: string | null;
+  readonly tenantId: string;
+  readonly userId: string;
+  readonly clientId: string;
+  readonly grantId: string;
+  readonly scopes: readonly Scope[];
+  /** The client is flagged as an agent. */
+  readonly agent: boolean;
+  readonly agentRunId: string | null;
+  /** RFC 3339, end of the access token's life; null for internal work. */
+  readonly tokenExpiresAt: string | null;
+  /** Network address of the caller, for the audit trail. */
+  readonly ip: string | null;
+  readonly channel: 'api' | 'cli' | 'mcp' | 'ui' | 'job';
+  /** Milliseconds since 1970 after which nobody waits for the answer. */
+  readonly deadline: number;
+}
+
+export interface RequestMeta {
+  request?: RequestContext;
+}
+
+/** The request context of a call; a call without one is a bug and never reaches data. */
+export function requestContext(ctx: { meta: unknown }): RequestContext {
+  const context = (ctx.meta as RequestMeta).request;
+  if (!context?.tenantId) throw new PlatformError('INTERNAL_ERROR', 'The call carries no request context.');
+  return context;
+}
+
+/**
+ * PostgreSQL schema and role of a tenant: `t_` and the tenant id without hyphens. Derived, never looked up, so that
+ * the tenant of the request context is the only input there is.
+ */
+export function tenantSchema(tenantId: string): string {
+  if (!/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/.test(tenantId))
+    throw new PlatformError('INTERNAL_ERROR', 'The tenant id is not a UUID.');
+  return `t_${tenantId.replaceAll('-', '')}`;
+}

@@ -1,0 +1,165 @@
+/**
+ * The closed list of error codes that the API can answer with, each with its HTTP status and whether the very same
+ * request may be sent again. Nothing else decides a status: code throws a `PlatformError` with a code from here.
+ * Source: docs/reference/errors.md.
+ */
+interface CatalogueEntry {
+  readonly status: number;
+  readonly title: string;
+  readonly retryable?: true;
+}
+
+const e = (status: number, title: string, retryable?: true): CatalogueEntry =>
+  retryable ? { status, title, retryable } : { status, title };
+
+export const CATALOGUE = {
+  // 400: the form of the request
+  REQUEST_MALFORMED: e(400, 'The request is not well formed'),
+  BODY_REQUIRED: e(400, 'A request body is required'),
+  BODY_PROPERTY_UNKNOWN: e(400, 'The body has a property that this operation does not know'),
+  BODY_PROPERTY_FORBIDDEN: e(400, 'The body has a property that clients must not send'),
+  PARAMETER_UNKNOWN: e(400, 'Unknown parameter'),
+  PARAMETER_INVALID: e(400, 'Invalid parameter'),
+  PARAMETER_REQUIRED: e(400, 'A required parameter is missing'),
+  PARAMETER_CONFLICT: e(400, 'Parameters contradict each other'),
+  CURSOR_WITH_SKIP: e(400, 'cursor and skip exclude each other'),
+  CURSOR_INVALID: e(400, 'Invalid cursor'),
+  CURSOR_EXPIRED: e(400, 'Expired cursor'),
+  CURSOR_QUERY_MISMATCH: e(400, 'The cursor belongs to another query'),
+  SKIP_TOO_DEEP: e(400, 'skip is too large; use cursor'),
+  FILTER_INVALID: e(400, 'Invalid filter'),
+  FILTER_TOO_MANY_CONDITIONS: e(400, 'Too many filter conditions'),
+  FILTER_NESTED_GROUP: e(400, 'Filter groups cannot be nested'),
+  FILTER_FIELD_UNKNOWN: e(400, 'Unknown field in a filter'),
+  FILTER_FIELD_NOT_FILTERABLE: e(400, 'The field cannot be filtered'),
+  FILTER_OPERATOR_UNSUPPORTED: e(400, 'The operator does not fit the field'),
+  FILTER_VALUE_INVALID: e(400, 'The value does not fit the field'),
+  SORT_INVALID: e(400, 'Invalid sort'),
+  SORT_TOO_MANY: e(400, 'Too many sort fields'),
+  SEARCH_FIELD_INVALID: e(400, 'The field cannot be searched'),
+  URI_TOO_LONG: e(400, 'The request address is too long'),
+  IDEMPOTENCY_KEY_REQUIRED: e(400, 'Idempotency-Key is required'),
+  IDEMPOTENCY_KEY_INVALID: e(400, 'Invalid Idempotency-Key'),
+  IF_MATCH_REQUIRED: e(400, 'If-Match is required'),
+  IF_MATCH_INVALID: e(400, 'Invalid If-Match'),
+  EXPECTED_REVISION_REQUIRED: e(400, 'An expected revision is required'),
+  CONFIRMATION_TOKEN_INVALID: e(400, 'Invalid duplicate confirmation'),
+  PACKAGE_INVALID: e(400, 'Invalid metadata package'),
+  FILE_PATH_INVALID: e(400, 'Invalid metadata file path'),
+  YAML_INVALID: e(400, 'Invalid YAML'),
+  COMPOSITE_REFERENCE_INVALID: e(400, 'Invalid composite reference'),
+  SYNC_TOKEN_EXPIRED: e(400, 'Expired sync token'),
+  // 401: who is calling
+  TOKEN_MISSING: e(401, 'An access token is required'),
+  TOKEN_INVALID: e(401, 'Invalid access token'),
+  TOKEN_EXPIRED: e(401, 'Expired access token'),
+  TOKEN_REVOKED: e(401, 'Revoked access token'),
+  TOKEN_AUDIENCE_INVALID: e(401, 'The access token is for another audience'),
+  DPOP_PROOF_INVALID: e(401, 'Invalid DPoP proof'),
+  // 403: what the caller may do
+  SCOPE_INSUFFICIENT: e(403, 'Insufficient scope'),
+  API_ACCESS_DISABLED: e(403, 'The user has no API permission'),
+  CLIENT_DISABLED: e(403, 'The client is disabled'),
+  TENANT_SUSPENDED: e(403, 'The tenant is suspended'),
+  IP_NOT_ALLOWED: e(403, 'The network address is not allowed for this client'),
+  OBJECT_PERMISSION_DENIED: e(403, 'Object permission is missing'),
+  FIELD_PERMISSION_DENIED: e(403, 'Field permission is missing'),
+  RECORD_ACCESS_DENIED: e(403, 'The record may be read but not changed'),
+  TRANSITION_NOT_ALLOWED: e(403, 'The transition is not allowed'),
+  METADATA_PERMISSION_DENIED: e(403, 'Metadata permission is missing'),
+  APPROVAL_REQUIRED: e(403, 'Approval is required'),
+  APPROVAL_PENDING: e(403, 'Approval is pending'),
+  APPROVAL_REJECTED: e(403, 'Approval was rejected'),
+  APPROVAL_EXPIRED: e(403, 'Approval has expired'),
+  APPROVAL_SELF_NOT_ALLOWED: e(403, 'Own requests cannot be approved'),
+  APPROVAL_ACTOR_NOT_HUMAN: e(403, 'Only a person can approve'),
+  AGENT_POLICY_DENIED: e(403, 'Denied by agent policy'),
+  AGENT_BUDGET_EXCEEDED: e(403, 'The budget of the agent run is used up'),
+  // 404: absent, unpublished and unreadable look the same
+  ROUTE_NOT_FOUND: e(404, 'No such operation'),
+  OBJECT_NOT_FOUND: e(404, 'No such object'),
+  RECORD_NOT_FOUND: e(404, 'No such record'),
+  TRANSITION_NOT_FOUND: e(404, 'No such transition'),
+  DASHBOARD_NOT_FOUND: e(404, 'No such dashboard'),
+  DASHBOARD_VERSION_NOT_FOUND: e(404, 'No such dashboard version'),
+  WIDGET_NOT_FOUND: e(404, 'No such widget'),
+  DEPLOYMENT_NOT_FOUND: e(404, 'No such deployment'),
+  RUN_NOT_FOUND: e(404, 'No such run'),
+  APPROVAL_NOT_FOUND: e(404, 'No such approval'),
+  JOB_NOT_FOUND: e(404, 'No such job'),
+  FILE_NOT_FOUND: e(404, 'No such file'),
+  UPLOAD_NOT_FOUND: e(404, 'No such upload'),
+  SUBSCRIPTION_NOT_FOUND: e(404, 'No such subscription'),
+  NOTIFICATION_NOT_FOUND: e(404, 'No such notification'),
+  CALENDAR_NOT_FOUND: e(404, 'No such calendar'),
+  EVENT_NOT_FOUND: e(404, 'No such event'),
+  DOCS_VERSION_NOT_FOUND: e(404, 'No such version of the documents'),
+  // 405 and 415: outside operations
+  METHOD_NOT_ALLOWED: e(405, 'Method not allowed'),
+  MEDIA_TYPE_UNSUPPORTED: e(415, 'Unsupported media type'),
+  // 409: conflicts with what is there
+  IDEMPOTENCY_KEY_REUSED: e(409, 'The idempotency key was used for another request'),
+  IDEMPOTENCY_IN_PROGRESS: e(409, 'A request with this idempotency key is in progress', true),
+  DUPLICATE_RULE: e(409, 'A similar record exists'),
+  UNIQUE_VALUE_CONFLICT: e(409, 'The value is already in use'),
+  STATE_CONFLICT: e(409, 'The current state does not allow this'),
+  DELETE_RESTRICTED: e(409, 'Other records depend on this one'),
+  DEPLOYMENT_NOT_CANCELABLE: e(409, 'The deployment cannot be canceled'),
+  QUICK_DEPLOY_NOT_ELIGIBLE: e(409, 'The validation cannot be quick deployed'),
+  ROLLBACK_NOT_ELIGIBLE: e(409, 'The deployment cannot be rolled back'),
+  METADATA_DRIFT: e(409, 'The configuration changed since it was retrieved'),
+  PLAN_CHANGED: e(409, 'The plan is not the one that was reviewed'),
+  APPROVAL_ALREADY_DECIDED: e(409, 'The approval is already decided'),
+  APPROVAL_FINGERPRINT_MISMATCH: e(409, 'The approval is for another request'),
+  RUN_NOT_ACTIVE: e(409, 'The run is not active'),
+  UPLOAD_OFFSET_CONFLICT: e(409, 'Wrong upload offset'),
+  UPLOAD_CHECKSUM_MISMATCH: e(409, 'Wrong upload checksum'),
+  JOB_STATE_CONFLICT: e(409, 'The state of the job does not allow this'),
+  WRITE_CONTENTION: e(409, 'Too many concurrent changes of the same data', true),
+  // 412, 413
+  ETAG_MISMATCH: e(412, 'The record has changed since it was read'),
+  REVISION_MISMATCH: e(412, 'The revision is not the current one'),
+  REQUEST_TOO_LARGE: e(413, 'The request is too large'),
+  TOO_MANY_ITEMS: e(413, 'Too many items'),
+  // 422: rules about content
+  VALIDATION_FAILED: e(422, 'The record does not pass validation'),
+  TRANSITION_INPUT_INVALID: e(422, 'Invalid transition input'),
+  DASHBOARD_INVALID: e(422, 'Invalid dashboard'),
+  WIDGET_QUERY_INVALID: e(422, 'Invalid widget query'),
+  METADATA_INVALID: e(422, 'Invalid metadata'),
+  DESTRUCTIVE_CHANGES_NOT_ALLOWED: e(422, 'Destructive changes are not allowed'),
+  DESTRUCTIVE_MANIFEST_REQUIRED: e(422, 'A destructive manifest is required'),
+  COMPOSITE_FAILED: e(422, 'A part of the composite request failed'),
+  BULK_DATA_INVALID: e(422, 'Invalid bulk data'),
+  FILE_TYPE_NOT_ALLOWED: e(422, 'File type not allowed'),
+  FILE_QUARANTINED: e(422, 'The file is not available'),
+  RECURRENCE_INVALID: e(422, 'Invalid recurrence'),
+  WEBHOOK_URL_INVALID: e(422, 'Invalid webhook address'),
+  // 429
+  RATE_LIMIT_EXCEEDED: e(429, 'Rate limit exceeded', true),
+  CONCURRENCY_LIMIT_EXCEEDED: e(429, 'Too many requests in flight', true),
+  DAILY_LIMIT_EXCEEDED: e(429, 'Daily limit exceeded', true),
+  // 500, 503
+  INTERNAL_ERROR: e(500, 'Internal error', true),
+  SERVICE_UNAVAILABLE: e(503, 'Service unavailable', true),
+} as const satisfies Record<string, CatalogueEntry>;
+
+export type ErrorCode = keyof typeof CATALOGUE;
+
+/** Codes of one violation inside `errors[]` of VALIDATION_FAILED (422) or FIELD_PERMISSION_DENIED (403). */
+export const VIOLATION_CODES = [
+  'FIELD_REQUIRED',
+  'FIELD_UNKNOWN',
+  'FIELD_READ_ONLY',
+  'FIELD_TYPE_INVALID',
+  'FIELD_TOO_LONG',
+  'FIELD_OUT_OF_RANGE',
+  'FIELD_FORMAT_INVALID',
+  'PICKLIST_VALUE_INVALID',
+  'DEPENDENT_PICKLIST_INVALID',
+  'REFERENCE_NOT_FOUND',
+  'REFERENCE_TYPE_INVALID',
+  'VALIDATION_RULE',
+] as const;
+
+export type ViolationCode = (typeof VIOLATION_CODES)[number] | ErrorCode;

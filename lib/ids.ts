@@ -1,0 +1,29 @@
+/** Identifiers: pure functions of a clock reading and random bytes; services hand both in (or use the defaults). */
+import { randomBytes } from 'node:crypto';
+
+const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+
+/** UUIDv7 in lower case (RFC 9562 section 5.7). */
+export function uuidv7(now: number = Date.now(), random: Uint8Array = randomBytes(10)): string {
+  const time = Math.trunc(now).toString(16).padStart(12, '0');
+  const hex = Buffer.from(random).toString('hex');
+  const variant = (8 + (Number.parseInt(hex[3]!, 16) & 3)).toString(16);
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${hex.slice(0, 3)}-${variant}${hex.slice(4, 7)}-${hex.slice(7, 19)}`;
+}
+
+/** `req_` and 26 Crockford base32 characters: 48 bits of time, 80 bits of randomness. */
+export function requestId(now: number = Date.now(), random: Uint8Array = randomBytes(16)): string {
+  let time = Math.trunc(now);
+  let head = '';
+  for (let i = 0; i < 10; i++) {
+    head = CROCKFORD[time % 32]! + head;
+    time = Math.floor(time / 32);
+  }
+  let tail = '';
+  for (let i = 0; i < 16; i++) tail += CROCKFORD[random[i]! & 31];
+  return `req_${head}${tail}`;
+}
+
+export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+export const isUuid = (text: unknown): text is string => typeof text === 'string' && UUID_PATTERN.test(text);

@@ -1,0 +1,142 @@
+/**
+ * One public operation is one row. Routes, scope and cost checks, the idempotency and precondition requirements,
+ * /openapi.json, /capabilities, /scopes and the generated test suites are all derived from these rows; there is no
+ * second list. Rows stand in each service's contract.ts. Source: docs/reference/operations.md.
+ */
+import type { TSchema } from 'typebox';
+import type { ErrorCode } from './errors/catalogue.ts';
+
+/** Every OAuth scope with its public description. */
+export const SCOPES = {
+  'data:read': 'Read objects, descriptions and records the user can see.',
+  'data:write': "Create and update records within the user's permissions.",
+  'data:delete': "Delete and restore records within the user's permissions.",
+  'actions:read': 'List the transitions and actions of a record.',
+  'actions:execute': 'Execute transitions and registered actions.',
+  'analytics:read': 'Read catalogs and dashboards.',
+  'analytics:run': 'Manage dashboards and run widgets.',
+  'agent:run': 'Create, read and complete agent runs.',
+  'agent:approve': 'Decide on agent approvals.',
+  'setup:read': 'Read configuration and deployments.',
+  'metadata:deploy': 'Validate and deploy configuration.',
+  'bulk:run': 'Run bulk jobs (with the data scope of the job).',
+  'files:read': 'Read files.',
+  'files:write': 'Upload, change and delete files.',
+  'events:read': 'Read the event log.',
+  'events:manage': 'Manage webhook subscriptions.',
+  'notifications:read': 'Read notifications.',
+  'notifications:write': 'Change and send notifications.',
+  'calendar:read': 'Read calendars and events.',
+  'calendar:write': 'Change calendars and events.',
+  'me:read': 'Read own profile and connections.',
+  'me:write': 'Change preferences and revoke connections.',
+  'audit:read': 'Read record history and audit entries.',
+  offline_access: 'Receive a refresh token.',
+} as const;
+
+export type Scope = keyof typeof SCOPES;
+
+export type Tag =
+  | 'schema'
+  | 'data'
+  | 'composite'
+  | 'files'
+  | 'analytics'
+  | 'bulk'
+  | 'events'
+  | 'me'
+  | 'notifications'
+  | 'calendar'
+  | 'agent'
+  | 'metadata';
+
+export type Risk = 'low' | 'medium' | 'high';
+
+export interface Parameter {
+  name: string;
+  required?: boolean;
+  description: string;
+  schema: TSchema;
+  /** Sent as serialized JSON in the query string; the gateway parses it strictly. */
+  json?: true;
+  example?: unknown;
+}
+
+export interface Operation {
+  operationId: string;
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Below /api/v1, parameters in braces: `/data/{objectApiName}/{id}`. */
+  path: string;
+  tag: Tag;
+  summary: string;
+  description?: string;
+  /** Scopes that are all needed; `authenticated`: any valid token; `public`: no token. */
+  scopes: readonly Scope[] | 'authenticated' | 'public';
+  risk: Risk;
+  /** Cost units, spent before the action is called. */
+  cost: number;
+  mutation: boolean;
+  precondition: 'ifMatch' | 'expectedRevision' | 'none';
+  agentApproval: 'never' | 'policy' | 'always';
+  mcpAvailable: boolean;
+  stability: 'stable' | 'beta';
+  pathParameters?: readonly Parameter[];
+  queryParameters?: readonly Parameter[];
+  /** Request headers beyond those that mutation and precondition imply. */
+  headerParameters?: readonly Parameter[];
+  requestBody?: {
+    required: boolean;
+    schema: TSchema;
+    description?: string;
+    /** Media types besides application/json. */
+    contentTypes?: readonly string[];
+    maxBytes: number;
+    example?: unknown;
+    /**
+     * false: the gateway checks only that the body is an object; the service owns the rest (records of tenant objects,
+     * metadata files). Otherwise the gateway validates `schema` and answers all violations at once.
+     */
+    validate?: false;
+  };
+  response: {
+    status: 200 | 201 | 202 | 204;
+    description: string;
+    schema?: TSchema;
+    contentType?: string;
+    headers?: Record<string, { description: string; schema: TSchema }>;
+    example?: unknown;
+  };
+  /** Codes this operation can answer besides those every operation can. */
+  errors: readonly ErrorCode[];
+  /** Moleculer action that answers it. */
+  action: string;
+}
+
+/** What the gateway hands to the action of an operation. The request context travels beside it, in ctx.meta. */
+export interface OperationCall<Body = unknown> {
+  operationId: string;
+  path: Record<string, string>;
+  /** Typed by the parameter's schema; serialized JSON already parsed. Absent parameters are absent. */
+  query: Record<string, unknown>;
+  body?: Body;
+  headers: {
+    idempotencyKey?: string;
+    ifMatch?: string;
+    ifNoneMatch?: string;
+    expectedRevision?: number;
+    duplicateConfirmation?: string;
+    acceptLanguage?: string;
+  };
+  /** Mutations only: SHA-256 (hex) over the parts of the request that make it the same request. */
+  fingerprint?: string;
+  /** Decimals are answered as JSON strings (Accept: application/json;IEEE754Compatible=true). */
+  ieee754Compatible?: boolean;
+}
+
+/** What an action answers. A Buffer is written as it is; anything else is serialized once by the gateway. */
+export interface OperationReply {
+  /** Default: the row's response status. */
+  status?: number;
+  headers?: Record<string, string>;
+  body: Buffer | object | null;
+}

@@ -1,0 +1,86 @@
+/**
+ * The stages of a query, each a pure function from one named type to the next:
+ * parse (closed grammar) → plan (names resolved to fields the user may read) → constrain (lib/access: sharing joined by
+ * AND) → compile (SQL text and bound values). Only `constrain` can make a ConstrainedPlan, and only a ConstrainedPlan
+ * compiles.
+ */
+import type { Operator, SqlValue } from '../field-types/types.ts';
+import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
+
+/** Query parameters of a list after JSON parsing, still untrusted. GET /data/{o} and POST /data/{o}/query share it. */
+export type RawListQuery = Record<string, unknown>;
+
+export interface Condition {
+  /** Client's id of the condition, for error details; null for where and whereIn. */
+  readonly id: string | null;
+  /** Pointer of the condition for errors, such as `query:filters/conditions/0` or `/filters/conditions/0`. */
+  readonly pointer: string;
+  readonly field: string;
+  readonly operator: Operator;
+  readonly value?: unknown;
+  readonly valueTo?: unknown;
+}
+
+export interface ListRequest {
+  readonly take: number;
+  /** The caller asked for more than the maximum. */
+  readonly takeClamped: boolean;
+  readonly skip: number;
+  readonly includeTotal: boolean;
+  readonly includeEtag: boolean;
+  /** null: all readable fields. */
+  readonly fields: readonly string[] | null;
+  readonly where: readonly Condition[];
+  readonly whereIn: readonly Condition[];
+  readonly filters: { readonly logic: 'and' | 'or'; readonly conditions: readonly Condition[] } | null;
+  readonly sort: readonly { readonly field: string; readonly desc: boolean; readonly pointer: string }[] | null;
+  readonly search: { readonly text: string; readonly fields: readonly string[] | null } | null;
+  readonly cursor: string | null;
+}
+
+/** A condition whose names exist and are readable and whose values have the field's type. */
+export type PlanNode =
+  | { readonly kind: 'and' | 'or'; readonly nodes: readonly PlanNode[] }
+  | {
+      readonly kind: 'compare';
+      readonly field: FieldMeta;
+      readonly operator: Exclude<Operator, 'in_related'>;
+      readonly values: readonly SqlValue[];
+    }
+  | {
+      readonly kind: 'related';
+      readonly field: FieldMeta;
+      readonly object: ObjectMeta;
+      readonly relatedField: FieldMeta;
+      readonly node: PlanNode | null;
+      readonly sharing: PlanNode | null;
+    }
+  | { readonly kind: 'search'; readonly fields: readonly FieldMeta[]; readonly tokens: readonly string[] }
+  | { readonly kind: 'ownedBy'; readonly userIds: readonly string[] }
+  | { readonly kind: 'false' };
+
+export interface SortKey {
+  readonly field: FieldMeta;
+  readonly desc: boolean;
+}
+
+export interface Plan {
+  readonly object: ObjectMeta;
+  /** Output, in order. */
+  readonly fields: readonly FieldMeta[];
+  readonly filter: PlanNode | null;
+  /** Always ends with id. */
+  readonly sort: readonly SortKey[];
+  readonly take: number;
+  readonly skip: number;
+  readonly includeTotal: boolean;
+  readonly includeEtag: boolean;
+  readonly ieee754Compatible: boolean;
+  /** Sort values of the last record of the previous page, one per sort key. */
+  readonly after: readonly SqlValue[] | null;
+}
+
+declare const constrained: unique symbol;
+
+/** A plan that carries the caller's record access. Made by lib/access/constrain.ts alone. */
+export type ConstrainedPlan = Plan & { readonly sharing: PlanNode | null; readonly [constrained]: true };

@@ -1,0 +1,218 @@
+/**
+ * A tenant's configuration at one metadata version, compiled by the metadata service into immutable plain data.
+ * Everything that reads or writes records decides by it. It is never edited, only superseded by a higher version.
+ * Physical names: table = quoted object apiName, column = quoted field apiName, schema = tenantSchema(tenantId).
+ */
+export const FIELD_TYPE_NAMES = [
+  'id',
+  'text',
+  'longText',
+  'richText',
+  'integer',
+  'decimal',
+  'currency',
+  'percent',
+  'boolean',
+  'date',
+  'dateTime',
+  'time',
+  'duration',
+  'picklist',
+  'multiPicklist',
+  'reference',
+  'masterDetail',
+  'email',
+  'phone',
+  'url',
+  'autoNumber',
+  'formula',
+  'rollup',
+  'geolocation',
+  'address',
+  'file',
+  'json',
+] as const;
+
+export type FieldTypeName = (typeof FIELD_TYPE_NAMES)[number];
+
+export interface PicklistValue {
+  readonly value: string;
+  readonly label: string;
+  readonly active: boolean;
+  readonly default: boolean;
+  /** Values of the controlling field for which this one may be chosen; null: for all. */
+  readonly validFor: readonly string[] | null;
+}
+
+export interface FieldMeta {
+  readonly apiName: string;
+  readonly fieldType: FieldTypeName;
+  readonly label: string;
+  readonly description: string | null;
+  readonly helpText: string | null;
+  /** Defined by the tenant (`__c`), not shipped. */
+  readonly custom: boolean;
+  /** Kept by the platform: id, createdAt, createdById, updatedAt, updatedById, recordVersion, ownerId, recordTypeApiName. */
+  readonly system: boolean;
+  readonly required: boolean;
+  readonly unique: boolean;
+  readonly externalId: boolean;
+  readonly caseSensitive: boolean;
+  readonly length: number | null;
+  readonly precision: number | null;
+  readonly scale: number | null;
+  readonly minimum: number | null;
+  readonly maximum: number | null;
+  readonly pattern: string | null;
+  readonly defaultValue: unknown;
+  /** autoNumber: text with one `{0…}` run of zeros that gives the least number of digits, such as `INV-{00000}`. */
+  readonly format: string | null;
+  readonly picklistValues: readonly PicklistValue[] | null;
+  readonly restrictedPicklist: boolean;
+  readonly controllingField: string | null;
+  readonly referenceTo: readonly string[];
+  readonly relationshipName: string | null;
+  readonly onDelete: 'setNull' | 'restrict' | 'cascade' | null;
+  /** currency: apiName of the sibling field that holds the ISO 4217 code. */
+  readonly currencyField: string | null;
+  readonly formula: { readonly expression: string; readonly resultType: FieldTypeName } | null;
+  readonly rollup: {
+    readonly childObject: string;
+    readonly referenceField: string;
+    readonly function: 'count' | 'sum' | 'min' | 'max' | 'avg';
+    readonly field: string | null;
+    readonly criteria: string | null;
+  } | null;
+  readonly stateField: boolean;
+  readonly dataClassification: 'public' | 'internal' | 'confidential' | 'restricted' | null;
+  readonly semantics: string | null;
+  readonly deprecated: boolean;
+  readonly example: unknown;
+}
+
+export interface ChildRelationship {
+  readonly relationshipName: string;
+  readonly objectApiName: string;
+  readonly field: string;
+  readonly onDelete: 'setNull' | 'restrict' | 'cascade' | null;
+}
+
+export type SharingDefault = 'private' | 'read' | 'readWrite' | 'controlledByParent';
+
+export interface ObjectMeta {
+  readonly apiName: string;
+  readonly label: string;
+  readonly labelPlural: string;
+  readonly description: string | null;
+  readonly custom: boolean;
+  /** `api.published` of the component. */
+  readonly published: boolean;
+  readonly sharingDefault: SharingDefault;
+  readonly features: {
+    readonly history: boolean;
+    readonly search: boolean;
+    readonly duplicates: boolean;
+    readonly events: boolean;
+  };
+  /** Always `name`: text or autoNumber. */
+  readonly nameField: string;
+  readonly defaultSearchFields: readonly string[];
+  /** In the order in which records are answered: system fields, name, then the rest by apiName. Includes system fields. */
+  readonly fields: Readonly<Record<string, FieldMeta>>;
+  readonly childRelationships: readonly ChildRelationship[];
+}
+
+export interface ObjectPermission {
+  readonly create: boolean;
+  readonly read: boolean;
+  readonly update: boolean;
+  readonly delete: boolean;
+  readonly viewAll: boolean;
+  readonly modifyAll: boolean;
+}
+
+export const SYSTEM_PERMISSIONS = [
+  'apiEnabled',
+  'metadataRead',
+  'metadataManage',
+  'manageClients',
+  'manageUsers',
+  'approveAgentActions',
+  'sendNotifications',
+  'viewAudit',
+  'modifyAllData',
+  'viewAllData',
+] as const;
+
+export type SystemPermission = (typeof SYSTEM_PERMISSIONS)[number];
+
+/** A profile or a permission set. Permissions of a user: the union of one profile and any number of sets. */
+export interface PermissionBundle {
+  readonly apiName: string;
+  readonly label: string;
+  readonly system: readonly SystemPermission[];
+  readonly objects: Readonly<Record<string, ObjectPermission>>;
+  /** By `<Object>.<field>`. */
+  readonly fields: Readonly<Record<string, { readonly read: boolean; readonly edit: boolean }>>;
+  /** `<Object>.<transitionKey>`. */
+  readonly actions: readonly string[];
+}
+
+export interface RoleMeta {
+  readonly apiName: string;
+  readonly label: string;
+  readonly parent: string | null;
+}
+
+export interface ExternalClientMeta {
+  readonly apiName: string;
+  /** `<tenantKey>-<apiName>`, unique over all tenants. */
+  readonly clientId: string;
+  readonly name: string;
+  readonly redirectUris: readonly string[];
+  readonly scopes: readonly string[];
+  readonly grantTypes: readonly string[];
+  readonly confidential: boolean;
+  readonly agent: boolean;
+  readonly active: boolean;
+  readonly ipRanges: readonly string[];
+  /** Browser origins allowed by CORS. */
+  readonly origins: readonly string[];
+  readonly accessTokenSeconds: number | null;
+  readonly rateLimits: RateLimitOverrides;
+  /** Username whose rights a client_credentials token has; null: the grant is refused. */
+  readonly integrationUser: string | null;
+}
+
+/** Narrower or wider than the deployment's defaults; null: the default. Units per 60 s, and per 24 h for daily. */
+export interface RateLimitOverrides {
+  readonly connection: number | null;
+  readonly tenant: number | null;
+  readonly daily: number | null;
+  readonly concurrency: number | null;
+}
+
+export interface TenantInfo {
+  readonly id: string;
+  /** Short name chosen at creation, `[a-z][a-z0-9]{1,30}`. */
+  readonly key: string;
+  readonly name: string;
+  readonly region: string;
+  readonly edition: string;
+  readonly sandbox: boolean;
+  readonly locale: string;
+  readonly timezone: string;
+  readonly currency: string;
+  readonly rateLimits: RateLimitOverrides;
+}
+
+export interface Snapshot {
+  readonly tenant: TenantInfo;
+  /** metadataVersion; 0 = an empty tenant. */
+  readonly version: number;
+  readonly objects: Readonly<Record<string, ObjectMeta>>;
+  readonly profiles: Readonly<Record<string, PermissionBundle>>;
+  readonly permissionSets: Readonly<Record<string, PermissionBundle>>;
+  readonly roles: Readonly<Record<string, RoleMeta>>;
+  readonly externalClients: Readonly<Record<string, ExternalClientMeta>>;
+}

@@ -1,0 +1,213 @@
+/**
+ * The one door to PostgreSQL of a process: a pool of pipelined connections, each of which remembers which role and
+ * tenant it serves. Tenant work runs as the tenant's own PostgreSQL role, work on shared tables as the service's role
+ * with row-level security bound to the tenant: the second lock behind our own checks. Pipelining lets statements that
+ * need no answer from each other travel together.
+ */
+import pg from 'pg';
+import { tenantSchema } from '../../lib/context.ts';
+
+export interface Statement {
+  text: string;
+  values?: readonly unknown[] | undefined;
+  /** Name of a prepared statement; give one to statements that recur. */
+  name?: string;
+}
+
+export interface Rows<R = Record<string, unknown>> {
+  rows: R[];
+  rowCount: number;
+}
+
+/** A connection in a transaction (or on loan), already in the right role. */
+export interface Tx {
+  /** Rows as objects. */
+  query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>>;
+  /** Rows as arrays, for the hot paths. */
+  arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }>;
+  /** The schema of the tenant, quoted; empty outside tenant work. */
+  readonly schema: string;
+  readonly client: pg.PoolClient;
+}
+
+interface Session extends pg.PoolClient {
+  platformRole?: string;
+  preparedNames?: Map<string, true>;
+}
+
+/** Prepared statements kept per connection; the oldest are deallocated, or PostgreSQL's memory would grow with tenants. */
+const PREPARED_MAX = 400;
+
+// Numbers that JavaScript cannot hold exactly stay text; dates and times stay as PostgreSQL prints them.
+const types = new pg.TypeOverrides();
+for (const oid of [1082, 1083, 1114, 1184, 1186, 1700]) types.setTypeParser(oid, (text: string) => text);
+types.setTypeParser(20, (text: string) => Number(text));
+
+export class Database {
+  readonly pool: pg.Pool;
+  readonly url: string;
+
+  constructor(url: string, options: { size: number; applicationName: string; onError?: (error: Error) => void }) {
+    this.url = url;
+    this.pool = new pg.Pool({
+      connectionString: url,
+      max: options.size,
+      application_name: options.applicationName,
+      idleTimeoutMillis: 60_000,
+      connectionTimeoutMillis: 5_000,
+      types,
+      pipeline: true,
+      keepAlive: true,
+      // Sort order and search never depend on the server's locale; JSON timestamps are UTC; a twin of an idempotency
+      // key waits two seconds at most; nothing runs longer than a request may.
+      options:
+        '-c TimeZone=UTC -c IntervalStyle=iso_8601 -c DateStyle=ISO -c lock_timeout=2000 -c statement_timeout=30000 -c idle_in_transaction_session_timeout=30000 -c jit=off',
+    } as pg.PoolConfig);
+    this.pool.on('error', (error) => options.onError?.(error));
+  }
+
+  /** One statement without a tenant, as the login role. Only for tables that hold no tenant's data, and for boot work. */
+  async query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>> {
+    return this.#loan(null, (tx) => tx.query<R>(text, values));
+  }
+
+  /** A transaction as the login role: migrations, provisioning, boot work. */
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#loan(null, (tx) => inTransaction(tx, [], () => work(tx)));
+  }
+
+  /** One or more statements as the tenant's role, each its own transaction: the read path. */
+  tenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#loan(tenantSchema(tenantId), work);
+  }
+
+  /** A transaction as the tenant's role. */
+  tenantTransaction<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#loan(tenantSchema(tenantId), (tx) => inTransaction(tx, [], () => work(tx)));
+  }
+
+  /**
+   * A transaction on a service's shared tables: role `svc_<service>`, row-level security sees `app.tenant_id`.
+   * tenantId null: no tenant row is visible, only tables without row-level security.
+   */
+  shared<T>(service: string, tenantId: string | null, work: (tx: Tx) => Promise<T>): Promise<T> {
+    if (!/^[a-z]+$/.test(service)) throw new Error(`Not a service name: ${service}`);
+    if (tenantId !== null) tenantSchema(tenantId); // asserts the form before it becomes part of a statement
+    return this.#loan(null, (tx) =>
+      inTransaction(tx, [`SET LOCAL ROLE svc_${service}`, `SET LOCAL app.tenant_id = '${tenantId ?? ''}'`], () =>
+        work(tx),
+      ),
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.pool.end();
+  }
+
+  async #loan<T>(role: string | null, work: (tx: Tx) => Promise<T>): Promise<T> {
+    const client = (await this.pool.connect()) as Session;
+    let broken: Error | undefined;
+    const onError = (error: Error): void => {
+      broken = error;
+    };
+    client.on('error', onError);
+    try {
+      if ((client.platformRole ?? null) !== role) {
+        // Not awaited: it travels with the first statement, and that one fails if this one does.
+        const switched = client.query(role === null ? 'RESET ROLE' : `SET ROLE "${role}"`);
+        switched.catch((error) => {
+          broken = error;
+        });
+        if (role === null) delete client.platformRole;
+        else client.platformRole = role;
+      }
+      const result = await work(new Loan(client, role === null ? '' : `"${role}"`));
+      if (broken) throw broken;
+      return result;
+    } catch (error) {
+      if (isConnectionError(error)) broken ??= error as Error;
+      throw broken ?? error;
+    } finally {
+      client.removeListener('error', onError);
+      client.release(broken);
+    }
+  }
+}
+
+class Loan implements Tx {
+  readonly client: Session;
+  readonly schema: string;
+
+  constructor(client: Session, schema: string) {
+    this.client = client;
+    this.schema = schema;
+  }
+
+  async query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>> {
+    const statement = typeof text === 'string' ? { text, values } : text;
+    this.#remember(statement);
+    const result = await this.client.query({
+      ...statement,
+      values: statement.values as unknown[] | undefined,
+    } as pg.QueryConfig);
+    return { rows: result.rows as R[], rowCount: result.rowCount ?? 0 };
+  }
+
+  async arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }> {
+    this.#remember(statement);
+    const result = await this.client.query({ ...statement, rowMode: 'array' } as pg.QueryArrayConfig);
+    return { rows: result.rows as unknown[][], rowCount: result.rowCount ?? 0 };
+  }
+
+  #remember(statement: Statement): void {
+    if (!statement.name) return;
+    const names = (this.client.preparedNames ??= new Map());
+    names.delete(statement.name);
+    names.set(statement.name, true);
+    if (names.size <= PREPARED_MAX) return;
+    const oldest = names.keys().next().value as string;
+    names.delete(oldest);
+    const connection = (this.client as unknown as { connection: { parsedStatements: Record<string, string> } })
+      .connection;
+    if (!(oldest in connection.parsedStatements)) return;
+    delete connection.parsedStatements[oldest];
+    this.client.query(`DEALLOCATE "${oldest}"`).catch(() => {});
+  }
+}
+
+async function inTransaction<T>(tx: Tx, first: readonly string[], work: () => Promise<T>): Promise<T> {
+  // Pipelined: BEGIN and the SETs travel with the first statement of the work.
+  const opening = ['BEGIN', ...first].map((text) => tx.client.query(text));
+  for (const promise of opening) promise.catch(() => {});
+  try {
+    const result = await work();
+    await Promise.all(opening);
+    await tx.client.query('COMMIT');
+    return result;
+  } catch (error) {
+    if (!isConnectionError(error)) await tx.client.query('ROLLBACK').catch(() => {});
+    throw error;
+  }
+}
+
+/** The connection is gone or unusable: the transaction's fate is unknown to us, the pool must drop the client. */
+export function isConnectionError(error: unknown): boolean {
+  const code = (error as { code?: string })?.code;
+  if (code !== undefined)
+    return /^(08|57P0[123])/.test(code) || /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)/.test(code);
+  return (
+    error instanceof Error &&
+    /Connection terminated|timeout exceeded when trying to connect|not queryable|Client has encountered a connection error/.test(
+      error.message,
+    )
+  );
+}
+
+/** SQLSTATE of an error, or null. */
+export const sqlState = (error: unknown): string | null => {
+  const code = (error as { code?: unknown })?.code;
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null;
+};
+
+/** A quoted identifier. apiNames are checked at deployment; quoting here is the second lock. */
+export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
