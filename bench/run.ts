@@ -1,0 +1,232 @@
+/** `npm run bench`: the platform beside the limit, workload by workload. See README.md in this folder. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { cpus } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs, promisify } from 'node:util';
+import { readConfig } from '../config/env.ts';
+import { tenantSchema } from '../lib/context.ts';
+import { start } from '../main.ts';
+import { Database } from '../mixins/database/database.ts';
+import { startEmbeddedDatabase } from '../mixins/database/embedded.ts';
+import { call } from '../services/contracts.ts';
+import { INVOICES, loadPlain, loadTenant, METADATA, rowId } from './dataset.ts';
+import { cpuSeconds, ensureWrk, type LoadResult, runLoad } from './load.ts';
+import { limitTarget, platformTarget, type Target, WORKLOADS } from './workloads.ts';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const work = join(root, 'bench', '.work');
+const { values: options } = parseArgs({
+  options: {
+    mode: { type: 'string', default: 'both' },
+    workloads: { type: 'string', default: Object.keys(WORKLOADS).join(',') },
+    seconds: { type: 'string', default: '10' },
+    warmup: { type: 'string', default: '2' },
+    connections: { type: 'string', default: '1,32' },
+    repeat: { type: 'string', default: '1' },
+    out: { type: 'string' },
+  },
+});
+const USER = 'bench@bench.example';
+const PASSWORD = 'bench-password';
+const children: ChildProcess[] = [];
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+
+/** Starts a process of ours and waits for its ready line. */
+async function launch(file: string, env: Record<string, string>): Promise<number> {
+  const child = spawn(process.execPath, [join(root, file)], {
+    env: { ...process.env, LOG_LEVEL: 'warn', ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  children.push(child);
+  await new Promise<void>((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`${file} ended with ${code} before it was ready`)));
+    child.stdout!.on('data', (chunk: Buffer) => {
+      if (chunk.includes('ready ')) resolve();
+      else process.stderr.write(chunk);
+    });
+  });
+  return child.pid!;
+}
+
+async function stopChildren(): Promise<void> {
+  for (const child of children.splice(0)) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    child.kill('SIGTERM');
+    await new Promise((resolve) => child.once('exit', resolve));
+  }
+}
+
+/** Tenant, objects, user and rows; once per data folder. */
+async function prepare(databaseUrl: string, database: Database): Promise<void> {
+  const done = join(work, 'prepared');
+  if (existsSync(done)) return;
+  console.error('preparing 10,000 accounts and 200,000 invoices, once');
+  const running = await start({
+    ...readConfig({ DATABASE_URL: databaseUrl, PORT: '0', LOG_LEVEL: 'warn', SEED_DEMO: 'false' }),
+  });
+  const { tenantId } = await call(running.broker, 'metadata.tenants.create', { key: 'bench', name: 'Bench' });
+  await call(running.broker, 'metadata.templates.deploy', { tenantId, files: METADATA });
+  const { userIds } = await call(running.broker, 'data.users.provision', {
+    tenantId,
+    users: [{ username: USER, email: USER, displayName: 'Bench', profileApiName: 'Administrator', password: PASSWORD }],
+  });
+  await running.stop();
+  await loadPlain(database);
+  await loadTenant(database, `"${tenantSchema(tenantId)}"`, userIds[USER]!);
+  writeFileSync(done, tenantId);
+}
+
+async function tokenFor(baseUrl: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [join(root, 'scripts', 'token.ts'), '--user', USER, '--base-url', baseUrl],
+    { env: { ...process.env, DEMO_PASSWORD: PASSWORD } },
+  );
+  return stdout.trim();
+}
+
+async function startPlatform(databaseUrl: string, mode: 'one' | 'nats'): Promise<Target> {
+  const port = await freePort();
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const common = {
+    DATABASE_URL: databaseUrl,
+    PORT: String(port),
+    BASE_URL: baseUrl,
+    SEED_DEMO: 'false',
+    DATA_DIR: work,
+  };
+  if (mode === 'one') {
+    const pid = await launch('main.ts', common);
+    return platformTarget('one process', baseUrl, [pid], await tokenFor(baseUrl));
+  }
+  const natsPort = await freePort();
+  const nats = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(natsPort)], { stdio: 'ignore' });
+  children.push(nats);
+  const apart = { ...common, NATS_URL: `nats://127.0.0.1:${natsPort}` };
+  const pids = [nats.pid!];
+  for (const services of ['metadata', 'auth,ratelimit', 'data', 'gateway'])
+    pids.push(await launch('main.ts', { ...apart, SERVICES: services }));
+  return platformTarget('over NATS', baseUrl, pids, await tokenFor(baseUrl));
+}
+
+async function verify(target: Target, workload: string): Promise<void> {
+  const request = target.requests[workload]![0]!;
+  const sub = (text: string): string => text.replaceAll('__N__', String(Date.now()));
+  const response = await fetch(target.baseUrl + sub(request.path), {
+    method: request.method ?? 'GET',
+    headers: Object.fromEntries(Object.entries(request.headers ?? {}).map(([k, v]) => [k, sub(v)])),
+    ...(request.body === undefined ? {} : { body: sub(request.body) }),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${target.name} ${workload}: HTTP ${response.status} ${text.slice(0, 300)}`);
+  target.check(workload, JSON.parse(text) as never);
+}
+
+interface Point extends LoadResult {
+  target: string;
+  workload: string;
+  connections: number;
+  serverMs: number;
+}
+
+function report(points: readonly Point[]): string {
+  const lines = [
+    `${new Date().toISOString().slice(0, 10)}, ${cpus().length} x ${cpus()[0]!.model.trim()}, Node ${process.version}; ${options.seconds} s per point.`,
+    '',
+  ];
+  const median = (list: number[]): number => list.sort((a, b) => a - b)[list.length >> 1]!;
+  for (const c of options.connections.split(',').map(Number)) {
+    lines.push(
+      `### ${c} connection${c === 1 ? '' : 's'}`,
+      '',
+      '| workload | target | requests/s | p50 ms | p99 ms | server CPU ms/request | KB/answer | errors | ratio to the limit |',
+      '|---|---|--:|--:|--:|--:|--:|--:|--:|',
+    );
+    for (const workload of options.workloads.split(',')) {
+      const of = (target: string): Point[] =>
+        points.filter((p) => p.workload === workload && p.connections === c && p.target === target);
+      for (const target of new Set(points.map((p) => p.target))) {
+        const mine = of(target);
+        if (!mine.length) continue;
+        const m = (pick: (p: Point) => number): number => median(mine.map(pick));
+        const limit = median(of('limit').map((p) => p.rps));
+        lines.push(
+          `| ${workload} | ${target} | ${m((p) => p.rps).toFixed(0)} | ${m((p) => p.p50).toFixed(2)} | ${m((p) => p.p99).toFixed(2)} | ${m((p) => p.serverMs).toFixed(3)} | ${(m((p) => p.bytesPerRequest) / 1024).toFixed(1)} | ${mine.reduce((sum, p) => sum + p.errors, 0)} | ${(m((p) => p.rps) / limit).toFixed(2)} |`,
+        );
+      }
+    }
+    lines.push('');
+  }
+  lines.push(...Object.entries(WORKLOADS).map(([name, text]) => `- ${name}: ${text}`), '');
+  return lines.join('\n');
+}
+
+mkdirSync(work, { recursive: true });
+ensureWrk();
+const embedded = await startEmbeddedDatabase(work);
+const database = new Database(embedded.url, { size: 2, applicationName: 'bench' });
+try {
+  await prepare(embedded.url, database);
+  // Rows written by an earlier run go away, so that every run meets the same table.
+  const reset = async (): Promise<void> => {
+    const { rows } = await database.query<{ schema: string }>(
+      `SELECT table_schema AS schema FROM information_schema.tables WHERE table_name = 'BenchInvoice__c'`,
+    );
+    const schema = `"${rows[0]!.schema}"`;
+    await database.query('DELETE FROM bench.invoice WHERE id > 200000');
+    // Row 200,000 is dated October 2025; what a run created carries the time of the run.
+    await database.query(`DELETE FROM ${schema}."BenchInvoice__c" WHERE id > $1`, [rowId(INVOICES)]);
+    await database.query(`UPDATE ${schema}."BenchInvoice__c" SET "recordVersion" = 1 WHERE "recordVersion" > 1`);
+    await database.query(`TRUNCATE ${schema}._history, ${schema}._audit, ${schema}._outbox, ${schema}._idempotency`);
+    await database.query(`VACUUM ANALYZE ${schema}."BenchInvoice__c"`);
+    await database.query('VACUUM ANALYZE bench.invoice');
+  };
+  await reset();
+  const limitPort = await freePort();
+  const targets = [
+    limitTarget(
+      `http://127.0.0.1:${limitPort}`,
+      await launch('bench/limit-server.ts', { DATABASE_URL: embedded.url, PORT: String(limitPort) }),
+    ),
+  ];
+  if (options.mode !== 'nats') targets.push(await startPlatform(embedded.url, 'one'));
+  if (options.mode !== 'one') targets.push(await startPlatform(embedded.url, 'nats'));
+  const workloads = options.workloads.split(',');
+  for (const target of targets) for (const workload of workloads) await verify(target, workload);
+  const points: Point[] = [];
+  for (let round = 0; round < Number(options.repeat); round++)
+    for (const workload of workloads)
+      for (const target of targets) {
+        const requests = target.requests[workload]!;
+        await runLoad(target.baseUrl, requests, 32, Number(options.warmup));
+        for (const connections of options.connections.split(',').map(Number)) {
+          if (workload === 'W6' || workload === 'W5') await reset();
+          const before = cpuSeconds(target.pids);
+          const result = await runLoad(target.baseUrl, requests, connections, Number(options.seconds));
+          const serverMs = ((cpuSeconds(target.pids) - before) * 1000) / result.requests;
+          points.push({ target: target.name, workload, connections, serverMs, ...result });
+          console.error(
+            `${workload} c=${connections} ${target.name.padEnd(11)} ${result.rps.toFixed(0).padStart(6)} rps  p50 ${result.p50.toFixed(2)} ms  p99 ${result.p99.toFixed(2)} ms  ${serverMs.toFixed(3)} ms CPU  ${result.errors} errors`,
+          );
+        }
+      }
+  const text = report(points);
+  console.log(text);
+  if (options.out) writeFileSync(options.out, text);
+} finally {
+  await stopChildren();
+  await database.close();
+  await embedded.stop();
+}

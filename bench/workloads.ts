@@ -1,0 +1,181 @@
+/** What each workload asks of the limit server and of the platform, and what a right answer looks like. */
+
+import { INVOICES, rowId } from './dataset.ts';
+import type { LoadRequest } from './load.ts';
+
+export const WORKLOADS: Record<string, string> = {
+  W1: 'list 50 invoices, ordered by id',
+  W2: 'list 200 invoices',
+  W3: 'filter on 3 conditions, sort on 2 fields, 50 rows',
+  W4: 'get one invoice by id',
+  W8K: '50 invoices from the middle, by key',
+  W9: 'list 50 with the total of all',
+  W6: 'update one field of one invoice',
+  W5: 'create one invoice',
+};
+
+export interface Target {
+  name: string;
+  baseUrl: string;
+  /** Roots of the process trees whose CPU time is the target's. */
+  pids: number[];
+  requests: Record<string, LoadRequest[]>;
+  /** Throws when the answer is not what every target must answer. */
+  check(workload: string, body: never): void;
+}
+
+const READ_ROWS = Array.from({ length: 1000 }, (_, k) => 1 + ((k * 7919 * 13) % 190_000));
+const WRITE_ROWS = Array.from({ length: 9_000 }, (_, k) => 190_001 + ((k * 37) % 9_000));
+/** The platform refuses blind writes: any of these versions may be current, since every row is written a few times. */
+const ETAGS = Array.from({ length: 40 }, (_, k) => `"${(k + 1).toString(36)}"`).join(', ');
+const JSON_HEADERS = { 'content-type': 'application/json' };
+const NOTES = 'Created by the benchmark, request __N__, checked by the back office and filed.';
+
+function expect(condition: boolean, workload: string, body: unknown): void {
+  if (!condition) throw new Error(`${workload}: wrong answer ${JSON.stringify(body).slice(0, 300)}`);
+}
+
+type Row = Record<string, unknown>;
+
+function checkRows(workload: string, rows: Row[], name: string, amount: string, total?: number): void {
+  const numbers: Record<string, string> = {
+    W1: 'INV-00000001',
+    W2: 'INV-00000001',
+    W8K: 'INV-00100001',
+    W9: 'INV-00000001',
+  };
+  expect(rows.length === (workload === 'W2' ? 200 : 50) && Object.keys(rows[0]!).length === 15, workload, rows[0]);
+  if (numbers[workload]) expect(rows[0]![name] === numbers[workload], workload, rows[0]);
+  if (workload === 'W3')
+    expect(
+      rows.every((r, k) => k === 0 || Number(rows[k - 1]![amount]) >= Number(r[amount])) &&
+        Number(rows[49]![amount]) >= 5000,
+      workload,
+      rows[0],
+    );
+  if (workload === 'W9') expect(total !== undefined && total >= INVOICES && total < INVOICES * 2, workload, { total });
+}
+
+export function limitTarget(baseUrl: string, pid: number): Target {
+  const list = (name: string): LoadRequest[] => [{ path: `/${name}` }];
+  const invoice = {
+    number: 'INV-N__N__',
+    account_id: 4711,
+    status: 'draft',
+    currency: 'EUR',
+    amount: 1234.5,
+    tax: 234.56,
+    is_paid: false,
+    issue_date: '2026-01-15',
+    due_date: '2026-02-14',
+    region: 'north',
+    notes: NOTES,
+    owner_id: 'user-1',
+    visibility: 'team',
+  };
+  return {
+    name: 'limit',
+    baseUrl,
+    pids: [pid],
+    requests: {
+      ...Object.fromEntries(['W1', 'W2', 'W3', 'W8K', 'W9'].map((name) => [name, list(name)])),
+      W4: READ_ROWS.map((i) => ({ path: `/W4/${i}` })),
+      W5: [{ method: 'POST', path: '/W5', headers: JSON_HEADERS, body: JSON.stringify(invoice) }],
+      W6: WRITE_ROWS.map((i) => ({
+        method: 'PATCH',
+        path: `/W6/${i}`,
+        headers: JSON_HEADERS,
+        body: '{"notes":"changed __N__"}',
+      })),
+    },
+    check(workload, body: never) {
+      const b = body as { records?: Row[]; total?: number } & Row;
+      if (workload === 'W4') expect(typeof b['number'] === 'string', workload, b);
+      else if (workload === 'W5') expect(b['account_id'] === 4711, workload, b);
+      else if (workload === 'W6') expect(String(b['notes']).startsWith('changed'), workload, b);
+      else checkRows(workload, workload === 'W9' ? b.records! : (body as Row[]), 'number', 'amount', b.total);
+    },
+  };
+}
+
+const FIELDS =
+  'id,name,Account__c,Status__c,CurrencyCode__c,Amount__c,Tax__c,IsPaid__c,IssueDate__c,DueDate__c,Region__c,Notes__c,ownerId,Visibility__c,createdAt';
+
+export function platformTarget(name: string, baseUrl: string, pids: number[], token: string): Target {
+  const headers = { authorization: `Bearer ${token}` };
+  const path = '/api/v1/data/BenchInvoice__c';
+  const list = (parameters: Record<string, unknown>): LoadRequest[] => [
+    {
+      path: `${path}?${new URLSearchParams({ fields: FIELDS, ...Object.fromEntries(Object.entries(parameters).map(([k, v]) => [k, typeof v === 'string' ? v : JSON.stringify(v)])) })}`,
+      headers,
+    },
+  ];
+  const byId = [{ id: 'id', desc: false }];
+  const condition = (id: string, field: string, operator: string, value: unknown) => ({ id, field, operator, value });
+  const invoice = {
+    name: 'INV-N__N__',
+    Account__c: rowId(4711),
+    Status__c: 'draft',
+    CurrencyCode__c: 'EUR',
+    Amount__c: 1234.5,
+    Tax__c: 234.56,
+    IsPaid__c: false,
+    IssueDate__c: '2026-01-15',
+    DueDate__c: '2026-02-14',
+    Region__c: 'north',
+    Notes__c: NOTES,
+    Visibility__c: 'team',
+  };
+  return {
+    name,
+    baseUrl,
+    pids,
+    requests: {
+      W1: list({ take: 50, sort: byId }),
+      W2: list({ take: 200, sort: byId }),
+      W3: list({
+        take: 50,
+        filters: {
+          logic: 'and',
+          conditions: [
+            condition('a', 'Status__c', 'eq', 'overdue'),
+            condition('b', 'Amount__c', 'gte', 5000),
+            condition('c', 'IssueDate__c', 'gte', '2025-01-01'),
+          ],
+        },
+        sort: [
+          { id: 'Amount__c', desc: true },
+          { id: 'IssueDate__c', desc: true },
+        ],
+      }),
+      W4: READ_ROWS.map((i) => ({ path: `${path}/${rowId(i)}?fields=${FIELDS}`, headers })),
+      W8K: list({
+        take: 50,
+        sort: byId,
+        filters: { logic: 'and', conditions: [condition('k', 'id', 'gt', rowId(100_000))] },
+      }),
+      W9: list({ take: 50, sort: byId, includeTotal: true }),
+      W5: [
+        {
+          method: 'POST',
+          path,
+          headers: { ...headers, ...JSON_HEADERS, 'idempotency-key': 'bench-create-__N__' },
+          body: JSON.stringify(invoice),
+        },
+      ],
+      W6: WRITE_ROWS.map((i) => ({
+        method: 'PATCH',
+        path: `${path}/${rowId(i)}`,
+        headers: { ...headers, ...JSON_HEADERS, 'idempotency-key': 'bench-update-__N__', 'if-match': ETAGS },
+        body: '{"Notes__c":"changed __N__"}',
+      })),
+    },
+    check(workload, body: never) {
+      const b = body as { records?: Row[]; total?: number } & Row;
+      if (workload === 'W4') expect(typeof b['name'] === 'string' && Object.keys(b).length === 15, workload, b);
+      else if (workload === 'W5') expect(b['Account__c'] === rowId(4711), workload, b);
+      else if (workload === 'W6') expect(String(b['Notes__c']).startsWith('changed'), workload, b);
+      else checkRows(workload, b.records!, 'name', 'Amount__c', b.total);
+    },
+  };
+}
