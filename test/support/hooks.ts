@@ -1,0 +1,16 @@
+/** Loaded by mocha before every run: nothing that a test opened may outlive it. */
+import { databasesLeftOpen, stopOwnServer } from './database.ts';
+import { platformsLeftRunning } from './platform.ts';
+import { processesLeftRunning } from './processes.ts';
+
+export const mochaHooks = {
+  async afterAll(): Promise<void> {
+    const left = [
+      ...platformsLeftRunning().map((name) => `platform ${name} was not stopped`),
+      ...processesLeftRunning().map((name) => `process ${name} was not stopped`),
+      ...databasesLeftOpen().map((name) => `database ${name} was not dropped`),
+    ];
+    await stopOwnServer();
+    if (left.length) throw new Error(`A test left something behind: ${left.join('; ')}.`);
+  },
+};

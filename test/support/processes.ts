@@ -1,0 +1,118 @@
+/**
+ * The platform as separate operating-system processes, one per service, as on a cluster. Their output goes to a file
+ * each; when one does not get ready, the end of its file is part of the error.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ServiceName } from '../../config/env.ts';
+import { testEnvironment } from './platform.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const alive = new Map<ChildProcess, string>();
+
+export const processStarted = (child: ChildProcess, name: string): void => void alive.set(child, name);
+export const processStopped = (child: ChildProcess): void => void alive.delete(child);
+export const processesLeftRunning = (): string[] => [...alive.values()];
+
+// A test run that ends early leaves nothing behind.
+process.once('exit', () => {
+  for (const child of alive.keys()) child.kill('SIGKILL');
+});
+
+export interface ServiceProcess {
+  readonly services: readonly ServiceName[];
+  readonly pid: number;
+  /** Of the gateway; empty otherwise. */
+  readonly baseUrl: string;
+  /** What it printed so far. */
+  output(): string;
+  /** Ends it at once, as a crash would (kill -9). */
+  kill(): Promise<void>;
+  /** SIGTERM; resolves with the exit code. */
+  stop(): Promise<number | null>;
+}
+
+export interface ProcessOptions {
+  services: readonly ServiceName[];
+  databaseUrl: string;
+  natsUrl: string;
+  env?: Record<string, string>;
+  /** Milliseconds until the ready line must be there. */
+  patience?: number;
+}
+
+let count = 0;
+
+/** `node main.ts` with these services; resolves at its ready line. */
+export async function startProcess(options: ProcessOptions): Promise<ServiceProcess> {
+  const name = `${options.services.join('-')}-${++count}`;
+  const folder = join(tmpdir(), `erp-test-logs-${process.pid}`);
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `${name}.log`);
+  const handle = openSync(file, 'w');
+  const child = spawn(process.execPath, ['main.ts'], {
+    cwd: root,
+    stdio: ['ignore', handle, handle],
+    env: {
+      PATH: process.env['PATH'],
+      HOME: process.env['HOME'],
+      ...testEnvironment(options.databaseUrl, {
+        SERVICES: options.services.join(','),
+        NATS_URL: options.natsUrl,
+        LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'warn',
+        ...options.env,
+      }),
+    },
+  });
+  closeSync(handle);
+  processStarted(child, name);
+  const output = (): string => readFileSync(file, 'utf8');
+  const ended = new Promise<number | null>((resolve) =>
+    child.once('exit', (code) => {
+      processStopped(child);
+      resolve(code);
+    }),
+  );
+  const fail = (what: string): Error => new Error(`${name} ${what}; the end of ${file}:\n${output().slice(-4_000)}`);
+  const patience = Date.now() + (options.patience ?? 60_000);
+  let ready: RegExpExecArray | null;
+  while (!(ready = /^ready (\S+)/m.exec(output()))) {
+    if (child.exitCode !== null || child.signalCode !== null) throw fail('ended before it was ready');
+    if (Date.now() > patience) {
+      child.kill('SIGKILL');
+      throw fail('was not ready in time');
+    }
+    await pause(50);
+  }
+  return {
+    services: options.services,
+    pid: child.pid!,
+    baseUrl: ready[1]!.startsWith('http') ? ready[1]! : '',
+    output,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+    stop: async () => {
+      child.kill('SIGTERM');
+      return ended;
+    },
+  };
+}
+
+/** One process per service on one database and one bus. */
+export async function startCluster(options: {
+  databaseUrl: string;
+  natsUrl: string;
+  services?: readonly ServiceName[];
+  env?: Record<string, string>;
+}): Promise<Map<ServiceName, ServiceProcess>> {
+  const names = options.services ?? (['metadata', 'auth', 'ratelimit', 'data', 'gateway'] as const);
+  const started = await Promise.all(
+    names.map(async (service) => [service, await startProcess({ ...options, services: [service] })] as const),
+  );
+  return new Map(started);
+}
