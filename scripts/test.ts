@@ -1,0 +1,183 @@
+/**
+ * `npm test`: lint, types and every suite, with the set-up they need. One PostgreSQL server is shared by all suites, each
+ * test file works on a database of its own. With arguments (`npm test -- test/api/records.test.ts`) only these files.
+ */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { existsSync, globSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { startTestServer } from '../test/support/database.ts';
+import { createPlatformDatabase } from '../test/support/platform.ts';
+
+const root = join(import.meta.dirname, '..');
+const bin = join(root, 'node_modules', '.bin');
+process.chdir(root);
+// nats-server of the Debian package stands in /usr/sbin, which is not on everybody's PATH.
+process.env['PATH'] = [bin, process.env['PATH'], '/usr/local/sbin', '/usr/sbin'].join(delimiter);
+
+interface Suite {
+  name: string;
+  /** Files that run beside each other: each has its own database, so only the processors set a limit. */
+  jobs: number;
+  needsDatabase: boolean;
+  needsNats: boolean;
+}
+
+const SUITES: readonly Suite[] = [
+  { name: 'unit', jobs: 2, needsDatabase: false, needsNats: false },
+  { name: 'tidy', jobs: 1, needsDatabase: false, needsNats: false },
+  { name: 'service', jobs: 2, needsDatabase: true, needsNats: false },
+  { name: 'api', jobs: 2, needsDatabase: true, needsNats: false },
+  { name: 'isolation', jobs: 1, needsDatabase: true, needsNats: false },
+  { name: 'cluster', jobs: 1, needsDatabase: true, needsNats: true },
+];
+const SUITE_MINUTES_MAX = 12;
+
+let passed = 0;
+let failed = 0;
+let skipped = 0;
+const failures: string[] = [];
+const children = new Set<ChildProcess>();
+
+const say = (text: string): void => console.log(`\n== ${text}`);
+
+/** Runs a command with its output shown; resolves with the exit code and what it printed. */
+function run(command: string, args: string[], env: NodeJS.ProcessEnv = {}): Promise<{ code: number; output: string }> {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, ...env },
+    });
+    children.add(child);
+    const limit = setTimeout(() => {
+      console.log(`${command} ${args[0]} did not end within ${SUITE_MINUTES_MAX} minutes.`);
+      child.kill('SIGKILL');
+    }, SUITE_MINUTES_MAX * 60_000);
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk;
+      process.stdout.write(chunk);
+    });
+    child.once('error', (error) => console.log(error.message));
+    child.once('close', (code) => {
+      clearTimeout(limit);
+      children.delete(child);
+      resolve({ code: code ?? 1, output });
+    });
+  });
+}
+
+function count(name: string, ok: boolean): void {
+  if (ok) passed++;
+  else {
+    failed++;
+    failures.push(name);
+  }
+}
+
+async function check(name: string, command: string, args: string[]): Promise<void> {
+  say(name);
+  count(name, (await run(join(bin, command), args)).code === 0);
+}
+
+async function mocha(name: string, files: string[], jobs: number, env: NodeJS.ProcessEnv): Promise<void> {
+  say(`${name}: ${files.length} ${files.length === 1 ? 'file' : 'files'}`);
+  const parallel = jobs > 1 && files.length > 1 ? ['--parallel', '--jobs', String(jobs)] : [];
+  const script = join(root, 'node_modules', 'mocha', 'bin', 'mocha.js');
+  const { code, output } = await run(process.execPath, [script, ...parallel, ...files], env);
+  const total = (word: string): number => Number(new RegExp(`^ *(\\d+) ${word}`, 'm').exec(output)?.[1] ?? 0);
+  passed += total('passing');
+  skipped += total('pending');
+  failed += total('failing');
+  if (code === 0) return;
+  failures.push(name);
+  if (!total('failing')) failed++; // it did not even come to counting
+}
+
+/** nats-server on the PATH, or installed when we may; otherwise one line says what to do. */
+function ensureNats(): boolean {
+  const present = (): boolean => spawnSync('nats-server', ['--version'], { stdio: 'ignore' }).status === 0;
+  if (present()) return true;
+  if (process.getuid?.() === 0 && existsSync('/usr/bin/apt-get')) {
+    say('nats-server is missing: installing the Debian package nats-server');
+    for (const args of [
+      ['update', '-qq'],
+      ['install', '-y', '-qq', 'nats-server'],
+    ]) {
+      try {
+        execFileSync('apt-get', args, {
+          stdio: ['ignore', 'ignore', 'inherit'],
+          env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+        });
+      } catch {
+        // What counts is whether the server is there afterwards.
+      }
+    }
+    if (present()) return true;
+  }
+  console.log('Install nats-server to run the cluster suite: apt install nats-server, or https://nats.io/download.');
+  return false;
+}
+
+const wanted = process.argv.slice(2).flatMap((argument) => {
+  const found = globSync(argument).flatMap((path) =>
+    path.endsWith('.ts') ? [path] : globSync(`${path}/**/*.test.ts`),
+  );
+  if (!found.length) console.log(`No test file matches ${argument}.`);
+  return found;
+});
+if (process.argv.length > 2 && !wanted.length) process.exit(1);
+const suites = SUITES.map((suite) => ({
+  ...suite,
+  files: (wanted.length ? wanted : globSync(`test/${suite.name}/**/*.test.ts`))
+    .filter((file) => file.replaceAll('\\', '/').startsWith(`test/${suite.name}/`))
+    .sort(),
+})).filter((suite) => suite.files.length);
+
+let server: Awaited<ReturnType<typeof startTestServer>> | undefined;
+async function close(): Promise<void> {
+  for (const child of children) child.kill('SIGTERM');
+  if (!server) return;
+  const { server: running, folder } = server;
+  server = undefined;
+  await running.stop();
+  await rm(folder, { recursive: true, force: true });
+}
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  process.once(signal, () => void close().finally(() => process.exit(1)));
+
+try {
+  if (!wanted.length) {
+    await check('lint (biome)', 'biome', ['check', '.']);
+    await check('types (tsc)', 'tsc', ['--noEmit']);
+  }
+  const env: NodeJS.ProcessEnv = {};
+  if (suites.some((suite) => suite.needsDatabase)) {
+    if (!process.env['TEST_DATABASE_URL']) {
+      say('starting PostgreSQL for the tests');
+      server = await startTestServer();
+      process.env['TEST_DATABASE_URL'] = server.server.url;
+    }
+    env['TEST_DATABASE_URL'] = process.env['TEST_DATABASE_URL'];
+    say('seeding the demo tenants that suites clone');
+    try {
+      await (await createPlatformDatabase()).drop();
+    } catch (error) {
+      console.error(error);
+      count('seeding the demo tenants', false);
+    }
+  }
+  for (const suite of suites) {
+    if (suite.needsNats && !ensureNats()) count(suite.name, false);
+    else await mocha(suite.name, suite.files, suite.jobs, suite.needsDatabase ? env : {});
+  }
+} catch (error) {
+  console.error(error);
+  count('the test run itself', false);
+} finally {
+  await close();
+}
+if (skipped) console.log(`\n${skipped} skipped`);
+if (failures.length) console.log(`\nFailed: ${failures.join(', ')}`);
+console.log(`\n${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);
