@@ -1,5 +1,8 @@
 /** Public operations and internal actions of data. */
-import type { Operation } from '../../lib/operation.ts';
+import { type TSchema, Type } from 'typebox';
+import { LIMITS } from '../../config/limits.ts';
+import type { Operation, OperationCall, OperationReply, Parameter } from '../../lib/operation.ts';
+import { FIELD_TYPE_NAMES } from '../../lib/snapshot/types.ts';
 
 export interface UserIdentity {
   id: string;
@@ -42,6 +45,697 @@ export interface DataActions {
     params: { tenantId: string; objectApiName: string; columns: string[]; rows: unknown[][] };
     result: { inserted: number };
   };
+  'data.objects.list': { params: OperationCall; result: OperationReply };
+  'data.objects.describe': { params: OperationCall; result: OperationReply };
+  'data.objects.getSchema': { params: OperationCall; result: OperationReply };
+  'data.records.list': { params: OperationCall; result: OperationReply };
+  'data.records.query': { params: OperationCall; result: OperationReply };
+  'data.records.get': { params: OperationCall; result: OperationReply };
+  'data.records.create': { params: OperationCall; result: OperationReply };
+  'data.records.update': { params: OperationCall; result: OperationReply };
+  'data.records.delete': { params: OperationCall; result: OperationReply };
+  'data.transitions.list': { params: OperationCall; result: OperationReply };
 }
 
-export const DATA_OPERATIONS: readonly Operation[] = [];
+const objectApiName: Parameter = {
+  name: 'objectApiName',
+  required: true,
+  description: 'apiName of a published object, such as `Account`. Never a label.',
+  schema: Type.String(),
+  example: 'Account',
+};
+
+const id: Parameter = {
+  name: 'id',
+  required: true,
+  description: 'Id of the record (UUID in lower case).',
+  schema: Type.String(),
+  example: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
+};
+
+const EXAMPLE_RECORD = {
+  id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
+  ownerId: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33',
+  createdAt: '2026-11-21T00:01:22.123+00:00',
+  createdById: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33',
+  updatedAt: '2026-11-21T00:01:22.123+00:00',
+  updatedById: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33',
+  recordVersion: 1,
+  recordTypeApiName: null,
+  name: 'Acme GmbH',
+  city: 'Berlin',
+  creditLimit: 25000.5,
+};
+
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+const Capabilities = Type.Object(
+  {
+    creatable: Type.Boolean(),
+    updateable: Type.Boolean(),
+    deletable: Type.Boolean(),
+    editable: Type.Boolean({ description: 'creatable or updateable' }),
+  },
+  { description: "What this connection may do: its scopes, the user's permissions and the object's publication." },
+);
+
+const ObjectDescriptor = Type.Object({
+  apiName: Type.String(),
+  label: Type.String({ description: 'For people; may be translated.' }),
+  capabilities: Capabilities,
+});
+
+const PicklistValueSchema = Type.Object({
+  value: Type.String(),
+  label: Type.String(),
+  active: Type.Boolean(),
+  isDefault: Type.Boolean(),
+  validFor: nullable(Type.Array(Type.String())),
+});
+
+const OnDelete = Type.Union([Type.Literal('setNull'), Type.Literal('restrict'), Type.Literal('cascade'), Type.Null()]);
+
+const FieldDescription = Type.Object({
+  apiName: Type.String(),
+  fieldType: Type.Union(FIELD_TYPE_NAMES.map((name) => Type.Literal(name))),
+  readable: Type.Boolean(),
+  editable: Type.Boolean({ description: 'creatable or updateable' }),
+  label: Type.String(),
+  description: nullable(Type.String()),
+  helpText: nullable(Type.String()),
+  custom: Type.Boolean(),
+  system: Type.Boolean(),
+  creatable: Type.Boolean(),
+  updateable: Type.Boolean(),
+  required: Type.Boolean(),
+  nillable: Type.Boolean(),
+  unique: Type.Boolean(),
+  externalId: Type.Boolean(),
+  caseSensitive: Type.Boolean(),
+  length: nullable(Type.Integer()),
+  precision: nullable(Type.Integer()),
+  scale: nullable(Type.Integer()),
+  minimum: nullable(Type.Number()),
+  maximum: nullable(Type.Number()),
+  pattern: nullable(Type.String()),
+  defaultValue: Type.Unknown(),
+  defaultedOnCreate: Type.Boolean({ description: 'The platform fills it in when a create leaves it out.' }),
+  calculated: Type.Boolean(),
+  formula: nullable(Type.String({ description: 'Only with setup:read.' })),
+  filterable: Type.Boolean(),
+  filterOperators: Type.Array(Type.String()),
+  sortable: Type.Boolean(),
+  groupable: Type.Boolean(),
+  aggregations: Type.Array(Type.String()),
+  searchable: Type.Boolean(),
+  picklistValues: nullable(Type.Array(PicklistValueSchema)),
+  restrictedPicklist: Type.Boolean(),
+  controllingField: nullable(Type.String()),
+  referenceTo: Type.Array(Type.String()),
+  relationshipName: nullable(Type.String()),
+  onDelete: OnDelete,
+  currencyField: nullable(Type.String({ description: 'Field that holds the ISO 4217 code of this amount.' })),
+  stateField: Type.Boolean(),
+  dataClassification: Type.Union([
+    Type.Literal('public'),
+    Type.Literal('internal'),
+    Type.Literal('confidential'),
+    Type.Literal('restricted'),
+    Type.Null(),
+  ]),
+  semantics: nullable(Type.String({ description: 'What the value means and what it does not mean.' })),
+  deprecated: Type.Boolean(),
+  example: Type.Unknown(),
+});
+
+const ObjectDescription = Type.Object({
+  apiName: Type.String(),
+  label: Type.String(),
+  labelPlural: Type.String(),
+  description: nullable(Type.String()),
+  custom: Type.Boolean(),
+  nameField: Type.String(),
+  ownerField: nullable(Type.String()),
+  searchable: Type.Boolean(),
+  defaultSearchFields: Type.Array(Type.String()),
+  stateModel: nullable(Type.String()),
+  recordTypes: Type.Array(
+    Type.Object({
+      apiName: Type.String(),
+      label: Type.String(),
+      default: Type.Boolean(),
+      active: Type.Boolean(),
+    }),
+  ),
+  childRelationships: Type.Array(
+    Type.Object({
+      relationshipName: Type.String(),
+      objectApiName: Type.String(),
+      field: Type.String(),
+      onDelete: OnDelete,
+    }),
+  ),
+  duplicateRulesActive: Type.Boolean(),
+  sharingDefault: Type.Union([
+    Type.Literal('private'),
+    Type.Literal('read'),
+    Type.Literal('readWrite'),
+    Type.Literal('controlledByParent'),
+  ]),
+  fields: Type.Array(FieldDescription),
+  capabilities: Capabilities,
+  schemaVersion: Type.String({ description: 'Changes whenever this description does; also its ETag.' }),
+});
+
+const RecordSchema = Type.Object(
+  {},
+  {
+    additionalProperties: true,
+    description:
+      'A record keyed by field apiName; describe tells the fields of an object. A field that is absent is hidden or was not asked for; null is stored empty.',
+  },
+);
+
+const RecordPage = Type.Object({
+  records: Type.Array(RecordSchema),
+  total: Type.Optional(Type.Integer({ description: 'With includeTotal=true: all matching records.' })),
+  nextCursor: nullable(Type.String({ description: 'null marks the last page.' })),
+});
+
+const OPERATORS = [
+  'eq',
+  'neq',
+  'contains',
+  'not_contains',
+  'starts_with',
+  'is_blank',
+  'is_not_blank',
+  'gt',
+  'gte',
+  'lt',
+  'lte',
+  'between',
+  'in',
+  'not_in',
+  'in_related',
+] as const;
+
+const FiltersSchema = Type.Object(
+  {
+    logic: Type.Union([Type.Literal('and'), Type.Literal('or')]),
+    conditions: Type.Array(
+      Type.Object(
+        {
+          id: Type.String({ minLength: 1, maxLength: 64 }),
+          field: Type.String(),
+          operator: Type.Union(OPERATORS.map((name) => Type.Literal(name))),
+          value: Type.Optional(Type.Unknown()),
+          valueTo: Type.Optional(Type.Unknown()),
+        },
+        { additionalProperties: false },
+      ),
+      { minItems: 1, maxItems: LIMITS.filter_conditions_max },
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const WhereSchema = Type.Record(Type.String(), Type.Unknown());
+const WhereInSchema = Type.Record(
+  Type.String(),
+  Type.Array(Type.Unknown(), { minItems: 1, maxItems: LIMITS.in_values_max }),
+);
+const SortSchema = Type.Array(
+  Type.Object({ id: Type.String(), desc: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
+  { maxItems: LIMITS.sort_max },
+);
+
+const EXAMPLE_FILTERS = {
+  logic: 'and',
+  conditions: [{ id: 'c1', field: 'creditLimit', operator: 'between', value: 1000, valueTo: 50000 }],
+};
+
+const fields: Parameter = {
+  name: 'fields',
+  description: `Comma-separated field apiNames, at most ${LIMITS.fields_max}; default: all readable fields.`,
+  schema: Type.String(),
+  example: 'id,name,city',
+};
+
+const listParameters: readonly Parameter[] = [
+  {
+    name: 'take',
+    description: `Page size; more than ${LIMITS.take_max} is answered with ${LIMITS.take_max} records and \`X-Effective-Take\`.`,
+    schema: Type.Integer({ minimum: 1, default: LIMITS.take_default }),
+    example: 20,
+  },
+  {
+    name: 'skip',
+    description: `Records to skip, at most ${LIMITS.skip_max}; never together with \`cursor\`.`,
+    schema: Type.Integer({ minimum: 0, default: 0 }),
+    example: 0,
+  },
+  {
+    name: 'includeTotal',
+    description: 'Count all matching records into `total`.',
+    schema: Type.Boolean({ default: false }),
+    example: true,
+  },
+  {
+    name: 'includeEtag',
+    description: 'Give each record its ETag under `_etag`.',
+    schema: Type.Boolean({ default: false }),
+    example: true,
+  },
+  fields,
+  {
+    name: 'where',
+    description: 'Field equality; null means blank.',
+    schema: WhereSchema,
+    json: true,
+    example: { city: 'Berlin' },
+  },
+  {
+    name: 'whereIn',
+    description: 'Field in a list of values.',
+    schema: WhereInSchema,
+    json: true,
+    example: { city: ['Berlin', 'Hamburg'] },
+  },
+  {
+    name: 'filters',
+    description: 'One group of conditions, joined by `logic`; groups cannot be nested.',
+    schema: FiltersSchema,
+    json: true,
+    example: EXAMPLE_FILTERS,
+  },
+  {
+    name: 'sort',
+    description: 'Order of the records; default: newest first.',
+    schema: SortSchema,
+    json: true,
+    example: [{ id: 'name', desc: false }],
+  },
+  {
+    name: 'orderBy',
+    description: 'One field apiName; alternative to `sort`.',
+    schema: Type.String(),
+    example: 'name',
+  },
+  {
+    name: 'orderDirection',
+    description: 'Direction of `orderBy`.',
+    schema: Type.Union([Type.Literal('asc'), Type.Literal('desc')], { default: 'asc' }),
+    example: 'asc',
+  },
+  {
+    name: 'search',
+    description: `Words that must all occur, as prefixes, ${LIMITS.search_min_chars} to ${LIMITS.search_max_chars} characters.`,
+    schema: Type.String(),
+    example: 'acme',
+  },
+  {
+    name: 'searchFields',
+    description: "Comma-separated field apiNames to search; default: the object's default search fields.",
+    schema: Type.String(),
+    example: 'name',
+  },
+  {
+    name: 'cursor',
+    description: 'The unmodified `nextCursor` of the previous page; every other parameter stays as it was.',
+    schema: Type.String(),
+  },
+];
+
+const QueryBody = Type.Object(
+  {
+    take: Type.Optional(Type.Integer({ minimum: 1 })),
+    skip: Type.Optional(Type.Integer({ minimum: 0 })),
+    includeTotal: Type.Optional(Type.Boolean()),
+    includeEtag: Type.Optional(Type.Boolean()),
+    fields: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+    where: Type.Optional(WhereSchema),
+    whereIn: Type.Optional(WhereInSchema),
+    filters: Type.Optional(FiltersSchema),
+    sort: Type.Optional(SortSchema),
+    orderBy: Type.Optional(Type.String()),
+    orderDirection: Type.Optional(Type.Union([Type.Literal('asc'), Type.Literal('desc')])),
+    search: Type.Optional(Type.String()),
+    searchFields: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+    cursor: Type.Optional(Type.String()),
+  },
+  { additionalProperties: false },
+);
+
+const etagHeader = {
+  ETag: { description: 'Version of the record; send it back as If-Match.', schema: Type.String() },
+};
+
+const QUERY_ERRORS = [
+  'PARAMETER_INVALID',
+  'PARAMETER_UNKNOWN',
+  'PARAMETER_CONFLICT',
+  'CURSOR_WITH_SKIP',
+  'CURSOR_INVALID',
+  'CURSOR_EXPIRED',
+  'CURSOR_QUERY_MISMATCH',
+  'SKIP_TOO_DEEP',
+  'FILTER_INVALID',
+  'FILTER_TOO_MANY_CONDITIONS',
+  'FILTER_NESTED_GROUP',
+  'FILTER_FIELD_UNKNOWN',
+  'FILTER_FIELD_NOT_FILTERABLE',
+  'FILTER_OPERATOR_UNSUPPORTED',
+  'FILTER_VALUE_INVALID',
+  'SORT_INVALID',
+  'SORT_TOO_MANY',
+  'SEARCH_FIELD_INVALID',
+  'OBJECT_NOT_FOUND',
+] as const;
+
+const MUTATION_ERRORS = [
+  'IDEMPOTENCY_KEY_REQUIRED',
+  'IDEMPOTENCY_KEY_INVALID',
+  'IDEMPOTENCY_KEY_REUSED',
+  'IDEMPOTENCY_IN_PROGRESS',
+  'OBJECT_NOT_FOUND',
+  'OBJECT_PERMISSION_DENIED',
+  'WRITE_CONTENTION',
+] as const;
+
+const FIELD_ERRORS = [
+  'BODY_REQUIRED',
+  'FIELD_PERMISSION_DENIED',
+  'UNIQUE_VALUE_CONFLICT',
+  'VALIDATION_FAILED',
+] as const;
+
+const IF_MATCH_ERRORS = ['IF_MATCH_REQUIRED', 'IF_MATCH_INVALID', 'ETAG_MISMATCH', 'RECORD_NOT_FOUND'] as const;
+
+const READ = {
+  risk: 'low',
+  cost: 1,
+  mutation: false,
+  precondition: 'none',
+  agentApproval: 'never',
+  mcpAvailable: false,
+  stability: 'stable',
+} as const;
+
+const WRITE = {
+  cost: 2,
+  mutation: true,
+  agentApproval: 'policy',
+  mcpAvailable: false,
+  stability: 'stable',
+} as const;
+
+export const DATA_OPERATIONS: readonly Operation[] = [
+  {
+    ...READ,
+    operationId: 'schema.objects.list',
+    method: 'GET',
+    path: '/objects',
+    tag: 'schema',
+    summary: 'List the objects the user can read',
+    description: 'Objects and fields differ per tenant; nothing else may be assumed to exist.',
+    scopes: ['data:read'],
+    response: {
+      status: 200,
+      description: 'All published objects the user can read, by apiName.',
+      schema: Type.Object({ records: Type.Array(ObjectDescriptor) }),
+      example: {
+        records: [
+          {
+            apiName: 'Account',
+            label: 'Account',
+            capabilities: { creatable: true, updateable: true, deletable: false, editable: true },
+          },
+        ],
+      },
+    },
+    errors: [],
+    action: 'data.objects.list',
+  },
+  {
+    ...READ,
+    operationId: 'schema.objects.describe',
+    method: 'GET',
+    path: '/objects/{objectApiName}/describe',
+    tag: 'schema',
+    summary: 'Describe an object and its readable fields',
+    scopes: ['data:read'],
+    pathParameters: [objectApiName],
+    response: {
+      status: 200,
+      description: 'The object with every field the user can read.',
+      schema: ObjectDescription,
+      headers: { ETag: { description: 'schemaVersion; honours If-None-Match.', schema: Type.String() } },
+    },
+    errors: ['OBJECT_NOT_FOUND'],
+    action: 'data.objects.describe',
+  },
+  {
+    ...READ,
+    operationId: 'schema.objects.getSchema',
+    method: 'GET',
+    path: '/objects/{objectApiName}/schema.json',
+    tag: 'schema',
+    summary: "JSON Schema of an object's bodies",
+    description: 'JSON Schema 2020-12 of the create, update and read bodies, as this user may send and receive them.',
+    scopes: ['data:read'],
+    pathParameters: [objectApiName],
+    response: {
+      status: 200,
+      description: 'A JSON Schema with the definitions `create`, `update` and `read`.',
+      schema: Type.Object(
+        {
+          $schema: Type.String(),
+          $id: Type.String(),
+          title: Type.String(),
+          $ref: Type.String(),
+          $defs: Type.Object({ create: RecordSchema, update: RecordSchema, read: RecordSchema }),
+        },
+        { additionalProperties: true },
+      ),
+      headers: { ETag: { description: 'Changes with the schema; honours If-None-Match.', schema: Type.String() } },
+    },
+    errors: ['OBJECT_NOT_FOUND'],
+    action: 'data.objects.getSchema',
+  },
+  {
+    ...READ,
+    operationId: 'data.records.list',
+    method: 'GET',
+    path: '/data/{objectApiName}',
+    tag: 'data',
+    summary: 'List records',
+    description:
+      'Answers the records the user can see. `where`, `whereIn`, `filters` and `search` must all hold. An empty list does not prove that no such records exist.',
+    scopes: ['data:read'],
+    pathParameters: [objectApiName],
+    queryParameters: listParameters,
+    response: {
+      status: 200,
+      description: 'One page of records.',
+      schema: RecordPage,
+      headers: {
+        'X-Effective-Take': {
+          description: 'The page size, when `take` was larger than allowed.',
+          schema: Type.Integer(),
+        },
+      },
+      example: { records: [EXAMPLE_RECORD], total: 1, nextCursor: null },
+    },
+    errors: QUERY_ERRORS,
+    action: 'data.records.list',
+  },
+  {
+    ...WRITE,
+    operationId: 'data.records.create',
+    method: 'POST',
+    path: '/data/{objectApiName}',
+    tag: 'data',
+    summary: 'Create a record',
+    scopes: ['data:write'],
+    risk: 'medium',
+    precondition: 'none',
+    pathParameters: [objectApiName],
+    requestBody: {
+      required: true,
+      schema: RecordSchema,
+      description: 'Editable fields by apiName. A reference takes an id, or `{<externalIdField>: <value>}`.',
+      maxBytes: LIMITS.body_max_bytes,
+      validate: false,
+      example: { name: 'Acme GmbH', city: 'Berlin', creditLimit: 25000.5 },
+    },
+    response: {
+      status: 201,
+      description: 'The created record.',
+      schema: RecordSchema,
+      headers: { ...etagHeader, Location: { description: 'Path of the record.', schema: Type.String() } },
+      example: EXAMPLE_RECORD,
+    },
+    errors: [...MUTATION_ERRORS, ...FIELD_ERRORS],
+    action: 'data.records.create',
+  },
+  {
+    ...READ,
+    operationId: 'data.records.get',
+    method: 'GET',
+    path: '/data/{objectApiName}/{id}',
+    tag: 'data',
+    summary: 'Read a record',
+    scopes: ['data:read'],
+    pathParameters: [objectApiName, id],
+    queryParameters: [fields],
+    response: {
+      status: 200,
+      description: 'The record; 304 without a body when If-None-Match names its ETag.',
+      schema: RecordSchema,
+      headers: etagHeader,
+      example: EXAMPLE_RECORD,
+    },
+    errors: ['PARAMETER_INVALID', 'OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND'],
+    action: 'data.records.get',
+  },
+  {
+    ...WRITE,
+    operationId: 'data.records.update',
+    method: 'PATCH',
+    path: '/data/{objectApiName}/{id}',
+    tag: 'data',
+    summary: 'Change a record',
+    description:
+      'Only the fields of the body change; null clears one, a list replaces the whole list. When nothing differs, nothing is committed and the ETag stays.',
+    scopes: ['data:write'],
+    risk: 'medium',
+    precondition: 'ifMatch',
+    pathParameters: [objectApiName, id],
+    requestBody: {
+      required: true,
+      schema: RecordSchema,
+      description: 'The fields to change, by apiName.',
+      contentTypes: ['application/merge-patch+json'],
+      maxBytes: LIMITS.body_max_bytes,
+      validate: false,
+      example: { city: 'Hamburg' },
+    },
+    response: {
+      status: 200,
+      description: 'The changed record.',
+      schema: RecordSchema,
+      headers: etagHeader,
+      example: { ...EXAMPLE_RECORD, city: 'Hamburg', recordVersion: 2 },
+    },
+    errors: [...MUTATION_ERRORS, ...IF_MATCH_ERRORS, ...FIELD_ERRORS],
+    action: 'data.records.update',
+  },
+  {
+    ...WRITE,
+    operationId: 'data.records.delete',
+    method: 'DELETE',
+    path: '/data/{objectApiName}/{id}',
+    tag: 'data',
+    summary: 'Delete a record',
+    description: 'The record moves to the recycle bin, together with the records that depend on it.',
+    scopes: ['data:delete'],
+    risk: 'high',
+    precondition: 'ifMatch',
+    pathParameters: [objectApiName, id],
+    response: {
+      status: 200,
+      description: 'What was deleted, and until when it can be restored.',
+      schema: Type.Object({
+        id: Type.String(),
+        objectApiName: Type.String(),
+        deleted: Type.Literal(true),
+        deletedAt: Type.String({ format: 'date-time' }),
+        restorableUntil: Type.String({ format: 'date-time' }),
+        cascaded: Type.Array(Type.Object({ objectApiName: Type.String(), count: Type.Integer() })),
+      }),
+      example: {
+        id: EXAMPLE_RECORD.id,
+        objectApiName: 'Account',
+        deleted: true,
+        deletedAt: '2026-11-21T00:01:22.123+00:00',
+        restorableUntil: '2026-12-21T00:01:22.123+00:00',
+        cascaded: [{ objectApiName: 'Contact', count: 2 }],
+      },
+    },
+    errors: [...MUTATION_ERRORS, ...IF_MATCH_ERRORS, 'DELETE_RESTRICTED'],
+    action: 'data.records.delete',
+  },
+  {
+    ...READ,
+    operationId: 'data.records.query',
+    method: 'POST',
+    path: '/data/{objectApiName}/query',
+    tag: 'data',
+    summary: 'List records with a query in the body',
+    description: 'The same as the list, for queries that do not fit an address: its parameters as JSON values.',
+    scopes: ['data:read'],
+    pathParameters: [objectApiName],
+    requestBody: {
+      required: true,
+      schema: QueryBody,
+      maxBytes: LIMITS.body_max_bytes,
+      validate: false,
+      example: { take: 20, filters: EXAMPLE_FILTERS, sort: [{ id: 'name', desc: false }] },
+    },
+    response: {
+      status: 200,
+      description: 'One page of records.',
+      schema: RecordPage,
+      headers: {
+        'X-Effective-Take': {
+          description: 'The page size, when `take` was larger than allowed.',
+          schema: Type.Integer(),
+        },
+      },
+      example: { records: [EXAMPLE_RECORD], nextCursor: null },
+    },
+    errors: [...QUERY_ERRORS, 'BODY_REQUIRED', 'BODY_PROPERTY_UNKNOWN'],
+    action: 'data.records.query',
+  },
+  {
+    ...READ,
+    operationId: 'data.transitions.list',
+    method: 'GET',
+    path: '/data/{objectApiName}/{id}/transitions',
+    tag: 'data',
+    summary: 'List the transitions and actions of a record',
+    description: 'Empty for records of objects without a state model.',
+    scopes: ['actions:read'],
+    pathParameters: [objectApiName, id],
+    response: {
+      status: 200,
+      description: 'The transitions, with reasons for those that are unavailable.',
+      schema: Type.Object({
+        records: Type.Array(
+          Type.Object({
+            transitionKey: Type.String(),
+            label: Type.String(),
+            description: nullable(Type.String()),
+            fromState: nullable(Type.String()),
+            toState: nullable(Type.String()),
+            kind: Type.Union([Type.Literal('transition'), Type.Literal('action')]),
+            available: Type.Boolean(),
+            unavailableReasons: Type.Array(Type.Object({ code: Type.String(), message: Type.String() })),
+            risk: Type.Union([Type.Literal('low'), Type.Literal('medium'), Type.Literal('high')]),
+            requiresComment: Type.Boolean(),
+            requiresApproval: Type.Boolean(),
+            input: nullable(Type.Object({}, { additionalProperties: true })),
+          }),
+        ),
+        nextCursor: Type.Null(),
+        currentState: nullable(Type.String()),
+        etag: Type.String(),
+      }),
+      headers: etagHeader,
+      example: { records: [], nextCursor: null, currentState: null, etag: '"1"' },
+    },
+    errors: ['OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND'],
+    action: 'data.transitions.list',
+  },
+];
