@@ -10,9 +10,11 @@ import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from './config/broker.ts';
 import { type Config, readConfig } from './config/env.ts';
 import type { Platform } from './config/platform.ts';
+import { listenForOperators } from './mixins/control-socket.ts';
 import { Database } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
 import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
+import { type HealthServer, startHealthServer } from './mixins/health.ts';
 import { seedDemo } from './templates/seed.ts';
 
 const root = dirname(fileURLToPath(import.meta.url));
@@ -34,31 +36,58 @@ export async function migrateServices(database: Database, services: readonly str
   }
 }
 
-/** Starts the services of `config` in this process; resolves when they answer and the demo data is there. */
-export async function start(config: Config): Promise<Running> {
-  const embedded = config.databaseUrl ? null : await startEmbeddedDatabase(config.dataDir);
-  const url = config.databaseUrl ?? embedded!.url;
-  let broker: ServiceBroker | undefined;
-  const database = new Database(url, {
-    size: config.databasePoolSize,
-    applicationName: `erp ${config.nodeId}`,
-    onError: (error) => broker?.logger.warn({ err: error }, 'An idle database connection was lost.'),
-  });
+/**
+ * Starts the services of `config` in this process; resolves when they answer and the demo data is there.
+ * `control`: a platform without NATS opens its control socket, so that `npm run repl` finds it.
+ */
+export async function start(config: Config, options: { control?: boolean } = {}): Promise<Running> {
+  const closers: (() => Promise<void>)[] = [];
   const stop = async (): Promise<void> => {
-    await broker?.stop();
-    await database.close();
-    await embedded?.stop();
+    // Last opened, first closed; what fails to close does not keep the rest open.
+    let failure: unknown;
+    for (const close of closers.splice(0).reverse()) await close().catch((error) => (failure ??= error));
+    if (failure) throw failure;
   };
   try {
+    let broker: ServiceBroker | undefined;
+    // The embedded database belongs to one instance at a time, and the control socket is its lock.
+    const control =
+      !config.databaseUrl || (options.control && !config.natsUrl) ? await listenForOperators(config.dataDir) : null;
+    if (control) closers.push(control.close);
+    const embedded = config.databaseUrl
+      ? null
+      : await startEmbeddedDatabase(config.dataDir, {
+          log: (line) => broker?.logger.debug(line),
+          warn: (message) => broker?.logger.warn(message),
+        });
+    if (embedded) closers.push(embedded.stop);
+    const database = new Database(config.databaseUrl ?? embedded!.url, {
+      size: config.databasePoolSize,
+      applicationName: `erp ${config.nodeId}`,
+      onError: (error) => broker?.logger.warn({ err: error }, 'An idle database connection was lost.'),
+    });
+    closers.push(() => database.close());
     await migrateServices(database, config.services);
-    broker = new ServiceBroker(brokerOptions(config));
+
+    broker = new ServiceBroker({
+      ...brokerOptions(config),
+      ...(control && options.control && !config.natsUrl ? { transporter: control.transporter } : {}),
+    });
     const platform: Platform = { config, database };
     for (const name of config.services) {
       const module = (await import(`./services/${name}/${name}.service.ts`)) as { default: (p: Platform) => never };
       broker.createService(module.default(platform));
     }
+    let health: HealthServer | undefined;
+    closers.push(async () => {
+      health?.drain();
+      await broker.stop();
+      await health?.close();
+    });
     await broker.start();
     if (config.seedDemo && config.services.includes('metadata')) await seedDemo(broker, config, database);
+    if (config.healthPort !== null && !config.services.includes('gateway'))
+      health = await startHealthServer(platform, broker, { port: config.healthPort, host: config.host });
     const gateway = broker.getLocalService('gateway') as unknown as { baseUrl?: string } | undefined;
     return { broker, config, baseUrl: gateway?.baseUrl ?? null, stop };
   } catch (error) {
@@ -69,7 +98,7 @@ export async function start(config: Config): Promise<Running> {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
-    const running = await start(readConfig());
+    const running = await start(readConfig(), { control: true });
     let stopping = false;
     const shutdown = (): void => {
       if (stopping) return;

@@ -12,6 +12,8 @@ export interface Config {
   /** TCP port of the gateway; 0 picks a free one. */
   port: number;
   host: string;
+  /** Port for /healthz, /readyz and /metrics of a process without the gateway; null: none. */
+  healthPort: number | null;
   /** Public address without a trailing slash; null: http://localhost:<port>. */
   baseUrl: string | null;
   dataDir: string;
@@ -80,6 +82,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   return {
     port: integer(env, 'PORT', 3000, 0, 65_535),
     host: env['HOST'] || '0.0.0.0',
+    healthPort: env['HEALTH_PORT'] ? integer(env, 'HEALTH_PORT', 0, 0, 65_535) : null,
     baseUrl: env['BASE_URL']?.replace(/\/+$/, '') || null,
     dataDir: resolve(env['DATA_DIR'] || '.data'),
     databaseUrl: env['DATABASE_URL'] || null,

@@ -20,7 +20,10 @@ export interface EmbeddedDatabase {
 }
 
 export interface EmbeddedOptions {
+  /** What the server prints. */
   log?: (line: string) => void;
+  /** The server died and is started again, or could not be. */
+  warn?: (message: string) => void;
   /** Settings on top of ours, as `name=value`. */
   settings?: readonly string[];
 }
@@ -239,7 +242,7 @@ export async function startEmbeddedDatabase(dataDir: string, options: EmbeddedOp
   const supervise = (): void => {
     child.once('exit', async (code, signal) => {
       if (stopping) return;
-      options.log?.(`PostgreSQL ended (${signal ?? `code ${code}`}) and is started again.`);
+      options.warn?.(`PostgreSQL ended (${signal ?? `code ${code}`}) and is started again.`);
       for (let wait = 200; !stopping; wait = Math.min(wait * 2, 5_000)) {
         try {
           await clearLeftovers(folder);
@@ -248,7 +251,7 @@ export async function startEmbeddedDatabase(dataDir: string, options: EmbeddedOp
           else supervise();
           return;
         } catch (error) {
-          options.log?.(error instanceof Error ? error.message : String(error));
+          options.warn?.(error instanceof Error ? error.message : String(error));
           await pause(wait);
         }
       }

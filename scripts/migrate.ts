@@ -1,0 +1,25 @@
+/**
+ * `npm run migrate`: brings the tables of all services up to date on DATABASE_URL, then exits. Safe beside running
+ * services and beside itself: migrations only go forward and wait for each other under a lock in the database.
+ */
+import { ALL_SERVICES, readConfig } from '../config/env.ts';
+import { migrateServices } from '../main.ts';
+import { Database } from '../mixins/database/database.ts';
+
+try {
+  const config = readConfig();
+  if (!config.databaseUrl) {
+    console.error('Set DATABASE_URL: the embedded database is migrated by npm start itself.');
+    process.exit(1);
+  }
+  const database = new Database(config.databaseUrl, { size: 2, applicationName: 'erp migrate' });
+  try {
+    await migrateServices(database, ALL_SERVICES);
+  } finally {
+    await database.close();
+  }
+  console.log('The database is up to date.');
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exit(1);
+}
