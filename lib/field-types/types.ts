@@ -34,6 +34,12 @@ export type Parsed =
 
 export interface FieldType {
   readonly name: FieldTypeName;
+  /** False: no caller ever writes it (id, autoNumber, formula, rollup). */
+  readonly writable: boolean;
+  /** PostgreSQL type that a bound value is cast to, such as `uuid`. */
+  readonly bindType: string;
+  /** What counts as blank besides null. */
+  readonly blank: 'null' | 'whiteSpace' | 'emptyList';
   /** PostgreSQL column type, such as `numeric(18,2)`; null when nothing is stored (formula). */
   columnType(field: FieldMeta): string | null;
   /** A value of a create or update body (never null) → what is stored, or one violation at `pointer`. */

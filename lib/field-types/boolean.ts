@@ -1,0 +1,26 @@
+import { BLANK, parsed, refused } from './common.ts';
+import type { FieldType } from './types.ts';
+
+const read: FieldType['parseInput'] = (value, field, pointer) =>
+  typeof value === 'boolean'
+    ? parsed(value)
+    : refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be true or false.`, { expected: 'boolean' });
+
+export const boolean: FieldType = {
+  name: 'boolean',
+  writable: true,
+  bindType: 'boolean',
+  blank: 'null',
+  columnType: () => 'boolean',
+  parseInput: read,
+  parseFilter: read,
+  operators: ['eq', 'neq', ...BLANK],
+  sortable: true,
+  groupable: true,
+  searchable: false,
+  aggregations: ['count'],
+  outputSql: (column) => column,
+  jsonSchema: () => ({ type: 'boolean' }),
+  attributes: ['defaultValue', 'required'],
+  example: () => true,
+};

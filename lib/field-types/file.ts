@@ -1,0 +1,12 @@
+import { BLANK, EQUALITY } from './common.ts';
+import { referenceType } from './reference-family.ts';
+import type { FieldType } from './types.ts';
+
+/** The id of a stored file. */
+export const file: FieldType = {
+  ...referenceType('file', ['required']),
+  operators: [...EQUALITY, ...BLANK],
+  sortable: false,
+  groupable: false,
+  aggregations: ['count'],
+};

@@ -1,0 +1,17 @@
+import { readOnly } from './common.ts';
+import { json } from './json.ts';
+import type { FieldType } from './types.ts';
+
+/** Worked out from other fields of the record whenever it is read; nothing is stored, nobody writes it. */
+export const formula: FieldType = {
+  ...json,
+  name: 'formula',
+  writable: false,
+  columnType: () => null,
+  parseInput: (_value, field, pointer) => readOnly(field, pointer),
+  operators: [],
+  aggregations: [],
+  outputSql: () => 'NULL',
+  attributes: ['formula', 'precision', 'scale'],
+  example: () => null,
+};
