@@ -1,0 +1,196 @@
+/**
+ * Every operation row, asked by those who must not get through: a stranger, a token without the scope, a user without
+ * the API permission, and above all the administrator of another tenant with real ids of this one. Generated from the
+ * rows, so that a new operation is covered the moment it exists.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'mocha';
+import { uuidv7 } from '../../lib/ids.ts';
+import type { Operation } from '../../lib/operation.ts';
+import { OPERATIONS } from '../../services/contracts.ts';
+import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
+import { startPlatform, type TestPlatform } from '../support/platform.ts';
+
+const guarded = OPERATIONS.filter((row) => row.scopes !== 'public');
+const title = (row: Operation): string => `${row.operationId}: ${row.method} ${row.path}`;
+
+/** A body that passes the form checks, so that the answer tells about access and not about the body. */
+function bodyFor(row: Operation): unknown {
+  if (!row.requestBody) return undefined;
+  return row.requestBody.example ?? {};
+}
+
+const call = (
+  client: Api,
+  row: Operation,
+  path: string,
+  more: { idempotencyKey?: string | null } = {},
+): Promise<Answer> =>
+  client.send(row.method, path, bodyFor(row), {
+    ...(row.precondition === 'ifMatch' ? { etag: '"1"' } : {}),
+    ...(row.mutation ? more : { idempotencyKey: null }),
+    headers: row.precondition === 'expectedRevision' ? { 'x-expected-revision': '1' } : {},
+  });
+
+/** What remains of an Error body when what must differ between any two requests is taken out. */
+function shape(answer: Answer): unknown {
+  const { requestId, instance, ...body } = answer.body as Record<string, unknown>;
+  return { status: answer.status, body };
+}
+
+describe('isolation of every operation', () => {
+  let platform: TestPlatform;
+  let stranger: Api;
+  let ada: Api;
+  let eve: Api;
+  let pat: Api;
+  /** Real ids of the demo tenant, by path parameter. */
+  const real: Record<string, string> = {};
+
+  before(async function () {
+    this.timeout(120_000);
+    platform = await startPlatform();
+    stranger = api(platform.baseUrl);
+    ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
+    eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
+    pat = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'pat'));
+    const invoices = await ada.get('/data/Invoice__c?take=1');
+    assert.equal(invoices.status, 200, invoices.text);
+    real['objectApiName'] = 'Invoice__c';
+    real['id'] = invoices.body.records[0].id;
+    const deployment = await ada.post('/metadata/deploy', {
+      files: {},
+      package: { version: 1, types: [] },
+      checkOnly: true,
+    });
+    assert.equal(deployment.status, 202, deployment.text);
+    real['deploymentId'] = deployment.body.deploymentId;
+    const identity = await ada.get('/identity');
+    assert.equal(identity.status, 200, identity.text);
+    real['connectionId'] = identity.body.connection.grantId;
+  });
+
+  after(() => platform?.stop());
+
+  const pathOf = (row: Operation, values: Record<string, string>): string =>
+    row.path.replace(/\{(\w+)\}/g, (_, name: string) => {
+      const value = values[name];
+      assert.ok(value, `this suite knows no real value for the path parameter ${name} of ${row.operationId}`);
+      return encodeURIComponent(value);
+    });
+
+  for (const row of guarded) {
+    describe(title(row), () => {
+      it('answers a stranger 401 and says where tokens come from', async () => {
+        const answer = await call(stranger, row, pathOf(row, real));
+        assert.equal(answer.status, 401, answer.text);
+        assert.equal(answer.body.code, 'TOKEN_MISSING');
+        assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer resource_metadata="[^"]+"$/);
+      });
+
+      it('refuses a token that somebody made up', async () => {
+        const answer = await call(api(platform.baseUrl, 'eyJhbGciOiJub25lIn0.e30.'), row, pathOf(row, real));
+        assert.equal(answer.status, 401, answer.text);
+        assert.equal(answer.body.code, 'TOKEN_INVALID');
+      });
+
+      if (row.operationId !== 'me.identity.get')
+        it('refuses a user without the API permission', async () => {
+          const answer = await call(pat, row, pathOf(row, real));
+          assert.equal(answer.status, 403, answer.text);
+          assert.equal(answer.body.code, 'API_ACCESS_DISABLED');
+        });
+
+      if (Array.isArray(row.scopes))
+        it('refuses a token without its scope', async () => {
+          const other = row.scopes.includes('me:read') ? 'me:write' : 'me:read';
+          const client = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada', other));
+          const answer = await call(client, row, pathOf(row, real));
+          assert.equal(answer.status, 403, answer.text);
+          assert.equal(answer.body.code, 'SCOPE_INSUFFICIENT');
+          assert.deepEqual(answer.body.details.required, row.scopes);
+        });
+
+      it('refuses a parameter that it does not know', async () => {
+        const path = pathOf(row, real);
+        const answer = await call(ada, row, `${path}?nosuchparameter=1`);
+        assert.equal(answer.status, 400, answer.text);
+        assert.equal(answer.body.code, 'PARAMETER_UNKNOWN');
+      });
+
+      if (row.mutation)
+        it('refuses to change anything without an idempotency key', async () => {
+          const answer = await call(ada, row, pathOf(row, real), { idempotencyKey: null });
+          assert.equal(answer.status, 400, answer.text);
+          assert.equal(answer.body.code, 'IDEMPOTENCY_KEY_REQUIRED');
+        });
+
+      const ids = [...row.path.matchAll(/\{(\w+)\}/g)].map((m) => m[1]!).filter((name) => name !== 'objectApiName');
+      if (ids.length)
+        it('treats what belongs to another tenant exactly like what does not exist', async () => {
+          const foreign = await call(eve, row, pathOf(row, real));
+          const absent = await call(
+            eve,
+            row,
+            pathOf(row, { ...real, ...Object.fromEntries(ids.map((n) => [n, uuidv7()])) }),
+          );
+          assert.equal(foreign.status, 404, foreign.text);
+          assert.deepEqual(shape(foreign), shape(absent));
+        });
+      else if (row.path.includes('{objectApiName}'))
+        it('treats an object that only another tenant has like one that nobody has', async () => {
+          const mine = await ada.get('/objects');
+          assert.ok(mine.body.records.length > 0);
+          const foreign = await call(eve, row, pathOf(row, { objectApiName: 'OnlyInDemo__c' }));
+          const absent = await call(eve, row, pathOf(row, { objectApiName: 'Nowhere__c' }));
+          assert.equal(foreign.status, 404, foreign.text);
+          assert.equal(absent.status, 404);
+          assert.equal(foreign.body.code, absent.body.code);
+        });
+    });
+  }
+
+  it('shows a tenant its own records only', async () => {
+    const mine = await ada.get('/data/Account?take=200&fields=id');
+    const theirs = await eve.get('/data/Account?take=200&fields=id');
+    assert.equal(mine.status, 200, mine.text);
+    assert.equal(theirs.status, 200, theirs.text);
+    const ids = new Set(mine.body.records.map((r: { id: string }) => r.id));
+    for (const record of theirs.body.records) assert.ok(!ids.has(record.id));
+  });
+});
+
+describe('the second lock', () => {
+  let platform: TestPlatform;
+  before(async function () {
+    this.timeout(120_000);
+    platform = await startPlatform();
+  });
+  after(() => platform?.stop());
+
+  it('PostgreSQL itself keeps a tenant role out of another tenant, even when our own check is opened on purpose', async () => {
+    const { Database } = await import('../../mixins/database/database.ts');
+    const { tenantSchema } = await import('../../lib/context.ts');
+    const database = new Database(platform.database.url, { size: 1, applicationName: 'isolation test' });
+    try {
+      const { rows } = await database.query<{ id: string; key: string }>('SELECT id, key FROM metadata.tenants');
+      const demo = rows.find((t) => t.key === 'demo')!;
+      const acme = rows.find((t) => t.key === 'acme')!;
+      // The wrong schema name in a statement stands for a bug of ours.
+      const crossing = database.tenant(acme.id, (tx) => tx.query(`SELECT * FROM "${tenantSchema(demo.id)}"."Account"`));
+      await assert.rejects(crossing, /permission denied for schema/);
+      // A shared table shows the rows of the tenant that the transaction is bound to, whatever the statement asks.
+      const shared = await database.shared('metadata', acme.id, (tx) =>
+        tx.query<{ tenant_id: string }>('SELECT DISTINCT tenant_id FROM metadata.components'),
+      );
+      assert.deepEqual(
+        shared.rows.map((r) => r.tenant_id),
+        [acme.id],
+      );
+      const unbound = await database.shared('metadata', null, (tx) => tx.query('SELECT FROM metadata.components'));
+      assert.equal(unbound.rowCount, 0);
+    } finally {
+      await database.close();
+    }
+  });
+});
