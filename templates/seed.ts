@@ -1,9 +1,198 @@
 /**
- * The demo tenants, made with the platform's own means: metadata deploys the templates, data creates the users and
- * loads the sample records, auth keeps the passwords. Runs again without harm.
+ * The demo tenants, made with the platform's own means: metadata creates the tenant and deploys the template, data
+ * creates the users and loads the sample records, auth keeps the passwords. Every step may run twice, so a start that
+ * was killed half way is finished by the next one; finished steps are remembered, so that later starts cost one query.
  */
+import { scryptSync } from 'node:crypto';
 import type { ServiceBroker } from 'moleculer';
 import type { Config } from '../config/env.ts';
-import type { Database } from '../mixins/database/database.ts';
+import { Database } from '../mixins/database/database.ts';
+import { call } from '../services/contracts.ts';
+import { fingerprint, templateFiles } from './read.ts';
+import { generateSamples, type SampleSize } from './samples/generate.ts';
 
-export async function seedDemo(_broker: ServiceBroker, _config: Config, _database: Database): Promise<void> {}
+export { templateFiles };
+
+interface DemoUser {
+  readonly username: string;
+  readonly displayName: string;
+  readonly profileApiName: string;
+  readonly roleApiName: string | null;
+  readonly managerUsername: string | null;
+}
+
+interface DemoTenant {
+  readonly key: string;
+  readonly name: string;
+  readonly locale: string;
+  readonly timezone: string;
+  readonly currency: string;
+  /** In an order in which managers come first. */
+  readonly users: readonly DemoUser[];
+  readonly samples: SampleSize;
+  /** Who owns the sample records, each with a weight. */
+  readonly owners: readonly (readonly [username: string, weight: number])[];
+}
+
+const user = (
+  username: string,
+  displayName: string,
+  profileApiName: string,
+  roleApiName: string | null,
+  managerUsername: string | null,
+): DemoUser => ({ username, displayName, profileApiName, roleApiName, managerUsername });
+
+const TENANTS: readonly DemoTenant[] = [
+  {
+    key: 'demo',
+    name: 'Northwind Office GmbH',
+    locale: 'en',
+    timezone: 'Europe/Berlin',
+    currency: 'EUR',
+    users: [
+      user('ada@demo.example', 'Ada Lindqvist', 'Administrator', 'Ceo', null),
+      user('mia@demo.example', 'Mia Hartmann', 'SalesManager', 'SalesManager', 'ada@demo.example'),
+      user('sam@demo.example', 'Sam Keller', 'SalesRep', 'SalesRep', 'mia@demo.example'),
+      user('sue@demo.example', 'Sue Bennett', 'SalesRep', 'SalesRep', 'mia@demo.example'),
+      user('pat@demo.example', 'Pat Moreau', 'Minimal', null, 'ada@demo.example'),
+    ],
+    samples: { set: 0, accounts: 600, contacts: 1_200, orders: 5_000, opportunities: 300 },
+    owners: [
+      ['mia@demo.example', 1],
+      ['sam@demo.example', 5],
+      ['sue@demo.example', 4],
+    ],
+  },
+  {
+    key: 'acme',
+    name: 'Acme Interiors Inc.',
+    locale: 'en-US',
+    timezone: 'America/Chicago',
+    currency: 'USD',
+    users: [user('eve@acme.example', 'Eve Carter', 'Administrator', 'Ceo', null)],
+    samples: { set: 1, accounts: 40, contacts: 80, orders: 150, opportunities: 20, countries: ['US', 'CA'] },
+    owners: [['eve@acme.example', 1]],
+  },
+];
+
+const LOCK = 7_164_002;
+/** Bytes of rows in one call; NATS carries one megabyte. */
+const BATCH_BYTES = 400_000;
+const SERVICES = ['auth', 'data', 'metadata'];
+const CALL_TIMEOUT_MS = 120_000;
+
+/** Raise it when the generated records change, so that instances made before get the new ones besides. */
+const SAMPLES_EDITION = '1';
+
+/** Steps of one tenant in their order; the value changes when the step has to be done again. */
+type Steps = Readonly<Record<'template' | 'users' | 'samples', string>>;
+
+/**
+ * Creates and fills the demo tenants where that has not been done. Only one process of a cluster works at a time.
+ * Throws what a step throws; the next start goes on where it stopped. Never in production.
+ */
+export async function seedDemo(broker: ServiceBroker, config: Config, database: Database): Promise<void> {
+  if (config.production) return;
+  const files = await templateFiles('erp');
+  const passwordMark = scryptSync(config.demoPassword, 'demo users', 16, { N: 4_096 }).toString('hex');
+  const steps = (tenant: DemoTenant): Steps => ({
+    template: fingerprint(files),
+    users: fingerprint({ users: JSON.stringify(tenant.users), password: passwordMark }),
+    samples: fingerprint({ size: JSON.stringify(tenant.samples), edition: SAMPLES_EDITION }),
+  });
+  if (await allDone(database, steps)) return;
+
+  await broker.waitForServices(SERVICES, 120_000);
+  // The lock needs a connection of its own for as long as the work takes.
+  const keeper = new Database(database.url, { size: 1, applicationName: 'erp seed' });
+  try {
+    await keeper.transaction(async (tx) => {
+      for (const name of ['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout'])
+        await tx.query(`SET LOCAL ${name} = 0`);
+      await tx.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
+      await database.query('CREATE SCHEMA IF NOT EXISTS seed');
+      await database.query(
+        `CREATE TABLE IF NOT EXISTS seed.steps (tenant text, step text, fingerprint text NOT NULL,
+         done_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (tenant, step))`,
+      );
+      for (const tenant of TENANTS) await seedTenant(broker, config, database, tenant, files, steps(tenant));
+    });
+  } finally {
+    await keeper.close();
+  }
+}
+
+async function seedTenant(
+  broker: ServiceBroker,
+  config: Config,
+  database: Database,
+  tenant: DemoTenant,
+  files: Record<string, string>,
+  steps: Steps,
+): Promise<void> {
+  const done = await doneSteps(database, tenant.key);
+  const step = async (name: keyof Steps, work: () => Promise<string>): Promise<void> => {
+    if (done.get(name) === steps[name]) return;
+    const started = performance.now();
+    const what = await work();
+    await database.query(
+      `INSERT INTO seed.steps (tenant, step, fingerprint) VALUES ($1, $2, $3)
+       ON CONFLICT (tenant, step) DO UPDATE SET fingerprint = excluded.fingerprint, done_at = now()`,
+      [tenant.key, name, steps[name]],
+    );
+    broker.logger.info(`Demo tenant ${tenant.key}: ${what} (${Math.round(performance.now() - started)} ms).`);
+  };
+  const options = { timeout: CALL_TIMEOUT_MS };
+  const { key, name, locale, timezone, currency } = tenant;
+  const { tenantId } = await call(
+    broker,
+    'metadata.tenants.create',
+    { key, name, locale, timezone, currency, sandbox: true },
+    options,
+  );
+  await step('template', async () => {
+    const { changes } = await call(broker, 'metadata.templates.deploy', { tenantId, files }, options);
+    return `template deployed, ${changes} changes`;
+  });
+  const provision = async (): Promise<Record<string, string>> => {
+    const users = tenant.users.map((u) => ({ ...u, email: u.username, password: config.demoPassword }));
+    return (await call(broker, 'data.users.provision', { tenantId, users }, options)).userIds;
+  };
+  let userIds: Record<string, string> | undefined;
+  await step('users', async () => {
+    userIds = await provision();
+    return `${tenant.users.length} users`;
+  });
+  await step('samples', async () => {
+    const ids = userIds ?? (await provision());
+    const owners = tenant.owners.map(([username, weight]) => [ids[username]!, weight] as const);
+    let inserted = 0;
+    for (const { objectApiName, columns, rows } of generateSamples(tenant.samples, owners)) {
+      const size = Math.max(1, Math.floor(BATCH_BYTES / JSON.stringify(rows[0]).length));
+      for (let from = 0; from < rows.length; from += size) {
+        const batch = rows.slice(from, from + size).map((row) => [...row]);
+        const params = { tenantId, objectApiName, columns: [...columns], rows: batch };
+        inserted += (await call(broker, 'data.samples.load', params, options)).inserted;
+      }
+    }
+    return `${inserted} sample records`;
+  });
+}
+
+async function doneSteps(database: Database, tenantKey: string): Promise<Map<string, string>> {
+  const { rows } = await database.query<{ step: string; fingerprint: string }>(
+    'SELECT step, fingerprint FROM seed.steps WHERE tenant = $1',
+    [tenantKey],
+  );
+  return new Map(rows.map((row) => [row.step, row.fingerprint]));
+}
+
+async function allDone(database: Database, steps: (tenant: DemoTenant) => Steps): Promise<boolean> {
+  const { rows } = await database.query<{ found: boolean }>(`SELECT to_regclass('seed.steps') IS NOT NULL AS found`);
+  if (!rows[0]!.found) return false;
+  for (const tenant of TENANTS) {
+    const done = await doneSteps(database, tenant.key);
+    for (const [name, value] of Object.entries(steps(tenant))) if (done.get(name) !== value) return false;
+  }
+  return true;
+}
