@@ -3,7 +3,7 @@
  * Effective permission = scope ∩ publication ∩ object permission ∩ field permission ∩ sharing.
  */
 import type { Scope } from '../operation.ts';
-import type { ObjectPermission, SystemPermission } from '../snapshot/types.ts';
+import type { FieldMeta, ObjectMeta, ObjectPermission, SystemPermission } from '../snapshot/types.ts';
 
 /** The user behind a request, as the tenant's User record says. */
 export interface Principal {
@@ -24,7 +24,10 @@ export interface FieldAccess {
 }
 
 export interface ObjectAccess {
+  readonly object: ObjectMeta;
   readonly permission: ObjectPermission;
+  /** The readable fields, in the order in which records are answered. */
+  readonly readable: readonly FieldMeta[];
   /** Readable and editable fields by apiName; a field that is not here does not exist for this user. */
   readonly fields: Readonly<Record<string, FieldAccess>>;
 }

@@ -4,8 +4,9 @@
  * AND) → compile (SQL text and bound values). Only `constrain` can make a ConstrainedPlan, and only a ConstrainedPlan
  * compiles.
  */
+import type { Access } from '../access/types.ts';
 import type { Operator, SqlValue } from '../field-types/types.ts';
-import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
+import type { FieldMeta, ObjectMeta, Snapshot } from '../snapshot/types.ts';
 
 /** Query parameters of a list after JSON parsing, still untrusted. GET /data/{o} and POST /data/{o}/query share it. */
 export type RawListQuery = Record<string, unknown>;
@@ -22,6 +23,8 @@ export interface Condition {
 }
 
 export interface ListRequest {
+  /** Decides how errors point at a parameter: `query:take` or `/take`. */
+  readonly source: 'query' | 'body';
   readonly take: number;
   /** The caller asked for more than the maximum. */
   readonly takeClamped: boolean;
@@ -36,6 +39,20 @@ export interface ListRequest {
   readonly sort: readonly { readonly field: string; readonly desc: boolean; readonly pointer: string }[] | null;
   readonly search: { readonly text: string; readonly fields: readonly string[] | null } | null;
   readonly cursor: string | null;
+}
+
+/** Through whose eyes a query is planned. */
+export interface QueryView {
+  readonly access: Access;
+  readonly snapshot: Snapshot;
+  /** Milliseconds since 1970; what TODAY is worked out from. */
+  readonly now: number;
+  /** IANA name, such as `Europe/Berlin`: where TODAY begins. */
+  readonly timezone: string;
+}
+
+export interface PlanOptions {
+  readonly ieee754Compatible?: boolean;
 }
 
 /** A condition whose names exist and are readable and whose values have the field's type. */
@@ -76,8 +93,16 @@ export interface Plan {
   readonly includeTotal: boolean;
   readonly includeEtag: boolean;
   readonly ieee754Compatible: boolean;
-  /** Sort values of the last record of the previous page, one per sort key. */
-  readonly after: readonly SqlValue[] | null;
+  /** Sort values of the last record of the previous page as PostgreSQL prints them, one per sort key. */
+  readonly after: readonly (string | null)[] | null;
+}
+
+/** A statement whose text depends on the shape of the plan alone; every value is bound. */
+export interface CompiledQuery {
+  readonly text: string;
+  readonly values: readonly SqlValue[];
+  /** Name for a prepared statement; absent when the shape does not recur. */
+  readonly name?: string;
 }
 
 declare const constrained: unique symbol;

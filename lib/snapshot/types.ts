@@ -182,6 +182,8 @@ export interface ExternalClientMeta {
   readonly rateLimits: RateLimitOverrides;
   /** Username whose rights a client_credentials token has; null: the grant is refused. */
   readonly integrationUser: string | null;
+  /** Public keys for private_key_jwt (RFC 7517). */
+  readonly jwks?: { readonly keys: readonly Record<string, unknown>[] };
 }
 
 /** Narrower or wider than the deployment's defaults; null: the default. Units per 60 s, and per 24 h for daily. */

@@ -1,0 +1,154 @@
+/**
+ * From a profile and permission sets to what a user may do: a union, without deny entries. The one place where the
+ * meaning of a permission stands; `decide` and `constrain` only look up what came out of here.
+ * Source: docs/reference/access.md.
+ */
+import { createHash } from 'node:crypto';
+import { fieldType } from '../field-types/registry.ts';
+import type {
+  FieldMeta,
+  ObjectMeta,
+  ObjectPermission,
+  PermissionBundle,
+  Snapshot,
+  SystemPermission,
+} from '../snapshot/types.ts';
+import type { Access, FieldAccess, ObjectAccess, Principal } from './types.ts';
+
+/** What everybody with the same profile and permission sets shares, worked out once per snapshot. */
+type SharedAccess = Omit<Access, 'principal'>;
+
+const shared = new WeakMap<Snapshot, Map<string, SharedAccess>>();
+
+/**
+ * The permissions of a user. Callers keep the result per (snapshot version, access version, user); two users with the
+ * same profile and permission sets share all of it but the principal.
+ */
+export function accessFor(snapshot: Snapshot, principal: Principal): Access {
+  const names = [...new Set(principal.permissionSetApiNames)].sort();
+  const key = principal.active ? JSON.stringify([principal.profileApiName, names]) : '';
+  let known = shared.get(snapshot);
+  if (!known) shared.set(snapshot, (known = new Map()));
+  let access = known.get(key);
+  if (!access) {
+    const bundles: PermissionBundle[] = [];
+    if (principal.active) {
+      if (Object.hasOwn(snapshot.profiles, principal.profileApiName))
+        bundles.push(snapshot.profiles[principal.profileApiName]!);
+      for (const name of names)
+        if (Object.hasOwn(snapshot.permissionSets, name)) bundles.push(snapshot.permissionSets[name]!);
+    }
+    access = unionOf(snapshot, bundles, key);
+    known.set(key, access);
+  }
+  return { principal, ...access };
+}
+
+function unionOf(snapshot: Snapshot, bundles: readonly PermissionBundle[], key: string): SharedAccess {
+  const system = new Set<SystemPermission>(bundles.flatMap((bundle) => bundle.system));
+  const objects: Record<string, ObjectAccess> = Object.create(null);
+  for (const [apiName, object] of Object.entries(snapshot.objects)) {
+    if (!object.published) continue;
+    const access = object.apiName === 'User' ? userObject(object, bundles, system) : ordinary(object, bundles, system);
+    if (access.permission.read) objects[apiName] = access;
+  }
+  return {
+    system,
+    objects,
+    actions: new Set(bundles.flatMap((bundle) => bundle.actions)),
+    hash: createHash('sha256').update(key).digest('base64url').slice(0, 22),
+  };
+}
+
+function ordinary(
+  object: ObjectMeta,
+  bundles: readonly PermissionBundle[],
+  system: ReadonlySet<SystemPermission>,
+): ObjectAccess {
+  const permission = objectPermission(object, bundles, system);
+  return withFields(object, permission, (field) => {
+    const mayEdit = permission.create || permission.update;
+    if (field.system) return { read: true, edit: field.apiName === 'ownerId' && mayEdit };
+    if (field.apiName === object.nameField) return { read: true, edit: mayEdit };
+    const given = fieldPermission(object, field, bundles, system);
+    return { read: given.read, edit: given.edit && mayEdit };
+  });
+}
+
+/**
+ * Users: everybody with the API permission sees who they are (id and label); accounts are kept by those who may manage
+ * users, and by nobody else. A user is deactivated, never deleted.
+ */
+function userObject(
+  object: ObjectMeta,
+  bundles: readonly PermissionBundle[],
+  system: ReadonlySet<SystemPermission>,
+): ObjectAccess {
+  const manages = system.has('manageUsers');
+  const given = objectPermission(object, bundles, system);
+  const readsAll = manages || given.read;
+  const permission: ObjectPermission = {
+    create: manages,
+    read: readsAll || system.has('apiEnabled'),
+    update: manages,
+    delete: false,
+    // Who reads users at all reads all of them: a name is no secret inside a tenant.
+    viewAll: true,
+    modifyAll: manages,
+  };
+  return withFields(object, permission, (field) => {
+    if (manages) return { read: true, edit: !field.system };
+    if (field.apiName === 'id' || field.apiName === 'displayName' || field.apiName === object.nameField)
+      return { read: true, edit: false };
+    if (!readsAll) return { read: false, edit: false };
+    return { read: field.system || fieldPermission(object, field, bundles, system).read, edit: false };
+  });
+}
+
+function objectPermission(
+  object: ObjectMeta,
+  bundles: readonly PermissionBundle[],
+  system: ReadonlySet<SystemPermission>,
+): ObjectPermission {
+  const has = (name: keyof ObjectPermission): boolean =>
+    bundles.some((bundle) => Object.hasOwn(bundle.objects, object.apiName) && bundle.objects[object.apiName]![name]);
+  const modifyAll = system.has('modifyAllData') || has('modifyAll');
+  const viewAll = modifyAll || system.has('viewAllData') || has('viewAll');
+  return {
+    create: system.has('modifyAllData') || has('create'),
+    read: viewAll || has('read'),
+    update: modifyAll || has('update'),
+    delete: modifyAll || has('delete'),
+    viewAll,
+    modifyAll,
+  };
+}
+
+function fieldPermission(
+  object: ObjectMeta,
+  field: FieldMeta,
+  bundles: readonly PermissionBundle[],
+  system: ReadonlySet<SystemPermission>,
+): FieldAccess {
+  if (system.has('modifyAllData')) return { read: true, edit: true };
+  const key = `${object.apiName}.${field.apiName}`;
+  const given = bundles.filter((bundle) => Object.hasOwn(bundle.fields, key)).map((bundle) => bundle.fields[key]!);
+  const edit = given.some((entry) => entry.edit);
+  return { read: edit || system.has('viewAllData') || given.some((entry) => entry.read), edit };
+}
+
+function withFields(
+  object: ObjectMeta,
+  permission: ObjectPermission,
+  accessOf: (field: FieldMeta) => FieldAccess,
+): ObjectAccess {
+  const fields: Record<string, FieldAccess> = Object.create(null);
+  const readable: FieldMeta[] = [];
+  for (const field of Object.values(object.fields)) {
+    const given = accessOf(field);
+    if (!given.read) continue;
+    fields[field.apiName] = { read: true, edit: given.edit && fieldType(field.fieldType).writable };
+    readable.push(field);
+  }
+  return { object, permission, fields, readable };
+}

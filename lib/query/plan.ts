@@ -1,0 +1,324 @@
+/**
+ * Names become fields the user may read, values get the field's type, words about time become moments. A field that is
+ * hidden takes exactly the path of one that does not exist: one look-up, one answer.
+ * Source: docs/reference/querying.md.
+ */
+import type { ObjectAccess } from '../access/types.ts';
+import { dateOfDay } from '../field-types/calendar.ts';
+import { fieldType } from '../field-types/registry.ts';
+import type { SqlValue } from '../field-types/types.ts';
+import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
+import { filterable, operatorsFor, searchable, sortable } from './capabilities.ts';
+import { type RelatedValue, searchTokens } from './parse.ts';
+import { RELATIVE_DATES, relativeDays, startOfDay } from './relative-dates.ts';
+import type { Condition, ListRequest, Plan, PlanNode, PlanOptions, QueryView, SortKey } from './types.ts';
+import { Violations } from './violations.ts';
+
+type CompareOperator = Extract<PlanNode, { kind: 'compare' }>['operator'];
+
+/**
+ * The plan of a list, still without record access (lib/access/constrain.ts adds it). The caller has checked that the
+ * user may read the object.
+ * @throws PlatformError 400 with all violations: FILTER_FIELD_UNKNOWN, FILTER_FIELD_NOT_FILTERABLE,
+ *   FILTER_OPERATOR_UNSUPPORTED, FILTER_VALUE_INVALID, SORT_INVALID, SEARCH_FIELD_INVALID, PARAMETER_INVALID.
+ */
+export function planList(request: ListRequest, object: ObjectMeta, view: QueryView, options: PlanOptions = {}): Plan {
+  const planner = new Planner(object, view, request.source);
+  const plan: Plan = {
+    object,
+    fields: planner.fields(request.fields),
+    filter: planner.filter(request),
+    sort: planner.sort(request.sort),
+    take: request.take,
+    skip: request.skip,
+    includeTotal: request.includeTotal,
+    includeEtag: request.includeEtag,
+    ieee754Compatible: options.ieee754Compatible ?? false,
+    after: null,
+  };
+  planner.problems.throwIfAny();
+  return plan;
+}
+
+/**
+ * The plan of one record by id (lower case UUID), with all readable fields or those named.
+ * @throws PlatformError 400 PARAMETER_INVALID for a name that is not a readable field.
+ */
+export function planGet(
+  id: string,
+  fields: readonly string[] | null,
+  object: ObjectMeta,
+  view: QueryView,
+  options: PlanOptions = {},
+): Plan {
+  const planner = new Planner(object, view, 'query');
+  const plan: Plan = {
+    object,
+    fields: planner.fields(fields),
+    filter: { kind: 'compare', field: object.fields.id!, operator: 'eq', values: [id] },
+    sort: [],
+    take: 1,
+    skip: 0,
+    includeTotal: false,
+    includeEtag: false,
+    ieee754Compatible: options.ieee754Compatible ?? false,
+    after: null,
+  };
+  planner.problems.throwIfAny();
+  return plan;
+}
+
+const NO_ACCESS = { fields: {}, readable: [] } as unknown as ObjectAccess;
+
+class Planner {
+  readonly problems = new Violations();
+  readonly #object: ObjectMeta;
+  readonly #view: QueryView;
+  readonly #source: ListRequest['source'];
+
+  constructor(object: ObjectMeta, view: QueryView, source: ListRequest['source']) {
+    this.#object = object;
+    this.#view = view;
+    this.#source = source;
+  }
+
+  fields(names: readonly string[] | null): readonly FieldMeta[] {
+    const { readable } = this.#view.access.objects[this.#object.apiName] ?? NO_ACCESS;
+    if (names === null) return readable;
+    const wanted = new Set(names);
+    const chosen = readable.filter((field) => wanted.delete(field.apiName));
+    for (const name of wanted)
+      this.problems.add(this.#pointer('fields'), 'PARAMETER_INVALID', `There is no field ${quote(name)}.`, {
+        field: name,
+      });
+    return chosen;
+  }
+
+  filter(request: ListRequest): PlanNode | null {
+    const nodes: PlanNode[] = [];
+    const put = (node: PlanNode | null): void => {
+      if (node) nodes.push(node);
+    };
+    for (const condition of request.where) put(this.#condition(condition, this.#object));
+    for (const condition of request.whereIn) put(this.#condition(condition, this.#object));
+    if (request.filters) put(this.#group(request.filters.logic, request.filters.conditions, this.#object));
+    if (request.search) put(this.#search(request.search));
+    return join('and', nodes);
+  }
+
+  sort(keys: ListRequest['sort']): readonly SortKey[] {
+    const sorted: SortKey[] = [];
+    for (const { field: name, desc, pointer } of keys ?? []) {
+      const field = this.#readable(this.#object, name);
+      if (!field || !sortable(field)) {
+        this.problems.add(pointer, 'SORT_INVALID', `Records cannot be sorted by ${quote(name)}.`, { field: name });
+        continue;
+      }
+      sorted.push({ field, desc });
+      if (name === 'id') return sorted;
+    }
+    const id = this.#object.fields.id!;
+    if (sorted.length > 0) return [...sorted, { field: id, desc: sorted.at(-1)!.desc }];
+    const createdAt = this.#object.fields.createdAt;
+    return [...(createdAt ? [{ field: createdAt, desc: true }] : []), { field: id, desc: true }];
+  }
+
+  #pointer(name: string): string {
+    return this.#source === 'query' ? `query:${name}` : `/${name}`;
+  }
+
+  #readable(object: ObjectMeta, name: string): FieldMeta | undefined {
+    return this.#view.access.objects[object.apiName]?.fields[name] ? object.fields[name] : undefined;
+  }
+
+  #group(logic: 'and' | 'or', conditions: readonly Condition[], object: ObjectMeta): PlanNode | null {
+    const nodes = conditions.map((condition) => this.#condition(condition, object));
+    return join(
+      logic,
+      nodes.filter((node) => node !== null),
+    );
+  }
+
+  #condition(condition: Condition, object: ObjectMeta): PlanNode | null {
+    const { id: conditionId, pointer, operator } = condition;
+    const at = conditionId === null ? pointer : `${pointer}/field`;
+    const field = this.#readable(object, condition.field);
+    const about = { field: condition.field, conditionId };
+    if (!field) {
+      this.problems.add(at, 'FILTER_FIELD_UNKNOWN', `There is no field ${quote(condition.field)}.`, about);
+      return null;
+    }
+    if (!filterable(field)) {
+      this.problems.add(at, 'FILTER_FIELD_NOT_FILTERABLE', `${field.apiName} cannot be filtered.`, about);
+      return null;
+    }
+    const allowed = operatorsFor(field);
+    if (!allowed.includes(operator)) {
+      this.problems.add(
+        conditionId === null ? pointer : `${pointer}/operator`,
+        'FILTER_OPERATOR_UNSUPPORTED',
+        `${operator} does not fit ${field.apiName}, which is a ${field.fieldType} field.`,
+        { ...about, details: { allowed } },
+      );
+      return null;
+    }
+    if (operator === 'in_related') return this.#related(condition, field);
+    const values = this.#values(condition, field);
+    return values && this.#compare(field, operator, values);
+  }
+
+  /** One entry per operand: a bound value, or the range of moments or days that a relative date stands for. */
+  #values(condition: Condition, field: FieldMeta): Operand[] | null {
+    const { pointer, operator } = condition;
+    const at = (name: string): string => (condition.id === null ? pointer : `${pointer}/${name}`);
+    switch (operator) {
+      case 'is_blank':
+      case 'is_not_blank':
+        return [];
+      case 'between':
+        return this.#all([
+          this.#operand(condition.value, condition, field, at('value')),
+          this.#operand(condition.valueTo, condition, field, at('valueTo')),
+        ]);
+      case 'in':
+      case 'not_in':
+        return this.#list(condition.value as unknown[], condition, field, at('value'));
+      default:
+        if (field.fieldType === 'multiPicklist' && (operator === 'eq' || operator === 'neq')) {
+          if (!Array.isArray(condition.value) || condition.value.length > 200) {
+            this.#wrongValue(at('value'), `${field.apiName} is compared with a list of at most 200 values.`, condition);
+            return null;
+          }
+          const list = this.#list(condition.value, condition, field, at('value'));
+          return list && [{ value: list.map((operand) => (operand as { value: SqlValue }).value) as string[] }];
+        }
+        return this.#all([this.#operand(condition.value, condition, field, at('value'))]);
+    }
+  }
+
+  #list(list: readonly unknown[], condition: Condition, field: FieldMeta, pointer: string): Operand[] | null {
+    return this.#all(list.map((item, index) => this.#operand(item, condition, field, `${pointer}/${index}`)));
+  }
+
+  #all(operands: readonly (Operand | null)[]): Operand[] | null {
+    return operands.includes(null) ? null : (operands as Operand[]);
+  }
+
+  #operand(value: unknown, condition: Condition, field: FieldMeta, pointer: string): Operand | null {
+    const isDate = field.fieldType === 'date';
+    if ((isDate || field.fieldType === 'dateTime') && typeof value === 'string') {
+      const { now, timezone } = this.#view;
+      const days = relativeDays(value, now, timezone);
+      if (days && isDate) return { from: dateOfDay(days.from), to: dateOfDay(days.to) };
+      if (days) return { from: instant(startOfDay(days.from, timezone)), to: instant(startOfDay(days.to, timezone)) };
+    }
+    const result = fieldType(field.fieldType).parseFilter(value, field, pointer);
+    if (result.ok) return { value: result.value };
+    const hint = isDate || field.fieldType === 'dateTime' ? ` Or one of ${RELATIVE_DATES.join(', ')}.` : '';
+    this.#wrongValue(pointer, result.violation.message + hint, condition);
+    return null;
+  }
+
+  #wrongValue(pointer: string, message: string, { field, id }: Condition): void {
+    this.problems.add(pointer, 'FILTER_VALUE_INVALID', message, { field, conditionId: id });
+  }
+
+  #compare(field: FieldMeta, operator: CompareOperator, operands: readonly Operand[]): PlanNode {
+    const plain = operands.filter((operand) => 'value' in operand);
+    const node = (op: CompareOperator, ...values: SqlValue[]): PlanNode => ({
+      kind: 'compare',
+      field,
+      operator: op,
+      values,
+    });
+    if (plain.length === operands.length) return node(operator, ...plain.map((operand) => operand.value));
+    const [first, second] = operands as [Operand, Operand];
+    switch (operator) {
+      case 'in':
+      case 'not_in': {
+        const single = operator === 'in' ? 'eq' : 'neq';
+        const parts = operands
+          .filter((operand) => !('value' in operand))
+          .map((operand) => this.#compare(field, single, [operand]));
+        if (plain.length > 0) parts.push(node(operator, ...plain.map((operand) => operand.value)));
+        return join(operator === 'in' ? 'or' : 'and', parts)!;
+      }
+      case 'between':
+        return join('and', [this.#compare(field, 'gte', [first]), this.#compare(field, 'lte', [second])])!;
+    }
+    const { from, to } = first as DateRange;
+    switch (operator) {
+      case 'eq':
+        return join('and', [node('gte', from), node('lt', to)])!;
+      case 'neq':
+        return join('or', [node('is_blank'), node('lt', from), node('gte', to)])!;
+      case 'gt':
+        return node('gte', to);
+      case 'gte':
+        return node('gte', from);
+      case 'lt':
+        return node('lt', from);
+      default:
+        return node('lt', to);
+    }
+  }
+
+  #related(condition: Condition, field: FieldMeta): PlanNode | null {
+    const related = condition.value as RelatedValue;
+    const pointer = `${condition.pointer}/value`;
+    const object = this.#view.access.objects[related.objectApiName]?.object;
+    if (!object) {
+      this.#wrongValue(`${pointer}/objectApiName`, `There is no object ${quote(related.objectApiName)}.`, condition);
+      return null;
+    }
+    const relatedField = this.#readable(object, related.field);
+    if (!relatedField)
+      this.problems.add(`${pointer}/field`, 'FILTER_FIELD_UNKNOWN', `There is no field ${quote(related.field)}.`, {
+        field: related.field,
+        conditionId: condition.id,
+      });
+    else if (!operatorsFor(relatedField).includes('in_related'))
+      this.#wrongValue(`${pointer}/field`, `${relatedField.apiName} does not hold the id of a record.`, condition);
+    const node = this.#group(related.logic, related.conditions, object);
+    return relatedField ? { kind: 'related', field, object, relatedField, node, sharing: null } : null;
+  }
+
+  #search(search: NonNullable<ListRequest['search']>): PlanNode | null {
+    const names = search.fields ?? this.#object.defaultSearchFields;
+    const fields: FieldMeta[] = [];
+    for (const name of names) {
+      const field = this.#readable(this.#object, name);
+      if (field && searchable(field)) fields.push(field);
+      else if (search.fields !== null && !field)
+        this.problems.add(this.#pointer('searchFields'), 'PARAMETER_INVALID', `There is no field ${quote(name)}.`, {
+          field: name,
+        });
+      else if (search.fields !== null)
+        this.problems.add(this.#pointer('searchFields'), 'SEARCH_FIELD_INVALID', `${name} cannot be searched.`, {
+          field: name,
+        });
+    }
+    if (fields.length === 0 && search.fields === null) {
+      const name = this.#readable(this.#object, this.#object.nameField);
+      if (!name) return { kind: 'false' };
+      fields.push(name);
+    }
+    return { kind: 'search', fields, tokens: searchTokens(search.text) };
+  }
+}
+
+interface DateRange {
+  readonly from: string;
+  readonly to: string;
+}
+
+type Operand = { readonly value: SqlValue } | DateRange;
+
+const instant = (time: number): string => new Date(time).toISOString();
+
+const quote = (name: string): string => JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
+
+function join(kind: 'and' | 'or', nodes: readonly PlanNode[]): PlanNode | null {
+  if (nodes.length <= 1) return nodes[0] ?? null;
+  return { kind, nodes };
+}
