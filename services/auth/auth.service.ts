@@ -1,7 +1,85 @@
-import type { ServiceSchema } from 'moleculer';
+import type { Context, ServiceSchema } from 'moleculer';
 import type { Platform } from '../../config/platform.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { Snapshot } from '../../lib/snapshot/types.ts';
+import { call } from '../contracts.ts';
+import type { AuthActions } from './contract.ts';
+import { AuthServer } from './server.ts';
+import { AuthStore } from './store.ts';
+
+const MAINTENANCE_MS = 5 * 60_000;
+
+type Params<K extends keyof AuthActions> = Context<AuthActions[K]['params']>;
 
 /** The Moleculer schema of auth: it declares and delegates. */
-export default function authService(_platform: Platform): ServiceSchema {
-  return { name: 'auth', actions: {} };
+export default function authService({ config, database }: Platform): ServiceSchema {
+  let server: AuthServer;
+  let maintenance: NodeJS.Timeout;
+  return {
+    name: 'auth',
+    actions: {
+      'http.handle': (ctx: Params<'auth.http.handle'>) => server.handle(ctx.params),
+      'keys.list': async () => ({ keys: await server.publicKeys() }),
+      /** For operators: a new signing key now. Tokens already given stay valid until they expire. */
+      'keys.rotate': async () => {
+        await server.rotateKeys();
+        return { keys: await server.publicKeys() };
+      },
+      'grants.check': (ctx: Params<'auth.grants.check'>) => server.checkGrants(ctx.params.grants),
+      'origins.check': async (ctx: Params<'auth.origins.check'>) => ({
+        allowed: await server.clients.allowsOrigin(ctx.params.origin, ctx.params.clientId),
+      }),
+      'users.sync': async (ctx: Params<'auth.users.sync'>) => ({
+        synced: await server.syncUsers(ctx.params.tenantId, ctx.params.users),
+      }),
+      'users.revoke': async (ctx: Params<'auth.users.revoke'>) => ({
+        revoked: await server.revokeUser(ctx.params.tenantId, ctx.params.userId),
+      }),
+      /** For operators: a new secret of a confidential client, answered this once. */
+      'clients.rotateSecret': async (ctx: Context<{ tenantId: string; apiName: string }>) => {
+        const secret = await server.clients.rotateSecret(ctx.params.tenantId, ctx.params.apiName);
+        if (secret === null) throw new PlatformError('PARAMETER_INVALID', 'There is no such confidential client.');
+        return { secret };
+      },
+    },
+    events: {
+      'auth.keys.rotated': () => server.forgetKeys(),
+      'metadata.schema.changed': (ctx: Context<{ tenantId: string }>) => server.clients.forget(ctx.params.tenantId),
+    },
+    created() {
+      const { broker, logger } = this;
+      server = new AuthServer({
+        store: new AuthStore(database),
+        source: {
+          tenant: (by) => call(broker, 'metadata.tenants.get', by),
+          async snapshot(tenantId, version) {
+            const found = await call(broker, 'metadata.snapshots.get', { tenantId, version });
+            return found && (JSON.parse(found.snapshot.toString('utf8')) as Snapshot);
+          },
+        },
+        secret: config.secret,
+        baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
+        baseUrlFixed: config.baseUrl !== null,
+        production: config.production,
+        grantsEnded: (grantIds) => void broker.broadcast('auth.grants.revoked', { grantIds }),
+        keysRotated: () => void broker.broadcast('auth.keys.rotated', {}),
+        sendPasswordLink(user, url) {
+          // The mail channel replaces this line. The link is a credential, so production never logs it.
+          if (config.production) logger.warn(`A set-password link for ${user.email} waits for the mail channel.`);
+          else logger.info(`Set-password link for ${user.username}: ${url}`);
+        },
+        onError: (error) => logger.error({ err: error }, 'A sign-in request failed.'),
+      });
+    },
+    async started() {
+      await server.start();
+      maintenance = setInterval(() => {
+        server.maintain().catch((error) => this.logger.warn({ err: error }, 'Maintenance of auth failed.'));
+      }, MAINTENANCE_MS);
+      maintenance.unref();
+    },
+    async stopped() {
+      clearInterval(maintenance);
+    },
+  };
 }

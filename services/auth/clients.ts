@@ -1,0 +1,200 @@
+/**
+ * Who may ask for tokens: the built-in command-line client of every tenant, and the external client applications that
+ * each tenant's configuration declares. auth adds only what configuration must not hold, the hashes of secrets.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { SCOPES } from '../../lib/operation.ts';
+import type { ExternalClientMeta, Snapshot, TenantInfo } from '../../lib/snapshot/types.ts';
+import type { AuthStore } from './store.ts';
+
+export const ALL_SCOPES = Object.keys(SCOPES);
+export const CLI_CLIENT_ID = 'erp-cli';
+
+const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
+const GRANT_TYPES: Record<string, string> = {
+  authorization_code: 'authorization_code',
+  refresh_token: 'refresh_token',
+  device_code: DEVICE_CODE,
+  [DEVICE_CODE]: DEVICE_CODE,
+  client_credentials: 'client_credentials',
+};
+
+export type Tenant = TenantInfo & { suspended: boolean; metadataVersion: number };
+
+/** Where auth learns of tenants; the metadata service behind it. */
+export interface TenantSource {
+  tenant(by: { tenantId: string } | { key: string }): Promise<Tenant | null>;
+  snapshot(tenantId: string, version: number): Promise<Snapshot | null>;
+}
+
+export interface KnownClient {
+  clientId: string;
+  name: string;
+  /** null: built in, for users of every tenant. */
+  tenantId: string | null;
+  apiName: string | null;
+  active: boolean;
+  meta: ExternalClientMeta | null;
+}
+
+const CLI: KnownClient = {
+  clientId: CLI_CLIENT_ID,
+  name: 'ERP command line',
+  tenantId: null,
+  apiName: null,
+  active: true,
+  meta: null,
+};
+
+/** A tenant read a moment ago is good enough; every request of a sign-in asks for it several times. */
+const TENANT_FRESH_MS = 1_000;
+
+export class Clients {
+  readonly #store: AuthStore;
+  readonly #source: TenantSource;
+  readonly #tenants = new LRUCache<string, { tenant: Tenant | null }>({ max: 5_000, ttl: TENANT_FRESH_MS });
+  readonly #external = new LRUCache<string, { version: number; clients: Map<string, ExternalClientMeta> }>({
+    max: 5_000,
+  });
+
+  constructor(store: AuthStore, source: TenantSource) {
+    this.#store = store;
+    this.#source = source;
+  }
+
+  async tenant(by: { tenantId: string } | { key: string }): Promise<Tenant | null> {
+    const key = 'key' in by ? by.key : by.tenantId;
+    const known = this.#tenants.get(key);
+    if (known) return known.tenant;
+    const tenant = await this.#source.tenant(by);
+    this.#tenants.set(key, { tenant });
+    return tenant;
+  }
+
+  /** A deployment may have changed the tenant's clients. */
+  forget(tenantId: string): void {
+    this.#tenants.delete(tenantId);
+    for (const [key, { tenant }] of this.#tenants.entries()) if (tenant?.id === tenantId) this.#tenants.delete(key);
+  }
+
+  async find(clientId: string): Promise<KnownClient | null> {
+    if (clientId === CLI_CLIENT_ID) return CLI;
+    const [, key] = /^([a-z][a-z0-9]{1,30})-[A-Za-z][A-Za-z0-9_]{0,39}$/.exec(clientId) ?? [];
+    if (!key) return null;
+    const tenant = await this.tenant({ key });
+    if (!tenant) return null;
+    const meta = (await this.#clientsOf(tenant)).get(clientId);
+    if (!meta) return null;
+    return {
+      clientId,
+      name: meta.name,
+      tenantId: tenant.id,
+      apiName: meta.apiName,
+      active: meta.active,
+      meta,
+    };
+  }
+
+  async externalClient(tenantId: string, apiName: string): Promise<ExternalClientMeta | null> {
+    const tenant = await this.tenant({ tenantId });
+    if (!tenant) return null;
+    for (const meta of (await this.#clientsOf(tenant)).values()) if (meta.apiName === apiName) return meta;
+    return null;
+  }
+
+  /** Does any active client of a tenant that this node has met list the browser origin? */
+  async allowsOrigin(origin: string, clientId: string | undefined): Promise<boolean> {
+    if (clientId !== undefined) {
+      const client = await this.find(clientId);
+      return client?.active === true && client.meta?.origins.includes(origin) === true;
+    }
+    for (const { clients } of this.#external.values())
+      for (const meta of clients.values()) if (meta.active && meta.origins.includes(origin)) return true;
+    return false;
+  }
+
+  /** The clients of a tenant, loaded when they are not known at this version. */
+  async load(tenant: Tenant): Promise<void> {
+    await this.#clientsOf(tenant);
+  }
+
+  /** Makes a new secret, of which only the hash is kept; null when no such client authenticates by secret. */
+  async rotateSecret(tenantId: string, apiName: string): Promise<string | null> {
+    const meta = await this.externalClient(tenantId, apiName);
+    if (!meta?.confidential || meta.jwks) return null;
+    const secret = randomBytes(32).toString('base64url');
+    await this.#store.saveClientSecret(tenantId, apiName, hashSecret(secret));
+    return secret;
+  }
+
+  /** The client as oidc-provider wants it (RFC 7591 names); undefined when it may not be used at all. */
+  async metadata(clientId: string): Promise<Record<string, unknown> | undefined> {
+    const client = await this.find(clientId);
+    if (!client?.active) return undefined;
+    const common = {
+      client_id: clientId,
+      client_name: client.name,
+      tenantId: client.tenantId,
+    };
+    if (!client.meta)
+      return {
+        ...common,
+        application_type: 'native',
+        redirect_uris: ['http://127.0.0.1/callback', 'http://[::1]/callback'],
+        grant_types: ['authorization_code', 'refresh_token', DEVICE_CODE],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'none',
+        scope: ['openid', ...ALL_SCOPES].join(' '),
+      };
+    const { meta } = client;
+    const grantTypes = new Set(meta.grantTypes.map((name) => GRANT_TYPES[name]).filter((name) => name !== undefined));
+    // Without one user in whose name it acts, the grant would be a way around every permission.
+    if (!meta.integrationUser || !(meta.confidential || meta.jwks)) grantTypes.delete('client_credentials');
+    if (meta.redirectUris.length === 0) grantTypes.delete('authorization_code');
+    const bySecret = meta.confidential && !meta.jwks;
+    const secretHash = bySecret ? await this.#store.clientSecret(client.tenantId!, meta.apiName) : null;
+    return {
+      ...common,
+      application_type: meta.redirectUris.length > 0 && meta.redirectUris.every(isNativeRedirect) ? 'native' : 'web',
+      redirect_uris: [...meta.redirectUris],
+      grant_types: [...grantTypes],
+      response_types: grantTypes.has('authorization_code') ? ['code'] : [],
+      scope: ['openid', ...meta.scopes.filter((scope) => ALL_SCOPES.includes(scope))].join(' '),
+      origins: [...meta.origins],
+      accessTokenSeconds: meta.accessTokenSeconds,
+      agent: meta.agent,
+      integrationUser: meta.integrationUser,
+      token_endpoint_auth_method: bySecret ? 'client_secret_basic' : meta.jwks ? 'private_key_jwt' : 'none',
+      ...(meta.jwks ? { jwks: meta.jwks } : {}),
+      // The provider compares through secretMatches; no secret yet means none can match.
+      ...(bySecret ? { client_secret: secretHash?.toString('base64url') ?? 'none' } : {}),
+    };
+  }
+
+  async #clientsOf(tenant: Tenant): Promise<Map<string, ExternalClientMeta>> {
+    const known = this.#external.get(tenant.id);
+    if (known?.version === tenant.metadataVersion) return known.clients;
+    const snapshot = await this.#source.snapshot(tenant.id, tenant.metadataVersion);
+    const clients = new Map(Object.values(snapshot?.externalClients ?? {}).map((meta) => [meta.clientId, meta]));
+    this.#external.set(tenant.id, { version: tenant.metadataVersion, clients });
+    return clients;
+  }
+}
+
+/** 256 random bits need no slow hash. */
+const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest();
+
+/** Compares a presented secret with the stored hash, in constant time. */
+export function secretMatches(stored: string, presented: string): boolean {
+  const hash = Buffer.from(stored, 'base64url');
+  return hash.length === 32 && timingSafeEqual(hash, hashSecret(presented));
+}
+
+/** RFC 8252: a loopback address, or a private scheme of an installed app. */
+function isNativeRedirect(uri: string): boolean {
+  const url = URL.parse(uri);
+  if (!url) return false;
+  if (url.protocol === 'http:') return ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname);
+  return url.protocol !== 'https:' && url.protocol.includes('.');
+}

@@ -1,0 +1,116 @@
+/**
+ * What happens between an authorization request and its answer: a person signs in and says yes or no. The request
+ * waits in the provider's Interaction, tied to this browser by a cookie; forms are refused unless they come from a
+ * page that this server gave to this browser.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { errors, type Interaction, type Provider } from 'oidc-provider';
+import type { Clients } from './clients.ts';
+import { formTarget } from './pages/layout.ts';
+import * as pages from './pages/pages.ts';
+import { signIn } from './passwords.ts';
+import { apiResource } from './provider/provider.ts';
+import type { AuthStore } from './store.ts';
+
+export interface InteractionParts {
+  provider: Provider;
+  store: AuthStore;
+  clients: Clients;
+  cookieKey: string;
+}
+
+export interface Form {
+  get(name: string): string | null;
+}
+
+/** What a page answers: another page, or the way on. */
+export type Answer = pages.Page | { redirect: string };
+
+const csrfFor = (key: string, uid: string): string =>
+  createHmac('sha256', key).update(`interaction ${uid}`).digest('base64url');
+
+const same = (a: string, b: string): boolean =>
+  a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+
+const words = (value: unknown): string[] => (typeof value === 'string' ? value.split(' ').filter(Boolean) : []);
+
+/** Handles one request to /oauth2/interaction/<uid>. Throws SessionNotFound when this browser did not start it. */
+export async function interact(
+  parts: InteractionParts,
+  uid: string,
+  form: Form | null,
+  address: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<Answer> {
+  const { provider, clients, cookieKey } = parts;
+  const interaction = await provider.interactionDetails(request, response);
+  if (interaction.uid !== uid) throw new errors.SessionNotFound('interaction session not found');
+  const csrf = csrfFor(cookieKey, uid);
+  if (form && !same(form.get('csrf') ?? '', csrf)) throw new errors.InvalidRequest('the form is not from this page');
+  const client = await clients.find(String(interaction.params['client_id']));
+  if (!client?.active) throw new errors.InvalidRequest('the client is switched off');
+  const finish = async (result: Record<string, unknown>): Promise<Answer> => {
+    const returnTo = new URL(await provider.interactionResult(request, response, result));
+    return { redirect: returnTo.pathname + returnTo.search };
+  };
+  if (form?.get('decision') === 'cancel')
+    return finish({ error: 'access_denied', error_description: 'The person did not allow it.' });
+
+  const action = `/oauth2/interaction/${uid}`;
+  const formTargets = interaction.deviceCode ? [] : formTarget(interaction.params['redirect_uri']);
+  if (interaction.prompt.name === 'login') {
+    const hint = interaction.params['login_hint'];
+    const view: pages.SignInView = {
+      action,
+      csrf,
+      clientName: client.name,
+      username: form?.get('username') ?? (typeof hint === 'string' ? hint : ''),
+      problem: null,
+      formTargets,
+    };
+    if (!form) return pages.signIn(view);
+    const result = await signIn(parts.store, {
+      username: form.get('username') ?? '',
+      password: form.get('password') ?? '',
+      address,
+      tenantId: client.tenantId,
+    });
+    if (result.outcome === 'refused') return pages.signIn({ ...view, problem: { kind: 'refused' } });
+    if (result.outcome === 'wait') return pages.signIn({ ...view, problem: { kind: 'wait', seconds: result.seconds } });
+    return finish({ login: { accountId: result.credential.userId, amr: ['pwd'] } });
+  }
+  return consent(parts, interaction, client, form, { action, csrf, formTargets }, finish);
+}
+
+async function consent(
+  { provider, store }: InteractionParts,
+  interaction: Interaction,
+  client: { clientId: string; name: string; tenantId: string | null },
+  form: Form | null,
+  view: { action: string; csrf: string; formTargets: readonly string[] },
+  finish: (result: Record<string, unknown>) => Promise<Answer>,
+): Promise<Answer> {
+  const userId = interaction.session?.accountId;
+  const credential = userId ? await store.credentialByUser(userId) : null;
+  // The provider checked this before it asked; asked again here, because this is where access is given.
+  if (!credential?.active || (client.tenantId !== null && client.tenantId !== credential.tenantId))
+    throw new errors.SessionNotFound('the signed-in user cannot use this client');
+  const scopes = words(interaction.params['scope']);
+  if (form?.get('decision') !== 'allow') {
+    const redirect = interaction.deviceCode ? null : URL.parse(String(interaction.params['redirect_uri'] ?? ''));
+    return pages.consent({
+      ...view,
+      clientName: client.name,
+      username: credential.username,
+      scopes,
+      redirectHost: redirect?.host || null,
+    });
+  }
+  // Always a new grant: one authorization can end without another one of the same client.
+  const grant = new provider.Grant({ accountId: credential.userId, clientId: client.clientId });
+  grant.addOIDCScope(scopes.join(' '));
+  grant.addResourceScope(apiResource(provider.issuer), scopes.filter((scope) => scope !== 'openid').join(' '));
+  return finish({ consent: { grantId: await grant.save() } });
+}

@@ -1,0 +1,206 @@
+/** The pages that people meet. Each is a function from what it shows to HTML; none decides anything. */
+import { SCOPES, type Scope } from '../../../lib/operation.ts';
+import { escapeHtml, type Page } from './layout.ts';
+
+export { headers, type Page, render } from './layout.ts';
+
+/** The one thing that went wrong, announced as soon as the page is read, with a way to the field. */
+const problem = (title: string, text: string): string =>
+  `<div class="problem" role="alert"><h2>${escapeHtml(title)}</h2><p>${escapeHtml(text)}</p></div>`;
+
+const hiddenInput = (name: string, value: string): string =>
+  `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
+
+export interface SignInView {
+  action: string;
+  csrf: string;
+  clientName: string;
+  username: string;
+  problem: { kind: 'refused' } | { kind: 'wait'; seconds: number } | null;
+  formTargets: readonly string[];
+}
+
+export function signIn(view: SignInView): Page {
+  const refused = view.problem?.kind === 'refused';
+  const wait = view.problem?.kind === 'wait' ? view.problem.seconds : 0;
+  const alert = refused
+    ? problem('You are not signed in', 'Username and password do not match. Check both and try again.')
+    : wait > 0
+      ? problem('Too many attempts', `Wait ${wait === 1 ? 'one second' : `${wait} seconds`}, then try again.`)
+      : '';
+  const invalid = refused ? ' aria-invalid="true"' : '';
+  return {
+    title: view.problem ? 'Problem: sign in' : 'Sign in',
+    status: wait > 0 ? 429 : refused ? 401 : 200,
+    ...(wait > 0 ? { retryAfterSeconds: wait } : {}),
+    formTargets: view.formTargets,
+    body: `${alert}<h1>Sign in</h1>
+<p class="lead">to continue to <strong>${escapeHtml(view.clientName)}</strong></p>
+<form method="post" action="${escapeHtml(view.action)}">
+${hiddenInput('csrf', view.csrf)}
+<div class="field"><label for="username">Username</label>
+<input id="username" name="username" type="text" autocomplete="username" autocapitalize="none" spellcheck="false" required maxlength="320"${invalid} value="${escapeHtml(view.username)}"${view.username ? '' : ' autofocus'}></div>
+<div class="field"><label for="password">Password</label>
+<input id="password" name="password" type="password" autocomplete="current-password" required maxlength="800"${invalid}${view.username ? ' autofocus' : ''}></div>
+<button type="submit" name="decision" value="signIn">Sign in</button>
+<button type="submit" class="quiet" name="decision" value="cancel" formnovalidate>Cancel</button>
+</form>`,
+  };
+}
+
+export interface ConsentView {
+  action: string;
+  csrf: string;
+  clientName: string;
+  username: string;
+  scopes: readonly string[];
+  /** Host that receives the answer; null on a device. */
+  redirectHost: string | null;
+  formTargets: readonly string[];
+}
+
+export function consent(view: ConsentView): Page {
+  const items = view.scopes
+    .map((scope) => {
+      const description = scope === 'openid' ? 'Know who you are.' : (SCOPES[scope as Scope] ?? '');
+      return `<li>${escapeHtml(description)} <code>${escapeHtml(scope)}</code></li>`;
+    })
+    .join('\n');
+  return {
+    title: `Allow ${view.clientName}?`,
+    status: 200,
+    formTargets: view.formTargets,
+    body: `<h1>Allow ${escapeHtml(view.clientName)}?</h1>
+<p class="lead">It asks to act for you, <strong>${escapeHtml(view.username)}</strong>, within what you may do yourself:</p>
+<ul class="scopes" tabindex="0" aria-label="What ${escapeHtml(view.clientName)} could do">
+${items}
+</ul>
+${view.redirectHost ? `<p class="hint">Afterwards you return to <b>${escapeHtml(view.redirectHost)}</b>.</p>` : ''}
+<form method="post" action="${escapeHtml(view.action)}">
+${hiddenInput('csrf', view.csrf)}
+<p></p>
+<button type="submit" name="decision" value="allow">Allow</button>
+<button type="submit" class="quiet" name="decision" value="cancel">Do not allow</button>
+</form>`,
+  };
+}
+
+const DEVICE_PROBLEMS: Record<string, string> = {
+  NoCodeError: 'Type the code that your device shows.',
+  NotFoundError: 'This code is not known. Compare it with the one on your device.',
+  ExpiredError: 'This code has expired. Ask your device for a new one.',
+  AlreadyUsedError: 'This code was used already. Ask your device for a new one.',
+  AbortedError: 'The sign-in was stopped. Your device gets no access.',
+};
+
+export function deviceCode(csrf: string, userCode: string, errorName?: string): Page {
+  const text = errorName ? (DEVICE_PROBLEMS[errorName] ?? 'Something went wrong. Type the code again.') : null;
+  return {
+    title: text ? 'Problem: connect a device' : 'Connect a device',
+    status: 200,
+    body: `${text ? problem('The device is not connected', text) : ''}<h1>Connect a device</h1>
+<p class="lead">Your device or command line shows a code of eight letters.</p>
+<form method="post" action="/device">
+${hiddenInput('xsrf', csrf)}
+<div class="field"><label for="user_code">Code</label>
+<input id="user_code" name="user_code" class="code" type="text" autocomplete="off" autocapitalize="characters" spellcheck="false" required maxlength="20" aria-describedby="code-hint"${text ? ' aria-invalid="true"' : ''} value="${escapeHtml(userCode)}" autofocus>
+<p class="hint" id="code-hint">Upper or lower case and the hyphen do not matter.</p></div>
+<button type="submit">Continue</button>
+</form>`,
+  };
+}
+
+export function deviceConfirm(csrf: string, userCode: string, clientName: string): Page {
+  return {
+    title: 'Is this your device?',
+    status: 200,
+    body: `<h1>Is this your device?</h1>
+<p class="lead"><strong>${escapeHtml(clientName)}</strong> must show exactly this code. If somebody else sent it to you, stop here.</p>
+<p class="usercode">${escapeHtml(userCode)}</p>
+<form method="post" action="/device">
+${hiddenInput('xsrf', csrf)}${hiddenInput('user_code', userCode)}${hiddenInput('confirm', 'yes')}
+<button type="submit">Yes, continue</button>
+<button type="submit" class="quiet" name="abort" value="yes">No, stop</button>
+</form>`,
+  };
+}
+
+export const deviceDone = (clientName: string): Page => ({
+  title: 'Your device is connected',
+  status: 200,
+  body: `<h1 class="done">Your device is connected</h1>
+<p>You can close this page and go on with <strong>${escapeHtml(clientName)}</strong>.</p>`,
+});
+
+export const signOut = (csrf: string): Page => ({
+  title: 'Sign out?',
+  status: 200,
+  body: `<h1>Sign out?</h1>
+<p class="lead">You leave every application that you opened in this browser.</p>
+<form method="post" action="/oauth2/logout/confirm">
+${hiddenInput('xsrf', csrf)}
+<button type="submit" name="logout" value="yes">Sign out</button>
+<button type="submit" class="quiet">Stay signed in</button>
+</form>`,
+});
+
+export const signedOut = (): Page => ({
+  title: 'You are signed out',
+  status: 200,
+  body: '<h1 class="done">You are signed out</h1>\n<p>You can close this page.</p>',
+});
+
+export function setPassword(view: {
+  action: string;
+  username: string;
+  problem: string | null;
+  minChars: number;
+}): Page {
+  return {
+    title: view.problem ? 'Problem: choose a password' : 'Choose a password',
+    status: view.problem ? 422 : 200,
+    body: `${view.problem ? problem('The password is not set', view.problem) : ''}<h1>Choose a password</h1>
+<p class="lead">for <strong>${escapeHtml(view.username)}</strong></p>
+<form method="post" action="${escapeHtml(view.action)}">
+<input type="hidden" name="username" autocomplete="username" value="${escapeHtml(view.username)}">
+<div class="field"><label for="password">New password</label>
+<input id="password" name="password" type="password" autocomplete="new-password" required minlength="${view.minChars}" maxlength="800" aria-describedby="password-hint"${view.problem ? ' aria-invalid="true"' : ''} autofocus>
+<p class="hint" id="password-hint">At least ${view.minChars} characters. A few words in a row are easy to keep in mind.</p></div>
+<div class="field"><label for="repeated">New password, once more</label>
+<input id="repeated" name="repeated" type="password" autocomplete="new-password" required maxlength="800"${view.problem ? ' aria-invalid="true"' : ''}></div>
+<button type="submit">Set password</button>
+</form>`,
+  };
+}
+
+export const passwordSet = (): Page => ({
+  title: 'Your password is set',
+  status: 200,
+  body: '<h1 class="done">Your password is set</h1>\n<p>Open your application and sign in with it. This link is used up.</p>',
+});
+
+export const linkSpent = (): Page => ({
+  title: 'This link is not valid any more',
+  status: 410,
+  body: `<h1>This link is not valid any more</h1>
+<p>It was used already, or it has expired. Ask your administrator for a new one.</p>`,
+});
+
+const FAILURES: Record<string, string> = {
+  invalid_client: 'The application that sent you here is not known, or it is switched off.',
+  invalid_redirect_uri: 'The application asked to return to an address that is not registered for it.',
+  access_denied: 'Access was not granted.',
+  temporarily_unavailable: 'Sign-in is not available at this moment. Try again in a few seconds.',
+  server_error: 'Something went wrong on our side. Try again in a few seconds.',
+};
+
+/** An error that cannot be sent back to the client: the person is told, the developer gets code and description. */
+export function failure(code: string, description: string | null, status = 400): Page {
+  return {
+    title: 'This did not work',
+    status,
+    body: `<div role="alert"><h1>This did not work</h1>
+<p>${escapeHtml(FAILURES[code] ?? 'Go back to your application and start again.')}</p></div>
+<p class="hint">For the developer of the application: <code>${escapeHtml(code)}</code>${description ? ` – ${escapeHtml(description)}` : ''}</p>`,
+  };
+}

@@ -1,0 +1,87 @@
+/**
+ * Passwords and who may try them: argon2id, the same answer and the same time for an unknown user as for a wrong
+ * password, and a wait that grows with every failure, per username and per network address.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { hash, verify } from '@node-rs/argon2';
+import type { AuthStore, Credential } from './store.ts';
+
+export const PASSWORD_MIN_CHARS = 10;
+export const PASSWORD_MAX_CHARS = 200;
+export const LINK_VALID_SECONDS = 7 * 86_400;
+
+const USERNAME_FREE_FAILURES = 5;
+const USERNAME_WAIT_MAX_SECONDS = 300;
+/** Many people may share an address. */
+const ADDRESS_FREE_FAILURES = 30;
+const ADDRESS_WAIT_MAX_SECONDS = 60;
+
+// argon2id with 19 MiB, two passes, one lane (RFC 9106; the package's defaults).
+export const hashPassword = (password: string): Promise<string> => hash(password.normalize('NFKC'));
+export const verifyPassword = (stored: string, password: string): Promise<boolean> =>
+  verify(stored, password.normalize('NFKC'));
+
+/** What is wrong with a chosen password, as a sentence for its user; null: nothing. */
+export function passwordProblem(password: string, username: string): string | null {
+  const length = [...password].length;
+  if (length < PASSWORD_MIN_CHARS) return `Use at least ${PASSWORD_MIN_CHARS} characters.`;
+  if (length > PASSWORD_MAX_CHARS) return `Use at most ${PASSWORD_MAX_CHARS} characters.`;
+  if (password.toLowerCase() === username.toLowerCase()) return 'Use something other than your username.';
+  if (new Set(password).size < 4) return 'Use more than a few different characters.';
+  return null;
+}
+
+export type SignIn =
+  | { outcome: 'signedIn'; credential: Credential }
+  | { outcome: 'refused' }
+  | { outcome: 'wait'; seconds: number };
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('base64url');
+
+// Verified when there is no user, so that absence takes as long as a wrong password.
+let decoy: Promise<string> | undefined;
+
+/**
+ * Judges a username and a password. `tenantId` narrows to one tenant (a client that belongs to it); anybody else's
+ * right password is then refused like a wrong one.
+ */
+export async function signIn(
+  store: AuthStore,
+  attempt: { username: string; password: string; address: string; tenantId: string | null },
+): Promise<SignIn> {
+  const username = attempt.username.trim();
+  const byUsername = `user ${digest(username.toLowerCase())}`;
+  const byAddress = `address ${attempt.address}`;
+  const waits = await Promise.all([
+    store.countAttempt(byUsername, USERNAME_FREE_FAILURES, USERNAME_WAIT_MAX_SECONDS),
+    store.countAttempt(byAddress, ADDRESS_FREE_FAILURES, ADDRESS_WAIT_MAX_SECONDS),
+  ]);
+  const seconds = Math.max(...waits);
+  if (seconds > 0) return { outcome: 'wait', seconds };
+  const credential = await store.credentialByUsername(username);
+  const usable =
+    credential?.active === true &&
+    credential.passwordHash !== null &&
+    (attempt.tenantId === null || attempt.tenantId === credential.tenantId);
+  decoy ??= hashPassword(randomBytes(24).toString('base64url'));
+  const right = await verifyPassword(
+    usable ? credential.passwordHash! : await decoy,
+    attempt.password.slice(0, 4 * PASSWORD_MAX_CHARS),
+  );
+  if (!usable || !right) return { outcome: 'refused' };
+  await Promise.all([
+    store.forgetAttempts(byUsername),
+    store.uncountAttempt(byAddress),
+    store.signedIn(credential.tenantId, credential.userId),
+  ]);
+  return { outcome: 'signedIn', credential };
+}
+
+export const hashLinkToken = (token: string): Buffer => createHash('sha256').update(token).digest();
+
+/** Makes a single-use link's token: 256 random bits, of which the database keeps the hash. */
+export async function createLinkToken(store: AuthStore, tenantId: string, userId: string): Promise<string> {
+  const token = randomBytes(32).toString('base64url');
+  await store.createLink(tenantId, userId, hashLinkToken(token), LINK_VALID_SECONDS);
+  return token;
+}

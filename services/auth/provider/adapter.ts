@@ -1,0 +1,143 @@
+/**
+ * What oidc-provider remembers, in PostgreSQL: any number of auth nodes share it and none has anything to lose. Grants
+ * are rows of a tenant; everything else is an artefact under an unguessable id. Clients come from configuration.
+ */
+import { createHash } from 'node:crypto';
+import { type Adapter, errors } from 'oidc-provider';
+import type { Clients } from '../clients.ts';
+import type { AuthStore } from '../store.ts';
+import type { PresentedTokens } from './presented-tokens.ts';
+
+/** A used refresh token may be sent again this long: the answer to its first use may have been lost on the way. */
+export const REFRESH_REUSE_GRACE_SECONDS = 30;
+
+/** Ids that are secrets by themselves: the database keeps their SHA-256. */
+const SECRET_IDS = new Set(['AuthorizationCode', 'RefreshToken', 'Session']);
+/** Spent by the first to come; two at once must not both succeed. */
+const SINGLE_USE = new Set(['AuthorizationCode', 'DeviceCode', 'PushedAuthorizationRequest']);
+
+export interface AdapterParts {
+  store: AuthStore;
+  clients: Clients;
+  presentedTokens: PresentedTokens;
+  grantsEnded(grantIds: string[]): void;
+}
+
+type Payload = Record<string, unknown>;
+
+const text = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+class ArtifactAdapter implements Adapter {
+  readonly #model: string;
+  readonly #store: AuthStore;
+
+  constructor(model: string, store: AuthStore) {
+    this.#model = model;
+    this.#store = store;
+  }
+
+  async upsert(id: string, payload: Payload, expiresIn: number): Promise<void> {
+    const { jti: _jti, ...rest } = payload;
+    await this.#store.saveArtifact(
+      this.#model,
+      this.#key(id),
+      {
+        payload: SECRET_IDS.has(this.#model) ? rest : payload,
+        grantId: text(payload['grantId']),
+        accountId: text(payload['accountId']),
+        uid: this.#model === 'Session' ? text(payload['uid']) : null,
+        userCode: text(payload['userCode']),
+      },
+      expiresIn,
+    );
+  }
+
+  async find(id: string): Promise<Payload | undefined> {
+    return this.#found('id', this.#key(id), id);
+  }
+
+  async findByUid(uid: string): Promise<Payload | undefined> {
+    return this.#found('uid', uid);
+  }
+
+  async findByUserCode(userCode: string): Promise<Payload | undefined> {
+    return this.#found('user_code', userCode);
+  }
+
+  async consume(id: string): Promise<void> {
+    const first = await this.#store.consumeArtifact(this.#model, this.#key(id));
+    if (!first && SINGLE_USE.has(this.#model)) throw new errors.InvalidGrant('already used');
+  }
+
+  async destroy(id: string): Promise<void> {
+    await this.#store.deleteArtifact(this.#model, this.#key(id));
+  }
+
+  async revokeByGrantId(grantId: string): Promise<void> {
+    await this.#store.deleteArtifactsOfGrant(this.#model, grantId);
+  }
+
+  #key(id: string): string {
+    return SECRET_IDS.has(this.#model) ? createHash('sha256').update(id).digest('base64url') : id;
+  }
+
+  async #found(by: 'id' | 'uid' | 'user_code', value: string, id?: string): Promise<Payload | undefined> {
+    const artifact = await this.#store.artifact(this.#model, by, value);
+    if (!artifact) return undefined;
+    const { payload, consumedSecondsAgo, consumedAt } = artifact;
+    if (id !== undefined) payload['jti'] = id;
+    const grace = this.#model === 'RefreshToken' ? REFRESH_REUSE_GRACE_SECONDS : 0;
+    if (consumedSecondsAgo !== null && consumedSecondsAgo >= grace) payload['consumed'] = consumedAt;
+    return payload;
+  }
+}
+
+const nothing = async (): Promise<undefined> => undefined;
+
+/** Grants: rows of the tenant whose user gave them. */
+function grantAdapter({ store, grantsEnded }: AdapterParts): Adapter {
+  return {
+    async upsert(id, payload, expiresIn) {
+      const userId = String(payload['accountId']);
+      const credential = await store.credentialByUser(userId);
+      if (!credential) throw new errors.InvalidGrant('account not found');
+      const grant = { tenantId: credential.tenantId, id, userId, clientId: String(payload['clientId']), payload };
+      await store.saveGrant(grant, expiresIn);
+    },
+    find: async (id) => (await store.grantPayload(id)) ?? undefined,
+    async destroy(id) {
+      if (await store.endGrant(id)) grantsEnded([id]);
+    },
+    findByUid: nothing,
+    findByUserCode: nothing,
+    consume: nothing,
+    revokeByGrantId: nothing,
+  };
+}
+
+/** An adapter for each kind of thing the provider keeps. */
+export function adapters(parts: AdapterParts): (model: string) => Adapter {
+  return (model) => {
+    switch (model) {
+      case 'Grant':
+        return grantAdapter(parts);
+      case 'Client':
+        return { ...readOnly, find: (id) => parts.clients.metadata(id) };
+      case 'AccessToken':
+        // Access tokens are JWTs and stored nowhere; one that is introspected or revoked was verified on arrival.
+        return { ...readOnly, find: async (id) => parts.presentedTokens.payload(id) };
+      default:
+        return new ArtifactAdapter(model, parts.store);
+    }
+  };
+}
+
+const readOnly: Adapter = {
+  upsert: nothing,
+  find: nothing,
+  findByUid: nothing,
+  findByUserCode: nothing,
+  consume: nothing,
+  destroy: nothing,
+  revokeByGrantId: nothing,
+};

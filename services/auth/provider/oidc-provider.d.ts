@@ -1,0 +1,113 @@
+/** The part of oidc-provider 9 that auth uses; the package ships no types. */
+declare module 'oidc-provider' {
+  import type { IncomingMessage, ServerResponse } from 'node:http';
+
+  export interface Model {
+    jti: string;
+    kind: string;
+    exp: number;
+    iat: number;
+    accountId?: string;
+    clientId?: string;
+    grantId?: string;
+    scope?: string;
+    save(ttl?: number): Promise<string>;
+    destroy(): Promise<void>;
+  }
+
+  export interface Grant extends Model {
+    openid?: { scope?: string };
+    addOIDCScope(scope: string): void;
+    addResourceScope(resource: string, scope: string): void;
+  }
+
+  export interface Client {
+    clientId: string;
+    clientName?: string;
+    clientSecret?: string;
+    grantTypes: string[];
+    redirectUris: string[];
+    scope?: string;
+    [extra: string]: unknown;
+  }
+
+  export interface Interaction extends Model {
+    uid: string;
+    returnTo: string;
+    prompt: { name: string; reasons: string[]; details: Record<string, unknown> };
+    params: Record<string, unknown>;
+    session?: { accountId: string; uid: string };
+    deviceCode?: string;
+  }
+
+  export interface Token extends Model {
+    iiat?: number;
+    extra?: Record<string, unknown>;
+    resourceServer?: { accessTokenTTL?: number };
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: a Koa context with the provider's own part
+  export type Context = any;
+
+  export interface Adapter {
+    upsert(id: string, payload: Record<string, unknown>, expiresIn: number): Promise<void>;
+    find(id: string): Promise<Record<string, unknown> | undefined>;
+    findByUid(uid: string): Promise<Record<string, unknown> | undefined>;
+    findByUserCode(userCode: string): Promise<Record<string, unknown> | undefined>;
+    consume(id: string): Promise<void>;
+    destroy(id: string): Promise<void>;
+    revokeByGrantId(grantId: string): Promise<void>;
+  }
+
+  export class Provider {
+    constructor(issuer: string, configuration: Record<string, unknown>);
+    readonly issuer: string;
+    proxy: boolean;
+    silent: boolean;
+    callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+    use(middleware: (ctx: Context, next: () => Promise<void>) => Promise<void> | void): this;
+    on(event: string, listener: (...args: never[]) => void): this;
+    interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>;
+    interactionResult(
+      request: IncomingMessage,
+      response: ServerResponse,
+      result: Record<string, unknown>,
+      options?: { mergeWithLastSubmission?: boolean },
+    ): Promise<string>;
+    readonly Grant: {
+      new (input: { accountId: string; clientId: string }): Grant;
+      find(id: string): Promise<Grant | undefined>;
+    };
+    readonly Client: {
+      find(id: string): Promise<Client | undefined>;
+      prototype: { compareClientSecret(this: Client, actual: string): boolean };
+    };
+  }
+
+  class ProviderError extends Error {
+    constructor(description?: string, detail?: string);
+    error: string;
+    error_description?: string;
+    status: number;
+    statusCode: number;
+  }
+
+  export const errors: {
+    InvalidGrant: typeof ProviderError;
+    InvalidTarget: typeof ProviderError;
+    InvalidRequest: typeof ProviderError;
+    SessionNotFound: typeof ProviderError;
+    TemporarilyUnavailable: typeof ProviderError;
+    UnauthorizedClient: typeof ProviderError;
+    AccessDenied: typeof ProviderError;
+  };
+
+  interface Prompt {
+    checks: { add(check: unknown): void; remove(reason: string): void };
+  }
+
+  export const interactionPolicy: {
+    base(): { get(name: 'login' | 'consent'): Prompt };
+    Check: new (reason: string, description: string, check: (ctx: Context) => boolean | Promise<boolean>) => unknown;
+  };
+}

@@ -1,0 +1,224 @@
+/**
+ * The authorization server of one node: keys as they stand in the database, one provider per public address, and what
+ * the other services ask of it. Everything it holds in memory can be lost at any moment.
+ */
+import { LRUCache } from 'lru-cache';
+import type { Provider } from 'oidc-provider';
+import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import type { RateLimitOverrides } from '../../lib/snapshot/types.ts';
+import { Clients, type KnownClient, type TenantSource } from './clients.ts';
+import type { AuthActions, GrantState, HttpReply, HttpRequest } from './contract.ts';
+import * as http from './http.ts';
+import { type KeyRing, Keys, publicKeys } from './keys.ts';
+import { createLinkToken, hashPassword, verifyPassword } from './passwords.ts';
+import { PresentedTokens } from './provider/presented-tokens.ts';
+import { createProvider } from './provider/provider.ts';
+import type { AuthStore, Credential } from './store.ts';
+
+export interface AuthServerOptions {
+  store: AuthStore;
+  source: TenantSource;
+  secret: string | null;
+  /** Address used when a request does not say through which one it came. */
+  baseUrl: string;
+  /** The deployment fixed its address; the gateway's word is not needed. */
+  baseUrlFixed: boolean;
+  production: boolean;
+  grantsEnded(grantIds: string[]): void;
+  keysRotated(): void;
+  /** The one door through which a set-password link leaves. */
+  sendPasswordLink(user: { username: string; email: string }, url: string): void;
+  onError(error: unknown): void;
+}
+
+const SIGNING_KEY_MAX_AGE_SECONDS = 90 * 86_400;
+/** A rotation is announced on the bus; should that be lost, the database says it this much later. */
+const KEYS_FRESH_MS = 30_000;
+
+const NO_OVERRIDES: RateLimitOverrides = { connection: null, tenant: null, daily: null, concurrency: null };
+
+type SyncUser = AuthActions['auth.users.sync']['params']['users'][number];
+
+export class AuthServer {
+  readonly clients: Clients;
+  readonly #options: AuthServerOptions;
+  readonly #store: AuthStore;
+  readonly #keys: Keys;
+  readonly #presentedTokens = new PresentedTokens();
+  readonly #providers = new LRUCache<string, Provider>({ max: 20 });
+  #ring: { loadedAt: number; ring: Promise<KeyRing> } | null = null;
+
+  constructor(options: AuthServerOptions) {
+    this.#options = options;
+    this.#store = options.store;
+    this.#keys = new Keys(options.store, options.secret);
+    this.clients = new Clients(options.store, options.source);
+  }
+
+  /** Keys exist and can be opened; else this node must not say that it is ready. */
+  async start(): Promise<void> {
+    await this.#keys.ensure(SIGNING_KEY_MAX_AGE_SECONDS);
+    await this.#currentKeys();
+  }
+
+  /** What has to happen now and then on some node: old keys replaced, ended things swept. */
+  async maintain(): Promise<void> {
+    if (await this.#keys.ensure(SIGNING_KEY_MAX_AGE_SECONDS)) this.#announceKeys();
+    await this.#store.sweep();
+  }
+
+  async rotateKeys(): Promise<void> {
+    await this.#keys.rotate();
+    this.#announceKeys();
+  }
+
+  forgetKeys(): void {
+    this.#ring = null;
+  }
+
+  async publicKeys(): Promise<Record<string, unknown>[]> {
+    return publicKeys(await this.#currentKeys());
+  }
+
+  async handle(request: HttpRequest): Promise<HttpReply> {
+    const ring = await this.#currentKeys();
+    const issuer = this.#options.baseUrlFixed ? this.#options.baseUrl : http.baseUrl(request, this.#options.baseUrl);
+    const provider = this.#provider(issuer, ring);
+    const { clients } = this;
+    return http.handle(
+      { provider, ring, clients, store: this.#store, presentedTokens: this.#presentedTokens },
+      request,
+    );
+  }
+
+  /** Liveness of grants, in the order asked; anything that does not fit together is inactive. */
+  async checkGrants(grants: AuthActions['auth.grants.check']['params']['grants']): Promise<GrantState[]> {
+    const byTenant = Map.groupBy(grants, (grant) => grant.tenantId);
+    const live = new Map<string, { userId: string; clientId: string }>();
+    await Promise.all(
+      [...byTenant].map(async ([tenantId, asked]) => {
+        const found = await this.#store.liveGrants(
+          tenantId,
+          asked.map((grant) => grant.grantId),
+        );
+        for (const grant of found) live.set(`${tenantId} ${grant.grantId}`, grant);
+      }),
+    );
+    return Promise.all(
+      grants.map(async (grant) => {
+        const found = live.get(`${grant.tenantId} ${grant.grantId}`);
+        const [tenant, client] = await Promise.all([
+          this.clients.tenant({ tenantId: grant.tenantId }),
+          this.clients.find(grant.clientId),
+        ]);
+        const ours = client !== null && (client.tenantId === null || client.tenantId === grant.tenantId);
+        const active = tenant !== null && ours && found?.userId === grant.userId && found.clientId === grant.clientId;
+        return grantState(grant.grantId, active, tenant, ours ? client : null);
+      }),
+    );
+  }
+
+  /**
+   * Brings credentials in line with User records. A username that somebody else on the platform has is refused:
+   * UNIQUE_VALUE_CONFLICT, `details.field` = username.
+   */
+  async syncUsers(tenantId: string, users: readonly SyncUser[]): Promise<number> {
+    for (const user of users) await this.#syncUser(tenantId, user);
+    return users.length;
+  }
+
+  async revokeUser(tenantId: string, userId: string): Promise<number> {
+    const ended = await this.#store.endGrantsOfUser(tenantId, userId);
+    if (ended.length) this.#options.grantsEnded(ended);
+    return ended.length;
+  }
+
+  async #syncUser(tenantId: string, user: SyncUser): Promise<void> {
+    const outcome = await this.#store.upsertCredential(tenantId, user);
+    if (outcome === 'usernameTaken')
+      throw new PlatformError('UNIQUE_VALUE_CONFLICT', 'The username is taken.', {
+        details: { field: 'username' },
+        errors: [violation('/username', 'UNIQUE_VALUE_CONFLICT', 'The username is taken.', { field: 'username' })],
+      });
+    if (!user.active) {
+      await this.revokeUser(tenantId, user.userId);
+      return;
+    }
+    const credential = await this.#store.credential(tenantId, user.userId);
+    if (!credential) return;
+    if (user.password !== undefined) {
+      const same = credential.passwordHash !== null && (await verifyPassword(credential.passwordHash, user.password));
+      if (!same) await this.#store.setPassword(tenantId, user.userId, await hashPassword(user.password));
+    } else if (credential.passwordHash === null && !(await this.#store.hasLiveLink(tenantId, user.userId))) {
+      await this.sendPasswordLink(credential);
+    }
+  }
+
+  /** Makes a single-use link and sends it. */
+  async sendPasswordLink(credential: Credential): Promise<void> {
+    const token = await createLinkToken(this.#store, credential.tenantId, credential.userId);
+    this.#options.sendPasswordLink(credential, `${this.#options.baseUrl}/password/${token}`);
+  }
+
+  #announceKeys(): void {
+    this.forgetKeys();
+    this.#options.keysRotated();
+  }
+
+  async #currentKeys(): Promise<KeyRing> {
+    if (!this.#ring || Date.now() - this.#ring.loadedAt > KEYS_FRESH_MS) {
+      const before = this.#ring;
+      const ring = this.#keys.load();
+      this.#ring = { loadedAt: Date.now(), ring };
+      ring.catch(() => {
+        this.#ring = before;
+      });
+    }
+    return this.#ring!.ring;
+  }
+
+  #provider(issuer: string, ring: KeyRing): Provider {
+    const key = `${issuer} ${ring.generation}`;
+    let provider = this.#providers.get(key);
+    if (!provider) {
+      provider = createProvider(issuer, ring, {
+        store: this.#store,
+        clients: this.clients,
+        presentedTokens: this.#presentedTokens,
+        production: this.#options.production,
+        grantsEnded: this.#options.grantsEnded,
+        onError: this.#options.onError,
+      });
+      this.#providers.set(key, provider);
+    }
+    return provider;
+  }
+}
+
+function grantState(
+  grantId: string,
+  active: boolean,
+  tenant: { suspended: boolean; rateLimits: RateLimitOverrides } | null,
+  client: KnownClient | null,
+): GrantState {
+  const ofClient = client?.meta?.rateLimits ?? NO_OVERRIDES;
+  const ofTenant = tenant?.rateLimits ?? NO_OVERRIDES;
+  return {
+    grantId,
+    active,
+    tenantSuspended: tenant?.suspended ?? false,
+    clientActive: client?.active ?? false,
+    clientName: client?.name ?? '',
+    agent: client?.meta?.agent ?? false,
+    ipRanges: [...(client?.meta?.ipRanges ?? [])],
+    rateLimits: {
+      client: { connection: ofClient.connection, concurrency: ofClient.concurrency },
+      tenant: {
+        connection: ofTenant.connection,
+        tenant: ofTenant.tenant,
+        daily: ofTenant.daily,
+        concurrency: ofTenant.concurrency,
+      },
+    },
+  };
+}

@@ -1,0 +1,216 @@
+/**
+ * auth alone on real PostgreSQL: its service in a broker of its own, metadata and data answered by hand-made tenants,
+ * and a bare HTTP server that hands requests over the way the gateway does.
+ */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { type Context, ServiceBroker, type ServiceSchema } from 'moleculer';
+import { brokerOptions } from '../../../config/broker.ts';
+import { readConfig } from '../../../config/env.ts';
+import type { ExternalClientMeta, Snapshot } from '../../../lib/snapshot/types.ts';
+import { Database } from '../../../mixins/database/database.ts';
+import { ensureServiceRole, migrate } from '../../../mixins/database/migrate.ts';
+import authService from '../../../services/auth/auth.service.ts';
+import type { HttpReply } from '../../../services/auth/contract.ts';
+import { call } from '../../../services/contracts.ts';
+import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { testEnvironment } from '../../support/platform.ts';
+
+export const DEMO = '01990000-0000-7000-8000-000000000001';
+export const ACME = '01990000-0000-7000-8000-000000000002';
+export const SAM = '01990000-0000-7000-8000-0000000000a1';
+export const ADA = '01990000-0000-7000-8000-0000000000a2';
+export const EVE = '01990000-0000-7000-8000-0000000000b1';
+export const PASSWORD = 'demo-password';
+
+export function externalClient(meta: Partial<ExternalClientMeta> & { apiName: string }): ExternalClientMeta {
+  return {
+    clientId: `demo-${meta.apiName}`,
+    name: meta.apiName,
+    redirectUris: [],
+    scopes: [],
+    grantTypes: ['authorization_code', 'refresh_token'],
+    confidential: false,
+    agent: false,
+    active: true,
+    ipRanges: [],
+    origins: [],
+    accessTokenSeconds: null,
+    rateLimits: { connection: null, tenant: null, daily: null, concurrency: null },
+    integrationUser: null,
+    ...meta,
+  };
+}
+
+export interface AuthHarness {
+  baseUrl: string;
+  broker: ServiceBroker;
+  database: Database;
+  url: string;
+  /** Clients of the tenant `demo`; change and bump(). */
+  clients: Record<string, ExternalClientMeta>;
+  suspended: Set<string>;
+  bump(): Promise<void>;
+  /** Grant ids that were broadcast as revoked. */
+  revoked: string[];
+  /** Set-password links that were logged. */
+  links: string[];
+  stop(): Promise<void>;
+}
+
+const tenant = (id: string, key: string, version: number, suspended: boolean) => ({
+  id,
+  key,
+  name: key,
+  region: 'local',
+  edition: 'standard',
+  sandbox: false,
+  locale: 'en',
+  timezone: 'Europe/Berlin',
+  currency: 'EUR',
+  rateLimits: { connection: null, tenant: null, daily: null, concurrency: null },
+  suspended,
+  metadataVersion: version,
+});
+
+export interface HarnessOptions {
+  env?: Record<string, string>;
+  /** Another node on the same database. */
+  on?: AuthHarness;
+}
+
+export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarness> {
+  let own: TestDatabase | null = null;
+  const url = options.on?.url ?? (own = await createDatabase()).url;
+  const config = readConfig(testEnvironment(url, options.env));
+  const database = new Database(url, { size: 5, applicationName: 'auth test' });
+  await migrate(database, 'auth', fileURLToPath(new URL('../../../services/auth/migrations', import.meta.url)));
+  await ensureServiceRole(database, 'auth');
+
+  const clients: Record<string, ExternalClientMeta> = options.on?.clients ?? {};
+  const suspended = options.on?.suspended ?? new Set<string>();
+  const revoked: string[] = [];
+  const links: string[] = [];
+  let version = 1;
+  const tenants = () => [
+    tenant(DEMO, 'demo', version, suspended.has(DEMO)),
+    tenant(ACME, 'acme', version, suspended.has(ACME)),
+  ];
+
+  const broker = new ServiceBroker({
+    ...brokerOptions(config),
+    nodeID: `${config.nodeId}-${Math.random()}`,
+    logLevel: 'info',
+    logger: {
+      type: 'Console',
+      options: {
+        formatter: (_type: string, args: unknown[]) => {
+          const link = /https?:\S+\/password\/\S+/.exec(args.map(String).join(' '));
+          if (link) links.push(link[0]);
+          if (process.env['LOG_LEVEL']) console.error(...args);
+          return [];
+        },
+      },
+    },
+  } as never);
+  broker.createService(authService({ config, database }));
+  broker.createService({
+    name: 'metadata',
+    actions: {
+      'tenants.get': (ctx: Context<{ tenantId?: string; key?: string }>) =>
+        tenants().find(({ id, key }) => id === ctx.params.tenantId || key === ctx.params.key) ?? null,
+      'tenants.list': () => tenants(),
+      'snapshots.get': (ctx: Context<{ tenantId: string; version: number }>) => ({
+        version: ctx.params.version,
+        snapshot: Buffer.from(
+          JSON.stringify({
+            externalClients: ctx.params.tenantId === DEMO ? clients : {},
+          } satisfies Partial<Snapshot>),
+        ),
+      }),
+    },
+  } as ServiceSchema);
+  broker.createService({
+    name: 'data',
+    actions: {
+      'users.get': (ctx: Context<{ userId: string }>) => ({
+        id: ctx.params.userId,
+        username: 'sam@demo.example',
+        displayName: 'Sam Keller',
+        email: 'sam@demo.example',
+        active: true,
+        locale: 'de',
+        timezone: 'Europe/Berlin',
+        profileApiName: 'SalesRep',
+        roleApiName: 'SalesRep',
+        apiEnabled: true,
+        systemPermissions: ['apiEnabled'],
+      }),
+    },
+  } as ServiceSchema);
+  broker.createService({
+    name: 'listener',
+    events: {
+      'auth.grants.revoked': (ctx: Context<{ grantIds: string[] }>) => void revoked.push(...ctx.params.grantIds),
+    },
+  } as ServiceSchema);
+  await broker.start();
+
+  let baseUrl = '';
+  const server: Server = createServer((req, res) => {
+    const chunks: Buffer[] = [];
+    req.on('data', (chunk: Buffer) => chunks.push(chunk));
+    req.on('end', () => {
+      call(broker, 'auth.http.handle', {
+        method: req.method!,
+        url: req.url!,
+        headers: { ...(req.headers as Record<string, string | string[]>), 'x-platform-base-url': baseUrl },
+        body: chunks.length ? Buffer.concat(chunks) : null,
+        remoteAddress: String(req.headers['x-test-address'] ?? req.socket.remoteAddress),
+      }).then(
+        ({ status, headers, body }: HttpReply) => res.writeHead(status, headers).end(body),
+        (error) => res.writeHead(500).end(String(error?.stack ?? error)),
+      );
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  if (!options.on) {
+    const user = (userId: string, username: string) => ({
+      userId,
+      username,
+      email: username,
+      active: true,
+      password: PASSWORD,
+    });
+    await call(broker, 'auth.users.sync', {
+      tenantId: DEMO,
+      users: [user(SAM, 'sam@demo.example'), user(ADA, 'ada@demo.example')],
+    });
+    await call(broker, 'auth.users.sync', { tenantId: ACME, users: [user(EVE, 'eve@acme.example')] });
+  }
+
+  return {
+    baseUrl,
+    broker,
+    database,
+    url,
+    clients,
+    suspended,
+    revoked,
+    links,
+    async bump() {
+      version++;
+      await broker.broadcast('metadata.schema.changed', { tenantId: DEMO, metadataVersion: version });
+    },
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      await broker.stop();
+      await database.close();
+      await own?.drop();
+    },
+  };
+}
