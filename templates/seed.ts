@@ -42,7 +42,7 @@ const user = (
   managerUsername: string | null,
 ): DemoUser => ({ username, displayName, profileApiName, roleApiName, managerUsername });
 
-const TENANTS: readonly DemoTenant[] = [
+export const DEMO_TENANTS: readonly DemoTenant[] = [
   {
     key: 'demo',
     name: 'Northwind Office GmbH',
@@ -115,7 +115,7 @@ export async function seedDemo(broker: ServiceBroker, config: Config, database: 
         `CREATE TABLE IF NOT EXISTS seed.steps (tenant text, step text, fingerprint text NOT NULL,
          done_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (tenant, step))`,
       );
-      for (const tenant of TENANTS) await seedTenant(broker, config, database, tenant, files, steps(tenant));
+      for (const tenant of DEMO_TENANTS) await seedTenant(broker, config, database, tenant, files, steps(tenant));
     });
   } finally {
     await keeper.close();
@@ -190,7 +190,7 @@ async function doneSteps(database: Database, tenantKey: string): Promise<Map<str
 async function allDone(database: Database, steps: (tenant: DemoTenant) => Steps): Promise<boolean> {
   const { rows } = await database.query<{ found: boolean }>(`SELECT to_regclass('seed.steps') IS NOT NULL AS found`);
   if (!rows[0]!.found) return false;
-  for (const tenant of TENANTS) {
+  for (const tenant of DEMO_TENANTS) {
     const done = await doneSteps(database, tenant.key);
     for (const [name, value] of Object.entries(steps(tenant))) if (done.get(name) !== value) return false;
   }

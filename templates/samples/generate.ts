@@ -571,7 +571,7 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
       }
       const paidCents = sum(paid.map((p) => p.cents));
       const open = total - paidCents;
-      const daysLate = Math.floor((ANCHOR - dueAt) / DAY);
+      const daysLate = ANCHOR / DAY - Math.floor(dueAt / DAY);
       const status = draft
         ? 'draft'
         : canceled

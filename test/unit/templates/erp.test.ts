@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { compileField } from '../../../services/metadata/kinds/custom-field.ts';
+import { componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
+import { makePlan, type Plan } from '../../../services/metadata/planner/plan.ts';
+import { type Project, readProject } from '../../../services/metadata/project/project.ts';
+import { templateFiles } from '../../../templates/read.ts';
+
+interface Bundle {
+  system?: string[];
+  objects: Record<string, Record<string, boolean>>;
+  fields: Record<string, { read: boolean; edit: boolean }>;
+}
+
+describe('templates/erp', () => {
+  let files: Record<string, string>;
+  let project: Project;
+  let plan: Plan;
+  let state: State;
+
+  before(async () => {
+    files = await templateFiles('erp');
+    project = await readProject(files, null);
+    plan = makePlan(new Map(), project, { platform: true, allowDestructiveChanges: false });
+    state = plan.after;
+  });
+
+  const bundle = (type: 'Profile' | 'PermissionSet', name: string): Bundle =>
+    state.get(componentKey(type, name))!.body as unknown as Bundle;
+  const fieldsOf = (object: string): string[] =>
+    [...state.values()].filter((c) => c.type === 'CustomField' && c.body['object'] === object).map((c) => c.fullName);
+  const objects = (): string[] => [...state.values()].filter((c) => c.type === 'CustomObject').map((c) => c.fullName);
+
+  it('can be deployed: nothing is blocked and nothing is warned about', () => {
+    assert.deepEqual(plan.blocked, []);
+    assert.deepEqual(plan.warnings, []);
+    assert.equal(plan.creates.length, project.drafts.size);
+  });
+
+  it('stands in canonical form, file by file', () => {
+    for (const draft of project.drafts.values()) assert.equal(files[draft.path], draft.yaml, draft.path);
+  });
+
+  it('has a manifest that names every component and no other', () => {
+    assert.equal(project.drafts.size, Object.keys(files).length - 1);
+    assert.equal(
+      project.package.types.reduce((count, type) => count + type.members.length, 0),
+      project.drafts.size,
+    );
+  });
+
+  it('names custom objects and their fields with __c and keeps standard objects without', () => {
+    const standard = ['Account', 'Contact', 'Product'];
+    for (const object of objects()) assert.equal(object.endsWith('__c'), !standard.includes(object), object);
+    for (const object of objects())
+      if (!standard.includes(object)) for (const field of fieldsOf(object)) assert.match(field, /__c$/);
+  });
+
+  it('describes every object in words, with a plural and fields to search', () => {
+    for (const name of objects()) {
+      const body = state.get(componentKey('CustomObject', name))!.body;
+      for (const key of ['label', 'labelPlural', 'description', 'nameField', 'sharingDefault', 'defaultSearchFields'])
+        assert.ok(body[key], `${name} has no ${key}`);
+      assert.deepEqual(body['api'], { published: true });
+    }
+  });
+
+  it('has the invoice that the documents talk about', () => {
+    const field = (name: string) => compileField(state.get(componentKey('CustomField', `Invoice__c.${name}`))!, state);
+    assert.equal(field('Amount__c').fieldType, 'currency');
+    assert.equal(field('Amount__c').currencyField, 'CurrencyIsoCode__c');
+    assert.equal(field('Status__c').defaultValue, 'draft');
+    assert.deepEqual(
+      field('Status__c')
+        .picklistValues!.map((v) => v.value)
+        .slice(0, 4),
+      ['draft', 'sent', 'overdue', 'paid'],
+    );
+    assert.deepEqual(field('AccountId__c').referenceTo, ['Account']);
+    assert.equal(field('DueDate__c').fieldType, 'date');
+    assert.equal(field('CurrencyIsoCode__c').defaultValue, 'EUR');
+  });
+
+  it('says what every amount and every percentage means and gives each amount its currency', () => {
+    for (const component of state.values()) {
+      const { fieldType, semantics, currencyField } = component.body;
+      if (fieldType === 'currency' || fieldType === 'percent') assert.ok(semantics, component.fullName);
+      if (fieldType === 'currency') assert.ok(currencyField, component.fullName);
+    }
+  });
+
+  it('lets dependent picklists depend on values that exist', () => {
+    for (const component of state.values()) {
+      if (component.type !== 'CustomField') continue;
+      const field = compileField(component, state);
+      if (!field.controllingField) continue;
+      const controller = compileField(
+        state.get(componentKey('CustomField', `${component.body['object']}.${field.controllingField}`))!,
+        state,
+      );
+      const known = new Set(controller.picklistValues!.map((v) => v.value));
+      for (const value of field.picklistValues!)
+        for (const name of value.validFor ?? []) assert.ok(known.has(name), `${component.fullName}: ${name}`);
+    }
+  });
+
+  it('gives sales representatives and managers access to every object and decides on every field', () => {
+    const hiddenFrom = (name: string): string[] =>
+      objects()
+        .flatMap(fieldsOf)
+        .filter((field) => !bundle('Profile', name).fields[field])
+        .sort();
+    assert.deepEqual(Object.keys(bundle('Profile', 'SalesRep').objects).sort(), objects().sort());
+    assert.deepEqual(hiddenFrom('SalesRep'), [
+      'Account.creditLimit',
+      'Contact.birthDate',
+      'Payment__c.BankReference__c',
+      'Product.standardCost',
+      'Product.targetMargin',
+      'SalesOrderLine__c.UnitCost__c',
+      'SalesOrder__c.MarginPercent__c',
+    ]);
+    assert.deepEqual(hiddenFrom('SalesManager'), ['Contact.birthDate']);
+  });
+
+  it('lets a representative write everything that a new record needs', () => {
+    const { objects: allowed, fields } = bundle('Profile', 'SalesRep');
+    for (const [object, permission] of Object.entries(allowed)) {
+      if (!permission['create']) continue;
+      for (const name of fieldsOf(object)) {
+        const required = compileField(state.get(componentKey('CustomField', name))!, state).required;
+        if (required) assert.equal(fields[name]?.edit, true, name);
+      }
+    }
+  });
+
+  it('gives the API to the people who work with it, and configuration to none of them', () => {
+    for (const name of ['SalesRep', 'SalesManager', 'Accountant'])
+      assert.ok(bundle('Profile', name).system?.includes('apiEnabled'), name);
+    for (const component of state.values())
+      if (component.type === 'Profile' || component.type === 'PermissionSet')
+        for (const permission of (component.body['system'] as string[] | undefined) ?? [])
+          assert.ok(['apiEnabled', 'approveAgentActions'].includes(permission), component.fullName);
+  });
+});

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict';
+import { fieldType } from '../../../lib/field-types/registry.ts';
+import { isUuid } from '../../../lib/ids.ts';
+import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { compileField } from '../../../services/metadata/kinds/custom-field.ts';
+import { componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
+import { makePlan } from '../../../services/metadata/planner/plan.ts';
+import { readProject } from '../../../services/metadata/project/project.ts';
+import { templateFiles } from '../../../templates/read.ts';
+import { ANCHOR, generateSamples, type SampleTable } from '../../../templates/samples/generate.ts';
+import { DEMO_TENANTS } from '../../../templates/seed.ts';
+
+type Row = Record<string, string | number | boolean | null | object>;
+
+const SYSTEM = ['id', 'ownerId', 'createdAt', 'createdById', 'updatedAt', 'updatedById'];
+const MIA = '01900000-0000-7000-8000-0000000000a1';
+const SAM = '01900000-0000-7000-8000-0000000000a2';
+const SUE = '01900000-0000-7000-8000-0000000000a3';
+const OWNERS = [
+  [MIA, 1],
+  [SAM, 5],
+  [SUE, 4],
+] as const;
+
+/** Cents (or thousandths) of a decimal text, exactly. */
+const units = (value: unknown): bigint => BigInt(String(value).replace('.', ''));
+const sum = (values: bigint[]): bigint => values.reduce((total, value) => total + value, 0n);
+
+describe('sample records of the ERP template', () => {
+  let state: State;
+  const sets = new Map<string, { tables: SampleTable[]; rows: Map<string, Row[]> }>();
+
+  before(async () => {
+    const project = await readProject(await templateFiles('erp'), null);
+    state = makePlan(new Map(), project, { platform: true, allowDestructiveChanges: false }).after;
+    for (const { key, samples } of DEMO_TENANTS) {
+      const tables = generateSamples(samples, OWNERS);
+      const rows = new Map(
+        tables.map(({ objectApiName, columns, rows }) => [
+          objectApiName as string,
+          rows.map((row) => Object.fromEntries(columns.map((column, i) => [column, row[i]])) as Row),
+        ]),
+      );
+      sets.set(key, { tables, rows });
+    }
+  });
+
+  const demo = (object: string): Row[] => sets.get('demo')!.rows.get(object)!;
+  const field = (object: string, name: string): FieldMeta =>
+    compileField(state.get(componentKey('CustomField', `${object}.${name}`))!, state);
+  const groupBy = (rows: Row[], column: string): Map<unknown, Row[]> => {
+    const groups = new Map<unknown, Row[]>();
+    for (const row of rows) groups.set(row[column], [...(groups.get(row[column]) ?? []), row]);
+    return groups;
+  };
+
+  it('are a business of a fair size: over 500 accounts, 5,000 orders and 20,000 lines', () => {
+    assert.ok(demo('Account').length >= 500);
+    assert.ok(demo('Contact').length >= 1_000);
+    assert.ok(demo('Product').length >= 100);
+    assert.equal(demo('SalesOrder__c').length, 5_000);
+    assert.ok(demo('SalesOrderLine__c').length >= 20_000);
+    assert.ok(demo('Invoice__c').length >= 3_500);
+    assert.equal(demo('Opportunity__c').length, 300);
+    assert.ok(sets.get('acme')!.rows.get('Account')!.length < 100);
+  });
+
+  it('are the same in every run', () => {
+    const size = DEMO_TENANTS[0]!.samples;
+    assert.equal(JSON.stringify(generateSamples(size, OWNERS)), JSON.stringify(sets.get('demo')!.tables));
+  });
+
+  it('give every record an id of its own, over both tenants, that sorts by age', () => {
+    const ids = new Set<string>();
+    let count = 0;
+    for (const { rows } of sets.values())
+      for (const list of rows.values())
+        for (const row of list) {
+          const id = row['id'] as string;
+          assert.ok(isUuid(id) && id[14] === '7', id);
+          assert.equal(
+            Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16),
+            Date.parse(row['createdAt'] as string),
+          );
+          ids.add(id);
+          count++;
+        }
+    assert.equal(ids.size, count);
+  });
+
+  it('hold only values that the API would take', () => {
+    for (const [key, { tables }] of sets)
+      for (const { objectApiName, columns, rows } of tables) {
+        const metas = columns.map((name) =>
+          SYSTEM.includes(name) || name === 'name' ? null : field(objectApiName, name),
+        );
+        for (const row of rows)
+          for (const [i, meta] of metas.entries()) {
+            const value = row[i];
+            if (!meta) {
+              assert.ok(
+                typeof value === 'string' && value !== '' && value.length <= 255,
+                `${objectApiName}.${columns[i]}`,
+              );
+              continue;
+            }
+            if (value === null) {
+              assert.ok(!meta.required, `${key} ${objectApiName}.${meta.apiName} is required`);
+              continue;
+            }
+            const result = fieldType(meta.fieldType).parseInput(value, meta, '');
+            if (!result.ok)
+              assert.fail(
+                `${key} ${objectApiName}.${meta.apiName}: ${JSON.stringify(value)} ${result.violation.message}`,
+              );
+          }
+      }
+  });
+
+  it('choose dependent values that fit the controlling one', () => {
+    for (const { tables } of sets.values())
+      for (const { objectApiName, columns, rows } of tables)
+        for (const [i, name] of columns.entries()) {
+          if (SYSTEM.includes(name) || name === 'name') continue;
+          const meta = field(objectApiName, name);
+          if (!meta.controllingField) continue;
+          const controller = columns.indexOf(meta.controllingField);
+          for (const row of rows) {
+            const validFor = meta.picklistValues!.find((v) => v.value === row[i])?.validFor;
+            if (row[i] !== null && validFor) assert.ok(validFor.includes(row[controller] as string), name);
+          }
+        }
+  });
+
+  it('repeat no unique value', () => {
+    for (const { tables } of sets.values())
+      for (const { objectApiName, columns, rows } of tables)
+        for (const [i, name] of columns.entries()) {
+          if (SYSTEM.includes(name) || name === 'name' || !field(objectApiName, name).unique) continue;
+          const values = rows.map((row) => row[i]).filter((value) => value !== null);
+          assert.equal(new Set(values).size, values.length, `${objectApiName}.${name}`);
+        }
+    for (const object of ['SalesOrder__c', 'Invoice__c', 'Payment__c', 'Account'])
+      assert.equal(new Set(demo(object).map((row) => row['name'])).size, demo(object).length, object);
+  });
+
+  it('refer only to records of the same tenant that were loaded before', () => {
+    for (const { tables } of sets.values()) {
+      const known = new Map<string, Set<unknown>>();
+      for (const { objectApiName, columns, rows } of tables) {
+        const own = new Set<unknown>();
+        known.set(objectApiName, own);
+        const references = columns.flatMap((name, i) => {
+          if (SYSTEM.includes(name) || name === 'name') return [];
+          const to = field(objectApiName, name).referenceTo[0];
+          return to ? [{ i, to, name }] : [];
+        });
+        for (const row of rows) {
+          for (const { i, to, name } of references)
+            if (row[i] !== null) assert.ok(known.get(to)?.has(row[i]), `${objectApiName}.${name}`);
+          own.add(row[0]);
+        }
+      }
+    }
+  });
+
+  it('belong to Mia, Sam and Sue', () => {
+    for (const object of ['Account', 'SalesOrder__c', 'Invoice__c', 'Opportunity__c'])
+      assert.deepEqual([...new Set(demo(object).map((row) => row['ownerId']))].sort(), [MIA, SAM, SUE]);
+  });
+
+  it('lie before the day on which the sample company stands still', () => {
+    const end = new Date(ANCHOR).toISOString();
+    for (const [, { rows }] of sets)
+      for (const list of rows.values())
+        for (const row of list) {
+          assert.ok((row['createdAt'] as string) < end);
+          assert.ok((row['updatedAt'] as string) >= (row['createdAt'] as string));
+          assert.ok((row['updatedAt'] as string) <= end);
+        }
+  });
+
+  it('have orders of two to eight lines whose totals add up to the cent', () => {
+    const lines = groupBy(demo('SalesOrderLine__c'), 'SalesOrderId__c');
+    for (const order of demo('SalesOrder__c')) {
+      const own = lines.get(order['id'])!;
+      assert.ok(own.length >= 2 && own.length <= 8);
+      assert.equal(units(order['NetAmount__c']), sum(own.map((line) => units(line['NetAmount__c']))));
+      assert.equal(units(order['TaxAmount__c']), sum(own.map((line) => units(line['TaxAmount__c']))));
+      assert.equal(units(order['TotalAmount__c']), units(order['NetAmount__c']) + units(order['TaxAmount__c']));
+    }
+    for (const line of demo('SalesOrderLine__c'))
+      assert.equal(
+        units(line['NetAmount__c']),
+        (units(line['UnitPrice__c']) * units(line['Quantity__c']) + 500n) / 1_000n,
+        String(line['name']),
+      );
+  });
+
+  it('have an invoice for every order that was delivered, over the same lines and the same amount', () => {
+    const invoices = new Map(demo('Invoice__c').map((invoice) => [invoice['SalesOrderId__c'], invoice]));
+    const lines = groupBy(demo('InvoiceLine__c'), 'InvoiceId__c');
+    for (const order of demo('SalesOrder__c')) {
+      const invoice = invoices.get(order['id']);
+      assert.equal(invoice !== undefined, ['fulfilled', 'closed'].includes(order['Status__c'] as string));
+      if (!invoice) continue;
+      assert.equal(invoice['Amount__c'], order['NetAmount__c']);
+      assert.equal(invoice['TotalAmount__c'], order['TotalAmount__c']);
+      const own = lines.get(invoice['id'])!;
+      assert.equal(units(invoice['Amount__c']), sum(own.map((line) => units(line['NetAmount__c']))));
+    }
+  });
+
+  it('have payments that explain what is paid, what is open and what is overdue', () => {
+    const payments = groupBy(demo('Payment__c'), 'InvoiceId__c');
+    const today = new Date(ANCHOR).toISOString().slice(0, 10);
+    for (const invoice of demo('Invoice__c')) {
+      const paid = sum((payments.get(invoice['id']) ?? []).map((payment) => units(payment['Amount__c'])));
+      const total = units(invoice['TotalAmount__c']);
+      const status = invoice['Status__c'];
+      assert.equal(units(invoice['PaidAmount__c']), paid);
+      if (status !== 'draft' && status !== 'canceled') assert.equal(units(invoice['OpenAmount__c']), total - paid);
+      assert.equal(status === 'paid', paid === total);
+      if (status === 'overdue') assert.ok((invoice['DueDate__c'] as string) < today);
+      if (status === 'sent') assert.ok((invoice['DueDate__c'] as string) >= today);
+    }
+  });
+
+  it('number orders and invoices in the order of time', () => {
+    for (const object of ['SalesOrder__c', 'Invoice__c', 'Payment__c']) {
+      const rows = demo(object);
+      for (let i = 1; i < rows.length; i++) {
+        assert.ok((rows[i]!['name'] as string) > (rows[i - 1]!['name'] as string));
+        assert.ok((rows[i]!['createdAt'] as string) >= (rows[i - 1]!['createdAt'] as string));
+      }
+    }
+  });
+});
