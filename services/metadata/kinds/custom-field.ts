@@ -1,0 +1,445 @@
+import { Type } from 'typebox';
+import { checkPattern, PatternError } from '../../../lib/field-types/pattern.ts';
+import { fieldType } from '../../../lib/field-types/registry.ts';
+import type { FieldMeta, FieldTypeName, PicklistValue } from '../../../lib/snapshot/types.ts';
+import { FIELD_TYPE_NAMES } from '../../../lib/snapshot/types.ts';
+import type { YamlValue } from '../yaml/parse.ts';
+import { AUTO_NUMBER_FORMAT, isCustom, type ObjectBody } from './custom-object.ts';
+import { DECIMAL_DEFAULTS, LENGTH_DEFAULTS, NEEDED, TYPED_ATTRIBUTES } from './field-attributes.ts';
+import { fieldMeta } from './field-meta.ts';
+import type { Body, CheckContext, Component, Kind, Reference, State } from './kind.ts';
+import { componentKey } from './kind.ts';
+import { API_NAME, apiName, flag, group, label, listOf, optional, shownFlag, text } from './schema.ts';
+import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
+import { compileValues, VALUES_MAX, valueProblems, valueSchema } from './value-set.ts';
+
+export interface PicklistBody {
+  restricted: boolean;
+  controllingField?: string;
+  valueSet?: string;
+  values?: { value: string; label?: string; active?: boolean; default?: boolean; validFor?: string[] }[];
+}
+
+export interface FieldBody extends Body {
+  readonly apiName: string;
+  readonly object: string;
+  readonly label: string;
+  readonly fieldType: Exclude<FieldTypeName, 'id'>;
+}
+
+export const FIELDS_PER_OBJECT_MAX = 500;
+const MASTER_DETAILS_MAX = 2;
+
+const optionalInteger = (minimum: number, maximum: number, description: string) =>
+  optional(Type.Integer({ minimum, maximum, description }));
+
+export const customField: Kind = {
+  type: 'CustomField',
+  memberFormat: '<Object>.<Field>',
+  pathPattern: 'objects/{object}/fields/{apiName}.yaml',
+  child: true,
+  reversible: true,
+  schema: Type.Object(
+    {
+      type: Type.Literal('CustomField'),
+      apiName: apiName('Stable name; custom fields end in `__c`.'),
+      object: apiName('The object that it belongs to.'),
+      label: label('As people read it.'),
+      description: optional(text('For those who configure.')),
+      fieldType: Type.Enum(
+        FIELD_TYPE_NAMES.filter((name) => name !== 'id'),
+        { description: 'What it holds.' },
+      ),
+      required: optional(flag(false, 'A record needs a value.')),
+      unique: optional(flag(false, 'No two records have the same value.')),
+      externalId: optional(flag(false, 'A key of another system; records can be referred to by it.')),
+      caseSensitive: optional(flag(false, '`unique` and look-ups tell upper and lower case apart.')),
+      length: optionalInteger(1, 131_072, 'Most characters.'),
+      precision: optionalInteger(1, 30, 'Digits in all.'),
+      scale: optionalInteger(0, 15, 'Digits after the point.'),
+      minimum: optional(Type.Number({ description: 'Smallest value.' })),
+      maximum: optional(Type.Number({ description: 'Largest value.' })),
+      pattern: optional(
+        Type.String({ minLength: 1, maxLength: 500, description: 'Regular expression that the whole value matches.' }),
+      ),
+      format: optional(Type.String({ pattern: AUTO_NUMBER_FORMAT, description: 'autoNumber: such as `INV-{00000}`.' })),
+      defaultValue: optional(Type.Unsafe<unknown>({ description: 'Value of a new record that does not give one.' })),
+      currencyField: optional(
+        Type.String({ pattern: API_NAME, description: 'currency: the field that holds the ISO 4217 code.' }),
+      ),
+      formula: optional(
+        group(
+          {
+            expression: Type.String({ minLength: 1, maxLength: 4_000 }),
+            resultType: Type.Enum(['text', 'integer', 'decimal', 'currency', 'percent', 'boolean', 'date', 'dateTime']),
+          },
+          'formula: how it is calculated.',
+        ),
+      ),
+      rollup: optional(
+        group(
+          {
+            childObject: Type.String({ pattern: API_NAME }),
+            referenceField: Type.String({ pattern: API_NAME }),
+            function: Type.Enum(['count', 'sum', 'min', 'max', 'avg']),
+            field: optional(Type.String({ pattern: API_NAME })),
+            criteria: optional(Type.String({ maxLength: 4_000 })),
+          },
+          'rollup: what is summed up.',
+        ),
+      ),
+      referenceTo: optional(
+        Type.Array(Type.String({ pattern: API_NAME }), {
+          minItems: 1,
+          maxItems: 1,
+          description: 'The object it points to.',
+        }),
+      ),
+      relationshipName: optional(
+        Type.String({
+          pattern: '^[A-Za-z][A-Za-z0-9_]{0,59}$',
+          description: 'Name of this list of children on the object pointed to; by default made of the apiName.',
+        }),
+      ),
+      onDelete: optional(
+        Type.Enum(['setNull', 'restrict', 'cascade'], {
+          description: 'What happens here when the record pointed to is deleted.',
+        }),
+      ),
+      picklist: optional(
+        group(
+          {
+            restricted: optional(shownFlag(true, 'Only these values are taken.')),
+            controllingField: optional(Type.String({ pattern: API_NAME })),
+            valueSet: optional(Type.String({ pattern: API_NAME, description: 'Values of a ValueSet.' })),
+            values: optional(listOf(valueSchema(true), 'Values, in their order.', VALUES_MAX)),
+          },
+          'picklist and multiPicklist: the values.',
+        ),
+      ),
+      semantics: optional(text('What the value means and what it does not, where a reader could go wrong.')),
+      dataClassification: optional(Type.Enum(['public', 'internal', 'confidential', 'restricted'])),
+      helpText: optional(text('For those who type it in.', 1_000)),
+      deprecated: optional(flag(false, 'Still there, no longer to be used.')),
+      example: optional(Type.Unsafe<unknown>({ description: 'A typical value.' })),
+    },
+    { additionalProperties: false },
+  ),
+
+  references(body) {
+    const found: Reference[] = [{ type: 'CustomObject', fullName: String(body['object']), pointer: '/object' }];
+    for (const [i, name] of ((body['referenceTo'] as string[] | undefined) ?? []).entries())
+      found.push({ type: 'CustomObject', fullName: name, pointer: `/referenceTo/${i}` });
+    const picklist = body['picklist'] as PicklistBody | undefined;
+    if (picklist?.valueSet)
+      found.push({ type: 'ValueSet', fullName: picklist.valueSet, pointer: '/picklist/valueSet' });
+    return found;
+  },
+
+  check(component, context) {
+    checkName(component, context);
+    checkAttributes(component, context);
+    checkRelations(component, context);
+    checkPicklist(component, context);
+  },
+
+  checkAll(context) {
+    const objects = new Map<string, Map<string, Component>>();
+    for (const component of context.after.values()) {
+      if (component.type !== 'CustomField') continue;
+      const object = String(component.body['object']);
+      let fields = objects.get(object);
+      if (!fields) objects.set(object, (fields = new Map()));
+      const lower = String(component.body['apiName']).toLowerCase();
+      const twin = fields.get(lower);
+      if (twin)
+        context.problem(
+          'NAME_CONFLICT',
+          component,
+          '/apiName',
+          `Differs from ${twin.fullName} in upper and lower case only.`,
+        );
+      fields.set(lower, component);
+    }
+    for (const fields of objects.values()) {
+      const list = [...fields.values()];
+      if (list.length > FIELDS_PER_OBJECT_MAX)
+        context.problem('LIMIT_EXCEEDED', list.at(-1)!, '', `An object has ${FIELDS_PER_OBJECT_MAX} fields at most.`, {
+          details: { max: FIELDS_PER_OBJECT_MAX },
+        });
+      const masters = list.filter((f) => f.body['fieldType'] === 'masterDetail');
+      if (masters.length > MASTER_DETAILS_MAX)
+        context.problem(
+          'LIMIT_EXCEEDED',
+          masters.at(-1)!,
+          '/fieldType',
+          'An object has two masterDetail fields at most.',
+          {
+            details: { max: MASTER_DETAILS_MAX },
+          },
+        );
+    }
+    checkRelationshipNames(context);
+    checkMasterDetailCycles(context);
+  },
+
+  compile(component, draft, state) {
+    const object = draft.objects[String(component.body['object'])];
+    if (!object) return;
+    (object.fields as Record<string, FieldMeta>)[String(component.body['apiName'])] = compileField(component, state);
+  },
+};
+
+/** The field as records are read and written by. */
+export function compileField(component: Component, state: State): FieldMeta {
+  const body = component.body as FieldBody;
+  const type = body.fieldType;
+  const picklist = body['picklist'] as PicklistBody | undefined;
+  const related = type === 'reference' || type === 'masterDetail';
+  const get = <T>(key: string, fallback: T): T => (body[key] as T | undefined) ?? fallback;
+  return fieldMeta({
+    apiName: body.apiName,
+    fieldType: type,
+    label: body.label,
+    description: get('description', null),
+    helpText: get('helpText', null),
+    custom: isCustom(body.apiName),
+    required: type === 'masterDetail' || get('required', false),
+    unique: get('unique', false),
+    externalId: get('externalId', false),
+    caseSensitive: get('caseSensitive', false),
+    length: get('length', LENGTH_DEFAULTS[type]?.length ?? null),
+    precision: get('precision', DECIMAL_DEFAULTS[type]?.precision ?? null),
+    scale: get('scale', defaultScale(body)),
+    minimum: get('minimum', null),
+    maximum: get('maximum', null),
+    pattern: get('pattern', null),
+    defaultValue: get<unknown>('defaultValue', null) ?? defaultOf(picklist, type, state),
+    format: get('format', null),
+    picklistValues: picklist ? picklistValues(picklist, state) : null,
+    restrictedPicklist: picklist ? picklist.restricted : false,
+    controllingField: picklist?.controllingField ?? null,
+    referenceTo: get<string[]>('referenceTo', []),
+    relationshipName: related ? relationshipName(component) : null,
+    onDelete: related ? onDelete(body) : null,
+    currencyField: get('currencyField', null),
+    formula: get('formula', null),
+    rollup: get('rollup', null),
+    dataClassification: get('dataClassification', null),
+    semantics: get('semantics', null),
+    deprecated: get('deprecated', false),
+    example: get<unknown>('example', null),
+  });
+}
+
+function defaultScale(body: FieldBody): number | null {
+  const defaults = DECIMAL_DEFAULTS[body.fieldType];
+  return defaults ? Math.min(defaults.scale, (body['precision'] as number | undefined) ?? defaults.precision) : null;
+}
+
+/** A required reference cannot be emptied, so its default is to keep the record it points to. */
+export function onDelete(body: Body): 'setNull' | 'restrict' | 'cascade' {
+  const given = body['onDelete'] as 'setNull' | 'restrict' | 'cascade' | undefined;
+  if (given) return given;
+  if (body['fieldType'] === 'masterDetail') return 'cascade';
+  return body['required'] ? 'restrict' : 'setNull';
+}
+
+function picklistValues(picklist: PicklistBody, state: State): PicklistValue[] {
+  if (!picklist.valueSet) return compileValues(picklist.values ?? []);
+  const set = state.get(componentKey('ValueSet', picklist.valueSet));
+  return set ? compileValues((set.body['values'] as never) ?? [], set.body['sorted'] === true) : [];
+}
+
+function defaultOf(picklist: PicklistBody | undefined, type: string, state: State): unknown {
+  if (!picklist) return null;
+  const defaults = picklistValues(picklist, state).filter((v) => v.default && v.active);
+  if (defaults.length === 0) return null;
+  return type === 'multiPicklist' ? defaults.map((v) => v.value) : defaults[0]!.value;
+}
+
+/**
+ * Name of the list of children on the object pointed to: the child's apiName in the plural, with `__r` when the child
+ * or the field is custom. It follows names and not labels, so that it never changes by itself.
+ */
+export function relationshipName(component: Component): string {
+  const given = component.body['relationshipName'];
+  if (typeof given === 'string') return given;
+  const object = String(component.body['object']);
+  const base = object.replace(/__c$/, '');
+  const plural = /[^aeiou]y$/i.test(base)
+    ? `${base.slice(0, -1)}ies`
+    : /(?:s|x|z|ch|sh)$/i.test(base)
+      ? `${base}es`
+      : `${base}s`;
+  return isCustom(object) || isCustom(String(component.body['apiName'])) ? `${plural}__r` : plural;
+}
+
+function checkName(component: Component, context: CheckContext): void {
+  const body = component.body as FieldBody;
+  const exists = context.before.has(componentKey('CustomField', component.fullName));
+  if ([...SYSTEM_FIELD_NAMES].some((name) => name.toLowerCase() === body.apiName.toLowerCase()))
+    context.problem('NAME_CONFLICT', component, '/apiName', `Every object has a field ${body.apiName} already.`);
+  else if (!exists && !context.platform && !isCustom(body.apiName))
+    context.problem('NAME_INVALID', component, '/apiName', 'The apiName of a custom field ends in `__c`.', {
+      remedy: `Name it ${body.apiName}__c.`,
+    });
+  if (body.fieldType === 'autoNumber' && body.object.length + body.apiName.length > 57)
+    context.problem(
+      'NAME_INVALID',
+      component,
+      '/apiName',
+      'The names of the object and of an autoNumber field have 57 characters together at most.',
+    );
+}
+
+function checkAttributes(component: Component, context: CheckContext): void {
+  const body = component.body as FieldBody;
+  const type = body.fieldType;
+  // A masterDetail field is required in any case, and may say so.
+  const may: readonly string[] = [...fieldType(type).attributes, ...(type === 'masterDetail' ? ['required'] : [])];
+  const invalid = (pointer: string, message: string, remedy?: string): void =>
+    context.problem('YAML_SCHEMA_INVALID', component, pointer, message, remedy ? { remedy } : {});
+  for (const name of TYPED_ATTRIBUTES)
+    if (Object.hasOwn(body, name) && !may.includes(name))
+      invalid(`/${name}`, `A field of type ${type} has no ${name}.`);
+  for (const name of NEEDED[type] ?? [])
+    if (!Object.hasOwn(body, name)) invalid('', `A field of type ${type} needs ${name}.`);
+  if (type === 'formula' || type === 'rollup')
+    invalid('/fieldType', `Fields of type ${type} are not available in this version of the platform.`);
+
+  const length = LENGTH_DEFAULTS[type];
+  if (length && Number(body['length'] ?? 0) > length.max)
+    invalid('/length', `A field of type ${type} holds ${length.max} characters at most.`, 'Use longText for more.');
+  const decimal = DECIMAL_DEFAULTS[type];
+  if (decimal) {
+    const precision = Number(body['precision'] ?? decimal.precision);
+    const scale = Number(body['scale'] ?? defaultScale(body));
+    if (scale > precision) invalid('/scale', `scale ${scale} is greater than precision ${precision}.`);
+  }
+  const { minimum, maximum } = body;
+  if (typeof minimum === 'number' && typeof maximum === 'number' && minimum > maximum)
+    invalid('/minimum', 'minimum is greater than maximum.');
+  if (type === 'integer')
+    for (const name of ['minimum', 'maximum'])
+      if (body[name] !== undefined && !Number.isSafeInteger(body[name]))
+        invalid(`/${name}`, `${name} is not an integer.`);
+  checkValues(component, invalid);
+  const { currencyField } = body;
+  if (typeof currencyField === 'string') {
+    const target = context.fieldsOf(body.object).get(currencyField);
+    if (!target || !['text', 'picklist'].includes(String(target.body['fieldType'])))
+      context.problem(
+        'REFERENCE_INVALID',
+        component,
+        '/currencyField',
+        `${currencyField} is not a text or picklist field of ${body.object}.`,
+      );
+  }
+}
+
+/** The pattern and the default value, by the same code that will read the values of records. */
+function checkValues(component: Component, invalid: (pointer: string, message: string) => void): void {
+  const { pattern, defaultValue } = component.body;
+  if (typeof pattern === 'string')
+    try {
+      checkPattern(pattern);
+    } catch (error) {
+      if (!(error instanceof PatternError)) throw error;
+      invalid('/pattern', error.message);
+      return;
+    }
+  if (
+    defaultValue === undefined ||
+    !fieldType((component.body as FieldBody).fieldType).attributes.includes('defaultValue')
+  )
+    return;
+  const field = compileField(component, new Map());
+  const read = fieldType(field.fieldType).parseInput(defaultValue, field, '/defaultValue');
+  if (!read.ok) invalid('/defaultValue', read.violation.message);
+}
+
+function checkRelations(component: Component, context: CheckContext): void {
+  const body = component.body as FieldBody;
+  if (body.fieldType !== 'reference' && body.fieldType !== 'masterDetail') return;
+  const action = onDelete(body);
+  if (body.fieldType === 'masterDetail' && action === 'setNull')
+    context.problem('YAML_SCHEMA_INVALID', component, '/onDelete', 'A masterDetail field is never empty.', {
+      remedy: 'Use cascade or restrict.',
+    });
+  if (body.fieldType === 'reference' && body['required'] === true && action === 'setNull')
+    context.problem('YAML_SCHEMA_INVALID', component, '/onDelete', 'A required reference cannot be emptied.', {
+      remedy: 'Use restrict or cascade.',
+    });
+}
+
+function checkPicklist(component: Component, context: CheckContext): void {
+  const body = component.body as FieldBody;
+  const picklist = body['picklist'] as PicklistBody | undefined;
+  if (!picklist) return;
+  const invalid = (pointer: string, message: string): void =>
+    context.problem('YAML_SCHEMA_INVALID', component, `/picklist${pointer}`, message);
+  if (picklist.valueSet !== undefined && picklist.values !== undefined)
+    invalid('', 'A picklist has either valueSet or values.');
+  if (picklist.restricted && picklist.valueSet === undefined && picklist.values === undefined)
+    invalid('', 'A restricted picklist needs valueSet or values.');
+  for (const problem of valueProblems(picklist.values ?? [], body.fieldType === 'picklist'))
+    invalid(`/values${problem.pointer}`, problem.message);
+  if (picklist.controllingField === undefined) {
+    if (picklist.values?.some((v) => v.validFor)) invalid('/values', 'validFor needs a controllingField.');
+    return;
+  }
+  const controller = context.fieldsOf(body.object).get(picklist.controllingField);
+  if (!controller || !['picklist', 'boolean'].includes(String(controller.body['fieldType'])))
+    context.problem(
+      'REFERENCE_INVALID',
+      component,
+      '/picklist/controllingField',
+      `${picklist.controllingField} is not a picklist or boolean field of ${body.object}.`,
+    );
+  if (picklist.controllingField === body.apiName) invalid('/controllingField', 'A picklist cannot control itself.');
+}
+
+function checkRelationshipNames(context: CheckContext): void {
+  const seen = new Map<string, Component>();
+  const fields = [...context.after.values()].filter((c) => c.type === 'CustomField' && c.body['referenceTo']);
+  for (const field of fields) {
+    const name = relationshipName(field);
+    for (const parent of field.body['referenceTo'] as string[]) {
+      const twin = seen.get(`${parent}.${name}`);
+      if (twin)
+        context.problem(
+          'NAME_CONFLICT',
+          field,
+          '/relationshipName',
+          `${parent} already has child records called ${name}, by the field ${twin.fullName}.`,
+          { remedy: 'Give one of the two fields a relationshipName.' },
+        );
+      else seen.set(`${parent}.${name}`, field);
+    }
+  }
+}
+
+/** A record cannot be part of itself: the master of a master never leads back. */
+function checkMasterDetailCycles(context: CheckContext): void {
+  const masters = new Map<string, { to: string; field: Component }[]>();
+  for (const field of context.after.values()) {
+    if (field.type !== 'CustomField' || field.body['fieldType'] !== 'masterDetail') continue;
+    const from = String(field.body['object']);
+    const list = masters.get(from) ?? [];
+    for (const to of field.body['referenceTo'] as string[]) list.push({ to, field });
+    masters.set(from, list);
+  }
+  const reaches = (from: string, target: string, seen: Set<string>): boolean => {
+    if (from === target) return true;
+    if (seen.has(from)) return false;
+    seen.add(from);
+    return (masters.get(from) ?? []).some(({ to }) => reaches(to, target, seen));
+  };
+  for (const [object, list] of masters)
+    for (const { to, field } of list)
+      if (reaches(to, object, new Set()))
+        context.problem('REFERENCE_INVALID', field, '/referenceTo', 'Master and detail form a circle.');
+}
+
+export type { ObjectBody, YamlValue };

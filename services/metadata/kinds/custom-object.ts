@@ -1,0 +1,192 @@
+import { Type } from 'typebox';
+import { fieldType } from '../../../lib/field-types/registry.ts';
+import type { FieldTypeName, SharingDefault } from '../../../lib/snapshot/types.ts';
+import { fieldMeta } from './field-meta.ts';
+import type { Body, CheckContext, Component, Kind } from './kind.ts';
+import { componentKey } from './kind.ts';
+import { apiName, flag, group, label, optional, setOf, shownChoice, shownFlag, text } from './schema.ts';
+import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
+
+export interface ObjectBody extends Body {
+  readonly type: string;
+  readonly apiName: string;
+  readonly label: string;
+  readonly labelPlural: string;
+  readonly description?: string;
+  readonly nameField: { label: string; fieldType: 'text' | 'autoNumber'; format?: string };
+  readonly sharingDefault: SharingDefault;
+  readonly api: { published: boolean };
+  readonly features: { history: boolean; search: boolean; duplicates?: boolean; events: boolean };
+  readonly defaultSearchFields?: string[];
+}
+
+/** One run of zeros in braces is where the number goes. */
+export const AUTO_NUMBER_FORMAT = '^[^{}]{0,30}\\{0{1,15}\\}[^{}]{0,30}$';
+export const OBJECTS_MAX = 1_000;
+
+export const customObject: Kind = {
+  type: 'CustomObject',
+  memberFormat: '<Object>',
+  pathPattern: 'objects/{apiName}/object.yaml',
+  child: false,
+  reversible: true,
+  schema: Type.Object(
+    {
+      type: Type.Literal('CustomObject'),
+      apiName: apiName('Stable name; custom objects end in `__c`.'),
+      label: label('One record of it, as people read it.'),
+      labelPlural: label('Several records of it.'),
+      description: optional(text('What the object is for.')),
+      nameField: group(
+        {
+          label: label('Label of the field `name`.'),
+          fieldType: Type.Enum(['text', 'autoNumber'], { description: 'Typed by people, or counted by the platform.' }),
+          format: optional(
+            Type.String({ pattern: AUTO_NUMBER_FORMAT, description: 'autoNumber: such as `INV-{00000}`.' }),
+          ),
+        },
+        'The field `name`, which every object has.',
+      ),
+      sharingDefault: optional(
+        shownChoice(
+          ['private', 'read', 'readWrite', 'controlledByParent'],
+          'private',
+          'What users see of records that are not their own.',
+        ),
+      ),
+      api: optional(
+        group({ published: optional(shownFlag(false, 'The public API knows the object.')) }, 'Publication.', {
+          'x-erp-always': true,
+        }),
+      ),
+      features: optional(
+        group(
+          {
+            history: optional(shownFlag(true, 'Field changes are kept.')),
+            search: optional(shownFlag(true, 'Records can be found by words.')),
+            duplicates: optional(flag(false, 'Duplicate rules are evaluated.')),
+            events: optional(shownFlag(true, 'Changes are told as events.')),
+          },
+          'What the platform keeps beside the records.',
+          { 'x-erp-always': true },
+        ),
+      ),
+      defaultSearchFields: optional(
+        setOf(
+          Type.String({ pattern: '^[A-Za-z][A-Za-z0-9_]{0,39}$' }),
+          'Fields that a search without searchFields looks into; `name` when there are none.',
+          10,
+        ),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+
+  check(component, context) {
+    const body = component.body as ObjectBody;
+    if (!context.platform && !context.before.has(componentKey('CustomObject', body.apiName)) && !isCustom(body.apiName))
+      context.problem('NAME_INVALID', component, '/apiName', 'The apiName of a custom object ends in `__c`.', {
+        remedy: `Name it ${body.apiName}__c.`,
+      });
+    if (body.nameField.fieldType === 'autoNumber' && !body.nameField.format)
+      context.problem(
+        'YAML_SCHEMA_INVALID',
+        component,
+        '/nameField',
+        'An autoNumber needs a format, such as `INV-{00000}`.',
+      );
+    if (body.nameField.fieldType === 'text' && body.nameField.format)
+      context.problem('YAML_SCHEMA_INVALID', component, '/nameField/format', 'Only an autoNumber has a format.');
+    const old = context.before.get(componentKey('CustomObject', body.apiName))?.body as ObjectBody | undefined;
+    if (old && old.nameField.fieldType !== body.nameField.fieldType)
+      context.problem(
+        'FIELD_TYPE_CHANGE_UNSUPPORTED',
+        component,
+        '/nameField/fieldType',
+        `\`name\` is ${old.nameField.fieldType} and stays so.`,
+      );
+    if (
+      body.sharingDefault === 'controlledByParent' &&
+      ![...context.fieldsOf(body.apiName).values()].some(isMasterDetail)
+    )
+      context.problem(
+        'REFERENCE_INVALID',
+        component,
+        '/sharingDefault',
+        'controlledByParent needs a masterDetail field that names the parent.',
+      );
+    const fields = context.fieldsOf(body.apiName);
+    for (const [i, name] of (body.defaultSearchFields ?? []).entries()) {
+      if (name === 'name') continue;
+      const field = fields.get(name);
+      if (!field || !fieldType(field.body['fieldType'] as FieldTypeName).searchable)
+        context.problem(
+          'REFERENCE_INVALID',
+          component,
+          `/defaultSearchFields/${i}`,
+          field ? `The field ${name} holds no text to search.` : `There is no field ${name}.`,
+        );
+    }
+    if (!body.api.published && old?.api.published !== false)
+      context.warning(
+        'UNPUBLISHED_OBJECT',
+        component,
+        '/api/published',
+        'The public API does not show this object until api.published is true.',
+      );
+  },
+
+  checkAll(context) {
+    const seen = new Map<string, string>();
+    let count = 0;
+    let last: Component | undefined;
+    for (const component of context.after.values()) {
+      if (component.type !== 'CustomObject') continue;
+      count++;
+      last = component;
+      const lower = component.fullName.toLowerCase();
+      const twin = seen.get(lower);
+      if (twin !== undefined)
+        context.problem('NAME_CONFLICT', component, '/apiName', `Differs from ${twin} in upper and lower case only.`);
+      else seen.set(lower, component.fullName);
+    }
+    if (count > OBJECTS_MAX && last)
+      context.problem('LIMIT_EXCEEDED', last, '', `A tenant has ${OBJECTS_MAX} objects at most.`, {
+        details: { max: OBJECTS_MAX },
+      });
+  },
+
+  compile(component, draft) {
+    const body = component.body as ObjectBody;
+    const { nameField } = body;
+    draft.objects[body.apiName] = {
+      apiName: body.apiName,
+      label: body.label,
+      labelPlural: body.labelPlural,
+      description: body.description ?? null,
+      custom: isCustom(body.apiName),
+      published: body.api.published,
+      sharingDefault: body.sharingDefault,
+      features: { ...body.features, duplicates: body.features.duplicates ?? false },
+      nameField: 'name',
+      defaultSearchFields: body.defaultSearchFields?.length ? body.defaultSearchFields : ['name'],
+      fields: {
+        ...systemFields(),
+        name: fieldMeta({
+          apiName: 'name',
+          fieldType: nameField.fieldType,
+          label: nameField.label,
+          length: nameField.fieldType === 'text' ? 255 : null,
+          required: nameField.fieldType === 'text',
+          format: nameField.format ?? null,
+        }),
+      },
+      childRelationships: [],
+    };
+  },
+};
+
+export const isCustom = (name: string): boolean => name.endsWith('__c');
+export const isMasterDetail = (field: Component): boolean => field.body['fieldType'] === 'masterDetail';
+export type { CheckContext };
+export { SYSTEM_FIELD_NAMES };

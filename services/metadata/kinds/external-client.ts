@@ -1,0 +1,163 @@
+import { isIP } from 'node:net';
+import { Type } from 'typebox';
+import { SCOPES } from '../../../lib/operation.ts';
+import type { RateLimitOverrides } from '../../../lib/snapshot/types.ts';
+import type { Body, Kind } from './kind.ts';
+import { apiName, flag, group, label, optional, setOf, shownFlag } from './schema.ts';
+
+export const GRANT_TYPES = [
+  'authorization_code',
+  'refresh_token',
+  'client_credentials',
+  'urn:ietf:params:oauth:grant-type:device_code',
+  'urn:ietf:params:oauth:grant-type:token-exchange',
+] as const;
+
+const units = (description: string) => optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000_000, description }));
+
+export const rateLimitsSchema = (properties: readonly (keyof RateLimitOverrides)[]) =>
+  group(
+    Object.fromEntries(
+      properties.map((name) => [
+        name,
+        units(name === 'concurrency' ? 'Requests in flight.' : `Cost units per ${name === 'daily' ? '24 h' : '60 s'}.`),
+      ]),
+    ),
+    'Limits that differ from those of the deployment.',
+  );
+
+export const rateLimits = (body: Body): RateLimitOverrides => ({
+  connection: null,
+  tenant: null,
+  daily: null,
+  concurrency: null,
+  ...(body['rateLimits'] as Partial<RateLimitOverrides> | undefined),
+});
+
+/** RSA, EC and OKP keys: these members are the private half. */
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+
+interface ClientBody extends Body {
+  readonly apiName: string;
+  readonly name: string;
+  readonly redirectUris?: string[];
+  readonly scopes?: string[];
+  readonly grantTypes: string[];
+  readonly confidential?: boolean;
+  readonly agent?: boolean;
+  readonly active: boolean;
+  readonly ipRanges?: string[];
+  readonly origins?: string[];
+  readonly accessTokenSeconds?: number;
+  readonly integrationUser?: string;
+  readonly jwks?: { keys: Record<string, string>[] };
+}
+
+/** Exact addresses, except that a native client's loopback address takes any port. */
+function redirectProblem(uri: string): string | null {
+  if (!URL.canParse(uri)) return 'Not an absolute address.';
+  const url = new URL(uri);
+  if (uri.includes('#')) return 'A redirect address has no fragment.';
+  if (url.protocol === 'https:') return null;
+  if (url.protocol === 'http:')
+    return ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname) ? null : 'http is for loopback addresses only.';
+  // Private-use schemes of native applications are reverse domain names.
+  return /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:$/.test(url.protocol) ? null : 'The scheme is not allowed.';
+}
+
+function isRange(range: string): boolean {
+  const [address, bits, ...rest] = range.split('/');
+  const family = isIP(address ?? '');
+  if (family === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+}
+
+export const externalClient: Kind = {
+  type: 'ExternalClient',
+  memberFormat: '<ExternalClient>',
+  pathPattern: 'externalClients/{apiName}.yaml',
+  child: false,
+  reversible: true,
+  schema: Type.Object(
+    {
+      type: Type.Literal('ExternalClient'),
+      apiName: apiName('Stable name; the client id is `<tenantKey>-<apiName>`.'),
+      name: label('As users see it when they consent.'),
+      redirectUris: optional(setOf(Type.String({ maxLength: 2_000 }), 'Where a sign-in may lead back to.', 50)),
+      scopes: optional(setOf(Type.Enum(Object.keys(SCOPES)), 'The most that the client can ask for.')),
+      grantTypes: setOf(Type.Enum([...GRANT_TYPES]), 'OAuth grants that it may use.'),
+      confidential: optional(flag(false, 'It can keep a secret; public clients prove themselves by PKCE alone.')),
+      agent: optional(flag(false, 'It is an agent: policies and approvals apply.')),
+      active: optional(shownFlag(true, 'It may get and use tokens.')),
+      ipRanges: optional(
+        setOf(Type.String({ maxLength: 50 }), 'Network addresses it may come from; all when empty.', 200),
+      ),
+      origins: optional(setOf(Type.String({ maxLength: 300 }), 'Browser origins that may call the API.', 50)),
+      accessTokenSeconds: optional(
+        Type.Integer({
+          minimum: 60,
+          maximum: 3_600,
+          description: 'Life of its access tokens; only shorter than usual.',
+        }),
+      ),
+      rateLimits: optional(rateLimitsSchema(['connection', 'concurrency'])),
+      integrationUser: optional(
+        Type.String({ minLength: 1, maxLength: 255, description: 'Username whose rights client_credentials has.' }),
+      ),
+      jwks: optional(
+        group(
+          {
+            keys: Type.Array(Type.Record(Type.String({ pattern: '^.{1,50}$' }), Type.Unknown()), {
+              minItems: 1,
+              maxItems: 10,
+              description: 'Public keys (RFC 7517).',
+            }),
+          },
+          'Public keys for private_key_jwt.',
+        ),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  check(component, context) {
+    const body = component.body as ClientBody;
+    const invalid = (pointer: string, message: string): void =>
+      context.problem('YAML_SCHEMA_INVALID', component, pointer, message);
+    for (const [i, uri] of (body.redirectUris ?? []).entries()) {
+      const problem = redirectProblem(uri);
+      if (problem) invalid(`/redirectUris/${i}`, problem);
+    }
+    for (const [i, origin] of (body.origins ?? []).entries())
+      if (!URL.canParse(origin) || new URL(origin).origin !== origin || !/^https?:/.test(origin))
+        invalid(`/origins/${i}`, 'Not an origin such as https://app.example.com.');
+    for (const [i, range] of (body.ipRanges ?? []).entries())
+      if (!isRange(range)) invalid(`/ipRanges/${i}`, 'Not an address or a range such as 192.0.2.0/24.');
+    if (body.grantTypes.includes('authorization_code') && !body.redirectUris?.length)
+      invalid('/grantTypes', 'authorization_code needs a redirect address.');
+    if (body.grantTypes.includes('client_credentials') && (!body.integrationUser || !body.confidential))
+      invalid('/grantTypes', 'client_credentials needs confidential: true and an integrationUser.');
+    for (const [i, key] of (body.jwks?.keys ?? []).entries())
+      if (PRIVATE_MEMBERS.some((member) => member in key) || key['kty'] === 'oct')
+        invalid(`/jwks/keys/${i}`, 'Only the public half of a key belongs here.');
+  },
+  compile(component, draft) {
+    const body = component.body as ClientBody;
+    draft.externalClients[body.apiName] = {
+      apiName: body.apiName,
+      clientId: `${draft.tenant.key}-${body.apiName}`,
+      name: body.name,
+      redirectUris: body.redirectUris ?? [],
+      scopes: body.scopes ?? [],
+      grantTypes: body.grantTypes,
+      confidential: body.confidential ?? false,
+      agent: body.agent ?? false,
+      active: body.active,
+      ipRanges: body.ipRanges ?? [],
+      origins: body.origins ?? [],
+      accessTokenSeconds: body.accessTokenSeconds ?? null,
+      rateLimits: rateLimits(body),
+      integrationUser: body.integrationUser ?? null,
+      ...(body.jwks ? { jwks: body.jwks } : {}),
+    };
+  },
+};

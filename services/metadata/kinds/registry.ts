@@ -1,0 +1,73 @@
+/** Every kind of component, in the order in which they are applied and compiled. */
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { customField } from './custom-field.ts';
+import { customObject } from './custom-object.ts';
+import { externalClient } from './external-client.ts';
+import type { Kind } from './kind.ts';
+import { permissionSet, profile } from './permissions.ts';
+import { role } from './role.ts';
+import { tenantSettings } from './tenant-settings.ts';
+import { valueSet } from './value-set.ts';
+
+export const KINDS: readonly Kind[] = [
+  tenantSettings,
+  valueSet,
+  customObject,
+  customField,
+  role,
+  profile,
+  permissionSet,
+  externalClient,
+];
+
+const byType = new Map(KINDS.map((kind, order) => [kind.type, { kind, order }]));
+
+export const findKind = (type: string): Kind | undefined => byType.get(type)?.kind;
+export const kindOrder = (type: string): number => byType.get(type)?.order ?? KINDS.length;
+
+const ajv = new Ajv2020({ allErrors: true, strict: false, validateSchema: false });
+const validators = new Map<string, ValidateFunction>();
+
+/** Validator of a kind's files; compiled when first needed. */
+export function validatorOf(kind: Kind): ValidateFunction {
+  let validate = validators.get(kind.type);
+  if (!validate) validators.set(kind.type, (validate = ajv.compile(kind.schema)));
+  return validate;
+}
+
+const LOCATORS = KINDS.map((kind) => ({
+  kind,
+  pattern: new RegExp(
+    `^${kind.pathPattern
+      .replaceAll('.', '\\.')
+      .replace('{object}', '(?<object>[A-Za-z0-9_.-]+)')
+      .replace('{apiName}', '(?<apiName>[A-Za-z0-9_.-]+?)')}$`,
+  ),
+}));
+
+export interface Location {
+  readonly kind: Kind;
+  readonly fullName: string;
+  readonly object: string | null;
+  readonly apiName: string;
+}
+
+/** Which component a path stands for; null for a path of no kind. */
+export function locate(path: string): Location | null {
+  for (const { kind, pattern } of LOCATORS) {
+    const names = pattern.exec(path)?.groups;
+    if (!names) continue;
+    const apiName = names['apiName']!;
+    const object = kind.child ? names['object']! : null;
+    return { kind, apiName, object, fullName: object === null ? apiName : `${object}.${apiName}` };
+  }
+  return null;
+}
+
+/** Path of a component's file; null when the name has not the form of the kind. */
+export function pathOf(kind: Kind, fullName: string): string | null {
+  if (!kind.child) return fullName.includes('.') ? null : kind.pathPattern.replace('{apiName}', () => fullName);
+  const [object, apiName, ...rest] = fullName.split('.');
+  if (!object || !apiName || rest.length > 0) return null;
+  return kind.pathPattern.replace('{object}', () => object).replace('{apiName}', () => apiName);
+}

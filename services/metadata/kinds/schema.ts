@@ -1,0 +1,115 @@
+/** Building blocks of the kinds' schemas, and the canonical form that a schema gives to a body. */
+import { type TSchema, Type } from 'typebox';
+import type { YamlValue } from '../yaml/parse.ts';
+
+export const API_NAME_PATTERN = '^[A-Za-z][A-Za-z0-9_]{0,39}$';
+const FULL_NAME_PATTERN = '^[A-Za-z][A-Za-z0-9_]{0,39}\\.[A-Za-z][A-Za-z0-9_]{0,39}$';
+
+/** Annotations that the canonical form obeys. */
+const ALWAYS = { 'x-erp-always': true };
+const SET = { 'x-erp-set': true, uniqueItems: true };
+
+export const apiName = (description: string) => Type.String({ pattern: API_NAME_PATTERN, description });
+export const fieldName = (description: string) => Type.String({ pattern: FULL_NAME_PATTERN, description });
+export const label = (description: string) =>
+  Type.String({ minLength: 1, maxLength: 255, pattern: '\\S', description });
+export const text = (description: string, maxLength = 4_000) => Type.String({ maxLength, description });
+/** Left out of the file when it has its default. */
+export const flag = (fallback: boolean, description: string) => Type.Boolean({ default: fallback, description });
+/** Always in the file. */
+export const shownFlag = (fallback: boolean, description: string) =>
+  Type.Boolean({ default: fallback, description, ...ALWAYS });
+export const shownChoice = <T extends string>(values: readonly T[], fallback: T, description: string) =>
+  Type.Enum([...values], { default: fallback, description, ...ALWAYS });
+/** A list whose order means nothing; written in code point order. */
+export const setOf = (item: TSchema, description: string, maxItems = 1_000) =>
+  Type.Array(item, { default: [], maxItems, description, ...SET });
+export const listOf = (item: TSchema, description: string, maxItems = 1_000) =>
+  Type.Array(item, { maxItems, description });
+/** Names to values; written in code point order of the names. */
+export const mapOf = (pattern: string, value: TSchema, description: string, maxProperties = 10_000) =>
+  Type.Record(Type.String({ pattern }), value, {
+    default: {},
+    maxProperties,
+    additionalProperties: false,
+    description,
+  });
+export const group = (
+  properties: Record<string, TSchema>,
+  description: string,
+  options: Record<string, unknown> = {},
+) => Type.Object(properties, { ...options, additionalProperties: false, description });
+export const optional = Type.Optional;
+export const API_NAME = API_NAME_PATTERN;
+export const FULL_NAME = FULL_NAME_PATTERN;
+
+interface JsonSchema {
+  type?: string;
+  properties?: Record<string, JsonSchema>;
+  patternProperties?: Record<string, JsonSchema>;
+  items?: JsonSchema;
+  default?: YamlValue;
+  'x-erp-always'?: boolean;
+  'x-erp-set'?: boolean;
+}
+
+/** Code point order, which is neither that of UTF-16 units nor that of a locale. */
+export function byCodePoint(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
+const isObject = (value: YamlValue | undefined): value is { [key: string]: YamlValue } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Keys without a value mean the same as absent keys. */
+export function withoutNulls(value: YamlValue): YamlValue {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (!isObject(value)) return value;
+  const result: { [key: string]: YamlValue } = {};
+  for (const [key, item] of Object.entries(value))
+    if (item !== null)
+      Object.defineProperty(result, key, {
+        value: withoutNulls(item),
+        enumerable: true,
+        writable: true,
+        configurable: true,
+      });
+  return result;
+}
+
+/**
+ * The one body that says what `value` says: keys in the order of the schema, sets in code point order, defaults left out
+ * (or filled in, where the schema wants them shown), empty optional keys left out. `value` has passed the schema.
+ */
+export function canonicalBody(schema: object, value: YamlValue): { [key: string]: YamlValue } {
+  return canonical(schema as JsonSchema, value) as { [key: string]: YamlValue };
+}
+
+function canonical(schema: JsonSchema, value: YamlValue): YamlValue {
+  if (Array.isArray(value)) {
+    const items = schema.items ? value.map((item) => canonical(schema.items!, item)) : value;
+    return schema['x-erp-set'] ? [...items].sort((a, b) => byCodePoint(String(a), String(b))) : items;
+  }
+  if (!isObject(value)) return value;
+  const result: { [key: string]: YamlValue } = {};
+  if (schema.properties) {
+    for (const [key, property] of Object.entries(schema.properties)) {
+      let item: YamlValue | undefined = Object.hasOwn(value, key) ? value[key] : undefined;
+      if (property['x-erp-always']) item ??= property.default ?? (property.properties ? {} : undefined);
+      if (item === undefined) continue;
+      item = canonical(property, item);
+      if (!property['x-erp-always']) {
+        if (property.default !== undefined && JSON.stringify(item) === JSON.stringify(property.default)) continue;
+        // An explicitly empty value of an untyped property (a default value, an example) has a meaning.
+        if (property.type !== undefined && (item === '' || (Array.isArray(item) && item.length === 0))) continue;
+        if (isObject(item) && Object.keys(item).length === 0) continue;
+      }
+      result[key] = item;
+    }
+    return result;
+  }
+  const pattern = schema.patternProperties && Object.values(schema.patternProperties)[0];
+  for (const key of Object.keys(value).sort(byCodePoint))
+    result[key] = pattern ? canonical(pattern, value[key]!) : value[key]!;
+  return result;
+}

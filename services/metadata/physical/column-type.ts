@@ -1,0 +1,5 @@
+import { fieldType } from '../../../lib/field-types/registry.ts';
+import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+
+/** PostgreSQL type of a field's column; null when nothing is stored. */
+export const columnType = (field: FieldMeta): string | null => fieldType(field.fieldType).columnType(field);

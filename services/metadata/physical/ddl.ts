@@ -1,0 +1,101 @@
+/** The statements that lead from one physical model to the next. Pure; every name is quoted. */
+import { fieldType } from '../../../lib/field-types/registry.ts';
+import { type Column, type Model, quote, type Table } from './model.ts';
+
+/** A text as an SQL literal. */
+export const literal = (text: string): string =>
+  text.includes('\\')
+    ? ` E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+    : `'${text.replaceAll("'", "''")}'`;
+
+/**
+ * SQL of the value that existing records get when a field becomes required: its default, as the column holds it; null
+ * when it has none.
+ */
+function fillValue(column: Column): string | null {
+  const { field } = column;
+  if (!field?.required || field.defaultValue === null) return null;
+  const read = fieldType(field.fieldType).parseInput(field.defaultValue, field, '');
+  if (!read.ok || read.value === null) return null;
+  const { value } = read;
+  const text =
+    typeof value === 'object'
+      ? `{${value.map((v) => `"${String(v).replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`).join(',')}}`
+      : String(value);
+  return `${literal(text)}::${column.type.replace(/ COLLATE .*/, '')}`;
+}
+
+/** Statements in an order that PostgreSQL accepts; `schema` and `role` are quoted names. */
+export function ddl(before: Model, after: Model, schema: string, role: string): string[] {
+  const tables: string[] = [];
+  const columns: string[] = [];
+  const drops: string[] = [];
+  const indexes: string[] = [];
+  const keys: string[] = [];
+  const created: string[] = [];
+  const sequences: string[] = [];
+
+  for (const table of after.values()) {
+    const name = `${schema}.${quote(table.name)}`;
+    const old = before.get(table.name);
+    if (!old) {
+      tables.push(createTable(name, table));
+      created.push(name);
+    } else {
+      columns.push(...alterColumns(name, old, table));
+      for (const [index, { on }] of old.indexes)
+        if (table.indexes.get(index)?.on !== on) drops.push(`DROP INDEX ${schema}.${quote(index)}`);
+      for (const key of old.foreignKeys.keys())
+        if (!table.foreignKeys.has(key)) drops.push(`ALTER TABLE ${name} DROP CONSTRAINT ${quote(key)}`);
+    }
+    for (const [index, { unique, on }] of table.indexes)
+      if (old?.indexes.get(index)?.on !== on)
+        indexes.push(`CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${quote(index)} ON ${name} ${on}`);
+    const added: string[] = [];
+    for (const [key, { column, to }] of table.foreignKeys)
+      if (!old?.foreignKeys.has(key))
+        added.push(
+          `ADD CONSTRAINT ${quote(key)} FOREIGN KEY (${quote(column)}) REFERENCES ${schema}.${quote(to)} (id) DEFERRABLE INITIALLY IMMEDIATE`,
+        );
+    if (added.length > 0) keys.push(`ALTER TABLE ${name} ${added.join(', ')}`);
+    for (const [sequence, column] of table.sequences)
+      if (!old?.sequences.has(sequence)) {
+        const full = `${schema}.${quote(sequence)}`;
+        sequences.push(`CREATE SEQUENCE ${full} OWNED BY ${name}.${quote(column)}`);
+        sequences.push(`GRANT USAGE, SELECT ON SEQUENCE ${full} TO ${role}`);
+      }
+  }
+  if (created.length > 0) keys.push(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${created.join(', ')} TO ${role}`);
+  return [...tables, ...drops, ...columns, ...indexes, ...sequences, ...keys];
+}
+
+const definition = (column: Column): string =>
+  `${quote(column.name)} ${column.type}${column.notNull ? ' NOT NULL' : ''}${column.name === 'recordVersion' ? ' DEFAULT 1' : ''}`;
+
+function createTable(name: string, table: Table): string {
+  const lines = [...table.columns.values()].map((column) =>
+    column.name === 'id' ? 'id uuid PRIMARY KEY' : definition(column),
+  );
+  return `CREATE TABLE ${name} (${lines.join(', ')})`;
+}
+
+function alterColumns(name: string, old: Table, table: Table): string[] {
+  const actions: string[] = [];
+  const after: string[] = [];
+  for (const column of table.columns.values()) {
+    const had = old.columns.get(column.name);
+    const id = quote(column.name);
+    const fill = fillValue(column);
+    if (!had) {
+      // The default fills existing rows without rewriting the table; new records get theirs from the data service.
+      actions.push(`ADD COLUMN ${definition(column)}${fill === null ? '' : ` DEFAULT ${fill}`}`);
+      if (fill !== null) after.push(`ALTER TABLE ${name} ALTER COLUMN ${id} DROP DEFAULT`);
+      continue;
+    }
+    if (had.type !== column.type) actions.push(`ALTER COLUMN ${id} TYPE ${column.type}`);
+    if (had.notNull !== column.notNull) actions.push(`ALTER COLUMN ${id} ${column.notNull ? 'SET' : 'DROP'} NOT NULL`);
+    if (fill !== null && had.field?.required === false)
+      after.push(`UPDATE ${name} SET ${id} = ${fill} WHERE ${id} IS NULL`);
+  }
+  return [...(actions.length > 0 ? [`ALTER TABLE ${name} ${actions.join(', ')}`] : []), ...after];
+}

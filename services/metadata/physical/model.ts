@@ -1,0 +1,120 @@
+/**
+ * What a configuration wants the tenant's schema to look like: tables, columns, indexes, foreign keys, sequences. DDL is
+ * the difference between two of these, so that every change of a component finds its way by itself. Pure.
+ * Source: docs/reference/storage.md.
+ */
+import { createHash } from 'node:crypto';
+import { fieldType } from '../../../lib/field-types/registry.ts';
+import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
+import { compileField } from '../kinds/custom-field.ts';
+import { customObject, type ObjectBody } from '../kinds/custom-object.ts';
+import type { Component, Draft, State } from '../kinds/kind.ts';
+import { columnType } from './column-type.ts';
+
+export interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly notNull: boolean;
+  /** The field, when it is one of the configuration's. */
+  readonly field: FieldMeta | null;
+}
+
+export interface Table {
+  readonly name: string;
+  readonly columns: ReadonlyMap<string, Column>;
+  /** Name of the index → everything after `CREATE … INDEX name ON table`. */
+  readonly indexes: ReadonlyMap<string, { readonly unique: boolean; readonly on: string }>;
+  /** Name of the constraint → column and the table it points to. */
+  readonly foreignKeys: ReadonlyMap<string, { readonly column: string; readonly to: string }>;
+  /** Sequences of autoNumber columns: name → column. */
+  readonly sequences: ReadonlyMap<string, string>;
+}
+
+export type Model = ReadonlyMap<string, Table>;
+
+export const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+const SYSTEM_COLUMNS: readonly Column[] = (
+  [
+    ['id', 'uuid', true],
+    ['ownerId', 'uuid', true],
+    ['createdAt', 'timestamptz(3)', true],
+    ['createdById', 'uuid', true],
+    ['updatedAt', 'timestamptz(3)', true],
+    ['updatedById', 'uuid', true],
+    ['recordVersion', 'integer', true],
+    ['recordTypeApiName', 'text', false],
+  ] as const
+).map(([name, type, notNull]) => ({ name, type, notNull, field: null }));
+
+/**
+ * Names of indexes and constraints: what it is, the object in eight characters (names are limited to 63), the column.
+ * The column can be read back from the name in an error of PostgreSQL.
+ */
+const physicalName = (kind: 'u' | 'i' | 's' | 'f', object: string, column: string): string =>
+  `_${kind}_${createHash('sha256').update(object).digest('hex').slice(0, 8)}_${column}`;
+
+export const sequenceName = (object: string, field: string): string => `_seq_${object}_${field}`;
+
+/** Text is compared without regard to case unless the field says otherwise. */
+const keyExpression = (field: FieldMeta): string => {
+  const column = quote(field.apiName);
+  const isText = columnType(field)?.startsWith('text') === true && !columnType(field)!.endsWith('[]');
+  return isText && !field.caseSensitive && field.fieldType !== 'autoNumber' ? `(lower(${column}))` : `(${column})`;
+};
+
+export const uniqueExpression = keyExpression;
+
+function tableOf(object: Component, fields: readonly Component[], state: State): Table {
+  const body = object.body as ObjectBody;
+  const draft = { objects: {} as Draft['objects'] } as Draft;
+  customObject.compile!(object, draft, state);
+  const name = draft.objects[body.apiName]!.fields['name']!;
+  const metas = [name, ...fields.map((field) => compileField(field, state))];
+
+  const columns = new Map(SYSTEM_COLUMNS.map((column) => [column.name, column]));
+  const indexes = new Map<string, { unique: boolean; on: string }>();
+  const foreignKeys = new Map<string, { column: string; to: string }>();
+  const sequences = new Map<string, string>();
+  indexes.set(physicalName('i', body.apiName, 'createdAt'), { unique: false, on: '("createdAt" DESC, id DESC)' });
+  for (const field of metas) {
+    const type = columnType(field);
+    if (type === null) continue;
+    const column = field.apiName;
+    columns.set(column, { name: column, type, notNull: field.fieldType === 'masterDetail', field });
+    if (field.unique) indexes.set(physicalName('u', body.apiName, column), { unique: true, on: keyExpression(field) });
+    else if (field.externalId)
+      indexes.set(physicalName('i', body.apiName, column), { unique: false, on: keyExpression(field) });
+    if (field.fieldType === 'reference' || field.fieldType === 'masterDetail') {
+      indexes.set(physicalName('i', body.apiName, column), { unique: false, on: `(${quote(column)})` });
+      foreignKeys.set(physicalName('f', body.apiName, column), { column, to: field.referenceTo[0]! });
+    }
+    if (field.fieldType === 'autoNumber') sequences.set(sequenceName(body.apiName, column), column);
+  }
+  if (body.features.search)
+    for (const column of body.defaultSearchFields?.length ? body.defaultSearchFields : ['name'])
+      if (columns.has(column) && fieldType(columns.get(column)!.field!.fieldType as FieldTypeName).searchable)
+        indexes.set(physicalName('s', body.apiName, column), {
+          unique: false,
+          on: `USING gin (erp.search_text(${quote(column)}) public.gin_trgm_ops)`,
+        });
+  return { name: body.apiName, columns, indexes, foreignKeys, sequences };
+}
+
+/** The tables of the objects in `only` (all without it). */
+export function physicalModel(state: State, only?: ReadonlySet<string>): Model {
+  const fields = new Map<string, Component[]>();
+  for (const component of state.values()) {
+    if (component.type !== 'CustomField') continue;
+    const object = String(component.body['object']);
+    if (only && !only.has(object)) continue;
+    fields.set(object, [...(fields.get(object) ?? []), component]);
+  }
+  const model = new Map<string, Table>();
+  for (const component of state.values()) {
+    if (component.type !== 'CustomObject' || (only && !only.has(component.fullName))) continue;
+    const own = (fields.get(component.fullName) ?? []).sort((a, b) => (a.fullName < b.fullName ? -1 : 1));
+    model.set(component.fullName, tableOf(component, own, state));
+  }
+  return model;
+}

@@ -1,0 +1,146 @@
+/** Changes that only the tenant's records can allow or forbid. */
+import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { compileField, type PicklistBody } from '../kinds/custom-field.ts';
+import { type CheckContext, type Component, componentKey } from '../kinds/kind.ts';
+import { columnType } from '../physical/column-type.ts';
+
+/** A condition on the records of an object; `records` that meet it stand against the change. */
+export interface DataCheck {
+  readonly component: Component;
+  readonly pointer: string;
+  readonly object: string;
+  readonly question:
+    | { readonly kind: 'anyRecord' }
+    | { readonly kind: 'blank'; readonly field: string }
+    | { readonly kind: 'duplicates'; readonly field: FieldMeta }
+    | { readonly kind: 'longerThan'; readonly field: string; readonly length: number }
+    | { readonly kind: 'notFitting'; readonly field: string; readonly precision: number; readonly scale: number }
+    | { readonly kind: 'anyOf'; readonly field: string; readonly values: readonly string[]; readonly list: boolean };
+  readonly code: 'DATA_INCOMPATIBLE' | 'DESTRUCTIVE_MANIFEST_REQUIRED' | 'LARGE_TABLE';
+  readonly message: string;
+  readonly remedy: string | null;
+}
+
+/** Types whose values another type takes over as they are. */
+const TAKES_OVER: Readonly<Record<string, readonly string[]>> = {
+  text: ['email', 'phone', 'url'],
+  longText: ['text', 'email', 'phone', 'url'],
+  decimal: ['currency', 'percent'],
+  currency: ['decimal', 'percent'],
+  percent: ['decimal', 'currency'],
+};
+
+export function dataChecks(changed: readonly Component[], context: CheckContext): DataCheck[] {
+  const checks: DataCheck[] = [];
+  for (const component of changed) {
+    if (component.type !== 'CustomField') continue;
+    const object = String(component.body['object']);
+    // Without the object before there are no records.
+    if (!context.before.has(componentKey('CustomObject', object))) continue;
+    const old = context.before.get(componentKey('CustomField', component.fullName));
+    const field = compileField(component, context.after);
+    if (columnType(field) === null) continue;
+    const add = (
+      question: DataCheck['question'],
+      code: DataCheck['code'],
+      pointer: string,
+      message: string,
+      remedy: string | null,
+    ): void => {
+      checks.push({ component, object, question, code, pointer, message, remedy });
+    };
+    if (old) changedField(component, compileField(old, context.before), field, context, add);
+    else if (field.required && (field.defaultValue === null || field.fieldType === 'masterDetail'))
+      add(
+        { kind: 'anyRecord' },
+        'DATA_INCOMPATIBLE',
+        '/required',
+        'The field is required, and records exist that would have no value.',
+        field.fieldType === 'masterDetail'
+          ? 'Add a reference field, fill it, and require it then.'
+          : 'Give it a defaultValue, or require it after the values are there.',
+      );
+  }
+  return checks;
+}
+
+type Add = (
+  question: DataCheck['question'],
+  code: DataCheck['code'],
+  pointer: string,
+  message: string,
+  remedy: string | null,
+) => void;
+
+function changedField(component: Component, old: FieldMeta, field: FieldMeta, context: CheckContext, add: Add): void {
+  const name = field.apiName;
+  if (old.fieldType !== field.fieldType && !TAKES_OVER[field.fieldType]?.includes(old.fieldType)) {
+    context.problem(
+      'FIELD_TYPE_CHANGE_UNSUPPORTED',
+      component,
+      '/fieldType',
+      `The field is ${old.fieldType} and cannot become ${field.fieldType}.`,
+      { remedy: 'Make a new field and deprecate this one.' },
+    );
+    return;
+  }
+  if (JSON.stringify(old.referenceTo) !== JSON.stringify(field.referenceTo)) {
+    context.problem(
+      'FIELD_TYPE_CHANGE_UNSUPPORTED',
+      component,
+      '/referenceTo',
+      `The field points to ${old.referenceTo.join(', ')} and stays so.`,
+      { remedy: 'Make a new field and deprecate this one.' },
+    );
+    return;
+  }
+  if (field.required && !old.required && field.defaultValue === null)
+    add(
+      { kind: 'blank', field: name },
+      'DATA_INCOMPATIBLE',
+      '/required',
+      'The field becomes required, and records have no value.',
+      'Fill the values first, or give the field a defaultValue.',
+    );
+  if (field.unique && (!old.unique || old.caseSensitive !== field.caseSensitive))
+    add(
+      { kind: 'duplicates', field },
+      'DATA_INCOMPATIBLE',
+      '/unique',
+      'The field becomes unique, and records share a value.',
+      'Make the values differ first.',
+    );
+  if (field.length !== null && old.length !== null && field.length < old.length)
+    add(
+      { kind: 'longerThan', field: name, length: field.length },
+      'DESTRUCTIVE_MANIFEST_REQUIRED',
+      '/length',
+      `Values are longer than ${field.length} characters.`,
+      'Shorten the values first, or keep the length.',
+    );
+  if (field.precision !== null && field.scale !== null && old.precision !== null && old.scale !== null) {
+    const narrower = field.scale < old.scale || field.precision - field.scale < old.precision - old.scale;
+    if (narrower)
+      add(
+        { kind: 'notFitting', field: name, precision: field.precision, scale: field.scale },
+        'DESTRUCTIVE_MANIFEST_REQUIRED',
+        '/precision',
+        `Values do not fit precision ${field.precision} and scale ${field.scale}.`,
+        'Change the values first, or keep precision and scale.',
+      );
+  }
+  if (field.restrictedPicklist && field.picklistValues) {
+    const now = new Set(field.picklistValues.map((v) => v.value));
+    const gone = (old.picklistValues ?? []).map((v) => v.value).filter((value) => !now.has(value));
+    if (gone.length > 0)
+      add(
+        { kind: 'anyOf', field: name, values: gone, list: field.fieldType === 'multiPicklist' },
+        'DATA_INCOMPATIBLE',
+        '/picklist',
+        `Records hold values that would be gone: ${gone.slice(0, 5).join(', ')}.`,
+        'Keep the values with active: false.',
+      );
+  }
+}
+
+export type { PicklistBody };

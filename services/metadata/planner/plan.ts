@@ -1,0 +1,337 @@
+/**
+ * The planner: configuration as it is, plus a project, gives the ordered changes and everything that stands against
+ * them. Pure; what only the data can tell comes back as questions (`dataChecks`) for the store.
+ */
+
+import {
+  type CheckContext,
+  type Component,
+  componentKey,
+  type Problem,
+  type Reference,
+  type State,
+} from '../kinds/kind.ts';
+import { findKind, KINDS, kindOrder } from '../kinds/registry.ts';
+import { byCodePoint } from '../kinds/schema.ts';
+import { jcs, type PackageType, type Project, sha256 } from '../project/project.ts';
+import { escapePointer } from '../yaml/parse.ts';
+import { type DataCheck, dataChecks } from './data-checks.ts';
+
+export interface Change {
+  type: string;
+  fullName: string;
+  path: string;
+  properties: { name: string; from: unknown; to: unknown }[];
+  destructive: boolean;
+  impact: { records: number | null; dependents: { type: string; fullName: string }[] };
+  reversible: boolean;
+}
+
+export interface Plan {
+  readonly creates: Change[];
+  readonly updates: Change[];
+  readonly deletes: Change[];
+  readonly noops: Change[];
+  readonly blocked: Problem[];
+  readonly warnings: Problem[];
+  /** Questions to the tenant's data whose answers may add problems. */
+  readonly dataChecks: readonly DataCheck[];
+  /** The configuration after the plan. Changed components have `changedAtVersion` 0 until they are stored. */
+  readonly after: State;
+  readonly changed: readonly Component[];
+  /** Restores what was there before: texts of changed components, and the members to delete. */
+  readonly inverse: { readonly files: Readonly<Record<string, string>>; readonly deletes: readonly PackageType[] };
+}
+
+export interface PlanOptions {
+  readonly platform: boolean;
+  readonly allowDestructiveChanges: boolean;
+}
+
+const order = (a: { type: string; fullName: string }, b: { type: string; fullName: string }): number =>
+  kindOrder(a.type) - kindOrder(b.type) || byCodePoint(a.fullName, b.fullName);
+
+export function makePlan(before: State, project: Project, options: PlanOptions): Plan {
+  const creates: Change[] = [];
+  const updates: Change[] = [];
+  const noops: Change[] = [];
+  const blocked: Problem[] = [...project.problems];
+  const warnings: Problem[] = [];
+  const changed: Component[] = [];
+  const after = new Map(before);
+
+  for (const draft of [...project.drafts.values()].sort(order)) {
+    const key = componentKey(draft.type, draft.fullName);
+    const old = before.get(key);
+    if (old && old.hash === draft.hash) {
+      noops.push(change(draft, []));
+      continue;
+    }
+    const component: Component = {
+      type: draft.type,
+      fullName: draft.fullName,
+      path: draft.path,
+      body: draft.body,
+      yaml: draft.yaml,
+      hash: draft.hash,
+      system: old?.system ?? false,
+      changedAtVersion: 0,
+      updatedAt: '',
+      updatedById: null,
+    };
+    after.set(key, component);
+    changed.push(component);
+    (old ? updates : creates).push(change(draft, differences(old?.body ?? {}, draft.body)));
+  }
+
+  const position = (component: Component, pointer: string): { line: number | null; column: number | null } => {
+    const draft = project.drafts.get(componentKey(component.type, component.fullName));
+    return draft ? draft.position(pointer) : { line: null, column: null };
+  };
+  const report =
+    (list: Problem[]) =>
+    (
+      code: Problem['code'],
+      component: Component,
+      pointer: string,
+      message: string,
+      more: { remedy?: string; details?: Record<string, unknown> } = {},
+    ): void => {
+      const { line, column } = position(component, pointer);
+      list.push({
+        code,
+        type: component.type,
+        fullName: component.fullName,
+        path: component.path,
+        line,
+        column,
+        message,
+        remedy: more.remedy ?? null,
+        ...(more.details ? { details: more.details } : {}),
+      });
+    };
+  const fields = fieldsByObject(after);
+  const none: ReadonlyMap<string, Component> = new Map();
+  const context: CheckContext = {
+    before,
+    after,
+    platform: options.platform,
+    fieldsOf: (object) => fields.get(object) ?? none,
+    problem: report(blocked),
+    warning: report(warnings),
+  };
+
+  checkReadOnly(changed, context);
+  checkReferences(changed, context);
+  for (const component of changed) findKind(component.type)!.check?.(component, context);
+  const touched = new Set(changed.map((component) => component.type));
+  for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
+  // A change of an object's fields can break what its object says, and the other way round.
+  for (const component of dependentObjects(changed, after)) findKind(component.type)!.check?.(component, context);
+  checkDestructive(project, options, before, blocked, warnings);
+
+  const checks = blocked.length > 0 ? [] : dataChecks(changed, context);
+  return {
+    creates,
+    updates,
+    deletes: [],
+    noops,
+    blocked: blocked.sort(order),
+    warnings: warnings.sort(order),
+    dataChecks: checks,
+    after,
+    changed,
+    inverse: inverse(changed, before),
+  };
+}
+
+function fieldsByObject(state: State): Map<string, Map<string, Component>> {
+  const fields = new Map<string, Map<string, Component>>();
+  for (const component of state.values()) {
+    if (component.type !== 'CustomField') continue;
+    const object = String(component.body['object']);
+    let of = fields.get(object);
+    if (!of) fields.set(object, (of = new Map()));
+    of.set(String(component.body['apiName']), component);
+  }
+  return fields;
+}
+
+const change = (draft: { type: string; fullName: string; path: string }, properties: Change['properties']): Change => ({
+  type: draft.type,
+  fullName: draft.fullName,
+  path: draft.path,
+  properties,
+  destructive: false,
+  impact: { records: null, dependents: [] },
+  reversible: findKind(draft.type)!.reversible,
+});
+
+/** Properties that differ, the first level by name and one level into mappings (`api.published`). */
+export function differences(from: Component['body'], to: Component['body']): Change['properties'] {
+  const found: Change['properties'] = [];
+  const isMap = (value: unknown): value is Record<string, unknown> =>
+    typeof value === 'object' && value !== null && !Array.isArray(value);
+  const walk = (a: Record<string, unknown>, b: Record<string, unknown>, prefix: string, depth: number): void => {
+    for (const name of new Set([...Object.keys(a), ...Object.keys(b)])) {
+      const [x, y] = [Object.hasOwn(a, name) ? a[name] : undefined, Object.hasOwn(b, name) ? b[name] : undefined];
+      if (JSON.stringify(x) === JSON.stringify(y)) continue;
+      if (depth < 2 && isMap(x) && isMap(y)) walk(x, y, `${prefix}${name}.`, depth + 1);
+      else found.push({ name: prefix + name, from: x ?? null, to: y ?? null });
+    }
+  };
+  walk(from, to, '', 1);
+  return found;
+}
+
+function checkReadOnly(changed: readonly Component[], context: CheckContext): void {
+  if (context.platform) return;
+  for (const component of changed)
+    if (component.system)
+      context.problem(
+        'SYSTEM_COMPONENT_READ_ONLY',
+        component,
+        '',
+        'The platform ships it and only the platform changes it.',
+        {
+          remedy: `Leave ${component.path} as it was retrieved.`,
+        },
+      );
+}
+
+function checkReferences(changed: readonly Component[], context: CheckContext): void {
+  for (const component of changed) {
+    const missing: Reference[] = (findKind(component.type)!.references?.(component.body) ?? []).filter(
+      (reference) => !context.after.has(componentKey(reference.type, reference.fullName)),
+    );
+    for (const reference of missing)
+      context.problem(
+        'DEPENDENCY_MISSING',
+        component,
+        reference.pointer,
+        `${reference.type} ${reference.fullName} is neither in the project nor in the tenant.`,
+        {
+          remedy: `Add ${reference.type} ${reference.fullName} to the project.`,
+          details: { members: [{ type: reference.type, fullName: reference.fullName }] },
+        },
+      );
+  }
+}
+
+/** Objects that did not change themselves, of which a field did. */
+function dependentObjects(changed: readonly Component[], after: State): Component[] {
+  const own = new Set(changed.filter((c) => c.type === 'CustomObject').map((c) => c.fullName));
+  const names = new Set(changed.filter((c) => c.type === 'CustomField').map((c) => String(c.body['object'])));
+  return [...names]
+    .filter((name) => !own.has(name))
+    .map((name) => after.get(componentKey('CustomObject', name)))
+    .filter((component) => component !== undefined);
+}
+
+function checkDestructive(
+  project: Project,
+  options: PlanOptions,
+  before: State,
+  blocked: Problem[],
+  warnings: Problem[],
+): void {
+  const manifest = project.destructive;
+  const make = (code: Problem['code'], type: string, fullName: string, message: string, remedy: string): Problem => ({
+    code,
+    type,
+    fullName,
+    path: before.get(componentKey(type, fullName))?.path ?? null,
+    line: null,
+    column: null,
+    message,
+    remedy,
+  });
+  if (!manifest) {
+    if (options.allowDestructiveChanges)
+      warnings.push(
+        make(
+          'DESTRUCTIVE_FLAG_UNUSED',
+          'Package',
+          '*',
+          'allowDestructiveChanges is set, and no destructive manifest names anything.',
+          'Leave the flag out.',
+        ),
+      );
+    return;
+  }
+  for (const list of [manifest.types, manifest.alters])
+    for (const { name, members } of list)
+      for (const member of members) {
+        if (!findKind(name)) {
+          blocked.push(make('TYPE_UNKNOWN', name, member, `There is no type ${name}.`, 'Take it out.'));
+        } else if (!options.allowDestructiveChanges) {
+          blocked.push(
+            make(
+              'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
+              name,
+              member,
+              'The destructive manifest names it, and allowDestructiveChanges is not set.',
+              'Set allowDestructiveChanges: true when the loss is intended.',
+            ),
+          );
+        } else if (!before.has(componentKey(name, member))) {
+          blocked.push(make('MEMBER_NOT_FOUND', name, member, 'There is no such component to delete.', 'Take it out.'));
+        } else {
+          blocked.push(
+            make(
+              'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
+              name,
+              member,
+              'This version of the platform does not delete or narrow components.',
+              'Mark fields as deprecated, or unpublish the object.',
+            ),
+          );
+        }
+      }
+}
+
+function inverse(changed: readonly Component[], before: State): Plan['inverse'] {
+  const files: Record<string, string> = {};
+  const deletes = new Map<string, string[]>();
+  for (const { type, fullName, path } of changed) {
+    const old = before.get(componentKey(type, fullName));
+    if (old) files[path] = old.yaml;
+    else deletes.set(type, [...(deletes.get(type) ?? []), fullName]);
+  }
+  return { files, deletes: [...deletes].map(([name, members]) => ({ name, members })) };
+}
+
+/**
+ * Identity of a plan: what changes, and from which version of each touched component. Counts of records are left out;
+ * they change with the data and not with the configuration.
+ */
+export function planHash(plan: Plan, before: State): string {
+  const bare = (list: readonly Change[]): object[] =>
+    list.map(({ type, fullName, path, properties, destructive }) => ({
+      type,
+      fullName,
+      path,
+      properties,
+      destructive,
+    }));
+  const versions = [...plan.creates, ...plan.updates, ...plan.deletes].map(({ type, fullName }) => [
+    componentKey(type, fullName),
+    before.get(componentKey(type, fullName))?.changedAtVersion ?? null,
+  ]);
+  return `sha256:${sha256(
+    jcs({ creates: bare(plan.creates), updates: bare(plan.updates), deletes: bare(plan.deletes), versions }),
+  )}`;
+}
+
+/** Components of the project that changed after `base`: somebody else's work that this deployment would overwrite. */
+export function drift(before: State, project: Project, base: number): Component[] {
+  const found: Component[] = [];
+  for (const { name, members } of [...project.package.types, ...(project.destructive?.types ?? [])])
+    for (const member of members) {
+      const component = before.get(componentKey(name, member));
+      if (component && component.changedAtVersion > base) found.push(component);
+    }
+  return found;
+}
+
+export { escapePointer };

@@ -1,0 +1,448 @@
+/**
+ * A metadata project as a caller sends it (files and package) read into components in canonical form. What is wrong with
+ * the form of the request is thrown (400); what is wrong with the content comes back as problems.
+ * Source: docs/reference/metadata.md.
+ */
+import { createHash } from 'node:crypto';
+import type { ErrorObject } from 'ajv';
+import canonicalize from 'canonicalize';
+import { LRUCache } from 'lru-cache';
+import { LIMITS } from '../../../config/limits.ts';
+import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import type { Body, Kind, Problem } from '../kinds/kind.ts';
+import { componentKey } from '../kinds/kind.ts';
+import { findKind, kindOrder, type Location, locate, pathOf, validatorOf } from '../kinds/registry.ts';
+import { API_NAME, byCodePoint, canonicalBody, withoutNulls } from '../kinds/schema.ts';
+import { emitYaml } from '../yaml/emit.ts';
+import { escapePointer, type ParsedYaml, type Position, parseYaml, YamlError, type YamlValue } from '../yaml/parse.ts';
+
+export const MANIFEST_PATH = 'manifest/package.yaml';
+export const DESTRUCTIVE_PATH = 'manifest/destructiveChanges.yaml';
+export const PROJECT_PATH = 'erp-project.yaml';
+
+export interface PackageType {
+  readonly name: string;
+  readonly members: readonly string[];
+}
+
+export interface Package {
+  readonly version: 1;
+  readonly types: readonly PackageType[];
+}
+
+export interface Draft {
+  readonly type: string;
+  readonly fullName: string;
+  readonly path: string;
+  readonly body: Body;
+  /** Canonical YAML, and its SHA-256 (hex). */
+  readonly yaml: string;
+  readonly hash: string;
+  /** Where a value of the file stands, as it was sent. */
+  readonly position: (pointer: string) => Position;
+}
+
+export interface Destructive {
+  readonly types: readonly PackageType[];
+  readonly alters: readonly PackageType[];
+}
+
+export interface Project {
+  readonly files: Readonly<Record<string, string>>;
+  /** Explicit: wildcards expanded, sorted. */
+  readonly package: Package;
+  readonly drafts: ReadonlyMap<string, Draft>;
+  readonly problems: readonly Problem[];
+  /** null: no destructive manifest, or an empty one. */
+  readonly destructive: Destructive | null;
+  readonly manifestHash: string;
+}
+
+export const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('hex');
+
+/** JSON Canonicalization Scheme (RFC 8785). */
+export const jcs = (value: unknown): string => canonicalize(value) as string;
+
+const SEGMENTS = /^[A-Za-z0-9_.-]+(?:\/[A-Za-z0-9_.-]+)*$/;
+
+function pathProblem(path: string): string | null {
+  if (path.length > 255) return 'longer than 255 characters';
+  if (!SEGMENTS.test(path)) return 'not a relative path of letters, digits, `_`, `.` and `-`';
+  if (path.split('/').some((segment) => segment === '.' || segment === '..')) return 'a path that leaves its folder';
+  return null;
+}
+
+/** Refuses paths and sizes at once, before any file is parsed. */
+export function checkFiles(files: Readonly<Record<string, unknown>>): asserts files is Record<string, string> {
+  const paths = Object.keys(files);
+  if (paths.length > LIMITS.metadata_files_max)
+    throw new PlatformError('TOO_MANY_ITEMS', `A project has ${LIMITS.metadata_files_max} files at most.`, {
+      details: { max: LIMITS.metadata_files_max },
+    });
+  const bad: Violation[] = [];
+  for (const path of paths) {
+    const problem = pathProblem(path);
+    if (problem)
+      bad.push(
+        violation(`/files/${escapePointer(path.slice(0, 300))}`, 'FILE_PATH_INVALID', `The path is ${problem}.`),
+      );
+  }
+  if (bad.length > 0) throw new PlatformError('FILE_PATH_INVALID', 'A file path is not allowed.', { errors: bad });
+  const wrong = paths.filter((path) => typeof files[path] !== 'string');
+  if (wrong.length > 0)
+    throw new PlatformError('PARAMETER_INVALID', 'Files are texts.', {
+      errors: wrong.map((path) => violation(`/files/${escapePointer(path)}`, 'PARAMETER_INVALID', 'Must be a string.')),
+    });
+  for (const path of paths)
+    if (Buffer.byteLength(files[path] as string) > LIMITS.metadata_file_max_bytes)
+      throw new PlatformError('REQUEST_TOO_LARGE', `The file ${path} is larger than 1 MiB.`, {
+        details: { maxBytes: LIMITS.metadata_file_max_bytes },
+      });
+}
+
+const packageInvalid = (message: string, pointer: string, details?: Record<string, unknown>): PlatformError =>
+  new PlatformError('PACKAGE_INVALID', message, {
+    errors: [violation(pointer, 'PACKAGE_INVALID', message)],
+    ...(details ? { details } : {}),
+  });
+
+/** A package as sent, checked and without repeated members. `pointer` is where it stands. */
+export function readPackage(value: unknown, pointer: string): Package {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw packageInvalid('A package is an object with version and types.', pointer);
+  const { version, types, ...rest } = value as { version?: unknown; types?: unknown };
+  const unknown = Object.keys(rest)[0];
+  if (unknown !== undefined)
+    throw packageInvalid('A package has version and types only.', `${pointer}/${escapePointer(unknown)}`);
+  if (version !== 1) throw packageInvalid('The package version is 1.', `${pointer}/version`, { supported: [1] });
+  return { version: 1, types: readTypes(types, `${pointer}/types`) };
+}
+
+function readTypes(types: unknown, pointer: string): PackageType[] {
+  if (!Array.isArray(types)) throw packageInvalid('types is a list.', pointer);
+  const merged = new Map<string, Set<string>>();
+  for (const [i, entry] of types.entries()) {
+    const at = `${pointer}/${i}`;
+    if (typeof entry !== 'object' || entry === null || Array.isArray(entry))
+      throw packageInvalid('A type has name and members.', at);
+    const { name, members, ...rest } = entry as { name?: unknown; members?: unknown };
+    if (Object.keys(rest).length > 0) throw packageInvalid('A type has name and members only.', at);
+    if (typeof name !== 'string' || !/^[A-Za-z]{1,40}$/.test(name))
+      throw packageInvalid('The name of a type is one word, such as CustomField.', `${at}/name`);
+    if (!Array.isArray(members)) throw packageInvalid('members is a list of names.', `${at}/members`);
+    const set = merged.get(name) ?? new Set();
+    merged.set(name, set);
+    for (const [j, member] of members.entries()) {
+      if (typeof member !== 'string' || member === '' || member.length > 200)
+        throw packageInvalid('A member is a name such as Invoice__c.Amount__c.', `${at}/members/${j}`);
+      set.add(member);
+    }
+  }
+  let count = 0;
+  for (const members of merged.values()) count += members.size;
+  if (count > LIMITS.metadata_members_max) throw tooManyMembers();
+  return sortTypes(merged);
+}
+
+export const tooManyMembers = (): PlatformError =>
+  new PlatformError('TOO_MANY_ITEMS', `A package has ${LIMITS.metadata_members_max} members at most.`, {
+    details: { max: LIMITS.metadata_members_max },
+  });
+
+export const sortTypes = (types: ReadonlyMap<string, Iterable<string>>): PackageType[] =>
+  [...types]
+    .map(([name, members]) => ({ name, members: [...new Set(members)].sort(byCodePoint) }))
+    .sort((a, b) => byCodePoint(a.name, b.name));
+
+/** True for `*` and, for components of an object, `<Object>.*`. */
+export function memberMatches(member: string, fullName: string): boolean {
+  if (member === '*') return true;
+  return member.endsWith('.*') ? fullName.startsWith(member.slice(0, -1)) : member === fullName;
+}
+
+/**
+ * Hash of a project: paths and texts in order, then the explicit package. Equal for equal configuration whoever
+ * computes it, and whenever. Source: docs/reference/metadata.md#manifest-hash.
+ */
+export function manifestHash(files: Readonly<Record<string, string>>, explicit: Package): string {
+  const hash = createHash('sha256');
+  for (const path of Object.keys(files).sort(byCodePoint)) {
+    if (path === PROJECT_PATH) continue;
+    const text = `${files[path]!.replace(/\r\n?/g, '\n').replace(/\n*$/, '')}\n`;
+    hash.update(`${path}\0${sha256(text)}\n`);
+  }
+  hash.update(`package\0${sha256(jcs(explicit))}\n`);
+  return `sha256:${hash.digest('hex')}`;
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+interface ReadFile {
+  readonly draft: Draft | null;
+  readonly problems: readonly Problem[];
+}
+
+// The same templates are deployed to many tenants; what a file says does not depend on the tenant.
+const templateFiles = new LRUCache<string, ReadFile>({ max: 2_000 });
+
+/**
+ * Reads a project. `pkg` null: everything that is in `files`. Parsing yields to other work now and then.
+ * Throws YAML_INVALID, PACKAGE_INVALID, PARAMETER_REQUIRED, TOO_MANY_ITEMS.
+ */
+export async function readProject(
+  files: Readonly<Record<string, string>>,
+  pkg: unknown,
+  options: { template?: boolean } = {},
+): Promise<Project> {
+  const problems: Problem[] = [];
+  const drafts = new Map<string, Draft>();
+  const syntax: Violation[] = [];
+  let firstSyntax: Record<string, unknown> | undefined;
+  const parse = (path: string): ParsedYaml | null => {
+    try {
+      return parseYaml(files[path]!);
+    } catch (error) {
+      if (!(error instanceof YamlError)) throw error;
+      const where = { path, line: error.line, column: error.column };
+      firstSyntax ??= where;
+      syntax.push(violation(`/files/${escapePointer(path)}`, 'YAML_INVALID', error.message, { params: where }));
+      return null;
+    }
+  };
+
+  let manifest: unknown;
+  let destructive: Destructive | null = null;
+  const located: Location[] = [];
+  let slice = performance.now();
+  for (const path of Object.keys(files).sort(byCodePoint)) {
+    if (performance.now() - slice > 10) {
+      await new Promise((resolve) => setImmediate(resolve));
+      slice = performance.now();
+    }
+    if (path === PROJECT_PATH) {
+      parse(path);
+      continue;
+    }
+    if (path === MANIFEST_PATH || path === DESTRUCTIVE_PATH) {
+      const value = parse(path)?.value;
+      if (value === undefined) continue;
+      if (path === MANIFEST_PATH) manifest = value;
+      else destructive = readDestructive(value);
+      continue;
+    }
+    const location = locate(path);
+    const cacheKey = options.template ? `${path}\0${files[path]}` : '';
+    const cached = options.template ? templateFiles.get(cacheKey) : undefined;
+    let read = cached;
+    if (!read) {
+      const parsed = parse(path);
+      if (!parsed) continue;
+      read = readFile(path, location, parsed);
+      if (options.template) templateFiles.set(cacheKey, read);
+    }
+    if (location) located.push(location);
+    problems.push(...read.problems);
+    if (read.draft) drafts.set(componentKey(read.draft.type, read.draft.fullName), read.draft);
+  }
+  if (syntax.length > 0)
+    throw new PlatformError('YAML_INVALID', 'A file is not well-formed metadata YAML.', {
+      errors: syntax.slice(0, 100),
+      ...(firstSyntax ? { details: firstSyntax } : {}),
+    });
+
+  const given = pkg === null && manifest === undefined ? everything(located) : givenPackage(pkg, manifest);
+  const explicit = expand(given, located);
+  problems.push(...mismatches(given, explicit, located));
+  return {
+    files,
+    package: explicit,
+    drafts,
+    problems,
+    destructive: destructive && destructive.types.length + destructive.alters.length > 0 ? destructive : null,
+    manifestHash: manifestHash(files, explicit),
+  };
+}
+
+function givenPackage(pkg: unknown, manifest: unknown): Package {
+  const fromFile = manifest === undefined ? null : readPackage(manifest, `/files/${escapePointer(MANIFEST_PATH)}`);
+  if (pkg === undefined || pkg === null) {
+    if (fromFile) return fromFile;
+    throw new PlatformError('PARAMETER_REQUIRED', 'The body needs a package.', {
+      errors: [violation('/package', 'PARAMETER_REQUIRED', 'A package is required.')],
+    });
+  }
+  const fromBody = readPackage(pkg, '/package');
+  if (fromFile && jcs(fromFile) !== jcs(fromBody))
+    throw packageInvalid(`The package differs from ${MANIFEST_PATH}.`, '/package');
+  return fromBody;
+}
+
+function everything(located: readonly Location[]): Package {
+  const types = new Map<string, string[]>();
+  for (const { kind, fullName } of located) types.set(kind.type, [...(types.get(kind.type) ?? []), fullName]);
+  return { version: 1, types: sortTypes(types) };
+}
+
+function expand(given: Package, located: readonly Location[]): Package {
+  const types = new Map<string, string[]>();
+  for (const { name, members } of given.types) {
+    const list = types.get(name) ?? [];
+    types.set(name, list);
+    for (const member of members) {
+      if (!member.endsWith('*')) list.push(member);
+      else
+        for (const { kind, fullName } of located)
+          if (kind.type === name && memberMatches(member, fullName)) list.push(fullName);
+    }
+  }
+  const explicit = sortTypes(types).filter((type) => type.members.length > 0);
+  if (explicit.reduce((sum, type) => sum + type.members.length, 0) > LIMITS.metadata_members_max)
+    throw tooManyMembers();
+  return { version: 1, types: explicit };
+}
+
+const problem = (
+  code: Problem['code'],
+  type: string,
+  fullName: string,
+  path: string | null,
+  message: string,
+  remedy: string | null = null,
+  at: Position | null = null,
+): Problem => ({ code, type, fullName, path, line: at?.line ?? null, column: at?.column ?? null, message, remedy });
+
+function mismatches(given: Package, explicit: Package, located: readonly Location[]): Problem[] {
+  const found: Problem[] = [];
+  const present = new Set(located.map((l) => componentKey(l.kind.type, l.fullName)));
+  const named = new Set<string>();
+  for (const { name } of given.types)
+    if (!findKind(name)) found.push(problem('TYPE_UNKNOWN', name, '*', null, `There is no type ${name}.`));
+  for (const { name, members } of explicit.types) {
+    const kind = findKind(name);
+    for (const member of members) {
+      named.add(componentKey(name, member));
+      if (!kind) continue;
+      const path = pathOf(kind, member);
+      if (path === null)
+        found.push(
+          problem('NAME_INVALID', name, member, null, `Members of ${name} have the form ${kind.memberFormat}.`),
+        );
+      else if (!present.has(componentKey(name, member)))
+        found.push(
+          problem(
+            'PACKAGE_FILE_MISMATCH',
+            name,
+            member,
+            path,
+            'The package names it, and its file is missing.',
+            `Add ${path} or take the member out.`,
+          ),
+        );
+    }
+  }
+  for (const { kind, fullName } of located)
+    if (!named.has(componentKey(kind.type, fullName)))
+      found.push(
+        problem(
+          'PACKAGE_FILE_MISMATCH',
+          kind.type,
+          fullName,
+          pathOf(kind, fullName),
+          'The file is there, and the package does not name it.',
+          'Name it in the package or leave the file out.',
+        ),
+      );
+  return found;
+}
+
+function readDestructive(value: YamlValue): Destructive {
+  const pointer = `/files/${escapePointer(DESTRUCTIVE_PATH)}`;
+  if (!isRecord(value)) throw packageInvalid('A destructive manifest has version and types.', pointer);
+  const { version, types = [], alters = [], ...rest } = value;
+  if (version !== 1) throw packageInvalid('The version of the destructive manifest is 1.', `${pointer}/version`);
+  if (Object.keys(rest).length > 0)
+    throw packageInvalid('A destructive manifest has version, types and alters only.', pointer);
+  const result = { types: readTypes(types, `${pointer}/types`), alters: readTypes(alters, `${pointer}/alters`) };
+  for (const list of [result.types, result.alters])
+    for (const { members } of list)
+      if (members.some((member) => member.endsWith('*')))
+        throw packageInvalid('A destructive manifest names every member; there are no wildcards.', pointer);
+  return {
+    types: result.types.filter((t) => t.members.length > 0),
+    alters: result.alters.filter((t) => t.members.length > 0),
+  };
+}
+
+/** One file: schema, identity with its path, canonical form. */
+function readFile(path: string, location: Location | null, parsed: ParsedYaml): ReadFile {
+  if (!location) {
+    const type = isRecord(parsed.value) ? String(parsed.value['type'] ?? '') : '';
+    const known = findKind(type);
+    return {
+      draft: null,
+      problems: [
+        known
+          ? problem('YAML_SCHEMA_INVALID', type, path, path, `Files of ${type} stand at ${known.pathPattern}.`)
+          : problem('TYPE_UNKNOWN', type.slice(0, 100), path, path, 'The file belongs to no known type of component.'),
+      ],
+    };
+  }
+  const { kind, fullName } = location;
+  const value = withoutNulls(parsed.value);
+  const problems: Problem[] = [];
+  const invalid = (pointer: string, message: string, code: Problem['code'] = 'YAML_SCHEMA_INVALID'): void => {
+    problems.push(problem(code, kind.type, fullName, path, message, null, parsed.position(pointer)));
+  };
+  const validate = validatorOf(kind);
+  if (!validate(value)) for (const error of simplify(validate.errors ?? [])) invalid(error.pointer, error.message);
+  if (isRecord(value)) {
+    const names: [string, string][] = [['apiName', location.apiName]];
+    if (location.object !== null) names.push(['object', location.object]);
+    for (const [key, expected] of names)
+      if (typeof value[key] === 'string' && value[key] !== expected)
+        invalid(`/${key}`, `${key} is ${JSON.stringify(String(value[key]).slice(0, 100))}, the path says ${expected}.`);
+  }
+  for (const name of [location.apiName, ...(location.object === null ? [] : [location.object])])
+    if (!new RegExp(API_NAME).test(name) || name in Object.prototype)
+      invalid(
+        '/apiName',
+        `${name} is not a name: a letter, then letters, digits or _, 40 characters at most.`,
+        'NAME_INVALID',
+      );
+  if (problems.length > 0) return { draft: null, problems };
+  const body = canonicalBody(kind.schema, value);
+  const yaml = emitYaml(body);
+  return {
+    draft: { type: kind.type, fullName, path, body, yaml, hash: sha256(yaml), position: parsed.position },
+    problems,
+  };
+}
+
+/** Ajv's errors as sentences; the umbrella errors of combined schemas say nothing on their own. */
+function simplify(errors: readonly ErrorObject[]): { pointer: string; message: string }[] {
+  return errors.slice(0, 50).map((error) => {
+    const params = error.params as Record<string, unknown>;
+    switch (error.keyword) {
+      case 'additionalProperties':
+        return {
+          pointer: `${error.instancePath}/${escapePointer(String(params['additionalProperty']))}`,
+          message: `There is no property ${JSON.stringify(String(params['additionalProperty']).slice(0, 100))} here.`,
+        };
+      case 'required':
+        return { pointer: error.instancePath, message: `The property ${params['missingProperty']} is missing.` };
+      case 'enum':
+        return {
+          pointer: error.instancePath,
+          message: `Must be one of ${(params['allowedValues'] as unknown[]).slice(0, 40).join(', ')}.`,
+        };
+      case 'const':
+        return { pointer: error.instancePath, message: `Must be ${JSON.stringify(params['allowedValue'])}.` };
+      default:
+        return { pointer: error.instancePath, message: `The value ${error.message ?? 'is invalid'}.` };
+    }
+  });
+}
+
+export type { Kind };
+export { kindOrder };

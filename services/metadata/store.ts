@@ -1,0 +1,241 @@
+/** Everything that metadata asks of PostgreSQL, as functions of a connection. */
+import type { RateLimitOverrides, TenantInfo } from '../../lib/snapshot/types.ts';
+import { formatTimestamp } from '../../lib/time.ts';
+import type { Tx } from '../../mixins/database/database.ts';
+import type { Component, State } from './kinds/kind.ts';
+import { componentKey } from './kinds/kind.ts';
+
+export interface Tenant extends TenantInfo {
+  readonly suspended: boolean;
+  readonly metadataVersion: number;
+}
+
+interface TenantRow {
+  tenant_id: string;
+  key: string;
+  name: string;
+  region: string;
+  edition: string;
+  sandbox: boolean;
+  locale: string;
+  timezone: string;
+  currency: string;
+  rate_limits: RateLimitOverrides;
+  suspended: boolean;
+  metadata_version: number;
+}
+
+const TENANT_COLUMNS =
+  'tenant_id, key, name, region, edition, sandbox, locale, timezone, currency, rate_limits, suspended, metadata_version';
+
+const tenantOf = (row: TenantRow): Tenant => ({
+  id: row.tenant_id,
+  key: row.key,
+  name: row.name,
+  region: row.region,
+  edition: row.edition,
+  sandbox: row.sandbox,
+  locale: row.locale,
+  timezone: row.timezone,
+  currency: row.currency,
+  rateLimits: row.rate_limits,
+  suspended: row.suspended,
+  metadataVersion: row.metadata_version,
+});
+
+export const tenantInfo = ({ suspended: _s, metadataVersion: _m, ...info }: Tenant): TenantInfo => info;
+
+type Queryable = Pick<Tx, 'query'>;
+
+export async function findTenant(db: Queryable, by: { tenantId?: string; key?: string }): Promise<Tenant | null> {
+  const { rows } = await db.query<TenantRow>({
+    text: `SELECT ${TENANT_COLUMNS} FROM metadata.tenants WHERE ${by.tenantId === undefined ? 'key' : 'tenant_id'} = $1`,
+    values: [by.tenantId ?? by.key],
+  });
+  return rows[0] ? tenantOf(rows[0]) : null;
+}
+
+export async function listTenants(db: Queryable, after: string | null, take: number): Promise<Tenant[]> {
+  const { rows } = await db.query<TenantRow>({
+    text: `SELECT ${TENANT_COLUMNS} FROM metadata.tenants WHERE $1::uuid IS NULL OR tenant_id > $1 ORDER BY tenant_id LIMIT $2`,
+    values: [after, take],
+  });
+  return rows.map(tenantOf);
+}
+
+/** A new row, or null when the key is taken. Waits for a twin that is making the same tenant. */
+export async function insertTenant(db: Queryable, tenant: TenantInfo): Promise<Tenant | null> {
+  const { rows } = await db.query<TenantRow>({
+    text: `INSERT INTO metadata.tenants (tenant_id, key, name, region, edition, sandbox, locale, timezone, currency, rate_limits)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (key) DO NOTHING RETURNING ${TENANT_COLUMNS}`,
+    values: [
+      tenant.id,
+      tenant.key,
+      tenant.name,
+      tenant.region,
+      tenant.edition,
+      tenant.sandbox,
+      tenant.locale,
+      tenant.timezone,
+      tenant.currency,
+      JSON.stringify(tenant.rateLimits),
+    ],
+  });
+  return rows[0] ? tenantOf(rows[0]) : null;
+}
+
+interface ComponentRow {
+  type: string;
+  full_name: string;
+  path: string;
+  yaml: string;
+  body: Component['body'];
+  hash: string;
+  system: boolean;
+  changed_at_version: number;
+  updated_at: string;
+  updated_by_id: string | null;
+}
+
+/** All components of a tenant. */
+export async function loadState(db: Queryable, tenantId: string): Promise<Map<string, Component>> {
+  const { rows } = await db.query<ComponentRow>({
+    text: `SELECT type, full_name, path, yaml, body, hash, system, changed_at_version, updated_at, updated_by_id
+      FROM metadata.components WHERE tenant_id = $1`,
+    values: [tenantId],
+  });
+  const state = new Map<string, Component>();
+  for (const row of rows)
+    state.set(componentKey(row.type, row.full_name), {
+      type: row.type,
+      fullName: row.full_name,
+      path: row.path,
+      yaml: row.yaml,
+      body: row.body,
+      hash: row.hash,
+      system: row.system,
+      changedAtVersion: row.changed_at_version,
+      updatedAt: formatTimestamp(new Date(row.updated_at)),
+      updatedById: row.updated_by_id,
+    });
+  return state;
+}
+
+export interface Commit {
+  readonly tenantId: string;
+  /** Quoted name of the tenant's schema. */
+  readonly schema: string;
+  readonly version: number;
+  readonly changed: readonly Component[];
+  readonly systemTypes: ReadonlySet<string>;
+  /** The tenant as the new snapshot says. */
+  readonly tenant: TenantInfo;
+  readonly snapshot: Buffer;
+  readonly actor: {
+    readonly userId: string | null;
+    readonly clientId: string | null;
+    readonly agentRunId: string | null;
+    readonly requestId: string;
+  };
+  readonly auditId: string;
+  readonly deploymentId: string | null;
+  readonly summary: object;
+}
+
+/** Snapshots kept per tenant; readers on their way with an older one find it here. */
+const SNAPSHOTS_KEPT = 10;
+
+/** Components, snapshot, version, event and audit row of an applied plan. All statements travel together. */
+export function writeCommit(db: Queryable, commit: Commit): Promise<unknown>[] {
+  const { tenantId, schema, version, actor } = commit;
+  const rows = commit.changed.map((c) => ({
+    type: c.type,
+    full_name: c.fullName,
+    path: c.path,
+    yaml: c.yaml,
+    body: c.body,
+    hash: c.hash,
+    system: commit.systemTypes.has(c.type) || c.system,
+  }));
+  const event = { metadataVersion: version, deploymentId: commit.deploymentId };
+  return [
+    db.query({
+      text: `INSERT INTO metadata.components
+        (tenant_id, type, full_name, path, yaml, body, hash, system, changed_at_version, updated_at, updated_by_id)
+        SELECT $1, r.type, r.full_name, r.path, r.yaml, r.body, r.hash, r.system, $3, now(), $4
+        FROM jsonb_to_recordset($2) AS r (type text, full_name text, path text, yaml text, body json, hash text, system boolean)
+        ON CONFLICT (tenant_id, type, full_name) DO UPDATE SET
+          path = excluded.path, yaml = excluded.yaml, body = excluded.body, hash = excluded.hash, system = excluded.system,
+          changed_at_version = excluded.changed_at_version, updated_at = excluded.updated_at, updated_by_id = excluded.updated_by_id`,
+      values: [tenantId, JSON.stringify(rows), version, actor.userId],
+    }),
+    db.query({
+      text: `UPDATE metadata.tenants SET metadata_version = $2, locale = $3, timezone = $4, currency = $5, rate_limits = $6
+        WHERE tenant_id = $1`,
+      values: [
+        tenantId,
+        version,
+        commit.tenant.locale,
+        commit.tenant.timezone,
+        commit.tenant.currency,
+        JSON.stringify(commit.tenant.rateLimits),
+      ],
+    }),
+    db.query({
+      text: 'INSERT INTO metadata.snapshots (tenant_id, version, bytes) VALUES ($1, $2, $3)',
+      values: [tenantId, version, commit.snapshot],
+    }),
+    db.query({
+      text: 'DELETE FROM metadata.snapshots WHERE tenant_id = $1 AND version <= $2',
+      values: [tenantId, version - SNAPSHOTS_KEPT],
+    }),
+    db.query({
+      text: `INSERT INTO metadata.versions (tenant_id, version, deployment_id, made_by_id, changes) VALUES ($1, $2, $3, $4, $5)`,
+      values: [tenantId, version, commit.deploymentId, actor.userId, commit.changed.length],
+    }),
+    db.query({ text: `UPDATE ${schema}._state SET metadata_version = $1`, values: [version] }),
+    db.query({
+      text: `INSERT INTO ${schema}._outbox (type, user_id, client_id, agent_run_id, request_id, data)
+        VALUES ('metadata.schema.changed', $1, $2, $3, $4, $5)`,
+      values: [actor.userId, actor.clientId, actor.agentRunId, actor.requestId, JSON.stringify(event)],
+    }),
+    db.query({
+      text: `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, changes)
+        VALUES ($1, $2, $3, $4, 'job', 'metadata.deployments.create', 'committed', $5, $6)`,
+      values: [
+        commit.auditId,
+        actor.userId,
+        actor.clientId,
+        actor.agentRunId,
+        actor.requestId,
+        JSON.stringify(commit.summary),
+      ],
+    }),
+  ];
+}
+
+/** Snapshot of a version, of the newest when `version` is null. */
+export async function readSnapshot(
+  db: Queryable,
+  tenantId: string,
+  version: number | null,
+): Promise<{ version: number; snapshot: Buffer } | null> {
+  const { rows } = await db.query<{ version: number; bytes: Buffer }>({
+    name: 'metadata.snapshot',
+    text: `SELECT version, bytes FROM metadata.snapshots WHERE tenant_id = $1 AND ($2::integer IS NULL OR version = $2)
+      ORDER BY version DESC LIMIT 1`,
+    values: [tenantId, version],
+  });
+  return rows[0] ? { version: rows[0].version, snapshot: rows[0].bytes } : null;
+}
+
+export async function currentVersion(db: Queryable, tenantId: string): Promise<number | null> {
+  const { rows } = await db.query<{ metadata_version: number }>({
+    name: 'metadata.version',
+    text: 'SELECT metadata_version FROM metadata.tenants WHERE tenant_id = $1',
+    values: [tenantId],
+  });
+  return rows[0]?.metadata_version ?? null;
+}
+
+export type { State };

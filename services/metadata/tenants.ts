@@ -1,0 +1,252 @@
+/** Tenants: creating one with everything it needs, and deploying the platform's templates to it. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { tenantSchema } from '../../lib/context.ts';
+import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import { requestId, uuidv7 } from '../../lib/ids.ts';
+import type { TenantInfo } from '../../lib/snapshot/types.ts';
+import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
+import { applyPlan, inOrder } from './apply.ts';
+import type { Component } from './kinds/kind.ts';
+import { isCurrency, isLocale, isTimezone } from './kinds/tenant-settings.ts';
+import { quote } from './physical/model.ts';
+import { makePlan } from './planner/plan.ts';
+import { checkFiles, readProject } from './project/project.ts';
+import { findTenant, insertTenant, loadState, type Tenant, tenantInfo } from './store.ts';
+import { emitYaml } from './yaml/emit.ts';
+
+const here = dirname(fileURLToPath(import.meta.url));
+
+interface SchemaFile {
+  readonly number: number;
+  readonly sql: string;
+}
+
+const SCHEMA_FILES: readonly SchemaFile[] = readdirSync(join(here, 'tenant-schema'))
+  .filter((name) => /^\d{4}-.*\.sql$/.test(name))
+  .sort()
+  .map((name) => ({ number: Number(name.slice(0, 4)), sql: readFileSync(join(here, 'tenant-schema', name), 'utf8') }));
+
+/** The files below a folder of templates, by path. */
+export function readTemplate(folder: string): Record<string, string> {
+  const files: Record<string, string> = {};
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
+    if (entry.isFile() && entry.name.endsWith('.yaml')) {
+      const path = join(entry.parentPath, entry.name);
+      files[path.slice(folder.length + 1)] = readFileSync(path, 'utf8');
+    }
+  return files;
+}
+
+const CORE = readTemplate(join(here, '../../templates/core'));
+/** The core template's objects and fields stay the platform's; its profiles are the tenant's to change. */
+const SYSTEM_TYPES: ReadonlySet<string> = new Set(['CustomObject', 'CustomField']);
+
+export interface NewTenant {
+  key: string;
+  name: string;
+  region?: string;
+  edition?: string;
+  sandbox?: boolean;
+  locale?: string;
+  timezone?: string;
+  currency?: string;
+}
+
+function checkNewTenant(given: NewTenant): void {
+  const wrong: [keyof NewTenant, boolean, string][] = [
+    ['key', /^[a-z][a-z0-9]{1,30}$/.test(given.key), 'a short name such as acme'],
+    ['name', typeof given.name === 'string' && given.name.trim() !== '', 'a name'],
+    ['locale', given.locale === undefined || isLocale(given.locale), 'a language tag such as en-US'],
+    ['timezone', given.timezone === undefined || isTimezone(given.timezone), 'a time zone such as Europe/Berlin'],
+    ['currency', given.currency === undefined || isCurrency(given.currency), 'a currency code such as EUR'],
+  ];
+  const errors = wrong
+    .filter(([, ok]) => !ok)
+    .map(([name, , what]) => violation(`/${name}`, 'PARAMETER_INVALID', `${name} must be ${what}.`));
+  if (errors.length > 0) throw new PlatformError('PARAMETER_INVALID', 'The tenant cannot be created.', { errors });
+}
+
+const platformActor = () => ({ userId: null, clientId: null, agentRunId: null, requestId: requestId() });
+
+/** The transaction works on one tenant: row-level security sees it, DDL waits for readers only for a while. */
+export const enterTenant = (tenantId: string): string =>
+  `SET LOCAL app.tenant_id = '${tenantId}'; SET LOCAL lock_timeout = '3s'; SET LOCAL statement_timeout = '10min'; SET LOCAL idle_in_transaction_session_timeout = '60s'`;
+
+/** Creates a tenant, its schema, role and core configuration in one transaction. Idempotent by key. */
+export async function createTenant(
+  database: Database,
+  region: string,
+  given: NewTenant,
+): Promise<{ tenant: Tenant; created: boolean }> {
+  checkNewTenant(given);
+  const existing = await findTenant(database, { key: given.key });
+  if (existing) return { tenant: existing, created: false };
+  const info: TenantInfo = {
+    id: uuidv7(),
+    key: given.key,
+    name: given.name,
+    region: given.region ?? region,
+    edition: given.edition ?? 'standard',
+    sandbox: given.sandbox ?? false,
+    locale: given.locale ?? 'en-US',
+    timezone: given.timezone ?? 'UTC',
+    currency: given.currency ?? 'EUR',
+    rateLimits: { connection: null, tenant: null, daily: null, concurrency: null },
+  };
+  const settings = emitYaml({
+    type: 'TenantSettings',
+    apiName: 'General',
+    locale: info.locale,
+    timezone: info.timezone,
+    currency: info.currency,
+  });
+  const project = await readProject({ ...CORE, 'settings/General.yaml': settings }, null, { template: true });
+  return database.transaction(async (tx) => {
+    const entered = tx.query(enterTenant(info.id));
+    const tenant = await insertTenant(tx, info);
+    await entered;
+    if (!tenant) return { tenant: (await findTenant(tx, { key: given.key }))!, created: false };
+    const schema = quote(tenantSchema(info.id));
+    await tx.query(createSchemaSql(schema));
+    const before = new Map<string, Component>();
+    const plan = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
+    if (plan.blocked.length > 0) throw blockedError(plan.blocked);
+    const applied = await applyPlan(tx, tenant, before, plan, {
+      actor: platformActor(),
+      deploymentId: null,
+      systemTypes: SYSTEM_TYPES,
+    });
+    await upgradeSchema(tx, info.id, 1);
+    return { tenant: { ...tenant, metadataVersion: applied?.version ?? 0 }, created: true };
+  });
+}
+
+/** Schema, role and companions. The role may log in (the workers of a distributed database do) and has no password. */
+function createSchemaSql(schema: string): string {
+  return [
+    `CREATE ROLE ${schema} LOGIN NOINHERIT`,
+    `GRANT ${schema} TO CURRENT_USER`,
+    `CREATE SCHEMA ${schema}`,
+    `GRANT USAGE ON SCHEMA ${schema} TO ${schema}`,
+    `SET LOCAL search_path = ${schema}`,
+    SCHEMA_FILES[0]!.sql,
+    grants(schema),
+    'RESET search_path',
+  ].join(';\n');
+}
+
+/** Records and companions may be read and written; history and audit are only ever added to. */
+function grants(schema: string): string {
+  const append = `${schema}._history, ${schema}._audit`;
+  return [
+    `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${schema}`,
+    `REVOKE UPDATE, DELETE ON ${append} FROM ${schema}`,
+    `GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ${schema} TO ${schema}`,
+  ].join(';\n');
+}
+
+/** Runs the files of tenant-schema that this tenant has not seen. */
+async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<void> {
+  const files = SCHEMA_FILES.filter((file) => file.number > from);
+  const schema = quote(tenantSchema(tenantId));
+  const running: Promise<unknown>[] = [];
+  if (files.length > 0)
+    running.push(
+      tx.query(
+        [`SET LOCAL search_path = ${schema}, public`, ...files.map((file) => file.sql), 'RESET search_path'].join(
+          ';\n',
+        ),
+      ),
+    );
+  running.push(
+    tx.query('UPDATE metadata.tenants SET tenant_schema_version = $2 WHERE tenant_id = $1', [
+      tenantId,
+      SCHEMA_FILES.at(-1)!.number,
+    ]),
+  );
+  await inOrder(running);
+}
+
+/** Brings the schemas of tenants that an older version of the platform made up to date. */
+export async function upgradeTenants(database: Database): Promise<number> {
+  const newest = SCHEMA_FILES.at(-1)!.number;
+  const { rows } = await database.query<{ tenant_id: string }>(
+    'SELECT tenant_id FROM metadata.tenants WHERE tenant_schema_version < $1 ORDER BY tenant_id',
+    [newest],
+  );
+  for (const { tenant_id } of rows)
+    await database.transaction(async (tx) => {
+      await tx.query(enterTenant(tenant_id));
+      const { rows: current } = await tx.query<{ tenant_schema_version: number }>(
+        'SELECT tenant_schema_version FROM metadata.tenants WHERE tenant_id = $1 FOR UPDATE',
+        [tenant_id],
+      );
+      if (current[0]!.tenant_schema_version < newest)
+        await upgradeSchema(tx, tenant_id, current[0]!.tenant_schema_version);
+    });
+  return rows.length;
+}
+
+export const blockedError = (blocked: readonly object[]): PlatformError =>
+  new PlatformError('METADATA_INVALID', `The plan is blocked by ${blocked.length} problem(s).`, {
+    details: { blocked: blocked.slice(0, 100) },
+  });
+
+/** Deploys a project with the platform as the actor. Throws METADATA_INVALID with the problems when it is blocked. */
+export async function deployTemplate(
+  database: Database,
+  tenantId: string,
+  files: Record<string, string>,
+): Promise<{ metadataVersion: number; changes: number; applied: boolean }> {
+  checkFiles(files);
+  const project = await readProject(files, null, { template: true });
+  return retryLocked(() =>
+    database.transaction(async (tx) => {
+      const entered = tx.query(enterTenant(tenantId));
+      const { tenant, before } = await lockTenant(tx, tenantId);
+      await entered;
+      const plan = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
+      if (plan.blocked.length > 0) throw blockedError(plan.blocked);
+      const applied = await applyPlan(tx, tenant, before, plan, { actor: platformActor(), deploymentId: null });
+      return {
+        metadataVersion: applied?.version ?? tenant.metadataVersion,
+        changes: plan.changed.length,
+        applied: applied !== null,
+      };
+    }),
+  );
+}
+
+/**
+ * The tenant and its components, with the row locked that every change of its configuration takes first. Writers of
+ * records take it before they touch a table as well, so the two never wait for each other in a circle.
+ */
+export async function lockTenant(
+  tx: Tx,
+  tenantId: string,
+): Promise<{ tenant: Tenant; before: Map<string, Component> }> {
+  const schema = quote(tenantSchema(tenantId));
+  const locked = tx.query(`SELECT FROM ${schema}._state FOR UPDATE`);
+  const [found, before] = [findTenant(tx, { tenantId }), loadState(tx, tenantId)];
+  await inOrder([locked, found, before]);
+  const tenant = await found;
+  if (!tenant) throw new PlatformError('INTERNAL_ERROR', 'The tenant does not exist.');
+  return { tenant, before: await before };
+}
+
+const LOCK_ATTEMPTS = 6;
+
+/** Repeats work that could not get its locks: readers are never made to wait behind DDL for long. */
+export async function retryLocked<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === LOCK_ATTEMPTS || !['55P03', '40P01', '40001'].includes(sqlState(error) ?? '')) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** attempt));
+    }
+}
+
+export { tenantInfo };

@@ -1,0 +1,165 @@
+/**
+ * Metadata YAML as it may come in: YAML 1.2 core schema, one document, no anchors, aliases, tags, merge keys or
+ * directives, no duplicate keys, bounded depth. The tree is walked by hand, so nothing is ever expanded.
+ * Source: docs/reference/metadata.md.
+ */
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseAllDocuments,
+} from 'yaml';
+
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+export type YamlValue = null | boolean | number | string | YamlValue[] | { [key: string]: YamlValue };
+
+export interface ParsedYaml {
+  readonly value: YamlValue;
+  /** Where the value of an RFC 6901 pointer stands; the nearest parent when it is absent. */
+  position(pointer: string): Position;
+}
+
+export class YamlError extends Error {
+  override readonly name = 'YamlError';
+  readonly line: number;
+  readonly column: number;
+
+  constructor(message: string, at: Position) {
+    super(message);
+    this.line = at.line;
+    this.column = at.column;
+  }
+}
+
+const DEPTH_MAX = 32;
+const START: Position = { line: 1, column: 1 };
+
+/**
+ * Flow collections are parsed by recursion, so their depth is bounded before the parser sees them. Brackets in plain
+ * text or comments count as well; no honest file comes near the bound.
+ */
+function refuseDeepFlow(text: string): void {
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c === 0x5b || c === 0x7b) {
+      if (++depth > 1_000) throw new YamlError('The document nests too deeply.', START);
+    } else if ((c === 0x5d || c === 0x7d) && depth > 0) depth--;
+  }
+}
+
+/** Parses one file. Throws YamlError with the line and column (from 1) of the first problem. */
+export function parseYaml(source: string): ParsedYaml {
+  const text = source.charCodeAt(0) === 0xfeff ? source.slice(1) : source;
+  refuseDeepFlow(text);
+  const lines = new LineCounter();
+  const at = (offset: number | undefined): Position => {
+    const { line, col } = lines.linePos(offset ?? 0);
+    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+  };
+  let documents: Document.Parsed[];
+  try {
+    const parsed = parseAllDocuments(text, {
+      version: '1.2',
+      schema: 'core',
+      merge: false,
+      strict: true,
+      // The parser's own check compares every key with every other; ours is a set.
+      uniqueKeys: false,
+      prettyErrors: false,
+      lineCounter: lines,
+      logLevel: 'silent',
+    });
+    documents = Array.isArray(parsed) ? (parsed as Document.Parsed[]) : [];
+  } catch (error) {
+    if (error instanceof RangeError) throw new YamlError('The document nests too deeply.', START);
+    throw error;
+  }
+  const [document, second] = documents;
+  if (!document) throw new YamlError('The file is empty.', START);
+  const error = document.errors[0] ?? document.warnings[0];
+  if (error) throw new YamlError(error.message, at(error.pos[0]));
+  if (second) throw new YamlError('The file holds more than one document.', at(second.range?.[0]));
+  if (document.directives?.docStart === true && /^%/m.test(text.slice(0, text.indexOf('---'))))
+    throw new YamlError('Directives are not allowed.', START);
+
+  const positions = new Map<string, Position>();
+  const walk = (node: Node | null, pointer: string, depth: number): YamlValue => {
+    const here = at(node?.range?.[0]);
+    if (node === null) return null;
+    positions.set(pointer, here);
+    if (depth > DEPTH_MAX) throw new YamlError(`The document nests deeper than ${DEPTH_MAX} levels.`, here);
+    if (isAlias(node)) throw new YamlError('Aliases are not allowed.', here);
+    if ((node as { anchor?: string }).anchor) throw new YamlError('Anchors are not allowed.', here);
+    if (node.tag !== undefined && (node as { srcToken?: unknown; tag?: string }).tag !== undefined && !isCoreTag(node))
+      throw new YamlError('Tags are not allowed.', here);
+    if (isScalar(node)) {
+      const { value } = node;
+      if (value === null || typeof value === 'boolean' || typeof value === 'string') return value as YamlValue;
+      if (typeof value === 'number') {
+        if (!Number.isFinite(value)) throw new YamlError('Not a finite number.', here);
+        if (Number.isInteger(value) && !Number.isSafeInteger(value))
+          throw new YamlError('The integer cannot be held exactly; write it in quotes.', here);
+        return value;
+      }
+      throw new YamlError('Not a plain value.', here);
+    }
+    if (isSeq(node)) return node.items.map((item, i) => walk(item as Node | null, `${pointer}/${i}`, depth + 1));
+    if (isMap(node)) {
+      const result: { [key: string]: YamlValue } = {};
+      const seen = new Set<string>();
+      for (const pair of node.items) {
+        if (!isPair(pair)) throw new YamlError('Not a mapping.', here);
+        const keyNode = pair.key as Node | null;
+        const keyAt = at(keyNode?.range?.[0] ?? node.range?.[0]);
+        if (!isScalar(keyNode)) throw new YamlError('Keys are plain text.', keyAt);
+        if ((keyNode as { anchor?: string }).anchor) throw new YamlError('Anchors are not allowed.', keyAt);
+        if (!isCoreTag(keyNode)) throw new YamlError('Tags are not allowed.', keyAt);
+        if (keyNode.value === '<<') throw new YamlError('Merge keys are not allowed.', keyAt);
+        const key = typeof keyNode.value === 'string' ? keyNode.value : (keyNode.source ?? '');
+        if (seen.has(key)) throw new YamlError(`The key ${JSON.stringify(key.slice(0, 100))} stands twice.`, keyAt);
+        seen.add(key);
+        const child = `${pointer}/${escapePointer(key)}`;
+        positions.set(child, keyAt);
+        // defineProperty: the key may be __proto__
+        Object.defineProperty(result, key, {
+          value: walk(pair.value as Node | null, child, depth + 1),
+          enumerable: true,
+          configurable: true,
+          writable: true,
+        });
+        positions.set(child, keyAt);
+      }
+      return result;
+    }
+    throw new YamlError('Not a plain value.', here);
+  };
+  const value = walk(document.contents as Node | null, '', 1);
+  return {
+    value,
+    position(pointer) {
+      for (let p = pointer; p; p = p.slice(0, p.lastIndexOf('/'))) {
+        const found = positions.get(p);
+        if (found) return found;
+      }
+      return positions.get('') ?? START;
+    },
+  };
+}
+
+/** A tag written in the file has a token in the source; the parser sets the tags of plain values itself or not at all. */
+function isCoreTag(node: Node): boolean {
+  const tag = (node as { tag?: string }).tag;
+  return tag === undefined;
+}
+
+export const escapePointer = (key: string): string => key.replaceAll('~', '~0').replaceAll('/', '~1');
