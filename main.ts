@@ -64,7 +64,7 @@ export async function start(config: Config, options: { control?: boolean } = {})
     const database = new Database(config.databaseUrl ?? embedded!.url, {
       size: config.databasePoolSize,
       applicationName: `erp ${config.nodeId}`,
-      onError: (error) => broker?.logger.warn({ err: error }, 'An idle database connection was lost.'),
+      onError: (error) => broker?.logger.warn(`An idle database connection was lost: ${error.message}`),
     });
     closers.push(() => database.close());
     await migrateServices(database, config.services);

@@ -1,0 +1,28 @@
+# One image for every role: SERVICES chooses what a container runs, nothing chosen runs all.
+FROM node:24-trixie-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev
+
+FROM node:24-trixie-slim
+WORKDIR /app
+ENV NODE_ENV=production \
+    HOST=0.0.0.0 \
+    PORT=3000 \
+    HEALTH_PORT=9090 \
+    DATA_DIR=/data
+RUN install -d -o node -g node -m 700 /data
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY package.json LICENSE main.ts ./
+COPY config ./config
+COPY lib ./lib
+COPY mixins ./mixins
+COPY services ./services
+COPY templates ./templates
+COPY scripts/migrate.ts scripts/repl.ts ./scripts/
+USER node
+EXPOSE 3000 9090
+# The gateway answers on PORT, every other role on HEALTH_PORT.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=60s \
+  CMD ["node", "--input-type=module", "-e", "const { PORT, HEALTH_PORT } = process.env; const answer = await Promise.any([PORT, HEALTH_PORT].map((port) => fetch(`http://127.0.0.1:${port}/healthz`))); process.exit(answer.ok ? 0 : 1)"]
+CMD ["node", "main.ts"]

@@ -1,0 +1,52 @@
+/** The repository as the rules about it see it: its files, their imports, the variables it reads. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+
+export const root = join(import.meta.dirname, '..', '..');
+export const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+export const present = (path: string): boolean => existsSync(join(root, path));
+
+/** Every file that belongs to the repository, tracked or about to be. */
+export function repositoryFiles(): string[] {
+  const output = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], {
+    cwd: root,
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  return [
+    ...new Set(output.split('\0').filter((path) => path && present(path) && statSync(join(root, path)).isFile())),
+  ];
+}
+
+export interface Import {
+  /** As written. */
+  specifier: string;
+  /** Path below the root for a relative import, else null. */
+  path: string | null;
+  /** Vanishes when types are stripped. */
+  typeOnly: boolean;
+}
+
+/** Imports of a TypeScript source: static, re-exporting and dynamic with a fixed text. */
+export function importsOf(path: string): Import[] {
+  const source = read(path).replace(/\/\*[\s\S]*?\*\//g, '');
+  const found: Import[] = [];
+  const add = (specifier: string, typeOnly: boolean): void => {
+    found.push({
+      specifier,
+      path: specifier.startsWith('.') ? posix.normalize(posix.join(dirname(path), specifier)) : null,
+      typeOnly,
+    });
+  };
+  for (const match of source.matchAll(/^\s*(?:import|export)\s+(type\s+)?(?:[^'";]*?\s+from\s+)?'([^']+)'/gm))
+    add(match[2]!, Boolean(match[1]));
+  for (const match of source.matchAll(/\bimport\(\s*'([^']+)'\s*\)/g)) add(match[1]!, false);
+  return found;
+}
+
+/** Names of the environment variables that config/env.ts reads. */
+export function environmentVariables(): string[] {
+  const source = read('config/env.ts');
+  return [...new Set([...source.matchAll(/\benv(?:\[|, )'([A-Z][A-Z0-9_]*)'/g)].map((match) => match[1]!))].sort();
+}

@@ -1,0 +1,88 @@
+/** The Dockerfile and docker-compose.yml name only what exists. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { ALL_SERVICES, readConfig } from '../../../config/env.ts';
+import { environmentVariables } from '../../support/sources.ts';
+
+const root = join(import.meta.dirname, '..', '..', '..');
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+interface Container {
+  image: string;
+  command?: string[];
+  environment?: Record<string, string>;
+  depends_on?: Record<string, { condition: string }>;
+  healthcheck?: object;
+}
+
+describe('docker-compose.yml', () => {
+  const file = parse(read('docker-compose.yml'), { merge: true }) as {
+    services: Record<string, Container>;
+    volumes: Record<string, unknown>;
+  };
+  const services = Object.entries(file.services);
+  const ours = services.filter(([, container]) => container.image.startsWith('erp-platform'));
+
+  it('runs one container per service, a migration, PostgreSQL and NATS, and nothing else', () => {
+    assert.deepEqual(Object.keys(file.services).sort(), [...ALL_SERVICES, 'migrate', 'nats', 'postgres'].sort());
+    for (const service of ALL_SERVICES) assert.equal(file.services[service]!.environment!['SERVICES'], service);
+  });
+
+  it('sets only variables that the program reads, with values it accepts', () => {
+    for (const [name, container] of ours) {
+      const environment = Object.fromEntries(
+        Object.entries(container.environment ?? {}).map(([key, value]) => [
+          key,
+          String(value).replace(/\$\{\w+:-([^}]*)\}/g, '$1'),
+        ]),
+      );
+      for (const key of Object.keys(environment)) assert.ok(environmentVariables().includes(key), `${name}: ${key}`);
+      readConfig(environment);
+    }
+  });
+
+  it('waits only for containers that exist and that can be waited for', () => {
+    for (const [name, container] of services)
+      for (const [other, { condition }] of Object.entries(container.depends_on ?? {})) {
+        assert.ok(file.services[other], `${name} waits for ${other}`);
+        if (condition === 'service_healthy') assert.ok(file.services[other].healthcheck, `${other} has a health check`);
+      }
+  });
+
+  it('starts scripts that exist', () => {
+    for (const [name, container] of ours)
+      if (container.command?.[0] === 'node') assert.ok(existsSync(join(root, container.command[1]!)), name);
+  });
+});
+
+describe('the Dockerfile', () => {
+  const lines = read('Dockerfile').split('\n');
+  const ignored = read('.dockerignore')
+    .split('\n')
+    .filter((line) => line.startsWith('!'))
+    .map((line) => line.slice(1));
+
+  it('copies only what exists and what .dockerignore lets through', () => {
+    const sources = lines
+      .filter((line) => line.startsWith('COPY ') && !line.includes('--from'))
+      .flatMap((line) => line.split(/\s+/).slice(1, -1));
+    for (const source of sources) {
+      assert.ok(existsSync(join(root, source)), source);
+      assert.ok(ignored.includes(source.replace(/^\.\//, '')), `.dockerignore hides ${source}`);
+    }
+  });
+
+  it('takes everything that the program imports', () => {
+    const copied = lines.filter((line) => line.startsWith('COPY ')).join(' ');
+    for (const folder of ['config', 'lib', 'mixins', 'services', 'templates', 'main.ts', 'scripts/migrate.ts'])
+      assert.ok(copied.includes(` ${folder}`), folder);
+  });
+
+  it('does not run as root and says how it is', () => {
+    assert.ok(lines.includes('USER node'));
+    assert.ok(lines.some((line) => line.startsWith('HEALTHCHECK')));
+    assert.ok(lines.includes('CMD ["node", "main.ts"]'));
+  });
+});

@@ -1,0 +1,168 @@
+/** What `kubectl kustomize` makes of every overlay is complete, consistent and starts what exists. */
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { ALL_SERVICES } from '../../../config/env.ts';
+import { environmentVariables } from '../../support/sources.ts';
+
+const root = join(import.meta.dirname, '..', '..', '..');
+const overlays = readdirSync(join(root, 'k8s', 'overlays'));
+
+// biome-ignore lint/suspicious/noExplicitAny: manifests have no types here, the assertions below are their check
+type Manifest = any;
+type Labels = Record<string, string>;
+
+const build = (path: string): Manifest[] =>
+  parseAllDocuments(execFileSync('kubectl', ['kustomize', path], { cwd: root, encoding: 'utf8' })).map((document) =>
+    document.toJS(),
+  );
+const matches = (selector: { matchLabels?: Labels } | undefined, labels: Labels): boolean =>
+  Object.entries(selector?.matchLabels ?? {}).every(([name, value]) => labels[name] === value);
+
+describe('the Kubernetes manifests', function () {
+  this.timeout(30_000);
+  before(function () {
+    // The one suite that needs a tool the product itself does not: without it the manifests cannot be built at all.
+    if (spawnSync('kubectl', ['version', '--client'], { stdio: 'ignore' }).error) this.skip();
+  });
+
+  for (const overlay of overlays)
+    describe(`overlay ${overlay}`, () => {
+      let manifests: Manifest[];
+      let deployments: Manifest[];
+      const find = (kind: string, name: string): Manifest =>
+        manifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
+      const containerOf = (workload: Manifest): Manifest => workload.spec.template.spec.containers[0];
+
+      before(() => {
+        manifests = build(`k8s/overlays/${overlay}`);
+        deployments = ALL_SERVICES.map((service) => find('Deployment', service));
+      });
+
+      for (const service of ALL_SERVICES)
+        it(`${service} has its Deployment, autoscaler, disruption budget, network policy and account`, () => {
+          for (const kind of [
+            'Deployment',
+            'HorizontalPodAutoscaler',
+            'PodDisruptionBudget',
+            'NetworkPolicy',
+            'ServiceAccount',
+          ])
+            assert.ok(find(kind, service), `${kind} ${service}`);
+          assert.deepEqual(find('HorizontalPodAutoscaler', service).spec.scaleTargetRef, {
+            apiVersion: 'apps/v1',
+            kind: 'Deployment',
+            name: service,
+          });
+          const environment: Manifest[] = containerOf(find('Deployment', service)).env;
+          assert.equal(environment.find((entry) => entry.name === 'SERVICES').value, service);
+        });
+
+      it('every selector finds the pods it means', () => {
+        const pods = manifests
+          .filter((manifest) => manifest.spec?.template?.metadata?.labels)
+          .map((manifest) => ({ name: manifest.metadata.name, labels: manifest.spec.template.metadata.labels }));
+        const found = (selector: { matchLabels?: Labels }): string[] =>
+          pods.filter((pod) => matches(selector, pod.labels)).map((pod) => pod.name);
+        for (const manifest of manifests) {
+          const name = manifest.metadata.name as string;
+          if (['Deployment', 'StatefulSet', 'PodDisruptionBudget'].includes(manifest.kind))
+            assert.deepEqual(found(manifest.spec.selector), [name], `${manifest.kind} ${name}`);
+          if (manifest.kind === 'Service')
+            assert.deepEqual(found({ matchLabels: manifest.spec.selector }), [name], `Service ${name}`);
+          if (manifest.kind === 'NetworkPolicy' && name !== 'default-deny')
+            assert.deepEqual(found(manifest.spec.podSelector), [name], `NetworkPolicy ${name}`);
+        }
+        const addressed = manifests
+          .filter((manifest) => manifest.kind === 'NetworkPolicy')
+          .flatMap((policy) => (policy.spec.egress ?? []).flatMap((rule: Manifest) => rule.to ?? []))
+          .filter((peer: Manifest) => peer.podSelector && !peer.namespaceSelector);
+        for (const peer of addressed) assert.ok(found(peer.podSelector).length, JSON.stringify(peer));
+      });
+
+      it('nothing may talk to anything by default, and names may be looked up', () => {
+        const policy = find('NetworkPolicy', 'default-deny').spec;
+        assert.deepEqual(policy.podSelector, {});
+        assert.deepEqual(policy.policyTypes, ['Ingress', 'Egress']);
+        assert.equal(policy.ingress, undefined);
+        assert.deepEqual(policy.egress[0].to[0].podSelector, { matchLabels: { 'k8s-app': 'kube-dns' } });
+      });
+
+      it('only the gateway takes calls from the ingress', () => {
+        for (const service of ALL_SERVICES) {
+          const peers = find('NetworkPolicy', service).spec.ingress.flatMap((rule: Manifest) => rule.from);
+          const namespaces = peers.map(
+            (peer: Manifest) => peer.namespaceSelector.matchLabels['kubernetes.io/metadata.name'],
+          );
+          assert.deepEqual(
+            namespaces,
+            service === 'gateway' ? ['ingress-nginx', 'monitoring'] : ['monitoring'],
+            service,
+          );
+        }
+        const backend = find('Ingress', 'platform').spec.rules[0].http.paths[0].backend.service;
+        const target = find('Service', backend.name);
+        assert.ok(target.spec.ports.some((port: Manifest) => port.name === backend.port.name));
+      });
+
+      it('every process is probed where it listens, has limits and no rights it does not need', () => {
+        for (const deployment of deployments) {
+          const name = deployment.metadata.name;
+          const pod = deployment.spec.template.spec;
+          const container = containerOf(deployment);
+          const configuration = find('ConfigMap', 'platform').data;
+          const variable = name === 'gateway' ? 'PORT' : 'HEALTH_PORT';
+          const port = container.ports.find(
+            (entry: Manifest) => entry.containerPort === Number(configuration[variable]),
+          );
+          assert.ok(port, `${name} opens ${variable}`);
+          for (const [probe, path] of [
+            ['startupProbe', '/healthz'],
+            ['livenessProbe', '/healthz'],
+            ['readinessProbe', '/readyz'],
+          ] as const) {
+            assert.equal(container[probe].httpGet.path, path, `${name} ${probe}`);
+            assert.equal(container[probe].httpGet.port, port.name, `${name} ${probe}`);
+          }
+          for (const side of ['requests', 'limits'])
+            for (const resource of ['cpu', 'memory']) assert.ok(container.resources[side][resource], `${name} ${side}`);
+          assert.equal(pod.automountServiceAccountToken, false);
+          assert.equal(pod.securityContext.runAsNonRoot, true);
+          assert.equal(pod.securityContext.seccompProfile.type, 'RuntimeDefault');
+          assert.equal(container.securityContext.allowPrivilegeEscalation, false);
+          assert.equal(container.securityContext.readOnlyRootFilesystem, true);
+          assert.deepEqual(container.securityContext.capabilities.drop, ['ALL']);
+        }
+      });
+
+      it('sets only variables that the program reads, and keeps secrets in a Secret', () => {
+        const known = environmentVariables();
+        const workloads = [...deployments, find('Job', 'migrate')];
+        const secret = ['DATABASE_URL', 'NATS_URL', 'PLATFORM_SECRET'];
+        for (const workload of workloads)
+          for (const entry of containerOf(workload).env) {
+            assert.ok(known.includes(entry.name), `${workload.metadata.name} sets ${entry.name}`);
+            if (secret.includes(entry.name)) assert.equal(entry.valueFrom.secretKeyRef.name, 'platform');
+          }
+        for (const name of Object.keys(find('ConfigMap', 'platform').data)) {
+          assert.ok(known.includes(name), `ConfigMap sets ${name}`);
+          assert.ok(!secret.includes(name), `${name} is a secret`);
+        }
+        assert.equal(
+          manifests.some((manifest) => manifest.kind === 'Secret'),
+          false,
+        );
+      });
+
+      it('runs one image with one tag everywhere, and a migration that exists', () => {
+        const workloads = [...deployments, find('Job', 'migrate')];
+        const images = new Set(workloads.map((workload) => containerOf(workload).image));
+        assert.equal(images.size, 1);
+        assert.match([...images][0] as string, /^erp-platform:[\w.-]+$/);
+        const script = containerOf(find('Job', 'migrate')).command[1];
+        assert.ok(existsSync(join(root, script)), script);
+      });
+    });
+});
