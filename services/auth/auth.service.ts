@@ -1,9 +1,11 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import type { Platform } from '../../config/platform.ts';
+import { requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../lib/snapshot/types.ts';
 import { call } from '../contracts.ts';
 import type { AuthActions } from './contract.ts';
+import { identity } from './identity.ts';
 import { AuthServer } from './server.ts';
 import { AuthStore } from './store.ts';
 
@@ -20,7 +22,6 @@ export default function authService({ config, database }: Platform): ServiceSche
     actions: {
       'http.handle': (ctx: Params<'auth.http.handle'>) => server.handle(ctx.params),
       'keys.list': async () => ({ keys: await server.publicKeys() }),
-      /** For operators: a new signing key now. Tokens already given stay valid until they expire. */
       'keys.rotate': async () => {
         await server.rotateKeys();
         return { keys: await server.publicKeys() };
@@ -35,16 +36,22 @@ export default function authService({ config, database }: Platform): ServiceSche
       'users.revoke': async (ctx: Params<'auth.users.revoke'>) => ({
         revoked: await server.revokeUser(ctx.params.tenantId, ctx.params.userId),
       }),
-      /** For operators: a new secret of a confidential client, answered this once. */
-      'clients.rotateSecret': async (ctx: Context<{ tenantId: string; apiName: string }>) => {
+      'clients.rotateSecret': async (ctx: Params<'auth.clients.rotateSecret'>) => {
         const secret = await server.clients.rotateSecret(ctx.params.tenantId, ctx.params.apiName);
-        if (secret === null) throw new PlatformError('PARAMETER_INVALID', 'There is no such confidential client.');
+        if (secret === null)
+          throw new PlatformError('PARAMETER_INVALID', 'There is no client of this name that authenticates by secret.');
         return { secret };
+      },
+      'identity.get': (ctx: Params<'auth.identity.get'>) => {
+        const request = requestContext(ctx);
+        const { tenantId, userId } = request;
+        return identity(request, server.clients, () => call(ctx, 'data.users.get', { tenantId, userId }));
       },
     },
     events: {
       'auth.keys.rotated': () => server.forgetKeys(),
-      'metadata.schema.changed': (ctx: Context<{ tenantId: string }>) => server.clients.forget(ctx.params.tenantId),
+      'metadata.schema.changed': (ctx: Context<{ tenantId: string }>) =>
+        server.clients.refreshOrigins(ctx.params.tenantId),
     },
     created() {
       const { broker, logger } = this;
@@ -52,6 +59,8 @@ export default function authService({ config, database }: Platform): ServiceSche
         store: new AuthStore(database),
         source: {
           tenant: (by) => call(broker, 'metadata.tenants.get', by),
+          tenants: (after, take) =>
+            call(broker, 'metadata.tenants.list', after === undefined ? { take } : { after, take }),
           async snapshot(tenantId, version) {
             const found = await call(broker, 'metadata.snapshots.get', { tenantId, version });
             return found && (JSON.parse(found.snapshot.toString('utf8')) as Snapshot);

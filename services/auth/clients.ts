@@ -25,6 +25,7 @@ export type Tenant = TenantInfo & { suspended: boolean; metadataVersion: number 
 /** Where auth learns of tenants; the metadata service behind it. */
 export interface TenantSource {
   tenant(by: { tenantId: string } | { key: string }): Promise<Tenant | null>;
+  tenants(after: string | undefined, take: number): Promise<Tenant[]>;
   snapshot(tenantId: string, version: number): Promise<Snapshot | null>;
 }
 
@@ -49,6 +50,8 @@ const CLI: KnownClient = {
 
 /** A tenant read a moment ago is good enough; every request of a sign-in asks for it several times. */
 const TENANT_FRESH_MS = 1_000;
+const ORIGIN_FRESH_MS = 5_000;
+const TENANTS_PAGE = 200;
 
 export class Clients {
   readonly #store: AuthStore;
@@ -57,6 +60,7 @@ export class Clients {
   readonly #external = new LRUCache<string, { version: number; clients: Map<string, ExternalClientMeta> }>({
     max: 5_000,
   });
+  readonly #origins = new LRUCache<string, boolean>({ max: 1_000, ttl: ORIGIN_FRESH_MS });
 
   constructor(store: AuthStore, source: TenantSource) {
     this.#store = store;
@@ -103,20 +107,41 @@ export class Clients {
     return null;
   }
 
-  /** Does any active client of a tenant that this node has met list the browser origin? */
+  /** Does the client, or without one any active client, list the browser origin? */
   async allowsOrigin(origin: string, clientId: string | undefined): Promise<boolean> {
     if (clientId !== undefined) {
       const client = await this.find(clientId);
       return client?.active === true && client.meta?.origins.includes(origin) === true;
     }
-    for (const { clients } of this.#external.values())
-      for (const meta of clients.values()) if (meta.active && meta.origins.includes(origin)) return true;
-    return false;
+    const known = this.#origins.get(origin);
+    if (known !== undefined) return known;
+    const listed = await this.#store.originListed(origin);
+    this.#origins.set(origin, listed);
+    return listed;
   }
 
-  /** The clients of a tenant, loaded when they are not known at this version. */
-  async load(tenant: Tenant): Promise<void> {
-    await this.#clientsOf(tenant);
+  /** Takes down the origins of a tenant whose configuration has just changed. */
+  async refreshOrigins(tenantId: string): Promise<void> {
+    this.forget(tenantId);
+    const tenant = await this.tenant({ tenantId });
+    if (!tenant) return;
+    const origins = new Set<string>();
+    for (const meta of (await this.#clientsOf(tenant)).values())
+      if (meta.active) for (const origin of meta.origins) origins.add(origin);
+    await this.#store.saveOrigins(tenantId, tenant.metadataVersion, [...origins]);
+    this.#origins.clear();
+  }
+
+  /** Catches up on changes whose event was lost. */
+  async refreshAllOrigins(): Promise<void> {
+    for (let after: string | undefined; ; ) {
+      const page = await this.#source.tenants(after, TENANTS_PAGE);
+      const versions = await this.#store.originVersions(page.map((tenant) => tenant.id));
+      for (const tenant of page)
+        if ((versions.get(tenant.id) ?? -1) < tenant.metadataVersion) await this.refreshOrigins(tenant.id);
+      if (page.length < TENANTS_PAGE) return;
+      after = page.at(-1)!.id;
+    }
   }
 
   /** Makes a new secret, of which only the hash is kept; null when no such client authenticates by secret. */

@@ -65,6 +65,7 @@ export class AuthServer {
   async maintain(): Promise<void> {
     if (await this.#keys.ensure(SIGNING_KEY_MAX_AGE_SECONDS)) this.#announceKeys();
     await this.#store.sweep();
+    await this.clients.refreshAllOrigins();
   }
 
   async rotateKeys(): Promise<void> {

@@ -35,14 +35,6 @@ export interface LiveGrant {
   clientId: string;
 }
 
-export interface Connection {
-  grantId: string;
-  clientId: string;
-  scopes: string[];
-  createdAt: Date;
-  lastUsedAt: Date | null;
-}
-
 export type SyncOutcome = 'created' | 'updated' | 'usernameTaken';
 
 const CREDENTIAL =
@@ -310,32 +302,6 @@ export class AuthStore {
     return ended;
   }
 
-  async connections(tenantId: string, userId: string, after: string | null, take: number): Promise<Connection[]> {
-    return this.#database.shared('auth', tenantId, async (tx) => {
-      const { rows } = await tx.query<Omit<Connection, 'scopes'> & { scope: string | null }>(
-        `SELECT id AS "grantId", client_id AS "clientId", payload #>> '{openid,scope}' AS scope,
-           created_at AS "createdAt", last_used_at AS "lastUsedAt"
-         FROM auth.grants
-         WHERE tenant_id = $1 AND user_id = $2 AND expires_at > now() AND ($3::text IS NULL OR id > $3)
-         ORDER BY id LIMIT $4`,
-        [tenantId, userId, after, take],
-      );
-      return rows.map(({ scope, ...row }) => ({ ...row, scopes: scope?.split(' ').filter(Boolean) ?? [] }));
-    });
-  }
-
-  async endConnection(tenantId: string, userId: string, grantId: string): Promise<boolean> {
-    return this.#database.shared('auth', tenantId, async (tx) => {
-      const { rowCount } = await tx.query('DELETE FROM auth.grants WHERE tenant_id = $1 AND user_id = $2 AND id = $3', [
-        tenantId,
-        userId,
-        grantId,
-      ]);
-      if (rowCount) await tx.query('DELETE FROM auth.artifacts WHERE grant_id = $1', [grantId]);
-      return rowCount > 0;
-    });
-  }
-
   // Artefacts of the protocol
 
   async saveArtifact(
@@ -405,6 +371,38 @@ export class AuthStore {
         [tenantId, apiName, secretHash],
       ),
     );
+  }
+
+  // Browser origins
+
+  async saveOrigins(tenantId: string, metadataVersion: number, origins: readonly string[]): Promise<void> {
+    await this.#database.shared('auth', tenantId, (tx) =>
+      tx.query(
+        `INSERT INTO auth.tenant_origins AS o (tenant_id, metadata_version, origins) VALUES ($1, $2, $3)
+         ON CONFLICT (tenant_id) DO UPDATE
+           SET metadata_version = excluded.metadata_version, origins = excluded.origins
+           WHERE o.metadata_version < excluded.metadata_version`,
+        [tenantId, metadataVersion, origins],
+      ),
+    );
+  }
+
+  /** Tenant not known: a preflight names none. Answers nothing but whether somebody lists the origin. */
+  async originListed(origin: string): Promise<boolean> {
+    const { rowCount } = await this.#database.query(
+      'SELECT FROM auth.tenant_origins WHERE origins @> ARRAY[$1::text] LIMIT 1',
+      [origin],
+    );
+    return rowCount > 0;
+  }
+
+  /** Versions at which the origins of these tenants were taken down. */
+  async originVersions(tenantIds: readonly string[]): Promise<Map<string, number>> {
+    const { rows } = await this.#database.query<{ tenantId: string; version: number }>(
+      'SELECT tenant_id AS "tenantId", metadata_version AS version FROM auth.tenant_origins WHERE tenant_id = ANY($1)',
+      [tenantIds],
+    );
+    return new Map(rows.map((row) => [row.tenantId, row.version]));
   }
 
   // Keys
