@@ -1,6 +1,6 @@
 /** The public API as a caller sees it: real OAuth tokens, plain HTTP. */
 import { randomUUID } from 'node:crypto';
-import { signIn } from './sign-in.ts';
+import { signIn } from '../../scripts/sign-in.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
 type Anything = any;
@@ -44,9 +44,9 @@ export function tokenFor(baseUrl: string, user: string, scope?: string): Promise
   if (!token) {
     token = signIn({
       baseUrl,
-      username,
+      user: username,
       password: process.env['DEMO_PASSWORD'] || 'demo-password',
-      ...(scope === undefined ? {} : { scope }),
+      scope,
     }).then((answer) => answer.access_token);
     token.catch(() => tokens.delete(key));
     tokens.set(key, token);
