@@ -147,7 +147,7 @@ async function seedTenant(
   const { tenantId } = await call(
     broker,
     'metadata.tenants.create',
-    { key, name, locale, timezone, currency, sandbox: true },
+    { key, name, locale, timezone, currency },
     options,
   );
   await step('template', async () => {
