@@ -1,7 +1,56 @@
-import type { ServiceSchema } from 'moleculer';
+import type { Context, ServiceSchema } from 'moleculer';
 import type { Platform } from '../../config/platform.ts';
+import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
+import type { AuthEvents } from '../auth/contract.ts';
+import { OPERATIONS } from '../contracts.ts';
+import { PublicDocuments } from './public/documents.ts';
+import { Gateway } from './server.ts';
 
 /** The Moleculer schema of gateway: it declares and delegates. */
-export default function gatewayService(_platform: Platform): ServiceSchema {
-  return { name: 'gateway', actions: {} };
+export default function gatewayService(
+  platform: Platform,
+  operations: readonly Operation[] = OPERATIONS,
+): ServiceSchema {
+  let gateway: Gateway;
+  let documents: PublicDocuments;
+  const document =
+    (name: 'openapi' | 'scopes' | 'capabilities') =>
+    (ctx: Context<OperationCall>): OperationReply =>
+      documents.answer(name, ctx.params.headers.ifNoneMatch);
+  return {
+    name: 'gateway',
+    actions: {
+      'openapi.get': document('openapi'),
+      'scopes.list': document('scopes'),
+      'capabilities.get': document('capabilities'),
+    },
+    events: {
+      'auth.grants.revoked'(ctx: Context<AuthEvents['auth.grants.revoked']>) {
+        gateway.grantsRevoked(ctx.params.grantIds);
+      },
+      'auth.keys.rotated'() {
+        gateway.keysRotated();
+      },
+      '$services.changed'() {
+        gateway.servicesChanged();
+      },
+      '$node.disconnected'() {
+        gateway.servicesChanged();
+      },
+      '$node.connected'() {
+        gateway.servicesChanged();
+      },
+    },
+    created() {
+      gateway = new Gateway(platform, this, operations);
+    },
+    async started() {
+      await gateway.start();
+      documents = new PublicDocuments(operations, gateway.baseUrl, platform.config);
+      this['baseUrl'] = gateway.baseUrl;
+    },
+    async stopped() {
+      await gateway.stop();
+    },
+  };
 }

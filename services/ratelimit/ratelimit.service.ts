@@ -1,7 +1,47 @@
-import type { ServiceSchema } from 'moleculer';
+import type { Context, ServiceSchema } from 'moleculer';
 import type { Platform } from '../../config/platform.ts';
+import { Buckets } from './buckets.ts';
+import type { Lease, RatelimitActions } from './contract.ts';
+import { describeLimits } from './limits.ts';
+import { StorageStore } from './store.ts';
+
+const SWEEP_MS = 10_000;
+
+interface Registry {
+  getServiceList(options: { onlyAvailable: boolean }): { name: string; nodeID: string }[];
+}
 
 /** The Moleculer schema of ratelimit: it declares and delegates. */
-export default function ratelimitService(_platform: Platform): ServiceSchema {
-  return { name: 'ratelimit', actions: {} };
+export default function ratelimitService({ config, database }: Platform): ServiceSchema {
+  const buckets = new Buckets();
+  const storage = new StorageStore(database);
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    name: 'ratelimit',
+    actions: {
+      'leases.take'(ctx: Context<RatelimitActions['ratelimit.leases.take']['params']>): Lease[] {
+        const { gateway, requests } = ctx.params;
+        const now = Date.now();
+        return requests.map((request) => buckets.take(gateway, request, now));
+      },
+      'leases.read'(ctx: Context<RatelimitActions['ratelimit.leases.read']['params']>): Lease[] {
+        const now = Date.now();
+        return ctx.params.requests.map((request) => buckets.state(request, now));
+      },
+      'limits.get'(ctx: Context<unknown>) {
+        const { registry } = ctx.broker as unknown as { registry: Registry };
+        const nodes = registry
+          .getServiceList({ onlyAvailable: true })
+          .filter((service) => service.name === 'ratelimit')
+          .map((service) => service.nodeID);
+        return describeLimits(ctx, config, nodes, storage);
+      },
+    },
+    started() {
+      timer = setInterval(() => buckets.sweep(Date.now()), SWEEP_MS).unref();
+    },
+    stopped() {
+      clearInterval(timer);
+    },
+  };
 }

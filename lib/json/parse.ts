@@ -1,0 +1,158 @@
+/**
+ * Strict JSON (RFC 8259 with the rules of I-JSON, RFC 7493, that protect data): no duplicate names, no lone surrogates
+ * or U+0000, no integer that loses digits, bounded depth. `JSON.parse` builds the value; one scan of the text before it
+ * finds what `JSON.parse` would swallow in silence.
+ */
+import { isUtf8 } from 'node:buffer';
+import { ExactNumber } from './exact-number.ts';
+
+/** The text is not acceptable JSON; `problem` says why, in words a client developer understands. */
+export class JsonError extends Error {
+  override readonly name = 'JsonError';
+  readonly details: Record<string, unknown> | undefined;
+
+  constructor(message: string, details?: Record<string, unknown>) {
+    super(message);
+    this.details = details;
+  }
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const SUSPICIOUS_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
+const EXACT_DIGITS = 15;
+
+/** What the scan found out about a text that may still be malformed. */
+interface Scan {
+  members: number;
+  /** At least one number has more digits than a double surely keeps. */
+  exact: boolean;
+}
+
+function scan(text: string, maxDepth: number): Scan {
+  let members = 0;
+  let depth = 0;
+  let exact = false;
+  const end = text.length;
+  for (let at = 0; at < end; at++) {
+    const c = text.charCodeAt(at);
+    if (c === QUOTE) {
+      at = closingQuote(text, at);
+      if (at < 0) break; // JSON.parse says what is wrong
+    } else if (c === 0x3a) members++;
+    else if (c === 0x7b || c === 0x5b) {
+      if (++depth > maxDepth) throw new JsonError(`The JSON is nested deeper than ${maxDepth} levels.`, { maxDepth });
+    } else if (c === 0x7d || c === 0x5d) depth--;
+    else if (c === 0x2d || (c >= 0x30 && c <= 0x39)) {
+      const start = at;
+      while (at + 1 < end && isNumberPart(text.charCodeAt(at + 1))) at++;
+      if (at - start >= EXACT_DIGITS || hasExponent(text, start, at))
+        exact = checkNumber(text.slice(start, at + 1)) || exact;
+    }
+  }
+  return { members, exact };
+}
+
+function closingQuote(text: string, from: number): number {
+  let at = from;
+  for (;;) {
+    at = text.indexOf('"', at + 1);
+    if (at < 0) return -1;
+    let back = at - 1;
+    while (text.charCodeAt(back) === BACKSLASH) back--;
+    if ((at - back) % 2 === 1) return at;
+  }
+}
+
+const isNumberPart = (c: number): boolean =>
+  (c >= 0x30 && c <= 0x39) || c === 0x2e || c === 0x65 || c === 0x45 || c === 0x2b || c === 0x2d;
+
+function hasExponent(text: string, from: number, to: number): boolean {
+  for (let at = from; at <= to; at++) if ((text.charCodeAt(at) | 0x20) === 0x65) return true;
+  return false;
+}
+
+/** True when the literal must be kept as an ExactNumber. Throws when it is outside what the API takes. */
+function checkNumber(literal: string): boolean {
+  const value = Number(literal);
+  if (Number.isNaN(value)) return false; // JSON.parse says what is wrong
+  const shown = literal.length > 40 ? `${literal.slice(0, 40)}…` : literal;
+  if (!Number.isFinite(value)) throw new JsonError(`The number ${shown} is outside the range of numbers.`);
+  if (value === 0 && /^-?[0.]*[1-9]/.test(literal))
+    throw new JsonError(`The number ${shown} is outside the range of numbers.`);
+  if (/^-?\d+$/.test(literal)) {
+    if (!Number.isSafeInteger(value))
+      throw new JsonError(
+        `The integer ${shown} is beyond ±9007199254740991; send it as a string where text is allowed.`,
+      );
+    return false;
+  }
+  return decimal(literal) !== decimal(String(value));
+}
+
+/** Digits and power of ten without redundant zeros, so that 1.50 and 15e-1 compare equal. */
+function decimal(literal: string): string {
+  const [, sign, whole, fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal) ?? [];
+  if (whole === undefined) return literal;
+  const all = (whole + fraction).replace(/^0+/, '');
+  const digits = all.replace(/0+$/, '');
+  if (!digits) return '0';
+  return `${sign}${digits}e${Number(exponent) - fraction.length + (all.length - digits.length)}`;
+}
+
+/** Members of all objects; refuses what no service may ever see. */
+function inspect(value: unknown, strings: boolean): number {
+  if (typeof value === 'string') {
+    if (strings && (!value.isWellFormed() || value.includes('\0')))
+      throw new JsonError('A string has U+0000 or half of a surrogate pair.');
+    return 0;
+  }
+  if (typeof value !== 'object' || value === null || value instanceof ExactNumber) return 0;
+  let members = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) members += inspect(item, strings);
+    return members;
+  }
+  for (const key of Object.keys(value)) {
+    if (key === '__proto__') throw new JsonError('The name "__proto__" is not allowed.');
+    if (strings) inspect(key, true);
+    members += 1 + inspect((value as Record<string, unknown>)[key], strings);
+  }
+  return members;
+}
+
+/**
+ * Parses strict JSON. Decimals that a double cannot hold come as ExactNumber. Throws JsonError.
+ * @param maxDepth levels of arrays and objects that are allowed
+ */
+export function parseJson(text: string, maxDepth: number): unknown {
+  const { members, exact } = scan(text, maxDepth);
+  let value: unknown;
+  try {
+    value = exact ? parseExactly(text) : JSON.parse(text);
+  } catch (error) {
+    if (error instanceof JsonError) throw error;
+    throw new JsonError('The text is not well-formed JSON.');
+  }
+  if (inspect(value, SUSPICIOUS_ESCAPE.test(text)) !== members)
+    throw new JsonError('An object has the same name twice.');
+  return value;
+}
+
+/** As parseJson, from the bytes of a body: they must be UTF-8 without a byte order mark. */
+export function parseJsonBytes(bytes: Uint8Array, maxDepth: number): unknown {
+  if (!isUtf8(bytes)) throw new JsonError('The body is not valid UTF-8.');
+  return parseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'), maxDepth);
+}
+
+function parseExactly(text: string): unknown {
+  const reviver = (_key: string, value: unknown, context: { source?: string }): unknown =>
+    typeof value === 'number' &&
+    context.source !== undefined &&
+    context.source.length > 2 &&
+    checkNumber(context.source)
+      ? new ExactNumber(context.source)
+      : value;
+  return JSON.parse(text, reviver as (this: unknown, key: string, value: unknown) => unknown);
+}

@@ -1,0 +1,69 @@
+/** One HTTP request on its way through the gateway: what the steps have found out about it so far. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RequestContext } from '../../lib/context.ts';
+import { requestId } from '../../lib/ids.ts';
+import type { OperationCall } from '../../lib/operation.ts';
+import type { Budget } from './rate/budget.ts';
+import type { Route } from './router.ts';
+import type { Session } from './session.ts';
+
+const CLIENT_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+export class Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  /** Without the question mark; empty when there is none. */
+  readonly rawQuery: string;
+  readonly requestId: string;
+  readonly startedAt: number;
+  readonly ip: string;
+
+  route: Route | null = null;
+  pathValues: readonly string[] = [];
+  /** Name in log and metrics: the operationId, or what else was asked for. */
+  label = 'none';
+  session: Session | null = null;
+  /** What is charged for this request; null until known. */
+  budget: Budget | null = null;
+  /** Origin that may read the answer; null: none. */
+  allowedOrigin: string | null = null;
+  body: Buffer | null = null;
+  call: OperationCall | null = null;
+  context: RequestContext | null = null;
+  /** Remote node that is working on this request. */
+  nodeId: string | null = null;
+  abort: ((error: Error) => void) | null = null;
+  /** The client waits for `100 Continue` before it sends the body. */
+  expectsContinue = false;
+  inFlight: (() => void) | null = null;
+  answered = false;
+  /** Code of the error that was answered, for the log. */
+  code: string | null = null;
+
+  constructor(req: IncomingMessage, res: ServerResponse, ip: string, now: number) {
+    this.req = req;
+    this.res = res;
+    this.ip = ip;
+    this.startedAt = now;
+    this.requestId = requestId(now);
+    this.method = req.method ?? 'GET';
+    const url = req.url ?? '/';
+    const mark = url.indexOf('?');
+    this.path = mark < 0 ? url : url.slice(0, mark);
+    this.rawQuery = mark < 0 ? '' : url.slice(mark + 1);
+  }
+
+  get clientRequestId(): string | null {
+    const given = this.req.headers['x-request-id'];
+    return typeof given === 'string' && CLIENT_REQUEST_ID.test(given) ? given : null;
+  }
+
+  get traceparent(): string | undefined {
+    const given = this.req.headers['traceparent'];
+    return typeof given === 'string' && TRACEPARENT.test(given) ? given : undefined;
+  }
+}

@@ -1,0 +1,51 @@
+/** Errors to answers: what is expected passes, everything else is logged and answered without detail. */
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+
+const UNAVAILABLE = new Set([
+  'SERVICE_NOT_FOUND',
+  'SERVICE_NOT_AVAILABLE',
+  'REQUEST_TIMEOUT',
+  'REQUEST_REJECTED',
+  'QUEUE_FULL',
+  'BAD_GATEWAY',
+  'NODE_SILENT',
+]);
+const UNAVAILABLE_NAMES = new Set([
+  'ServiceNotFoundError',
+  'ServiceNotAvailableError',
+  'RequestTimeoutError',
+  'RequestRejectedError',
+  'RequestSkippedError',
+  'QueueIsFullError',
+  'BrokerDisconnectedError',
+]);
+
+/** A node stopped answering while it worked on a request. */
+export class NodeSilent extends Error {
+  override readonly name = 'NodeSilent';
+  readonly type = 'NODE_SILENT';
+}
+
+/** The request took longer than the platform allows. */
+export class TimeLimit extends Error {
+  override readonly name = 'TimeLimit';
+}
+
+/** Every error as one of the catalogue; `unexpected` ones belong into the log with their stack. */
+export function toPlatformError(error: unknown): { error: PlatformError; unexpected: boolean } {
+  if (error instanceof PlatformError) return { error, unexpected: error.code === 'INTERNAL_ERROR' };
+  const { name, type } = (error ?? {}) as { name?: string; type?: string };
+  if ((type && UNAVAILABLE.has(type)) || (name && UNAVAILABLE_NAMES.has(name)))
+    return {
+      error: new PlatformError('SERVICE_UNAVAILABLE', 'A service that is needed cannot be reached. Try again.', {
+        retryAfterSeconds: 1,
+        cause: error,
+      }),
+      unexpected: false,
+    };
+  const message =
+    error instanceof TimeLimit
+      ? 'The request took too long. The same key and body may be sent again.'
+      : 'The request failed. The same key and body may be sent again.';
+  return { error: new PlatformError('INTERNAL_ERROR', message, { cause: error }), unexpected: true };
+}

@@ -1,0 +1,79 @@
+/** Reads the body of a request within its limit, whatever its encoding. Source: docs/reference/http.md, "Sizes". */
+import { createGunzip } from 'node:zlib';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { Operation } from '../../lib/operation.ts';
+import type { Exchange } from './exchange.ts';
+
+const tooLarge = (maxBytes: number): PlatformError =>
+  new PlatformError('REQUEST_TOO_LARGE', `The body may have ${maxBytes} bytes at most.`, { details: { maxBytes } });
+
+/** True when the request says that a body follows. */
+export const hasBody = (x: Exchange): boolean =>
+  x.req.headers['transfer-encoding'] !== undefined || Number(x.req.headers['content-length'] ?? 0) > 0;
+
+/** The media type must be one that the operation takes; its only charset is UTF-8. Throws MEDIA_TYPE_UNSUPPORTED. */
+export function checkContentType(x: Exchange, operation: Operation): void {
+  const given = x.req.headers['content-type'];
+  const accepted = ['application/json', ...(operation.requestBody?.contentTypes ?? [])];
+  const refuse = (why: string): never => {
+    throw new PlatformError('MEDIA_TYPE_UNSUPPORTED', why, { details: { accepted } });
+  };
+  const [type = '', ...parameters] = (given ?? '').split(';');
+  if (!accepted.includes(type.trim().toLowerCase())) refuse(`Content-Type must be ${accepted.join(' or ')}.`);
+  for (const parameter of parameters) {
+    const [name = '', value = ''] = parameter.split('=');
+    if (name.trim().toLowerCase() === 'charset' && !/^"?utf-?8"?$/i.test(value.trim()))
+      refuse('The charset must be UTF-8.');
+  }
+  checkContentEncoding(x);
+}
+
+function checkContentEncoding(x: Exchange): void {
+  const encoding = x.req.headers['content-encoding']?.trim().toLowerCase();
+  if (encoding !== undefined && encoding !== 'gzip' && encoding !== 'identity')
+    throw new PlatformError('MEDIA_TYPE_UNSUPPORTED', 'Content-Encoding must be gzip or absent.', {
+      details: { accepted: ['gzip'] },
+    });
+}
+
+/** The body as bytes, null when it is empty. The limit holds after decompression, and while the bytes arrive. */
+export async function readBytes(x: Exchange, maxBytes: number): Promise<Buffer | null> {
+  const { req } = x;
+  const gzip = req.headers['content-encoding']?.trim().toLowerCase() === 'gzip';
+  if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  if (x.expectsContinue) x.res.writeContinue();
+  const source = gzip ? req.pipe(createGunzip()) : req;
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const fail = (error: Error): void => {
+      source.removeAllListeners('data');
+      source.on('error', () => {});
+      if (gzip) {
+        req.unpipe(source as never);
+        req.resume();
+      }
+      reject(error);
+    };
+    source.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxBytes) fail(tooLarge(maxBytes));
+      else chunks.push(chunk);
+    });
+    source.on('end', () => resolve(size === 0 ? null : chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    source.on('error', (error) =>
+      fail(
+        gzip
+          ? new PlatformError('REQUEST_MALFORMED', 'The body is not valid gzip.', { cause: error })
+          : new ClientGone(),
+      ),
+    );
+    req.on('error', () => fail(new ClientGone()));
+    req.on('aborted', () => fail(new ClientGone()));
+  });
+}
+
+/** The client closed the connection; there is nobody to answer. */
+export class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+}

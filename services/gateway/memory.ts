@@ -1,0 +1,96 @@
+/**
+ * Facts of other services that the gateway may believe for a few seconds. An entry past its age is never used; one
+ * that is getting old is read again in the background, so that steady traffic does not wait.
+ */
+import { LRUCache } from 'lru-cache';
+
+/** A fact is believed this long after the question was sent. */
+export const BELIEVED_MS = 5_000;
+const REFRESH_MS = 2_500;
+
+interface Entry<V> {
+  value: V | undefined;
+  askedAt: number;
+  pending: Promise<V> | null;
+}
+
+export class Memory<Q, V extends object> {
+  readonly #entries: LRUCache<string, Entry<V>>;
+  readonly #load: (question: Q) => Promise<V>;
+  readonly #now: () => number;
+
+  constructor(load: (question: Q) => Promise<V>, options: { max?: number; now?: () => number } = {}) {
+    this.#load = load;
+    this.#entries = new LRUCache({ max: options.max ?? 50_000 });
+    this.#now = options.now ?? Date.now;
+  }
+
+  /** The value at once when it is fresh, a promise when it has to be asked for. */
+  get(key: string, question: Q): V | Promise<V> {
+    const entry = this.#entries.get(key);
+    if (entry?.value !== undefined) {
+      const age = this.#now() - entry.askedAt;
+      if (age < BELIEVED_MS) {
+        if (age > REFRESH_MS && !entry.pending) this.#ask(key, entry, question).catch(() => {});
+        return entry.value;
+      }
+    }
+    if (entry?.pending) return entry.pending;
+    const fresh = entry ?? { value: undefined, askedAt: 0, pending: null };
+    if (!entry) this.#entries.set(key, fresh);
+    return this.#ask(key, fresh, question);
+  }
+
+  /** Forgets: the next request asks again, and an answer that is under way does not count. */
+  drop(key: string): void {
+    this.#entries.delete(key);
+  }
+
+  #ask(key: string, entry: Entry<V>, question: Q): Promise<V> {
+    const askedAt = this.#now();
+    const pending = this.#load(question).then(
+      (value) => {
+        entry.value = value;
+        entry.askedAt = askedAt;
+        entry.pending = null;
+        return value;
+      },
+      (error) => {
+        entry.pending = null;
+        if (entry.value === undefined && this.#entries.get(key) === entry) this.#entries.delete(key);
+        throw error;
+      },
+    );
+    entry.pending = pending;
+    return pending;
+  }
+}
+
+/** Gathers the questions of one turn of the event loop into one call. */
+export class Batch<Q, A> {
+  readonly #ask: (questions: Q[]) => Promise<A[]>;
+  #waiting: { question: Q; resolve: (answer: A) => void; reject: (error: unknown) => void }[] = [];
+
+  constructor(ask: (questions: Q[]) => Promise<A[]>) {
+    this.#ask = ask;
+  }
+
+  add(question: Q): Promise<A> {
+    return new Promise((resolve, reject) => {
+      if (this.#waiting.push({ question, resolve, reject }) === 1) setImmediate(() => this.#send());
+    });
+  }
+
+  #send(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    this.#ask(waiting.map((one) => one.question)).then(
+      (answers) => {
+        for (const [i, one] of waiting.entries()) one.resolve(answers[i]!);
+      },
+      (error) => {
+        for (const one of waiting) one.reject(error);
+      },
+    );
+  }
+}

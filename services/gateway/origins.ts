@@ -1,0 +1,44 @@
+/** Cross-origin access (Fetch standard): no origin by default; each external client lists its own. */
+import { LRUCache } from 'lru-cache';
+import type { Exchange } from './exchange.ts';
+import { commonHeaders, type ReplyOptions, send } from './reply.ts';
+
+const BELIEVED_MS = 30_000;
+
+export class Origins {
+  readonly #ask: (origin: string, clientId?: string) => Promise<boolean>;
+  readonly #known = new LRUCache<string, { allowed: boolean }>({ max: 10_000, ttl: BELIEVED_MS });
+
+  constructor(ask: (origin: string, clientId?: string) => Promise<boolean>) {
+    this.#ask = ask;
+  }
+
+  allowed(origin: string, clientId?: string): boolean | Promise<boolean> {
+    if (!/^https?:\/\/[^\s"'<>]{1,255}$/.test(origin)) return false;
+    const key = `${clientId ?? ''} ${origin}`;
+    const known = this.#known.get(key);
+    if (known) return known.allowed;
+    return this.#ask(origin, clientId).then((allowed) => {
+      this.#known.set(key, { allowed });
+      return allowed;
+    });
+  }
+}
+
+const REQUEST_HEADERS =
+  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Expected-Revision, X-Duplicate-Confirmation, X-Agent-Run-Id, X-Request-Id, Accept-Language, traceparent';
+
+/** Answers OPTIONS: a preflight for an allowed origin, else only what the address knows. */
+export function sendOptions(x: Exchange, allow: string, options: ReplyOptions): void {
+  const headers = commonHeaders(x, options, { Allow: allow });
+  if (x.allowedOrigin !== null && x.req.headers['access-control-request-method'] !== undefined)
+    headers.push(
+      'Access-Control-Allow-Methods',
+      allow,
+      'Access-Control-Allow-Headers',
+      REQUEST_HEADERS,
+      'Access-Control-Max-Age',
+      '600',
+    );
+  send(x, 204, headers, null);
+}

@@ -1,0 +1,226 @@
+/**
+ * The checks of every operation, in their one order; the first failure answers. Idempotency, visibility, permissions,
+ * preconditions and rules follow in the service that owns the data. Source: docs/reference/http.md, "Order of checks".
+ */
+import { BlockList, isIP } from 'node:net';
+import { LIMITS } from '../../config/limits.ts';
+import type { RequestContext } from '../../lib/context.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { Operation, OperationReply, Scope } from '../../lib/operation.ts';
+import type { GrantState } from '../auth/contract.ts';
+import type { Exchange } from './exchange.ts';
+import { readForm } from './form.ts';
+import { checkContentType, hasBody, readBytes } from './intake.ts';
+import type { Budgets } from './rate/budget.ts';
+import { allowed, type Router } from './router.ts';
+import type { Session, Sessions } from './session.ts';
+
+export interface Gate {
+  readonly baseUrl: string;
+  readonly router: Router;
+  readonly sessions: Sessions;
+  readonly budgets: Budgets;
+  readonly originAllowed: (origin: string, clientId?: string) => boolean | Promise<boolean>;
+  readonly forward: (x: Exchange) => Promise<OperationReply>;
+  readonly now: () => number;
+}
+
+export const API_PREFIX = '/api/v1';
+/** Answered even to users without the API permission, so that a client can find out who it is. */
+const WITHOUT_API_PERMISSION = new Set(['me.identity.get']);
+const BODYLESS_MAX_BYTES = 64 * 1024;
+const CLI_CLIENT_ID = 'erp-cli';
+
+type Step = (gate: Gate, x: Exchange) => void | Promise<void>;
+
+const STEPS: readonly Step[] = [
+  findRoute,
+  authenticate,
+  checkGrant,
+  checkApiPermission,
+  checkScope,
+  spendUnits,
+  receiveBody,
+  checkForm,
+];
+
+/** Runs the checks, then the operation. */
+export async function answer(gate: Gate, x: Exchange): Promise<OperationReply> {
+  for (const step of STEPS) {
+    const waiting = step(gate, x);
+    if (waiting) await waiting;
+  }
+  return gate.forward(x);
+}
+
+function findRoute(gate: Gate, x: Exchange): void {
+  if ((x.req.url?.length ?? 0) > LIMITS.uri_max_bytes)
+    throw new PlatformError('URI_TOO_LONG', `The address may have ${LIMITS.uri_max_bytes} bytes at most.`);
+  const match = gate.router.match(x.path.slice(API_PREFIX.length));
+  if (!match) throw new PlatformError('ROUTE_NOT_FOUND', 'No operation has this address.');
+  const route = match.methods.get(x.method === 'HEAD' ? 'GET' : x.method);
+  if (!route)
+    throw new PlatformError('METHOD_NOT_ALLOWED', 'This address does not know this method; see Allow.', {
+      headers: { Allow: allowed(match.methods) },
+    });
+  x.route = route;
+  x.pathValues = match.values;
+  x.label = route.operation.operationId;
+}
+
+function authenticate(gate: Gate, x: Exchange): void | Promise<void> {
+  const { origin } = x.req.headers;
+  if (x.route!.operation.scopes === 'public') {
+    x.budget = gate.budgets.anonymous(x.ip);
+    return origin === undefined ? undefined : allowOrigin(gate, x, origin);
+  }
+  let session: Session | Promise<Session>;
+  try {
+    session = gate.sessions.open(x.req.headers.authorization, gate.now());
+  } catch (error) {
+    return refuseToken(gate, x, error);
+  }
+  if (!(session instanceof Promise) && origin === undefined) {
+    x.session = session;
+    return undefined;
+  }
+  return Promise.resolve(session).then(
+    (opened) => {
+      x.session = opened;
+      return origin === undefined ? undefined : allowOrigin(gate, x, origin, opened.clientId);
+    },
+    (error) => refuseToken(gate, x, error),
+  );
+}
+
+async function allowOrigin(gate: Gate, x: Exchange, origin: string, clientId?: string): Promise<void> {
+  // An origin that nobody allows gets the answer all the same; the browser keeps it from the page.
+  if (await Promise.resolve(gate.originAllowed(origin, clientId)).catch(() => false)) x.allowedOrigin = origin;
+}
+
+/** A failed authentication is charged to the network it came from, and says where tokens are to be had. */
+async function refuseToken(gate: Gate, x: Exchange, error: unknown): Promise<never> {
+  const { origin } = x.req.headers;
+  if (origin !== undefined) await allowOrigin(gate, x, origin);
+  if (!(error instanceof PlatformError) || error.status !== 401) throw error;
+  x.budget = gate.budgets.anonymous(x.ip);
+  await gate.budgets.charge(x.budget, 1);
+  throw challenge(gate, error);
+}
+
+function challenge(gate: Gate, error: PlatformError): PlatformError {
+  const metadata = `resource_metadata="${gate.baseUrl}/.well-known/oauth-protected-resource/api/v1"`;
+  const value =
+    error.code === 'TOKEN_MISSING'
+      ? `Bearer ${metadata}`
+      : `Bearer error="invalid_token", error_description="${error.message.replaceAll('"', "'")}", ${metadata}`;
+  return new PlatformError(error.code, error.message, { headers: { 'WWW-Authenticate': value }, cause: error.cause });
+}
+
+function checkGrant(gate: Gate, x: Exchange): void | Promise<void> {
+  if (!x.session) return undefined;
+  const grant = gate.sessions.grant(x.session);
+  return grant instanceof Promise ? grant.then((state) => applyGrant(gate, x, state)) : applyGrant(gate, x, grant);
+}
+
+function applyGrant(gate: Gate, x: Exchange, grant: GrantState): void | Promise<void> {
+  const session = x.session!;
+  if (session.connection?.grant !== grant) session.connection = gate.budgets.connection(session, grant);
+  session.grant = grant;
+  if (!grant.active && grant.clientActive && !grant.tenantSuspended)
+    return refuseToken(gate, x, new PlatformError('TOKEN_REVOKED', 'The access token was revoked.'));
+  x.budget = session.connection;
+  if (grant.tenantSuspended) throw new PlatformError('TENANT_SUSPENDED', 'The tenant is suspended.');
+  if (!grant.clientActive) throw new PlatformError('CLIENT_DISABLED', 'The client application is disabled.');
+  if (grant.ipRanges.length > 0 && !inRanges(x.ip, grant.ipRanges))
+    throw new PlatformError('IP_NOT_ALLOWED', 'The client may not be used from this network address.');
+  return undefined;
+}
+
+/** True when the address lies in one of the CIDR ranges (or equals a plain address). */
+export function inRanges(ip: string, ranges: readonly string[]): boolean {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [address = '', prefix] = range.split('/');
+    const family = isIP(address);
+    if (family === 0) continue;
+    const name = family === 4 ? 'ipv4' : 'ipv6';
+    const bits = prefix === undefined ? (family === 4 ? 32 : 128) : Number(prefix);
+    if (Number.isInteger(bits) && bits >= 0 && bits <= (family === 4 ? 32 : 128)) list.addSubnet(address, bits, name);
+  }
+  const family = isIP(ip);
+  return family !== 0 && list.check(ip, family === 4 ? 'ipv4' : 'ipv6');
+}
+
+function checkApiPermission(gate: Gate, x: Exchange): void | Promise<void> {
+  if (!x.session || WITHOUT_API_PERMISSION.has(x.label)) return undefined;
+  const user = gate.sessions.user(x.session);
+  const check = ({ apiEnabled }: { apiEnabled: boolean }): void => {
+    if (!apiEnabled) throw new PlatformError('API_ACCESS_DISABLED', 'The user has no permission to use the API.');
+  };
+  return user instanceof Promise ? user.then(check) : check(user);
+}
+
+function checkScope(_gate: Gate, x: Exchange): void {
+  const required = x.route!.operation.scopes;
+  if (typeof required === 'string') return;
+  const granted = x.session!.scopes;
+  for (const scope of required) {
+    if (granted.includes(scope)) continue;
+    throw new PlatformError('SCOPE_INSUFFICIENT', `The access token lacks the scope ${scope}.`, {
+      details: { required: [...required], granted: [...granted] },
+      headers: { 'WWW-Authenticate': `Bearer error="insufficient_scope", scope="${required.join(' ')}"` },
+    });
+  }
+}
+
+function spendUnits(gate: Gate, x: Exchange): void | Promise<void> {
+  const { operation } = x.route!;
+  const { session } = x;
+  if (!session) return gate.budgets.charge(x.budget!, 1);
+  const leave = gate.budgets.enter(session.connection!, operation.cost);
+  x.inFlight = leave;
+  if (operation.operationId === 'me.limits.get') return gate.budgets.report(x.budget!);
+  const cost = isPoll(operation) && gate.budgets.freePoll(`${session.tenantId}:${x.path}`) ? 0 : operation.cost;
+  return gate.budgets.charge(x.budget!, cost);
+}
+
+/** Reading the status of something that takes its time: one read per second and id is free. */
+export const isPoll = (operation: Operation): boolean =>
+  operation.method === 'GET' && /\/\{(?:deploymentId|jobId|runId)\}$/.test(operation.path);
+
+function receiveBody(_gate: Gate, x: Exchange): void | Promise<void> {
+  if (!hasBody(x)) return undefined;
+  const { operation } = x.route!;
+  const declared = operation.requestBody;
+  if (declared) checkContentType(x, operation);
+  return readBytes(x, declared?.maxBytes ?? BODYLESS_MAX_BYTES).then((body) => {
+    x.body = body;
+  });
+}
+
+function checkForm(_gate: Gate, x: Exchange): void {
+  x.call = readForm(x, x.route!);
+}
+
+/** The context that travels with the call: who asks, for which tenant, until when. */
+export function requestContextOf(x: Exchange): RequestContext | undefined {
+  const { session } = x;
+  if (!session) return undefined;
+  const agentRunId = x.req.headers['x-agent-run-id'];
+  return {
+    requestId: x.requestId,
+    clientRequestId: x.clientRequestId,
+    tenantId: session.tenantId,
+    userId: session.userId,
+    clientId: session.clientId,
+    grantId: session.grantId,
+    scopes: session.scopes as readonly Scope[],
+    agent: session.grant!.agent || session.actor,
+    agentRunId: typeof agentRunId === 'string' ? agentRunId.toLowerCase() : null,
+    tokenExpiresAt: session.tokenExpiresAt,
+    ip: x.ip,
+    channel: session.clientId === CLI_CLIENT_ID ? 'cli' : 'api',
+    deadline: x.startedAt + LIMITS.request_timeout_ms,
+  };
+}

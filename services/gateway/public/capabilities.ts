@@ -1,0 +1,92 @@
+/** `GET /capabilities`: what this platform can do, for machines. Source: docs/reference/operations.md. */
+import { LIMITS } from '../../../config/limits.ts';
+import type { Operation, Tag } from '../../../lib/operation.ts';
+import { anonymousPolicy, connectionPolicies, type RateDefaults } from '../../ratelimit/contract.ts';
+import { API_VERSION } from '../reply.ts';
+
+/** Public name of a tag, as the documents write it. */
+export const TAG_NAMES: Record<Tag, string> = {
+  schema: 'Schema',
+  data: 'Data',
+  composite: 'Composite',
+  files: 'Files',
+  analytics: 'Analytics',
+  bulk: 'Bulk',
+  events: 'Events',
+  me: 'Me',
+  notifications: 'Notifications',
+  calendar: 'Calendar',
+  agent: 'Agent',
+  metadata: 'Metadata',
+};
+
+const RISKS = {
+  low: 'Reads, or changes that are easily undone.',
+  medium: 'Changes business data; undone by another change.',
+  high: 'Deletes, moves through business processes or changes configuration; may be hard to undo.',
+};
+
+const NO_OVERRIDES = {
+  client: { connection: null, concurrency: null },
+  tenant: { connection: null, tenant: null, daily: null, concurrency: null },
+};
+
+/** Components that the metadata operations know in this version. */
+export const METADATA_TYPES = [
+  'CustomObject',
+  'CustomField',
+  'ValueSet',
+  'Profile',
+  'PermissionSet',
+  'Role',
+  'ExternalClient',
+  'TenantSettings',
+];
+
+export function capabilities(operations: readonly Operation[], baseUrl: string, rates: RateDefaults): object {
+  const nobody = { tenantId: '', clientId: '', userId: '' };
+  const policies = [...connectionPolicies(rates, nobody, NO_OVERRIDES), anonymousPolicy(rates, '')];
+  return {
+    apiVersion: API_VERSION,
+    tags: [...new Set(operations.map((operation) => TAG_NAMES[operation.tag]))],
+    operations: operations.map((operation) => ({
+      operationId: operation.operationId,
+      method: operation.method,
+      path: operation.path,
+      tag: TAG_NAMES[operation.tag],
+      scopes: typeof operation.scopes === 'string' ? [] : operation.scopes,
+      risk: operation.risk,
+      cost: operation.cost,
+      mutation: operation.mutation,
+      idempotencyKey: operation.mutation ? 'required' : 'none',
+      precondition: operation.precondition,
+      agentApproval: operation.agentApproval,
+      mcpAvailable: operation.mcpAvailable,
+      stability: operation.stability,
+      deprecated: null,
+    })),
+    risks: RISKS,
+    limits: {
+      takeDefault: LIMITS.take_default,
+      takeMax: LIMITS.take_max,
+      filterConditionsMax: LIMITS.filter_conditions_max,
+      sortMax: LIMITS.sort_max,
+      idempotency: {
+        minLength: LIMITS.idempotency_key_min_chars,
+        maxLength: LIMITS.idempotency_key_max_chars,
+        retentionHours: LIMITS.idempotency_retention_hours,
+      },
+      bodyBytes: LIMITS.body_max_bytes,
+      ratePolicies: policies.map(({ name, limit, windowSeconds }) => ({ name, limit, windowSeconds })),
+    },
+    auth: {
+      authorizationServerMetadata: `${baseUrl}/.well-known/oauth-authorization-server`,
+      protectedResourceMetadata: `${baseUrl}/.well-known/oauth-protected-resource/api/v1`,
+      grantTypes: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+    },
+    events: { types: [], delivery: [], retentionHours: 168 },
+    metadata: { formatVersion: 1, types: METADATA_TYPES },
+    mcp: { endpoint: null, protocolVersions: [], tools: [], writeLimits: { mutationsAllowed: false } },
+    cli: { name: 'erp', latestVersion: null },
+  };
+}

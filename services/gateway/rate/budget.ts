@@ -1,0 +1,282 @@
+/**
+ * What a caller may still spend: the meters of its policies and its requests in flight. A refused request costs
+ * nothing. Source: docs/reference/limits.md.
+ */
+import { LRUCache } from 'lru-cache';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { GrantState } from '../../auth/contract.ts';
+import {
+  anonymousPolicy,
+  COSTLY_UNITS,
+  concurrencyLimits,
+  connectionPolicies,
+  type Lease,
+  type LeaseRequest,
+  type RateDefaults,
+  type RatePolicy,
+} from '../../ratelimit/contract.ts';
+import { Meter } from './meter.ts';
+
+/** Asks the owners of the counters; answers in the order of the requests. */
+export type TakeLeases = (requests: LeaseRequest[]) => Promise<Lease[]>;
+
+export interface Budget {
+  readonly meters: readonly Meter[];
+  readonly policyHeader: string;
+}
+
+export interface Connection extends Budget {
+  readonly key: string;
+  readonly limits: { all: number; costly: number };
+  readonly grant: GrantState;
+  readonly flight: { all: number; costly: number };
+}
+
+const IDLE_RETURN_MS = 2_000;
+const IDLE_FORGET_MS = 120_000;
+const ALONE_MS = 1_000;
+const ATTEMPTS_MAX = 5;
+const POLLS_MAX = 50_000;
+
+export class Budgets {
+  readonly #defaults: RateDefaults;
+  readonly #take: TakeLeases;
+  readonly #gateways: () => number;
+  readonly #now: () => number;
+  readonly #meters = new Map<string, Meter>();
+  readonly #flights = new LRUCache<string, { all: number; costly: number }>({ max: 100_000 });
+  readonly #polls = new LRUCache<string, number>({ max: POLLS_MAX });
+  #asking: { meter: Meter; request: LeaseRequest; done: () => void }[] = [];
+  #aloneUntil = 0;
+  refusals = 0;
+
+  constructor(defaults: RateDefaults, take: TakeLeases, gateways: () => number, now: () => number = Date.now) {
+    this.#defaults = defaults;
+    this.#take = take;
+    this.#gateways = gateways;
+    this.#now = now;
+  }
+
+  /** Budget of one (tenant, client, user) under the limits its grant says. */
+  connection(who: { tenantId: string; clientId: string; userId: string }, grant: GrantState): Connection {
+    const policies = connectionPolicies(this.#defaults, who, grant.rateLimits);
+    const key = policies[0]!.key;
+    let flight = this.#flights.get(key);
+    if (!flight) this.#flights.set(key, (flight = { all: 0, costly: 0 }));
+    return {
+      key,
+      grant,
+      flight,
+      limits: concurrencyLimits(this.#defaults, grant.rateLimits),
+      meters: policies.map((policy) => this.#meter(policy)),
+      policyHeader: policyHeader(policies),
+    };
+  }
+
+  anonymous(ip: string): Budget {
+    const policy = anonymousPolicy(this.#defaults, ip);
+    return { meters: [this.#meter(policy)], policyHeader: policyHeader([policy]) };
+  }
+
+  /** Spends `cost` on every meter of the budget or on none. Throws RATE_LIMIT_EXCEEDED or DAILY_LIMIT_EXCEEDED. */
+  charge(budget: Budget, cost: number): Promise<void> | undefined {
+    if (cost === 0) return undefined;
+    const now = this.#now();
+    for (const meter of budget.meters) if (!meter.has(cost, now)) return this.#chargeAfterLease(budget, cost);
+    this.#spend(budget, cost, now);
+    return undefined;
+  }
+
+  /** Counts a request in flight. Returns what ends it; throws CONCURRENCY_LIMIT_EXCEEDED. */
+  enter(connection: Connection, cost: number): () => void {
+    const { flight, limits } = connection;
+    const costly = cost >= COSTLY_UNITS;
+    const max = flight.all >= limits.all ? limits.all : costly && flight.costly >= limits.costly ? limits.costly : null;
+    if (max !== null) {
+      this.refusals++;
+      throw new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', `At most ${max} such requests may be in flight.`, {
+        details: { max },
+        retryAfterSeconds: 1,
+      });
+    }
+    flight.all++;
+    if (costly) flight.costly++;
+    return () => {
+      flight.all--;
+      if (costly) flight.costly--;
+    };
+  }
+
+  /** Tells the owners what is still held here, so that their view of the budget is exact. */
+  async report(budget: Budget): Promise<void> {
+    await Promise.all(
+      budget.meters.map(
+        (meter) => new Promise<void>((done) => this.#ask(meter, { ...base(meter), units: 0, held: meter.held }, done)),
+      ),
+    );
+  }
+
+  /** True when reading this id is free: once per second. */
+  freePoll(key: string): boolean {
+    const now = this.#now();
+    const last = this.#polls.get(key);
+    if (last !== undefined && now - last < 1_000) return false;
+    this.#polls.set(key, now);
+    return true;
+  }
+
+  /** Once a second: unused leases go back, idle meters are forgotten. */
+  sweep(): void {
+    const now = this.#now();
+    for (const [key, meter] of this.#meters) {
+      if (meter.pending) continue;
+      const idle = now - meter.usedAt;
+      if (idle > IDLE_RETURN_MS && meter.held > 0 && !meter.isAlone) {
+        const returned = meter.held;
+        meter.held = 0;
+        this.#ask(meter, { ...base(meter), units: 0, returned, held: 0 });
+      } else if (idle > IDLE_FORGET_MS) this.#meters.delete(key);
+    }
+  }
+
+  /** Gives everything back before this gateway stops. */
+  async close(): Promise<void> {
+    const requests: LeaseRequest[] = [];
+    for (const meter of this.#meters.values())
+      if (meter.held > 0) requests.push({ ...base(meter), units: 0, returned: meter.held, held: 0 });
+    if (requests.length) await this.#take(requests).catch(() => {});
+  }
+
+  #meter(policy: RatePolicy): Meter {
+    let meter = this.#meters.get(policy.key);
+    if (!meter) this.#meters.set(policy.key, (meter = new Meter(policy, this.#now())));
+    else if (meter.policy.limit !== policy.limit) {
+      meter.ownerRemaining = Math.max(0, meter.ownerRemaining + policy.limit - meter.policy.limit);
+      meter.policy = policy;
+    }
+    meter.usedAt = this.#now();
+    return meter;
+  }
+
+  #spend(budget: Budget, cost: number, now: number): void {
+    for (const meter of budget.meters) {
+      meter.spend(cost, now);
+      // Held elsewhere and forgotten here: a meter that is in use stays in the map.
+      if (meter.low(now)) this.#lease(meter);
+    }
+  }
+
+  async #chargeAfterLease(budget: Budget, cost: number): Promise<void> {
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+      const short = budget.meters.filter((meter) => !meter.has(cost, this.#now()));
+      if (short.length === 0) {
+        this.#spend(budget, cost, this.#now());
+        return;
+      }
+      const refused = short.find((meter) => meter.empty(this.#now()) || (meter.isAlone && this.#isAlone()));
+      if (refused) this.#refuse(refused, cost);
+      for (const meter of short) meter.wanted += cost;
+      try {
+        await Promise.all(short.map((meter) => this.#lease(meter)));
+      } finally {
+        for (const meter of short) meter.wanted -= cost;
+      }
+      const still = short.find((meter) => !meter.has(cost, this.#now()) && meter.ownerRemaining < 1);
+      if (still) this.#refuse(still, cost);
+    }
+    this.#refuse(budget.meters.find((meter) => !meter.has(cost, this.#now())) ?? budget.meters[0]!, cost);
+  }
+
+  #isAlone(): boolean {
+    return this.#now() < this.#aloneUntil;
+  }
+
+  #lease(meter: Meter): Promise<void> {
+    if (meter.pending) return meter.pending;
+    const now = this.#now();
+    if (this.#isAlone()) {
+      meter.alone(this.#gateways(), now);
+      return Promise.resolve();
+    }
+    meter.pending = new Promise((resolve) => {
+      const done = (): void => {
+        meter.pending = null;
+        resolve();
+      };
+      this.#ask(meter, null, done);
+    });
+    return meter.pending;
+  }
+
+  /** Gathers the lease requests of one turn of the event loop into one call. */
+  #ask(meter: Meter, request: LeaseRequest | null, done: () => void = () => {}): void {
+    if (this.#asking.push({ meter, request: request as LeaseRequest, done }) === 1)
+      queueMicrotask(() => {
+        const asking = this.#asking;
+        this.#asking = [];
+        const heldAtAsk = asking.map((one) => one.meter.held);
+        const requests = asking.map(
+          ({ meter: one, request: given }): LeaseRequest => given ?? { ...base(one), units: one.ask(), held: one.held },
+        );
+        this.#take(requests).then(
+          (leases) => {
+            const now = this.#now();
+            for (const [i, one] of asking.entries()) {
+              if (leases[i]) one.meter.granted(leases[i], now);
+              one.done();
+            }
+          },
+          () => {
+            const now = this.#now();
+            this.#aloneUntil = now + ALONE_MS;
+            for (const [i, one] of asking.entries()) {
+              if (one.request) one.meter.held = Math.max(one.meter.held, heldAtAsk[i]!);
+              one.meter.alone(this.#gateways(), now);
+              one.done();
+            }
+          },
+        );
+      });
+  }
+
+  #refuse(meter: Meter, cost: number): never {
+    this.refusals++;
+    const { name, limit, windowSeconds } = meter.policy;
+    const daily = name === 'daily';
+    throw new PlatformError(
+      daily ? 'DAILY_LIMIT_EXCEEDED' : 'RATE_LIMIT_EXCEEDED',
+      `The limit of ${limit} units in ${windowSeconds} seconds (${name}) is used up.`,
+      {
+        details: { policy: name, limit, windowSeconds },
+        retryAfterSeconds: meter.retryAfterSeconds(cost, this.#now()),
+      },
+    );
+  }
+}
+
+function base(meter: Meter): { key: string; limit: number; windowSeconds: number; known: number } {
+  const { key, limit, windowSeconds } = meter.policy;
+  return { key, limit, windowSeconds, known: Math.max(0, Math.floor(meter.ownerRemaining)) };
+}
+
+const policyHeader = (policies: readonly RatePolicy[]): string =>
+  policies.map((policy) => `"${policy.name}";q=${policy.limit};w=${policy.windowSeconds}`).join(', ');
+
+/** The policy with the fewest units left: for X-RateLimit-Remaining and RateLimit. */
+export function tightest(budget: Budget, now: number): { name: string; remaining: number; resetSeconds: number } {
+  let found: Meter | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const meter of budget.meters) {
+    const remaining = meter.remaining(now);
+    if (remaining < least) {
+      least = remaining;
+      found = meter;
+    }
+  }
+  const meter = found!;
+  return {
+    name: meter.policy.name,
+    remaining: least,
+    resetSeconds: Math.max(0, Math.ceil((meter.policy.limit - least) / meter.perMs / 1_000)),
+  };
+}

@@ -1,0 +1,110 @@
+/**
+ * One counter as this gateway sees it: units it holds and spends without asking, and what the owner said was left.
+ * When the owner cannot be reached the meter spends a local share of the limit, never more.
+ */
+import type { Lease, RatePolicy } from '../../ratelimit/contract.ts';
+
+/** Share of a limit that is leased at a time. */
+const BLOCK = 0.02;
+const STALE_MS = 1_000;
+const EMPTY_PAUSE_MS = 50;
+
+export class Meter {
+  policy: RatePolicy;
+  /** Leased and unspent. */
+  held = 0;
+  ownerRemaining: number;
+  leasedAt: number;
+  usedAt: number;
+  /** Units that requests are waiting for. */
+  wanted = 0;
+  pending: Promise<void> | null = null;
+  #emptyUntil = 0;
+  #local: { share: number; tokens: number; at: number } | null = null;
+
+  constructor(policy: RatePolicy, now: number) {
+    this.policy = policy;
+    this.ownerRemaining = policy.limit;
+    this.leasedAt = now;
+    this.usedAt = now;
+  }
+
+  get perMs(): number {
+    return this.policy.limit / (this.policy.windowSeconds * 1_000);
+  }
+
+  has(cost: number, now: number): boolean {
+    if (this.held >= cost) return true;
+    const local = this.#local;
+    if (!local) return false;
+    local.tokens = Math.min(
+      local.share,
+      local.tokens + ((now - local.at) * local.share) / (this.policy.windowSeconds * 1_000),
+    );
+    local.at = now;
+    return this.held + local.tokens >= cost;
+  }
+
+  /** Only after `has`. */
+  spend(cost: number, now: number): void {
+    this.usedAt = now;
+    const fromHeld = Math.min(this.held, cost);
+    this.held -= fromHeld;
+    if (this.#local) this.#local.tokens -= cost - fromHeld;
+  }
+
+  giveBack(cost: number): void {
+    this.held += cost;
+  }
+
+  /** Whole units that can be spent now, to within what other gateways hold. */
+  remaining(now: number): number {
+    if (this.#local) return Math.max(0, Math.floor(this.held + this.#local.tokens));
+    const age = now - this.leasedAt;
+    const earned = age > STALE_MS ? age * this.perMs : 0;
+    return Math.max(0, Math.min(this.policy.limit, Math.floor(this.held + this.ownerRemaining + earned)));
+  }
+
+  /** Units to ask for: what is waited for and a block ahead, less when the bucket runs low. */
+  ask(): number {
+    const ahead = Math.max(1, Math.floor(Math.min(this.policy.limit * BLOCK, this.ownerRemaining / 4)));
+    return Math.max(0, Math.ceil(this.wanted + ahead - this.held));
+  }
+
+  /** It is time to ask in the background. */
+  low(now: number): boolean {
+    if (this.pending || now < this.#emptyUntil) return false;
+    if (this.#local) return true;
+    return this.held < (this.policy.limit * BLOCK) / 4 ? this.ownerRemaining >= 1 : now - this.leasedAt > STALE_MS;
+  }
+
+  /** The owner said a moment ago that there is nothing. */
+  empty(now: number): boolean {
+    return now < this.#emptyUntil;
+  }
+
+  granted(lease: Lease, now: number): void {
+    this.#local = null;
+    this.held += lease.granted;
+    this.ownerRemaining = lease.remaining;
+    this.leasedAt = now;
+    this.#emptyUntil = lease.granted === 0 && this.wanted > 0 ? now + Math.max(EMPTY_PAUSE_MS, 1 / this.perMs) : 0;
+  }
+
+  /** The owner cannot be reached: go on with one gateway's share. */
+  alone(gateways: number, now: number): void {
+    const share = this.policy.limit / Math.max(1, gateways);
+    if (!this.#local) this.#local = { share, tokens: Math.min(share, this.ownerRemaining), at: now };
+  }
+
+  get isAlone(): boolean {
+    return this.#local !== null;
+  }
+
+  /** Seconds until `cost` units are free. */
+  retryAfterSeconds(cost: number, now: number): number {
+    const missing = cost - this.held - (this.#local?.tokens ?? this.ownerRemaining);
+    const seconds = missing / this.perMs / 1_000 - (now - this.leasedAt) / 1_000;
+    return Math.max(1, Math.ceil(seconds));
+  }
+}

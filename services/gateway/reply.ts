@@ -1,0 +1,162 @@
+/**
+ * Writes answers: the headers that every response carries, bodies as the services made them, errors in the one form of
+ * docs/reference/errors.md. Nothing that a caller sent is ever written back into a header.
+ */
+import { gzip } from 'node:zlib';
+import { CATALOGUE } from '../../lib/errors/catalogue.ts';
+import type { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { OperationReply } from '../../lib/operation.ts';
+import type { Exchange } from './exchange.ts';
+import { tightest } from './rate/budget.ts';
+
+export const API_VERSION = '1.0.0';
+const COMPRESS_FROM_BYTES = 2_048;
+
+/** Response headers that scripts of other origins may read. */
+export const EXPOSED_HEADERS = [
+  'X-Request-Id',
+  'X-RateLimit-Remaining',
+  'X-API-Version',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Retry-After',
+  'ETag',
+  'Location',
+  'Idempotency-Replayed',
+  'X-Effective-Take',
+  'Deprecation',
+  'Sunset',
+  'Link',
+  'WWW-Authenticate',
+  'Upload-Offset',
+  'Upload-Length',
+].join(', ');
+
+export interface ReplyOptions {
+  baseUrl: string;
+  now: number;
+}
+
+/** Sends the answer of an operation. */
+export function sendReply(x: Exchange, reply: OperationReply, options: ReplyOptions): void {
+  const operation = x.route!.operation;
+  const status = reply.status ?? operation.response.status;
+  const body =
+    reply.body === null || status === 204 || status === 304
+      ? null
+      : reply.body instanceof Uint8Array
+        ? reply.body
+        : Buffer.from(JSON.stringify(reply.body));
+  const headers = commonHeaders(x, options, reply.headers);
+  if (body)
+    headers.push(
+      'Content-Type',
+      reply.headers?.['Content-Type'] ?? operation.response.contentType ?? 'application/json',
+    );
+  send(x, status, headers, body);
+}
+
+/** Sends the Error body of docs/reference/errors.md. */
+export function sendError(x: Exchange, error: PlatformError, options: ReplyOptions): void {
+  const problem = prefersProblemJson(x.req.headers.accept);
+  const body = errorBody(error, x.requestId, options.baseUrl, problem);
+  const headers = commonHeaders(x, options, error.headers);
+  if (error.retryAfterSeconds !== undefined) headers.push('Retry-After', String(error.retryAfterSeconds));
+  headers.push('Content-Type', problem ? 'application/problem+json' : 'application/json');
+  send(x, error.status, headers, Buffer.from(JSON.stringify(body)));
+}
+
+export function errorBody(error: PlatformError, requestId: string, baseUrl: string, problem: boolean): object {
+  const { code, message, status, retryable, retryAfterSeconds, errors, details } = error;
+  return {
+    code,
+    message,
+    status,
+    requestId,
+    type: `${baseUrl}/api/v1/versions/${API_VERSION}/docs/errors/${code}`,
+    retryable,
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    ...(errors && errors.length > 0 ? { errors } : {}),
+    ...(details ? { details } : {}),
+    ...(problem ? { title: CATALOGUE[code].title, detail: message, instance: `urn:request:${requestId}` } : {}),
+  };
+}
+
+/** Pairs of header names and values that every response has, and those of the service. */
+export function commonHeaders(x: Exchange, options: ReplyOptions, own: Record<string, string> | undefined): string[] {
+  const headers = ['X-Request-Id', x.requestId, 'X-API-Version', API_VERSION, 'X-Content-Type-Options', 'nosniff'];
+  if (x.budget) {
+    const { name, remaining, resetSeconds } = tightest(x.budget, options.now);
+    headers.push(
+      'X-RateLimit-Remaining',
+      String(remaining),
+      'RateLimit-Policy',
+      x.budget.policyHeader,
+      'RateLimit',
+      `"${name}";r=${remaining};t=${resetSeconds}`,
+    );
+  }
+  let cached = false;
+  let vary = 'Authorization, Accept';
+  if (own)
+    for (const name in own) {
+      const lower = name.toLowerCase();
+      if (lower === 'content-type' || lower === 'content-length') continue;
+      if (lower === 'cache-control') cached = true;
+      if (lower === 'vary') vary += `, ${own[name]}`;
+      else headers.push(name, own[name]!);
+    }
+  if (!cached) headers.push('Cache-Control', 'no-store');
+  if (x.req.headers.origin !== undefined || cached) vary += ', Origin';
+  if (x.req.headers['accept-encoding'] !== undefined) vary += ', Accept-Encoding';
+  headers.push('Vary', vary);
+  if (x.allowedOrigin !== null)
+    headers.push('Access-Control-Allow-Origin', x.allowedOrigin, 'Access-Control-Expose-Headers', EXPOSED_HEADERS);
+  return headers;
+}
+
+/** Writes status, headers and body; compresses a large one when the client asks for it. */
+export function send(x: Exchange, status: number, headers: string[], body: Uint8Array | null): void {
+  if (x.answered) return;
+  x.answered = true;
+  const { res } = x;
+  if (res.destroyed || res.headersSent) return;
+  if (body && body.length >= COMPRESS_FROM_BYTES && acceptsGzip(x.req.headers['accept-encoding'])) {
+    gzip(body, { level: 1 }, (error, compressed) => {
+      if (res.destroyed) return;
+      if (error) write(x, status, headers, body);
+      else write(x, status, [...headers, 'Content-Encoding', 'gzip'], compressed);
+    });
+  } else write(x, status, headers, body);
+}
+
+function write(x: Exchange, status: number, headers: string[], body: Uint8Array | null): void {
+  const { res } = x;
+  if (body) headers.push('Content-Length', String(body.length));
+  else if (status !== 204 && status !== 304) headers.push('Content-Length', '0');
+  res.writeHead(status, headers);
+  if (body && x.method !== 'HEAD') res.end(body);
+  else res.end();
+}
+
+function acceptsGzip(accept: string | string[] | undefined): boolean {
+  if (typeof accept !== 'string') return false;
+  const found = /(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=([\d.]+))?\s*(?:,|$)/i.exec(accept);
+  return found !== null && Number(found[1] ?? 1) > 0;
+}
+
+/** True when the client ranks application/problem+json above application/json. */
+function prefersProblemJson(accept: string | undefined): boolean {
+  if (accept === undefined || !accept.includes('problem+json')) return false;
+  const quality = (type: string): number => {
+    for (const part of accept.split(',')) {
+      const [name = '', ...parameters] = part.split(';');
+      if (name.trim().toLowerCase() !== type) continue;
+      const q = parameters.find((one) => one.trim().startsWith('q='));
+      return q ? Number(q.trim().slice(2)) || 0 : 1;
+    }
+    return -1;
+  };
+  const wanted = quality('application/problem+json');
+  return wanted > 0 && wanted >= quality('application/json');
+}

@@ -1,0 +1,85 @@
+/**
+ * The routes of the public API, compiled once from the operation rows. Literal segments win over parameters; there is
+ * no catch-all. Pure.
+ */
+import type { Operation } from '../../lib/operation.ts';
+
+export interface Route {
+  readonly operation: Operation;
+  /** Parameter names in the order of their segments. */
+  readonly parameterNames: readonly string[];
+}
+
+export interface Match {
+  /** Methods that this address knows; empty: there is no such address. */
+  readonly methods: ReadonlyMap<string, Route>;
+  /** Raw (still percent-encoded) values of the parameters, in order. */
+  readonly values: readonly string[];
+}
+
+interface Node {
+  readonly literals: Map<string, Node>;
+  parameter: Node | undefined;
+  readonly methods: Map<string, Route>;
+}
+
+const node = (): Node => ({ literals: new Map(), parameter: undefined, methods: new Map() });
+
+export class Router {
+  readonly #root = node();
+  readonly routes: readonly Route[];
+
+  constructor(operations: readonly Operation[]) {
+    this.routes = operations.map((operation) => this.#add(operation));
+  }
+
+  #add(operation: Operation): Route {
+    const parameterNames: string[] = [];
+    let at = this.#root;
+    for (const segment of operation.path.slice(1).split('/')) {
+      if (segment.startsWith('{')) {
+        parameterNames.push(segment.slice(1, -1));
+        at = at.parameter ??= node();
+      } else {
+        let next = at.literals.get(segment);
+        if (!next) at.literals.set(segment, (next = node()));
+        at = next;
+      }
+    }
+    if (at.methods.has(operation.method))
+      throw new Error(`Two operations share ${operation.method} ${operation.path}: ${operation.operationId}`);
+    const route = { operation, parameterNames };
+    at.methods.set(operation.method, route);
+    return route;
+  }
+
+  /** Finds the address `path` (below /api/v1, without the query); null when no operation has it. */
+  match(path: string): Match | null {
+    if (path.charCodeAt(0) !== 0x2f) return null;
+    const values: string[] = [];
+    const found = walk(this.#root, path.slice(1).split('/'), 0, values);
+    return found ? { methods: found.methods, values } : null;
+  }
+}
+
+function walk(at: Node, segments: readonly string[], index: number, values: string[]): Node | null {
+  if (index === segments.length) return at.methods.size ? at : null;
+  const segment = segments[index]!;
+  const literal = at.literals.get(segment);
+  if (literal) {
+    const found = walk(literal, segments, index + 1, values);
+    if (found) return found;
+  }
+  if (!at.parameter || segment === '') return null;
+  values.push(segment);
+  const found = walk(at.parameter, segments, index + 1, values);
+  if (!found) values.pop();
+  return found;
+}
+
+/** Value of the Allow header. */
+export function allowed(methods: ReadonlyMap<string, Route>): string {
+  const names = [...methods.keys()];
+  if (methods.has('GET')) names.push('HEAD');
+  return [...names, 'OPTIONS'].join(', ');
+}

@@ -1,0 +1,389 @@
+/**
+ * The HTTP edge: takes requests in, runs them through the pipeline, writes answers, and bounds what a client can hold
+ * up. `node:http` is used directly; docs/decisions/gateway-on-node-http.md says why.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Service, ServiceBroker } from 'moleculer';
+import { LIMITS } from '../../config/limits.ts';
+import type { Platform } from '../../config/platform.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { requestId } from '../../lib/ids.ts';
+import type { Operation, OperationReply } from '../../lib/operation.ts';
+import { call } from '../contracts.ts';
+import { ownerOf } from '../ratelimit/contract.ts';
+import { AccessLog } from './access-log.ts';
+import { Exchange } from './exchange.ts';
+import { NodeSilent, TimeLimit, toPlatformError } from './failures.ts';
+import { ClientGone } from './intake.ts';
+import { Metrics } from './metrics.ts';
+import { Origins, sendOptions } from './origins.ts';
+import { belongsToAuth, sendAuthReply, toAuthRequest } from './passthrough.ts';
+import { API_PREFIX, answer, type Gate, requestContextOf } from './pipeline.ts';
+import { answerProbe, isProbe, type ProbeSources } from './probes.ts';
+import { Pulse } from './pulse.ts';
+import { Budgets } from './rate/budget.ts';
+import { errorBody, sendError, sendReply } from './reply.ts';
+import { allowed, Router } from './router.ts';
+import { Sessions } from './session.ts';
+
+const WATCH_MS = 100;
+const SUSPICIOUS_MS = 300;
+const LEASE_TIMEOUT_MS = 800;
+const DRAIN_MS = 8_000;
+const DISCARD_MAX_BYTES = 64 * 1024 * 1024;
+
+interface Registry {
+  getServiceList(options: { onlyAvailable: boolean }): { name: string; nodeID: string }[];
+}
+
+export class Gateway {
+  baseUrl = '';
+  readonly #platform: Platform;
+  readonly #service: Service;
+  readonly #broker: ServiceBroker;
+  readonly #server: Server;
+  readonly #metrics = new Metrics();
+  readonly #accessLog: AccessLog | null;
+  readonly #pulse: Pulse;
+  readonly #active = new Set<Exchange>();
+  readonly #router: Router;
+  #gate!: Gate;
+  #probes!: ProbeSources;
+  #timers: NodeJS.Timeout[] = [];
+  #nodesByService: Map<string, string[]> | null = null;
+  #stopping = false;
+
+  constructor(platform: Platform, service: Service, operations: readonly Operation[]) {
+    this.#router = new Router(operations);
+    this.#platform = platform;
+    this.#service = service;
+    this.#broker = service.broker;
+    this.#pulse = new Pulse(service.broker);
+    const { logLevel, nodeId } = platform.config;
+    this.#accessLog = ['info', 'debug', 'trace'].includes(logLevel) ? new AccessLog(nodeId) : null;
+    this.#server = createServer({
+      maxHeaderSize: LIMITS.headers_max_bytes,
+      headersTimeout: 10_000,
+      requestTimeout: LIMITS.request_timeout_ms,
+      keepAliveTimeout: 65_000,
+      connectionsCheckingInterval: 2_000,
+      noDelay: true,
+    });
+    this.#server.on('request', (req: IncomingMessage, res: ServerResponse) => this.#take(req, res, false));
+    this.#server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => this.#take(req, res, true));
+    this.#server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
+      const x = new Exchange(req, res, this.#address(req), Date.now());
+      this.#fail(x, new PlatformError('REQUEST_MALFORMED', 'The only expectation is 100-continue.'));
+    });
+    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#refuse(error, socket));
+  }
+
+  /** Listens; `baseUrl` is known afterwards. */
+  async start(): Promise<void> {
+    const { config } = this.#platform;
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(config.port, config.host, 1_024, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
+    });
+    const { port } = this.#server.address() as AddressInfo;
+    this.baseUrl = config.baseUrl ?? `http://localhost:${port}`;
+    const broker = this.#broker;
+    const origins = new Origins(async (origin, clientId) => {
+      const params = clientId === undefined ? { origin } : { origin, clientId };
+      return (await call(broker, 'auth.origins.check', params)).allowed;
+    });
+    this.#gate = {
+      baseUrl: this.baseUrl,
+      router: this.#router,
+      sessions: new Sessions(this.baseUrl, {
+        keys: () => call(broker, 'auth.keys.list', {}),
+        grants: (grants) => call(broker, 'auth.grants.check', { grants }),
+        apiEnabled: async (tenantId, userId) => {
+          const user = await call(broker, 'data.users.get', { tenantId, userId });
+          return user?.active === true && user.apiEnabled;
+        },
+      }),
+      budgets: new Budgets(
+        config.rateLimits,
+        (requests) => this.#takeLeases(requests),
+        () => Math.max(1, this.#nodesOf('gateway').length),
+      ),
+      originAllowed: (origin, clientId) => origins.allowed(origin, clientId),
+      forward: (x) => this.#forward(x),
+      now: Date.now,
+    };
+    this.#probes = {
+      baseUrl: this.baseUrl,
+      metrics: this.#metrics,
+      gauges: () => ({
+        inFlight: this.#active.size,
+        refusals: this.#gate.budgets.refusals,
+        bus: this.#busConnected() ? 1 : 0,
+        nodes: 1 + new Set([...this.#services().values()].flat().filter((node) => node !== broker.nodeID)).size,
+      }),
+      readiness: () => this.#readiness(),
+    };
+    this.#timers = [
+      setInterval(() => this.#watch(), WATCH_MS),
+      setInterval(() => this.#gate.budgets.sweep(), 1_000),
+    ].map((timer) => timer.unref());
+  }
+
+  /** Stops taking requests, lets those in flight finish, gives leases back. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    const limit = Date.now() + DRAIN_MS;
+    while (this.#active.size > 0 && Date.now() < limit) await new Promise((resolve) => setTimeout(resolve, 20));
+    await this.#gate?.budgets.close();
+    for (const timer of this.#timers) clearInterval(timer);
+    setTimeout(() => this.#server.closeAllConnections(), 200).unref();
+    await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 500).unref())]);
+    this.#metrics.close();
+    this.#accessLog?.flush();
+  }
+
+  grantsRevoked(grantIds: readonly string[]): void {
+    this.#gate?.sessions.revoke(grantIds);
+  }
+
+  keysRotated(): void {
+    this.#gate?.sessions.rotateKeys().catch(() => {}); // the next unknown key asks again
+  }
+
+  servicesChanged(): void {
+    this.#nodesByService = null;
+  }
+
+  /** Address of the caller; entries of X-Forwarded-For count only as far as the trusted proxies wrote them. */
+  #address(req: IncomingMessage): string {
+    const direct = (req.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
+    const proxies = this.#platform.config.trustedProxies;
+    if (proxies === 0) return direct;
+    const chain = [...String(req.headers['x-forwarded-for'] ?? '').split(','), direct]
+      .map((one) => one.trim())
+      .filter(Boolean);
+    return chain[Math.max(0, chain.length - 1 - proxies)]!.replace(/^::ffff:/, '');
+  }
+
+  #take(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
+    const x = new Exchange(req, res, this.#address(req), Date.now());
+    x.expectsContinue = expectsContinue;
+    const started = performance.now();
+    this.#active.add(x);
+    let left = false;
+    const leave = (): void => {
+      if (left) return;
+      left = true;
+      this.#active.delete(x);
+      const milliseconds = performance.now() - started;
+      const status = res.headersSent ? res.statusCode : 499;
+      this.#metrics.observe(x.label, status, milliseconds);
+      this.#accessLog?.add(x, status, milliseconds, x.code);
+      discardRest(req);
+    };
+    res.once('finish', leave);
+    res.once('close', leave);
+    if (this.#stopping) res.shouldKeepAlive = false;
+    this.#handle(x)
+      .catch((error) => this.#fail(x, error))
+      .finally(() => {
+        x.inFlight?.();
+        x.inFlight = null;
+      });
+  }
+
+  async #handle(x: Exchange): Promise<void> {
+    if (x.path.startsWith(API_PREFIX) && (x.path.length === API_PREFIX.length || x.path[API_PREFIX.length] === '/')) {
+      if (x.method === 'OPTIONS') return this.#options(x);
+      const reply = await answer(this.#gate, x);
+      sendReply(x, reply, { baseUrl: this.baseUrl, now: Date.now() });
+      return;
+    }
+    x.budget = this.#gate.budgets.anonymous(x.ip);
+    if (isProbe(x)) return answerProbe(x, this.#probes);
+    if (belongsToAuth(x.path)) {
+      x.label = 'auth.http';
+      const request = await toAuthRequest(x, this.baseUrl);
+      const reply = await this.#abortable(x, call(this.#broker, 'auth.http.handle', request));
+      sendAuthReply(x, reply, { baseUrl: this.baseUrl, now: Date.now() });
+      return;
+    }
+    throw new PlatformError('ROUTE_NOT_FOUND', `There is nothing at this address; the API is below ${API_PREFIX}.`);
+  }
+
+  async #options(x: Exchange): Promise<void> {
+    x.label = 'preflight';
+    const match = this.#router.match(x.path.slice(API_PREFIX.length));
+    if (!match) throw new PlatformError('ROUTE_NOT_FOUND', 'No operation has this address.');
+    x.budget = this.#gate.budgets.anonymous(x.ip);
+    const { origin } = x.req.headers;
+    if (origin !== undefined && (await this.#gate.originAllowed(origin))) x.allowedOrigin = origin;
+    sendOptions(x, allowed(match.methods), { baseUrl: this.baseUrl, now: Date.now() });
+  }
+
+  #forward(x: Exchange): Promise<OperationReply> {
+    const request = requestContextOf(x);
+    const { traceparent } = x;
+    const meta = { ...(request ? { request } : {}), ...(traceparent ? { traceparent } : {}) };
+    return this.#abortable(
+      x,
+      this.#broker.call<OperationReply, unknown>(x.route!.operation.action, x.call, { meta, requestID: x.requestId }),
+    );
+  }
+
+  /** Waits for a call, but not for a dead node and not beyond the time limit. */
+  #abortable<T>(x: Exchange, answered: PromiseLike<T> & { ctx?: { nodeID?: string | null } }): Promise<T> {
+    const nodeId = answered.ctx?.nodeID;
+    x.nodeId = nodeId && nodeId !== this.#broker.nodeID ? nodeId : null;
+    return new Promise((resolve, reject) => {
+      x.abort = reject;
+      answered.then(resolve, reject);
+    });
+  }
+
+  #watch(): void {
+    const now = Date.now();
+    const connected = this.#busConnected();
+    for (const x of this.#active) {
+      const waited = now - x.startedAt;
+      if (waited > LIMITS.request_timeout_ms) x.abort?.(new TimeLimit());
+      else if (x.nodeId !== null && waited > SUSPICIOUS_MS) {
+        if (connected) this.#pulse.check(x.nodeId, now);
+        else x.abort?.(new NodeSilent());
+      }
+    }
+  }
+
+  #fail(x: Exchange, thrown: unknown): void {
+    if (thrown instanceof ClientGone) {
+      x.res.destroy();
+      return;
+    }
+    const { error, unexpected } = toPlatformError(thrown);
+    if (unexpected)
+      this.#service.logger.error(
+        { requestId: x.requestId, operationId: x.label, err: error.cause ?? thrown },
+        'A request failed unexpectedly.',
+      );
+    x.code = error.code;
+    if (this.#gate) x.budget ??= this.#gate.budgets.anonymous(x.ip);
+    try {
+      if (x.answered) x.res.destroy();
+      else sendError(x, error, { baseUrl: this.baseUrl, now: Date.now() });
+    } catch (failure) {
+      this.#service.logger.error({ requestId: x.requestId, err: failure }, 'An error could not be answered.');
+      x.res.destroy();
+    }
+  }
+
+  /** HTTP that the parser could not read: there is no request to answer, only a socket. */
+  #refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (!socket.writable || error.code === 'ECONNRESET') {
+      socket.destroy();
+      return;
+    }
+    const message =
+      error.code === 'HPE_HEADER_OVERFLOW'
+        ? `Address and headers may have ${LIMITS.headers_max_bytes} bytes at most.`
+        : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+          ? 'The request took too long to arrive.'
+          : 'The request is not well-formed HTTP.';
+    const id = requestId();
+    const body = JSON.stringify(errorBody(new PlatformError('REQUEST_MALFORMED', message), id, this.baseUrl, false));
+    socket.end(
+      `HTTP/1.1 400 Bad Request\r\nX-Request-Id: ${id}\r\nX-API-Version: 1.0.0\r\n` +
+        `X-RateLimit-Remaining: ${this.#platform.config.rateLimits.anonymous}\r\nCache-Control: no-store\r\n` +
+        `Vary: Authorization, Accept\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+        `Connection: close\r\n\r\n${body}`,
+    );
+    this.#metrics.observe('malformed', 400, 0);
+  }
+
+  #busConnected(): boolean {
+    const { transit } = this.#broker as unknown as { transit?: { connected: boolean } | null };
+    return !transit || transit.connected;
+  }
+
+  #services(): Map<string, string[]> {
+    if (!this.#nodesByService) {
+      this.#nodesByService = new Map();
+      const registry = (this.#broker as unknown as { registry: Registry }).registry;
+      for (const { name, nodeID } of registry.getServiceList({ onlyAvailable: true })) {
+        const nodes = this.#nodesByService.get(name);
+        if (nodes) nodes.push(nodeID);
+        else this.#nodesByService.set(name, [nodeID]);
+      }
+    }
+    return this.#nodesByService;
+  }
+
+  #nodesOf(service: string): readonly string[] {
+    return this.#services().get(service) ?? [];
+  }
+
+  /** Leases from the owners of the counters, one call per owner. */
+  async #takeLeases(requests: LeaseRequests): Promise<Leases> {
+    const nodes = this.#nodesOf('ratelimit');
+    if (nodes.length === 0) throw new PlatformError('SERVICE_UNAVAILABLE', 'No ratelimit service is known.');
+    const byOwner = new Map<string, LeaseRequests>();
+    for (const request of requests) {
+      const owner = nodes.length === 1 ? nodes[0]! : ownerOf(request.key, nodes)!;
+      const group = byOwner.get(owner);
+      if (group) group.push(request);
+      else byOwner.set(owner, [request]);
+    }
+    const gateway = this.#broker.nodeID;
+    const leases = (
+      await Promise.all(
+        [...byOwner].map(([nodeID, group]) =>
+          call(
+            this.#broker,
+            'ratelimit.leases.take',
+            { gateway, requests: group },
+            { nodeID, timeout: LEASE_TIMEOUT_MS },
+          ),
+        ),
+      )
+    ).flat();
+    const byKey = new Map(leases.map((lease) => [lease.key, lease]));
+    return requests.map((request) => byKey.get(request.key)!);
+  }
+
+  async #readiness(): Promise<Record<string, boolean>> {
+    const database = await Promise.race([
+      this.#platform.database.query('SELECT 1').then(
+        () => true,
+        () => false,
+      ),
+      new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 2_000).unref()),
+    ]);
+    return {
+      started: !this.#stopping,
+      database,
+      bus: this.#busConnected(),
+      auth: this.#nodesOf('auth').length > 0,
+      data: this.#nodesOf('data').length > 0,
+      metadata: this.#nodesOf('metadata').length > 0,
+    };
+  }
+}
+
+type LeaseRequests = Parameters<ConstructorParameters<typeof Budgets>[1]>[0];
+type Leases = Awaited<ReturnType<ConstructorParameters<typeof Budgets>[1]>>;
+
+/** The rest of a body that was refused is thrown away, up to a bound, so that the client gets to read the answer. */
+function discardRest(req: IncomingMessage): void {
+  if (req.complete || req.destroyed) return;
+  let bytes = 0;
+  req.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > DISCARD_MAX_BYTES) req.destroy();
+  });
+  req.resume();
+}

@@ -1,0 +1,213 @@
+/**
+ * Who is calling: access tokens (RFC 9068) are verified once and then remembered by their SHA-256 until they expire;
+ * whether the grant behind one still lives, and whether its user may use the API, is believed for five seconds.
+ */
+import { hash } from 'node:crypto';
+import { decodeProtectedHeader, errors, importJWK, type JWK, jwtVerify } from 'jose';
+import { LRUCache } from 'lru-cache';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { Scope } from '../../lib/operation.ts';
+import { formatTimestamp } from '../../lib/time.ts';
+import type { GrantState } from '../auth/contract.ts';
+import { Batch, Memory } from './memory.ts';
+import type { Connection } from './rate/budget.ts';
+
+/** One remembered access token. */
+export interface Session {
+  readonly tenantId: string;
+  readonly userId: string;
+  readonly clientId: string;
+  readonly grantId: string;
+  readonly scopes: readonly Scope[];
+  readonly actor: boolean;
+  readonly expiresAt: number;
+  readonly tokenExpiresAt: string;
+  /** The answer of the last grant check; set before the session is used. */
+  grant: GrantState | null;
+  connection: Connection | null;
+}
+
+export interface SessionSources {
+  keys: () => Promise<{ keys: Record<string, unknown>[] }>;
+  grants: (
+    grants: { tenantId: string; grantId: string; clientId: string; userId: string }[],
+  ) => Promise<readonly GrantState[]>;
+  /** Whether the user exists and has the API permission. */
+  apiEnabled: (tenantId: string, userId: string) => Promise<boolean>;
+}
+
+const ALGORITHMS = ['EdDSA', 'Ed25519', 'ES256'];
+const TOKEN_MAX_CHARS = 8_192;
+const KEYS_REFETCH_MS = 1_000;
+const KEYS_BELIEVED_MS = 300_000;
+const CLOCK_SKEW_SECONDS = 5;
+
+type VerifyKey = Awaited<ReturnType<typeof importJWK>>;
+
+export class Sessions {
+  readonly #issuer: string;
+  readonly #audience: string;
+  readonly #sources: SessionSources;
+  readonly #sessions = new LRUCache<string, Session>({ max: 20_000 });
+  readonly #grants: Memory<Session, GrantState>;
+  readonly #users: Memory<Session, { apiEnabled: boolean }>;
+  /** Grants that ended: final, so the event always wins over an answer that was under way. */
+  readonly #revoked = new LRUCache<string, true>({ max: 100_000, ttl: 2 * 3_600_000 });
+  #keys = new Map<string, VerifyKey>();
+  #keysAt = 0;
+  #keysPending: Promise<void> | null = null;
+
+  constructor(baseUrl: string, sources: SessionSources) {
+    this.#issuer = baseUrl;
+    this.#audience = `${baseUrl}/api/v1`;
+    this.#sources = sources;
+    const batch = new Batch<Session, GrantState>(async (sessions) => {
+      const states = await sources.grants(
+        sessions.map(({ tenantId, grantId, clientId, userId }) => ({ tenantId, grantId, clientId, userId })),
+      );
+      const byId = new Map(states.map((state) => [state.grantId, state]));
+      return sessions.map((session) => byId.get(session.grantId) ?? { ...UNKNOWN_GRANT, grantId: session.grantId });
+    });
+    this.#grants = new Memory((session) => batch.add(session));
+    this.#users = new Memory(async ({ tenantId, userId }) => ({
+      apiEnabled: await sources.apiEnabled(tenantId, userId),
+    }));
+  }
+
+  /** The session of an Authorization header. Throws TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED, TOKEN_AUDIENCE_INVALID. */
+  open(authorization: string | undefined, now: number): Session | Promise<Session> {
+    if (authorization === undefined || authorization === '')
+      throw new PlatformError('TOKEN_MISSING', 'Send an access token: Authorization: Bearer <token>.');
+    if (authorization.slice(0, 7).toLowerCase() !== 'bearer ')
+      throw new PlatformError('TOKEN_MISSING', 'The authorization scheme must be Bearer.');
+    const token = authorization.slice(7).trim();
+    if (!token || token.length > TOKEN_MAX_CHARS)
+      throw new PlatformError('TOKEN_INVALID', 'The access token is not well formed.');
+    const key = hash('sha256', token, 'base64');
+    const known = this.#sessions.get(key);
+    if (known) {
+      if (known.expiresAt <= now) throw new PlatformError('TOKEN_EXPIRED', 'The access token has expired.');
+      return known;
+    }
+    return this.#verify(token, now).then((session) => {
+      this.#sessions.set(key, session);
+      return session;
+    });
+  }
+
+  /** Liveness of the grant; a promise only when it has to be asked for. */
+  grant(session: Session): GrantState | Promise<GrantState> {
+    if (this.#revoked.has(session.grantId)) return { ...UNKNOWN_GRANT, grantId: session.grantId };
+    const state = this.#grants.get(session.grantId, session);
+    return state instanceof Promise
+      ? state.then((value) =>
+          this.#revoked.has(session.grantId) ? { ...UNKNOWN_GRANT, grantId: session.grantId } : value,
+        )
+      : state;
+  }
+
+  /** Whether the user has the API permission. */
+  user(session: Session): { apiEnabled: boolean } | Promise<{ apiEnabled: boolean }> {
+    return this.#users.get(`${session.tenantId}:${session.userId}`, session);
+  }
+
+  /** Event: these grants ended. */
+  revoke(grantIds: readonly string[]): void {
+    for (const id of grantIds) {
+      this.#revoked.set(id, true);
+      this.#grants.drop(id);
+    }
+  }
+
+  /** Event: the signing keys changed. */
+  async rotateKeys(): Promise<void> {
+    await this.#fetchKeys();
+  }
+
+  async #verify(token: string, now: number): Promise<Session> {
+    let kid: string | undefined;
+    try {
+      kid = decodeProtectedHeader(token).kid;
+    } catch {
+      throw new PlatformError('TOKEN_INVALID', 'The access token is not well formed.');
+    }
+    if (typeof kid !== 'string') throw new PlatformError('TOKEN_INVALID', 'The access token names no key.');
+    const key = await this.#key(kid, now);
+    if (!key) throw new PlatformError('TOKEN_INVALID', 'The access token is signed with an unknown key.');
+    let claims: Record<string, unknown>;
+    try {
+      const verified = await jwtVerify(token, key, {
+        algorithms: ALGORITHMS,
+        typ: 'at+jwt',
+        issuer: this.#issuer,
+        requiredClaims: ['exp', 'sub', 'client_id', 'tenant_id', 'grant_id'],
+        clockTolerance: CLOCK_SKEW_SECONDS,
+        currentDate: new Date(now),
+      });
+      claims = verified.payload;
+    } catch (error) {
+      if (error instanceof errors.JWTExpired) throw new PlatformError('TOKEN_EXPIRED', 'The access token has expired.');
+      throw new PlatformError('TOKEN_INVALID', 'The access token is not valid.', { cause: error });
+    }
+    const audience = claims['aud'];
+    if (!(Array.isArray(audience) ? audience : [audience]).includes(this.#audience))
+      throw new PlatformError('TOKEN_AUDIENCE_INVALID', `The access token is not meant for ${this.#audience}.`);
+    const expiresAt = (claims['exp'] as number) * 1_000;
+    return {
+      tenantId: String(claims['tenant_id']),
+      userId: String(claims['sub']),
+      clientId: String(claims['client_id']),
+      grantId: String(claims['grant_id']),
+      scopes: String(claims['scope'] ?? '')
+        .split(' ')
+        .filter(Boolean) as Scope[],
+      actor: claims['act'] !== undefined,
+      expiresAt,
+      tokenExpiresAt: formatTimestamp(expiresAt),
+      grant: null,
+      connection: null,
+    };
+  }
+
+  async #key(kid: string, now: number): Promise<VerifyKey | undefined> {
+    const known = this.#keys.get(kid);
+    if (known) {
+      if (now - this.#keysAt > KEYS_BELIEVED_MS) this.#fetchKeys().catch(() => {});
+      return known;
+    }
+    // Tokens with invented key ids must not become calls: one question per second answers them all.
+    if (now - this.#keysAt >= KEYS_REFETCH_MS || this.#keysPending) await this.#fetchKeys();
+    return this.#keys.get(kid);
+  }
+
+  #fetchKeys(): Promise<void> {
+    this.#keysPending ??= this.#sources
+      .keys()
+      .then(async ({ keys }) => {
+        const fresh = new Map<string, VerifyKey>();
+        for (const jwk of keys as JWK[])
+          if (jwk.kid && (jwk.kty === 'OKP' || jwk.kty === 'EC'))
+            fresh.set(jwk.kid, await importJWK(jwk, jwk.alg ?? (jwk.kty === 'OKP' ? 'EdDSA' : 'ES256')));
+        this.#keys = fresh;
+        this.#keysAt = Date.now();
+      })
+      .finally(() => {
+        this.#keysPending = null;
+      });
+    return this.#keysPending;
+  }
+}
+
+const UNKNOWN_GRANT: GrantState = {
+  grantId: '',
+  active: false,
+  tenantSuspended: false,
+  clientActive: true,
+  clientName: '',
+  agent: false,
+  ipRanges: [],
+  rateLimits: {
+    client: { connection: null, concurrency: null },
+    tenant: { connection: null, tenant: null, daily: null, concurrency: null },
+  },
+};

@@ -1,0 +1,57 @@
+/** `GET /me/limits`: every policy that binds the caller, what is left of it, and what operations cost. */
+import type { Context } from 'moleculer';
+import type { Config } from '../../config/env.ts';
+import { requestContext } from '../../lib/context.ts';
+import type { OperationReply } from '../../lib/operation.ts';
+import { call, OPERATIONS } from '../contracts.ts';
+import { concurrencyLimits, connectionPolicies, type Lease, ownerOf, type RatePolicy } from './contract.ts';
+import type { StorageStore } from './store.ts';
+
+const NO_OVERRIDES = {
+  client: { connection: null, concurrency: null },
+  tenant: { connection: null, tenant: null, daily: null, concurrency: null },
+};
+
+/** Answers me.limits.get. `nodes`: where the counters live. */
+export async function describeLimits(
+  ctx: Context<unknown>,
+  config: Config,
+  nodes: readonly string[],
+  storage: StorageStore,
+): Promise<OperationReply> {
+  const { tenantId, clientId, userId, grantId } = requestContext(ctx);
+  const grants = await call(ctx, 'auth.grants.check', { grants: [{ tenantId, grantId, clientId, userId }] });
+  const overrides = grants[0]?.rateLimits ?? NO_OVERRIDES;
+  const policies = connectionPolicies(config.rateLimits, { tenantId, clientId, userId }, overrides);
+  const [states, usedBytes] = await Promise.all([
+    Promise.all(policies.map((policy) => stateOf(ctx, policy, nodes))),
+    storage.usedBytes(tenantId),
+  ]);
+  const described = policies.map(({ name, limit, windowSeconds }, i) => {
+    const { remaining, resetSeconds } = states[i]!;
+    return { name, limit, windowSeconds, used: Math.max(0, limit - remaining), remaining, resetSeconds };
+  });
+  const daily = described.find((policy) => policy.name === 'daily')!;
+  const concurrency = concurrencyLimits(config.rateLimits, overrides);
+  return {
+    body: {
+      policies: described,
+      daily: { limit: daily.limit, used: daily.used, remaining: daily.remaining },
+      concurrency: { limit: concurrency.all, costlyLimit: concurrency.costly },
+      storage: { usedBytes, limitBytes: null },
+      costs: Object.fromEntries(OPERATIONS.map(({ operationId, cost }) => [operationId, cost])),
+    },
+  };
+}
+
+async function stateOf(ctx: Context<unknown>, policy: RatePolicy, nodes: readonly string[]): Promise<Lease> {
+  const { key, limit, windowSeconds } = policy;
+  const nodeID = ownerOf(key, nodes);
+  const leases = await call(
+    ctx,
+    'ratelimit.leases.read',
+    { requests: [{ key, limit, windowSeconds, units: 0 }] },
+    nodeID === undefined ? {} : { nodeID },
+  );
+  return leases[0]!;
+}

@@ -1,0 +1,355 @@
+/**
+ * A gateway and a ratelimit service on a broker of their own, in front of services that answer what a test tells them
+ * to. Tokens are real: signed with keys that the stub of auth publishes.
+ */
+import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { connect } from 'node:net';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { ServiceBroker } from 'moleculer';
+import { type TSchema, Type } from 'typebox';
+import { brokerOptions } from '../../../config/broker.ts';
+import { type Config, readConfig } from '../../../config/env.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { uuidv7 } from '../../../lib/ids.ts';
+import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
+import type { Database } from '../../../mixins/database/database.ts';
+import type { GrantState, HttpReply, HttpRequest } from '../../../services/auth/contract.ts';
+import { OPERATIONS } from '../../../services/contracts.ts';
+import gatewayService from '../../../services/gateway/gateway.service.ts';
+import ratelimitService from '../../../services/ratelimit/ratelimit.service.ts';
+
+export interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests read what they expect
+  json: any;
+}
+
+export interface SendOptions {
+  token?: string | null;
+  headers?: Record<string, string>;
+  body?: unknown;
+}
+
+export const TENANT = uuidv7();
+export const USER = uuidv7();
+export const CLIENT = 'test-client';
+
+const row = (more: Partial<Operation> & Pick<Operation, 'operationId' | 'method' | 'path'>): Operation => ({
+  tag: 'data',
+  summary: 'Stub',
+  scopes: ['data:read'],
+  risk: 'low',
+  cost: 1,
+  mutation: false,
+  precondition: 'none',
+  agentApproval: 'never',
+  mcpAvailable: false,
+  stability: 'stable',
+  response: { status: 200, description: 'Done.', schema: Type.Object({}) },
+  errors: [],
+  action: 'stub.answer',
+  ...more,
+});
+
+const parameter = (name: string, schema: TSchema, more: object = {}) => ({ name, description: name, schema, ...more });
+
+/** Rows that show every rule of the edge without any service of the platform. */
+export const STUB_OPERATIONS: readonly Operation[] = [
+  row({
+    operationId: 'stub.records.list',
+    method: 'GET',
+    path: '/stub/{objectApiName}',
+    queryParameters: [
+      parameter('take', Type.Integer({ minimum: 1 })),
+      parameter('includeTotal', Type.Boolean()),
+      parameter('direction', Type.Union([Type.Literal('asc'), Type.Literal('desc')])),
+      parameter('filters', Type.Object({}), { json: true }),
+      parameter('search', Type.String()),
+    ],
+  }),
+  row({
+    operationId: 'stub.records.create',
+    method: 'POST',
+    path: '/stub/{objectApiName}',
+    scopes: ['data:write'],
+    mutation: true,
+    cost: 2,
+    requestBody: { required: true, schema: Type.Object({}), maxBytes: 1024 * 1024, validate: false },
+    response: { status: 201, description: 'Created.' },
+  }),
+  row({ operationId: 'stub.records.get', method: 'GET', path: '/stub/{objectApiName}/{id}' }),
+  row({
+    operationId: 'stub.records.query',
+    method: 'POST',
+    path: '/stub/{objectApiName}/query',
+    requestBody: {
+      required: true,
+      schema: Type.Object(
+        {
+          take: Type.Optional(Type.Integer()),
+          name: Type.String(),
+          nested: Type.Optional(Type.Object({ a: Type.Integer() }, { additionalProperties: false })),
+        },
+        { additionalProperties: false },
+      ),
+      maxBytes: 4_096,
+    },
+  }),
+  row({
+    operationId: 'stub.records.update',
+    method: 'PATCH',
+    path: '/stub/{objectApiName}/{id}',
+    scopes: ['data:write'],
+    mutation: true,
+    precondition: 'ifMatch',
+    cost: 2,
+    requestBody: {
+      required: true,
+      schema: Type.Object({}),
+      contentTypes: ['application/merge-patch+json'],
+      maxBytes: 1024 * 1024,
+      validate: false,
+    },
+  }),
+  row({
+    operationId: 'stub.records.delete',
+    method: 'DELETE',
+    path: '/stub/{objectApiName}/{id}',
+    scopes: ['data:delete'],
+    mutation: true,
+    precondition: 'ifMatch',
+    cost: 2,
+  }),
+  row({
+    operationId: 'stub.revisions.publish',
+    method: 'POST',
+    path: '/revisions/{id}/publish',
+    scopes: 'authenticated',
+    mutation: true,
+    precondition: 'expectedRevision',
+    queryParameters: [parameter('expectedRevision', Type.Integer())],
+  }),
+  row({ operationId: 'stub.costly.run', method: 'POST', path: '/costly', scopes: 'authenticated', cost: 5 }),
+  row({
+    operationId: 'stub.deployments.get',
+    method: 'GET',
+    path: '/deployments/{deploymentId}',
+    scopes: 'authenticated',
+  }),
+  row({ operationId: 'stub.gone.get', method: 'GET', path: '/gone', scopes: 'authenticated', action: 'gone.get' }),
+  row({ operationId: 'stub.identity.get', method: 'GET', path: '/who', scopes: 'authenticated' }),
+];
+
+export interface Stage {
+  readonly broker: ServiceBroker;
+  readonly baseUrl: string;
+  readonly config: Config;
+  /** What the stub answers; set by tests. */
+  answer: (
+    call: OperationCall,
+    context: RequestContext | undefined,
+    meta: Record<string, unknown>,
+  ) => Promise<OperationReply> | OperationReply;
+  authAnswer: (request: HttpRequest) => Promise<HttpReply> | HttpReply;
+  grant: Partial<GrantState>;
+  apiEnabled: boolean;
+  origins: string[];
+  /** Calls the stub of auth has got, by action. */
+  readonly calls: Record<string, number>;
+  token(
+    more?: Record<string, unknown>,
+    options?: {
+      type?: string;
+      expiresIn?: number;
+      kid?: string;
+      key?: Awaited<ReturnType<typeof generateKeyPair>>['privateKey'];
+    },
+  ): Promise<string>;
+  send(method: string, path: string, options?: SendOptions): Promise<Answer>;
+  raw(text: string): Promise<string>;
+  rotateKeys(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startStage(
+  env: Record<string, string> = {},
+  options: { ratelimit?: boolean } = {},
+): Promise<Stage> {
+  const config = readConfig({ PORT: '0', HOST: '127.0.0.1', LOG_LEVEL: 'silent', ...env });
+  const broker = new ServiceBroker({ ...brokerOptions(config), logger: false });
+  const database = {
+    query: async () => ({ rows: [], rowCount: 0 }),
+    tenant: async () => ({ rows: [{ bytes: 8192 }] }),
+  };
+  const platform = { config, database: database as unknown as Database };
+  let keys = await generateKeyPair('EdDSA', { crv: 'Ed25519' });
+  let kid = 'key-1';
+  let published = [{ ...(await exportJWK(keys.publicKey)), kid, alg: 'EdDSA', use: 'sig' }];
+  const calls: Record<string, number> = {};
+  const count = (name: string): void => {
+    calls[name] = (calls[name] ?? 0) + 1;
+  };
+  const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+
+  broker.createService({
+    name: 'auth',
+    actions: {
+      'keys.list'() {
+        count('keys.list');
+        return { keys: published };
+      },
+      'grants.check'(ctx: { params: { grants: { grantId: string }[] } }) {
+        count('grants.check');
+        return ctx.params.grants.map(
+          ({ grantId }): GrantState => ({
+            grantId,
+            active: true,
+            tenantSuspended: false,
+            clientActive: true,
+            clientName: 'Test client',
+            agent: false,
+            ipRanges: [],
+            rateLimits: {
+              client: { connection: null, concurrency: null },
+              tenant: { connection: null, tenant: null, daily: null, concurrency: null },
+            },
+            ...stage.grant,
+          }),
+        );
+      },
+      'origins.check'(ctx: { params: { origin: string } }) {
+        count('origins.check');
+        return { allowed: stage.origins.includes(ctx.params.origin) };
+      },
+      'http.handle'(ctx: { params: HttpRequest }) {
+        return stage.authAnswer(ctx.params);
+      },
+    },
+  });
+  broker.createService({
+    name: 'data',
+    actions: {
+      'users.get'() {
+        count('users.get');
+        return { id: USER, active: true, apiEnabled: stage.apiEnabled };
+      },
+    },
+  });
+  broker.createService({ name: 'metadata', actions: {} });
+  broker.createService({
+    name: 'stub',
+    actions: {
+      answer(ctx: { params: OperationCall; meta: { request?: RequestContext } }) {
+        return stage.answer(ctx.params, ctx.meta.request, ctx.meta as Record<string, unknown>);
+      },
+    },
+  });
+  if (options.ratelimit !== false) broker.createService(ratelimitService(platform));
+  broker.createService(
+    gatewayService(platform, [
+      ...OPERATIONS.filter((one) => /^(schema\.(openapi|scopes|cap)|me\.limits)/.test(one.operationId)),
+      ...STUB_OPERATIONS,
+    ]),
+  );
+  await broker.start();
+  const baseUrl = (broker.getLocalService('gateway') as unknown as { baseUrl: string }).baseUrl;
+  const port = Number(new URL(baseUrl).port);
+
+  const stage: Stage = {
+    broker,
+    baseUrl,
+    config,
+    answer: () => ({ body: {} }),
+    authAnswer: () => ({ status: 200, headers: {}, body: Buffer.from('') }),
+    grant: {},
+    apiEnabled: true,
+    origins: [],
+    calls,
+    token(more = {}, { type = 'at+jwt', expiresIn = 3600, kid: named = kid, key = keys.privateKey } = {}) {
+      const now = Math.floor(Date.now() / 1_000);
+      return new SignJWT({
+        client_id: CLIENT,
+        tenant_id: TENANT,
+        grant_id: 'grant-1',
+        scope: 'data:read data:write data:delete',
+        jti: uuidv7(),
+        iss: baseUrl,
+        sub: USER,
+        aud: `${baseUrl}/api/v1`,
+        iat: now,
+        exp: now + expiresIn,
+        ...more,
+      })
+        .setProtectedHeader({ alg: 'EdDSA', typ: type, kid: named })
+        .sign(key);
+    },
+    async send(method, path, { token, headers = {}, body } = {}) {
+      const bearer = token === null ? {} : { authorization: `Bearer ${token ?? (await defaultToken())}` };
+      const payload =
+        body === undefined
+          ? undefined
+          : Buffer.isBuffer(body)
+            ? body
+            : typeof body === 'string'
+              ? body
+              : JSON.stringify(body);
+      const type = payload === undefined || 'content-type' in headers ? {} : { 'content-type': 'application/json' };
+      return new Promise((resolve, reject) => {
+        const req = httpRequest(
+          {
+            port,
+            host: '127.0.0.1',
+            method,
+            path: path.startsWith('//') ? path.slice(1) : `/api/v1${path}`,
+            agent,
+            headers: { ...bearer, ...type, ...headers },
+          },
+          (res) => {
+            const chunks: Buffer[] = [];
+            res.on('data', (chunk) => chunks.push(chunk));
+            res.on('end', () => {
+              const bytes = Buffer.concat(chunks);
+              const text = bytes.toString('utf8');
+              let json: unknown;
+              try {
+                json = JSON.parse(text);
+              } catch {
+                json = undefined;
+              }
+              resolve({ status: res.statusCode!, headers: res.headers, body: bytes, text, json });
+            });
+            res.on('error', reject);
+          },
+        );
+        req.on('error', reject);
+        req.end(payload);
+      });
+    },
+    raw(text) {
+      return new Promise((resolve, reject) => {
+        const socket = connect(port, '127.0.0.1', () => socket.write(text));
+        let received = '';
+        socket.on('data', (chunk) => {
+          received += chunk.toString('latin1');
+        });
+        socket.on('close', () => resolve(received));
+        socket.on('error', reject);
+      });
+    },
+    async rotateKeys() {
+      keys = await generateKeyPair('EdDSA', { crv: 'Ed25519' });
+      kid = `key-${published.length + 1}`;
+      published = [...published, { ...(await exportJWK(keys.publicKey)), kid, alg: 'EdDSA', use: 'sig' }];
+    },
+    async stop() {
+      agent.destroy();
+      await broker.stop();
+    },
+  };
+  let remembered: string | undefined;
+  const defaultToken = async (): Promise<string> => (remembered ??= await stage.token());
+  return stage;
+}
