@@ -153,7 +153,7 @@ async function prepareForAccount(account: Account, binaries: Binaries, folder: s
 
 /** Only what the server needs: the environment may hold secrets. */
 function environment(): NodeJS.ProcessEnv {
-  return { PATH: process.env['PATH'], LANG: 'C', LC_ALL: 'C', LC_MESSAGES: 'C', TZ: 'UTC' };
+  return { LANG: 'C', LC_ALL: 'C', LC_MESSAGES: 'C', TZ: 'UTC' };
 }
 
 async function initialise(binaries: Binaries, account: Account, folder: string): Promise<void> {

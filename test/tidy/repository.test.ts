@@ -1,0 +1,243 @@
+/** The repository as a whole: nothing lies about unused, nothing of one machine is in it, what it says is complete. */
+import assert from 'node:assert/strict';
+import { dirname, posix } from 'node:path';
+import { CATALOGUE } from '../../lib/errors/catalogue.ts';
+import { environmentVariables, importsOf, present, read, repositoryFiles } from '../support/sources.ts';
+
+const files = repositoryFiles();
+const sources = files.filter(
+  (path) => path.endsWith('.ts') && !path.endsWith('.d.ts') && !path.includes('/generated/'),
+);
+const isText = (path: string): boolean => !/\.(png|ico|woff2?|gz|zip|pdf)$/.test(path);
+const packageFile = JSON.parse(read('package.json')) as Record<string, Record<string, string>>;
+const lockFile = JSON.parse(read('package-lock.json')) as {
+  packages: Record<string, { version?: string; optionalDependencies?: Record<string, string> }>;
+};
+
+describe('every source file', () => {
+  it('is reached from the program, a script, the benchmark or a test', () => {
+    const scripts = Object.values(packageFile['scripts']!).join(' ');
+    const isStart = (path: string): boolean =>
+      path === 'main.ts' ||
+      path === '.mocharc.json' ||
+      /^services\/([a-z]+)\/\1\.service\.ts$/.test(path) ||
+      path.endsWith('.test.ts') ||
+      scripts.includes(path) ||
+      path === 'test/support/hooks.ts' ||
+      (path.startsWith('bench/') && read(path).startsWith('/**') && importsOf(path).length > 0);
+    const reached = new Set(sources.filter(isStart));
+    for (const path of reached) for (const found of importsOf(path)) if (found.path) reached.add(found.path);
+    assert.deepEqual(
+      sources.filter((path) => !reached.has(path)),
+      [],
+    );
+  });
+
+  it('of the product is reached from the program or a script, not from tests alone', () => {
+    const scripts = Object.values(packageFile['scripts']!).join(' ');
+    const reached = new Set(
+      sources.filter(
+        (path) =>
+          path === 'main.ts' || /^services\/([a-z]+)\/\1\.service\.ts$/.test(path) || scripts.includes(` ${path}`),
+      ),
+    );
+    for (const path of reached) for (const found of importsOf(path)) if (found.path) reached.add(found.path);
+    assert.deepEqual(
+      sources.filter((path) => /^(lib|services|mixins|config|templates|scripts)\//.test(path) && !reached.has(path)),
+      [],
+    );
+  });
+
+  it('says at its top what it is for', () => {
+    const silent = sources.filter(
+      (path) =>
+        /^(lib|services|mixins|config|scripts|templates)\//.test(path) &&
+        !/^(#!.*\n)?\s*(\/\*\*|\/\/)/.test(read(path)) &&
+        !/\/\*\*/.test(read(path)),
+    );
+    assert.deepEqual(silent, []);
+  });
+});
+
+describe('every document', () => {
+  const documents = files.filter((path) => path.endsWith('.md'));
+  const linksOf = (path: string): string[] =>
+    [
+      ...read(path)
+        .replace(/```[\s\S]*?```/g, '')
+        .matchAll(/\]\(([^)\s]+)\)/g),
+    ].map((match) => match[1]!);
+  const target = (from: string, link: string): string =>
+    posix.normalize(posix.join(dirname(from), link.split('#')[0]!));
+
+  it('links only to what exists', () => {
+    const broken = documents.flatMap((path) =>
+      linksOf(path)
+        .filter((link) => !/^(https?:|mailto:|#)/.test(link) && !present(target(path, link)))
+        .map((link) => `${path} → ${link}`),
+    );
+    assert.deepEqual(broken, []);
+  });
+
+  it('below docs is linked from another one', () => {
+    const linked = new Set(
+      documents.flatMap((path) =>
+        linksOf(path)
+          .filter((link) => !/^(https?:|#)/.test(link))
+          .map((link) => target(path, link))
+          .filter((found) => found !== path),
+      ),
+    );
+    const folders = [...linked].filter((path) => !path.endsWith('.md'));
+    assert.deepEqual(
+      documents.filter(
+        (path) =>
+          path.startsWith('docs/') &&
+          !linked.has(path) &&
+          !folders.some((folder) => dirname(path) === folder.replace(/\/$/, '')),
+      ),
+      [],
+    );
+  });
+
+  it('that code names as its source exists', () => {
+    const missing = sources.flatMap((path) =>
+      [...read(path).matchAll(/\bdocs\/[\w./-]+\.md\b/g)]
+        .map((match) => match[0])
+        .filter((document) => !present(document))
+        .map((document) => `${path} names ${document}`),
+    );
+    assert.deepEqual(missing, []);
+  });
+
+  it('docs/reference/errors.md describes every error code, and no other', () => {
+    const text = read('docs/reference/errors.md');
+    const described = new Set([...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map((match) => match[1]!));
+    assert.deepEqual(
+      Object.keys(CATALOGUE).filter((code) => !described.has(code)),
+      [],
+    );
+    const rows = [...text.matchAll(/^\| *`([A-Z]+(?:_[A-Z]+)+)`/gm)].map((match) => match[1]!);
+    assert.deepEqual(
+      rows.filter((code) => !(code in CATALOGUE)),
+      [],
+    );
+  });
+
+  it('docs/reference/configuration.md describes every variable that is read, and no other', () => {
+    const rows = [...read('docs/reference/configuration.md').matchAll(/^\| *`([A-Z][A-Z0-9_]*)`/gm)].map(
+      (match) => match[1]!,
+    );
+    assert.deepEqual([...new Set(rows)].sort(), environmentVariables());
+  });
+
+  it('docs/dependencies.md gives a reason for every dependency', () => {
+    const text = read('docs/dependencies.md');
+    const names = ['dependencies', 'optionalDependencies', 'devDependencies'].flatMap((kind) =>
+      Object.keys(packageFile[kind] ?? {}),
+    );
+    assert.deepEqual(
+      names.filter((name) => !text.includes(`\`${name}\``)),
+      [],
+    );
+  });
+});
+
+describe('dependencies', () => {
+  const runtime = Object.keys(packageFile['dependencies']!);
+  const packageOf = (specifier: string): string =>
+    specifier
+      .split('/')
+      .slice(0, specifier.startsWith('@') ? 2 : 1)
+      .join('/');
+
+  it('of the program are declared, and each is used', () => {
+    const product = sources.filter((path) => /^(lib|services|mixins|config|templates|main\.ts)/.test(path));
+    const imported = new Set(
+      product
+        .concat(sources.filter((path) => path.startsWith('scripts/') && path !== 'scripts/test.ts'))
+        .flatMap(importsOf)
+        .filter((found) => found.path === null && !found.specifier.startsWith('node:') && !found.typeOnly)
+        .map((found) => packageOf(found.specifier)),
+    );
+    assert.deepEqual(
+      [...imported].filter((name) => !runtime.includes(name)),
+      [],
+      'imported, but not declared',
+    );
+    // Moleculer loads these three by name: its transport, its console and its log writer, and the serializer's codec.
+    const byName = ['nats', 'moleculer-repl', 'pino', 'cbor-x'];
+    assert.deepEqual(
+      runtime.filter((name) => !imported.has(name) && !byName.includes(name)),
+      [],
+      'declared, but not used',
+    );
+  });
+
+  it('are pinned to one version', () => {
+    for (const kind of ['dependencies', 'optionalDependencies', 'devDependencies'])
+      for (const [name, version] of Object.entries(packageFile[kind] ?? {}))
+        assert.match(version, /^\d+\.\d+\.\d+(-[\w.]+)?$/, name);
+  });
+
+  it('in the lock file are complete for every platform and name no address', () => {
+    assert.equal(read('package-lock.json').includes('"resolved"'), false);
+    const missing: string[] = [];
+    for (const [path, { optionalDependencies = {} }] of Object.entries(lockFile.packages))
+      for (const name of Object.keys(optionalDependencies)) {
+        let base = path;
+        while (base && !lockFile.packages[`${base}/node_modules/${name}`]) {
+          const at = base.lastIndexOf('/node_modules/');
+          base = at < 0 ? '' : base.slice(0, at);
+        }
+        if (!base && !lockFile.packages[`node_modules/${name}`]) missing.push(`${path || 'package.json'}: ${name}`);
+      }
+    assert.deepEqual(missing, []);
+  });
+});
+
+describe('no file', () => {
+  const found = (pattern: RegExp, except: readonly string[] = []): string[] =>
+    files
+      .filter((path) => isText(path) && path !== 'package-lock.json' && !except.includes(path))
+      .flatMap((path) => {
+        const match = pattern.exec(read(path));
+        return match ? [`${path}: ${match[0]}`] : [];
+      });
+
+  it('holds a path of somebody’s machine', () => {
+    assert.deepEqual(found(/(?<![\w.$}])\/(?:work|home\/[a-z]+|Users\/[A-Za-z]+|root)\/[\w.-]+/), []);
+  });
+
+  it('names a package registry', () => {
+    assert.deepEqual(
+      found(/registry\.(npmjs|yarnpkg)[.\w]*|npm\.pkg\.github[.\w]*/, ['test/tidy/repository.test.ts']),
+      [],
+    );
+  });
+
+  it('holds a secret', () => {
+    assert.deepEqual(found(/-----BEGIN [A-Z ]*PRIVATE KEY-----\n[A-Za-z0-9+/=\n]{40,}/), []);
+  });
+
+  it('is left to do later', () => {
+    assert.deepEqual(
+      files
+        .filter((path) => path.endsWith('.ts') && path !== 'test/tidy/repository.test.ts')
+        .filter((path) => /\b(TODO|FIXME|XXX)\b/.test(read(path))),
+      [],
+    );
+  });
+
+  it('skips or singles out a test', () => {
+    assert.deepEqual(
+      files.filter(
+        (path) =>
+          path.endsWith('.test.ts') &&
+          /\b(it|describe)\.(only|skip)\(/.test(read(path)) &&
+          path !== 'test/tidy/repository.test.ts',
+      ),
+      [],
+    );
+  });
+});
