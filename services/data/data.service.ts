@@ -1,7 +1,134 @@
-import type { ServiceSchema } from 'moleculer';
-import type { Platform } from '../../config/platform.ts';
-
 /** The Moleculer schema of data: it declares and delegates. */
-export default function dataService(_platform: Platform): ServiceSchema {
-  return { name: 'data', actions: {} };
+import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
+import type { Platform } from '../../config/platform.ts';
+import { type RequestContext, requestContext } from '../../lib/context.ts';
+import { isUuid } from '../../lib/ids.ts';
+import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
+import { call } from '../contracts.ts';
+import type { DataActions } from './contract.ts';
+import * as reads from './reads.ts';
+import { loadSamples } from './samples.ts';
+import { cursorKey } from './secrets.ts';
+import { sweepAll } from './sweep.ts';
+import { Tenants } from './tenants.ts';
+import { findUser, provisionUsers } from './users/directory.ts';
+import { forgetUnsent, sendUnsentUsers, type UserSync } from './users/sync.ts';
+import { type Mutation, type MutationDeps, mutate } from './write/mutate.ts';
+
+type Params<K extends keyof DataActions> = Context<DataActions[K]['params']>;
+type PublicCall = Context<OperationCall>;
+
+const SWEEP_EVERY_MS = 10 * 60_000;
+
+export default function dataService(platform: Platform): ServiceSchema {
+  const { database } = platform;
+  let broker: ServiceBroker;
+  let readDeps: reads.ReadDeps;
+  let sweeping: NodeJS.Timeout | undefined;
+  let stopped = false;
+  // One at a time: a user on the way to auth occupies a connection, and auth needs one as well.
+  let sending: Promise<unknown> = Promise.resolve();
+
+  const snapshots = new SnapshotCache((tenantId, version) =>
+    call(broker, 'metadata.snapshots.get', version === undefined ? { tenantId } : { tenantId, version }),
+  );
+  const tenants = new Tenants(database, snapshots);
+  const sync: UserSync = {
+    send: (tenantId, user) => call(broker, 'auth.users.sync', { tenantId, users: [user] }),
+    failed: (tenantId, userId, error) =>
+      broker.logger.warn({ err: error, tenantId, userId }, 'auth was not told about a user; it will be told later.'),
+  };
+  const writeDeps: MutationDeps = {
+    platform,
+    tenants,
+    usersChanged: (tenantId) => {
+      const sent = sending.then(() => sendUnsentUsers(database, tenantId, sync));
+      sending = sent.catch((error) => sync.failed(tenantId, '', error));
+      return sending as Promise<void>;
+    },
+    checkUsername: async (tenantId, userId, username, email) => {
+      await call(broker, 'auth.users.sync', {
+        tenantId,
+        users: [{ userId, username, email, active: true }],
+        checkOnly: true,
+      });
+    },
+  };
+
+  const read =
+    (operation: (deps: reads.ReadDeps, request: RequestContext, call: OperationCall) => Promise<OperationReply>) =>
+    (ctx: PublicCall): Promise<OperationReply> =>
+      operation(readDeps, requestContext(ctx), ctx.params);
+  const write =
+    (mutation: Mutation) =>
+    (ctx: PublicCall): Promise<OperationReply> =>
+      mutate(writeDeps, mutation, requestContext(ctx), ctx.params);
+
+  async function sweep(): Promise<void> {
+    try {
+      const page = (after: string | undefined) =>
+        call(broker, 'metadata.tenants.list', after === undefined ? { take: 500 } : { after, take: 500 });
+      const failed = (tenantId: string, error: unknown): void =>
+        broker.logger.warn({ err: error, tenantId }, 'Expired rows of a tenant were not removed; next time.');
+      await sweepAll(database, page, sync, failed, () => stopped);
+    } catch (error) {
+      broker.logger.warn({ err: error }, 'The sweep over all tenants did not end; it starts again later.');
+    }
+    if (!stopped) sweeping = setTimeout(sweep, SWEEP_EVERY_MS * (0.75 + Math.random() / 2)).unref();
+  }
+
+  return {
+    name: 'data',
+    actions: {
+      'objects.list': read(reads.listObjects),
+      'objects.describe': read(reads.describe),
+      'objects.getSchema': read(reads.getSchema),
+      'records.list': read(reads.listRecords),
+      'records.query': read(reads.queryRecords),
+      'records.get': read(reads.getRecord),
+      'records.create': write('create'),
+      'records.update': write('update'),
+      'records.delete': write('delete'),
+      'transitions.list': read(reads.listTransitions),
+
+      'users.get': async (ctx: Params<'data.users.get'>) => {
+        const { tenantId, userId } = ctx.params;
+        return isUuid(tenantId) && isUuid(userId) ? findUser(database, tenants, tenantId, { userId }) : null;
+      },
+      'users.find': async (ctx: Params<'data.users.find'>) => {
+        const { tenantId, username } = ctx.params;
+        return isUuid(tenantId) ? findUser(database, tenants, tenantId, { username }) : null;
+      },
+      'users.provision': async (ctx: Params<'data.users.provision'>) => {
+        const { tenantId, users } = ctx.params;
+        const { userIds, stored } = await provisionUsers(database, tenants, tenantId, users);
+        await call(ctx, 'auth.users.sync', {
+          tenantId,
+          users: stored.map(({ userId, user }) => ({
+            userId,
+            username: user.username,
+            email: user.email,
+            active: true,
+            ...(user.password === undefined ? {} : { password: user.password }),
+          })),
+        });
+        await forgetUnsent(database, tenantId, Object.values(userIds));
+        return { userIds };
+      },
+      'samples.load': (ctx: Params<'data.samples.load'>) => loadSamples(database, tenants, ctx.params),
+    },
+    created() {
+      broker = this.broker;
+    },
+    async started() {
+      readDeps = { database, tenants, cursorKey: await cursorKey(platform) };
+      sweeping = setTimeout(sweep, 5_000 + Math.random() * 10_000).unref();
+    },
+    async stopped() {
+      stopped = true;
+      clearTimeout(sweeping);
+      await sending;
+    },
+  };
 }

@@ -1,0 +1,199 @@
+/**
+ * What an object looks like for one connection: its fields as this user may read and write them. Pure. Only the labels
+ * are for people; everything else is contract. Source: docs/reference/records.md.
+ */
+import { hash } from 'node:crypto';
+import { capabilities } from '../../lib/access/decide.ts';
+import type { Access, Capabilities, ObjectAccess, ScopeSet } from '../../lib/access/types.ts';
+import { fieldType } from '../../lib/field-types/registry.ts';
+import { filterable, operatorsFor, searchable, sortable } from '../../lib/query/capabilities.ts';
+import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
+import { defaultOf } from './write/body.ts';
+
+/** Items of GET /objects, by apiName. */
+export function describeObjects(access: Access, scopes: ScopeSet): { records: object[] } {
+  return {
+    records: Object.keys(access.objects)
+      .sort()
+      .map((apiName) => ({
+        apiName,
+        label: access.objects[apiName]!.object.label,
+        capabilities: capabilities(access, apiName, scopes),
+      })),
+  };
+}
+
+/** Fields that a create or update body of this user may hold. */
+export const writable = (field: FieldMeta): boolean =>
+  fieldType(field.fieldType).writable && (!field.system || field.apiName === 'ownerId');
+
+/** Kept by the platform and given to every new record. */
+const PLATFORM_DEFAULTS: ReadonlySet<string> = new Set([
+  'id',
+  'ownerId',
+  'createdAt',
+  'createdById',
+  'updatedAt',
+  'updatedById',
+  'recordVersion',
+]);
+
+export function describeObject(access: Access, object: ObjectAccess, scopes: ScopeSet): Record<string, unknown> {
+  const meta = object.object;
+  const able = capabilities(access, meta.apiName, scopes);
+  const isReadable = (name: string): boolean => Object.hasOwn(object.fields, name) && object.fields[name]!.read;
+  const description = {
+    apiName: meta.apiName,
+    label: meta.label,
+    labelPlural: meta.labelPlural,
+    description: meta.description,
+    custom: meta.custom,
+    nameField: meta.nameField,
+    ownerField: isReadable('ownerId') ? 'ownerId' : null,
+    searchable: meta.features.search,
+    defaultSearchFields: meta.defaultSearchFields.filter(isReadable),
+    stateModel: null,
+    recordTypes: [],
+    childRelationships: meta.childRelationships
+      .filter(({ objectApiName, field }) => {
+        const child = Object.hasOwn(access.objects, objectApiName) ? access.objects[objectApiName] : undefined;
+        return child !== undefined && Object.hasOwn(child.fields, field);
+      })
+      .map(({ relationshipName, objectApiName, field, onDelete }) => ({
+        relationshipName,
+        objectApiName,
+        field,
+        onDelete,
+      })),
+    duplicateRulesActive: false,
+    sharingDefault: meta.sharingDefault,
+    fields: object.readable.map((field) => describeField(access, object, field, able, scopes)),
+    capabilities: able,
+  };
+  return { ...description, schemaVersion: hash('sha256', JSON.stringify(description), 'base64url').slice(0, 22) };
+}
+
+function describeField(
+  access: Access,
+  object: ObjectAccess,
+  field: FieldMeta,
+  able: Capabilities,
+  scopes: ScopeSet,
+): Record<string, unknown> {
+  const type = fieldType(field.fieldType);
+  const editable = writable(field) && object.fields[field.apiName]!.edit;
+  const creatable = editable && able.creatable;
+  const updateable = editable && able.updateable;
+  const calculated = field.fieldType === 'formula' || field.fieldType === 'rollup';
+  const fallback = defaultOf(field);
+  return {
+    apiName: field.apiName,
+    fieldType: field.fieldType,
+    readable: true,
+    editable: creatable || updateable,
+    label: field.label,
+    description: field.description,
+    helpText: field.helpText,
+    custom: field.custom,
+    system: field.system,
+    creatable,
+    updateable,
+    required: field.required,
+    nillable: !field.required && !(field.system && field.apiName !== 'recordTypeApiName'),
+    unique: field.unique,
+    externalId: field.externalId,
+    caseSensitive: field.caseSensitive,
+    length: field.length,
+    precision: field.precision,
+    scale: field.scale,
+    minimum: field.minimum,
+    maximum: field.maximum,
+    pattern: field.pattern,
+    defaultValue: fallback,
+    defaultedOnCreate: fallback !== null || field.fieldType === 'autoNumber' || isPlatformDefault(field),
+    calculated,
+    formula: scopes.includes('setup:read') ? (field.formula?.expression ?? null) : null,
+    filterable: filterable(field),
+    filterOperators: operatorsFor(field),
+    sortable: sortable(field),
+    groupable: type.groupable,
+    aggregations: type.aggregations,
+    searchable: searchable(field),
+    picklistValues:
+      field.picklistValues?.map((value) => ({
+        value: value.value,
+        label: value.label,
+        active: value.active,
+        isDefault: value.default,
+        validFor: value.validFor,
+      })) ?? null,
+    restrictedPicklist: field.restrictedPicklist,
+    controllingField:
+      field.controllingField !== null && Object.hasOwn(object.fields, field.controllingField)
+        ? field.controllingField
+        : null,
+    referenceTo: field.referenceTo.filter((name) => Object.hasOwn(access.objects, name)),
+    relationshipName: field.relationshipName,
+    onDelete: field.onDelete,
+    currencyField:
+      field.currencyField !== null && Object.hasOwn(object.fields, field.currencyField) ? field.currencyField : null,
+    stateField: field.stateField,
+    dataClassification: field.dataClassification,
+    semantics: field.semantics,
+    deprecated: field.deprecated,
+    example: field.example ?? type.example(field) ?? null,
+  };
+}
+
+const isPlatformDefault = (field: FieldMeta): boolean => field.system && PLATFORM_DEFAULTS.has(field.apiName);
+
+/** JSON Schema 2020-12 of the bodies of an object, as this connection may send and receive them. */
+export function schemaOfObject(access: Access, object: ObjectAccess, scopes: ScopeSet): Record<string, unknown> {
+  const meta: ObjectMeta = object.object;
+  const able = capabilities(access, meta.apiName, scopes);
+  const editable = object.readable.filter((field) => writable(field) && object.fields[field.apiName]!.edit);
+  const schemaOf = (field: FieldMeta): Record<string, unknown> => fieldType(field.fieldType).jsonSchema(field);
+  const read = object.readable.map((field) => [field.apiName, orNull(field, documented(field, schemaOf(field)))]);
+  const write = (field: FieldMeta): Record<string, unknown> => {
+    const value = documented(field, schemaOf(field));
+    if (field.fieldType !== 'reference' && field.fieldType !== 'masterDetail') return orNull(field, value);
+    const external = {
+      type: 'object',
+      minProperties: 1,
+      maxProperties: 1,
+      description: 'An external id field of the referred object, with its value.',
+    };
+    return orNull(field, { anyOf: [value, external] });
+  };
+  const body = (fields: readonly FieldMeta[], required: readonly string[]): Record<string, unknown> => ({
+    type: 'object',
+    additionalProperties: false,
+    properties: Object.fromEntries(fields.map((field) => [field.apiName, write(field)])),
+    ...(required.length ? { required } : {}),
+  });
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    $id: `/api/v1/objects/${meta.apiName}/schema.json`,
+    title: meta.apiName,
+    $ref: '#/$defs/read',
+    $defs: {
+      create: able.creatable
+        ? body(
+            editable,
+            editable.filter((field) => field.required && defaultOf(field) === null).map((field) => field.apiName),
+          )
+        : false,
+      update: able.updateable ? { ...body(editable, []), minProperties: 1 } : false,
+      read: { type: 'object', properties: Object.fromEntries(read) },
+    },
+  };
+}
+
+const documented = (field: FieldMeta, schema: Record<string, unknown>): Record<string, unknown> => ({
+  title: field.label,
+  ...(field.description ? { description: field.description } : {}),
+  ...schema,
+});
+
+const orNull = (field: FieldMeta, schema: Record<string, unknown>): Record<string, unknown> =>
+  field.required || field.apiName === 'id' ? schema : { anyOf: [schema, { type: 'null' }] };

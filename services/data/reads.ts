@@ -1,0 +1,171 @@
+/** The read operations: from a request to the bytes of its answer. Source: docs/reference/records.md. */
+import { constrain } from '../../lib/access/constrain.ts';
+import { type RequestContext, tenantSchema } from '../../lib/context.ts';
+import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import { isUuid } from '../../lib/ids.ts';
+import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { type CursorSeal, continuePlan, sealCursor } from '../../lib/query/cursor.ts';
+import { parseListQuery } from '../../lib/query/parse.ts';
+import { planGet, planList } from '../../lib/query/plan.ts';
+import { compileGet, compileList } from '../../lib/query/sql.ts';
+import type { ListRequest, QueryView } from '../../lib/query/types.ts';
+import type { Database } from '../../mixins/database/database.ts';
+import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
+import { etagOf } from './sql.ts';
+import { fetchPage, fetchRecord } from './store.ts';
+import { assertFresh, recordNotFound, requireApi, type Tenants, type View, visibleObject } from './tenants.ts';
+
+export interface ReadDeps {
+  readonly database: Database;
+  readonly tenants: Tenants;
+  /** 32 bytes, the same in every process. */
+  readonly cursorKey: Uint8Array;
+}
+
+type Read = (deps: ReadDeps, request: RequestContext, call: OperationCall) => Promise<OperationReply>;
+
+const objectName = (call: OperationCall): string => call.path['objectApiName'] ?? '';
+
+const queryView = (view: View): QueryView => ({
+  access: view.access,
+  snapshot: view.snapshot,
+  now: Date.now(),
+  timezone: view.access.principal.timezone || view.snapshot.tenant.timezone,
+});
+
+/** True when If-None-Match names the tag; weak comparison (RFC 9110 section 13.1.2). */
+function matches(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  return ifNoneMatch.split(',').some((tag) => {
+    const given = tag.trim();
+    return given === '*' || given === etag || given === `W/${etag}`;
+  });
+}
+
+const notModified = (etag: string): OperationReply => ({ status: 304, headers: { ETag: etag }, body: null });
+
+/**
+ * Answers from the configuration alone, but never from an outdated one: the versions are read first, which costs one
+ * short statement.
+ */
+async function fromSnapshot(
+  deps: ReadDeps,
+  request: RequestContext,
+  answer: (view: View) => OperationReply,
+): Promise<OperationReply> {
+  return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
+    const versions = await deps.tenants.versions(request.tenantId);
+    assertFresh(view, versions.metadataVersion, versions.accessVersion);
+    requireApi(view);
+    return answer(view);
+  });
+}
+
+export const listObjects: Read = (deps, request) =>
+  fromSnapshot(deps, request, (view) => ({ body: describeObjects(view.access, request.scopes) }));
+
+export const describe: Read = (deps, request, call) =>
+  fromSnapshot(deps, request, (view) => {
+    const description = describeObject(view.access, visibleObject(view, objectName(call)), request.scopes);
+    const etag = `"${description['schemaVersion']}"`;
+    if (matches(call.headers.ifNoneMatch, etag)) return notModified(etag);
+    return { headers: { ETag: etag }, body: description };
+  });
+
+export const getSchema: Read = (deps, request, call) =>
+  fromSnapshot(deps, request, (view) => {
+    const object = visibleObject(view, objectName(call));
+    const etag = `"${describeObject(view.access, object, request.scopes)['schemaVersion']}"`;
+    if (matches(call.headers.ifNoneMatch, etag)) return notModified(etag);
+    return { headers: { ETag: etag }, body: schemaOfObject(view.access, object, request.scopes) };
+  });
+
+export const listRecords: Read = (deps, request, call) => {
+  const list = parseListQuery(call.query, 'query');
+  return page(deps, request, call, list);
+};
+
+export const queryRecords: Read = (deps, request, call) => {
+  const { body } = call;
+  if (body === undefined || body === null)
+    throw new PlatformError('BODY_REQUIRED', 'The query must be sent as a JSON object.');
+  if (typeof body !== 'object' || Array.isArray(body))
+    throw new PlatformError('PARAMETER_INVALID', 'The query must be a JSON object.', {
+      errors: [violation('', 'PARAMETER_INVALID', 'The query must be a JSON object.')],
+    });
+  return page(deps, request, call, parseListQuery(body as Record<string, unknown>, 'body'));
+};
+
+async function page(
+  deps: ReadDeps,
+  request: RequestContext,
+  call: OperationCall,
+  list: ListRequest,
+): Promise<OperationReply> {
+  const { tenantId, userId, clientId } = request;
+  const schema = tenantSchema(tenantId);
+  return deps.tenants.withView(tenantId, userId, async (view) => {
+    const object = visibleObject(view, objectName(call));
+    const at = queryView(view);
+    const seal: CursorSeal = { key: deps.cursorKey, now: at.now, tenantId, userId, clientId };
+    const planned = planList(list, object.object, at, { ieee754Compatible: call.ieee754Compatible ?? false });
+    const plan = continuePlan(planned, list, seal);
+    const compiled = compileList(constrain(plan, view.access), schema);
+    const found = await deps.database.tenant(tenantId, (tx) =>
+      fetchPage(tx, compiled, (read) => {
+        assertFresh(view, read.metadataVersion, read.accessVersion);
+        return read.lastKeys && sealCursor(read.lastKeys, plan, list, seal);
+      }),
+    );
+    return list.takeClamped ? { headers: { 'X-Effective-Take': String(list.take) }, body: found } : { body: found };
+  });
+}
+
+export const getRecord: Read = async (deps, request, call) => {
+  const { record, etag } = await readOne(deps, request, call, fieldsOf(call));
+  if (matches(call.headers.ifNoneMatch, etag)) return notModified(etag);
+  return { headers: { ETag: etag }, body: record };
+};
+
+/** Records of objects without a state model have no transitions; whether the record is there is checked all the same. */
+export const listTransitions: Read = async (deps, request, call) => {
+  const { etag } = await readOne(deps, request, call, ['id']);
+  return { headers: { ETag: etag }, body: { records: [], nextCursor: null, currentState: null, etag } };
+};
+
+function fieldsOf(call: OperationCall): readonly string[] | null {
+  if (call.query['fields'] === undefined) return null;
+  return parseListQuery({ fields: call.query['fields'] }, 'query').fields;
+}
+
+function readOne(
+  deps: ReadDeps,
+  request: RequestContext,
+  call: OperationCall,
+  fields: readonly string[] | null,
+): Promise<{ record: Buffer; etag: string }> {
+  const id = (call.path['id'] ?? '').toLowerCase();
+  return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
+    const object = visibleObject(view, objectName(call));
+    const shape = `${object.object.apiName} ${call.ieee754Compatible ?? false} ${fields?.join() ?? '*'}`;
+    let compiled = view.compiled.get(shape);
+    if (!compiled) {
+      const plan = planGet(NO_ID, fields, object.object, queryView(view), {
+        ieee754Compatible: call.ieee754Compatible ?? false,
+      });
+      compiled = compileGet(constrain(plan, view.access), tenantSchema(request.tenantId));
+      if (view.compiled.size >= COMPILED_MAX) view.compiled.clear();
+      view.compiled.set(shape, compiled);
+    }
+    if (!isUuid(id)) throw recordNotFound();
+    const values = compiled.values.map((value) => (value === NO_ID ? id : value));
+    const found = await deps.database.tenant(request.tenantId, (tx) => fetchRecord(tx, { ...compiled, values }));
+    assertFresh(view, found.metadataVersion, found.accessVersion);
+    if (found.record === null) throw recordNotFound();
+    return { record: found.record, etag: etagOf(found.recordVersion!) };
+  });
+}
+
+/** Stands for the id in a compiled statement; no record has it. */
+const NO_ID = '00000000-0000-0000-0000-000000000000';
+const COMPILED_MAX = 100;

@@ -1,0 +1,106 @@
+/** Rows that templates bring along, loaded as the platform: many at a time, without history and events. */
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { FieldMeta } from '../../lib/snapshot/types.ts';
+import { type Database, identifier, type Tx } from '../../mixins/database/database.ts';
+import { columnType, literal, schemaOf, storedFields, table } from './sql.ts';
+import { own, type Tenants } from './tenants.ts';
+import { autoNumberSql } from './write/create.ts';
+
+const ROWS_PER_STATEMENT = 1_000;
+
+/** Inserts rows that are not there yet (by id). Columns that are not given get what a create would give them. */
+export async function loadSamples(
+  database: Database,
+  tenants: Tenants,
+  params: { tenantId: string; objectApiName: string; columns: string[]; rows: unknown[][] },
+): Promise<{ inserted: number }> {
+  const { tenantId, objectApiName, columns, rows } = params;
+  const snapshot = await tenants.snapshot(tenantId);
+  const object = snapshot && own(snapshot.objects, objectApiName);
+  if (!object) throw new PlatformError('INTERNAL_ERROR', `The tenant has no object ${objectApiName}.`);
+  const given = columns.map((name): FieldMeta => {
+    const field = own(object.fields, name);
+    if (!field || columnType(field) === null)
+      throw new PlatformError('INTERNAL_ERROR', `${objectApiName} has no field ${name}.`);
+    return field;
+  });
+  const schema = schemaOf(tenantId);
+  const isGiven = new Set(columns);
+  const owner = isGiven.has('ownerId')
+    ? 'x."ownerId"'
+    : `(SELECT "id" FROM ${table(schema, 'User')} ORDER BY "createdAt", "id" LIMIT 1)`;
+  const targets = storedFields(object);
+  const values = targets.map((field) => {
+    const name = `x.${identifier(field.apiName)}`;
+    const fallback = fallbackOf(schema, objectApiName, field, owner, isGiven);
+    if (!isGiven.has(field.apiName)) return fallback;
+    return field.system && fallback !== 'NULL' ? `COALESCE(${name}, ${fallback})` : name;
+  });
+  const text = `INSERT INTO ${table(schema, objectApiName)} (${targets.map((field) => identifier(field.apiName)).join(', ')})
+    SELECT ${values.join(', ')} FROM jsonb_to_recordset($1::jsonb) AS x(${given
+      .map((field) => `${identifier(field.apiName)} ${columnType(field)}`)
+      .join(', ')})
+    ON CONFLICT ("id") DO NOTHING`;
+  // As the login role: sequences are set forward, which tenants may not do.
+  return database.transaction(async (tx) => {
+    await tx.query("SET LOCAL statement_timeout = '120s'");
+    let inserted = 0;
+    for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT) {
+      const batch = rows.slice(from, from + ROWS_PER_STATEMENT);
+      const records = batch.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index] ?? null])));
+      inserted += (await tx.query(text, [JSON.stringify(records)])).rowCount;
+    }
+    for (const [index, field] of given.entries())
+      if (field.fieldType === 'autoNumber') await moveSequence(tx, schema, objectApiName, field, rows, index);
+    return { inserted };
+  });
+}
+
+function fallbackOf(
+  schema: string,
+  objectApiName: string,
+  field: FieldMeta,
+  owner: string,
+  isGiven: ReadonlySet<string>,
+): string {
+  if (field.fieldType === 'autoNumber') return autoNumberSql(schema, objectApiName, field);
+  switch (field.system ? field.apiName : '') {
+    case 'id':
+      return 'gen_random_uuid()';
+    case 'ownerId':
+    case 'createdById':
+      return owner;
+    case 'updatedById':
+      return isGiven.has('createdById') ? 'x."createdById"' : owner;
+    case 'createdAt':
+      return 'now()';
+    case 'updatedAt':
+      return isGiven.has('createdAt') ? 'x."createdAt"' : 'now()';
+    case 'recordVersion':
+      return '1';
+    default:
+      return 'NULL';
+  }
+}
+
+/** Given numbers count as used: the next record gets a higher one. */
+async function moveSequence(
+  tx: Tx,
+  schema: string,
+  objectApiName: string,
+  field: FieldMeta,
+  rows: readonly unknown[][],
+  column: number,
+): Promise<void> {
+  const [before, after] = (field.format ?? '{0}').split(/\{0+\}/);
+  let highest = 0;
+  for (const row of rows) {
+    const value = row[column];
+    if (typeof value !== 'string') continue;
+    const digits = value.slice(before!.length, value.length - (after ?? '').length);
+    if (/^\d{1,15}$/.test(digits)) highest = Math.max(highest, Number(digits));
+  }
+  if (!highest) return;
+  const sequence = `${schema}.${identifier(`_seq_${objectApiName}_${field.apiName}`)}`;
+  await tx.query(`SELECT setval(${literal(sequence)}, greatest($1::bigint, last_value)) FROM ${sequence}`, [highest]);
+}

@@ -1,0 +1,89 @@
+/** Pieces of SQL that several statements of this service share. Values are always bound, names always quoted. */
+import { LRUCache } from 'lru-cache';
+import type { Access } from '../../lib/access/types.ts';
+import { tenantSchema } from '../../lib/context.ts';
+import { fieldType } from '../../lib/field-types/registry.ts';
+import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
+import { identifier, type Statement } from '../../mixins/database/database.ts';
+import type { Bind } from '../../mixins/idempotency/idempotency.ts';
+
+/** Collects the values of one statement. */
+export class Sql {
+  readonly values: unknown[] = [];
+
+  /** Binds a value; the placeholder carries the PostgreSQL type. */
+  readonly bind: Bind = (value, type) => {
+    this.values.push(value);
+    return `$${this.values.length}::${type}`;
+  };
+
+  /** A prepared statement; the same text has the same name in this process. */
+  statement(text: string): Statement {
+    return { name: nameOf(text), text, values: this.values };
+  }
+}
+
+const names = new LRUCache<string, string>({
+  maxSize: 32 * 1024 * 1024,
+  sizeCalculation: (_name, text) => text.length,
+});
+let lastName = 0;
+
+function nameOf(text: string): string {
+  let name = names.get(text);
+  if (name === undefined) names.set(text, (name = `data ${++lastName}`));
+  return name;
+}
+
+export const schemaOf = (tenantId: string): string => identifier(tenantSchema(tenantId));
+
+export const table = (schema: string, objectApiName: string): string => `${schema}.${identifier(objectApiName)}`;
+
+/** The type a value has in its column, such as `numeric(18,2)`; null: nothing is stored. */
+export const columnType = (field: FieldMeta): string | null => fieldType(field.fieldType).columnType(field);
+
+/** Fields that stand in the object's table. */
+export const storedFields = (object: ObjectMeta): FieldMeta[] =>
+  Object.values(object.fields).filter((field) => columnType(field) !== null);
+
+/** Fields of a record that the user reads, in the order of the answer. */
+export const readableFields = (object: ObjectMeta, access: Access): FieldMeta[] => {
+  const fields = access.objects[object.apiName]!.fields;
+  return storedFields(object).filter((field) => Object.hasOwn(fields, field.apiName) && fields[field.apiName]!.read);
+};
+
+/** JSON value of a field of the row `alias`. */
+export const outputOf = (alias: string, field: FieldMeta, ieee754Compatible = false): string =>
+  fieldType(field.fieldType).outputSql(`${alias}.${identifier(field.apiName)}`, field, ieee754Compatible);
+
+/** `SELECT` of one column, the JSON of the row `alias` with these fields, as PostgreSQL type json. */
+export const recordJson = (alias: string, fields: readonly FieldMeta[], ieee754Compatible = false): string =>
+  `(SELECT row_to_json(x) FROM (SELECT ${fields
+    .map((field) => `${outputOf(alias, field, ieee754Compatible)} AS ${identifier(field.apiName)}`)
+    .join(', ')}) x)`;
+
+/** ETag of a record version. */
+export const etagOf = (recordVersion: number): string => `"${recordVersion.toString(36)}"`;
+
+/** A text as an SQL constant. Only for names and formats out of a snapshot, which a deployment has checked. */
+export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+/** A function takes 100 arguments at most. */
+const PAIRS_PER_CALL = 40;
+
+/** jsonb `{field: {from, to}}`, the form in which changes are kept. */
+export function changesSql(
+  fields: readonly FieldMeta[],
+  from: (field: FieldMeta) => string,
+  to: (field: FieldMeta) => string,
+): string {
+  const parts: string[] = [];
+  for (let at = 0; at < fields.length; at += PAIRS_PER_CALL)
+    parts.push(
+      `jsonb_build_object(${fields
+        .slice(at, at + PAIRS_PER_CALL)
+        .map((field) => `${literal(field.apiName)}, jsonb_build_object('from', ${from(field)}, 'to', ${to(field)})`)
+        .join(', ')})`,
+    );
+  return parts.join(' || ') || "'{}'::jsonb";
+}

@@ -1,0 +1,168 @@
+/**
+ * What this process knows about tenants and their users: the snapshot, and each user's access worked out from it. All
+ * of it may be lost at any moment and may be stale at any moment: every statement on records returns the versions it
+ * saw, and whoever finds others than it worked with repeats with fresh ones.
+ */
+import { LRUCache } from 'lru-cache';
+import { accessFor } from '../../lib/access/rules.ts';
+import type { Access, ObjectAccess, Principal } from '../../lib/access/types.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { CompiledQuery } from '../../lib/query/types.ts';
+import type { Snapshot } from '../../lib/snapshot/types.ts';
+import { type Database, sqlState } from '../../mixins/database/database.ts';
+import type { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
+import { findPrincipal, readVersions, type Versions } from './store.ts';
+
+/** One user's sight of one tenant at one pair of versions. Immutable. */
+export interface View extends Versions {
+  readonly tenantId: string;
+  readonly snapshot: Snapshot;
+  readonly access: Access;
+  /** Statements that were compiled for this view, by shape. */
+  readonly compiled: Map<string, CompiledQuery>;
+}
+
+/** A statement saw other versions than the view it was made for. */
+export class Stale extends Error {
+  readonly versions: Versions | null;
+  constructor(versions: Versions | null) {
+    super('The snapshot or the permissions have changed.');
+    this.versions = versions;
+  }
+}
+
+interface Tenant extends Versions {
+  readonly snapshot: Snapshot;
+  readonly views: LRUCache<string, View>;
+}
+
+const ATTEMPTS_MAX = 4;
+const VIEWS_PER_TENANT_MAX = 2_000;
+const TENANTS_MAX = 20_000;
+const TENANTS_MAX_BYTES = 256 * 1024 * 1024;
+
+export class Tenants {
+  readonly #database: Database;
+  readonly #snapshots: SnapshotCache;
+  readonly #tenants: LRUCache<string, Tenant>;
+
+  constructor(database: Database, snapshots: SnapshotCache) {
+    this.#database = database;
+    this.#snapshots = snapshots;
+    this.#tenants = new LRUCache({
+      max: TENANTS_MAX,
+      maxSize: TENANTS_MAX_BYTES,
+      sizeCalculation: (tenant) => snapshots.bytesOf(tenant.snapshot),
+    });
+  }
+
+  /** The view of a user, from memory when it is there. 401 TOKEN_REVOKED when the user is gone or inactive. */
+  async view(tenantId: string, userId: string): Promise<View> {
+    const tenant = this.#tenants.get(tenantId);
+    const known = tenant?.views.get(userId);
+    if (known) return known;
+    return this.#load(tenantId, userId);
+  }
+
+  /**
+   * Runs `work` with the user's view; when the work finds the view stale, again with a fresh one. `work` must have
+   * changed nothing when it throws Stale.
+   */
+  async withView<T>(tenantId: string, userId: string, work: (view: View) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await work(await this.view(tenantId, userId));
+      } catch (error) {
+        if (!(error instanceof Stale) && !isShapeError(error)) throw error;
+        if (attempt === ATTEMPTS_MAX) {
+          if (!(error instanceof Stale)) throw error;
+          throw new PlatformError('WRITE_CONTENTION', "The tenant's configuration keeps changing; try again.", {
+            retryAfterSeconds: 1,
+          });
+        }
+        this.forget(tenantId);
+      }
+    }
+  }
+
+  /** The current snapshot of a tenant, for work that the platform does by itself. null: no such tenant. */
+  async snapshot(tenantId: string): Promise<Snapshot | null> {
+    return this.#snapshots.get(tenantId);
+  }
+
+  /** Drops what is remembered; the next request reads it again. */
+  forget(tenantId: string): void {
+    this.#tenants.delete(tenantId);
+  }
+
+  async #load(tenantId: string, userId: string): Promise<View> {
+    const found = await this.#database.tenant(tenantId, (tx) => findPrincipal(tx, userId));
+    if (!found.principal?.active)
+      throw new PlatformError('TOKEN_REVOKED', 'The user of the token is no longer active.');
+    const tenant = await this.#tenant(tenantId, found.versions);
+    const view = viewOf(tenantId, tenant, found.principal);
+    tenant.views.set(userId, view);
+    return view;
+  }
+
+  async #tenant(tenantId: string, versions: Versions): Promise<Tenant> {
+    const known = this.#tenants.get(tenantId);
+    if (known?.metadataVersion === versions.metadataVersion && known.accessVersion === versions.accessVersion)
+      return known;
+    const snapshot = await this.#snapshots.get(tenantId, versions.metadataVersion);
+    if (!snapshot) throw new PlatformError('INTERNAL_ERROR', 'The configuration of the tenant is not available.');
+    const tenant: Tenant = { ...versions, snapshot, views: new LRUCache({ max: VIEWS_PER_TENANT_MAX }) };
+    this.#tenants.set(tenantId, tenant);
+    return tenant;
+  }
+
+  /** Versions as the database has them now. */
+  versions(tenantId: string): Promise<Versions> {
+    return this.#database.tenant(tenantId, readVersions);
+  }
+}
+
+function viewOf(tenantId: string, tenant: Tenant, principal: Principal): View {
+  return {
+    tenantId,
+    metadataVersion: tenant.metadataVersion,
+    accessVersion: tenant.accessVersion,
+    snapshot: tenant.snapshot,
+    access: accessFor(tenant.snapshot, principal),
+    compiled: new Map(),
+  };
+}
+
+/** A table or column was not there, or a prepared statement no longer fits: what a deployment leaves behind. */
+export const isShapeError = (error: unknown): boolean =>
+  ['42P01', '42703', '0A000', '42804', '42P07'].includes(sqlState(error) ?? '');
+
+/** The versions that a statement saw must be those its view was made from. */
+export function assertFresh(view: Versions, metadataVersion: unknown, accessVersion: unknown): void {
+  if (view.metadataVersion !== metadataVersion || view.accessVersion !== accessVersion)
+    throw new Stale({ metadataVersion: metadataVersion as number, accessVersion: accessVersion as number });
+}
+
+/** An entry of a record by a name that a caller chose; names such as `constructor` find nothing. */
+export const own = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(record, name) ? record[name] : undefined;
+
+/** The user's access to the object of a request, or 404: absent, unpublished and unreadable look the same. */
+export function visibleObject(view: View, apiName: string): ObjectAccess {
+  requireApi(view);
+  const access = own(view.access.objects, apiName);
+  if (!access) throw objectNotFound();
+  return access;
+}
+
+/** 403 for users without the API permission. */
+export function requireApi(view: View): void {
+  if (!view.access.system.has('apiEnabled'))
+    throw new PlatformError('API_ACCESS_DISABLED', 'The user has no permission to use the API.');
+}
+
+export const objectNotFound = (): PlatformError =>
+  new PlatformError('OBJECT_NOT_FOUND', 'There is no such object for this connection.');
+
+export const recordNotFound = (): PlatformError =>
+  new PlatformError('RECORD_NOT_FOUND', 'There is no such record for this connection.');

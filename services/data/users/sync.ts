@@ -1,0 +1,66 @@
+/**
+ * Tells auth about changed users. The change left a row in the tenant's outbox, in its own transaction; here the row is
+ * worked off: read the user as it is now, tell auth, take the row away. A crash in between only means that auth is told
+ * once more. Source: docs/reference/records.md.
+ */
+import type { Database } from '../../../mixins/database/database.ts';
+import type { AuthActions } from '../../auth/contract.ts';
+import { table } from '../sql.ts';
+import { USER_SYNC } from './rules.ts';
+
+export type SyncUser = AuthActions['auth.users.sync']['params']['users'][number];
+
+export interface UserSync {
+  /** Sends one user to auth; must be idempotent. */
+  send(tenantId: string, user: SyncUser): Promise<unknown>;
+  failed(tenantId: string, userId: string, error: unknown): void;
+}
+
+const BATCH = 200;
+
+interface Unsent {
+  outboxId: number;
+  userId: string;
+  username: string | null;
+  email: string | null;
+  active: boolean | null;
+}
+
+/**
+ * Works off what is unsent in one tenant; returns how many users were sent. The rows stay locked while auth is told, so
+ * that an older state of a user never arrives behind a newer one.
+ */
+export async function sendUnsentUsers(database: Database, tenantId: string, sync: UserSync): Promise<number> {
+  return database.tenantTransaction(tenantId, async (tx) => {
+    const { rows } = await tx.query<Unsent>(
+      `SELECT o.outbox_id AS "outboxId", o.record_id AS "userId", u."username", u."email", u."active"
+       FROM ${tx.schema}._outbox o LEFT JOIN ${table(tx.schema, 'User')} u ON u."id" = o.record_id
+       WHERE o.sequence IS NULL AND o.type = '${USER_SYNC}' ORDER BY o.outbox_id LIMIT ${BATCH} FOR UPDATE OF o`,
+    );
+    const sent: number[] = [];
+    let users = 0;
+    for (const [userId, unsent] of Map.groupBy(rows, (row) => row.userId)) {
+      const { username, email, active } = unsent[0]!;
+      try {
+        if (username !== null)
+          await sync.send(tenantId, { userId, username, email: email ?? username, active: active !== false });
+        sent.push(...unsent.map((row) => row.outboxId));
+        users++;
+      } catch (error) {
+        sync.failed(tenantId, userId, error);
+      }
+    }
+    if (sent.length) await tx.query(`DELETE FROM ${tx.schema}._outbox WHERE outbox_id = ANY($1::bigint[])`, [sent]);
+    return users;
+  });
+}
+
+/** Users that were sent by hand, with a password. */
+export async function forgetUnsent(database: Database, tenantId: string, userIds: readonly string[]): Promise<void> {
+  await database.tenant(tenantId, (tx) =>
+    tx.query(`DELETE FROM ${tx.schema}._outbox WHERE sequence IS NULL AND type = $1 AND record_id = ANY($2::uuid[])`, [
+      USER_SYNC,
+      userIds,
+    ]),
+  );
+}

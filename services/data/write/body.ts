@@ -1,0 +1,247 @@
+/**
+ * From the body of a create or update to typed values: which fields exist for this user, which may be written, what
+ * the values mean. Pure. Collects every violation; a field the user cannot read is answered like one that is not there.
+ */
+import type { ObjectAccess } from '../../../lib/access/types.ts';
+import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { isBlankText } from '../../../lib/field-types/common.ts';
+import { externalReference } from '../../../lib/field-types/reference-family.ts';
+import { fieldType } from '../../../lib/field-types/registry.ts';
+import type { SqlValue } from '../../../lib/field-types/types.ts';
+import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { own, type View } from '../tenants.ts';
+
+/** How the record that a reference names is found. */
+export interface Lookup {
+  /** Objects it may belong to, of those the user can read. */
+  readonly targets: readonly {
+    readonly object: ObjectMeta;
+    /** Field of the target that is compared: its id, or an external id. */
+    readonly by: FieldMeta;
+    readonly value: SqlValue;
+  }[];
+}
+
+/** One field of a body, ready for SQL. */
+export interface Given {
+  readonly field: FieldMeta;
+  /** What is stored; for a reference what was parsed, the lookup decides. */
+  readonly value: SqlValue;
+  readonly lookup: Lookup | null;
+}
+
+export interface Body {
+  readonly given: readonly Given[];
+  /** 422: collected in VALIDATION_FAILED. */
+  readonly invalid: readonly Violation[];
+  /** 403: readable fields this user may not edit. */
+  readonly denied: readonly Violation[];
+}
+
+/** RFC 6901 pointer to a member of the body. */
+export const pointerTo = (name: string): string => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+
+/** The fields the platform fills in by itself, whatever a body says. */
+const WRITABLE_SYSTEM_FIELDS: ReadonlySet<string> = new Set(['ownerId']);
+
+const isWritable = (field: FieldMeta): boolean =>
+  fieldType(field.fieldType).writable && (!field.system || WRITABLE_SYSTEM_FIELDS.has(field.apiName));
+
+export const isReference = (field: FieldMeta): boolean =>
+  field.fieldType === 'reference' || field.fieldType === 'masterDetail';
+
+export function isBlank(field: FieldMeta, value: SqlValue): boolean {
+  if (value === null) return true;
+  const { blank } = fieldType(field.fieldType);
+  if (blank === 'whiteSpace') return typeof value === 'string' && isBlankText(value);
+  return blank === 'emptyList' && Array.isArray(value) && value.length === 0;
+}
+
+const required = (field: FieldMeta): Violation =>
+  violation(pointerTo(field.apiName), 'FIELD_REQUIRED', `${field.apiName} is required.`, { field: field.apiName });
+
+const unknown = (name: string): Violation =>
+  violation(pointerTo(name), 'FIELD_UNKNOWN', 'There is no such field for this connection.', {
+    field: name.length <= 80 ? name : null,
+  });
+
+/** A body must be one JSON object; anything else is 400. */
+export function bodyObject(body: unknown): Record<string, unknown> {
+  if (body === undefined || body === null)
+    throw new PlatformError('BODY_REQUIRED', 'The record must be sent as a JSON object.');
+  if (typeof body !== 'object' || Array.isArray(body))
+    throw new PlatformError('REQUEST_MALFORMED', 'The body must be a JSON object keyed by field apiName.');
+  return body as Record<string, unknown>;
+}
+
+/** Reads what a body says; `access` is the user's access to the object. */
+export function readBody(view: View, object: ObjectMeta, access: ObjectAccess, body: Record<string, unknown>): Body {
+  const given: Given[] = [];
+  const invalid: Violation[] = [];
+  const denied: Violation[] = [];
+  for (const name of Object.keys(body)) {
+    const field = own(access.fields, name)?.read ? own(object.fields, name) : undefined;
+    if (!field) {
+      invalid.push(unknown(name));
+      continue;
+    }
+    const pointer = pointerTo(name);
+    if (!isWritable(field)) {
+      invalid.push(violation(pointer, 'FIELD_READ_ONLY', `${name} is kept by the platform.`, { field: name }));
+      continue;
+    }
+    if (!access.fields[name]!.edit) {
+      denied.push(violation(pointer, 'FIELD_PERMISSION_DENIED', `You may not edit ${name}.`, { field: name }));
+      continue;
+    }
+    const result = readValue(view, field, body[name], pointer);
+    if ('code' in result) invalid.push(result);
+    else given.push(result);
+  }
+  return { given, invalid, denied };
+}
+
+/** One value of a body, or the first violation in it. */
+export function readValue(view: View, field: FieldMeta, value: unknown, pointer: string): Given | Violation {
+  if (value === null || value === undefined) {
+    if (field.required || field.apiName === 'ownerId') return required(field);
+    return { field, value: null, lookup: null };
+  }
+  if (isReference(field)) return readReference(view, field, value, pointer);
+  const parsed = fieldType(field.fieldType).parseInput(value, field, pointer);
+  if (!parsed.ok) return parsed.violation;
+  if (field.required && isBlank(field, parsed.value)) return required(field);
+  return { field, value: parsed.value, lookup: null };
+}
+
+export const referenceNotFound = (field: FieldMeta): Violation =>
+  violation(pointerTo(field.apiName), 'REFERENCE_NOT_FOUND', `${field.apiName} refers to no record you can see.`, {
+    field: field.apiName,
+  });
+
+function readReference(view: View, field: FieldMeta, value: unknown, pointer: string): Given | Violation {
+  const readable = field.referenceTo.flatMap((apiName) => {
+    const object = own(view.access.objects, apiName)?.permission.read ? own(view.snapshot.objects, apiName) : undefined;
+    return object ? [object] : [];
+  });
+  const external = externalReference(value);
+  if (external) {
+    const targets: Lookup['targets'][number][] = [];
+    for (const object of readable) {
+      const by = own(view.access.objects[object.apiName]!.fields, external.field)?.read
+        ? own(object.fields, external.field)
+        : undefined;
+      if (!by?.externalId) continue;
+      const parsed = fieldType(by.fieldType).parseFilter(external.value, by, `${pointer}${pointerTo(external.field)}`);
+      if (!parsed.ok) return { ...parsed.violation, field: field.apiName };
+      targets.push({ object, by, value: parsed.value });
+    }
+    if (targets.length === 0)
+      return violation(
+        pointer,
+        'REFERENCE_TYPE_INVALID',
+        `${field.apiName} takes an id, or {externalIdField: value} with one external id field of ${field.referenceTo.join(' or ')}.`,
+        { field: field.apiName, params: { referenceTo: field.referenceTo } },
+      );
+    return { field, value: null, lookup: { targets } };
+  }
+  if (typeof value !== 'string')
+    return violation(
+      pointer,
+      'REFERENCE_TYPE_INVALID',
+      `${field.apiName} takes an id, or {externalIdField: value} with exactly one field.`,
+      { field: field.apiName, params: { referenceTo: field.referenceTo } },
+    );
+  const parsed = fieldType(field.fieldType).parseInput(value, field, pointer);
+  if (!parsed.ok) return parsed.violation;
+  if (readable.length === 0) return referenceNotFound(field);
+  return {
+    field,
+    value: parsed.value,
+    lookup: { targets: readable.map((object) => ({ object, by: object.fields['id']!, value: parsed.value })) },
+  };
+}
+
+/** Values that a create gets without being asked, by field: what describe calls `defaultedOnCreate`. */
+export function defaultOf(field: FieldMeta): unknown {
+  if (field.defaultValue !== null && field.defaultValue !== undefined) return field.defaultValue;
+  const values = field.picklistValues?.filter((value) => value.default && value.active).map((value) => value.value);
+  if (!values?.length) return null;
+  return field.fieldType === 'multiPicklist' ? values : values[0];
+}
+
+/** Completes a create: defaults for what the body left out, and violations for what is required and still missing. */
+export function completeCreate(
+  view: View,
+  object: ObjectMeta,
+  access: ObjectAccess,
+  body: Record<string, unknown>,
+  read: Body,
+): Body {
+  const given = [...read.given];
+  const invalid = [...read.invalid];
+  for (const field of Object.values(object.fields)) {
+    if (field.system || Object.hasOwn(body, field.apiName) || !fieldType(field.fieldType).writable) continue;
+    const value = defaultOf(field);
+    if (value !== null) {
+      const result = readValue(view, field, value, pointerTo(field.apiName));
+      if (!('code' in result)) {
+        given.push(result);
+        continue;
+      }
+    }
+    if (!field.required) continue;
+    // A hidden field is not named: the caller could not have sent it.
+    invalid.push(
+      own(access.fields, field.apiName)?.read
+        ? required(field)
+        : violation('', 'FIELD_REQUIRED', 'A required value is missing that this connection cannot set.'),
+    );
+  }
+  return { given, invalid, denied: read.denied };
+}
+
+/** Fields whose stored values decide whether a new value of a dependent picklist is allowed. */
+export function controlledFields(object: ObjectMeta, given: readonly Given[]): FieldMeta[] {
+  const touched = new Set(given.map((item) => item.field.apiName));
+  return Object.values(object.fields).filter(
+    (field) =>
+      field.controllingField !== null &&
+      field.picklistValues !== null &&
+      (touched.has(field.apiName) || touched.has(field.controllingField)),
+  );
+}
+
+/** A dependent picklist takes only the values that are valid for its controlling field, after the write. */
+export function checkDependentPicklists(
+  object: ObjectMeta,
+  given: readonly Given[],
+  stored: Readonly<Record<string, unknown>> = {},
+): Violation[] {
+  const violations: Violation[] = [];
+  const values = new Map(given.map((item) => [item.field.apiName, item.value]));
+  const after = (name: string): unknown => (values.has(name) ? values.get(name) : own(stored, name));
+  for (const field of controlledFields(object, given)) {
+    const value = after(field.apiName);
+    if (typeof value !== 'string') continue;
+    const option = field.picklistValues!.find((item) => item.value === value);
+    const controlling = after(field.controllingField!);
+    if (!option?.validFor) continue;
+    if (controlling !== null && controlling !== undefined && option.validFor.includes(String(controlling))) continue;
+    violations.push(
+      violation(
+        pointerTo(field.apiName),
+        'DEPENDENT_PICKLIST_INVALID',
+        `${field.apiName} does not take this value together with the value of ${field.controllingField}.`,
+        { field: field.apiName, params: { controllingField: field.controllingField } },
+      ),
+    );
+  }
+  return violations;
+}
+
+/** 422 with everything that is wrong. */
+export function validationFailed(violations: readonly Violation[]): PlatformError {
+  const count = violations.length === 1 ? '1 problem' : `${violations.length} problems`;
+  return new PlatformError('VALIDATION_FAILED', `The record was not saved: ${count}.`, { errors: [...violations] });
+}

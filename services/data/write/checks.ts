@@ -1,0 +1,56 @@
+/** Checks that several mutations share. */
+import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
+import { fieldType } from '../../../lib/field-types/registry.ts';
+import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { identifier } from '../../../mixins/database/database.ts';
+import { columnType, Sql, table } from '../sql.ts';
+import { assertFresh } from '../tenants.ts';
+import { type Given, referenceNotFound, validationFailed } from './body.ts';
+import type { Write } from './write.ts';
+
+/** 403 when a readable field may not be edited: permission comes before content. */
+export function refuseDenied({ denied }: Write): void {
+  if (denied.length === 0) return;
+  throw new PlatformError('FIELD_PERMISSION_DENIED', 'Some fields may be read but not edited.', {
+    errors: [...denied],
+    details: { layer: 'fieldPermission' },
+  });
+}
+
+/** SQL of the id of the record that a reference names; NULL when there is none that the user can see. */
+export function lookupSql(schema: string, sql: Sql, item: Given): string {
+  const found = item.lookup!.targets.map(
+    ({ object, by, value }) =>
+      `(SELECT t."id" FROM ${table(schema, object.apiName)} t WHERE ${sameKey(`t.${identifier(by.apiName)}`, sql.bind(value, fieldType(by.fieldType).bindType), by)}${
+        item.field.apiName === 'ownerId' ? ' AND t."active"' : ''
+      } LIMIT 1)`,
+  );
+  return found.length === 1 ? found[0]! : `COALESCE(${found.join(', ')})`;
+}
+
+/** Equality as the unique index of the field has it: text without regard to case unless the field says otherwise. */
+const sameKey = (column: string, value: string, field: FieldMeta): string =>
+  columnType(field)?.startsWith('text') && !field.caseSensitive && field.fieldType !== 'autoNumber'
+    ? `lower(${column}) = lower(${value})`
+    : `${column} = ${value}`;
+
+/** 422 with all violations, those included that only the database can find. */
+export async function refuseInvalid(write: Write): Promise<void> {
+  if (write.invalid.length === 0) return;
+  throw validationFailed([...write.invalid, ...(await missingReferences(write))]);
+}
+
+/** Off the success path only: there the statement of the write finds them itself. */
+async function missingReferences(write: Write): Promise<Violation[]> {
+  const lookups = write.given.filter((item) => item.lookup);
+  if (lookups.length === 0) return [];
+  const sql = new Sql();
+  const { rows } = await write.tx.arrays(
+    sql.statement(
+      `SELECT s.metadata_version, s.access_version, ${lookups.map((item) => `${lookupSql(write.schema, sql, item)} IS NOT NULL`).join(', ')} FROM ${write.schema}._state s`,
+    ),
+  );
+  const row = rows[0]!;
+  assertFresh(write.view, row[0], row[1]);
+  return lookups.filter((_, index) => row[2 + index] === false).map((item) => referenceNotFound(item.field));
+}

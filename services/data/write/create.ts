@@ -1,0 +1,152 @@
+/** Creating a record: every check, then one statement that writes everything or nothing. */
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { fieldType } from '../../../lib/field-types/registry.ts';
+import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { identifier } from '../../../mixins/database/database.ts';
+import { answerOf, claimKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
+import { changesSql, columnType, etagOf, literal, outputOf, recordJson, Sql, storedFields, table } from '../sql.ts';
+import { assertFresh } from '../tenants.ts';
+import { USER_STEPS } from '../users/rules.ts';
+import {
+  checkDependentPicklists,
+  completeCreate,
+  type Given,
+  readBody,
+  referenceNotFound,
+  validationFailed,
+} from './body.ts';
+import { lookupSql, refuseDenied, refuseInvalid } from './checks.ts';
+import { newTrailIds, trailSql } from './trail.ts';
+import type { Step, Write } from './write.ts';
+
+/** In the order of the checks of every mutation; the key and the references are settled by the statement itself. */
+export const CREATE_STEPS: readonly Step[] = [
+  mayCreate,
+  USER_STEPS.mirrorNames,
+  readValues,
+  refuseDenied,
+  USER_STEPS.beforeCreate,
+  refuseInvalid,
+  insert,
+];
+
+function mayCreate({ object, access }: Write): void {
+  if (!access.permission.create)
+    throw new PlatformError('OBJECT_PERMISSION_DENIED', `You may not create records of ${object.apiName}.`, {
+      details: { objectApiName: object.apiName, operation: 'create', layer: 'objectPermission' },
+    });
+}
+
+function readValues(write: Write): void {
+  const { view, object, access, body } = write;
+  const read = completeCreate(view, object, access, body, readBody(view, object, access, body));
+  write.given = read.given;
+  write.denied = read.denied;
+  write.invalid.push(...read.invalid, ...checkDependentPicklists(object, read.given));
+}
+
+async function insert(write: Write): Promise<void> {
+  const { view, object, schema, key, request, tx } = write;
+  const sql = new Sql();
+  const headers = { ETag: etagOf(1), Location: `/api/v1/data/${object.apiName}/${write.id}` };
+  const lookups = write.given.filter((item) => item.lookup);
+  const { columns, selects } = columnsOf(write, sql, lookups);
+  const isUser = object.apiName === 'User';
+  const ctes = [
+    `s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR ${isUser ? 'UPDATE' : 'SHARE'})`,
+    `r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'})`,
+    `v AS MATERIALIZED (SELECT ${selects.join(', ')} FROM s, r WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}${lookups.map((_, index) => ` AND r.r${index} IS NOT NULL`).join('')})`,
+    `j AS MATERIALIZED (SELECT ${recordJson(
+      'v',
+      write.access.readable.filter((field) => columnType(field) !== null),
+      write.call.ieee754Compatible,
+    )}::text AS body FROM v)`,
+    `k AS (${claimKeySql(schema, key, sql.bind, 'FROM j', { status: '201', headers: sql.bind(JSON.stringify(headers), 'jsonb'), body: 'j.body' })})`,
+    `i AS (INSERT INTO ${table(schema, object.apiName)} (${columns.join(', ')}) SELECT ${columns.join(', ')} FROM v WHERE EXISTS (SELECT FROM k))`,
+    `c AS MATERIALIZED (SELECT v."id" AS record_id, 1 AS record_version, 0 AS position, ${newTrailIds(sql)}, ${createdChanges(write)} AS changes FROM v WHERE EXISTS (SELECT FROM k))`,
+    ...trailSql(
+      schema,
+      sql,
+      {
+        kind: 'create',
+        operationId: 'data.records.create',
+        request,
+        key,
+        transactionId: write.transactionId,
+        transactionSize: 1,
+      },
+      object,
+      'c',
+    ),
+    ...(isUser ? USER_STEPS.createSql(write, sql, 'c') : []),
+  ];
+  const { rows } = await tx.arrays(
+    sql.statement(`WITH ${ctes.join(',\n')}
+      SELECT s.m, s.a, (SELECT count(*)::int FROM k), (SELECT body FROM j)${lookups.map((_, index) => `, r.r${index} IS NOT NULL`).join('')} FROM s, r`),
+  );
+  const row = rows[0]!;
+  assertFresh(view, row[0], row[1]);
+  const missing = lookups.filter((_, index) => row[4 + index] === false);
+  if (missing.length) throw validationFailed(missing.map((item) => referenceNotFound(item.field)));
+  if (row[2] === 0) {
+    write.reply = answerOf(await findKey(tx, key), key);
+    if (!write.reply) throw new PlatformError('WRITE_CONTENTION', 'The idempotency key changed hands; try again.');
+    return;
+  }
+  write.reply = { status: 201, headers, body: Buffer.from(row[3] as string) };
+}
+
+/** Columns of the new row with the SQL of their values. */
+function columnsOf(write: Write, sql: Sql, lookups: readonly Given[]): { columns: string[]; selects: string[] } {
+  const user = sql.bind(write.request.userId, 'uuid');
+  const given = new Map(write.given.map((item) => [item.field.apiName, item]));
+  const columns: string[] = [];
+  const selects: string[] = [];
+  const sqlOf = (field: FieldMeta): string => {
+    const item = given.get(field.apiName);
+    if (item?.lookup) return `r.r${lookups.indexOf(item)}`;
+    if (item) return sql.bind(item.value, fieldType(field.fieldType).bindType);
+    if (field.fieldType === 'autoNumber') return autoNumberSql(write.schema, write.object.apiName, field);
+    switch (field.system ? field.apiName : '') {
+      case 'id':
+        return sql.bind(write.id, 'uuid');
+      case 'ownerId':
+      case 'createdById':
+      case 'updatedById':
+        return user;
+      case 'createdAt':
+      case 'updatedAt':
+        return 'statement_timestamp()';
+      case 'recordVersion':
+        return '1';
+      default:
+        return 'NULL';
+    }
+  };
+  for (const field of storedFields(write.object)) {
+    columns.push(identifier(field.apiName));
+    // The column's own type, so that the answer shows what is stored: 10.5 in numeric(18,2) is 10.50.
+    selects.push(`(${sqlOf(field)})::${columnType(field)} AS ${identifier(field.apiName)}`);
+  }
+  return { columns, selects };
+}
+
+/** The next number of a sequence in the field's format, such as INV-00042; longer numbers keep all their digits. */
+export function autoNumberSql(schema: string, objectApiName: string, field: FieldMeta): string {
+  const [, before, zeros, after] = /^(.*?)\{(0+)\}(.*)$/.exec(field.format ?? '{0}') ?? ['', '', '0', ''];
+  const sequence = literal(`${schema}.${identifier(`_seq_${objectApiName}_${field.apiName}`)}`);
+  return `(SELECT ${literal(before!)} || lpad(q.n::text, greatest(${zeros!.length}, length(q.n::text)), '0') || ${literal(after!)} FROM (SELECT nextval(${sequence}) AS n) q)`;
+}
+
+/** `{field: {from: null, to}}` of everything that a new record carries besides what the platform keeps. */
+function createdChanges(write: Write): string {
+  const named = [
+    ...write.given.filter((item) => item.value !== null || item.lookup).map((item) => item.field),
+    ...Object.values(write.object.fields).filter((field) => field.fieldType === 'autoNumber'),
+  ];
+  return changesSql(
+    named,
+    () => 'NULL',
+    (field) => outputOf('v', field),
+  );
+}

@@ -1,0 +1,261 @@
+/**
+ * Deleting a record: what depends on it is found level by level and locked, then one statement moves everything to the
+ * recycle bin and travels together with COMMIT.
+ */
+import { LIMITS } from '../../../config/limits.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { ChildRelationship, FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { formatTimestamp } from '../../../lib/time.ts';
+import { identifier } from '../../../mixins/database/database.ts';
+import { answerOf, claimKeySql, completeKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
+import { changesSql, outputOf, Sql, storedFields, table } from '../sql.ts';
+import { assertFresh, own, recordNotFound } from '../tenants.ts';
+import { trailSql } from './trail.ts';
+import { matchVersion } from './update.ts';
+import type { Step, Write } from './write.ts';
+
+/** In the order of the checks of every mutation. */
+export const DELETE_STEPS: readonly Step[] = [lockRecord, mayDelete, matchVersion, removeWithDependents];
+
+/** More records than this are not deleted along with one. */
+const CASCADE_MAX = 10_000;
+
+async function lockRecord(write: Write): Promise<void> {
+  const { view, object, schema, key, tx } = write;
+  const sql = new Sql();
+  const { rows } = await tx.arrays(
+    sql.statement(`WITH
+      s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR SHARE),
+      k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
+      o AS MATERIALIZED (SELECT "recordVersion" FROM ${table(schema, object.apiName)} WHERE "id" = ${sql.bind(write.id, 'uuid')} AND EXISTS (SELECT FROM k) FOR UPDATE)
+      SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion" FROM s LEFT JOIN o ON true`),
+  );
+  const row = rows[0]!;
+  assertFresh(view, row[0], row[1]);
+  if (row[2] === 0) {
+    write.reply = answerOf(await findKey(tx, key), key);
+    if (!write.reply) throw new PlatformError('WRITE_CONTENTION', 'The idempotency key changed hands; try again.');
+    return;
+  }
+  if (row[3] === null) throw recordNotFound();
+  write.recordVersion = row[3] as number;
+}
+
+function mayDelete({ object, access }: Write): void {
+  if (access.permission.delete) return;
+  throw new PlatformError(
+    'OBJECT_PERMISSION_DENIED',
+    object.apiName === 'User'
+      ? 'Users are deactivated, never deleted.'
+      : `You may not delete records of ${object.apiName}.`,
+    { details: { objectApiName: object.apiName, operation: 'delete', layer: 'objectPermission' } },
+  );
+}
+
+interface Edge {
+  readonly child: ObjectMeta;
+  readonly field: FieldMeta;
+  readonly onDelete: 'setNull' | 'restrict' | 'cascade';
+}
+
+/** How other objects depend on records of this one. A detail goes with its master unless that is forbidden. */
+export function edgesOf(write: Pick<Write, 'view'>, object: ObjectMeta): Edge[] {
+  return object.childRelationships.flatMap((relationship: ChildRelationship): Edge[] => {
+    const child = own(write.view.snapshot.objects, relationship.objectApiName);
+    const field = child && own(child.fields, relationship.field);
+    if (!child || !field) return [];
+    const fallback = field.fieldType === 'masterDetail' ? 'cascade' : 'setNull';
+    return [{ child, field, onDelete: relationship.onDelete ?? field.onDelete ?? fallback }];
+  });
+}
+
+/** SQL of the ids of child rows that refer to the bound ids. */
+const refersTo = (schema: string, sql: Sql, edge: Edge, ids: readonly string[]): string =>
+  `${table(schema, edge.child.apiName)} WHERE ${identifier(edge.field.apiName)} = ANY(${sql.bind(ids, 'uuid[]')})`;
+
+async function removeWithDependents(write: Write): Promise<void> {
+  const { schema, tx } = write;
+  const doomed = await collectCascade(write);
+  const restricted = new Map<string, number>();
+  const detached: { edge: Edge; ids: readonly string[] }[] = [];
+  const counts: Promise<void>[] = [];
+  for (const [apiName, ids] of doomed)
+    for (const edge of edgesOf(write, write.view.snapshot.objects[apiName]!)) {
+      if (edge.onDelete === 'setNull') detached.push({ edge, ids: [...ids] });
+      if (edge.onDelete !== 'restrict') continue;
+      const sql = new Sql();
+      const spared = doomed.get(edge.child.apiName);
+      const text = `SELECT count(*)::int FROM ${refersTo(schema, sql, edge, [...ids])}${
+        spared ? ` AND NOT "id" = ANY(${sql.bind([...spared], 'uuid[]')})` : ''
+      }`;
+      counts.push(
+        tx.arrays(sql.statement(text)).then(({ rows }) => {
+          const count = rows[0]![0] as number;
+          if (count) restricted.set(edge.child.apiName, (restricted.get(edge.child.apiName) ?? 0) + count);
+        }),
+      );
+    }
+  await all(counts);
+  if (restricted.size)
+    throw new PlatformError('DELETE_RESTRICTED', 'Other records depend on this one; delete or change them first.', {
+      // Objects that the caller cannot see are not named.
+      details: { dependents: visibleCounts(write, restricted) },
+    });
+  await detach(write, doomed, detached);
+  await remove(write, doomed);
+}
+
+const visibleCounts = (write: Write, counts: ReadonlyMap<string, number>) =>
+  [...counts]
+    .filter(([apiName]) => own(write.view.access.objects, apiName))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([objectApiName, count]) => ({ objectApiName, count }));
+
+/** Waits for all, then throws the first failure: no statement is left running behind a rollback. */
+async function all(promises: Promise<unknown>[]): Promise<void> {
+  const failed = (await Promise.allSettled(promises)).find((result) => result.status === 'rejected');
+  if (failed) throw failed.reason;
+}
+
+/** Ids by object of everything that goes along, locked in id order within an object. The record itself comes first. */
+async function collectCascade(write: Write): Promise<Map<string, Set<string>>> {
+  const { schema, tx } = write;
+  const doomed = new Map<string, Set<string>>([[write.object.apiName, new Set([write.id])]]);
+  let total = 1;
+  let level = new Map<string, string[]>([[write.object.apiName, [write.id]]]);
+  while (level.size) {
+    const next = new Map<string, string[]>();
+    const found: Promise<void>[] = [];
+    for (const [apiName, ids] of level)
+      for (const edge of edgesOf(write, write.view.snapshot.objects[apiName]!)) {
+        if (edge.onDelete !== 'cascade') continue;
+        const sql = new Sql();
+        const text = `SELECT "id" FROM ${refersTo(schema, sql, edge, ids)} ORDER BY "id" LIMIT ${CASCADE_MAX + 1} FOR UPDATE`;
+        found.push(
+          tx.arrays(sql.statement(text)).then(({ rows }) => {
+            const known = doomed.get(edge.child.apiName) ?? new Set();
+            const fresh = rows.map((row) => row[0] as string).filter((id) => !known.has(id));
+            if (fresh.length === 0) return;
+            for (const id of fresh) known.add(id);
+            doomed.set(edge.child.apiName, known);
+            next.set(edge.child.apiName, [...(next.get(edge.child.apiName) ?? []), ...fresh]);
+            total += fresh.length;
+          }),
+        );
+      }
+    await all(found);
+    if (total > CASCADE_MAX + 1)
+      throw new PlatformError('TOO_MANY_ITEMS', 'Too many records depend on this one to delete them together.', {
+        details: { max: CASCADE_MAX },
+      });
+    level = next;
+  }
+  return doomed;
+}
+
+/** Clears references to the deleted records in records that stay. */
+async function detach(
+  write: Write,
+  doomed: ReadonlyMap<string, ReadonlySet<string>>,
+  detached: readonly { edge: Edge; ids: readonly string[] }[],
+): Promise<void> {
+  const { schema, tx, request } = write;
+  const byChild = Map.groupBy(detached, ({ edge }) => edge.child.apiName);
+  const statements: Promise<unknown>[] = [];
+  for (const [apiName, references] of byChild) {
+    const child = references[0]!.edge.child;
+    const sql = new Sql();
+    const name = table(schema, apiName);
+    // A field may be reached over several parents of the cascade; each field is set once.
+    const fields = new Map<FieldMeta, string[]>();
+    for (const { edge, ids } of references) fields.set(edge.field, [...(fields.get(edge.field) ?? []), ...ids]);
+    const bound = [...fields].map(([field, ids]) => ({ field, list: sql.bind(ids, 'uuid[]') }));
+    const spared = sql.bind([...(doomed.get(apiName) ?? [])], 'uuid[]');
+    const hit = (alias: string): string =>
+      bound.map(({ field, list }) => `${alias}.${identifier(field.apiName)} = ANY(${list})`).join(' OR ');
+    const changed = bound.map(({ field }) => field);
+    const text = `WITH o AS MATERIALIZED (SELECT * FROM ${name} t WHERE (${hit('t')}) AND NOT t."id" = ANY(${spared}) ORDER BY t."id" FOR NO KEY UPDATE),
+      u AS (UPDATE ${name} t SET ${bound
+        .map(
+          ({ field, list }) =>
+            `${identifier(field.apiName)} = CASE WHEN t.${identifier(field.apiName)} = ANY(${list}) THEN NULL ELSE t.${identifier(field.apiName)} END`,
+        )
+        .join(
+          ', ',
+        )}, "recordVersion" = t."recordVersion" + 1, "updatedAt" = statement_timestamp(), "updatedById" = ${sql.bind(request.userId, 'uuid')}
+        FROM o WHERE t."id" = o."id" RETURNING t.*),
+      c AS MATERIALIZED (SELECT u."id" AS record_id, u."recordVersion" AS record_version, 0 AS position, ${randomTrailIds}, ${changesSql(
+        changed,
+        (field) => outputOf('o', field),
+        (field) => outputOf('u', field),
+      )} AS changes FROM u JOIN o ON o."id" = u."id"),
+      ${trailSql(schema, sql, trailOf(write, 'update', doomed), child, 'c').join(',\n')}
+      SELECT count(*) FROM c`;
+    statements.push(tx.arrays(sql.statement(text)));
+  }
+  await all(statements);
+}
+
+// Ids of trail rows for sets of records: made by the database, ordered by time like the ones made here.
+const randomTrailIds = ['change_id', 'audit_id']
+  .map(
+    (name) =>
+      `(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') || '7' || substr(md5(random()::text || clock_timestamp()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid AS ${name}`,
+  )
+  .join(', ');
+
+const trailOf = (write: Write, kind: 'update' | 'delete', doomed: ReadonlyMap<string, ReadonlySet<string>>) => ({
+  kind,
+  operationId: 'data.records.delete',
+  request: write.request,
+  key: write.key,
+  transactionId: write.transactionId,
+  transactionSize: [...doomed.values()].reduce((sum, ids) => sum + ids.size, 0),
+});
+
+/** One statement for all objects, so that it does not matter who refers to whom. */
+async function remove(write: Write, doomed: ReadonlyMap<string, ReadonlySet<string>>): Promise<void> {
+  const { schema, request, key, object } = write;
+  const sql = new Sql();
+  const deletedAt = new Date();
+  const restorableUntil = new Date(deletedAt.getTime() + LIMITS.recycle_bin_days * 86_400_000);
+  const user = sql.bind(request.userId, 'uuid');
+  const root = sql.bind(write.id, 'uuid');
+  const at = sql.bind(deletedAt.toISOString(), 'timestamptz');
+  const until = sql.bind(restorableUntil.toISOString(), 'timestamptz');
+  let position = 0;
+  const ctes = [...doomed].flatMap(([apiName, ids], index) => {
+    const child = write.view.snapshot.objects[apiName]!;
+    const first = position;
+    position += ids.size;
+    const kept = storedFields(child).filter((field) => !field.system);
+    return [
+      `d${index} AS (DELETE FROM ${table(schema, apiName)} WHERE "id" = ANY(${sql.bind([...ids], 'uuid[]')}) RETURNING *)`,
+      `b${index} AS (INSERT INTO ${schema}._recycle_bin (object, record_id, root_id, record, record_version, deleted_at, deleted_by_id, restorable_until)
+        SELECT ${sql.bind(apiName, 'text')}, d."id", ${root}, to_jsonb(d), d."recordVersion", ${at}, ${user}, ${until} FROM d${index} d)`,
+      `c${index} AS MATERIALIZED (SELECT d."id" AS record_id, d."recordVersion" AS record_version, ${first} + (row_number() OVER ())::int - 1 AS position, ${randomTrailIds}, ${changesSql(
+        kept,
+        (field) => outputOf('d', field),
+        () => 'NULL',
+      )} AS changes FROM d${index} d)`,
+      ...trailSql(schema, sql, trailOf(write, 'delete', doomed), child, `c${index}`, String(index)),
+    ];
+  });
+  const counts = new Map([...doomed].map(([apiName, ids]) => [apiName, ids.size]));
+  const own = counts.get(object.apiName)! - 1;
+  if (own) counts.set(object.apiName, own);
+  else counts.delete(object.apiName);
+  const body = JSON.stringify({
+    id: write.id,
+    objectApiName: object.apiName,
+    deleted: true,
+    deletedAt: formatTimestamp(deletedAt),
+    restorableUntil: formatTimestamp(restorableUntil),
+    cascaded: visibleCounts(write, counts),
+  });
+  ctes.push(
+    `k AS (${completeKeySql(schema, key, sql.bind, { status: '200', headers: "'{}'::jsonb", body: sql.bind(body, 'text') })})`,
+  );
+  await write.commit(sql.statement(`WITH ${ctes.join(',\n')}\nSELECT count(*) FROM d0`));
+  write.reply = { status: 200, headers: {}, body: Buffer.from(body) };
+}

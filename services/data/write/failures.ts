@@ -1,0 +1,134 @@
+/** Mutations that were refused: driver errors become errors of the catalogue, and the refusal is recorded. */
+import type { Platform } from '../../../config/platform.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { isUuid, uuidv7 } from '../../../lib/ids.ts';
+import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { isConnectionError, sqlState } from '../../../mixins/database/database.ts';
+import { answerOf, findKey, type IdempotencyKey, keyInProgress } from '../../../mixins/idempotency/idempotency.ts';
+import { Sql } from '../sql.ts';
+import { own, type View } from '../tenants.ts';
+import { pointerTo, validationFailed } from './body.ts';
+
+interface DriverError {
+  readonly code?: string;
+  readonly constraint?: string;
+  readonly column?: string;
+  readonly where?: string;
+}
+
+const LOCK_TIMEOUT = '55P03';
+
+/** The same key may be tried again at once: nothing was committed, or the key says what was. */
+export const isTransient = (error: unknown): boolean =>
+  ['40001', '40P01'].includes(sqlState(error) ?? '') || isConnectionError(error);
+
+/** The error of the catalogue that a failed mutation answers with. Only refusals that a caller can act on say why. */
+export function toPlatformError(view: View | undefined, call: OperationCall, error: unknown): PlatformError {
+  if (error instanceof PlatformError) return error;
+  const driver = error as DriverError;
+  const access = view && own(view.access.objects, call.path['objectApiName'] ?? '');
+  const state = sqlState(error);
+  const contention = new PlatformError('WRITE_CONTENTION', 'Other requests keep changing the same data; try again.', {
+    retryAfterSeconds: 1,
+    cause: error,
+  });
+  if (state === LOCK_TIMEOUT) return driver.where?.includes('"_idempotency') ? keyInProgress() : contention;
+  if (state === '40001' || state === '40P01') return contention;
+  if (access && state?.startsWith('23')) {
+    const column = driver.column ?? columnOf(driver.constraint);
+    // A field the caller cannot read is not named.
+    const field = column !== null && own(access.fields, column)?.read ? column : null;
+    const pointer = field === null ? '' : pointerTo(field);
+    if (state === '23505')
+      return new PlatformError('UNIQUE_VALUE_CONFLICT', 'Another record already has this value.', {
+        details: { field },
+      });
+    if (state === '23503' && call.operationId === 'data.records.delete')
+      return new PlatformError('DELETE_RESTRICTED', 'Other records depend on this one.', {
+        details: { dependents: [] },
+      });
+    if (state === '23503')
+      return validationFailed([
+        violation(pointer, 'REFERENCE_NOT_FOUND', 'A reference refers to no record.', { field }),
+      ]);
+    if (state === '23502')
+      return validationFailed([violation(pointer, 'FIELD_REQUIRED', 'A required value is missing.', { field })]);
+    return validationFailed([violation(pointer, 'FIELD_OUT_OF_RANGE', 'A value is not allowed.', { field })]);
+  }
+  if (state?.startsWith('22'))
+    return new PlatformError('VALIDATION_FAILED', 'The record was not saved: a value cannot be stored.', {
+      errors: [violation('', 'FIELD_FORMAT_INVALID', 'A value cannot be stored in its field.')],
+      cause: error,
+    });
+  return new PlatformError('INTERNAL_ERROR', 'The request could not be completed; the same key may be sent again.', {
+    cause: error,
+  });
+}
+
+/** Unique indexes and foreign keys carry their column in their name: docs/reference/storage.md. */
+const columnOf = (constraint: string | undefined): string | null =>
+  /^_[uf]_[0-9a-f]{8}_(.+)$/.exec(constraint ?? '')?.[1] ?? null;
+
+/**
+ * The end of a mutation that was refused, off the success path: when the key already has an outcome (a retry that would
+ * now fail for other reasons), that outcome is the answer; otherwise key and refusal are recorded and the error thrown.
+ */
+export async function concludeFailure(
+  platform: Platform,
+  request: RequestContext,
+  call: OperationCall,
+  key: IdempotencyKey,
+  failure: PlatformError,
+): Promise<OperationReply> {
+  if (failure.code === 'IDEMPOTENCY_KEY_REUSED' || failure.code === 'IDEMPOTENCY_IN_PROGRESS') throw failure;
+  let stored: OperationReply | null = null;
+  try {
+    stored = await recordFailure(platform, request, call, key, failure);
+  } catch (error) {
+    if (error instanceof PlatformError) throw error;
+    // The record of a refusal is not worth hiding the refusal for.
+  }
+  // Who may no longer see the object gets 404, not the stored body.
+  if (stored && !LOST_ACCESS.has(failure.code)) return stored;
+  throw failure;
+}
+
+const LOST_ACCESS: ReadonlySet<string> = new Set(['OBJECT_NOT_FOUND', 'API_ACCESS_DISABLED', 'TOKEN_REVOKED']);
+
+async function recordFailure(
+  platform: Platform,
+  request: RequestContext,
+  call: OperationCall,
+  key: IdempotencyKey,
+  failure: PlatformError,
+): Promise<OperationReply | null> {
+  return platform.database.tenant(request.tenantId, async (tx) => {
+    const sql = new Sql();
+    const { bind } = sql;
+    const recordId = (call.path['id'] ?? '').toLowerCase();
+    const user = bind(key.userId, 'uuid');
+    const client = bind(key.clientId, 'text');
+    const { rows } = await tx.arrays(
+      sql.statement(`WITH k AS (
+        INSERT INTO ${tx.schema}._idempotency AS k (client_id, user_id, key, fingerprint, state, request_id, completed_at)
+        VALUES (${client}, ${user}, ${bind(key.key, 'text')}, ${bind(key.fingerprint, 'text')}, 'FAILED', ${bind(key.requestId, 'text')}, now())
+        ON CONFLICT (client_id, user_id, key) DO UPDATE SET
+          fingerprint = excluded.fingerprint, state = 'FAILED', request_id = excluded.request_id, status = NULL, headers = NULL, body = NULL,
+          created_at = CASE WHEN k.expires_at <= now() THEN excluded.created_at ELSE k.created_at END,
+          completed_at = excluded.completed_at,
+          expires_at = CASE WHEN k.expires_at <= now() THEN excluded.expires_at ELSE k.expires_at END
+        WHERE (k.state = 'FAILED' AND k.fingerprint = excluded.fingerprint) OR k.expires_at <= now()
+        RETURNING 1),
+      a AS (
+        INSERT INTO ${tx.schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, code, request_id, idempotency_key, object, record_id, ip)
+        SELECT ${bind(uuidv7(), 'uuid')}, ${user}, ${client}, ${bind(request.agentRunId, 'uuid')}, ${bind(request.channel, 'text')}, ${bind(call.operationId, 'text')},
+          ${bind([401, 403].includes(failure.status) ? 'denied' : 'failed', 'text')}, ${bind(failure.code, 'text')}, ${bind(request.requestId, 'text')}, ${bind(key.key, 'text')},
+          ${bind(call.path['objectApiName']?.slice(0, 80) ?? null, 'text')}, ${bind(isUuid(recordId) ? recordId : null, 'uuid')}, ${bind(request.ip, 'text')}
+        WHERE EXISTS (SELECT FROM k))
+      SELECT count(*)::int FROM k`),
+    );
+    if (rows[0]![0] === 1) return null;
+    return answerOf(await findKey(tx, key), key);
+  });
+}

@@ -1,0 +1,141 @@
+/**
+ * The frame of every mutation of records: exactly once per idempotency key, repeated when the configuration or another
+ * transaction got in the way, and recorded when it was refused. Source: docs/reference/idempotency.md.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { LIMITS } from '../../../config/limits.ts';
+import type { Platform } from '../../../config/platform.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { isUuid, uuidv7 } from '../../../lib/ids.ts';
+import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { isConnectionError, type Statement, type Tx } from '../../../mixins/database/database.ts';
+import { type IdempotencyKey, idempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
+import { schemaOf } from '../sql.ts';
+import { recordNotFound, type Tenants, type View, visibleObject } from '../tenants.ts';
+import { bodyObject } from './body.ts';
+import { CREATE_STEPS } from './create.ts';
+import { DELETE_STEPS } from './delete.ts';
+import { concludeFailure, isTransient, toPlatformError } from './failures.ts';
+import { UPDATE_STEPS } from './update.ts';
+import { parseIfMatch, runSteps, type Step, type Write } from './write.ts';
+
+export type Mutation = 'create' | 'update' | 'delete';
+
+const STEPS: Readonly<Record<Mutation, readonly Step[]>> = {
+  create: CREATE_STEPS,
+  update: UPDATE_STEPS,
+  delete: DELETE_STEPS,
+};
+
+export interface MutationDeps {
+  readonly platform: Platform;
+  readonly tenants: Tenants;
+  /** Called after a commit that changed User records. */
+  readonly usersChanged: (tenantId: string) => Promise<void>;
+  /** Asks auth whether a username is free on the whole platform; throws UNIQUE_VALUE_CONFLICT. */
+  readonly checkUsername: (tenantId: string, userId: string, username: string, email: string) => Promise<void>;
+}
+
+export async function mutate(
+  deps: MutationDeps,
+  mutation: Mutation,
+  request: RequestContext,
+  call: OperationCall,
+): Promise<OperationReply> {
+  const key = idempotencyKey(call, request);
+  const ifMatch = mutation === 'create' ? [] : parseIfMatch(call.headers.ifMatch);
+  const body = mutation === 'delete' ? {} : bodyObject(call.body);
+  for (let attempt = 0; ; attempt++) {
+    let view: View | undefined;
+    try {
+      return await deps.tenants.withView(request.tenantId, request.userId, (current) => {
+        view = current;
+        return once(deps, mutation, request, call, key, ifMatch, body, current);
+      });
+    } catch (error) {
+      if (isTransient(error) && attempt < LIMITS.retries_serialization_max && Date.now() < request.deadline) {
+        await pause(5 + Math.random() * 20 * 2 ** attempt);
+        continue;
+      }
+      const failure = toPlatformError(view, call, error);
+      return concludeFailure(deps.platform, request, call, key, failure);
+    }
+  }
+}
+
+async function once(
+  deps: MutationDeps,
+  mutation: Mutation,
+  request: RequestContext,
+  call: OperationCall,
+  key: IdempotencyKey,
+  ifMatch: readonly string[],
+  body: Record<string, unknown>,
+  view: View,
+): Promise<OperationReply> {
+  const access = visibleObject(view, call.path['objectApiName'] ?? '');
+  const id = mutation === 'create' ? uuidv7() : (call.path['id'] ?? '').toLowerCase();
+  if (!isUuid(id)) throw recordNotFound();
+  const run = async (tx: Tx, commit: Write['commit']): Promise<{ reply: OperationReply; write: Write }> => {
+    const write: Write = {
+      deps,
+      request,
+      call,
+      key,
+      view,
+      object: access.object,
+      access,
+      schema: schemaOf(request.tenantId),
+      id,
+      tx,
+      commit,
+      transactionId: uuidv7(),
+      body,
+      given: [],
+      invalid: [],
+      denied: [],
+      ifMatch,
+      recordVersion: 0,
+      stored: {},
+      changed: [],
+      reply: null,
+    };
+    return { reply: await runSteps(write, STEPS[mutation]), write };
+  };
+  const { database } = deps.platform;
+  // A create is one statement and so one transaction by itself.
+  const { reply, write } = await database.tenant(request.tenantId, (tx) =>
+    mutation === 'create'
+      ? run(tx, (statement) => tx.arrays(statement))
+      : inTransaction(tx, (commit) => run(tx, commit)),
+  );
+  if (write.object.apiName === 'User') await deps.usersChanged(request.tenantId);
+  return reply;
+}
+
+/**
+ * BEGIN travels with the first statement, COMMIT with the last one, which the work sends through `commit`. Work that
+ * never sends it is rolled back.
+ */
+async function inTransaction<T>(tx: Tx, work: (commit: Write['commit']) => Promise<T>): Promise<T> {
+  tx.client.query('BEGIN').catch(() => {});
+  let committed = false;
+  const commit = async (statement: Statement) => {
+    const last = tx.arrays(statement);
+    const end = tx.client.query('COMMIT');
+    end.catch(() => {});
+    const result = await last;
+    await end;
+    committed = true;
+    return result;
+  };
+  try {
+    return await work(commit);
+  } catch (error) {
+    if (isConnectionError(error)) committed = true; // the connection is gone, and the transaction with it
+    throw error;
+  } finally {
+    if (!committed) await tx.client.query('ROLLBACK');
+  }
+}

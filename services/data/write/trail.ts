@@ -1,0 +1,64 @@
+/**
+ * What every committed change leaves behind, in its own transaction: history of the record, audit of the mutation, the
+ * event to be told. Source: docs/reference/records.md.
+ */
+import type { RequestContext } from '../../../lib/context.ts';
+import { uuidv7 } from '../../../lib/ids.ts';
+import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
+import type { IdempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
+import { literal, type Sql } from '../sql.ts';
+
+export type ChangeKind = 'create' | 'update' | 'delete';
+
+const EVENT_OF: Readonly<Record<ChangeKind, string>> = {
+  create: 'data.record.created',
+  update: 'data.record.updated',
+  delete: 'data.record.deleted',
+};
+
+export interface Trail {
+  readonly kind: ChangeKind;
+  readonly operationId: string;
+  readonly request: RequestContext;
+  readonly key: IdempotencyKey;
+  readonly transactionId: string;
+  /** Records that the whole transaction changes. */
+  readonly transactionSize: number;
+}
+
+/**
+ * CTEs that write history, audit and event of each row of the relation `from`, which has the columns record_id uuid,
+ * record_version integer, changes jsonb (`{field: {from, to}}`), position integer, change_id uuid, audit_id uuid.
+ * `suffix` keeps the names of several trails in one statement apart.
+ */
+export function trailSql(
+  schema: string,
+  sql: Sql,
+  trail: Trail,
+  object: ObjectMeta,
+  from: string,
+  suffix = '',
+): string[] {
+  const { request, key } = trail;
+  const user = sql.bind(request.userId, 'uuid');
+  const client = sql.bind(request.clientId, 'text');
+  const run = sql.bind(request.agentRunId, 'uuid');
+  const requestId = sql.bind(request.requestId, 'text');
+  const name = sql.bind(object.apiName, 'text');
+  const parts = [
+    `audit${suffix} AS (INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, idempotency_key, object, record_id, changes, ip)
+      SELECT audit_id, ${user}, ${client}, ${run}, ${sql.bind(request.channel, 'text')}, ${literal(trail.operationId)}, 'committed', ${requestId}, ${sql.bind(key.key, 'text')}, ${name}, record_id, changes, ${sql.bind(request.ip, 'text')} FROM ${from})`,
+  ];
+  if (object.features.history)
+    parts.push(`history${suffix} AS (INSERT INTO ${schema}._history (change_id, object, record_id, record_version, operation, user_id, client_id, agent_run_id, request_id, changes)
+      SELECT change_id, ${name}, record_id, record_version, ${literal(trail.kind)}, ${user}, ${client}, ${run}, ${requestId}, changes FROM ${from})`);
+  if (object.features.events)
+    parts.push(`event${suffix} AS (INSERT INTO ${schema}._outbox (type, object, record_id, record_version, user_id, client_id, agent_run_id, request_id, data)
+      SELECT ${literal(EVENT_OF[trail.kind])}, ${name}, record_id, record_version, ${user}, ${client}, ${run}, ${requestId},
+        jsonb_build_object('changes', changes, 'transactionId', ${sql.bind(trail.transactionId, 'text')}, 'transactionIndex', position, 'transactionSize', ${sql.bind(trail.transactionSize, 'integer')}) FROM ${from})`);
+  return parts;
+}
+
+/** SQL columns change_id and audit_id for a single changed record. */
+export const newTrailIds = (sql: Sql): string =>
+  `${sql.bind(uuidv7(), 'uuid')} AS change_id, ${sql.bind(uuidv7(), 'uuid')} AS audit_id`;

@@ -1,0 +1,169 @@
+/**
+ * Changing a record: one statement claims the key, locks the record and compares; after the checks a second one writes
+ * everything and travels together with COMMIT.
+ */
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { fieldType } from '../../../lib/field-types/registry.ts';
+import { identifier } from '../../../mixins/database/database.ts';
+import { answerOf, claimKeySql, completeKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
+import { changesSql, columnType, etagOf, outputOf, recordJson, Sql, table } from '../sql.ts';
+import { assertFresh, recordNotFound } from '../tenants.ts';
+import { USER_STEPS } from '../users/rules.ts';
+import { checkDependentPicklists, controlledFields, readBody, referenceNotFound, validationFailed } from './body.ts';
+import { lookupSql, refuseDenied } from './checks.ts';
+import { newTrailIds, trailSql } from './trail.ts';
+import type { Step, Write } from './write.ts';
+
+/** In the order of the checks of every mutation. */
+export const UPDATE_STEPS: readonly Step[] = [
+  USER_STEPS.mirrorNames,
+  readValues,
+  lockRecord,
+  mayUpdate,
+  refuseDenied,
+  matchVersion,
+  checkContent,
+  USER_STEPS.beforeUpdate,
+  refuseContent,
+  keepWhenEqual,
+  store,
+];
+
+function readValues(write: Write): void {
+  const read = readBody(write.view, write.object, write.access, write.body);
+  write.given = read.given;
+  write.denied = read.denied;
+  write.invalid.push(...read.invalid);
+  if (Object.keys(write.body).length === 0)
+    write.invalid.push(violation('', 'FIELD_REQUIRED', 'The body names no field to change.'));
+}
+
+/** Claims the key, takes the row lock, looks references up and compares given values with stored ones: one round trip. */
+async function lockRecord(write: Write): Promise<void> {
+  const { view, object, schema, key, tx, given } = write;
+  const sql = new Sql();
+  const lookups = given.filter((item) => item.lookup);
+  const isUser = object.apiName === 'User';
+  const needed = new Set(
+    isUser
+      ? Object.values(object.fields).filter((field) => columnType(field) !== null)
+      : controlledFields(object, given).flatMap((field) =>
+          [field, object.fields[field.controllingField!]].filter((item) => item !== undefined),
+        ),
+  );
+  const sqlOf = (item: (typeof given)[number]): string =>
+    item.lookup
+      ? `r.r${lookups.indexOf(item)}`
+      : `${sql.bind(item.value, fieldType(item.field.fieldType).bindType)}::${columnType(item.field)}`;
+  const text = `WITH
+    s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR ${isUser ? 'UPDATE' : 'SHARE'}),
+    k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
+    r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'}),
+    o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} WHERE "id" = ${sql.bind(write.id, 'uuid')} AND EXISTS (SELECT FROM k) FOR NO KEY UPDATE)
+    SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${
+      needed.size ? `${recordJson('o', [...needed])}::text` : 'NULL'
+    }${given.map((item) => `, ${item.lookup ? `r.r${lookups.indexOf(item)}` : 'NULL'}, o.${identifier(item.field.apiName)} IS DISTINCT FROM ${sqlOf(item)}`).join('')}
+    FROM s CROSS JOIN r LEFT JOIN o ON true`;
+  const row = (await tx.arrays(sql.statement(text))).rows[0]!;
+  assertFresh(view, row[0], row[1]);
+  if (row[2] === 0) {
+    write.reply = answerOf(await findKey(tx, key), key);
+    if (!write.reply) throw new PlatformError('WRITE_CONTENTION', 'The idempotency key changed hands; try again.');
+    return;
+  }
+  if (row[3] === null) throw recordNotFound();
+  write.recordVersion = row[3] as number;
+  write.stored = row[4] === null ? {} : (JSON.parse(row[4] as string) as Record<string, unknown>);
+  write.given = given.map((item, index) =>
+    item.lookup ? { ...item, value: row[5 + index * 2] as string | null, lookup: null } : item,
+  );
+  write.invalid.push(
+    ...lookups.filter((item) => row[5 + given.indexOf(item) * 2] === null).map((item) => referenceNotFound(item.field)),
+  );
+  write.changed = write.given.filter((_, index) => row[6 + index * 2] === true);
+}
+
+function mayUpdate({ object, access }: Write): void {
+  if (!access.permission.update)
+    throw new PlatformError('OBJECT_PERMISSION_DENIED', `You may not change records of ${object.apiName}.`, {
+      details: { objectApiName: object.apiName, operation: 'update', layer: 'objectPermission' },
+    });
+}
+
+export function matchVersion({ ifMatch, recordVersion }: Write): void {
+  const current = etagOf(recordVersion);
+  if (ifMatch.includes(current)) return;
+  throw new PlatformError('ETAG_MISMATCH', 'The record has changed since it was read: read it again and reconcile.', {
+    details: { currentETag: current },
+  });
+}
+
+function checkContent(write: Write): void {
+  write.invalid.push(...checkDependentPicklists(write.object, write.given, write.stored));
+}
+
+function refuseContent({ invalid }: Write): void {
+  if (invalid.length) throw validationFailed(invalid);
+}
+
+/** Nothing differs: nothing is committed but the key, the ETag stays. */
+async function keepWhenEqual(write: Write): Promise<void> {
+  if (write.changed.length) return;
+  const { schema, key, object } = write;
+  const sql = new Sql();
+  const headers = { ETag: etagOf(write.recordVersion) };
+  const { rows } = await write.commit(
+    sql.statement(`WITH j AS MATERIALIZED (SELECT ${answerSql(write, 't')}::text AS body FROM ${table(schema, object.apiName)} t WHERE t."id" = ${sql.bind(write.id, 'uuid')}),
+      k AS (${completeKeySql(schema, key, sql.bind, { status: '200', headers: sql.bind(JSON.stringify(headers), 'jsonb'), body: 'j.body' }, 'FROM j')})
+      SELECT body FROM j`),
+  );
+  write.reply = { status: 200, headers, body: Buffer.from(rows[0]![0] as string) };
+}
+
+const answerSql = (write: Write, alias: string): string =>
+  recordJson(
+    alias,
+    write.access.readable.filter((field) => columnType(field) !== null),
+    write.call.ieee754Compatible,
+  );
+
+async function store(write: Write): Promise<void> {
+  const { schema, object, key, request, changed } = write;
+  const sql = new Sql();
+  const version = write.recordVersion + 1;
+  const headers = { ETag: etagOf(version) };
+  const name = table(schema, object.apiName);
+  const id = sql.bind(write.id, 'uuid');
+  const sets = changed.map(
+    (item) => `${identifier(item.field.apiName)} = ${sql.bind(item.value, fieldType(item.field.fieldType).bindType)}`,
+  );
+  const fields = changed.map((item) => item.field);
+  const ctes = [
+    `o AS MATERIALIZED (SELECT * FROM ${name} WHERE "id" = ${id})`,
+    `u AS (UPDATE ${name} SET ${sets.join(', ')}, "recordVersion" = ${sql.bind(version, 'integer')}, "updatedAt" = statement_timestamp(), "updatedById" = ${sql.bind(request.userId, 'uuid')} WHERE "id" = ${id} RETURNING *)`,
+    `j AS MATERIALIZED (SELECT ${answerSql(write, 'u')}::text AS body FROM u)`,
+    `k AS (${completeKeySql(schema, key, sql.bind, { status: '200', headers: sql.bind(JSON.stringify(headers), 'jsonb'), body: 'j.body' }, 'FROM j')})`,
+    `c AS MATERIALIZED (SELECT u."id" AS record_id, u."recordVersion" AS record_version, 0 AS position, ${newTrailIds(sql)}, ${changesSql(
+      fields,
+      (field) => outputOf('o', field),
+      (field) => outputOf('u', field),
+    )} AS changes FROM u, o)`,
+    ...trailSql(
+      schema,
+      sql,
+      {
+        kind: 'update',
+        operationId: 'data.records.update',
+        request,
+        key,
+        transactionId: write.transactionId,
+        transactionSize: 1,
+      },
+      object,
+      'c',
+    ),
+    ...(object.apiName === 'User' ? USER_STEPS.updateSql(write, sql, 'c') : []),
+  ];
+  const { rows } = await write.commit(sql.statement(`WITH ${ctes.join(',\n')}\nSELECT body FROM j`));
+  write.reply = { status: 200, headers, body: Buffer.from(rows[0]![0] as string) };
+}

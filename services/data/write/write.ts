@@ -1,0 +1,69 @@
+/** One mutation on its way through the steps. The steps of each operation stand in create.ts, update.ts and delete.ts. */
+import type { ObjectAccess } from '../../../lib/access/types.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
+import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
+import type { Statement, Tx } from '../../../mixins/database/database.ts';
+import type { IdempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
+import type { View } from '../tenants.ts';
+import type { Given } from './body.ts';
+import type { MutationDeps } from './mutate.ts';
+
+export interface Write {
+  readonly deps: MutationDeps;
+  readonly request: RequestContext;
+  readonly call: OperationCall;
+  readonly key: IdempotencyKey;
+  readonly view: View;
+  readonly object: ObjectMeta;
+  readonly access: ObjectAccess;
+  /** Schema of the tenant, quoted. */
+  readonly schema: string;
+  /** Id of the record, also of one that is about to be created. */
+  readonly id: string;
+  /** The connection; in update and delete already inside the transaction. */
+  readonly tx: Tx;
+  /** Sends the last statement together with COMMIT. */
+  readonly commit: (statement: Statement) => Promise<{ rows: unknown[][]; rowCount: number }>;
+
+  body: Record<string, unknown>;
+  given: readonly Given[];
+  invalid: Violation[];
+  denied: readonly Violation[];
+  /** Versions that If-Match accepts; empty for a create. */
+  ifMatch: readonly string[];
+  recordVersion: number;
+  /** Names this transaction in its events. */
+  readonly transactionId: string;
+  /** Stored values that rules need, by apiName. */
+  stored: Readonly<Record<string, unknown>>;
+  /** Fields whose values differ from what is stored. */
+  changed: readonly Given[];
+  reply: OperationReply | null;
+}
+
+/** A step decides one thing. It throws to refuse, and leaves `reply` when there is nothing more to do. */
+export type Step = (write: Write) => void | Promise<void>;
+
+export async function runSteps(write: Write, steps: readonly Step[]): Promise<OperationReply> {
+  for (const step of steps) {
+    await step(write);
+    if (write.reply) return write.reply;
+  }
+  throw new PlatformError('INTERNAL_ERROR', 'The write ended without an answer.');
+}
+
+const ETAG_LIST = /^\s*(?:"[!#-~\x80-\xff]*"\s*(?:,\s*|$))+$/;
+
+/**
+ * The ETags of an If-Match header (RFC 9110 section 13.1.1). `*` and weak tags are refused: a write never happens
+ * without having seen what it changes.
+ */
+export function parseIfMatch(header: string | undefined): string[] {
+  if (header === undefined || header.trim() === '')
+    throw new PlatformError('IF_MATCH_REQUIRED', 'Send the ETag of the record as If-Match.');
+  if (!ETAG_LIST.test(header) || header.trim().endsWith(','))
+    throw new PlatformError('IF_MATCH_INVALID', 'If-Match takes one or more strong ETags, such as "1a".');
+  return header.match(/"[^"]*"/g) ?? [];
+}
