@@ -31,7 +31,7 @@ export default function authService({ config, database }: Platform): ServiceSche
         allowed: await server.clients.allowsOrigin(ctx.params.origin, ctx.params.clientId),
       }),
       'users.sync': async (ctx: Params<'auth.users.sync'>) => ({
-        synced: await server.syncUsers(ctx.params.tenantId, ctx.params.users),
+        synced: await server.syncUsers(ctx.params.tenantId, ctx.params.users, ctx.params.checkOnly),
       }),
       'users.revoke': async (ctx: Params<'auth.users.revoke'>) => ({
         revoked: await server.revokeUser(ctx.params.tenantId, ctx.params.userId),

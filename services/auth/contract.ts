@@ -61,6 +61,8 @@ export interface AuthActions {
     params: {
       tenantId: string;
       users: { userId: string; username: string; email: string; active: boolean; password?: string }[];
+      /** Changes nothing; only refuses usernames that others have. */
+      checkOnly?: boolean;
     };
     result: { synced: number };
   };

@@ -19,7 +19,7 @@ export interface AuthServerOptions {
   store: AuthStore;
   source: TenantSource;
   secret: string | null;
-  /** Address used when a request does not say through which one it came. */
+  /** Address until a request says through which one it came. */
   baseUrl: string;
   /** The deployment fixed its address; the gateway's word is not needed. */
   baseUrlFixed: boolean;
@@ -37,6 +37,12 @@ const KEYS_FRESH_MS = 30_000;
 
 const NO_OVERRIDES: RateLimitOverrides = { connection: null, tenant: null, daily: null, concurrency: null };
 
+const usernameTaken = (): PlatformError =>
+  new PlatformError('UNIQUE_VALUE_CONFLICT', 'The username is taken.', {
+    details: { field: 'username' },
+    errors: [violation('/username', 'UNIQUE_VALUE_CONFLICT', 'The username is taken.', { field: 'username' })],
+  });
+
 type SyncUser = AuthActions['auth.users.sync']['params']['users'][number];
 
 export class AuthServer {
@@ -48,8 +54,12 @@ export class AuthServer {
   readonly #providers = new LRUCache<string, Provider>({ max: 20 });
   #ring: { loadedAt: number; ring: Promise<KeyRing> } | null = null;
 
+  /** Where people reach us; the gateway's last word, unless the deployment fixed it. */
+  #baseUrl: string;
+
   constructor(options: AuthServerOptions) {
     this.#options = options;
+    this.#baseUrl = options.baseUrl;
     this.#store = options.store;
     this.#keys = new Keys(options.store, options.secret);
     this.clients = new Clients(options.store, options.source);
@@ -83,7 +93,8 @@ export class AuthServer {
 
   async handle(request: HttpRequest): Promise<HttpReply> {
     const ring = await this.#currentKeys();
-    const issuer = this.#options.baseUrlFixed ? this.#options.baseUrl : http.baseUrl(request, this.#options.baseUrl);
+    if (!this.#options.baseUrlFixed) this.#baseUrl = http.baseUrl(request, this.#baseUrl);
+    const issuer = this.#baseUrl;
     const provider = this.#provider(issuer, ring);
     const { clients } = this;
     return http.handle(
@@ -123,7 +134,14 @@ export class AuthServer {
    * Brings credentials in line with User records. A username that somebody else on the platform has is refused:
    * UNIQUE_VALUE_CONFLICT, `details.field` = username.
    */
-  async syncUsers(tenantId: string, users: readonly SyncUser[]): Promise<number> {
+  async syncUsers(tenantId: string, users: readonly SyncUser[], checkOnly = false): Promise<number> {
+    if (checkOnly) {
+      for (const user of users) {
+        const holder = await this.#store.credentialByUsername(user.username);
+        if (holder && holder.userId !== user.userId) throw usernameTaken();
+      }
+      return 0;
+    }
     for (const user of users) await this.#syncUser(tenantId, user);
     return users.length;
   }
@@ -136,11 +154,7 @@ export class AuthServer {
 
   async #syncUser(tenantId: string, user: SyncUser): Promise<void> {
     const outcome = await this.#store.upsertCredential(tenantId, user);
-    if (outcome === 'usernameTaken')
-      throw new PlatformError('UNIQUE_VALUE_CONFLICT', 'The username is taken.', {
-        details: { field: 'username' },
-        errors: [violation('/username', 'UNIQUE_VALUE_CONFLICT', 'The username is taken.', { field: 'username' })],
-      });
+    if (outcome === 'usernameTaken') throw usernameTaken();
     if (!user.active) {
       await this.revokeUser(tenantId, user.userId);
       return;
@@ -158,7 +172,7 @@ export class AuthServer {
   /** Makes a single-use link and sends it. */
   async sendPasswordLink(credential: Credential): Promise<void> {
     const token = await createLinkToken(this.#store, credential.tenantId, credential.userId);
-    this.#options.sendPasswordLink(credential, `${this.#options.baseUrl}/password/${token}`);
+    this.#options.sendPasswordLink(credential, `${this.#baseUrl}/password/${token}`);
   }
 
   #announceKeys(): void {

@@ -6,7 +6,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { LIMITS } from '../../../config/limits.ts';
 import type { Platform } from '../../../config/platform.ts';
 import type { RequestContext } from '../../../lib/context.ts';
-import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isUuid, uuidv7 } from '../../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { isConnectionError, type Statement, type Tx } from '../../../mixins/database/database.ts';
