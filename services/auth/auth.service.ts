@@ -69,7 +69,6 @@ export default function authService({ config, database }: Platform): ServiceSche
         secret: config.secret,
         baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
         baseUrlFixed: config.baseUrl !== null,
-        production: config.production,
         grantsEnded: (grantIds) => void broker.broadcast('auth.grants.revoked', { grantIds }),
         keysRotated: () => void broker.broadcast('auth.keys.rotated', {}),
         sendPasswordLink(user, url) {

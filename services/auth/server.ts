@@ -23,7 +23,6 @@ export interface AuthServerOptions {
   baseUrl: string;
   /** The deployment fixed its address; the gateway's word is not needed. */
   baseUrlFixed: boolean;
-  production: boolean;
   grantsEnded(grantIds: string[]): void;
   keysRotated(): void;
   /** The one door through which a set-password link leaves. */
@@ -200,7 +199,6 @@ export class AuthServer {
         store: this.#store,
         clients: this.clients,
         presentedTokens: this.#presentedTokens,
-        production: this.#options.production,
         grantsEnded: this.#options.grantsEnded,
         onError: this.#options.onError,
       });

@@ -37,15 +37,18 @@ export const PATHS = {
   end_session: '/oauth2/logout',
 } as const;
 
+const SESSION_COOKIE = 'erp_session';
+
 export interface ProviderParts extends AdapterParts {
   store: AuthStore;
   clients: Clients;
-  production: boolean;
   onError(error: unknown): void;
 }
 
 /** The resource that access tokens are for. */
 export const apiResource = (issuer: string): string => `${issuer}/api/v1`;
+
+const ownToken = (_ctx: Context, client: Context, token: Token): boolean => token.clientId === client.clientId;
 
 const now = (): number => Math.floor(Date.now() / 1000);
 
@@ -126,7 +129,7 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
     allowOmittingSingleRegisteredRedirectUri: false,
     cookies: {
       keys: ring.cookies,
-      names: { session: 'erp_session', interaction: 'erp_interaction', resume: 'erp_resume' },
+      names: { session: SESSION_COOKIE, interaction: 'erp_interaction', resume: 'erp_resume' },
       long: { httpOnly: true, sameSite: 'lax', signed: true },
       short: { httpOnly: true, sameSite: 'lax', signed: true },
     },
@@ -135,8 +138,9 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
       dPoP: { enabled: false },
       userinfo: { enabled: false },
       clientCredentials: { enabled: true },
-      introspection: { enabled: true },
-      revocation: { enabled: true },
+      // A client learns of and ends its own tokens, never those of another client or tenant.
+      introspection: { enabled: true, allowedPolicy: ownToken },
+      revocation: { enabled: true, allowedPolicy: ownToken },
       pushedAuthorizationRequests: { enabled: true },
       registration: { enabled: false },
       deviceFlow: {
@@ -229,6 +233,8 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
   provider.Client.prototype.compareClientSecret = function compare(actual) {
     return secretMatches(this.clientSecret ?? '', actual);
   };
+  provider.silent = true; // errors go to our log, not to stderr
+  provider.on('error', ((error: unknown) => parts.onError(error)) as never);
   provider.on('server_error', ((_ctx: Context, error: unknown) => parts.onError(error)) as never);
   provider.use(async (ctx, next) => {
     // verification_uri_complete (RFC 8628 section 3.3.1): the provider would submit the code by script; ours is filled
@@ -236,6 +242,15 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
     if (ctx.method === 'GET' && ctx.path === PATHS.code_verification && ctx.query.user_code) {
       ctx.state.userCode = String(ctx.query.user_code).slice(0, 20);
       ctx.query = {};
+    } else if (
+      (ctx.path.startsWith(`${PATHS.code_verification}/`) ||
+        (ctx.method === 'POST' && ctx.path === PATHS.code_verification)) &&
+      !ctx.cookies.get(SESSION_COOKIE)
+    ) {
+      // The way through the device pages begins at the first one; without its cookie there is nothing to go on with.
+      ctx.status = 303;
+      ctx.redirect(PATHS.code_verification);
+      return;
     }
     await next();
   });

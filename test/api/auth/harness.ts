@@ -5,7 +5,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { type Context, ServiceBroker, type ServiceSchema } from 'moleculer';
+import { type Context, Loggers, ServiceBroker, type ServiceSchema } from 'moleculer';
 import { brokerOptions } from '../../../config/broker.ts';
 import { readConfig } from '../../../config/env.ts';
 import type { ExternalClientMeta, Snapshot } from '../../../lib/snapshot/types.ts';
@@ -74,6 +74,25 @@ const tenant = (id: string, key: string, version: number, suspended: boolean) =>
   metadataVersion: version,
 });
 
+/** Swallows the log, but for the set-password links in it. */
+class LinkReader extends Loggers.Base<object> {
+  readonly #links: string[];
+
+  constructor(links: string[]) {
+    super();
+    this.#links = links;
+  }
+
+  override getLogHandler(): (type: string, args: unknown[]) => void {
+    return (_type, args) => {
+      const line = args.map(String).join(' ');
+      const link = /https?:\S+\/password\/\S+/.exec(line);
+      if (link) this.#links.push(link[0]);
+      if (process.env['LOG_LEVEL']) console.error(line);
+    };
+  }
+}
+
 export interface HarnessOptions {
   env?: Record<string, string>;
   /** Another node on the same database. */
@@ -102,17 +121,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     ...brokerOptions(config),
     nodeID: `${config.nodeId}-${Math.random()}`,
     logLevel: 'info',
-    logger: {
-      type: 'Console',
-      options: {
-        formatter: (_type: string, args: unknown[]) => {
-          const link = /https?:\S+\/password\/\S+/.exec(args.map(String).join(' '));
-          if (link) links.push(link[0]);
-          if (process.env['LOG_LEVEL']) console.error(...args);
-          return [];
-        },
-      },
-    },
+    logger: new LinkReader(links),
   } as never);
   broker.createService(authService({ config, database }));
   broker.createService({

@@ -1,0 +1,330 @@
+import assert from 'node:assert/strict';
+import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
+import { call } from '../../../services/contracts.ts';
+import { authorize, authorizeUrl, Browser, claims, exchange, pkce, post, REDIRECT, tokens } from './browser.ts';
+import { ACME, type AuthHarness, DEMO, EVE, externalClient, SAM, startAuth } from './harness.ts';
+
+describe('authorization code flow', () => {
+  let auth: AuthHarness;
+  before(async () => {
+    auth = await startAuth();
+  });
+  after(() => auth.stop());
+
+  it('gives an access token per RFC 9068 that the published keys verify', async () => {
+    const answer = await tokens(auth.baseUrl, { scope: 'data:read data:write' });
+    assert.equal(answer.token_type, 'Bearer');
+    assert.equal(answer.expires_in, 3600);
+    assert.equal(answer.scope, 'data:read data:write');
+    assert.equal(answer.refresh_token, undefined, 'without offline_access there is no refresh token');
+    const { keys } = await call(auth.broker, 'auth.keys.list', {});
+    const { payload } = await jwtVerify(answer.access_token, createLocalJWKSet({ keys: keys as never }), {
+      issuer: auth.baseUrl,
+      audience: `${auth.baseUrl}/api/v1`,
+      typ: 'at+jwt',
+    });
+    assert.equal(decodeProtectedHeader(answer.access_token).alg, 'ES256');
+    assert.deepEqual(Object.keys(payload).sort(), [
+      'aud',
+      'client_id',
+      'exp',
+      'grant_id',
+      'iat',
+      'iss',
+      'jti',
+      'scope',
+      'sub',
+      'tenant_id',
+    ]);
+    assert.equal(payload.sub, SAM);
+    assert.equal(payload['tenant_id'], DEMO);
+    assert.equal(payload['client_id'], 'erp-cli');
+    assert.equal(payload['scope'], 'data:read data:write');
+    assert.equal(payload.exp! - payload.iat!, 3600);
+  });
+
+  it('answers with state and iss, at the redirect address and port that were asked for', async () => {
+    const { challenge } = pkce();
+    const back = await authorize(
+      new Browser(),
+      authorizeUrl(auth.baseUrl, challenge, { redirect_uri: 'http://[::1]:50123/callback' }),
+    );
+    assert.equal(back.origin + back.pathname, 'http://[::1]:50123/callback');
+    assert.equal(back.searchParams.get('state'), 'the-state');
+    assert.equal(back.searchParams.get('iss'), auth.baseUrl);
+  });
+
+  it('refuses a request without PKCE, and with the method plain', async () => {
+    for (const more of [{}, { code_challenge: 'x'.repeat(43), code_challenge_method: 'plain' }]) {
+      const seen = await new Browser().open(authorizeUrl(auth.baseUrl, null, more));
+      assert.equal(seen.location?.searchParams.get('error'), 'invalid_request');
+      assert.equal(seen.location?.searchParams.get('code'), null);
+    }
+  });
+
+  it('never sends anything to a redirect address that is not registered', async () => {
+    for (const redirect_uri of [
+      'https://evil.example/callback',
+      'http://127.0.0.1:4000/other',
+      'http://localhost:4000/callback',
+      'http://127.0.0.1.evil.example/callback',
+      'http://127.0.0.1:4000/callback?x=1',
+    ]) {
+      const seen = await new Browser().open(authorizeUrl(auth.baseUrl, pkce().challenge, { redirect_uri }));
+      assert.equal(seen.status, 400, redirect_uri);
+      assert.equal(seen.location, null, redirect_uri);
+      assert.match(seen.html, /invalid_redirect_uri/);
+    }
+  });
+
+  it('refuses implicit, hybrid and password', async () => {
+    for (const response_type of ['token', 'id_token', 'code id_token']) {
+      const seen = await new Browser().open(
+        authorizeUrl(auth.baseUrl, pkce().challenge, { response_type, scope: 'openid data:read', nonce: 'n' }),
+      );
+      const text = `${seen.location ?? ''} ${seen.html}`;
+      assert.match(text, /unsupported_response_type|unauthorized_client|invalid_request/, response_type);
+    }
+    const { status, body } = await post(`${auth.baseUrl}/oauth2/token`, {
+      grant_type: 'password',
+      client_id: 'erp-cli',
+      username: 'sam@demo.example',
+      password: 'demo-password',
+    });
+    assert.equal(status, 400);
+    assert.equal(body.error, 'unsupported_grant_type');
+  });
+
+  it('takes a code once; the second time ends everything that came of it', async () => {
+    const { verifier, challenge } = pkce();
+    const back = await authorize(new Browser(), authorizeUrl(auth.baseUrl, challenge));
+    const code = back.searchParams.get('code')!;
+    const first = await exchange(auth.baseUrl, code, verifier);
+    assert.equal(first.status, 200);
+    const { grant_id } = claims(first.body.access_token);
+    const second = await exchange(auth.baseUrl, code, verifier);
+    assert.equal(second.status, 400);
+    assert.equal(second.body.error, 'invalid_grant');
+    assert.ok(auth.revoked.includes(grant_id), 'the grant was broadcast as revoked');
+  });
+
+  it('gives one answer to one code, however many ask at once', async () => {
+    const { verifier, challenge } = pkce();
+    const back = await authorize(new Browser(), authorizeUrl(auth.baseUrl, challenge));
+    const code = back.searchParams.get('code')!;
+    const answers = await Promise.all(Array.from({ length: 4 }, () => exchange(auth.baseUrl, code, verifier)));
+    assert.ok(answers.filter((answer) => answer.status === 200).length <= 1);
+    assert.ok(answers.filter((answer) => answer.status === 400).length >= 3);
+  });
+
+  it('refuses a code with the wrong verifier, redirect address or client', async () => {
+    const { verifier, challenge } = pkce();
+    for (const wrong of [
+      { code_verifier: pkce().verifier },
+      { redirect_uri: 'http://127.0.0.1:1/callback' },
+      { client_id: 'demo-nobody' },
+    ]) {
+      const back = await authorize(new Browser(), authorizeUrl(auth.baseUrl, challenge));
+      const { status, body } = await exchange(auth.baseUrl, back.searchParams.get('code')!, verifier, wrong);
+      assert.ok(status === 400 || status === 401, JSON.stringify(body));
+      assert.equal(body.access_token, undefined);
+    }
+  });
+
+  it('tells the client when the person says no', async () => {
+    const browser = new Browser();
+    const page = await browser.visit(authorizeUrl(auth.baseUrl, pkce().challenge));
+    const seen = await browser.submit(page, { decision: 'cancel' });
+    assert.equal(seen.location?.searchParams.get('error'), 'access_denied');
+    assert.equal(seen.location?.searchParams.get('state'), 'the-state');
+  });
+
+  it('accepts the API as resource and nothing else', async () => {
+    const answer = await tokens(auth.baseUrl, { resource: `${auth.baseUrl}/api/v1` });
+    assert.equal(claims(answer.access_token).aud, `${auth.baseUrl}/api/v1`);
+    const seen = await new Browser().open(
+      authorizeUrl(auth.baseUrl, pkce().challenge, { resource: 'https://other.example/' }),
+    );
+    assert.equal(seen.location?.searchParams.get('error'), 'invalid_target');
+  });
+
+  it('asks again in the same browser for the yes, not for the password', async () => {
+    const browser = new Browser();
+    await authorize(browser, authorizeUrl(auth.baseUrl, pkce().challenge));
+    const page = await browser.visit(authorizeUrl(auth.baseUrl, pkce().challenge));
+    assert.match(page.html, /Allow ERP command line\?/);
+    assert.doesNotMatch(page.html, /name="password"/);
+    assert.equal((await browser.submit(page)).location?.origin, new URL(REDIRECT).origin);
+  });
+
+  it('takes pushed authorization requests', async () => {
+    const { verifier, challenge } = pkce();
+    const pushed = await post(
+      `${auth.baseUrl}/oauth2/par`,
+      Object.fromEntries(authorizeUrl(auth.baseUrl, challenge).searchParams),
+    );
+    assert.equal(pushed.status, 201, JSON.stringify(pushed.body));
+    const url = new URL('/oauth2/authorize', auth.baseUrl);
+    url.search = new URLSearchParams({ client_id: 'erp-cli', request_uri: pushed.body.request_uri }).toString();
+    const back = await authorize(new Browser(), url);
+    const answer = await exchange(auth.baseUrl, back.searchParams.get('code')!, verifier);
+    assert.equal(answer.status, 200);
+    assert.ok(answer.body.refresh_token);
+  });
+
+  describe("a tenant's own client", () => {
+    const redirect = 'https://app.example/cb';
+    const ask = (more: Record<string, string> = {}): URL =>
+      authorizeUrl(auth.baseUrl, pkce().challenge, {
+        client_id: 'demo-Portal',
+        redirect_uri: redirect,
+        scope: 'data:read',
+        ...more,
+      });
+
+    before(async () => {
+      auth.clients['Portal'] = externalClient({
+        apiName: 'Portal',
+        name: 'Customer portal',
+        redirectUris: [redirect],
+        scopes: ['data:read', 'offline_access'],
+        confidential: true,
+        origins: ['https://app.example'],
+        ipRanges: ['10.0.0.0/8'],
+        accessTokenSeconds: 300,
+      });
+      auth.clients['Robot'] = externalClient({
+        apiName: 'Robot',
+        scopes: ['data:read'],
+        grantTypes: ['client_credentials'],
+        confidential: true,
+        integrationUser: 'sam@demo.example',
+      });
+      auth.clients['Headless'] = externalClient({
+        apiName: 'Headless',
+        scopes: ['data:read'],
+        grantTypes: ['client_credentials'],
+        confidential: true,
+      });
+      await auth.bump();
+    });
+
+    it('shows what it asks for before it gets anything', async () => {
+      const browser = new Browser();
+      const page = await browser.submit(await browser.visit(ask()), {
+        username: 'sam@demo.example',
+        password: 'demo-password',
+      });
+      assert.match(page.html, /Allow Customer portal\?/);
+      assert.match(page.html, /Read objects, descriptions and records the user can see\./);
+      assert.match(page.html, /app\.example/);
+      assert.match(page.headers.get('content-security-policy')!, /form-action 'self' https:\/\/app\.example;/);
+    });
+
+    it('gets at most the scopes that the tenant gave it', async () => {
+      const seen = await new Browser().open(ask({ scope: 'data:read data:write' }));
+      assert.equal(seen.location?.searchParams.get('error'), 'invalid_scope');
+    });
+
+    it('never serves a user of another tenant, and does not say why', async () => {
+      const browser = new Browser();
+      const wrongTenant = await browser.submit(await browser.visit(ask()), {
+        username: 'eve@acme.example',
+        password: 'demo-password',
+      });
+      const wrongPassword = await browser.submit(wrongTenant, { username: 'eve@acme.example', password: 'wrong' });
+      assert.equal(wrongTenant.status, 401);
+      assert.equal(wrongTenant.html, wrongPassword.html);
+
+      const eve = new Browser();
+      await authorize(eve, authorizeUrl(auth.baseUrl, pkce().challenge), 'eve@acme.example');
+      assert.match((await eve.visit(ask())).html, /name="password"/, 'a session of another tenant counts for nothing');
+    });
+
+    it('proves itself with its secret, of which only a hash is kept', async () => {
+      const { secret } = await call(auth.broker, 'auth.clients.rotateSecret', { tenantId: DEMO, apiName: 'Portal' });
+      const { verifier, challenge } = pkce();
+      const attempt = async (password: string) => {
+        const back = await authorize(new Browser(), ask({ code_challenge: challenge }));
+        return post(
+          `${auth.baseUrl}/oauth2/token`,
+          {
+            grant_type: 'authorization_code',
+            redirect_uri: redirect,
+            code: back.searchParams.get('code')!,
+            code_verifier: verifier,
+          },
+          { authorization: `Basic ${Buffer.from(`demo-Portal:${password}`).toString('base64')}` },
+        );
+      };
+      const wrong = await attempt('not-the-secret');
+      assert.equal(wrong.status, 401);
+      assert.equal(wrong.body.error, 'invalid_client');
+      const right = await attempt(secret);
+      assert.equal(right.status, 200, JSON.stringify(right.body));
+      assert.equal(right.body.expires_in, 300, 'the tenant made its access tokens shorter');
+      const { rows } = await auth.database.query<{ n: number }>(
+        'SELECT count(*)::int AS n FROM auth.client_secrets WHERE position(convert_to($1, $2) in secret_hash) > 0',
+        [secret, 'UTF8'],
+      );
+      assert.equal(rows[0]!.n, 0);
+    });
+
+    it('acts without a person only as the integration user that the tenant named', async () => {
+      const { secret } = await call(auth.broker, 'auth.clients.rotateSecret', { tenantId: DEMO, apiName: 'Robot' });
+      const basic = { authorization: `Basic ${Buffer.from(`demo-Robot:${secret}`).toString('base64')}` };
+      const form = { grant_type: 'client_credentials', scope: 'data:read' };
+      const { status, body } = await post(`${auth.baseUrl}/oauth2/token`, form, basic);
+      assert.equal(status, 200, JSON.stringify(body));
+      const { sub, tenant_id, grant_id, client_id } = claims(body.access_token);
+      assert.deepEqual({ sub, tenant_id, client_id }, { sub: SAM, tenant_id: DEMO, client_id: 'demo-Robot' });
+      const [state] = await call(auth.broker, 'auth.grants.check', {
+        grants: [{ tenantId: DEMO, grantId: grant_id, clientId: 'demo-Robot', userId: SAM }],
+      });
+      assert.equal(state!.active, true);
+      const again = await post(`${auth.baseUrl}/oauth2/token`, form, basic);
+      assert.equal(claims(again.body.access_token).grant_id, grant_id, 'one standing grant');
+
+      const headless = await call(auth.broker, 'auth.clients.rotateSecret', { tenantId: DEMO, apiName: 'Headless' });
+      const refused = await post(`${auth.baseUrl}/oauth2/token`, form, {
+        authorization: `Basic ${Buffer.from(`demo-Headless:${headless.secret}`).toString('base64')}`,
+      });
+      assert.equal(refused.status, 400);
+      assert.match(refused.body.error, /unauthorized_client|invalid_request/);
+      assert.equal(refused.body.access_token, undefined);
+    });
+
+    it('is known to CORS by the origins it lists, while it is active', async () => {
+      const allowed = async (origin: string, clientId?: string) =>
+        (await call(auth.broker, 'auth.origins.check', clientId ? { origin, clientId } : { origin })).allowed;
+      assert.equal(await allowed('https://app.example'), true);
+      assert.equal(await allowed('https://app.example', 'demo-Portal'), true);
+      assert.equal(await allowed('https://app.example', 'erp-cli'), false);
+      assert.equal(await allowed('https://evil.example'), false);
+    });
+
+    it('is told to the gateway with its address ranges and limits; of another tenant it is unknown', async () => {
+      const [ours, theirs] = await call(auth.broker, 'auth.grants.check', {
+        grants: [
+          { tenantId: DEMO, grantId: 'none', clientId: 'demo-Portal', userId: SAM },
+          { tenantId: ACME, grantId: 'none', clientId: 'demo-Portal', userId: EVE },
+        ],
+      });
+      assert.deepEqual(ours!.ipRanges, ['10.0.0.0/8']);
+      assert.equal(ours!.active, false);
+      assert.deepEqual(
+        { name: theirs!.clientName, active: theirs!.active, clientActive: theirs!.clientActive },
+        { name: '', active: false, clientActive: false },
+      );
+    });
+
+    it('is refused once the tenant switches it off', async () => {
+      const off = externalClient({ ...auth.clients['Portal']!, active: false });
+      auth.clients['Portal'] = off;
+      await auth.bump();
+      const seen = await new Browser().open(ask());
+      assert.equal(seen.location, null);
+      assert.match(seen.html, /invalid_client/);
+    });
+  });
+});

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import { call } from '../../../services/contracts.ts';
+import { authorize, authorizeUrl, Browser, pkce, type Seen } from './browser.ts';
+import { type AuthHarness, DEMO, startAuth } from './harness.ts';
+
+describe('sign-in', () => {
+  let auth: AuthHarness;
+  before(async () => {
+    auth = await startAuth();
+  });
+  after(() => auth.stop());
+  beforeEach(() => auth.database.query('DELETE FROM auth.attempts'));
+
+  const url = (): URL => authorizeUrl(auth.baseUrl, pkce().challenge);
+  const attempt = async (username: string, password: string, address = '192.0.2.1'): Promise<Seen> => {
+    const browser = new Browser({ 'x-test-address': address });
+    return browser.submit(await browser.visit(url()), { username, password });
+  };
+  const withoutVariables = (html: string): string =>
+    html
+      .replace(/name="csrf" value="[^"]*"/, '')
+      .replace(/interaction\/[\w-]+/, '')
+      .replace(/id="username"[^>]*/, '');
+
+  it('answers an unknown user exactly like a wrong password', async () => {
+    const unknown = await attempt('nobody@demo.example', 'demo-password');
+    const wrong = await attempt('sam@demo.example', 'wrong-password');
+    assert.equal(unknown.status, 401);
+    assert.equal(wrong.status, 401);
+    assert.equal(withoutVariables(unknown.html), withoutVariables(wrong.html));
+    assert.match(wrong.html, /role="alert"/);
+    assert.match(wrong.html, /<title>Problem: sign in/);
+  });
+
+  it('takes as long for an unknown user as for a wrong password', async () => {
+    const median = async (username: string): Promise<number> => {
+      const times: number[] = [];
+      for (let i = 0; i < 7; i++) {
+        await auth.database.query('DELETE FROM auth.attempts');
+        const browser = new Browser();
+        const page = await browser.visit(url());
+        const begin = performance.now();
+        await browser.submit(page, { username, password: 'wrong-password' });
+        times.push(performance.now() - begin);
+      }
+      return times.sort((a, b) => a - b)[3]!;
+    };
+    await median('sam@demo.example');
+    const [known, unknown] = [await median('sam@demo.example'), await median('nobody@demo.example')];
+    assert.ok(unknown > known * 0.5 && known > unknown * 0.5, `${known.toFixed(1)} ms and ${unknown.toFixed(1)} ms`);
+  });
+
+  it('makes a guesser wait ever longer, also with the right password, and whether or not the user exists', async () => {
+    for (const username of ['sam@demo.example', 'nobody@demo.example']) {
+      for (let i = 0; i < 5; i++) assert.equal((await attempt(username, `wrong-${i}`)).status, 401, `attempt ${i}`);
+      const blocked = await attempt(username, 'demo-password');
+      assert.equal(blocked.status, 429);
+      assert.match(blocked.html, /Too many attempts/);
+      const wait = Number(blocked.headers.get('retry-after'));
+      assert.ok(wait >= 1 && wait <= 2, `${wait} s`);
+    }
+    await auth.database.query('UPDATE auth.attempts SET blocked_until = now()');
+    await attempt('sam@demo.example', 'wrong-again');
+    const longer = await attempt('sam@demo.example', 'demo-password');
+    assert.ok(Number(longer.headers.get('retry-after')) >= 2);
+    await auth.database.query('UPDATE auth.attempts SET blocked_until = now()');
+    const right = await attempt('sam@demo.example', 'demo-password');
+    assert.equal(right.status, 200);
+    assert.equal((await attempt('sam@demo.example', 'wrong')).status, 401, 'the count began anew');
+  });
+
+  it('judges at most a few of many guesses that come at once', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => attempt('sam@demo.example', `guess-${i}`)));
+    assert.ok(answers.filter(({ status }) => status === 401).length <= 5);
+    assert.ok(answers.filter(({ status }) => status === 429).length >= 15);
+  });
+
+  it('makes an address wait that tries many usernames, and not its neighbour', async () => {
+    for (let i = 0; i < 30; i++) await attempt(`user${i}@demo.example`, 'guess', '198.51.100.7');
+    assert.equal((await attempt('sam@demo.example', 'demo-password', '198.51.100.7')).status, 429);
+    assert.equal((await attempt('sam@demo.example', 'demo-password', '198.51.100.8')).status, 200);
+  });
+
+  it('ignores case and blanks around a username', async () => {
+    assert.equal((await attempt('  SAM@Demo.example ', 'demo-password')).status, 200);
+  });
+
+  it('shows pages that need no script, cannot be framed, and name their parts', async () => {
+    const page = await new Browser().visit(url());
+    const policy = page.headers.get('content-security-policy')!;
+    assert.match(policy, /default-src 'none'/);
+    assert.match(policy, /frame-ancestors 'none'/);
+    assert.match(policy, /form-action 'self' http:\/\/127\.0\.0\.1:49876;/);
+    assert.doesNotMatch(policy, /unsafe/);
+    assert.equal(page.headers.get('cache-control'), 'no-store');
+    assert.equal(page.headers.get('x-content-type-options'), 'nosniff');
+    assert.doesNotMatch(page.html, /<script| on\w+=| style=/);
+    assert.match(page.html, /<html lang="en">/);
+    assert.match(page.html, /<main>/);
+    assert.match(page.html, /<label for="username">[\s\S]*id="username"/);
+    assert.match(page.html, /<label for="password">[\s\S]*id="password"/);
+    assert.match(page.html, /autocomplete="current-password"/);
+  });
+
+  it('keeps its cookies from scripts and from other sites', async () => {
+    const response = await fetch(url(), { redirect: 'manual' });
+    const cookies = response.headers.getSetCookie();
+    assert.ok(cookies.length > 0);
+    for (const cookie of cookies) {
+      assert.match(cookie, /httponly/i);
+      assert.match(cookie, /samesite=lax/i);
+    }
+  });
+
+  it('sets the Secure flag behind https', async () => {
+    const { headers } = await call(auth.broker, 'auth.http.handle', {
+      method: 'GET',
+      url: url().pathname + url().search,
+      headers: { host: 'erp.example', 'x-platform-base-url': 'https://erp.example', 'x-forwarded-proto': 'http' },
+      body: null,
+      remoteAddress: '192.0.2.1',
+    });
+    const cookies = [headers['set-cookie']].flat();
+    assert.ok(cookies.length > 0);
+    for (const cookie of cookies) assert.match(String(cookie), /; secure/i);
+  });
+
+  it('refuses forms that another site sends, that another browser got, or that nobody gave out', async () => {
+    const victim = new Browser();
+    const page = await victim.visit(url());
+    const answers = { username: 'sam@demo.example', password: 'demo-password' };
+    assert.equal((await victim.submit(page, answers, { 'sec-fetch-site': 'cross-site' })).status, 403);
+    assert.equal((await victim.submit(page, answers, { origin: 'https://evil.example' })).status, 403);
+    assert.equal((await victim.submit(page, { ...answers, csrf: 'made-up' })).status, 400);
+    assert.equal((await new Browser().submit(page, answers)).status, 400);
+    const other = new Browser();
+    await other.visit(url());
+    assert.equal((await other.submit(page, answers)).status, 400);
+    assert.equal((await victim.submit(page, answers)).status, 200, 'the real one still works');
+  });
+
+  it('signs out on request, after asking', async () => {
+    const browser = new Browser();
+    await authorize(browser, url());
+    const page = await browser.visit(`${auth.baseUrl}/oauth2/logout`);
+    assert.match(page.html, /Sign out\?/);
+    assert.match((await browser.submit(page)).html, /You are signed out/);
+    assert.match((await browser.visit(url())).html, /name="password"/);
+  });
+
+  it('answers odd requests with its own pages, never with a 500', async () => {
+    const browser = new Browser();
+    for (const path of [
+      '/oauth2/interaction/none',
+      '/password/none',
+      '/oauth2/authorize',
+      '/oauth2/authorize?client_id=%00&redirect_uri=x',
+      '/oauth2/authorize?client_id=erp-cli&client_id=erp-cli',
+      '/oauth2/authorize/none',
+      '/device?user_code=%3Cscript%3E',
+      '/oauth2/nothing',
+      '/.well-known/nothing',
+      '/oauth2/register',
+    ]) {
+      const seen = await browser.open(auth.baseUrl + path);
+      assert.ok(seen.status < 500, `${path}: ${seen.status}`);
+      assert.doesNotMatch(seen.html, /<script>/);
+    }
+    for (const body of ['a=1', '{', '%ff=%fe&username[]=1'])
+      for (const path of ['/oauth2/token', '/oauth2/revoke', '/oauth2/introspect', '/oauth2/par', '/device']) {
+        const response = await fetch(auth.baseUrl + path, {
+          method: 'POST',
+          body,
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        });
+        assert.ok(response.status < 500, `${path}: ${response.status}`);
+      }
+  });
+
+  describe('set-password links', () => {
+    const NEW = '01990000-0000-7000-8000-0000000000d1';
+    const user = { userId: NEW, username: 'new@demo.example', email: 'new@demo.example', active: true };
+    const sync = () => call(auth.broker, 'auth.users.sync', { tenantId: DEMO, users: [user] });
+
+    it('are made once for a user without a password, work once, and are kept as a hash', async () => {
+      await sync();
+      await sync();
+      assert.equal(auth.links.length, 1);
+      const link = auth.links[0]!;
+      const { rows } = await auth.database.query<{ n: number }>(
+        'SELECT count(*)::int AS n FROM auth.password_links l WHERE position($1 in l::text) > 0',
+        [link.split('/').at(-1)],
+      );
+      assert.equal(rows[0]!.n, 0);
+
+      const browser = new Browser();
+      const page = await browser.visit(link);
+      assert.match(page.html, /Choose a password/);
+      assert.match(page.html, /new@demo\.example/);
+      const short = await browser.submit(page, { password: 'short', repeated: 'short' });
+      assert.equal(short.status, 422);
+      assert.match(short.html, /role="alert"/);
+      const unequal = await browser.submit(page, {
+        password: 'a fine long password',
+        repeated: 'another one entirely',
+      });
+      assert.equal(unequal.status, 422);
+      const fine = { password: 'a fine long password', repeated: 'a fine long password' };
+      assert.match((await browser.submit(page, fine)).html, /Your password is set/);
+      assert.equal((await browser.submit(page, fine)).status, 410);
+      assert.equal((await browser.visit(link)).status, 410);
+      await authorize(new Browser(), url(), 'new@demo.example', fine.password);
+    });
+
+    it('expire', async () => {
+      const other = { ...user, userId: '01990000-0000-7000-8000-0000000000d2', username: 'late@demo.example' };
+      await call(auth.broker, 'auth.users.sync', { tenantId: DEMO, users: [other] });
+      const link = auth.links.at(-1)!;
+      await auth.database.query('UPDATE auth.password_links SET expires_at = now()');
+      assert.equal((await new Browser().visit(link)).status, 410);
+    });
+
+    it('let two who use one at once set one password', async () => {
+      const other = { ...user, userId: '01990000-0000-7000-8000-0000000000d3', username: 'twice@demo.example' };
+      await call(auth.broker, 'auth.users.sync', { tenantId: DEMO, users: [other] });
+      const browser = new Browser();
+      const page = await browser.visit(auth.links.at(-1)!);
+      const answers = await Promise.all(
+        ['the first password', 'the second password'].map((password) =>
+          browser.submit(page, { password, repeated: password }),
+        ),
+      );
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 410]);
+    });
+  });
+});
