@@ -2,8 +2,10 @@
  * Broker options shared by every process: CBOR over NATS (bytes stay bytes), errors of the catalogue survive the bus,
  * structured logs without secrets.
  */
+import { createRequire } from 'node:module';
 import { type BrokerOptions, Errors } from 'moleculer';
 import { PlatformError, type PlatformErrorWire } from '../lib/errors/platform-error.ts';
+import { ExactNumber } from '../lib/json/exact-number.ts';
 import type { Config } from './env.ts';
 import { LIMITS } from './limits.ts';
 
@@ -15,11 +17,22 @@ class CatalogueRegenerator extends Errors.Regenerator {
     return plain;
   }
 
-  override restoreCustomError(plain: Errors.PlainMoleculerError): Error {
-    if (plain.name === 'PlatformError') return PlatformError.fromWire(plain.data as PlatformErrorWire);
-    return undefined as unknown as Error; // Moleculer's own types forget that "not mine" is an answer
+  // Not restoreCustomError: after that hook Moleculer writes fields into the error, and ours are read-only.
+  override restore(plain: Errors.PlainMoleculerError, payload: Record<string, unknown>): Error {
+    if (plain.name === 'PlatformError') return PlatformError.fromWire(plain.data as unknown as PlatformErrorWire);
+    return super.restore(plain as never, payload);
   }
 }
+
+// Numbers with more digits than a double keeps stay what they are on the bus. Moleculer requires cbor-x, so the extension
+// must go into that same (CommonJS) instance; the tag is from the range that IANA leaves to first come, first served.
+const EXACT_NUMBER_TAG = 46_301;
+(createRequire(import.meta.url)('cbor-x') as typeof import('cbor-x')).addExtension({
+  Class: ExactNumber,
+  tag: EXACT_NUMBER_TAG,
+  encode: (value: ExactNumber, encode: (part: unknown) => Buffer) => encode(value.text),
+  decode: (text: string) => new ExactNumber(text),
+} as never);
 
 /** Log fields that may carry a secret are cut out wherever they stand. */
 export const REDACTED = [
