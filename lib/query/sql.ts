@@ -177,6 +177,7 @@ function columns(plan: ConstrainedPlan): Columns {
 
 /** Columns that are never null: a row comparison may be used, and an index follows it. */
 const NOT_NULL: ReadonlySet<string> = new Set([
+  'ownerId',
   'id',
   'createdAt',
   'createdById',

@@ -1,0 +1,240 @@
+/**
+ * Random objects, records and queries: what PostgreSQL answers is what a brute-force evaluation in memory says.
+ * QUERY_WORLDS sets how many worlds are tried, QUERY_SEED replays one run.
+ */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import fc from 'fast-check';
+import { constrain } from '../../../lib/access/constrain.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { type CursorSeal, continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
+import { parseListQuery } from '../../../lib/query/parse.ts';
+import { planGet, planList } from '../../../lib/query/plan.ts';
+import { compileGet, compileList, type Page, readPage, readRecord } from '../../../lib/query/sql.ts';
+import type { CompiledQuery } from '../../../lib/query/types.ts';
+import { Database } from '../../../mixins/database/database.ts';
+import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { TENANT_ID, USER_ID } from '../../support/metadata.ts';
+import { evaluate, microseconds, type RawQuery, type Row, type Value } from './evaluate.ts';
+import { type Generate, randomQuery, randomWorld, storeWorld, type World } from './world.ts';
+
+const SCHEMA = 't_01939f6e000070008000000000000001';
+const WORLDS = Number(process.env['QUERY_WORLDS'] ?? 60);
+const QUERIES = 25;
+const seed = Number(process.env['QUERY_SEED'] ?? Date.now() % 1_000_000_000);
+
+const seal: CursorSeal = {
+  key: Buffer.alloc(32, 7),
+  now: Date.parse('2026-11-21T00:00:00Z'),
+  tenantId: TENANT_ID,
+  userId: USER_ID,
+  clientId: 'test',
+};
+
+describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, function () {
+  this.timeout(600_000);
+  let server: TestDatabase;
+  let database: Database;
+
+  before(async () => {
+    server = await createDatabase();
+    database = new Database(server.url, { size: 2, applicationName: 'query test' });
+    for (const file of ['0001-functions.sql', '0003-query-functions.sql'])
+      await database.query(
+        await readFile(new URL(`../../../services/metadata/migrations/${file}`, import.meta.url), 'utf8'),
+      );
+  });
+  after(async () => {
+    await database.close();
+    await server.drop();
+  });
+
+  const arrays = async ({ text, values }: CompiledQuery): Promise<{ rows: unknown[][] }> => {
+    const result = await database.pool.query({ text, values: [...values], rowMode: 'array' });
+    return { rows: result.rows as unknown[][] };
+  };
+
+  /** Each world is a few records and many queries. */
+  const inRandomWorlds = (worlds: number, check: (world: World, g: Generate) => Promise<void>): Promise<void> =>
+    fc.assert(
+      fc.asyncProperty(fc.gen(), async (g) => {
+        const world = randomWorld(g);
+        await storeWorld(world, database, SCHEMA);
+        await check(world, g);
+      }),
+      { seed, numRuns: worlds, endOnFailure: true },
+    );
+
+  async function list(world: World, raw: Record<string, unknown>, objectApiName: string): Promise<Listed> {
+    const object = world.objects[objectApiName]!;
+    const request = parseListQuery(raw, 'body');
+    const plan = continuePlan(planList(request, object, world.view, { ieee754Compatible: true }), request, seal);
+    const compiled = compileList(constrain(plan, world.access), SCHEMA);
+    const { rows } = await arrays(compiled);
+    const page = readPage(compiled, rows[0]!);
+    const records = JSON.parse(page.records) as Record<string, unknown>[];
+    assert.equal(records.length, page.count);
+    assert.deepEqual([page.metadataVersion, page.accessVersion], [1, 7]);
+    return { page, records, nextCursor: page.lastKeys && sealCursor(page.lastKeys, plan, request, seal) };
+  }
+
+  it('gives the same records in the same order, page by page, each exactly once', async () => {
+    let matched = 0;
+    await inRandomWorlds(WORLDS, async (world, g) => {
+      for (let i = 0; i < QUERIES; i++) {
+        const query = randomQuery(g, world.objects['Order__c']!, world);
+        const expected = evaluate(query, world.objects['Order__c']!, world);
+        matched += expected.length;
+        const found: Record<string, unknown>[] = [];
+        const take = g(fc.integer, { min: 1, max: 12 });
+        let cursor: string | null = null;
+        do {
+          const raw: Record<string, unknown> = { ...query, take, includeTotal: true, includeEtag: true };
+          const { page, records, nextCursor } = await list(world, { ...raw, cursor }, 'Order__c');
+          assert.equal(page.total, expected.length, explain(query));
+          found.push(...records);
+          assert.ok(found.length <= expected.length, explain(query));
+          cursor = nextCursor;
+        } while (cursor !== null);
+        assert.deepEqual(
+          found.map((record) => record['id']),
+          expected.map((row) => row['id']),
+          explain(query),
+        );
+        for (const [index, record] of found.entries()) assertShows(record, expected[index]!, world);
+      }
+    });
+    assert.ok(matched > WORLDS, 'the queries find something');
+  });
+
+  it('skips as many records as asked', async () => {
+    await inRandomWorlds(Math.ceil(WORLDS / 10), async (world, g) => {
+      const query = randomQuery(g, world.objects['Order__c']!, world);
+      const expected = evaluate(query, world.objects['Order__c']!, world);
+      const skip = g(fc.nat, { max: 20 });
+      const { records } = await list(world, { ...query, skip, take: 5 }, 'Order__c');
+      assert.deepEqual(
+        records.map((record) => record['id']),
+        expected.slice(skip, skip + 5).map((row) => row['id']),
+      );
+    });
+  });
+
+  it('gets each record as the list shows it', async () => {
+    await inRandomWorlds(Math.ceil(WORLDS / 10), async (world) => {
+      const object = world.objects['Order__c']!;
+      const { records } = await list(world, { take: 200 }, 'Order__c');
+      for (const record of records.slice(0, 3)) {
+        const plan = planGet(String(record['id']), null, object, world.view, { ieee754Compatible: true });
+        const { rows } = await arrays(compileGet(constrain(plan, world.access), SCHEMA));
+        const single = readRecord(rows[0]!);
+        assert.deepEqual(JSON.parse(single.record!), record);
+        assert.equal(single.recordVersion, record['recordVersion']);
+      }
+      const nowhere = planGet('01939f6e-ffff-7000-8000-000000000000', null, object, world.view);
+      const { rows } = await arrays(compileGet(constrain(nowhere, world.access), SCHEMA));
+      assert.deepEqual(readRecord(rows[0]!), {
+        record: null,
+        recordVersion: null,
+        metadataVersion: 1,
+        accessVersion: 7,
+      });
+    });
+  });
+
+  it('answers a hidden field exactly like one that does not exist', () => {
+    fc.assert(
+      fc.property(fc.gen(), (g) => {
+        const world = randomWorld(g);
+        for (const path of world.hidden) {
+          const [objectApiName, hidden] = path.split('.') as [string, string];
+          const absent = 'Absent__c';
+          for (const query of queriesNaming(world.objects[objectApiName]!.fields[hidden]!.apiName)) {
+            const [a, b] = [hidden, absent].map((name) => {
+              const text = JSON.stringify(query).replaceAll(hidden, name);
+              return JSON.stringify(refusal(world, objectApiName, JSON.parse(text))).replaceAll(name, '?');
+            });
+            assert.equal(a, b);
+          }
+        }
+      }),
+      { seed, numRuns: WORLDS },
+    );
+  });
+
+  function refusal(world: World, objectApiName: string, raw: Record<string, unknown>): unknown {
+    try {
+      const request = parseListQuery(raw, 'body');
+      planList(request, world.objects[objectApiName]!, world.view);
+    } catch (error) {
+      assert.ok(error instanceof PlatformError);
+      return error.toWire();
+    }
+    assert.fail('A query that names a hidden field went through.');
+  }
+});
+
+interface Listed {
+  page: Page;
+  records: Record<string, unknown>[];
+  nextCursor: string | null;
+}
+
+const queriesNaming = (field: string): Record<string, unknown>[] => [
+  { where: { [field]: 'x' } },
+  { where: { [field]: null } },
+  { whereIn: { [field]: ['x'] } },
+  { filters: { logic: 'or', conditions: [{ id: 'a', field, operator: 'is_blank' }] } },
+  { filters: { logic: 'or', conditions: [{ id: 'a', field, operator: 'gt', value: 1 }] } },
+  {
+    filters: {
+      logic: 'and',
+      conditions: [
+        { id: 'a', field: 'Other__c', operator: 'in_related', value: { objectApiName: 'Account', field: 'id' } },
+        { id: 'b', field, operator: 'eq', value: 'x' },
+      ],
+    },
+  },
+  { sort: [{ id: field, desc: true }] },
+  { orderBy: field },
+  { fields: ['id', field] },
+  { search: 'ab', searchFields: [field] },
+];
+
+const explain = (query: RawQuery): string => JSON.stringify(query, null, 1);
+
+/** The record shows exactly the readable fields, each with the value that was stored. */
+function assertShows(record: Record<string, unknown>, row: Row, world: World): void {
+  const { readable } = world.access.objects['Order__c']!;
+  assert.deepEqual(Object.keys(record), [...readable.map((field) => field.apiName), '_etag']);
+  assert.equal(record['_etag'], `"${Number(row['recordVersion']).toString(36)}"`);
+  for (const field of readable) {
+    const stored: Value = row[field.apiName] ?? null;
+    const shown = record[field.apiName];
+    if (stored === null) {
+      assert.equal(shown, null);
+      continue;
+    }
+    switch (field.fieldType) {
+      case 'decimal':
+      case 'currency':
+      case 'percent': {
+        const [whole, fraction = ''] = String(stored).split('.');
+        assert.equal(shown, field.scale ? `${whole}.${fraction.padEnd(field.scale, '0')}` : whole);
+        break;
+      }
+      case 'dateTime':
+        assert.match(String(shown), /\+00:00$/);
+        assert.equal(Date.parse(String(shown)), stored);
+        break;
+      case 'duration':
+        assert.equal(microseconds(String(shown)), microseconds(String(stored)));
+        break;
+      case 'time':
+        assert.equal(String(shown), String(stored).padEnd(8, ':00'));
+        break;
+      default:
+        assert.deepEqual(shown, stored);
+    }
+  }
+}
