@@ -15,6 +15,7 @@ import { Database } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
 import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
 import { type HealthServer, startHealthServer } from './mixins/health.ts';
+import { natsBus } from './mixins/nats-bus.ts';
 import { seedDemo } from './templates/seed.ts';
 
 const root = dirname(fileURLToPath(import.meta.url));
@@ -71,7 +72,11 @@ export async function start(config: Config, options: { control?: boolean } = {})
 
     broker = new ServiceBroker({
       ...brokerOptions(config),
-      ...(control && options.control && !config.natsUrl ? { transporter: control.transporter } : {}),
+      ...(config.natsUrl
+        ? { transporter: natsBus(config) }
+        : control && options.control
+          ? { transporter: control.transporter }
+          : {}),
     });
     const platform: Platform = { config, database };
     for (const name of config.services) {

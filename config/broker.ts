@@ -49,23 +49,11 @@ export const REDACTED = [
   'cookie',
 ];
 
+/** Without a transporter: a process on a bus adds the one of mixins/nats-bus.ts or mixins/control-socket.ts. */
 export function brokerOptions(config: Config): BrokerOptions {
   return {
     namespace: 'erp',
     nodeID: config.nodeId,
-    ...(config.natsUrl
-      ? {
-          transporter: {
-            type: 'NATS',
-            options: {
-              url: config.natsUrl,
-              maxReconnectAttempts: -1,
-              reconnectTimeWait: 500,
-              waitOnFirstConnect: true,
-            },
-          },
-        }
-      : {}),
     serializer: 'CBOR',
     logger:
       config.logLevel === 'silent'

@@ -17,8 +17,10 @@ export interface Readiness {
 }
 
 /** The bus has this process: without NATS always. */
-const busConnected = (broker: ServiceBroker): boolean =>
-  !broker.transit || (broker.transit as unknown as { connected: boolean }).connected;
+export function busConnected(broker: ServiceBroker): boolean {
+  const transit = broker.transit as unknown as { connected: boolean; tx: { linked?: boolean } } | null | undefined;
+  return !transit || (transit.connected && transit.tx.linked !== false);
+}
 
 async function databaseAnswers(platform: Platform): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;

@@ -7,6 +7,7 @@ import { type BrokerOptions, ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../config/broker.ts';
 import { readConfig } from '../config/env.ts';
 import { type ControlSocket, connectToPlatform } from '../mixins/control-socket.ts';
+import { natsBus } from '../mixins/nats-bus.ts';
 
 let config: ReturnType<typeof readConfig>;
 try {
@@ -34,7 +35,7 @@ if (config.natsUrl) {
 
 const broker = new ServiceBroker({
   ...brokerOptions({ ...config, nodeId: `repl-${hostname()}-${process.pid}` }),
-  ...(control ? { transporter: control.transporter } : {}),
+  transporter: control?.transporter ?? natsBus(config),
   logger: { type: 'Console', options: { formatter: 'short', level: 'warn' } },
   logLevel: 'warn',
   replOptions: { delimiter: 'erp $' },

@@ -1,0 +1,64 @@
+/** The bus itself on a real NATS: large packets, an outage, and who notices. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { ServiceBroker } from 'moleculer';
+import { brokerOptions } from '../../config/broker.ts';
+import { readConfig } from '../../config/env.ts';
+import { busConnected } from '../../mixins/health.ts';
+import { natsBus } from '../../mixins/nats-bus.ts';
+import { type NatsServer, startNats } from '../support/nats.ts';
+
+describe('the bus', () => {
+  let nats: NatsServer;
+  let caller: ServiceBroker;
+  let answerer: ServiceBroker;
+
+  const broker = (name: string): ServiceBroker => {
+    const config = readConfig({ NATS_URL: nats.url, NODE_ID: name, LOG_LEVEL: 'silent' });
+    return new ServiceBroker({ ...brokerOptions(config), transporter: natsBus(config) });
+  };
+  const until = async (what: string, condition: () => boolean, milliseconds: number): Promise<void> => {
+    for (const end = Date.now() + milliseconds; !condition(); await pause(50))
+      if (Date.now() > end) throw new Error(`Not within ${milliseconds} ms: ${what}`);
+  };
+
+  before(async () => {
+    nats = await startNats();
+    caller = broker('caller');
+    answerer = broker('answerer');
+    answerer.createService({
+      name: 'echo',
+      actions: { bytes: (ctx: { params: { bytes: Buffer } }) => ({ bytes: ctx.params.bytes }) },
+    });
+    await Promise.all([caller.start(), answerer.start()]);
+    await caller.waitForServices('echo', 5_000);
+  });
+  after(async () => {
+    await Promise.all([caller?.stop(), answerer?.stop()]);
+    await nats?.stop();
+  });
+
+  it('carries bytes as bytes, also above the message size of NATS', async () => {
+    for (const size of [0, 1, 1_000_000, 1_048_576, 5_000_000]) {
+      const bytes = randomBytes(size);
+      const answer = (await caller.call('echo.bytes', { bytes })) as { bytes: Buffer };
+      assert.ok(Buffer.isBuffer(answer.bytes));
+      assert.ok(answer.bytes.equals(bytes), `${size} bytes`);
+    }
+  });
+
+  it('knows at once that NATS is gone, and heals by itself when it is back', async () => {
+    assert.equal(busConnected(caller), true);
+    await nats.stop();
+    await until('the outage is noticed', () => !busConnected(caller) && !busConnected(answerer), 1_000);
+    await pause(6_000); // longer than heartbeats are waited for
+    await nats.start();
+    await until('both are connected', () => busConnected(caller) && busConnected(answerer), 3_000);
+    const began = Date.now();
+    await caller.waitForServices('echo', 3_000, 50);
+    const answer = (await caller.call('echo.bytes', { bytes: Buffer.from('back') })) as { bytes: Buffer };
+    assert.equal(answer.bytes.toString(), 'back');
+    assert.ok(Date.now() - began < 3_000);
+  });
+});
