@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { GrantState } from '../../../services/auth/contract.ts';
+import { Budgets, tightest } from '../../../services/gateway/rate/budget.ts';
+import { Buckets } from '../../../services/ratelimit/buckets.ts';
+
+const DEFAULTS = { connection: 100, tenant: 1000, anonymous: 5, daily: 1e6, concurrency: 3, concurrencyCostly: 1 };
+const WHO = { tenantId: 't', clientId: 'c', userId: 'u' };
+const GRANT = {
+  rateLimits: {
+    client: { connection: null, concurrency: null },
+    tenant: { connection: null, tenant: null, daily: null, concurrency: null },
+  },
+} as GrantState;
+
+function world(gateways = 1) {
+  const owner = new Buckets();
+  const state = { now: 1_000_000, down: false, calls: 0 };
+  const budgets = Array.from(
+    { length: gateways },
+    (_, i) =>
+      new Budgets(
+        DEFAULTS,
+        async (requests) => {
+          state.calls++;
+          if (state.down) throw new Error('down');
+          return requests.map((request) => owner.take(`g${i}`, request, state.now));
+        },
+        () => gateways,
+        () => state.now,
+      ),
+  );
+  return { owner, state, budgets };
+}
+
+const refused = (code: string) => (error: unknown) => error instanceof PlatformError && error.code === code;
+
+describe('A budget', () => {
+  it('lets exactly the limit pass, whichever gateway is asked', async () => {
+    const { budgets } = world(3);
+    let passed = 0;
+    for (let i = 0; i < 150; i++) {
+      const one = budgets[i % 3]!;
+      const spent = await Promise.resolve(one.charge(one.connection(WHO, GRANT), 1)).then(
+        () => true,
+        () => false,
+      );
+      if (spent) passed++;
+    }
+    assert.ok(passed <= 100 && passed >= 94, `${passed} passed`);
+  });
+
+  it('spends leased units without a call', async () => {
+    const { budgets, state } = world();
+    const connection = budgets[0]!.connection(WHO, GRANT);
+    await budgets[0]!.charge(connection, 1);
+    const { calls } = state;
+    assert.equal(budgets[0]!.charge(connection, 1), undefined);
+    assert.ok(state.calls - calls <= 1);
+  });
+
+  it('says what is left, to the unit, when it is the only gateway', async () => {
+    const { budgets, state } = world();
+    const connection = budgets[0]!.connection(WHO, GRANT);
+    for (let i = 1; i <= 20; i++) {
+      await budgets[0]!.charge(connection, 2);
+      assert.equal(tightest(connection, state.now).remaining, 100 - 2 * i);
+    }
+  });
+
+  it('charges nothing for a refused request, on any policy', async () => {
+    const { budgets, state } = world();
+    const connection = budgets[0]!.connection(WHO, GRANT);
+    await budgets[0]!.charge(connection, 98);
+    const tenantBefore = connection.meters[1]!.remaining(state.now);
+    await assert.rejects(async () => budgets[0]!.charge(connection, 5), refused('RATE_LIMIT_EXCEEDED'));
+    assert.equal(connection.meters[1]!.remaining(state.now), tenantBefore);
+    await budgets[0]!.charge(connection, 2);
+  });
+
+  it('tells a refused caller which policy and how long to wait', async () => {
+    const { budgets } = world();
+    const connection = budgets[0]!.connection(WHO, GRANT);
+    await budgets[0]!.charge(connection, 100);
+    await assert.rejects(
+      async () => budgets[0]!.charge(connection, 5),
+      (error: unknown) => {
+        assert.ok(error instanceof PlatformError);
+        assert.deepEqual(error.details, { policy: 'connection', limit: 100, windowSeconds: 60 });
+        assert.equal(error.retryAfterSeconds, 3, 'five units flow back in three seconds');
+        return true;
+      },
+    );
+  });
+
+  it('falls back to a local share when the owner is lost, never to no limit, and comes back', async () => {
+    const { budgets, state } = world(2);
+    const one = budgets[0]!;
+    const connection = one.connection(WHO, GRANT);
+    state.down = true;
+    let passed = 0;
+    for (let i = 0; i < 200; i++) {
+      const spent = await Promise.resolve()
+        .then(() => one.charge(connection, 1))
+        .then(
+          () => true,
+          () => false,
+        );
+      if (spent) passed++;
+    }
+    assert.equal(passed, 50, 'half of the limit: two gateways are known');
+    state.down = false;
+    state.now += 5_000;
+    await one.charge(connection, 1);
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(connection.meters[0]!.isAlone, false);
+  });
+
+  it('gives unused units back when it is idle', async () => {
+    const { budgets, state, owner } = world();
+    const connection = budgets[0]!.connection(WHO, GRANT);
+    await budgets[0]!.charge(connection, 1);
+    state.now += 3_000;
+    budgets[0]!.sweep();
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(connection.meters[0]!.held, 0);
+    const { key, limit, windowSeconds } = connection.meters[0]!.policy;
+    assert.equal(owner.take('other', { key, limit, windowSeconds, units: 100 }, state.now).granted, 100);
+  });
+
+  it('limits requests in flight, costly ones more', () => {
+    const { budgets } = world();
+    const connection = budgets[0]!.connection(WHO, GRANT);
+    const leave = budgets[0]!.enter(connection, 5);
+    assert.throws(() => budgets[0]!.enter(connection, 5), refused('CONCURRENCY_LIMIT_EXCEEDED'));
+    budgets[0]!.enter(connection, 1);
+    const last = budgets[0]!.enter(connection, 1);
+    assert.throws(() => budgets[0]!.enter(connection, 1), refused('CONCURRENCY_LIMIT_EXCEEDED'));
+    last();
+    leave();
+    budgets[0]!.enter(connection, 5);
+  });
+
+  it('allows one free poll per second and id', () => {
+    const { budgets, state } = world();
+    assert.equal(budgets[0]!.freePoll('t:/d/1'), true);
+    assert.equal(budgets[0]!.freePoll('t:/d/1'), false);
+    assert.equal(budgets[0]!.freePoll('t:/d/2'), true);
+    state.now += 1_000;
+    assert.equal(budgets[0]!.freePoll('t:/d/1'), true);
+  });
+});

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import type { Operation } from '../../../lib/operation.ts';
+import { OPERATIONS } from '../../../services/contracts.ts';
+import { allowed, Router } from '../../../services/gateway/router.ts';
+
+const op = (method: string, path: string): Operation =>
+  ({ method, path, operationId: `${method} ${path}` }) as Operation;
+
+describe('The router', () => {
+  const router = new Router([
+    op('GET', '/data/{object}'),
+    op('POST', '/data/{object}'),
+    op('GET', '/data/{object}/{id}'),
+    op('POST', '/data/{object}/query'),
+    op('GET', '/objects/{object}/describe'),
+  ]);
+
+  it('knows exactly the addresses of the operation rows', () => {
+    const all = new Router(OPERATIONS);
+    for (const operation of OPERATIONS) {
+      const match = all.match(operation.path.replaceAll(/\{\w+\}/g, 'x'));
+      assert.equal(match?.methods.get(operation.method)?.operation.operationId, operation.operationId);
+    }
+    for (const path of ['', '/', '/nope', '/data', '/data/', '/data//', '/data/a/b/c/d/e', '/objects/', '/DATA/a'])
+      assert.equal(all.match(path)?.methods ?? null, null, path);
+  });
+
+  it('prefers literal segments and hands parameters over undecoded', () => {
+    assert.deepEqual(router.match('/data/A%20b/1')?.values, ['A%20b', '1']);
+    const query = router.match('/data/Account/query')!;
+    assert.deepEqual([...query.methods.keys()], ['POST']);
+  });
+
+  it('lists what an address allows', () => {
+    assert.equal(allowed(router.match('/data/Account')!.methods), 'GET, POST, HEAD, OPTIONS');
+  });
+
+  it('refuses two operations with one address', () => {
+    assert.throws(() => new Router([op('GET', '/a/{x}'), op('GET', '/a/{y}')]), /share/);
+  });
+});
