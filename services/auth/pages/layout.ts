@@ -48,9 +48,11 @@ a{color:var(--accent)}
 .problem{border:1px solid var(--bad);border-left-width:.35rem;background:var(--bad-ground);border-radius:.5rem;padding:.75rem 1rem;margin:0 0 1.25rem}
 .problem h2{font-size:1rem;margin:0;color:var(--bad)}.problem p{margin:.15rem 0 0}
 .problem:focus-visible{outline-offset:3px}
-ul.scopes{list-style:none;margin:0 0 1.25rem;padding:0;border:1px solid var(--hair);border-radius:.5rem;max-height:19rem;overflow:auto}
-ul.scopes li{padding:.55rem .85rem;border-top:1px solid var(--hair)}ul.scopes li:first-child{border-top:0}
-ul.scopes code{display:block;color:var(--soft)}
+.scopes{margin:0 0 1.25rem;border:1px solid var(--hair);border-radius:.5rem;max-height:19rem;overflow:auto}
+.scopes ul{list-style:none;margin:0;padding:0}
+.scopes li{padding:.55rem .85rem;border-top:1px solid var(--hair)}.scopes li:first-child{border-top:0}
+.scopes code{display:block;color:var(--soft)}
+.spaced{margin-top:1.25rem}
 code{font:.85em/1.4 ui-monospace,"SF Mono",Menlo,Consolas,monospace}
 .usercode{font:650 1.75rem/1.3 ui-monospace,"SF Mono",Menlo,Consolas,monospace;letter-spacing:.12em;text-align:center;background:var(--ground);border-radius:.5rem;padding:.75rem;margin:0 0 1.25rem}
 .done{color:var(--good)}

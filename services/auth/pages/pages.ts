@@ -72,13 +72,14 @@ export function consent(view: ConsentView): Page {
     formTargets: view.formTargets,
     body: `<h1>Allow ${escapeHtml(view.clientName)}?</h1>
 <p class="lead">It asks to act for you, <strong>${escapeHtml(view.username)}</strong>, within what you may do yourself:</p>
-<ul class="scopes" tabindex="0" aria-label="What ${escapeHtml(view.clientName)} could do">
+<div class="scopes" tabindex="0" role="region" aria-label="What ${escapeHtml(view.clientName)} could do">
+<ul>
 ${items}
 </ul>
+</div>
 ${view.redirectHost ? `<p class="hint">Afterwards you return to <b>${escapeHtml(view.redirectHost)}</b>.</p>` : ''}
-<form method="post" action="${escapeHtml(view.action)}">
+<form method="post" class="spaced" action="${escapeHtml(view.action)}">
 ${hiddenInput('csrf', view.csrf)}
-<p></p>
 <button type="submit" name="decision" value="allow">Allow</button>
 <button type="submit" class="quiet" name="decision" value="cancel">Do not allow</button>
 </form>`,

@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict';
-import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
+import {
+  type CryptoKey,
+  createLocalJWKSet,
+  decodeProtectedHeader,
+  exportJWK,
+  generateKeyPair,
+  jwtVerify,
+  SignJWT,
+} from 'jose';
 import { call } from '../../../services/contracts.ts';
 import { authorize, authorizeUrl, Browser, claims, exchange, pkce, post, REDIRECT, tokens } from './browser.ts';
 import { ACME, type AuthHarness, DEMO, EVE, externalClient, SAM, startAuth } from './harness.ts';
@@ -292,6 +300,56 @@ describe('authorization code flow', () => {
       assert.equal(refused.status, 400);
       assert.match(refused.body.error, /unauthorized_client|invalid_request/);
       assert.equal(refused.body.access_token, undefined);
+    });
+
+    it('proves itself with a key of its own instead of a secret (private_key_jwt)', async () => {
+      const { publicKey, privateKey } = await generateKeyPair('ES256');
+      auth.clients['Signer'] = externalClient({
+        apiName: 'Signer',
+        scopes: ['data:read'],
+        grantTypes: ['client_credentials'],
+        confidential: true,
+        integrationUser: 'sam@demo.example',
+        jwks: { keys: [{ ...(await exportJWK(publicKey)), kid: 'one', alg: 'ES256', use: 'sig' }] },
+      });
+      await auth.bump();
+      const ask = (assertion: string) =>
+        post(`${auth.baseUrl}/oauth2/token`, {
+          grant_type: 'client_credentials',
+          scope: 'data:read',
+          client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+          client_assertion: assertion,
+        });
+      const assertion = (key: CryptoKey, jti: string) =>
+        new SignJWT({ jti })
+          .setProtectedHeader({ alg: 'ES256', kid: 'one' })
+          .setIssuer('demo-Signer')
+          .setSubject('demo-Signer')
+          .setAudience(auth.baseUrl)
+          .setIssuedAt()
+          .setExpirationTime('1 minute')
+          .sign(key);
+      const good = await assertion(privateKey, 'first');
+      const answer = await ask(good);
+      assert.equal(answer.status, 200, JSON.stringify(answer.body));
+      assert.equal(claims(answer.body.access_token).sub, SAM);
+      assert.equal((await ask(good)).body.error, 'invalid_client', 'an assertion is good for one use');
+      const other = (await generateKeyPair('ES256')).privateKey;
+      assert.equal((await ask(await assertion(other, 'second'))).body.error, 'invalid_client');
+      await assert.rejects(call(auth.broker, 'auth.clients.rotateSecret', { tenantId: DEMO, apiName: 'Signer' }), {
+        code: 'PARAMETER_INVALID',
+      });
+    });
+
+    it('cannot look into or end the tokens of another client', async () => {
+      const { access_token } = await tokens(auth.baseUrl);
+      const { secret } = await call(auth.broker, 'auth.clients.rotateSecret', { tenantId: DEMO, apiName: 'Robot' });
+      const basic = { authorization: `Basic ${Buffer.from(`demo-Robot:${secret}`).toString('base64')}` };
+      const seen = await post(`${auth.baseUrl}/oauth2/introspect`, { token: access_token }, basic);
+      assert.deepEqual(seen.body, { active: false });
+      await post(`${auth.baseUrl}/oauth2/revoke`, { token: access_token }, basic);
+      const own = await post(`${auth.baseUrl}/oauth2/introspect`, { client_id: 'erp-cli', token: access_token });
+      assert.equal(own.body.active, true);
     });
 
     it('is known to CORS by the origins it lists, while it is active', async () => {

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { formTarget } from '../../../services/auth/pages/layout.ts';
+import * as pages from '../../../services/auth/pages/pages.ts';
+
+const NASTY = `"><script>alert(1)</script>'&`;
+
+/** Every page, with hostile text wherever text comes from outside. */
+const all = (text: string): pages.Page[] => [
+  ...[null, { kind: 'refused' as const }, { kind: 'wait' as const, seconds: 3 }].map((problem) =>
+    pages.signIn({ action: '/a', csrf: text, clientName: text, username: text, problem, formTargets: [] }),
+  ),
+  pages.consent({
+    action: '/a',
+    csrf: text,
+    clientName: text,
+    username: text,
+    scopes: ['data:read', text],
+    redirectHost: text,
+    formTargets: [],
+  }),
+  pages.deviceCode(text, text),
+  pages.deviceCode(text, text, 'NotFoundError'),
+  pages.deviceConfirm(text, text, text),
+  pages.deviceDone(text),
+  pages.signOut(text),
+  pages.signedOut(),
+  pages.setPassword({ action: '/a', username: text, problem: text, minChars: 10 }),
+  pages.passwordSet(),
+  pages.linkSpent(),
+  pages.failure(text, text),
+];
+
+describe('pages of auth', () => {
+  it('show hostile text as text', () => {
+    for (const page of all(NASTY)) assert.doesNotMatch(pages.render(page), /<script/, page.title);
+  });
+
+  it('let no text from outside become markup, whatever it is', () => {
+    const seed = Date.now() % 2 ** 31;
+    const shape = (html: string): string => html.replace(/>[^<]*</g, '><').replace(/="[^"]*"/g, '=""');
+    const plain = all('x').map((page) => shape(pages.render(page)));
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom('<', '>', '"', "'", '&', '=', ' ', 'a', '/'), minLength: 1 }),
+        (text) => {
+          assert.deepEqual(
+            // An empty username moves the focus; a blank one counts as given.
+            all(`x${text}`).map((page) => shape(pages.render(page))),
+            plain,
+          );
+        },
+      ),
+      { seed },
+    );
+  });
+
+  it('have a language, a title, one main landmark and one heading of the first level', () => {
+    for (const page of all('x')) {
+      const html = pages.render(page);
+      assert.match(html, /<html lang="en">/);
+      assert.match(html, /<title>[^<]+<\/title>/);
+      assert.equal(html.match(/<main>/g)?.length, 1, page.title);
+      assert.equal(html.match(/<h1\b/g)?.length, 1, page.title);
+    }
+  });
+
+  it('label every field and say what is wrong before it, in title and alert', () => {
+    for (const page of all('x')) {
+      const html = pages.render(page);
+      for (const [tag] of html.matchAll(/<input\b[^>]*>/g)) {
+        if (/type="hidden"/.test(tag)) continue;
+        const id = / id="([^"]+)"/.exec(tag)?.[1];
+        assert.ok(id && html.includes(`<label for="${id}">`), tag);
+        const hint = /aria-describedby="([^"]+)"/.exec(tag)?.[1];
+        if (hint) assert.ok(html.includes(`id="${hint}"`), tag);
+      }
+      if (page.title.startsWith('Problem'))
+        assert.match(html, /<main>\s*<div class="problem" role="alert">/, page.title);
+    }
+  });
+
+  it('allow their own stylesheet and nothing else', () => {
+    const policy = pages.headers(pages.signedOut())['content-security-policy']!;
+    assert.match(policy, /^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]+'; form-action 'self'; /);
+  });
+});
+
+describe('where a form may lead', () => {
+  for (const [redirect, expected] of [
+    ['https://app.example/cb?x=1', ['https://app.example']],
+    ['http://127.0.0.1:1234/callback', ['http://127.0.0.1:1234']],
+    ['http://[::1]:1234/callback', ['http:']],
+    ['com.example.app:/cb', ['com.example.app:']],
+    ["https://app.example;script-src 'unsafe-inline'/", []],
+    ['not a url', []],
+    [undefined, []],
+  ] as const)
+    it(`${redirect} → ${expected.join(' ') || 'here alone'}`, () => assert.deepEqual(formTarget(redirect), expected));
+});
