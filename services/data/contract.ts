@@ -210,6 +210,7 @@ const ObjectDescription = Type.Object({
 const RecordSchema = Type.Object(
   {},
   {
+    $id: 'Record',
     additionalProperties: true,
     description:
       'A record keyed by field apiName; describe tells the fields of an object. A field that is absent is hidden or was not asked for; null is stored empty.',
