@@ -10,7 +10,8 @@
  * The sub-select takes one record more than the page has; that it came tells that there is a next page, and the reader
  * cuts it off the text. Columns are put together to a record after LIMIT, or a sort would carry records.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
+import { TEXT_COLLATION } from '../field-types/common.ts';
 import { fieldType } from '../field-types/registry.ts';
 import type { SqlValue } from '../field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
@@ -191,7 +192,7 @@ const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 const whereSql = (conditions: readonly string[]): string =>
   conditions.length > 0 ? ` WHERE ${conditions.join(' AND ')}` : '';
 
-const nameOf = (text: string): string => `q${createHash('sha1').update(text).digest('base64url')}`;
+const nameOf = (text: string): string => `q${hash('sha1', text, 'base64url')}`;
 
 class Compiler {
   readonly values: SqlValue[] = [];
@@ -243,8 +244,13 @@ class Compiler {
     const value = (): string => this.bind(values[0]!, bindType);
     const list = (): string => this.bind(values as (string | number)[], `${bindType}[]`);
     switch (operator) {
-      case 'eq':
-        return `${column} = ${value()}`;
+      case 'eq': {
+        const bound = value();
+        // Keys without regard to case are indexed by their lower case: let the index find the few, then compare exactly.
+        return bindType === 'text' && (field.unique || field.externalId) && !field.caseSensitive
+          ? `(lower(${column}) = lower(${bound} COLLATE "${TEXT_COLLATION}") AND ${column} = ${bound})`
+          : `${column} = ${bound}`;
+      }
       case 'neq':
         return `${column} IS DISTINCT FROM ${value()}`;
       case 'gt':
