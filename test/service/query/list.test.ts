@@ -14,7 +14,7 @@ import { compileGet, compileList, type Page, readPage, readRecord } from '../../
 import type { CompiledQuery } from '../../../lib/query/types.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
-import { TENANT_ID, USER_ID } from '../../support/metadata.ts';
+import { TENANT_ID, USER_ID } from '../../support/snapshots.ts';
 import { evaluate, microseconds, type RawQuery, type Row, type Value } from './evaluate.ts';
 import { type Generate, randomQuery, randomWorld, storeWorld, type World } from './world.ts';
 

@@ -8,7 +8,7 @@ import { operatorsFor, searchable, sortable } from '../../../lib/query/capabilit
 import type { QueryView } from '../../../lib/query/types.ts';
 import type { FieldMeta, FieldTypeName, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
 import type { Database } from '../../../mixins/database/database.ts';
-import { aField, anObject, aPrincipal, aProfile, aSnapshot } from '../../support/metadata.ts';
+import { aField, anObject, aPrincipal, aProfile, aSnapshot } from '../../support/snapshots.ts';
 import type { RawCondition, RawQuery, Row, Tables, Value } from './evaluate.ts';
 
 export type Generate = fc.GeneratorValue;
