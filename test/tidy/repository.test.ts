@@ -206,7 +206,7 @@ describe('no file', () => {
       });
 
   it('holds a path of somebody’s machine', () => {
-    assert.deepEqual(found(/(?<![\w.$}])\/(?:work|home\/[a-z]+|Users\/[A-Za-z]+|root)\/[\w.-]+/), []);
+    assert.deepEqual(found(/(?<![\w.$}])\/(?:work|home\/[a-z]+|Users\/[A-Za-z]+|root)\/[\w.-]+\//), []);
   });
 
   it('names a package registry', () => {
