@@ -1,20 +1,42 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import type { Platform } from '../../config/platform.ts';
+import { requestContext } from '../../lib/context.ts';
 import { isUuid } from '../../lib/ids.ts';
+import type { OperationCall } from '../../lib/operation.ts';
+import { call } from '../contracts.ts';
+import { Operations } from './actions/operations.ts';
 import type { MetadataActions } from './contract.ts';
+import { Jobs } from './deployments/jobs.ts';
+import { Runner } from './deployments/run.ts';
+import type { FindUser } from './permission.ts';
 import { Snapshots } from './snapshots.ts';
 import { findTenant, listTenants } from './store.ts';
 import { createTenant, deployTemplate, upgradeTenants } from './tenants.ts';
 
 type Params<K extends keyof MetadataActions> = Context<MetadataActions[K]['params']>;
+type Call = Context<OperationCall>;
+
+const LEASE_SECONDS = 60;
 
 /** The Moleculer schema of metadata: it declares and delegates. */
 export default function metadataService(platform: Platform): ServiceSchema {
   const { database, config } = platform;
   const snapshots = new Snapshots(database);
-  const changed = (ctx: Context, tenantId: string, metadataVersion: number): void => {
-    ctx.broker.broadcast('metadata.schema.changed', { tenantId, metadataVersion });
-  };
+  let changed: (tenantId: string, metadataVersion: number) => void = () => {};
+  let warn: (error: unknown, message: string) => void = () => {};
+  const jobs = new Jobs(database, (error) => warn(error, 'The job queue has a problem.'));
+  const runner = new Runner(database, {
+    leaseSeconds: LEASE_SECONDS,
+    committed: (tenantId, version) => changed(tenantId, version),
+    later: (tenantId, at) => jobs.enqueueLater(tenantId, at),
+    failed: (error, deploymentId) => warn(error, `Deployment ${deploymentId} was not applied.`),
+  });
+  const operations = new Operations(platform, jobs);
+  const findUser =
+    (ctx: Context): FindUser =>
+    (tenantId, userId) =>
+      call(ctx, 'data.users.get', { tenantId, userId });
+
   return {
     name: 'metadata',
     actions: {
@@ -33,13 +55,28 @@ export default function metadataService(platform: Platform): ServiceSchema {
       },
       'templates.deploy': async (ctx: Params<'metadata.templates.deploy'>) => {
         const { applied, ...result } = await deployTemplate(database, ctx.params.tenantId, ctx.params.files);
-        if (applied) changed(ctx, ctx.params.tenantId, result.metadataVersion);
+        if (applied) changed(ctx.params.tenantId, result.metadataVersion);
         return result;
       },
+      'components.retrieve': (ctx: Call) => operations.retrieve(requestContext(ctx), ctx.params, findUser(ctx)),
+      'components.validate': (ctx: Call) => operations.validate(requestContext(ctx), ctx.params, findUser(ctx)),
+      'deployments.create': (ctx: Call) => operations.deploy(requestContext(ctx), ctx.params, findUser(ctx)),
+      'deployments.get': (ctx: Call) => operations.get(requestContext(ctx), ctx.params, findUser(ctx)),
+      'deployments.list': (ctx: Call) => operations.list(requestContext(ctx), ctx.params, findUser(ctx)),
+      'types.list': () => operations.types(),
     },
     async started() {
+      changed = (tenantId, metadataVersion) => {
+        this.broker.broadcast('metadata.schema.changed', { tenantId, metadataVersion });
+      };
+      warn = (error, message) => this.logger.warn({ err: error }, message);
       const upgraded = await upgradeTenants(database);
       if (upgraded > 0) this.logger.info(`Brought the schemas of ${upgraded} tenants up to date.`);
+      await jobs.start((tenantId) => runner.run(tenantId));
+    },
+    async stopped() {
+      runner.stop();
+      await jobs.stop();
     },
   };
 }

@@ -2,7 +2,7 @@
 import type { RateLimitOverrides, TenantInfo } from '../../lib/snapshot/types.ts';
 import { formatTimestamp } from '../../lib/time.ts';
 import type { Tx } from '../../mixins/database/database.ts';
-import type { Component, State } from './kinds/kind.ts';
+import type { Component } from './kinds/kind.ts';
 import { componentKey } from './kinds/kind.ts';
 
 export interface Tenant extends TenantInfo {
@@ -237,5 +237,3 @@ export async function currentVersion(db: Queryable, tenantId: string): Promise<n
   });
   return rows[0]?.metadata_version ?? null;
 }
-
-export type { State };

@@ -13,7 +13,8 @@ import { isCurrency, isLocale, isTimezone } from './kinds/tenant-settings.ts';
 import { quote } from './physical/model.ts';
 import { makePlan } from './planner/plan.ts';
 import { checkFiles, readProject } from './project/project.ts';
-import { findTenant, insertTenant, loadState, type Tenant, tenantInfo } from './store.ts';
+import { answerQuestions } from './questions.ts';
+import { findTenant, insertTenant, loadState, type Tenant } from './store.ts';
 import { emitYaml } from './yaml/emit.ts';
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -207,7 +208,13 @@ export async function deployTemplate(
       const entered = tx.query(enterTenant(tenantId));
       const { tenant, before } = await lockTenant(tx, tenantId);
       await entered;
-      const plan = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
+      const schema = quote(tenantSchema(tenantId));
+      const plan = await answerQuestions(
+        tx,
+        schema,
+        makePlan(before, project, { platform: true, allowDestructiveChanges: false }),
+        before,
+      );
       if (plan.blocked.length > 0) throw blockedError(plan.blocked);
       const applied = await applyPlan(tx, tenant, before, plan, { actor: platformActor(), deploymentId: null });
       return {
@@ -248,5 +255,3 @@ export async function retryLocked<T>(work: () => Promise<T>): Promise<T> {
       await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** attempt));
     }
 }
-
-export { tenantInfo };

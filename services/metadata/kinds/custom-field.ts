@@ -3,8 +3,7 @@ import { checkPattern, PatternError } from '../../../lib/field-types/pattern.ts'
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import type { FieldMeta, FieldTypeName, PicklistValue } from '../../../lib/snapshot/types.ts';
 import { FIELD_TYPE_NAMES } from '../../../lib/snapshot/types.ts';
-import type { YamlValue } from '../yaml/parse.ts';
-import { AUTO_NUMBER_FORMAT, isCustom, type ObjectBody } from './custom-object.ts';
+import { AUTO_NUMBER_FORMAT, isCustom } from './custom-object.ts';
 import { DECIMAL_DEFAULTS, LENGTH_DEFAULTS, NEEDED, TYPED_ATTRIBUTES } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';
 import type { Body, CheckContext, Component, Kind, Reference, State } from './kind.ts';
@@ -441,5 +440,3 @@ function checkMasterDetailCycles(context: CheckContext): void {
       if (reaches(to, object, new Set()))
         context.problem('REFERENCE_INVALID', field, '/referenceTo', 'Master and detail form a circle.');
 }
-
-export type { ObjectBody, YamlValue };

@@ -2,10 +2,10 @@ import { Type } from 'typebox';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import type { FieldTypeName, SharingDefault } from '../../../lib/snapshot/types.ts';
 import { fieldMeta } from './field-meta.ts';
-import type { Body, CheckContext, Component, Kind } from './kind.ts';
+import type { Body, Component, Kind } from './kind.ts';
 import { componentKey } from './kind.ts';
 import { apiName, flag, group, label, optional, setOf, shownChoice, shownFlag, text } from './schema.ts';
-import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
+import { systemFields } from './system-fields.ts';
 
 export interface ObjectBody extends Body {
   readonly type: string;
@@ -188,5 +188,3 @@ export const customObject: Kind = {
 
 export const isCustom = (name: string): boolean => name.endsWith('__c');
 export const isMasterDetail = (field: Component): boolean => field.body['fieldType'] === 'masterDetail';
-export type { CheckContext };
-export { SYSTEM_FIELD_NAMES };

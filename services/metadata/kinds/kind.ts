@@ -83,6 +83,8 @@ export interface CheckContext {
     message: string,
     more?: { remedy?: string; details?: Record<string, unknown> },
   ): void;
+  /** Where a value of a component's file stands; nulls when the file is not in the project. */
+  position(component: Component, pointer: string): { line: number | null; column: number | null };
   warning(code: Problem['code'], component: Component, pointer: string, message: string): void;
 }
 

@@ -7,7 +7,7 @@ import { columnType } from '../physical/column-type.ts';
 /** A condition on the records of an object; `records` that meet it stand against the change. */
 export interface DataCheck {
   readonly component: Component;
-  readonly pointer: string;
+  readonly position: { readonly line: number | null; readonly column: number | null };
   readonly object: string;
   readonly question:
     | { readonly kind: 'anyRecord' }
@@ -32,8 +32,7 @@ const TAKES_OVER: Readonly<Record<string, readonly string[]>> = {
 
 export function dataChecks(changed: readonly Component[], context: CheckContext): DataCheck[] {
   const checks: DataCheck[] = [];
-  for (const component of changed) {
-    if (component.type !== 'CustomField') continue;
+  for (const component of withFieldsOfValueSets(changed, context)) {
     const object = String(component.body['object']);
     // Without the object before there are no records.
     if (!context.before.has(componentKey('CustomObject', object))) continue;
@@ -47,7 +46,15 @@ export function dataChecks(changed: readonly Component[], context: CheckContext)
       message: string,
       remedy: string | null,
     ): void => {
-      checks.push({ component, object, question, code, pointer, message, remedy });
+      checks.push({
+        component,
+        object,
+        question,
+        code,
+        position: context.position(component, pointer),
+        message,
+        remedy,
+      });
     };
     if (old) changedField(component, compileField(old, context.before), field, context, add);
     else if (field.required && (field.defaultValue === null || field.fieldType === 'masterDetail'))
@@ -62,6 +69,22 @@ export function dataChecks(changed: readonly Component[], context: CheckContext)
       );
   }
   return checks;
+}
+
+/** Changed fields, and those whose values stand in a ValueSet that changed. */
+function withFieldsOfValueSets(changed: readonly Component[], context: CheckContext): Component[] {
+  const fields = changed.filter((component) => component.type === 'CustomField');
+  const sets = new Set(changed.filter((c) => c.type === 'ValueSet').map((c) => c.fullName));
+  if (sets.size === 0) return fields;
+  const own = new Set(fields.map((field) => field.fullName));
+  for (const component of context.after.values())
+    if (
+      component.type === 'CustomField' &&
+      !own.has(component.fullName) &&
+      sets.has((component.body['picklist'] as PicklistBody | undefined)?.valueSet ?? '')
+    )
+      fields.push(component);
+  return fields;
 }
 
 type Add = (
@@ -142,5 +165,3 @@ function changedField(component: Component, old: FieldMeta, field: FieldMeta, co
       );
   }
 }
-
-export type { PicklistBody };

@@ -14,7 +14,6 @@ import {
 import { findKind, KINDS, kindOrder } from '../kinds/registry.ts';
 import { byCodePoint } from '../kinds/schema.ts';
 import { jcs, type PackageType, type Project, sha256 } from '../project/project.ts';
-import { escapePointer } from '../yaml/parse.ts';
 import { type DataCheck, dataChecks } from './data-checks.ts';
 
 export interface Change {
@@ -83,6 +82,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
     changed.push(component);
     (old ? updates : creates).push(change(draft, differences(old?.body ?? {}, draft.body)));
   }
+  addDependents(updates, after);
 
   const position = (component: Component, pointer: string): { line: number | null; column: number | null } => {
     const draft = project.drafts.get(componentKey(component.type, component.fullName));
@@ -117,6 +117,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
     after,
     platform: options.platform,
     fieldsOf: (object) => fields.get(object) ?? none,
+    position,
     problem: report(blocked),
     warning: report(warnings),
   };
@@ -130,14 +131,14 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   for (const component of dependentObjects(changed, after)) findKind(component.type)!.check?.(component, context);
   checkDestructive(project, options, before, blocked, warnings);
 
-  const checks = blocked.length > 0 ? [] : dataChecks(changed, context);
+  const checks = dataChecks(changed, context);
   return {
     creates,
     updates,
     deletes: [],
     noops,
-    blocked: blocked.sort(order),
-    warnings: warnings.sort(order),
+    blocked: distinct(blocked).sort(order),
+    warnings: distinct(warnings).sort(order),
     dataChecks: checks,
     after,
     changed,
@@ -166,6 +167,27 @@ const change = (draft: { type: string; fullName: string; path: string }, propert
   impact: { records: null, dependents: [] },
   reversible: findKind(draft.type)!.reversible,
 });
+
+/** Who refers to an updated component; an object's own fields are no news. */
+function addDependents(updates: readonly Change[], after: State): void {
+  const byKey = new Map(updates.map((update) => [componentKey(update.type, update.fullName), update]));
+  if (byKey.size === 0) return;
+  for (const { type, fullName, body } of after.values())
+    for (const reference of findKind(type)?.references?.(body) ?? []) {
+      const update = byKey.get(componentKey(reference.type, reference.fullName));
+      if (update && !(reference.type === 'CustomObject' && reference.pointer === '/object'))
+        update.impact.dependents.push({ type, fullName });
+    }
+}
+
+/** The same finding can come up from both ends of a relation. */
+function distinct(problems: readonly Problem[]): Problem[] {
+  const seen = new Set<string>();
+  return problems.filter((problem) => {
+    const key = JSON.stringify([problem.code, problem.type, problem.fullName, problem.line, problem.message]);
+    return !seen.has(key) && seen.add(key);
+  });
+}
 
 /** Properties that differ, the first level by name and one level into mappings (`api.published`). */
 export function differences(from: Component['body'], to: Component['body']): Change['properties'] {
@@ -333,5 +355,3 @@ export function drift(before: State, project: Project, base: number): Component[
     }
   return found;
 }
-
-export { escapePointer };

@@ -9,9 +9,9 @@ import canonicalize from 'canonicalize';
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../../config/limits.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
-import type { Body, Kind, Problem } from '../kinds/kind.ts';
+import type { Body, Problem } from '../kinds/kind.ts';
 import { componentKey } from '../kinds/kind.ts';
-import { findKind, kindOrder, type Location, locate, pathOf, validatorOf } from '../kinds/registry.ts';
+import { findKind, type Location, locate, pathOf, validatorOf } from '../kinds/registry.ts';
 import { API_NAME, byCodePoint, canonicalBody, withoutNulls } from '../kinds/schema.ts';
 import { emitYaml } from '../yaml/emit.ts';
 import { escapePointer, type ParsedYaml, type Position, parseYaml, YamlError, type YamlValue } from '../yaml/parse.ts';
@@ -443,6 +443,3 @@ function simplify(errors: readonly ErrorObject[]): { pointer: string; message: s
     }
   });
 }
-
-export type { Kind };
-export { kindOrder };

@@ -1,0 +1,85 @@
+/** Deployments as the API shows them. */
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { isUuid } from '../../../lib/ids.ts';
+import { formatTimestamp } from '../../../lib/time.ts';
+import type { DeploymentRow, DeploymentWithPlan } from '../deployments/store.ts';
+
+const time = (value: string | null): string | null => (value === null ? null : formatTimestamp(new Date(value)));
+
+/** A deployment without its plan. */
+export function presentSummary(row: DeploymentRow): object {
+  return {
+    deploymentId: row.deployment_id,
+    status: row.status,
+    kind: row.kind,
+    checkOnly: row.check_only,
+    allowDestructiveChanges: row.allow_destructive_changes,
+    createdAt: time(row.created_at),
+    startedAt: time(row.started_at),
+    finishedAt: time(row.finished_at),
+    createdBy: {
+      userId: row.created_by_user_id,
+      displayName: row.created_by_display_name,
+      clientId: row.created_by_client_id,
+      agentRunId: row.created_by_agent_run_id,
+    },
+    progress: {
+      stage: row.stage,
+      position: row.status === 'QUEUED' ? Number(row.ahead) : null,
+      done: row.done,
+      total: row.total,
+    },
+    manifestHash: row.manifest_hash,
+    planHash: row.plan_hash,
+    metadataVersionBefore: row.metadata_version_before,
+    metadataVersionAfter: row.metadata_version_after,
+    error: row.error,
+    cancelRequested: row.cancel_requested,
+    canceledBy: row.canceled_by_id,
+  };
+}
+
+export function presentDeployment(row: DeploymentWithPlan): object {
+  const { blocked = [], warnings = [], creates = [], updates = [], deletes = [], noops = [] } = row.plan ?? {};
+  return {
+    ...presentSummary(row),
+    changes: { creates, updates, deletes, noops },
+    blocked,
+    warnings,
+    quickDeploy: null,
+    rollback: null,
+  };
+}
+
+interface Filter {
+  readonly status: string | null;
+  readonly checkOnly: boolean | null;
+}
+
+/** Cursor of a list: the last deployment of the page and the filter that it belongs to. */
+export const writeCursor = (deploymentId: string, filter: Filter): string =>
+  Buffer.from(JSON.stringify([1, deploymentId, filter.status, filter.checkOnly])).toString('base64url');
+
+export function readCursor(text: string, filter: Filter): string {
+  const invalid = new PlatformError('CURSOR_INVALID', 'The cursor is not one that this list gave.');
+  let parts: unknown;
+  try {
+    parts = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
+  } catch {
+    throw invalid;
+  }
+  if (!Array.isArray(parts) || parts.length !== 4 || parts[0] !== 1 || !isUuid(parts[1])) throw invalid;
+  const changed = [
+    ...(parts[2] === filter.status ? [] : ['status']),
+    ...(parts[3] === filter.checkOnly ? [] : ['checkOnly']),
+  ];
+  if (changed.length > 0)
+    throw new PlatformError(
+      'CURSOR_QUERY_MISMATCH',
+      `The cursor belongs to a list with another ${changed.join(', ')}.`,
+      {
+        details: { changed },
+      },
+    );
+  return parts[1];
+}

@@ -1,0 +1,231 @@
+/** The public operations of metadata. */
+
+import { LIMITS } from '../../../config/limits.ts';
+import type { Platform } from '../../../config/platform.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { isUuid, uuidv7 } from '../../../lib/ids.ts';
+import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { formatTimestamp } from '../../../lib/time.ts';
+import { idempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
+import { acceptDeployment, recordRefusal, replayOf } from '../deployments/accept.ts';
+import type { Jobs } from '../deployments/jobs.ts';
+import { findDeployment, listDeployments } from '../deployments/store.ts';
+import type { Component, State } from '../kinds/kind.ts';
+import { KINDS } from '../kinds/registry.ts';
+import { type FindUser, requirePermission } from '../permission.ts';
+import { drift, makePlan, type Plan, planHash } from '../planner/plan.ts';
+import { deployBody, type ProjectBody, retrieveBody, validateBody } from '../project/body.ts';
+import { type Project, readPackage, readProject } from '../project/project.ts';
+import { answerQuestions } from '../questions.ts';
+import { findTenant, loadState, type Tenant } from '../store.ts';
+import { presentDeployment, presentSummary, readCursor, writeCursor } from './deployment.ts';
+import { publicBaseUrl, retrieve } from './retrieve.ts';
+
+export class Operations {
+  readonly #platform: Platform;
+  readonly #jobs: Jobs;
+
+  constructor(platform: Platform, jobs: Jobs) {
+    this.#platform = platform;
+    this.#jobs = jobs;
+  }
+
+  async retrieve(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
+    const pkg = readPackage(retrieveBody(call.body).package, '/package');
+    await requirePermission(findUser, request, 'metadataRead');
+    const { tenant, state } = await this.#current(request.tenantId);
+    return {
+      body: retrieve(state, pkg, {
+        metadataVersion: tenant.metadataVersion,
+        baseUrl: publicBaseUrl(this.#platform.config),
+        now: Date.now(),
+      }),
+    };
+  }
+
+  async validate(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
+    const body = validateBody(call.body);
+    const project = await readProject(body.files, body.package);
+    await requirePermission(findUser, request, 'metadataRead');
+    const { tenant, state } = await this.#current(request.tenantId);
+    refuseDrift(state, project, body.baseMetadataVersion);
+    const plan = await this.#plan(request.tenantId, state, project, body);
+    const { creates, updates, deletes, noops, blocked, warnings } = plan;
+    return {
+      body: {
+        valid: blocked.length === 0,
+        blocked,
+        warnings,
+        creates,
+        updates,
+        deletes,
+        noops,
+        manifestHash: project.manifestHash,
+        planHash: planHash(plan, state),
+        metadataVersion: tenant.metadataVersion,
+        validatedAt: formatTimestamp(Date.now()),
+      },
+    };
+  }
+
+  async deploy(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
+    const body = deployBody(call.body);
+    const project = await readProject(body.files, body.package);
+    const key = idempotencyKey(call, request);
+    const { database } = this.#platform;
+    const replay = await replayOf(database, request.tenantId, key);
+    try {
+      const user = await requirePermission(findUser, request, 'metadataManage');
+      if (replay) return replay;
+      if (project.destructive && body.allowDestructiveChanges !== true)
+        throw new PlatformError(
+          'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
+          'The destructive manifest names components, and allowDestructiveChanges is not set.',
+        );
+      if (body.baseMetadataVersion !== undefined || body.expectedPlanHash !== undefined) {
+        const { state } = await this.#current(request.tenantId);
+        refuseDrift(state, project, body.baseMetadataVersion);
+        if (body.expectedPlanHash !== undefined) {
+          const actual = planHash(await this.#plan(request.tenantId, state, project, body), state);
+          if (actual !== body.expectedPlanHash)
+            throw new PlatformError('PLAN_CHANGED', 'The plan is not the one that was reviewed.', {
+              details: { expected: body.expectedPlanHash, actual },
+            });
+        }
+      }
+      const deploymentId = uuidv7();
+      const checkOnly = body.checkOnly ?? false;
+      const self = `/api/v1/metadata/deployments/${deploymentId}`;
+      return await acceptDeployment(
+        database,
+        this.#jobs,
+        request,
+        key,
+        {
+          tenantId: request.tenantId,
+          deploymentId,
+          kind: checkOnly ? 'validation' : 'deploy',
+          checkOnly,
+          allowDestructiveChanges: body.allowDestructiveChanges ?? false,
+          baseMetadataVersion: body.baseMetadataVersion ?? null,
+          expectedPlanHash: body.expectedPlanHash ?? null,
+          manifestHash: project.manifestHash,
+          package: project.package,
+          files: project.files,
+          createdBy: {
+            userId: user.id,
+            displayName: user.displayName,
+            clientId: request.clientId,
+            agentRunId: request.agentRunId,
+          },
+          requestId: request.requestId,
+          idempotencyKey: key.key,
+        },
+        {
+          status: 202,
+          headers: { Location: self },
+          body: JSON.stringify({
+            deploymentId,
+            status: 'QUEUED',
+            checkOnly,
+            manifestHash: project.manifestHash,
+            links: { self },
+          }),
+        },
+      );
+    } catch (error) {
+      if (error instanceof PlatformError) await recordRefusal(database, request, call, key, error);
+      throw error;
+    }
+  }
+
+  async get(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
+    await requirePermission(findUser, request, 'metadataRead');
+    const id = call.path['deploymentId'] ?? '';
+    const row = isUuid(id)
+      ? await this.#platform.database.shared('metadata', request.tenantId, (tx) =>
+          findDeployment(tx, request.tenantId, id),
+        )
+      : null;
+    if (!row) throw new PlatformError('DEPLOYMENT_NOT_FOUND', 'There is no such deployment.');
+    return { body: presentDeployment(row) };
+  }
+
+  async list(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
+    await requirePermission(findUser, request, 'metadataRead');
+    const { query } = call;
+    const filter = {
+      status: (query['status'] as string | undefined) ?? null,
+      checkOnly: (query['checkOnly'] as boolean | undefined) ?? null,
+    };
+    const asked = (query['take'] as number | undefined) ?? LIMITS.take_default;
+    if (asked < 1)
+      throw new PlatformError('PARAMETER_INVALID', 'take is at least 1.', {
+        errors: [violation('query:take', 'PARAMETER_INVALID', 'take is at least 1.')],
+      });
+    const take = Math.min(asked, LIMITS.take_max);
+    const before = query['cursor'] === undefined ? null : readCursor(String(query['cursor']), filter);
+    const rows = await this.#platform.database.shared('metadata', request.tenantId, (tx) =>
+      listDeployments(tx, request.tenantId, { ...filter, before, take: take + 1 }),
+    );
+    const page = rows.slice(0, take);
+    return {
+      ...(asked > take ? { headers: { 'X-Effective-Take': String(take) } } : {}),
+      body: {
+        records: page.map(presentSummary),
+        nextCursor: rows.length > take ? writeCursor(page.at(-1)!.deployment_id, filter) : null,
+      },
+    };
+  }
+
+  types(): OperationReply {
+    return {
+      body: {
+        types: KINDS.map(({ type, memberFormat, pathPattern, schema, reversible }) => ({
+          type,
+          memberFormat,
+          pathPattern,
+          schema,
+          retrievable: true,
+          deployable: true,
+          reversible,
+        })),
+      },
+    };
+  }
+
+  async #current(tenantId: string): Promise<{ tenant: Tenant; state: Map<string, Component> }> {
+    return this.#platform.database.shared('metadata', tenantId, async (tx) => {
+      const [tenant, state] = await Promise.all([findTenant(tx, { tenantId }), loadState(tx, tenantId)]);
+      if (!tenant) throw new PlatformError('INTERNAL_ERROR', 'The tenant of the token does not exist.');
+      return { tenant, state };
+    });
+  }
+
+  #plan(tenantId: string, state: State, project: Project, body: ProjectBody): Promise<Plan> {
+    const plan = makePlan(state, project, {
+      platform: false,
+      allowDestructiveChanges: body.allowDestructiveChanges ?? false,
+    });
+    return this.#platform.database.tenant(tenantId, (tx) => answerQuestions(tx, tx.schema, plan, state));
+  }
+}
+
+/** Lost-update protection: somebody changed what the project is about to overwrite. */
+function refuseDrift(state: State, project: Project, base: number | undefined): void {
+  if (base === undefined) return;
+  const changed = drift(state, project, base);
+  if (changed.length === 0) return;
+  throw new PlatformError('METADATA_DRIFT', `${changed.length} component(s) changed since version ${base}.`, {
+    details: {
+      components: changed.slice(0, 200).map((component) => ({
+        type: component.type,
+        fullName: component.fullName,
+        changedAtVersion: component.changedAtVersion,
+        changedAt: component.updatedAt,
+        changedById: component.updatedById,
+      })),
+    },
+  });
+}

@@ -1,0 +1,248 @@
+/**
+ * Works off the open deployments of a tenant, one after the other: validate, then apply in one transaction that also
+ * writes the outcome. A worker that dies leaves nothing behind but its lease. Source: docs/reference/metadata.md#states.
+ */
+import { randomUUID } from 'node:crypto';
+import { tenantSchema } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
+import { applyPlan } from '../apply.ts';
+import type { State } from '../kinds/kind.ts';
+import { quote } from '../physical/model.ts';
+import { drift, makePlan, type Plan, planHash } from '../planner/plan.ts';
+import { type Project, readProject } from '../project/project.ts';
+import { answerQuestions } from '../questions.ts';
+import { findTenant, loadState, type Tenant } from '../store.ts';
+import { enterTenant, lockTenant, retryLocked } from '../tenants.ts';
+import {
+  type Claimed,
+  claimDeployment,
+  finishDeployment,
+  markApplying,
+  type Outcome,
+  renewLease,
+  storedPlan,
+} from './store.ts';
+
+export interface RunnerOptions {
+  readonly leaseSeconds: number;
+  /** Called after a commit that made a new version. */
+  readonly committed: (tenantId: string, metadataVersion: number) => void;
+  /** Asks for another look at a tenant later. */
+  readonly later: (tenantId: string, at: Date) => Promise<void>;
+  readonly failed: (error: unknown, deploymentId: string) => void;
+}
+
+const TAKES_MAX = 3;
+
+/** The lease went to another worker; whatever this one did is rolled back. */
+class LeaseLost extends Error {}
+/** A validation is over: what it did is rolled back. */
+class CheckedOnly extends Error {}
+
+export class Runner {
+  readonly #database: Database;
+  readonly #options: RunnerOptions;
+  #stopping = false;
+
+  constructor(database: Database, options: RunnerOptions) {
+    this.#database = database;
+    this.#options = options;
+  }
+
+  stop(): void {
+    this.#stopping = true;
+  }
+
+  /** Every open deployment of the tenant that nobody else has. Throws when it should be called again. */
+  async run(tenantId: string): Promise<void> {
+    for (;;) {
+      if (this.#stopping) throw new Error('The worker is stopping.');
+      const token = randomUUID();
+      const { claimed, busyUntil } = await this.#database.shared('metadata', tenantId, (tx) =>
+        claimDeployment(tx, tenantId, token, this.#options.leaseSeconds),
+      );
+      if (!claimed) {
+        if (busyUntil) await this.#options.later(tenantId, new Date(busyUntil.getTime() + 1_000));
+        return;
+      }
+      await this.#one(tenantId, claimed, token);
+    }
+  }
+
+  async #one(tenantId: string, deployment: Claimed, token: string): Promise<void> {
+    const renewal = setInterval(() => {
+      this.#database
+        .shared('metadata', tenantId, (tx) =>
+          renewLease(tx, tenantId, deployment.deployment_id, token, this.#options.leaseSeconds),
+        )
+        .catch(() => {});
+    }, this.#options.leaseSeconds * 333);
+    try {
+      await this.#work(tenantId, deployment, token);
+    } catch (error) {
+      // Without the database, or without the lease, the outcome is not ours to write.
+      if (error instanceof LeaseLost) return;
+      if (isConnectionError(error)) throw error;
+      this.#options.failed(error, deployment.deployment_id);
+      await this.#finish(tenantId, deployment, token, failure(applyError(error)));
+    } finally {
+      clearInterval(renewal);
+    }
+  }
+
+  async #work(tenantId: string, deployment: Claimed, token: string): Promise<void> {
+    if (deployment.takes > TAKES_MAX) {
+      const message = `Its worker was lost ${TAKES_MAX} times.`;
+      return this.#finish(tenantId, deployment, token, failure({ code: 'WORKER_LOST', message }));
+    }
+    const project = await readProject(deployment.files, deployment.package);
+    const { tenant, before } = await this.#database.shared('metadata', tenantId, async (tx) => ({
+      tenant: (await findTenant(tx, { tenantId }))!,
+      before: await loadState(tx, tenantId),
+    }));
+    const draft = makePlan(before, project, planOptions(deployment));
+    const plan = await this.#database.tenant(tenantId, (tx) => answerQuestions(tx, tx.schema, draft, before));
+    const refused = refusal(deployment, project, plan, before, tenant);
+    if (refused) return this.#finish(tenantId, deployment, token, refused);
+
+    if (!deployment.check_only) {
+      const taken = await this.#database.shared('metadata', tenantId, (tx) =>
+        markApplying(tx, tenantId, deployment.deployment_id, token, {
+          plan: storedPlan(plan),
+          planHash: planHash(plan, before),
+          total: plan.changed.length,
+          versionBefore: tenant.metadataVersion,
+        }),
+      );
+      if (!taken) throw new LeaseLost();
+    }
+    await this.#apply(tenantId, deployment, token, project);
+  }
+
+  /** Plans again under the lock: what was valid a moment before may not be any more. */
+  async #apply(tenantId: string, deployment: Claimed, token: string, project: Project): Promise<void> {
+    let outcome: Outcome | undefined;
+    let version: number | null = null;
+    const once = (tx: Tx): Promise<void> =>
+      this.#inTransaction(tx, tenantId, deployment, token, project, (result, newVersion) => {
+        outcome = result;
+        version = newVersion;
+      });
+    try {
+      await retryLocked(() => this.#database.transaction(once));
+    } catch (error) {
+      if (!(error instanceof CheckedOnly)) throw error;
+      await this.#finish(tenantId, deployment, token, outcome!);
+      return;
+    }
+    if (version !== null) this.#options.committed(tenantId, version);
+  }
+
+  async #inTransaction(
+    tx: Tx,
+    tenantId: string,
+    deployment: Claimed,
+    token: string,
+    project: Project,
+    result: (outcome: Outcome, version: number | null) => void,
+  ): Promise<void> {
+    await tx.query(enterTenant(tenantId));
+    const { tenant, before } = await lockTenant(tx, tenantId);
+    const schema = quote(tenantSchema(tenantId));
+    const plan = await answerQuestions(tx, schema, makePlan(before, project, planOptions(deployment)), before);
+    const refused = refusal(deployment, project, plan, before, tenant);
+    if (refused) {
+      if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, refused))) throw new LeaseLost();
+      result(refused, null);
+      return;
+    }
+    const applied = await applyPlan(tx, tenant, before, plan, {
+      deploymentId: deployment.deployment_id,
+      actor: {
+        userId: deployment.created_by_user_id,
+        clientId: deployment.created_by_client_id,
+        agentRunId: deployment.created_by_agent_run_id,
+        requestId: deployment.request_id,
+      },
+    });
+    const outcome: Outcome = {
+      status: 'SUCCEEDED',
+      plan: storedPlan(plan),
+      planHash: planHash(plan, before),
+      inverse: deployment.check_only ? null : plan.inverse,
+      versionBefore: tenant.metadataVersion,
+      versionAfter: deployment.check_only ? null : (applied?.version ?? tenant.metadataVersion),
+      done: plan.changed.length,
+      total: plan.changed.length,
+      error: null,
+    };
+    result(outcome, deployment.check_only ? null : (applied?.version ?? null));
+    if (deployment.check_only) throw new CheckedOnly();
+    if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome))) throw new LeaseLost();
+  }
+
+  async #finish(tenantId: string, deployment: Claimed, token: string, outcome: Outcome): Promise<void> {
+    await this.#database.shared('metadata', tenantId, (tx) =>
+      finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome),
+    );
+  }
+}
+
+const planOptions = (deployment: Claimed): { platform: boolean; allowDestructiveChanges: boolean } => ({
+  platform: false,
+  allowDestructiveChanges: deployment.allow_destructive_changes,
+});
+
+const failure = (error: { code: string; message: string }): Outcome => ({
+  status: 'FAILED',
+  plan: null,
+  planHash: null,
+  inverse: null,
+  versionBefore: null,
+  versionAfter: null,
+  done: 0,
+  total: 0,
+  error,
+});
+
+/** Why a valid-looking deployment must not go on; null when it may. */
+function refusal(deployment: Claimed, project: Project, plan: Plan, before: State, tenant: Tenant): Outcome | null {
+  const hash = planHash(plan, before);
+  const withPlan = (code: string, message: string): Outcome => ({
+    ...failure({ code, message }),
+    plan: storedPlan(plan),
+    planHash: hash,
+    versionBefore: tenant.metadataVersion,
+    total: plan.changed.length,
+  });
+  const base = deployment.base_metadata_version;
+  if (base !== null) {
+    const changed = drift(before, project, base);
+    if (changed.length > 0)
+      return withPlan(
+        'METADATA_DRIFT',
+        `Changed since version ${base}: ${changed
+          .slice(0, 5)
+          .map((c) => `${c.type} ${c.fullName}`)
+          .join(', ')}.`,
+      );
+  }
+  if (deployment.expected_plan_hash !== null && deployment.expected_plan_hash !== hash)
+    return withPlan('PLAN_CHANGED', 'The plan is not the one that was reviewed.');
+  if (plan.blocked.length > 0)
+    return withPlan('PLAN_BLOCKED', `${plan.blocked.length} problem(s) stand against the plan; see blocked.`);
+  return null;
+}
+
+/** What may be said about a failure: never the database's own words, which can hold values of records. */
+function applyError(error: unknown): { code: string; message: string } {
+  if (error instanceof PlatformError) return { code: 'APPLY_FAILED', message: error.message };
+  const state = sqlState(error);
+  if (state === '55P03' || state === '40P01')
+    return { code: 'APPLY_FAILED', message: 'Other work kept the tables locked; nothing was applied. Deploy again.' };
+  return {
+    code: 'APPLY_FAILED',
+    message: `Nothing was applied${state ? `; the database refused the change (SQLSTATE ${state})` : ''}.`,
+  };
+}

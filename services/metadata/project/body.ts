@@ -1,0 +1,93 @@
+/** Bodies of the metadata operations: which properties there are, which must never be sent, and their types. */
+import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { escapePointer } from '../yaml/parse.ts';
+import { checkFiles } from './project.ts';
+
+/** What only the platform decides. Refused wherever they stand, paths and texts of files excepted. */
+const FORBIDDEN: ReadonlySet<string> = new Set(['operationOverride', 'rollbackOf', 'actor', 'actorId', 'userId']);
+
+type Check = (value: unknown) => string | null;
+
+const isBoolean: Check = (value) => (typeof value === 'boolean' ? null : 'must be a boolean');
+const isVersion: Check = (value) =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? null : 'must be an integer from 0';
+const isHash: Check = (value) =>
+  typeof value === 'string' && /^sha256:[0-9a-f]{64}$/.test(value) ? null : 'must be `sha256:` and 64 hex digits';
+const isMap: Check = (value) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'must be an object';
+
+export interface ProjectBody {
+  readonly files: Record<string, string>;
+  readonly package?: unknown;
+  readonly allowDestructiveChanges?: boolean;
+  readonly baseMetadataVersion?: number;
+  readonly checkOnly?: boolean;
+  readonly expectedPlanHash?: string;
+}
+
+const PROJECT: Record<string, Check> = {
+  files: isMap,
+  package: isMap,
+  allowDestructiveChanges: isBoolean,
+  baseMetadataVersion: isVersion,
+};
+const DEPLOY: Record<string, Check> = { ...PROJECT, checkOnly: isBoolean, expectedPlanHash: isHash };
+
+function findForbidden(value: unknown, pointer: string, found: Violation[]): void {
+  if (typeof value !== 'object' || value === null || found.length >= 100) return;
+  for (const [key, item] of Object.entries(value)) {
+    const at = `${pointer}/${escapePointer(key)}`;
+    if (!Array.isArray(value) && FORBIDDEN.has(key))
+      found.push(violation(at, 'BODY_PROPERTY_FORBIDDEN', `Clients must not send ${key}.`));
+    if (!(pointer === '' && key === 'files')) findForbidden(item, at, found);
+  }
+}
+
+function checkBody(
+  body: unknown,
+  checks: Readonly<Record<string, Check>>,
+  required: readonly string[],
+): Record<string, unknown> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new PlatformError('BODY_REQUIRED', 'This operation needs a JSON object as its body.');
+  const forbidden: Violation[] = [];
+  findForbidden(body, '', forbidden);
+  if (forbidden.length > 0)
+    throw new PlatformError('BODY_PROPERTY_FORBIDDEN', forbidden[0]!.message, { errors: forbidden });
+  const given = body as Record<string, unknown>;
+  const unknown = Object.keys(given)
+    .filter((key) => !Object.hasOwn(checks, key))
+    .map((key) =>
+      violation(`/${escapePointer(key)}`, 'BODY_PROPERTY_UNKNOWN', `There is no property ${key.slice(0, 100)} here.`),
+    );
+  if (unknown.length > 0) throw new PlatformError('BODY_PROPERTY_UNKNOWN', unknown[0]!.message, { errors: unknown });
+  const missing = required
+    .filter((key) => given[key] === undefined)
+    .map((key) => violation(`/${key}`, 'PARAMETER_REQUIRED', `${key} is required.`));
+  const wrong = Object.entries(given).flatMap(([key, value]) => {
+    const message = checks[key]!(value);
+    return message === null ? [] : [violation(`/${key}`, 'PARAMETER_INVALID', `${key} ${message}.`)];
+  });
+  if (missing.length > 0)
+    throw new PlatformError('PARAMETER_REQUIRED', missing[0]!.message, { errors: [...missing, ...wrong] });
+  if (wrong.length > 0) throw new PlatformError('PARAMETER_INVALID', wrong[0]!.message, { errors: wrong });
+  return given;
+}
+
+/** `{package}` of a retrieve. */
+export function retrieveBody(body: unknown): { package: unknown } {
+  return checkBody(body, { package: isMap }, ['package']) as { package: unknown };
+}
+
+export function validateBody(body: unknown): ProjectBody {
+  return project(checkBody(body, PROJECT, ['files']));
+}
+
+export function deployBody(body: unknown): ProjectBody {
+  return project(checkBody(body, DEPLOY, ['files']));
+}
+
+function project(given: Record<string, unknown>): ProjectBody {
+  checkFiles(given['files'] as Record<string, unknown>);
+  return given as unknown as ProjectBody;
+}

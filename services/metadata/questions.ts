@@ -1,0 +1,107 @@
+/** Asks the tenant's records what the planner could not know, and adds what they say to the plan. */
+import type { Tx } from '../../mixins/database/database.ts';
+import { componentKey, type State } from './kinds/kind.ts';
+import { quote, uniqueExpression } from './physical/model.ts';
+import type { DataCheck } from './planner/data-checks.ts';
+import type { Change, Plan } from './planner/plan.ts';
+
+/** Records from which on a change of the table is worth a warning. */
+const LARGE_TABLE_RECORDS = 100_000;
+
+function countSql(schema: string, check: DataCheck, values: unknown[]): string {
+  const table = `${schema}.${quote(check.object)}`;
+  const bind = (value: unknown): string => `$${values.push(value)}`;
+  const { question } = check;
+  switch (question.kind) {
+    case 'anyRecord':
+      return `SELECT count(*) FROM ${table}`;
+    case 'blank':
+      return `SELECT count(*) FROM ${table} WHERE ${quote(question.field)} IS NULL`;
+    case 'duplicates': {
+      const key = uniqueExpression(question.field);
+      return `SELECT coalesce(sum(n), 0) FROM (SELECT count(*) AS n FROM ${table} WHERE ${quote(question.field.apiName)} IS NOT NULL GROUP BY ${key} HAVING count(*) > 1) AS same`;
+    }
+    case 'longerThan':
+      return `SELECT count(*) FROM ${table} WHERE char_length(${quote(question.field)}) > ${bind(question.length)}::integer`;
+    case 'notFitting': {
+      const column = quote(question.field);
+      return `SELECT count(*) FROM ${table} WHERE round(${column}, ${question.scale}) <> ${column} OR abs(${column}) >= 1e${question.precision - question.scale}`;
+    }
+    case 'anyOf': {
+      const list = bind(question.values);
+      return question.list
+        ? `SELECT count(*) FROM ${table} WHERE ${quote(question.field)} && ${list}::text[]`
+        : `SELECT count(*) FROM ${table} WHERE ${quote(question.field)} = ANY (${list}::text[])`;
+    }
+  }
+}
+
+/** Existing objects whose tables or fields the plan changes. */
+function existingObjects(plan: Plan, before: State): string[] {
+  const names = new Set<string>();
+  for (const { type, fullName } of [...plan.creates, ...plan.updates]) {
+    if (type !== 'CustomObject' && type !== 'CustomField') continue;
+    const object = fullName.split('.')[0]!;
+    if (before.has(componentKey('CustomObject', object))) names.add(object);
+  }
+  return [...names].sort();
+}
+
+/**
+ * The plan with what the records say: more problems, warnings, and the number of records behind each change. `schema` is
+ * quoted. All questions travel as one statement.
+ */
+export async function answerQuestions(tx: Tx, schema: string, plan: Plan, before: State): Promise<Plan> {
+  const objects = existingObjects(plan, before);
+  if (objects.length === 0) return plan;
+  const values: unknown[] = [];
+  const selects = [
+    ...plan.dataChecks.map((check) => countSql(schema, check, values)),
+    ...objects.map((object) => `SELECT count(*) FROM ${schema}.${quote(object)}`),
+  ];
+  const { rows } = await tx.arrays({ text: `SELECT ${selects.map((sql) => `(${sql})::bigint`).join(', ')}`, values });
+  const answers = (rows[0] ?? []).map(Number);
+
+  const blocked = [...plan.blocked];
+  for (const [i, check] of plan.dataChecks.entries()) {
+    const records = answers[i]!;
+    if (records === 0) continue;
+    blocked.push({
+      code: check.code,
+      type: check.component.type,
+      fullName: check.component.fullName,
+      path: check.component.path,
+      ...check.position,
+      message: `${check.message} (${records} records)`,
+      remedy: check.remedy,
+      details: { records },
+    });
+  }
+  const counts = new Map(objects.map((object, i) => [object, answers[plan.dataChecks.length + i]!]));
+  const withImpact = (change: Change): Change => {
+    if (change.type !== 'CustomObject' && change.type !== 'CustomField') return change;
+    const records = counts.get(change.fullName.split('.')[0]!);
+    return records === undefined ? change : { ...change, impact: { ...change.impact, records } };
+  };
+  const warnings = [...plan.warnings];
+  for (const [object, records] of counts)
+    if (records >= LARGE_TABLE_RECORDS)
+      warnings.push({
+        code: 'LARGE_TABLE',
+        type: 'CustomObject',
+        fullName: object,
+        path: before.get(componentKey('CustomObject', object))?.path ?? null,
+        line: null,
+        column: null,
+        message: `The object has ${records} records; writes to it may wait while the change is applied.`,
+        remedy: 'Deploy when few people work.',
+        details: { records },
+      });
+  return {
+    ...plan,
+    blocked,
+    warnings,
+    creates: plan.creates.map(withImpact),
+    updates: plan.updates.map(withImpact),
+  };
+}

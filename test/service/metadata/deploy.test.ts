@@ -1,0 +1,388 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+
+/** A field of every type that can be deployed, with the PostgreSQL type of its column. */
+const EVERY_TYPE: Record<string, [yaml: string, column: string]> = {
+  Text__c: ['fieldType: text\nrequired: true\nlength: 80\npattern: "[A-Z]+.*"\ndefaultValue: A', 'text'],
+  Code__c: ['fieldType: text\nunique: true\nexternalId: true\ncaseSensitive: true', 'text'],
+  LongText__c: ['fieldType: longText\nlength: 1000', 'text'],
+  RichText__c: ['fieldType: richText', 'text'],
+  Integer__c: ['fieldType: integer\nminimum: 0\nmaximum: 100', 'bigint'],
+  Decimal__c: ['fieldType: decimal\nprecision: 12\nscale: 3', 'numeric(12,3)'],
+  Currency__c: ['fieldType: currency\ncurrencyField: CurrencyCode__c', 'numeric(18,2)'],
+  CurrencyCode__c: ['fieldType: text\nlength: 3\ndefaultValue: EUR', 'text'],
+  Percent__c: ['fieldType: percent', 'numeric(9,4)'],
+  Boolean__c: ['fieldType: boolean\ndefaultValue: false', 'boolean'],
+  Date__c: ['fieldType: date', 'date'],
+  DateTime__c: ['fieldType: dateTime', 'timestamp(3) with time zone'],
+  Time__c: ['fieldType: time', 'time(3) without time zone'],
+  Duration__c: ['fieldType: duration', 'interval'],
+  Picklist__c: [
+    'fieldType: picklist\npicklist:\n  values:\n    - value: a\n      label: A\n      default: true\n    - value: b',
+    'text',
+  ],
+  Multi__c: ['fieldType: multiPicklist\npicklist:\n  valueSet: Colors', 'text[]'],
+  Reference__c: ['fieldType: reference\nreferenceTo: [User]\nonDelete: restrict', 'uuid'],
+  Master__c: ['fieldType: masterDetail\nreferenceTo: [Parent__c]', 'uuid'],
+  Email__c: ['fieldType: email', 'text'],
+  Phone__c: ['fieldType: phone', 'text'],
+  Url__c: ['fieldType: url', 'text'],
+  Number__c: ['fieldType: autoNumber\nformat: "N-{0000}"', 'text'],
+  Geo__c: ['fieldType: geolocation', 'jsonb'],
+  Address__c: ['fieldType: address', 'jsonb'],
+  File__c: ['fieldType: file', 'uuid'],
+  Json__c: ['fieldType: json', 'jsonb'],
+};
+
+const valueSet = {
+  'valueSets/Colors.yaml': 'type: ValueSet\napiName: Colors\nvalues:\n  - value: red\n  - value: green\n',
+};
+
+const code = (expected: string) => (error: PlatformError) => {
+  assert.equal(error.code, expected, error.message);
+  return true;
+};
+
+describe('metadata: deploying', () => {
+  let platform: TestPlatform;
+  let t: MetadataTenant;
+  before(async function () {
+    this.timeout(60_000);
+    platform = await startPlatform({ seed: false });
+    t = await createMetadataTenant(platform);
+  });
+  after(async () => {
+    await t?.database.close();
+    await platform?.stop();
+  });
+
+  const columns = async (table: string): Promise<Record<string, string>> => {
+    const { rows } = await t.database.query<{ attname: string; type: string }>(
+      `SELECT attname, format_type(atttypid, atttypmod) AS type FROM pg_attribute
+        WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`,
+      [`${t.schema}."${table}"`],
+    );
+    return Object.fromEntries(rows.map((row) => [row.attname, row.type]));
+  };
+  const version = async (): Promise<number> =>
+    ((await platform.broker.call('metadata.tenants.get', { tenantId: t.tenantId })) as { metadataVersion: number })
+      .metadataVersion;
+  const insert = (table: string, values: Record<string, string>): Promise<unknown> =>
+    t.database.query(
+      `INSERT INTO ${t.schema}."${table}" (id, "ownerId", "createdAt", "createdById", "updatedAt", "updatedById"${Object.keys(
+        values,
+      )
+        .map((name) => `, "${name}"`)
+        .join('')})
+        VALUES ($1, $2, now(), $2, now(), $2${Object.values(values)
+          .map((_, i) => `, $${i + 3}`)
+          .join('')})`,
+      [randomUUID(), t.users['admin'], ...Object.values(values)],
+    );
+
+  it('makes a table with the right columns from fields of every type, which are in the snapshot at once', async () => {
+    const files = {
+      ...valueSet,
+      ...objectFiles('Parent__c'),
+      ...objectFiles(
+        'Every__c',
+        Object.fromEntries(Object.entries(EVERY_TYPE).map(([name, [yaml]]) => [name, yaml])),
+        'defaultSearchFields:\n  - name\n  - Text__c\n',
+      ),
+    };
+    const before = await version();
+    const deployment = await t.deploy(files);
+    assert.deepEqual(deployment.blocked, []);
+    assert.equal(deployment.status, 'SUCCEEDED', JSON.stringify(deployment.error));
+    assert.equal(deployment.metadataVersionBefore, before);
+    assert.equal(deployment.metadataVersionAfter, before + 1);
+    assert.equal(deployment.changes.creates.length, Object.keys(files).length);
+    const found = await columns('Every__c');
+    for (const [name, [, type]] of Object.entries(EVERY_TYPE)) assert.equal(found[name], type, name);
+    for (const name of ['id', 'ownerId', 'createdAt', 'recordVersion', 'name']) assert.ok(found[name], name);
+
+    const answer = (await platform.broker.call('metadata.snapshots.get', { tenantId: t.tenantId })) as {
+      version: number;
+      snapshot: Buffer;
+    };
+    const object = JSON.parse(answer.snapshot.toString()).objects['Every__c'];
+    assert.equal(answer.version, before + 1);
+    assert.deepEqual(
+      object.fields['Multi__c'].picklistValues.map((v: { value: string }) => v.value),
+      ['red', 'green'],
+    );
+    assert.equal(object.fields['Picklist__c'].defaultValue, 'a');
+    assert.equal(object.fields['Master__c'].required, true);
+    assert.equal(object.fields['Master__c'].onDelete, 'cascade');
+    const names = Object.keys(object.fields);
+    assert.deepEqual(names.slice(0, 9), [
+      'id',
+      'ownerId',
+      'createdAt',
+      'createdById',
+      'updatedAt',
+      'updatedById',
+      'recordVersion',
+      'recordTypeApiName',
+      'name',
+    ]);
+    assert.deepEqual(names.slice(9), [...names.slice(9)].sort());
+    const parent = JSON.parse(answer.snapshot.toString()).objects['Parent__c'];
+    assert.deepEqual(parent.childRelationships, [
+      { relationshipName: 'Everies__r', objectApiName: 'Every__c', field: 'Master__c', onDelete: 'cascade' },
+    ]);
+  });
+
+  it('gives back byte for byte what it took, and takes it again as no change at all', async () => {
+    const all = { CustomObject: ['*'], CustomField: ['*'], ValueSet: ['*'], Profile: ['*'], TenantSettings: ['*'] };
+    const first = await t.retrieve(all);
+    const versionBefore = await version();
+    const { json: accepted } = await t.call('metadata.deployments.create', {
+      body: { files: first.files, package: first.package, baseMetadataVersion: first.metadataVersion },
+      headers: { idempotencyKey: randomUUID() },
+    });
+    assert.equal(accepted.manifestHash, first.manifestHash);
+    const deployment = await t.finished(accepted.deploymentId);
+    assert.equal(deployment.status, 'SUCCEEDED', JSON.stringify(deployment.error));
+    assert.equal(deployment.changes.noops.length, first.components.length);
+    assert.deepEqual([deployment.changes.creates, deployment.changes.updates], [[], []]);
+    assert.equal(await version(), versionBefore, 'nothing changed, so there is no new version');
+    const second = await t.retrieve(all);
+    const { 'erp-project.yaml': _first, ...files } = first.files;
+    const { 'erp-project.yaml': _second, ...again } = second.files;
+    assert.deepEqual(again, files);
+    assert.equal(second.manifestHash, first.manifestHash);
+  });
+
+  it('applies all or nothing: one bad file changes nothing', async () => {
+    const before = await version();
+    const deployment = await t.deploy({
+      ...objectFiles('Good__c', { A__c: 'fieldType: text' }),
+      ...fieldFile('Good__c', 'B__c', 'fieldType: reference\nreferenceTo: [Missing__c]'),
+    });
+    assert.equal(deployment.status, 'FAILED');
+    assert.equal(deployment.error.code, 'PLAN_BLOCKED');
+    const [problem] = deployment.blocked;
+    assert.equal(problem.code, 'DEPENDENCY_MISSING');
+    assert.deepEqual([problem.path, problem.line, problem.column], ['objects/Good__c/fields/B__c.yaml', 6, 15]);
+    assert.deepEqual(problem.details.members, [{ type: 'CustomObject', fullName: 'Missing__c' }]);
+    assert.equal(await version(), before);
+    assert.deepEqual(await columns('Good__c'), {});
+  });
+
+  it('leaves nothing behind when the database refuses the DDL', async () => {
+    const before = await version();
+    await t.database.query(`CREATE TABLE ${t.schema}."InTheWay__c" ()`);
+    const deployment = await t.deploy({ ...objectFiles('AAA__c'), ...objectFiles('InTheWay__c') });
+    assert.equal(deployment.status, 'FAILED');
+    assert.equal(deployment.error.code, 'APPLY_FAILED');
+    assert.equal(await version(), before);
+    assert.deepEqual(await columns('AAA__c'), {});
+    assert.deepEqual((await t.retrieve({ CustomObject: ['AAA__c'] })).notFound, [
+      { type: 'CustomObject', member: 'AAA__c' },
+    ]);
+    await t.database.query(`DROP TABLE ${t.schema}."InTheWay__c"`);
+  });
+
+  it('with checkOnly does everything and keeps nothing', async () => {
+    const before = await version();
+    const deployment = await t.deploy(objectFiles('Checked__c', { A__c: 'fieldType: text' }), { checkOnly: true });
+    assert.deepEqual([deployment.status, deployment.kind, deployment.checkOnly], ['SUCCEEDED', 'validation', true]);
+    assert.equal(deployment.changes.creates.length, 2);
+    assert.equal(deployment.metadataVersionAfter, null);
+    assert.equal(await version(), before);
+    assert.deepEqual(await columns('Checked__c'), {});
+  });
+
+  it('refuses to overwrite what somebody changed since it was retrieved', async () => {
+    await t.deploy(objectFiles('Drift__c', { A__c: 'fieldType: text\nlength: 10' }));
+    const mine = await t.retrieve({ CustomField: ['Drift__c.*'] });
+    await t.deploy(fieldFile('Drift__c', 'A__c', 'fieldType: text\nlength: 20'));
+    const files = { 'objects/Drift__c/fields/A__c.yaml': mine.files['objects/Drift__c/fields/A__c.yaml'] };
+    await assert.rejects(t.accept(files, { baseMetadataVersion: mine.metadataVersion }), (error: PlatformError) => {
+      assert.equal(error.code, 'METADATA_DRIFT');
+      const [component] = error.details!['components'] as { fullName: string; changedById: string }[];
+      assert.equal(component!.fullName, 'Drift__c.A__c');
+      assert.equal(component!.changedById, t.users['admin']);
+      return true;
+    });
+    await assert.rejects(t.validate(files, { baseMetadataVersion: mine.metadataVersion }), code('METADATA_DRIFT'));
+    const now = await t.retrieve({ CustomField: ['Drift__c.*'] });
+    const fine = await t.deploy(files, { baseMetadataVersion: now.metadataVersion });
+    assert.equal(fine.status, 'SUCCEEDED');
+  });
+
+  it('applies the plan that was reviewed or none', async () => {
+    const files = objectFiles('Planned__c', { A__c: 'fieldType: text' });
+    const reviewed = await t.validate(files);
+    assert.equal(reviewed.valid, true);
+    await t.deploy(objectFiles('Planned__c'));
+    await assert.rejects(t.accept(files, { expectedPlanHash: reviewed.planHash }), code('PLAN_CHANGED'));
+    const again = await t.validate(files);
+    assert.notEqual(again.planHash, reviewed.planHash);
+    assert.equal((await t.deploy(files, { expectedPlanHash: again.planHash })).status, 'SUCCEEDED');
+  });
+
+  it('applies concurrent deployments one after the other, in order', async () => {
+    const accepted = [];
+    for (let i = 0; i < 6; i++)
+      accepted.push(
+        await t.accept(objectFiles('Queue__c', { [`F${i}__c`]: 'fieldType: text' }, `description: 'n ${i}'\n`)),
+      );
+    const ended = await Promise.all(accepted.map(({ deploymentId }) => t.finished(deploymentId)));
+    assert.deepEqual(
+      ended.map((d) => d.status),
+      Array(6).fill('SUCCEEDED'),
+    );
+    const versions = ended.map((d) => d.metadataVersionAfter);
+    assert.deepEqual(
+      versions,
+      versions.map((_, i) => versions[0] + i),
+    );
+    const { files } = await t.retrieve({ CustomObject: ['Queue__c'] });
+    assert.match(files['objects/Queue__c/object.yaml'], /^description: n 5$/m);
+  });
+
+  it('makes one deployment of one key, and tells a repeated request the same', async () => {
+    const files = objectFiles('Once__c');
+    const body = { files, package: { version: 1, types: [{ name: 'CustomObject', members: ['Once__c'] }] } };
+    const headers = { idempotencyKey: 'once-0001' };
+    const [a, b] = await Promise.all([
+      t.call('metadata.deployments.create', { body, headers }),
+      t.call('metadata.deployments.create', { body, headers }),
+    ]);
+    assert.equal(a.status, 202);
+    assert.equal(a.json.deploymentId, b.json.deploymentId);
+    assert.equal([a, b].filter((reply) => reply.headers?.['Idempotency-Replayed'] === 'true').length, 1);
+    await assert.rejects(
+      t.call('metadata.deployments.create', { body: { ...body, checkOnly: true }, headers }),
+      code('IDEMPOTENCY_KEY_REUSED'),
+    );
+    await t.finished(a.json.deploymentId);
+  });
+
+  it('lets through what the records allow and blocks what they do not', async () => {
+    await t.deploy(objectFiles('Rows__c', { Code__c: 'fieldType: text\nlength: 20', Amount__c: 'fieldType: decimal' }));
+    await insert('Rows__c', { Code__c: 'same', Amount__c: '1.25' });
+    await insert('Rows__c', { Code__c: 'SAME', Amount__c: '2.50' });
+    const blockedBy = async (yaml: string, field = 'Code__c'): Promise<unknown[]> =>
+      (await t.validate(fieldFile('Rows__c', field, yaml))).blocked.map((p: { code: string; details: object }) => [
+        p.code,
+        p.details,
+      ]);
+    const two = { records: 2 };
+    assert.deepEqual(await blockedBy('fieldType: text\nlength: 20\nunique: true'), [['DATA_INCOMPATIBLE', two]]);
+    assert.deepEqual(await blockedBy('fieldType: text\nlength: 20\nunique: true\ncaseSensitive: true'), []);
+    assert.deepEqual(await blockedBy('fieldType: text\nlength: 3'), [['DESTRUCTIVE_MANIFEST_REQUIRED', two]]);
+    assert.deepEqual(await blockedBy('fieldType: text\nlength: 4'), []);
+    assert.deepEqual(await blockedBy('fieldType: integer'), [['FIELD_TYPE_CHANGE_UNSUPPORTED', undefined]]);
+    assert.deepEqual(await blockedBy('fieldType: decimal\nprecision: 5\nscale: 1', 'Amount__c'), [
+      ['DESTRUCTIVE_MANIFEST_REQUIRED', { records: 1 }],
+    ]);
+    assert.deepEqual(await blockedBy('fieldType: decimal\nprecision: 20\nscale: 4', 'Amount__c'), []);
+    assert.deepEqual(await blockedBy('fieldType: text\nrequired: true', 'New__c'), [['DATA_INCOMPATIBLE', two]]);
+    assert.deepEqual(await blockedBy("fieldType: text\nrequired: true\ndefaultValue: it's \\here", 'New__c'), []);
+
+    const deployment = await t.deploy({
+      ...fieldFile('Rows__c', 'New__c', "fieldType: text\nrequired: true\ndefaultValue: it's \\here"),
+      ...fieldFile('Rows__c', 'Amount__c', 'fieldType: decimal\nprecision: 20\nscale: 4'),
+      ...fieldFile('Rows__c', 'Code__c', 'fieldType: text\nlength: 4\nunique: true\ncaseSensitive: true'),
+    });
+    assert.equal(deployment.status, 'SUCCEEDED', JSON.stringify(deployment.blocked));
+    assert.equal(deployment.changes.updates[0].impact.records, 2);
+    const { rows } = await t.database.query(`SELECT "New__c", "Amount__c" FROM ${t.schema}."Rows__c" ORDER BY 2`);
+    assert.deepEqual(rows, [
+      { New__c: "it's \\here", Amount__c: '1.2500' },
+      { New__c: "it's \\here", Amount__c: '2.5000' },
+    ]);
+    await assert.rejects(insert('Rows__c', { Code__c: 'same' }), { code: '23505' });
+  });
+
+  it('keeps what the platform ships as it is, and lets the tenant add to it', async () => {
+    const { files } = await t.retrieve({ CustomField: ['User.email'], CustomObject: ['User'] });
+    const changed = files['objects/User/fields/email.yaml'].replace('label: Email', 'label: Mail');
+    const { blocked } = await t.validate({ 'objects/User/fields/email.yaml': changed });
+    assert.deepEqual(
+      blocked.map((p: { code: string }) => p.code),
+      ['SYSTEM_COMPONENT_READ_ONLY'],
+    );
+    assert.equal((await t.deploy(fieldFile('User', 'Shoe__c', 'fieldType: integer'))).status, 'SUCCEEDED');
+  });
+
+  it('asks for the permission to read or to manage configuration', async () => {
+    const body = { package: { version: 1, types: [] } };
+    await assert.rejects(
+      t.call('metadata.components.retrieve', { body }, 'nobody'),
+      code('METADATA_PERMISSION_DENIED'),
+    );
+    assert.ok((await t.call('metadata.components.retrieve', { body }, 'reader')).json.files);
+    const deploy = {
+      body: { files: {}, package: { version: 1, types: [] } },
+      headers: { idempotencyKey: randomUUID() },
+    };
+    await assert.rejects(t.call('metadata.deployments.create', deploy, 'reader'), code('METADATA_PERMISSION_DENIED'));
+    await assert.rejects(
+      t.call('metadata.deployments.get', { path: { deploymentId: randomUUID() } }, 'nobody'),
+      code('METADATA_PERMISSION_DENIED'),
+    );
+  });
+
+  it("does not know another tenant's deployments", async () => {
+    const other = await createMetadataTenant(platform);
+    try {
+      const { deploymentId } = await other.deploy(objectFiles('Theirs__c'));
+      for (const id of [deploymentId, randomUUID(), 'x', "'; DROP TABLE x; --"])
+        await assert.rejects(
+          t.call('metadata.deployments.get', { path: { deploymentId: id } }),
+          code('DEPLOYMENT_NOT_FOUND'),
+        );
+      const { json } = await t.call('metadata.deployments.list', { query: { take: 200 } });
+      assert.ok(json.records.every((d: { deploymentId: string }) => d.deploymentId !== deploymentId));
+    } finally {
+      await other.database.close();
+    }
+  });
+
+  it('lists deployments by pages, newest first', async () => {
+    const seen: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const query: Record<string, unknown> = { take: 3, status: 'SUCCEEDED', ...(cursor ? { cursor } : {}) };
+      const { json } = await t.call('metadata.deployments.list', { query });
+      seen.push(...json.records.map((d: { deploymentId: string }) => d.deploymentId));
+      cursor = json.nextCursor;
+    } while (cursor);
+    assert.ok(seen.length > 6);
+    assert.deepEqual(seen, [...new Set(seen)].sort().reverse());
+    const page = await t.call('metadata.deployments.list', { query: { take: 1 } });
+    await assert.rejects(
+      t.call('metadata.deployments.list', { query: { cursor: page.json.nextCursor, status: 'FAILED' } }),
+      code('CURSOR_QUERY_MISMATCH'),
+    );
+    await assert.rejects(t.call('metadata.deployments.list', { query: { cursor: 'abc' } }), code('CURSOR_INVALID'));
+  });
+
+  it('writes version, event and audit with the change', async () => {
+    const deployment = await t.deploy(objectFiles('Trail__c'));
+    const { rows: events } = await t.database.query<{ data: object }>(
+      `SELECT data FROM ${t.schema}._outbox WHERE type = 'metadata.schema.changed' ORDER BY outbox_id DESC LIMIT 1`,
+    );
+    assert.deepEqual(events[0]!.data, {
+      metadataVersion: deployment.metadataVersionAfter,
+      deploymentId: deployment.deploymentId,
+    });
+    const { rows: audit } = await t.database.query<{ channel: string; outcome: string }>(
+      `SELECT channel, outcome FROM ${t.schema}._audit WHERE changes->>'deploymentId' = $1 ORDER BY at`,
+      [deployment.deploymentId],
+    );
+    assert.deepEqual(audit, [
+      { channel: 'api', outcome: 'committed' },
+      { channel: 'job', outcome: 'committed' },
+    ]);
+    const { rows: state } = await t.database.query(`SELECT metadata_version FROM ${t.schema}._state`);
+    assert.deepEqual(state, [{ metadata_version: deployment.metadataVersionAfter }]);
+  });
+});

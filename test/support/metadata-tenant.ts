@@ -1,0 +1,155 @@
+/** A tenant whose configuration tests can change: its actions are called on the bus, as the gateway would. */
+import { createHash, randomUUID } from 'node:crypto';
+import type { RequestContext } from '../../lib/context.ts';
+import { requestId } from '../../lib/ids.ts';
+import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { Database } from '../../mixins/database/database.ts';
+import type { TestPlatform } from './platform.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
+type Anything = any;
+
+export interface MetadataTenant {
+  readonly platform: TestPlatform;
+  readonly database: Database;
+  readonly tenantId: string;
+  /** Quoted schema of the tenant. */
+  readonly schema: string;
+  readonly users: Readonly<Record<string, string>>;
+  call(operationId: string, call?: Partial<OperationCall>, user?: string): Promise<OperationReply & { json: Anything }>;
+  retrieve(types: Record<string, string[]>): Promise<Anything>;
+  validate(files: Record<string, string>, more?: object): Promise<Anything>;
+  /** Deploys and waits for the end; answers the Deployment. */
+  deploy(files: Record<string, string>, more?: object): Promise<Anything>;
+  accept(files: Record<string, string>, more?: object): Promise<Anything>;
+  finished(deploymentId: string): Promise<Anything>;
+}
+
+/** A package that names everything in `files`. */
+export const wholePackage = (files: Record<string, string>): Anything => {
+  const types = new Map<string, string[]>();
+  for (const path of Object.keys(files)) {
+    const named: [RegExp, string][] = [
+      [/^objects\/([^/]+)\/object\.yaml$/, 'CustomObject'],
+      [/^objects\/([^/]+)\/fields\/([^/]+)\.yaml$/, 'CustomField'],
+      [/^valueSets\/([^/]+)\.yaml$/, 'ValueSet'],
+      [/^profiles\/([^/]+)\.yaml$/, 'Profile'],
+      [/^permissionSets\/([^/]+)\.yaml$/, 'PermissionSet'],
+      [/^roles\/([^/]+)\.yaml$/, 'Role'],
+      [/^externalClients\/([^/]+)\.yaml$/, 'ExternalClient'],
+      [/^settings\/([^/]+)\.yaml$/, 'TenantSettings'],
+    ];
+    for (const [pattern, type] of named) {
+      const match = pattern.exec(path);
+      if (match) types.set(type, [...(types.get(type) ?? []), match.slice(1).join('.')]);
+    }
+  }
+  return { version: 1, types: [...types].map(([name, members]) => ({ name, members })) };
+};
+
+let tenants = 0;
+
+/** A new tenant with the users `admin` (Administrator), `reader` (metadataRead) and `nobody` (Standard). */
+export async function createMetadataTenant(platform: TestPlatform): Promise<MetadataTenant> {
+  const { broker } = platform;
+  const key = `t${Date.now().toString(36)}${tenants++}`;
+  const { tenantId } = (await broker.call('metadata.tenants.create', { key, name: 'Test' })) as { tenantId: string };
+  await broker.call('metadata.templates.deploy', {
+    tenantId,
+    files: {
+      'profiles/Reader.yaml':
+        'type: Profile\napiName: Reader\nlabel: Reader\nsystem:\n  - apiEnabled\n  - metadataRead\n',
+    },
+  });
+  const people = { admin: 'Administrator', reader: 'Reader', nobody: 'Standard' };
+  const { userIds } = (await broker.call('data.users.provision', {
+    tenantId,
+    users: Object.entries(people).map(([name, profileApiName]) => ({
+      username: `${name}@${key}.example`,
+      email: `${name}@${key}.example`,
+      displayName: name,
+      profileApiName,
+      password: 'a long enough password',
+    })),
+  })) as { userIds: Record<string, string> };
+  const users = Object.fromEntries(Object.keys(people).map((name) => [name, userIds[`${name}@${key}.example`]!]));
+  const database = new Database(platform.database.url, { size: 4, applicationName: 'metadata test' });
+
+  const call: MetadataTenant['call'] = async (operationId, given = {}, user = 'admin') => {
+    const request: RequestContext = {
+      requestId: requestId(),
+      clientRequestId: null,
+      tenantId,
+      userId: users[user] ?? user,
+      clientId: `${key}-test`,
+      grantId: randomUUID(),
+      scopes: [],
+      agent: false,
+      agentRunId: null,
+      tokenExpiresAt: null,
+      ip: '127.0.0.1',
+      channel: 'api',
+      deadline: Date.now() + 30_000,
+    };
+    const params: OperationCall = {
+      operationId,
+      path: {},
+      query: {},
+      headers: {},
+      fingerprint: createHash('sha256')
+        .update(JSON.stringify(given.body ?? null))
+        .digest('hex'),
+      ...given,
+    };
+    const reply = (await broker.call(operationId, params, { meta: { request } })) as OperationReply;
+    const { body } = reply;
+    return { ...reply, json: Buffer.isBuffer(body) ? JSON.parse(body.toString()) : body };
+  };
+  const accept: MetadataTenant['accept'] = async (files, more = {}) =>
+    (
+      await call('metadata.deployments.create', {
+        body: { files, package: wholePackage(files), ...more },
+        headers: { idempotencyKey: randomUUID() },
+      })
+    ).json;
+  const finished: MetadataTenant['finished'] = async (deploymentId) => {
+    for (let i = 0; i < 400; i++) {
+      const { json } = await call('metadata.deployments.get', { path: { deploymentId } });
+      if (['SUCCEEDED', 'FAILED', 'CANCELED'].includes(json.status)) return json;
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    throw new Error('The deployment did not end within 10 s.');
+  };
+  return {
+    platform,
+    database,
+    tenantId,
+    schema: `"t_${tenantId.replaceAll('-', '')}"`,
+    users,
+    call,
+    accept,
+    finished,
+    retrieve: async (types) =>
+      (
+        await call('metadata.components.retrieve', {
+          body: { package: { version: 1, types: Object.entries(types).map(([name, members]) => ({ name, members })) } },
+        })
+      ).json,
+    validate: async (files, more = {}) =>
+      (await call('metadata.components.validate', { body: { files, package: wholePackage(files), ...more } })).json,
+    deploy: async (files, more = {}) => finished((await accept(files, more)).deploymentId),
+  };
+}
+
+/** Files of a small object with the given fields (YAML below `fieldType`, by apiName). */
+export function objectFiles(name: string, fields: Record<string, string> = {}, more = ''): Record<string, string> {
+  const files: Record<string, string> = {
+    [`objects/${name}/object.yaml`]: `type: CustomObject\napiName: ${name}\nlabel: ${name}\nlabelPlural: ${name}s\nnameField:\n  label: Name\n  fieldType: text\napi:\n  published: true\n${more}`,
+  };
+  for (const [field, yaml] of Object.entries(fields)) Object.assign(files, fieldFile(name, field, yaml));
+  return files;
+}
+
+export const fieldFile = (object: string, field: string, yaml: string): Record<string, string> => ({
+  [`objects/${object}/fields/${field}.yaml`]: `type: CustomField\napiName: ${field}\nobject: ${object}\nlabel: ${field}\n${yaml.trim()}\n`,
+});
