@@ -118,25 +118,17 @@ const VIOLATION_SCHEMA: Json = {
   },
 };
 
-const RECORD_SCHEMA: Json = {
-  type: 'object',
-  description:
-    'A record: values by the apiName of the field. Which fields there are differs by tenant, object and permission; a field that is missing may be hidden.',
-  required: ['id'],
-  properties: { id: { type: 'string', format: 'uuid', description: 'Id of the record.' } },
-  additionalProperties: true,
-  example: { id: '01939c3e-8f00-7a3b-9c52-6d1f2a7b4c10', name: 'Acme GmbH' },
-};
-
 /** The description as a plain object. */
 export function openapi(operations: readonly Operation[], baseUrl: string): Json {
+  const schemas: Record<string, unknown> = { Error: ERROR_SCHEMA, Violation: VIOLATION_SCHEMA };
   const paths: Record<string, Json> = {};
   for (const operation of operations) {
     paths[operation.path] ??= {};
     const item = paths[operation.path]!;
-    item[operation.method.toLowerCase()] = describe(operation, baseUrl);
+    item[operation.method.toLowerCase()] = hoist(describe(operation), schemas);
   }
-  const tags = [...new Set(operations.map((operation) => operation.tag))];
+  const tags = [...new Set(operations.map((operation) => operation.tag))].sort();
+  const codes = new Set(operations.flatMap(codesOf));
   return {
     openapi: '3.1.0',
     info: {
@@ -145,7 +137,7 @@ export function openapi(operations: readonly Operation[], baseUrl: string): Json
       description:
         'Business records of tenant-defined objects, and the configuration that defines them. Access is OAuth 2.0 in user mode: every operation keeps permissions, sharing, validation and audit of the user.',
       contact: { name: 'Platform team', url: baseUrl },
-      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      license: { name: 'Apache License 2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     servers: [{ url: `${baseUrl}/api/v1`, description: 'This platform.' }],
     tags: tags.map((tag) => ({ name: TAG_NAMES[tag], description: TAG_DESCRIPTIONS[tag] })),
@@ -167,12 +159,30 @@ export function openapi(operations: readonly Operation[], baseUrl: string): Json
         },
       },
       headers: RESPONSE_HEADERS,
-      schemas: { Error: ERROR_SCHEMA, Violation: VIOLATION_SCHEMA, Record: RECORD_SCHEMA },
+      examples: Object.fromEntries(
+        [...codes].sort().map((code) => [code, { summary: CATALOGUE[code].title, value: errorExample(code, baseUrl) }]),
+      ),
+      schemas,
     },
   };
 }
 
-function describe(operation: Operation, baseUrl: string): Json {
+/** Moves schemas that carry a name (`$id`) into the components, so that each is described once. */
+function hoist(value: Json, schemas: Record<string, unknown>): Json {
+  const visit = (part: unknown): unknown => {
+    if (Array.isArray(part)) return part.map(visit);
+    if (typeof part !== 'object' || part === null) return part;
+    const copy = Object.fromEntries(Object.entries(part).map(([key, inner]) => [key, visit(inner)]));
+    const name = copy['$id'];
+    if (typeof name !== 'string' || !('type' in copy) || !/^[A-Z][A-Za-z]+$/.test(name)) return copy;
+    delete copy['$id'];
+    schemas[name] ??= copy;
+    return { $ref: `#/components/schemas/${name}` };
+  };
+  return visit(value) as Json;
+}
+
+function describe(operation: Operation): Json {
   const scopes = typeof operation.scopes === 'string' ? [] : [...operation.scopes];
   return {
     operationId: operation.operationId,
@@ -182,7 +192,7 @@ function describe(operation: Operation, baseUrl: string): Json {
     security: operation.scopes === 'public' ? [] : [{ oauth2: scopes }],
     parameters: parametersOf(operation),
     ...(operation.requestBody ? { requestBody: requestBodyOf(operation.requestBody) } : {}),
-    responses: responsesOf(operation, baseUrl),
+    responses: responsesOf(operation),
     'x-erp-risk': operation.risk,
     'x-erp-cost': operation.cost,
     'x-erp-mutation': operation.mutation,
@@ -264,7 +274,7 @@ function requestBodyOf(body: NonNullable<Operation['requestBody']>): Json {
   };
 }
 
-function responsesOf(operation: Operation, baseUrl: string): Json {
+function responsesOf(operation: Operation): Json {
   const { response } = operation;
   const responses: Record<string, Json> = {
     [response.status]: {
@@ -303,7 +313,7 @@ function responsesOf(operation: Operation, baseUrl: string): Json {
       content: {
         'application/json': {
           schema: { $ref: '#/components/schemas/Error' },
-          examples: Object.fromEntries(codes.map((code) => [code, { value: errorExample(code, baseUrl) }])),
+          examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
         },
       },
     };

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { type Answer, type Stage, startStage } from './stage.ts';
+
+const isError = (answer: Answer, status: number, code: string): void => {
+  assert.equal(answer.json?.code, code, `${answer.status} ${answer.text.slice(0, 300)}`);
+  assert.equal(answer.status, status);
+};
+
+/** Sends requests one by one until one is refused; how many passed. */
+async function untilRefused(
+  send: () => Promise<Answer>,
+  max: number,
+): Promise<{ passed: number; refused: Answer | null }> {
+  for (let passed = 0; passed < max; passed++) {
+    const answer = await send();
+    if (answer.status === 429) return { passed, refused: answer };
+  }
+  return { passed: max, refused: null };
+}
+
+describe('The edge: limits', () => {
+  let stage: Stage;
+  afterEach(() => stage.stop());
+
+  it('lets the limit of a connection pass and answers 429 with policy and Retry-After beyond it', async () => {
+    stage = await startStage({ RATE_CONNECTION_UNITS: '60' });
+    const { passed, refused } = await untilRefused(() => stage.send('GET', '/stub/A'), 100);
+    assert.ok(passed >= 60 && passed <= 62, `${passed} passed`);
+    isError(refused!, 429, 'RATE_LIMIT_EXCEEDED');
+    assert.deepEqual(refused!.json.details, { policy: 'connection', limit: 60, windowSeconds: 60 });
+    assert.equal(refused!.headers['x-ratelimit-remaining'], '0');
+    const wait = Number(refused!.headers['retry-after']);
+    assert.ok(wait >= 1 && wait <= 2, `${wait} s`);
+    assert.equal(refused!.json.retryable, true);
+    assert.equal(refused!.json.retryAfterSeconds, wait);
+    const other = await stage.token({ sub: '01939c3e-8f00-7a3b-9c52-6d1f2a7b4c10' });
+    assert.equal((await stage.send('GET', '/stub/A', { token: other })).status, 200, 'another user is not affected');
+    await new Promise((resolve) => setTimeout(resolve, wait * 1_000 + 50));
+    assert.equal((await stage.send('GET', '/stub/A')).status, 200, 'after the wait it passes');
+  });
+
+  it('spends the cost of the operation and shows what is left', async () => {
+    stage = await startStage({ RATE_CONNECTION_UNITS: '1000' });
+    const left = async (method: string, path: string, body?: object): Promise<number> => {
+      const headers = { 'idempotency-key': 'cost-test-1' };
+      return Number((await stage.send(method, path, { body, headers })).headers['x-ratelimit-remaining']);
+    };
+    assert.equal(await left('GET', '/stub/A'), 999);
+    assert.equal(await left('POST', '/stub/A', {}), 997);
+    assert.equal(await left('POST', '/costly'), 992);
+    assert.equal(await left('GET', '/me/limits'), 992, 'costs nothing');
+  });
+
+  it('follows wider and narrower limits of tenant and client', async () => {
+    stage = await startStage({ RATE_CONNECTION_UNITS: '5' });
+    const limits = (client: number | null, tenant: number | null) => ({
+      rateLimits: {
+        client: { connection: client, concurrency: null },
+        tenant: { connection: null, tenant, daily: null, concurrency: null },
+      },
+    });
+    stage.grant = limits(1_000, null);
+    const wide = await stage.token({ grant_id: 'wide', client_id: 'wide' });
+    assert.equal((await untilRefused(() => stage.send('GET', '/stub/A', { token: wide }), 50)).passed, 50);
+    stage.grant = limits(null, 3);
+    const narrow = await stage.token({ grant_id: 'narrow', tenant_id: '01939c3e-8f00-7a3b-9c52-6d1f2a7b4c11' });
+    const { passed, refused } = await untilRefused(() => stage.send('GET', '/stub/A', { token: narrow }), 50);
+    assert.equal(passed, 3);
+    assert.equal(refused!.json.details.policy, 'tenant');
+  });
+
+  it('guards the day of a tenant', async () => {
+    stage = await startStage({ RATE_DAILY_UNITS: '10' });
+    const { passed, refused } = await untilRefused(() => stage.send('GET', '/stub/A'), 50);
+    assert.equal(passed, 10);
+    isError(refused!, 429, 'DAILY_LIMIT_EXCEEDED');
+    assert.ok(Number(refused!.headers['retry-after']) > 60);
+  });
+
+  it('limits public operations and failed authentications by network address, not valid callers behind it', async () => {
+    stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '10' });
+    const bad = await untilRefused(() => stage.send('GET', '/stub/A', { token: 'bad' }), 50);
+    assert.equal(bad.passed, 10);
+    isError(bad.refused!, 429, 'RATE_LIMIT_EXCEEDED');
+    assert.equal(bad.refused!.json.details.policy, 'anonymous');
+    isError(await stage.send('GET', '/scopes', { token: null }), 429, 'RATE_LIMIT_EXCEEDED');
+    assert.equal((await stage.send('GET', '/stub/A')).status, 200);
+  });
+
+  it('believes X-Forwarded-For only as far as trusted proxies wrote it', async () => {
+    stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '5', TRUSTED_PROXIES: '1' });
+    const from = (address: string) =>
+      stage.send('GET', '/scopes', { token: null, headers: { 'x-forwarded-for': address } });
+    assert.equal((await untilRefused(() => from('6.6.6.6, 10.0.0.1'), 20)).passed, 5);
+    assert.equal((await from('7.7.7.7, 10.0.0.1')).status, 429, 'the first entry is what the caller claims');
+    assert.equal((await from('10.0.0.2')).status, 200);
+  });
+
+  it('limits requests in flight per connection, costly ones more', async () => {
+    stage = await startStage({ CONCURRENCY: '4', CONCURRENCY_COSTLY: '2' });
+    let release: () => void = () => {};
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    stage.answer = async () => {
+      await gate;
+      return { body: {} };
+    };
+    const costly = [stage.send('POST', '/costly'), stage.send('POST', '/costly')];
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const refused = await stage.send('POST', '/costly');
+    isError(refused, 429, 'CONCURRENCY_LIMIT_EXCEEDED');
+    assert.deepEqual(refused.json.details, { max: 2 });
+    assert.equal(refused.headers['retry-after'], '1');
+    const cheap = [stage.send('GET', '/stub/A'), stage.send('GET', '/stub/A')];
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.deepEqual((await stage.send('GET', '/stub/A')).json.details, { max: 4 });
+    release();
+    for (const answer of await Promise.all([...costly, ...cheap])) assert.equal(answer.status, 200);
+    assert.equal((await stage.send('POST', '/costly')).status, 200);
+  });
+
+  it('lets one read of a deployment per second and id be free', async () => {
+    stage = await startStage();
+    const left = async (id: string): Promise<number> =>
+      Number((await stage.send('GET', `/deployments/${id}`)).headers['x-ratelimit-remaining']);
+    assert.equal(await left('a'), 3_000);
+    assert.equal(await left('a'), 2_999);
+    assert.equal(await left('b'), 2_999);
+  });
+
+  it('me.limits.get shows all policies, what is left of them, and the costs', async () => {
+    stage = await startStage();
+    for (let i = 0; i < 5; i++) await stage.send('POST', '/costly');
+    const { json, status } = await stage.send('GET', '/me/limits');
+    assert.equal(status, 200);
+    assert.deepEqual(
+      json.policies.map((one: { name: string; limit: number; windowSeconds: number }) => [
+        one.name,
+        one.limit,
+        one.windowSeconds,
+      ]),
+      [
+        ['connection', 3000, 60],
+        ['tenant', 30000, 60],
+        ['daily', 10000000, 86400],
+      ],
+    );
+    const [connection] = json.policies;
+    assert.equal(connection.used + connection.remaining, 3000);
+    assert.ok(connection.used >= 15 && connection.used <= 25, `${connection.used} used`);
+    assert.equal(json.daily.used, 25);
+    assert.deepEqual(json.concurrency, { limit: 50, costlyLimit: 8 });
+    assert.equal(json.storage.usedBytes, 8192);
+    assert.equal(json.costs['me.limits.get'], 0);
+  });
+
+  it('goes on with a local share when no ratelimit service runs, never without a limit', async () => {
+    stage = await startStage({ RATE_CONNECTION_UNITS: '20' }, { ratelimit: false });
+    const { passed, refused } = await untilRefused(() => stage.send('GET', '/stub/A'), 50);
+    assert.equal(passed, 20);
+    isError(refused!, 429, 'RATE_LIMIT_EXCEEDED');
+  });
+});

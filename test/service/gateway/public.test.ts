@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { CATALOGUE } from '../../../lib/errors/catalogue.ts';
+import { SCOPES } from '../../../lib/operation.ts';
+import { OPERATIONS } from '../../../services/contracts.ts';
+import { openapi } from '../../../services/gateway/public/openapi.ts';
+import { type Stage, startStage } from './stage.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: a generated document is read freely
+type Loose = any;
+
+describe('The public documents', () => {
+  let stage: Stage;
+  before(async () => {
+    stage = await startStage();
+  });
+  after(() => stage.stop());
+
+  const get = (path: string, headers: Record<string, string> = {}) => stage.send('GET', path, { token: null, headers });
+
+  it('need no token, may be cached, and answer 304 to their ETag', async () => {
+    for (const path of ['/openapi.json', '/scopes', '/capabilities']) {
+      const answer = await get(path);
+      assert.equal(answer.status, 200, path);
+      assert.equal(answer.headers['cache-control'], 'public, max-age=300');
+      const etag = String(answer.headers.etag);
+      assert.match(etag, /^"[\w-]{22}"$/);
+      assert.equal((await get(path, { 'if-none-match': etag })).status, 304);
+      assert.equal((await get(path, { 'if-none-match': `"x", W/${etag}` })).status, 304);
+      assert.equal((await get(path, { 'if-none-match': '"x"' })).status, 200);
+      assert.equal((await get(`${path}?x=1`)).status, 400);
+    }
+  });
+
+  it('/scopes lists every scope with its description', async () => {
+    const { json } = await get('/scopes');
+    assert.deepEqual(
+      json,
+      Object.entries(SCOPES).map(([scope, description]) => ({ scope, description })),
+    );
+  });
+
+  it('/capabilities lists every operation, and the limits', async () => {
+    const { json } = await get('/capabilities');
+    assert.equal(json.apiVersion, '1.0.0');
+    assert.equal(json.limits.takeMax, 200);
+    assert.equal(json.limits.idempotency.retentionHours, 24);
+    assert.equal(json.mcp.writeLimits.mutationsAllowed, false);
+    assert.ok(json.auth.authorizationServerMetadata.endsWith('/.well-known/oauth-authorization-server'));
+    for (const operation of json.operations) {
+      assert.ok(['low', 'medium', 'high'].includes(operation.risk));
+      assert.equal(operation.idempotencyKey, operation.mutation ? 'required' : 'none');
+    }
+  });
+
+  describe('the API description', () => {
+    const document = openapi(OPERATIONS, 'https://erp.example') as Loose;
+    const described = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.entries(item as Loose).map(([method, operation]) => ({ path, method, operation: operation as Loose })),
+    );
+
+    it('describes exactly the operations of the router', () => {
+      assert.deepEqual(
+        described
+          .map(({ path, method, operation }) => `${operation.operationId} ${method.toUpperCase()} ${path}`)
+          .sort(),
+        OPERATIONS.map(({ operationId, method, path }) => `${operationId} ${method} ${path}`).sort(),
+      );
+    });
+
+    it('is clean under the rules of Spectral', async function () {
+      this.timeout(60_000);
+      const folder = await mkdtemp(join(tmpdir(), 'erp-openapi-'));
+      try {
+        await writeFile(join(folder, 'openapi.json'), JSON.stringify(document));
+        const spectral = join(import.meta.dirname, '../../../node_modules/.bin/spectral');
+        const ruleset = join(import.meta.dirname, '../../../.spectral.yaml');
+        const args = ['lint', join(folder, 'openapi.json'), '--ruleset', ruleset, '--fail-severity', 'hint'];
+        await promisify(execFile)(spectral, args).catch((error: { stdout: string }) => assert.fail(error.stdout));
+      } finally {
+        await rm(folder, { recursive: true });
+      }
+    });
+
+    it('says version, server, both OAuth addresses and all scopes', () => {
+      assert.equal(document.openapi, '3.1.0');
+      assert.equal(document.info.version, '1.0.0');
+      assert.equal(document.servers[0].url, 'https://erp.example/api/v1');
+      const flow = document.components.securitySchemes.oauth2.flows.authorizationCode;
+      assert.equal(flow.authorizationUrl, 'https://erp.example/oauth2/authorize');
+      assert.equal(flow.tokenUrl, 'https://erp.example/oauth2/token');
+      assert.deepEqual(Object.keys(flow.scopes), Object.keys(SCOPES));
+    });
+
+    it('has the generic Record and the Error of every status, with examples', () => {
+      assert.equal(document.components.schemas.Record.additionalProperties, true);
+      for (const { operation } of described) {
+        for (const [status, response] of Object.entries(operation.responses as Loose) as [string, Loose][]) {
+          if (Number(status) < 400) continue;
+          const media = response.content['application/json'];
+          assert.equal(media.schema.$ref, '#/components/schemas/Error');
+          for (const [code, reference] of Object.entries(media.examples) as [string, Loose][]) {
+            assert.equal(CATALOGUE[code as keyof typeof CATALOGUE].status, Number(status));
+            assert.equal(document.components.examples[reference.$ref.split('/').at(-1)].value.code, code);
+          }
+        }
+        for (const name of ['risk', 'cost', 'mutation', 'mcp-available', 'scopes', 'stability', 'agent-approval'])
+          assert.ok(`x-erp-${name}` in operation, `${operation.operationId} x-erp-${name}`);
+        for (const response of Object.values(operation.responses) as Loose[])
+          assert.ok(response.headers['X-Request-Id'] && response.headers['X-RateLimit-Remaining']);
+      }
+    });
+
+    it('requires Idempotency-Key on every mutation and If-Match where the row says so', () => {
+      for (const operation of OPERATIONS) {
+        const parameters = document.paths[operation.path][operation.method.toLowerCase()].parameters as Loose[];
+        const required = parameters.filter((one) => one.in === 'header' && one.required).map((one) => one.name);
+        assert.equal(required.includes('Idempotency-Key'), operation.mutation, operation.operationId);
+        assert.equal(required.includes('If-Match'), operation.precondition === 'ifMatch', operation.operationId);
+      }
+    });
+  });
+
+  describe('outside the API', () => {
+    it('/healthz, /readyz and /metrics answer operators', async () => {
+      assert.equal((await get('//healthz')).json.status, 'ok');
+      const ready = await get('//readyz');
+      assert.equal(ready.status, 200);
+      assert.deepEqual(Object.values(ready.json.checks).every(Boolean), true);
+      await stage.send('GET', '/stub/A');
+      const metrics = await get('//metrics');
+      assert.match(String(metrics.headers['content-type']), /^text\/plain; version=0\.0\.4/);
+      assert.match(metrics.text, /erp_http_requests_total\{operation="stub\.records\.list",status="200"\} 1\n/);
+      assert.match(
+        metrics.text,
+        /erp_http_request_duration_seconds_bucket\{operation="stub\.records\.list",status="200",le="\+Inf"\} 1\n/,
+      );
+      for (const name of [
+        'requests_in_flight',
+        'bus_connected',
+        'event_loop_delay_seconds',
+        'rate_limit_refusals_total',
+      ])
+        assert.ok(metrics.text.includes(name), name);
+      for (const line of metrics.text.trim().split('\n'))
+        assert.match(line, /^(# (HELP|TYPE) \w+ .+|\w+(\{[^}]*\})? -?[\d.e+-]+)$/);
+    });
+
+    it('/ points to the documents, for people and for machines', async () => {
+      assert.ok((await get('//')).json.links.openapi.endsWith('/api/v1/openapi.json'));
+      const page = await get('//', { accept: 'text/html' });
+      assert.match(String(page.headers['content-type']), /text\/html/);
+      assert.match(page.text, /<h1>ERP platform<\/h1>/);
+    });
+
+    it('nothing else is there', async () => {
+      assert.equal((await get('//nope')).json.code, 'ROUTE_NOT_FOUND');
+      assert.equal((await get('//api/v2/scopes')).json.code, 'ROUTE_NOT_FOUND');
+    });
+  });
+});
