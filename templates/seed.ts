@@ -6,7 +6,8 @@
 import { scryptSync } from 'node:crypto';
 import type { ServiceBroker } from 'moleculer';
 import type { Config } from '../config/env.ts';
-import { Database } from '../mixins/database/database.ts';
+import { tenantSchema } from '../lib/context.ts';
+import { Database, identifier } from '../mixins/database/database.ts';
 import { call } from '../services/contracts.ts';
 import { fingerprint, templateFiles } from './read.ts';
 import { generateSamples, type SampleSize } from './samples/generate.ts';
@@ -167,7 +168,8 @@ async function seedTenant(
     const ids = userIds ?? (await provision());
     const owners = tenant.owners.map(([username, weight]) => [ids[username]!, weight] as const);
     let inserted = 0;
-    for (const { objectApiName, columns, rows } of generateSamples(tenant.samples, owners)) {
+    const tables = generateSamples(tenant.samples, owners);
+    for (const { objectApiName, columns, rows } of tables) {
       const size = Math.max(1, Math.floor(BATCH_BYTES / JSON.stringify(rows[0]).length));
       for (let from = 0; from < rows.length; from += size) {
         const batch = rows.slice(from, from + size).map((row) => [...row]);
@@ -175,6 +177,10 @@ async function seedTenant(
         inserted += (await call(broker, 'data.samples.load', params, options)).inserted;
       }
     }
+    // So that the first queries are planned with numbers and not with guesses.
+    await database.query(
+      `ANALYZE ${tables.map((t) => `${tenantSchema(tenantId)}.${identifier(t.objectApiName)}`).join(', ')}`,
+    );
     return `${inserted} sample records`;
   });
 }

@@ -186,7 +186,7 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
       const discount = type === 'customer' ? random.weighted(DISCOUNTS) : 0;
       const large = employees > 800;
       const parent = i > 60 && random.chance(0.04) ? made[random.integer(0, 59)] : undefined;
-      const row = add(rows, 'Account', owner, createdAt, ANCHOR - random.integer(1, 300) * DAY, {
+      const row = add(rows, 'Account', owner, createdAt, later(random, createdAt), {
         name,
         accountNumber: `AC-${10_001 + i}`,
         type,
@@ -214,7 +214,7 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
         discountPercent: decimal(discount, 100, 2),
         creditLimit: type === 'customer' ? money(random.integer(1, large ? 60 : 12) * 5_000_00) : null,
         foundedOn: isoDate(Date.UTC(random.integer(1919, 2021), random.integer(0, 11), random.integer(1, 28))),
-        lastVisitAt: random.chance(0.6) ? isoTime(workingMoment(random, ANCHOR - random.integer(3, 400) * DAY)) : null,
+        lastVisitAt: random.chance(0.6) ? isoTime(later(random, createdAt)) : null,
         parentId: parent?.row.id ?? null,
         TaxId__c: country.taxPrefix + digits(random, country.taxDigits),
         description: random.chance(0.25) ? random.one(ACCOUNT_REMARKS) : null,
@@ -247,12 +247,14 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
       const firstName = random.one(woman ? culture.women : culture.men);
       const lastName = random.one(culture.families);
       const [department, titles, roles] = random.weighted(POSITIONS);
-      const createdAt = workingMoment(random, account.createdAt + random.integer(0, 200) * DAY);
+      const createdAt = workingMoment(
+        random,
+        Math.min(account.createdAt + random.integer(1, 200) * DAY, ANCHOR - 4 * DAY),
+      );
       const consent = random.chance(0.45);
-      const consentAt = workingMoment(random, createdAt + random.integer(0, 90) * DAY);
+      const consentAt = workingMoment(random, createdAt + random.integer(1, 90) * DAY);
       const reportsTo = account.contacts.length > 0 && random.chance(0.6) ? account.contacts[0]! : null;
-      const created = Math.min(createdAt, ANCHOR - DAY);
-      const row = add(rows, 'Contact', account.owner, created, ANCHOR - random.integer(1, 400) * DAY, {
+      const row = add(rows, 'Contact', account.owner, createdAt, later(random, createdAt), {
         name: `${firstName} ${lastName}`,
         accountId: account.row.id,
         salutation: random.chance(0.06) ? 'dr' : woman ? 'ms' : 'mr',
@@ -294,34 +296,44 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
           const costEur = Math.round((eur * (line.costShare + random.integer(-4, 4))) / 100);
           const launched = ANCHOR - random.integer(800, 3_000) * DAY;
           const discontinued = random.chance(0.04);
-          const row = add(rows, 'Product', owners[0]![0], workingMoment(random, launched), ANCHOR - 300 * DAY, {
-            name,
-            sku: `${line.skuPrefix}-0${number}`,
-            gtin:
-              line.unitOfMeasure === 'piece' || line.unitOfMeasure === 'box'
-                ? gtin(4_012_345_000_00 + made.length)
-                : null,
-            family: line.family,
-            category: line.category,
-            active: !discontinued,
-            unitOfMeasure: line.unitOfMeasure,
-            currencyIsoCode: 'EUR',
-            listPrice: money(eur),
-            standardCost: money(costEur),
-            targetMargin: decimal(Math.round((100 - line.costShare) * 0.9) * 100, 100, 2),
-            taxRate: decimal(VAT_RATE * 100, 100, 2),
-            weight:
-              line.weightKg === null ? null : decimal(Math.round(line.weightKg * (1 + v * 0.15) * 1_000), 1_000, 3),
-            deliveryTime: line.deliveryTime,
-            launchedOn: isoDate(launched),
-            discontinuedOn: discontinued ? isoDate(ANCHOR - random.integer(10, 200) * DAY) : null,
-            dataSheet: `https://docs.${COMPANY_DOMAIN}/${line.skuPrefix.toLowerCase()}-0${number}.pdf`,
-            description: `<p><strong>${name.replace('"', '&quot;')}</strong></p><p>${line.about}</p>`,
-            attributes:
-              line.family === 'services'
-                ? null
-                : { colour: random.one(['black', 'white', 'light grey', 'oak']), warrantyYears: random.one([2, 3, 5]) },
-          });
+          const row = add(
+            rows,
+            'Product',
+            owners[0]![0],
+            workingMoment(random, launched),
+            ANCHOR - 300 * DAY + 9 * HOUR,
+            {
+              name,
+              sku: `${line.skuPrefix}-0${number}`,
+              gtin:
+                line.unitOfMeasure === 'piece' || line.unitOfMeasure === 'box'
+                  ? gtin(4_012_345_000_00 + made.length)
+                  : null,
+              family: line.family,
+              category: line.category,
+              active: !discontinued,
+              unitOfMeasure: line.unitOfMeasure,
+              currencyIsoCode: 'EUR',
+              listPrice: money(eur),
+              standardCost: money(costEur),
+              targetMargin: decimal(Math.round((100 - line.costShare) * 0.9) * 100, 100, 2),
+              taxRate: decimal(VAT_RATE * 100, 100, 2),
+              weight:
+                line.weightKg === null ? null : decimal(Math.round(line.weightKg * (1 + v * 0.15) * 1_000), 1_000, 3),
+              deliveryTime: line.deliveryTime,
+              launchedOn: isoDate(launched),
+              discontinuedOn: discontinued ? isoDate(ANCHOR - random.integer(10, 200) * DAY) : null,
+              dataSheet: `https://docs.${COMPANY_DOMAIN}/${line.skuPrefix.toLowerCase()}-0${number}.pdf`,
+              description: `<p><strong>${name.replace('"', '&quot;')}</strong></p><p>${line.about}</p>`,
+              attributes:
+                line.family === 'services'
+                  ? null
+                  : {
+                      colour: random.one(['black', 'white', 'light grey', 'oak']),
+                      warrantyYears: random.one([2, 3, 5]),
+                    },
+            },
+          );
           made.push({
             row,
             line,
@@ -420,7 +432,7 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
             : random.one(['existingCustomer', 'existingCustomer', 'referral', 'website', 'tradeFair']),
           Competitor__c: random.chance(0.35) ? random.one(COMPETITORS) : null,
           NextStep__c: closed ? null : random.one(NEXT_STEPS),
-          LastContactAt__c: isoTime(workingMoment(random, closed ? closeAt : ANCHOR - random.integer(1, 30) * DAY)),
+          LastContactAt__c: isoTime(closed ? closeAt : later(random, createdAt)),
           Description__c: random.chance(0.3) ? random.one(OPPORTUNITY_REMARKS) : null,
         },
       );
@@ -860,6 +872,12 @@ function workingMoment(random: Choices, at: number): number {
   const weekday = (day + 4) % 7;
   const shift = weekday === 6 ? 2 : weekday === 0 ? 1 : 0;
   return (day + shift) * DAY + random.integer(7 * HOUR, 17 * HOUR);
+}
+
+/** A working moment between a day after `from` and the anchor; `from` when there is none. */
+function later(random: Choices, from: number): number {
+  const days = Math.floor((ANCHOR - from) / DAY) - 3;
+  return days < 1 ? from : workingMoment(random, from + random.integer(1, days) * DAY);
 }
 
 /** Prices end in .90, those below ten in .x9. */

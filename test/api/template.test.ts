@@ -1,0 +1,153 @@
+/** The demo tenants as their users meet them: what the ERP template promises, seen through the API. */
+import assert from 'node:assert/strict';
+import { seedDemo } from '../../templates/seed.ts';
+import { type Api, api, tokenFor } from '../support/client.ts';
+import { startPlatform, type TestPlatform } from '../support/platform.ts';
+
+describe('the demo tenants', () => {
+  let platform: TestPlatform;
+  let sam: Api;
+  let mia: Api;
+
+  before(async function () {
+    this.timeout(120_000);
+    platform = await startPlatform();
+    sam = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam'));
+    mia = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia'));
+  });
+  after(() => platform?.stop());
+
+  const fieldsOf = async (user: Api, object: string): Promise<string[]> => {
+    const { status, body } = await user.get(`/objects/${object}/describe`);
+    assert.equal(status, 200);
+    return body.fields.map((field: { apiName: string }) => field.apiName);
+  };
+  const total = async (user: Api, object: string): Promise<number> =>
+    (await user.get(`/data/${object}?take=1&includeTotal=true`)).body.total;
+
+  it('hold a business of a fair size', async () => {
+    const ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
+    assert.ok((await total(ada, 'Account')) >= 500);
+    assert.ok((await total(ada, 'SalesOrder__c')) >= 5_000);
+    assert.ok((await total(ada, 'SalesOrderLine__c')) >= 20_000);
+    assert.ok((await total(ada, 'Invoice__c')) >= 3_500);
+  });
+
+  it('offer Sam the objects of a sales representative', async () => {
+    const { body } = await sam.get('/objects');
+    const names = body.records.map((record: { apiName: string }) => record.apiName);
+    for (const name of ['Account', 'Contact', 'Product', 'SalesOrder__c', 'Invoice__c', 'Payment__c', 'Opportunity__c'])
+      assert.ok(names.includes(name), name);
+    const payment = body.records.find((record: { apiName: string }) => record.apiName === 'Payment__c');
+    assert.equal(payment.capabilities.creatable, false);
+  });
+
+  it('hide costs, margins and credit limits from Sam and show them to Mia', async () => {
+    for (const [object, field] of [
+      ['Account', 'creditLimit'],
+      ['Product', 'standardCost'],
+      ['Product', 'targetMargin'],
+      ['SalesOrder__c', 'MarginPercent__c'],
+      ['SalesOrderLine__c', 'UnitCost__c'],
+    ] as const) {
+      assert.ok(!(await fieldsOf(sam, object)).includes(field), field);
+      assert.ok((await fieldsOf(mia, object)).includes(field), field);
+    }
+    const forSam = (await sam.get('/data/Product?take=1')).body.records[0];
+    assert.equal('standardCost' in forSam, false);
+    assert.equal('standardCost' in (await mia.get(`/data/Product/${forSam.id}`)).body, true);
+  });
+
+  it('say what a list price is not', async () => {
+    const { body } = await sam.get('/objects/Product/describe');
+    const price = body.fields.find((field: { apiName: string }) => field.apiName === 'listPrice');
+    assert.match(price.semantics, /not the customer's price/);
+    assert.equal(price.currencyField, 'currencyIsoCode');
+    assert.equal(price.editable, false);
+  });
+
+  it('let Sam create an account and an invoice with the fields of the documents', async () => {
+    const account = await sam.post('/data/Account', { name: 'Lakeside Bakery Ltd', country: 'GB' });
+    assert.equal(account.status, 201, account.text);
+    assert.equal(account.body.type, 'prospect');
+    assert.equal(account.body.currencyIsoCode, 'EUR');
+    const invoice = await sam.post('/data/Invoice__c', { AccountId__c: account.body.id, Amount__c: 10.5 });
+    assert.equal(invoice.status, 201, invoice.text);
+    assert.equal(invoice.body.Status__c, 'draft');
+    assert.match(invoice.body.name, /^INV-\d{5}$/);
+  });
+
+  it('count new documents on from the sample ones', async () => {
+    const newest = (await sam.get('/data/Account?take=1')).body.records[0];
+    const order = await sam.post('/data/SalesOrder__c', { AccountId__c: newest.id });
+    assert.equal(order.status, 201, order.text);
+    assert.ok(order.body.name > 'SO-05000', order.body.name);
+  });
+
+  it('let a sample record be changed like any other', async () => {
+    const { body, headers } = await sam.get(
+      `/data/SalesOrder__c/${(await sam.get('/data/SalesOrder__c?take=1&skip=20')).body.records[0].id}`,
+    );
+    const changed = await sam.patch(
+      `/data/SalesOrder__c/${body.id}`,
+      { Notes__c: 'Customer called.' },
+      { etag: headers.get('etag')! },
+    );
+    assert.equal(changed.status, 200, changed.text);
+    assert.equal(changed.body.Notes__c, 'Customer called.');
+    assert.equal(changed.body.TotalAmount__c, body.TotalAmount__c);
+  });
+
+  it('keep Pat out, who lacks the API permission', async () => {
+    const pat = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'pat'));
+    const { status } = await pat.get('/data/Account');
+    assert.equal(status, 403);
+  });
+
+  it('keep the business of acme apart from that of demo', async () => {
+    const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
+    const accounts = (await eve.get('/data/Account?take=200&includeTotal=true')).body;
+    assert.ok(accounts.total > 10 && accounts.total < 100);
+    for (const { country } of accounts.records) assert.ok(['US', 'CA'].includes(country));
+    const other = (await sam.get('/data/Account?take=1&skip=100')).body.records[0];
+    assert.equal((await eve.get(`/data/Account/${other.id}`)).status, 404);
+  });
+
+  it('are not touched by a later start, which costs next to nothing', async () => {
+    const before = await total(mia, 'Account');
+    const { Database } = await import('../../mixins/database/database.ts');
+    const database = new Database(platform.database.url, { size: 2, applicationName: 'seed again' });
+    try {
+      const started = performance.now();
+      await seedDemo(platform.broker, platform.config, database);
+      assert.ok(performance.now() - started < 200);
+      assert.equal(await total(mia, 'Account'), before);
+    } finally {
+      await database.close();
+    }
+  });
+
+  it('are repaired by the next start when the first was cut off', async function () {
+    this.timeout(60_000);
+    const { Database } = await import('../../mixins/database/database.ts');
+    const database = new Database(platform.database.url, { size: 2, applicationName: 'seed again' });
+    try {
+      const tenant = await platform.broker.call<{ id: string }, { key: string }>('metadata.tenants.get', {
+        key: 'acme',
+      });
+      await database.tenant(tenant.id, (tx) => tx.query(`DELETE FROM ${tx.schema}."Payment__c"`));
+      await database.query(`DELETE FROM seed.steps WHERE tenant = 'acme' AND step <> 'template'`);
+      await seedDemo(platform.broker, platform.config, database);
+      const { rows } = await database.tenant(tenant.id, (tx) =>
+        tx.query<{ payments: number; accounts: number }>(
+          `SELECT (SELECT count(*) FROM ${tx.schema}."Payment__c") AS payments,
+                  (SELECT count(*) FROM ${tx.schema}."Account") AS accounts`,
+        ),
+      );
+      assert.ok(rows[0]!.payments > 100);
+      assert.equal(rows[0]!.accounts, 40);
+    } finally {
+      await database.close();
+    }
+  });
+});
