@@ -44,9 +44,11 @@ const attributes = (tag: string): Record<string, string> =>
 
 /** What a page says, for a person who reads an error. */
 const readable = (html: string): string =>
-  decode(/<main>([\s\S]*?)<\/main>/.exec(html)?.[1] ?? html)
+  decode((/role="alert">([\s\S]*?)<\/div>/.exec(html) ?? /<main>([\s\S]*?)<\/main>/.exec(html))?.[1] ?? html)
+    .replace(/<\/h[12]>/g, ': ')
     .replace(/<[^>]+>/g, ' ')
     .replace(/\s+/g, ' ')
+    .replace(/ :/g, ':')
     .trim()
     .slice(0, 300);
 
@@ -66,7 +68,9 @@ function fill(html: string, page: URL, answers: Record<string, string>): { url: 
 
 /** Walks the authorization-code flow with PKCE. Throws SignInFailure with what the server said. */
 export async function signIn({ baseUrl, user, password, scope, clientId = CLIENT_ID }: SignIn): Promise<Tokens> {
-  const discovery = await fetch(`${baseUrl}/.well-known/oauth-authorization-server`);
+  const discovery = await fetch(`${baseUrl}/.well-known/oauth-authorization-server`).catch((cause: unknown) => {
+    throw new SignInFailure(`Nobody answers at ${baseUrl}. Is the platform running?`, { cause });
+  });
   if (!discovery.ok)
     throw new SignInFailure(`${baseUrl} does not answer as an authorization server (${discovery.status}).`);
   const server = (await discovery.json()) as ServerMetadata;

@@ -33,6 +33,11 @@ export default function authService({ config, database }: Platform): ServiceSche
       'users.sync': async (ctx: Params<'auth.users.sync'>) => ({
         synced: await server.syncUsers(ctx.params.tenantId, ctx.params.users, ctx.params.checkOnly),
       }),
+      'users.createLink': async (ctx: Params<'auth.users.createLink'>) => {
+        const link = await server.createPasswordLink(ctx.params.username);
+        if (!link) throw new PlatformError('PARAMETER_INVALID', 'No active user has this username.');
+        return link;
+      },
       'users.revoke': async (ctx: Params<'auth.users.revoke'>) => ({
         revoked: await server.revokeUser(ctx.params.tenantId, ctx.params.userId),
       }),

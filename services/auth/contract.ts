@@ -66,6 +66,11 @@ export interface AuthActions {
     };
     result: { synced: number };
   };
+  /**
+   * For operators: a single-use link with which a user sets a new password, answered instead of sent. Throws
+   * PARAMETER_INVALID when no active user has the username.
+   */
+  'auth.users.createLink': { params: { username: string }; result: { url: string; validSeconds: number } };
   /** Ends every grant and browser session of a user, at once. */
   'auth.users.revoke': { params: { tenantId: string; userId: string }; result: { revoked: number } };
   'auth.identity.get': { params: OperationCall; result: OperationReply };

@@ -36,7 +36,10 @@ export function baseUrl(request: HttpRequest, configured: string): string {
   return given && /^https?:$/.test(given.protocol) ? given.origin : configured;
 }
 
-export async function handle(parts: HttpParts, request: HttpRequest): Promise<HttpReply> {
+export async function handle(parts: HttpParts, received: HttpRequest): Promise<HttpReply> {
+  const { body } = received;
+  // Bytes may arrive as a plain Uint8Array, whose toString() would list numbers.
+  const request = { ...received, body: body && Buffer.from(body.buffer, body.byteOffset, body.byteLength) };
   const url = URL.parse(request.url, parts.provider.issuer);
   if (!url || !request.url.startsWith('/') || request.url.startsWith('//'))
     return page(pages.failure('not_found', null, 404));

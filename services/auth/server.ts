@@ -10,7 +10,7 @@ import { Clients, type KnownClient, type TenantSource } from './clients.ts';
 import type { AuthActions, GrantState, HttpReply, HttpRequest } from './contract.ts';
 import * as http from './http.ts';
 import { type KeyRing, Keys, publicKeys } from './keys.ts';
-import { createLinkToken, hashPassword, verifyPassword } from './passwords.ts';
+import { createLinkToken, hashPassword, LINK_VALID_SECONDS, verifyPassword } from './passwords.ts';
 import { PresentedTokens } from './provider/presented-tokens.ts';
 import { createProvider } from './provider/provider.ts';
 import type { AuthStore, Credential } from './store.ts';
@@ -151,6 +151,13 @@ export class AuthServer {
     return ended.length;
   }
 
+  /** A link for an operator to hand over; null when no active user has the username. */
+  async createPasswordLink(username: string): Promise<{ url: string; validSeconds: number } | null> {
+    const credential = await this.#store.credentialByUsername(username);
+    if (!credential?.active) return null;
+    return { url: await this.#passwordLink(credential), validSeconds: LINK_VALID_SECONDS };
+  }
+
   async #syncUser(tenantId: string, user: SyncUser): Promise<void> {
     const outcome = await this.#store.upsertCredential(tenantId, user);
     if (outcome === 'usernameTaken') throw usernameTaken();
@@ -164,14 +171,12 @@ export class AuthServer {
       const same = credential.passwordHash !== null && (await verifyPassword(credential.passwordHash, user.password));
       if (!same) await this.#store.setPassword(tenantId, user.userId, await hashPassword(user.password));
     } else if (credential.passwordHash === null && !(await this.#store.hasLiveLink(tenantId, user.userId))) {
-      await this.sendPasswordLink(credential);
+      this.#options.sendPasswordLink(credential, await this.#passwordLink(credential));
     }
   }
 
-  /** Makes a single-use link and sends it. */
-  async sendPasswordLink(credential: Credential): Promise<void> {
-    const token = await createLinkToken(this.#store, credential.tenantId, credential.userId);
-    this.#options.sendPasswordLink(credential, `${this.#baseUrl}/password/${token}`);
+  async #passwordLink({ tenantId, userId }: Credential): Promise<string> {
+    return `${this.#baseUrl}/password/${await createLinkToken(this.#store, tenantId, userId)}`;
   }
 
   #announceKeys(): void {

@@ -94,6 +94,7 @@ declare module 'oidc-provider' {
 
   export const errors: {
     InvalidGrant: typeof ProviderError;
+    InvalidScope: typeof ProviderError;
     InvalidTarget: typeof ProviderError;
     InvalidRequest: typeof ProviderError;
     SessionNotFound: typeof ProviderError;

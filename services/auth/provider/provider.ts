@@ -48,6 +48,22 @@ export interface ProviderParts extends AdapterParts {
 /** The resource that access tokens are for. */
 export const apiResource = (issuer: string): string => `${issuer}/api/v1`;
 
+/** Routes on which a client asks for scopes; the token endpoint hands out what was granted. */
+const ASKING_ROUTES = new Set(['authorization', 'pushed_authorization_request', 'device_authorization']);
+
+/**
+ * The provider drops a scope it does not know. A misspelt one would then give a token that can do less than its owner
+ * believes, so it is refused (RFC 6749 section 3.3), and so is a request for none.
+ */
+function checkScopes({ oidc }: Context): void {
+  const asking = ASKING_ROUTES.has(oidc.route) || oidc.params.grant_type === 'client_credentials';
+  if (!asking) return;
+  const scopes: string[] = [...oidc.requestParamScopes];
+  if (!scopes.length) throw new errors.InvalidScope('scope is required');
+  for (const scope of scopes)
+    if (scope !== 'openid' && !ALL_SCOPES.includes(scope)) throw new errors.InvalidScope('unknown scope', scope);
+}
+
 const ownToken = (_ctx: Context, client: Context, token: Token): boolean => token.clientId === client.clientId;
 
 const now = (): number => Math.floor(Date.now() / 1000);
@@ -162,8 +178,9 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
         enabled: true,
         defaultResource: (_ctx: Context, _client: unknown, oneOf?: string[]) => oneOf?.[0] ?? resource,
         useGrantedResource: () => true,
-        getResourceServerInfo: (_ctx: Context, indicator: string, client: Context) => {
+        getResourceServerInfo: (ctx: Context, indicator: string, client: Context) => {
           if (indicator !== resource) throw new errors.InvalidTarget();
+          checkScopes(ctx);
           return {
             scope: ALL_SCOPES.join(' '),
             audience: resource,

@@ -156,6 +156,15 @@ describe('authorization code flow', () => {
     assert.equal(seen.location?.searchParams.get('error'), 'invalid_target');
   });
 
+  it('refuses a scope that does not exist, and a request for none', async () => {
+    for (const scope of ['data:read data:raed', '']) {
+      const seen = await new Browser().open(authorizeUrl(auth.baseUrl, pkce().challenge, { scope }));
+      assert.equal(seen.location?.searchParams.get('error'), 'invalid_scope', scope);
+      const device = await post(`${auth.baseUrl}/oauth2/device_authorization`, { client_id: 'erp-cli', scope });
+      assert.equal(device.body.error, 'invalid_scope', scope);
+    }
+  });
+
   it('asks again in the same browser for the yes, not for the password', async () => {
     const browser = new Browser();
     await authorize(browser, authorizeUrl(auth.baseUrl, pkce().challenge));

@@ -33,21 +33,23 @@ describe('sign-in', () => {
   });
 
   it('takes as long for an unknown user as for a wrong password', async () => {
-    const median = async (username: string): Promise<number> => {
-      const times: number[] = [];
-      for (let i = 0; i < 7; i++) {
-        await auth.database.query('DELETE FROM auth.attempts');
-        const browser = new Browser();
-        const page = await browser.visit(url());
-        const begin = performance.now();
-        await browser.submit(page, { username, password: 'wrong-password' });
-        times.push(performance.now() - begin);
-      }
-      return times.sort((a, b) => a - b)[3]!;
+    const once = async (username: string): Promise<number> => {
+      await auth.database.query('DELETE FROM auth.attempts');
+      const browser = new Browser();
+      const page = await browser.visit(url());
+      const begin = performance.now();
+      await browser.submit(page, { username, password: 'wrong-password' });
+      return performance.now() - begin;
     };
-    await median('sam@demo.example');
-    const [known, unknown] = [await median('sam@demo.example'), await median('nobody@demo.example')];
-    assert.ok(unknown > known * 0.5 && known > unknown * 0.5, `${known.toFixed(1)} ms and ${unknown.toFixed(1)} ms`);
+    // The fastest of many, taken in turns: what a busy machine adds counts for neither.
+    const known: number[] = [];
+    const unknown: number[] = [];
+    for (let i = 0; i < 12; i++) {
+      known.push(await once('sam@demo.example'));
+      unknown.push(await once('nobody@demo.example'));
+    }
+    const [a, b] = [Math.min(...known), Math.min(...unknown)];
+    assert.ok(a > b * 0.6 && b > a * 0.6, `${a.toFixed(1)} ms and ${b.toFixed(1)} ms`);
   });
 
   it('makes a guesser wait ever longer, also with the right password, and whether or not the user exists', async () => {
@@ -218,6 +220,19 @@ describe('sign-in', () => {
       const link = auth.links.at(-1)!;
       await auth.database.query('UPDATE auth.password_links SET expires_at = now()');
       assert.equal((await new Browser().visit(link)).status, 410);
+    });
+
+    it('can be made by an operator for somebody who forgot the password, who then signs in with the new one', async () => {
+      const { url: link } = await call(auth.broker, 'auth.users.createLink', { username: 'ada@demo.example' });
+      assert.ok(link.startsWith(`${auth.baseUrl}/password/`));
+      const browser = new Browser();
+      const password = 'entirely new words';
+      await browser.submit(await browser.visit(link), { password, repeated: password });
+      await authorize(new Browser(), url(), 'ada@demo.example', password);
+      assert.equal((await attempt('ada@demo.example', 'demo-password')).status, 401);
+      await assert.rejects(call(auth.broker, 'auth.users.createLink', { username: 'nobody@demo.example' }), {
+        code: 'PARAMETER_INVALID',
+      });
     });
 
     it('let two who use one at once set one password', async () => {
