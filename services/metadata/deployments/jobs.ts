@@ -43,7 +43,10 @@ export class Jobs {
       QUEUE,
       { pollingIntervalSeconds: 2, localConcurrency: 2, batchSize: 1 },
       async ([job]) => {
-        if (job) await work(job.data.tenantId);
+        if (!job) return;
+        // More may wait behind it; without this the next one waits for the poll.
+        this.wake();
+        await work(job.data.tenantId);
       },
     );
   }

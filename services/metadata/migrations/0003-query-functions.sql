@@ -12,15 +12,30 @@ CREATE OR REPLACE FUNCTION erp.base36(value integer) RETURNS text
       substr('0123456789abcdefghijklmnopqrstuvwxyz', value % 36 + 1, 1), '0') END
   $$;
 
+-- Removal of accents, declared immutable: public.unaccent is only stable, because its dictionary could be changed, and
+-- so keeps every function around it from being put in line (a filter over 200,000 names: 526 ms, in line 124 ms). Without
+-- the right to create a C function it is a wrapper, which costs time and changes nothing else.
+DO $do$ BEGIN
+  CREATE OR REPLACE FUNCTION erp.unaccent(regdictionary, text) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS '$libdir/unaccent', 'unaccent_dict';
+EXCEPTION WHEN insufficient_privilege THEN
+  CREATE OR REPLACE FUNCTION erp.unaccent(regdictionary, text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS 'SELECT public.unaccent($1, $2)';
+END $do$;
+
 -- Case folding and word characters by Unicode, not by the locale of the server, which may be C.
 CREATE OR REPLACE FUNCTION erp.normalize(value text) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  AS $$ SELECT lower(public.unaccent('public.unaccent', value) COLLATE "und-x-icu") $$;
+  AS $$ SELECT lower(erp.unaccent('public.unaccent', value) COLLATE "und-x-icu") $$;
 
+-- Not put in line, and with its true cost: else the planner rather computes it for every row in the order of the list
+-- than asks the trigram index.
 CREATE OR REPLACE FUNCTION erp.search_text(value text) RETURNS text
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  AS $$ SELECT ' ' || regexp_replace(lower(public.unaccent('public.unaccent', value) COLLATE "und-x-icu"),
-    '[^[:alnum:]]+', ' ', 'g') $$;
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE COST 300
+  AS $$ BEGIN
+    RETURN ' ' || regexp_replace(lower(erp.unaccent('public.unaccent', value) COLLATE "und-x-icu"),
+      '[^[:alnum:]]+', ' ', 'g');
+  END $$;
 
 -- What a caller typed, normalized, as a part of a LIKE pattern that matches exactly these characters.
 CREATE OR REPLACE FUNCTION erp.like_text(value text) RETURNS text

@@ -14,7 +14,15 @@ import { componentKey } from '../kinds/kind.ts';
 import { findKind, type Location, locate, pathOf, validatorOf } from '../kinds/registry.ts';
 import { API_NAME, byCodePoint, canonicalBody, withoutNulls } from '../kinds/schema.ts';
 import { emitYaml } from '../yaml/emit.ts';
-import { escapePointer, type ParsedYaml, type Position, parseYaml, YamlError, type YamlValue } from '../yaml/parse.ts';
+import {
+  countMarks,
+  escapePointer,
+  type ParsedYaml,
+  type Position,
+  parseYaml,
+  YamlError,
+  type YamlValue,
+} from '../yaml/parse.ts';
 
 export const MANIFEST_PATH = 'manifest/package.yaml';
 export const DESTRUCTIVE_PATH = 'manifest/destructiveChanges.yaml';
@@ -211,6 +219,7 @@ export async function readProject(
     }
   };
 
+  refuseExcess(files);
   let manifest: unknown;
   let destructive: Destructive | null = null;
   const located: Location[] = [];
@@ -262,6 +271,24 @@ export async function readProject(
     destructive: destructive && destructive.types.length + destructive.alters.length > 0 ? destructive : null,
     manifestHash: manifestHash(files, explicit),
   };
+}
+
+/** Marks in all files together; see countMarks. */
+const PROJECT_MARKS_MAX = 500_000;
+
+function refuseExcess(files: Readonly<Record<string, string>>): void {
+  let marks = 0;
+  for (const text of Object.values(files))
+    try {
+      marks += countMarks(text);
+    } catch (error) {
+      // The parser says it again, with the place.
+      if (!(error instanceof YamlError)) throw error;
+    }
+  if (marks > PROJECT_MARKS_MAX)
+    throw new PlatformError('TOO_MANY_ITEMS', 'The files have too many lines and items together.', {
+      details: { max: PROJECT_MARKS_MAX },
+    });
 }
 
 function givenPackage(pkg: unknown, manifest: unknown): Package {

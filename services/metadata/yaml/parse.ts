@@ -43,24 +43,34 @@ export class YamlError extends Error {
 const DEPTH_MAX = 32;
 const START: Position = { line: 1, column: 1 };
 
+/** Marks in one file: far more than a component needs, few enough to be parsed within half a second. */
+export const MARKS_MAX = 50_000;
+
+const isMark = (c: number): boolean =>
+  c === 0x0a || c === 0x2c || c === 0x2d || c === 0x3a || c === 0x3f || c === 0x26 || c === 0x22 || c === 0x23;
+
 /**
- * Flow collections are parsed by recursion, so their depth is bounded before the parser sees them. Brackets in plain
- * text or comments count as well; no honest file comes near the bound.
+ * What a text can cost before it is parsed: its lines and the characters `, - : ? & " #` that start something new. Also
+ * refuses flow collections that nest deeply, because they are parsed by recursion; brackets in plain text count as well.
  */
-function refuseDeepFlow(text: string): void {
+export function countMarks(text: string): number {
+  let marks = 0;
   let depth = 0;
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
-    if (c === 0x5b || c === 0x7b) {
-      if (++depth > 1_000) throw new YamlError('The document nests too deeply.', START);
+    if (isMark(c)) marks++;
+    else if (c === 0x5b || c === 0x7b) {
+      if (++depth > 500) throw new YamlError('The document nests too deeply.', START);
     } else if ((c === 0x5d || c === 0x7d) && depth > 0) depth--;
   }
+  if (marks > MARKS_MAX) throw new YamlError('The file has too many lines and items.', START);
+  return marks;
 }
 
 /** Parses one file. Throws YamlError with the line and column (from 1) of the first problem. */
 export function parseYaml(source: string): ParsedYaml {
   const text = source.charCodeAt(0) === 0xfeff ? source.slice(1) : source;
-  refuseDeepFlow(text);
+  countMarks(text);
   const lines = new LineCounter();
   const at = (offset: number | undefined): Position => {
     const { line, col } = lines.linePos(offset ?? 0);
@@ -87,7 +97,10 @@ export function parseYaml(source: string): ParsedYaml {
   const [document, second] = documents;
   if (!document) throw new YamlError('The file is empty.', START);
   const error = document.errors[0] ?? document.warnings[0];
-  if (error) throw new YamlError(error.message, at(error.pos[0]));
+  if (error) {
+    const deep = error.message.includes('call stack');
+    throw new YamlError(deep ? 'The document nests too deeply.' : error.message, at(error.pos[0]));
+  }
   if (second) throw new YamlError('The file holds more than one document.', at(second.range?.[0]));
   if (document.directives?.docStart === true && /^%/m.test(text.slice(0, text.indexOf('---'))))
     throw new YamlError('Directives are not allowed.', START);
@@ -100,8 +113,7 @@ export function parseYaml(source: string): ParsedYaml {
     if (depth > DEPTH_MAX) throw new YamlError(`The document nests deeper than ${DEPTH_MAX} levels.`, here);
     if (isAlias(node)) throw new YamlError('Aliases are not allowed.', here);
     if ((node as { anchor?: string }).anchor) throw new YamlError('Anchors are not allowed.', here);
-    if (node.tag !== undefined && (node as { srcToken?: unknown; tag?: string }).tag !== undefined && !isCoreTag(node))
-      throw new YamlError('Tags are not allowed.', here);
+    if (!isUntagged(node)) throw new YamlError('Tags are not allowed.', here);
     if (isScalar(node)) {
       const { value } = node;
       if (value === null || typeof value === 'boolean' || typeof value === 'string') return value as YamlValue;
@@ -123,7 +135,7 @@ export function parseYaml(source: string): ParsedYaml {
         const keyAt = at(keyNode?.range?.[0] ?? node.range?.[0]);
         if (!isScalar(keyNode)) throw new YamlError('Keys are plain text.', keyAt);
         if ((keyNode as { anchor?: string }).anchor) throw new YamlError('Anchors are not allowed.', keyAt);
-        if (!isCoreTag(keyNode)) throw new YamlError('Tags are not allowed.', keyAt);
+        if (!isUntagged(keyNode)) throw new YamlError('Tags are not allowed.', keyAt);
         if (keyNode.value === '<<') throw new YamlError('Merge keys are not allowed.', keyAt);
         const key = typeof keyNode.value === 'string' ? keyNode.value : (keyNode.source ?? '');
         if (seen.has(key)) throw new YamlError(`The key ${JSON.stringify(key.slice(0, 100))} stands twice.`, keyAt);
@@ -156,10 +168,7 @@ export function parseYaml(source: string): ParsedYaml {
   };
 }
 
-/** A tag written in the file has a token in the source; the parser sets the tags of plain values itself or not at all. */
-function isCoreTag(node: Node): boolean {
-  const tag = (node as { tag?: string }).tag;
-  return tag === undefined;
-}
+/** The parser gives a tag only to nodes that bear one in the file. */
+const isUntagged = (node: Node): boolean => (node as { tag?: string }).tag === undefined;
 
 export const escapePointer = (key: string): string => key.replaceAll('~', '~0').replaceAll('/', '~1');

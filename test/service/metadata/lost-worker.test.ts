@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { uuidv7 } from '../../../lib/ids.ts';
+import { Runner } from '../../../services/metadata/deployments/run.ts';
+import { insertDeployment } from '../../../services/metadata/deployments/store.ts';
+import {
+  createMetadataTenant,
+  fieldFile,
+  type MetadataTenant,
+  objectFiles,
+  wholePackage,
+} from '../../support/metadata-tenant.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+
+describe('metadata: a worker that is lost', () => {
+  let platform: TestPlatform;
+  let t: MetadataTenant;
+  before(async function () {
+    this.timeout(60_000);
+    platform = await startPlatform({ seed: false });
+    t = await createMetadataTenant(platform);
+  });
+  after(async () => {
+    await t?.database.close();
+    await platform?.stop();
+  });
+
+  /** A deployment that no job leads to, so that only the worker of the test takes it. */
+  const insertQuietly = async (files: Record<string, string>): Promise<string> => {
+    const deploymentId = uuidv7();
+    await t.database.shared('metadata', t.tenantId, (tx) =>
+      insertDeployment(tx, {
+        tenantId: t.tenantId,
+        deploymentId,
+        kind: 'deploy',
+        checkOnly: false,
+        allowDestructiveChanges: false,
+        baseMetadataVersion: null,
+        expectedPlanHash: null,
+        manifestHash: `sha256:${'0'.repeat(64)}`,
+        package: wholePackage(files),
+        files,
+        createdBy: { userId: t.users['admin']!, displayName: 'admin', clientId: 'test', agentRunId: null },
+        requestId: 'req_test',
+        idempotencyKey: 'lost-worker',
+      }),
+    );
+    return deploymentId;
+  };
+  const setLease = (deploymentId: string, sql: string): Promise<unknown> =>
+    t.database.query(`UPDATE metadata.deployments SET ${sql} WHERE deployment_id = $1`, [deploymentId]);
+  const column = async (): Promise<number> =>
+    (
+      await t.database.query(
+        `SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'Half__c' AND NOT attisdropped`,
+        [`${t.schema}."User"`],
+      )
+    ).rowCount;
+
+  it('leaves nothing behind when it is killed while applying, and another one takes over after the lease', async function () {
+    this.timeout(30_000);
+    const files = { ...objectFiles('First__c'), ...fieldFile('User', 'Half__c', 'fieldType: text') };
+    const deploymentId = await insertQuietly(files);
+    const blocker = await t.database.pool.connect();
+    try {
+      // The new table is made, then the worker waits for the lock on User.
+      await blocker.query('BEGIN');
+      await blocker.query(`LOCK TABLE ${t.schema}."User" IN ACCESS SHARE MODE`);
+      const worker = spawn(
+        process.execPath,
+        [join(import.meta.dirname, 'worker-process.ts'), platform.database.url, t.tenantId],
+        { stdio: ['ignore', 'inherit', 'inherit'] },
+      );
+      const waiting = async (): Promise<boolean> =>
+        (
+          await t.database.query(
+            `SELECT FROM pg_stat_activity WHERE application_name = 'doomed worker' AND wait_event_type = 'Lock'`,
+          )
+        ).rowCount > 0;
+      while (!(await waiting())) await new Promise((resolve) => setTimeout(resolve, 20));
+      worker.kill('SIGKILL');
+      await once(worker, 'exit');
+    } finally {
+      await blocker.query('ROLLBACK');
+      blocker.release();
+    }
+    const { json: lost } = await t.call('metadata.deployments.get', { path: { deploymentId } });
+    assert.equal(lost.status, 'APPLYING');
+    assert.equal(await column(), 0);
+    assert.deepEqual(
+      (await t.retrieve({ CustomObject: ['First__c'] })).files['objects/First__c/object.yaml'],
+      undefined,
+    );
+
+    await setLease(deploymentId, 'lease_until = now()');
+    const next = await t.deploy(objectFiles('Second__c'));
+    const retaken = await t.finished(deploymentId);
+    assert.deepEqual([retaken.status, next.status], ['SUCCEEDED', 'SUCCEEDED']);
+    assert.equal(next.metadataVersionBefore, retaken.metadataVersionAfter, 'in order');
+    assert.equal(await column(), 1);
+  });
+
+  it('gives up after three lost workers', async () => {
+    const deploymentId = await insertQuietly(objectFiles('Never__c'));
+    await setLease(deploymentId, "status = 'APPLYING', takes = 3, lease_until = now()");
+    assert.equal((await t.deploy(objectFiles('Third__c'))).status, 'SUCCEEDED');
+    const given = await t.finished(deploymentId);
+    assert.deepEqual([given.status, given.error.code], ['FAILED', 'WORKER_LOST']);
+  });
+
+  it('makes the ones behind wait while a worker has the first', async () => {
+    const deploymentId = await insertQuietly(objectFiles('Held__c'));
+    const lease = `lease_token = '${uuidv7()}', lease_until = now() + interval '2 s'`;
+    await setLease(deploymentId, `status = 'APPLYING', ${lease}`);
+    const behind = await t.accept(objectFiles('Fourth__c'));
+    const { json: waits } = await t.call('metadata.deployments.get', { path: { deploymentId: behind.deploymentId } });
+    assert.deepEqual([waits.status, waits.progress.position], ['QUEUED', 1]);
+    await setLease(deploymentId, "status = 'FAILED', lease_token = NULL, finished_at = now()");
+    assert.equal((await t.finished(behind.deploymentId)).status, 'SUCCEEDED');
+  });
+
+  it('cannot commit after its lease went to another one', async () => {
+    const deploymentId = await insertQuietly(fieldFile('User', 'Fenced__c', 'fieldType: text'));
+    const blocker = await t.database.pool.connect();
+    await blocker.query('BEGIN');
+    await blocker.query(`LOCK TABLE ${t.schema}."User" IN ACCESS SHARE MODE`);
+    const runner = new Runner(t.database, {
+      leaseSeconds: 60,
+      committed: () => assert.fail('committed without the lease'),
+      later: async () => {},
+      failed: (error) => assert.fail(String(error)),
+    });
+    const running = runner.run(t.tenantId);
+    const applying = async (): Promise<boolean> =>
+      (
+        await t.database.query("SELECT FROM metadata.deployments WHERE deployment_id = $1 AND status = 'APPLYING'", [
+          deploymentId,
+        ])
+      ).rowCount > 0;
+    while (!(await applying())) await new Promise((resolve) => setTimeout(resolve, 10));
+    await setLease(deploymentId, `lease_token = '${uuidv7()}', lease_until = now() + interval '1 h'`);
+    await blocker.query('ROLLBACK');
+    blocker.release();
+    await running;
+    const { rowCount } = await t.database.query(
+      `SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'Fenced__c'`,
+      [`${t.schema}."User"`],
+    );
+    assert.equal(rowCount, 0);
+    await setLease(deploymentId, "status = 'FAILED', lease_token = NULL, finished_at = now()");
+  });
+});
