@@ -1,0 +1,79 @@
+/** The walks in the documents work as written: their blocks are copied into a shell, one after the other. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { read, root } from '../support/sources.ts';
+
+/** The shell blocks of a document, from one heading up to another. */
+function blocks(path: string, from: string, to: string): string {
+  const text = read(path);
+  const start = text.indexOf(`\n## ${from}`);
+  const end = text.indexOf(`\n## ${to}`, start);
+  assert.ok(start > 0 && end > start, `${path} has the headings`);
+  return [...text.slice(start, end).matchAll(/```sh\n([\s\S]*?)```/g)].map((match) => match[1]).join('\n');
+}
+
+describe('the documents', () => {
+  let platform: TestPlatform;
+  let folder: string;
+  before(async () => {
+    platform = await startPlatform();
+    // The walks leave files behind, so they run beside the repository and not in it.
+    folder = await mkdtemp(join(tmpdir(), 'erp-walk-'));
+    for (const name of ['package.json', 'scripts', 'node_modules']) await symlink(join(root, name), join(folder, name));
+  });
+  after(async () => {
+    await platform?.stop();
+    if (folder) await rm(folder, { recursive: true, force: true });
+  });
+
+  const run = (script: string): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const child = spawn(
+        'bash',
+        ['-euo', 'pipefail', '-c', `{\n${script.replaceAll('http://localhost:3000', platform.baseUrl)}\n} 2>&1 | cat`],
+        {
+          cwd: folder,
+          env: {
+            ...process.env,
+            BASE_URL: platform.baseUrl,
+            PATH: `${join(root, 'node_modules', '.bin')}:${process.env['PATH']}`,
+          },
+          stdio: ['ignore', 'pipe', 'pipe'],
+        },
+      );
+      let output = '';
+      child.stdout.on('data', (chunk) => (output += chunk));
+      child.stderr.on('data', (chunk) => (output += chunk));
+      child.once('error', reject);
+      child.once('close', (code) => (code === 0 ? resolve(output) : reject(new Error(`${code}:\n${output}`))));
+    });
+  /** Codes of the Error bodies in the output, in their order. */
+  const codes = (output: string): string[] =>
+    [...output.matchAll(/\{"code":"([A-Z_]+)","message":"[^"]*","status"/g)].map((match) => match[1]!);
+
+  it('README: the first request, then the same again', async () => {
+    const walk = blocks('README.md', 'The first request', 'Where to go on');
+    for (let turn = 0; turn < 2; turn++) {
+      const output = await run(walk);
+      assert.deepEqual(codes(output), [], output);
+      assert.match(output, /"apiName":"Invoice__c"/);
+      assert.match(output, /HTTP\/1\.1 201/);
+      assert.match(output, /"name":"Lakeside Bakery and Café Ltd"/);
+    }
+  });
+
+  it('guide: from sign-in to the first record', async () => {
+    const api = `API=${platform.baseUrl}/api/v1\n`;
+    const output = await run(api + blocks('docs/guides/first-request.md', '2. Sign in', 'Where to go on'));
+    assert.deepEqual(
+      codes(output),
+      ['ETAG_MISMATCH', 'VALIDATION_FAILED', 'FIELD_PERMISSION_DENIED', 'VALIDATION_FAILED'],
+      output,
+    );
+    assert.match(output, /"restorableUntil"/);
+  });
+});
