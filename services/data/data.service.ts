@@ -1,7 +1,8 @@
 /** The Moleculer schema of data: it declares and delegates. */
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Platform } from '../../config/platform.ts';
-import { type RequestContext, requestContext } from '../../lib/context.ts';
+import { requestContext } from '../../lib/context.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { isUuid } from '../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
@@ -56,14 +57,25 @@ export default function dataService(platform: Platform): ServiceSchema {
     },
   };
 
+  /** What goes wrong inside is for the log; the caller gets the code and the request id. */
+  const logged = (ctx: PublicCall, answer: Promise<OperationReply>): Promise<OperationReply> =>
+    answer.catch((error: unknown) => {
+      const cause = error instanceof PlatformError ? error.cause : error;
+      if (cause !== undefined)
+        broker.logger.error(
+          { err: cause, requestId: requestContext(ctx).requestId },
+          `${ctx.params.operationId} failed.`,
+        );
+      throw error;
+    });
   const read =
-    (operation: (deps: reads.ReadDeps, request: RequestContext, call: OperationCall) => Promise<OperationReply>) =>
+    (operation: reads.Read) =>
     (ctx: PublicCall): Promise<OperationReply> =>
-      operation(readDeps, requestContext(ctx), ctx.params);
+      logged(ctx, reads.runRead(operation, readDeps, requestContext(ctx), ctx.params));
   const write =
     (mutation: Mutation) =>
     (ctx: PublicCall): Promise<OperationReply> =>
-      mutate(writeDeps, mutation, requestContext(ctx), ctx.params);
+      logged(ctx, mutate(writeDeps, mutation, requestContext(ctx), ctx.params));
 
   async function sweep(): Promise<void> {
     try {

@@ -1,4 +1,5 @@
 /** The read operations: from a request to the bytes of its answer. Source: docs/reference/records.md. */
+import { setTimeout as pause } from 'node:timers/promises';
 import { constrain } from '../../lib/access/constrain.ts';
 import { type RequestContext, tenantSchema } from '../../lib/context.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
@@ -9,7 +10,7 @@ import { parseListQuery } from '../../lib/query/parse.ts';
 import { planGet, planList } from '../../lib/query/plan.ts';
 import { compileGet, compileList } from '../../lib/query/sql.ts';
 import type { ListRequest, QueryView } from '../../lib/query/types.ts';
-import type { Database } from '../../mixins/database/database.ts';
+import { type Database, isConnectionError, sqlState } from '../../mixins/database/database.ts';
 import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
 import { etagOf } from './sql.ts';
 import { fetchPage, fetchRecord } from './store.ts';
@@ -22,7 +23,46 @@ export interface ReadDeps {
   readonly cursorKey: Uint8Array;
 }
 
-type Read = (deps: ReadDeps, request: RequestContext, call: OperationCall) => Promise<OperationReply>;
+export type Read = (deps: ReadDeps, request: RequestContext, call: OperationCall) => Promise<OperationReply>;
+
+const READ_ATTEMPTS_MAX = 3;
+
+/**
+ * Runs a read; a lost connection or a lock that a deployment holds is tried again, what cannot be helped becomes an
+ * error of the catalogue.
+ */
+export async function runRead(
+  read: Read,
+  deps: ReadDeps,
+  request: RequestContext,
+  call: OperationCall,
+): Promise<OperationReply> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await read(deps, request, call);
+    } catch (error) {
+      if (error instanceof PlatformError) throw error;
+      const passing = isConnectionError(error) || PASSING_STATES.has(sqlState(error) ?? '');
+      if (passing && attempt < READ_ATTEMPTS_MAX && Date.now() < request.deadline) {
+        await pause(20 * 4 ** attempt);
+        continue;
+      }
+      if (passing)
+        throw new PlatformError('SERVICE_UNAVAILABLE', 'The records cannot be reached at the moment.', {
+          retryAfterSeconds: 1,
+          cause: error,
+        });
+      if (sqlState(error)?.startsWith('22'))
+        throw new PlatformError('FILTER_VALUE_INVALID', 'A value of the query does not fit its field.', {
+          cause: error,
+        });
+      throw new PlatformError('INTERNAL_ERROR', 'The records could not be read.', { cause: error });
+    }
+  }
+}
+
+/** Serialization failure, deadlock, lock timeout. */
+const PASSING_STATES: ReadonlySet<string> = new Set(['40001', '40P01', '55P03']);
 
 const objectName = (call: OperationCall): string => call.path['objectApiName'] ?? '';
 
@@ -80,12 +120,12 @@ export const getSchema: Read = (deps, request, call) =>
     return { headers: { ETag: etag }, body: schemaOfObject(view.access, object, request.scopes) };
   });
 
-export const listRecords: Read = (deps, request, call) => {
+export const listRecords: Read = async (deps, request, call) => {
   const list = parseListQuery(call.query, 'query');
   return page(deps, request, call, list);
 };
 
-export const queryRecords: Read = (deps, request, call) => {
+export const queryRecords: Read = async (deps, request, call) => {
   const { body } = call;
   if (body === undefined || body === null)
     throw new PlatformError('BODY_REQUIRED', 'The query must be sent as a JSON object.');

@@ -65,24 +65,34 @@ export class Tenants {
   }
 
   /**
-   * Runs `work` with the user's view; when the work finds the view stale, again with a fresh one. `work` must have
-   * changed nothing when it throws Stale.
+   * Runs `work` with the user's view; when the work finds the view stale, again with a fresh one. A refusal counts only
+   * when the view was still current: what was forbidden or absent a moment ago may be allowed and there by now.
+   * `work` must have changed nothing when it throws.
    */
   async withView<T>(tenantId: string, userId: string, work: (view: View) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
+      const view = await this.view(tenantId, userId);
       try {
-        return await work(await this.view(tenantId, userId));
+        return await work(view);
       } catch (error) {
-        if (!(error instanceof Stale) && !isShapeError(error)) throw error;
-        if (attempt === ATTEMPTS_MAX) {
-          if (!(error instanceof Stale)) throw error;
-          throw new PlatformError('WRITE_CONTENTION', "The tenant's configuration keeps changing; try again.", {
-            retryAfterSeconds: 1,
-          });
-        }
+        const stale =
+          error instanceof Stale ||
+          isShapeError(error) ||
+          (error instanceof PlatformError && !(await this.#isCurrent(tenantId, view)));
+        if (!stale) throw error;
         this.forget(tenantId);
+        if (attempt < ATTEMPTS_MAX) continue;
+        if (!(error instanceof Stale)) throw error;
+        throw new PlatformError('WRITE_CONTENTION', "The tenant's configuration keeps changing; try again.", {
+          retryAfterSeconds: 1,
+        });
       }
     }
+  }
+
+  async #isCurrent(tenantId: string, view: View): Promise<boolean> {
+    const { metadataVersion, accessVersion } = await this.versions(tenantId);
+    return view.metadataVersion === metadataVersion && view.accessVersion === accessVersion;
   }
 
   /** The current snapshot of a tenant, for work that the platform does by itself. null: no such tenant. */

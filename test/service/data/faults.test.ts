@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { codes, createWorld, type Person, refusal, type World } from './world.ts';
+
+describe('records under faults and concurrency', () => {
+  let world: World;
+  before(async function () {
+    this.timeout(60_000);
+    world = await createWorld();
+  });
+  after(() => world?.stop());
+
+  const schema = () => `t_${world.tenantId.replaceAll('-', '')}`;
+
+  /** Runs `work` while another session holds a lock, then ends the sessions of the platform that wait for it. */
+  async function whileBlocked(
+    lock: string,
+    work: () => Promise<unknown>,
+    killed: () => Promise<void>,
+  ): Promise<unknown> {
+    const client = new pg.Client(world.platform.database.url);
+    await client.connect();
+    try {
+      await client.query('BEGIN');
+      await client.query(lock);
+      const outcome = work();
+      outcome.catch(() => {});
+      for (let i = 0; i < 100; i++) {
+        const { rows } = await client.query(
+          `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        );
+        if (rows.length) {
+          for (const { pid } of rows) await client.query('SELECT pg_terminate_backend($1)', [pid]);
+          break;
+        }
+        await pause(20);
+      }
+      await killed();
+      await client.query('ROLLBACK');
+      return await outcome;
+    } finally {
+      await client.end();
+    }
+  }
+
+  it('creates one record although the connection dies in the middle', async () => {
+    const make = () => world.clerk.create('Company__c', { name: 'Survivor' }, { key: 'survivor-key' });
+    await whileBlocked(`LOCK TABLE ${schema()}."Company__c" IN EXCLUSIVE MODE`, make, async () => {});
+    await make();
+    const rows = await world.rows(`SELECT id FROM $schema."Company__c" WHERE name = 'Survivor'`);
+    assert.equal(rows.length, 1);
+    const events = await world.rows('SELECT FROM $schema._outbox WHERE record_id = $1', [rows[0]!['id']]);
+    assert.equal(events.length, 1);
+  });
+
+  it('changes a record once although the connection dies inside the transaction', async () => {
+    const { body } = await world.clerk.create('Company__c', { name: 'Locked' });
+    const change = () => world.clerk.update('Company__c', body.id, { Count__c: 1 }, { etag: '"1"', key: 'locked-key' });
+    await whileBlocked(
+      `SELECT FROM ${schema()}."Company__c" WHERE id = '${body.id}' FOR UPDATE`,
+      change,
+      async () => {},
+    );
+    const again = await change();
+    assert.equal(again.headers['ETag'], '"2"');
+    const [history] = await world.rows('SELECT count(*)::int FROM $schema._history WHERE record_id = $1', [body.id]);
+    assert.equal(history!['count'], 2);
+  });
+
+  it('does not keep a transaction open when a step refuses', async () => {
+    const { body } = await world.clerk.create('Company__c', { name: 'Idle' });
+    for (let i = 0; i < 20; i++)
+      await refusal(world.clerk.update('Company__c', body.id, { Count__c: 'x' }, { etag: '"1"' }));
+    const rows = await world.rows(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`,
+    );
+    assert.equal(rows.length, 0);
+    assert.equal((await world.clerk.update('Company__c', body.id, { Count__c: 1 }, { etag: '"1"' })).status, 200);
+  });
+
+  it('says that it is contention when a record stays locked', async function () {
+    this.timeout(15_000);
+    const { body } = await world.clerk.create('Company__c', { name: 'Held' });
+    const client = new pg.Client(world.platform.database.url);
+    await client.connect();
+    try {
+      await client.query('BEGIN');
+      await client.query(`SELECT FROM ${schema()}."Company__c" WHERE id = $1 FOR UPDATE`, [body.id]);
+      const error = await refusal(
+        world.clerk.update('Company__c', body.id, { Count__c: 1 }, { etag: '"1"', key: 'held-key' }),
+      );
+      assert.equal(error.code, 'WRITE_CONTENTION');
+      await client.query('ROLLBACK');
+    } finally {
+      await client.end();
+    }
+    assert.equal(
+      (await world.clerk.update('Company__c', body.id, { Count__c: 1 }, { etag: '"1"', key: 'held-key' })).status,
+      200,
+    );
+  });
+
+  it('writes through a series of deployments without a wrong answer', async function () {
+    this.timeout(30_000);
+    let deploying = true;
+    const deployments = (async () => {
+      for (let n = 0; n < 4; n++)
+        await world.deploy(world.tenantId, {
+          [`objects/Company__c/fields/During${n}__c.yaml`]: `type: CustomField\napiName: During${n}__c\nobject: Company__c\nlabel: During ${n}\nfieldType: integer\ndefaultValue: ${n}\n`,
+        });
+      deploying = false;
+    })();
+    let written = 0;
+    const writer = async (): Promise<void> => {
+      while (deploying) {
+        const reply = await world.admin.create('Company__c', { name: 'During' });
+        assert.equal(reply.status, 201);
+        // Each answer is of one version of the configuration: fields up to some number, each with its default.
+        const present = [0, 1, 2, 3].filter((n) => `During${n}__c` in reply.body);
+        assert.deepEqual(present, [0, 1, 2, 3].slice(0, present.length));
+        for (const n of present) assert.equal(reply.body[`During${n}__c`], n);
+        const read = await world.admin.get('Company__c', reply.body.id);
+        assert.equal(read.status, 200);
+        written++;
+      }
+    };
+    await Promise.all([deployments, writer(), writer(), writer()]);
+    assert.ok(written > 0);
+    const { body } = await world.admin.create('Company__c', { name: 'After' });
+    assert.deepEqual([body.During0__c, body.During3__c], [0, 3]);
+  });
+
+  it('leaves no child behind when its parent is deleted at the same moment', async () => {
+    for (let round = 0; round < 5; round++) {
+      const { body } = await world.clerk.create('Company__c', { name: 'Parent' });
+      const results = await Promise.allSettled([
+        world.clerk.delete('Company__c', body.id, { etag: '"1"' }),
+        ...[1, 2, 3].map((n) => world.clerk.create('Item__c', { name: `Item ${n}`, CompanyId__c: body.id })),
+      ]);
+      for (const result of results)
+        if (result.status === 'rejected')
+          assert.ok(
+            ['WRITE_CONTENTION', 'DELETE_RESTRICTED'].includes(result.reason.code) ||
+              codes(result.reason).join() === '/CompanyId__c REFERENCE_NOT_FOUND',
+            String(result.reason),
+          );
+      const orphans = await world.rows(
+        'SELECT FROM $schema."Item__c" i WHERE NOT EXISTS (SELECT FROM $schema."Company__c" c WHERE c.id = i."CompanyId__c")',
+      );
+      assert.equal(orphans.length, 0);
+    }
+  });
+
+  it('loses no update among twenty writers who read again when they were too late', async function () {
+    this.timeout(30_000);
+    const { body } = await world.clerk.create('Company__c', { name: 'Counter', Count__c: 0 });
+    const increment = async (person: Person): Promise<void> => {
+      for (;;) {
+        const { body: current, headers } = await person.get('Company__c', body.id);
+        try {
+          await person.update('Company__c', body.id, { Count__c: current.Count__c + 1 }, { etag: headers['ETag']! });
+          return;
+        } catch (error) {
+          assert.match((error as { code: string }).code, /^(ETAG_MISMATCH|WRITE_CONTENTION)$/);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: 20 }, (_, n) => increment(n % 2 ? world.clerk : world.admin)));
+    const { body: after } = await world.clerk.get('Company__c', body.id);
+    assert.equal(after.Count__c, 20);
+    assert.equal(after.recordVersion, 21);
+  });
+});
