@@ -50,6 +50,8 @@ const CLI: KnownClient = {
 
 /** A tenant read a moment ago is good enough; every request of a sign-in asks for it several times. */
 const TENANT_FRESH_MS = 1_000;
+/** How long an outage of metadata may last before tokens and clients stop being confirmed. */
+const LAST_KNOWN_MS = 10 * 60_000;
 const ORIGIN_FRESH_MS = 5_000;
 const TENANTS_PAGE = 200;
 
@@ -57,6 +59,7 @@ export class Clients {
   readonly #store: AuthStore;
   readonly #source: TenantSource;
   readonly #tenants = new LRUCache<string, { tenant: Tenant | null }>({ max: 5_000, ttl: TENANT_FRESH_MS });
+  readonly #lastKnown = new LRUCache<string, Tenant>({ max: 5_000, ttl: LAST_KNOWN_MS });
   readonly #external = new LRUCache<string, { version: number; clients: Map<string, ExternalClientMeta> }>({
     max: 5_000,
   });
@@ -71,9 +74,18 @@ export class Clients {
     const key = 'key' in by ? by.key : by.tenantId;
     const known = this.#tenants.get(key);
     if (known) return known.tenant;
-    const tenant = await this.#source.tenant(by);
-    this.#tenants.set(key, { tenant });
-    return tenant;
+    try {
+      const tenant = await this.#source.tenant(by);
+      this.#tenants.set(key, { tenant });
+      if (tenant) this.#lastKnown.set(key, tenant);
+      else this.#lastKnown.delete(key);
+      return tenant;
+    } catch (error) {
+      // While metadata is away, tenants known a moment ago go on working.
+      const last = this.#lastKnown.get(key);
+      if (last) return last;
+      throw error;
+    }
   }
 
   /** A deployment may have changed the tenant's clients. */

@@ -211,6 +211,8 @@ function reply(status: number, headers: Record<string, string>, body: string): H
 const page = (view: pages.Page): HttpReply =>
   reply(view.status, { 'content-type': 'text/html; charset=utf-8', ...pages.headers(view) }, pages.render(view));
 
+export const unavailable = (): HttpReply => page(pages.unavailable());
+
 function write(res: ServerResponse, answer: HttpReply): void {
   res.writeHead(answer.status, answer.headers);
   res.end(answer.body);

@@ -14,6 +14,7 @@ import { createLinkToken, hashPassword, LINK_VALID_SECONDS, verifyPassword } fro
 import { PresentedTokens } from './provider/presented-tokens.ts';
 import { createProvider } from './provider/provider.ts';
 import type { AuthStore, Credential } from './store.ts';
+import { isUnavailable } from './unavailable.ts';
 
 export interface AuthServerOptions {
   store: AuthStore;
@@ -90,7 +91,18 @@ export class AuthServer {
     return publicKeys(await this.#currentKeys());
   }
 
+  /** Answers a request; 503 while the database or another service is away. */
   async handle(request: HttpRequest): Promise<HttpReply> {
+    try {
+      return await this.#handle(request);
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      this.#options.onError(error);
+      return http.unavailable();
+    }
+  }
+
+  async #handle(request: HttpRequest): Promise<HttpReply> {
     const ring = await this.#currentKeys();
     if (!this.#options.baseUrlFixed) this.#baseUrl = http.baseUrl(request, this.#baseUrl);
     const issuer = this.#baseUrl;

@@ -1,5 +1,6 @@
 /** The pages that people meet. Each is a function from what it shows to HTML; none decides anything. */
 import { SCOPES, type Scope } from '../../../lib/operation.ts';
+import { RETRY_AFTER_SECONDS } from '../unavailable.ts';
 import { escapeHtml, type Page } from './layout.ts';
 
 export { headers, type Page, render } from './layout.ts';
@@ -194,6 +195,11 @@ const FAILURES: Record<string, string> = {
   temporarily_unavailable: 'Sign-in is not available at this moment. Try again in a few seconds.',
   server_error: 'Something went wrong on our side. Try again in a few seconds.',
 };
+
+export const unavailable = (): Page => ({
+  ...failure('temporarily_unavailable', null, 503),
+  retryAfterSeconds: RETRY_AFTER_SECONDS,
+});
 
 /** An error that cannot be sent back to the client: the person is told, the developer gets code and description. */
 export function failure(code: string, description: string | null, status = 400): Page {

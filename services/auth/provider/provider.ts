@@ -7,6 +7,7 @@ import { ALL_SCOPES, type Clients, secretMatches } from '../clients.ts';
 import { type KeyRing, SIGNING_ALG } from '../keys.ts';
 import * as pages from '../pages/pages.ts';
 import type { AuthStore, Credential } from '../store.ts';
+import { isUnavailable } from '../unavailable.ts';
 import { type AdapterParts, adapters } from './adapter.ts';
 
 const MINUTE = 60;
@@ -252,7 +253,25 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
   };
   provider.silent = true; // errors go to our log, not to stderr
   provider.on('error', ((error: unknown) => parts.onError(error)) as never);
-  provider.on('server_error', ((_ctx: Context, error: unknown) => parts.onError(error)) as never);
+  provider.on('server_error', ((ctx: Context, error: unknown) => {
+    ctx.state.unavailable ||= isUnavailable(error);
+    parts.onError(error);
+  }) as never);
+  provider.use(async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      ctx.state.unavailable = true;
+    }
+    // A redirect already tells the client; everything else is told here that it may simply try again.
+    if (!ctx.state.unavailable || (ctx.status >= 300 && ctx.status < 400)) return;
+    const page = pages.unavailable();
+    if (ctx.accepts('json', 'html') === 'html') show(ctx, page);
+    else ctx.body = { error: 'temporarily_unavailable', error_description: 'try again in a moment' };
+    ctx.status = page.status;
+    ctx.set('retry-after', String(page.retryAfterSeconds));
+  });
   provider.use(async (ctx, next) => {
     // verification_uri_complete (RFC 8628 section 3.3.1): the provider would submit the code by script; ours is filled
     // into the form, and the person sends it.

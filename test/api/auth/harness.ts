@@ -5,7 +5,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { type Context, Loggers, ServiceBroker, type ServiceSchema } from 'moleculer';
+import { type Context, Errors, Loggers, ServiceBroker, type ServiceSchema } from 'moleculer';
 import { brokerOptions } from '../../../config/broker.ts';
 import { readConfig } from '../../../config/env.ts';
 import type { ExternalClientMeta, Snapshot } from '../../../lib/snapshot/types.ts';
@@ -51,6 +51,8 @@ export interface AuthHarness {
   /** Clients of the tenant `demo`; change and bump(). */
   clients: Record<string, ExternalClientMeta>;
   suspended: Set<string>;
+  /** metadata answers like a service that is away. */
+  metadataAway: boolean;
   bump(): Promise<void>;
   /** Grant ids that were broadcast as revoked. */
   revoked: string[];
@@ -109,6 +111,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
 
   const clients: Record<string, ExternalClientMeta> = options.on?.clients ?? {};
   const suspended = options.on?.suspended ?? new Set<string>();
+  const harness = {} as AuthHarness;
   const revoked: string[] = [];
   const links: string[] = [];
   let version = 1;
@@ -127,8 +130,10 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
   broker.createService({
     name: 'metadata',
     actions: {
-      'tenants.get': (ctx: Context<{ tenantId?: string; key?: string }>) =>
-        tenants().find(({ id, key }) => id === ctx.params.tenantId || key === ctx.params.key) ?? null,
+      'tenants.get': (ctx: Context<{ tenantId?: string; key?: string }>) => {
+        if (harness.metadataAway) throw new Errors.ServiceNotAvailableError({ action: 'metadata.tenants.get' });
+        return tenants().find(({ id, key }) => id === ctx.params.tenantId || key === ctx.params.key) ?? null;
+      },
       'tenants.list': () => tenants(),
       'snapshots.get': (ctx: Context<{ tenantId: string; version: number }>) => ({
         version: ctx.params.version,
@@ -201,13 +206,14 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     await call(broker, 'auth.users.sync', { tenantId: ACME, users: [user(EVE, 'eve@acme.example')] });
   }
 
-  return {
+  Object.assign(harness, {
     baseUrl,
     broker,
     database,
     url,
     clients,
     suspended,
+    metadataAway: false,
     revoked,
     links,
     async bump() {
@@ -221,5 +227,6 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
       await database.close();
       await own?.drop();
     },
-  };
+  } satisfies AuthHarness);
+  return harness;
 }
