@@ -304,6 +304,7 @@ export class AuthStore {
 
   // Artefacts of the protocol
 
+  /** With `once` a row that is already there stays, and the answer is false. */
   async saveArtifact(
     model: string,
     id: string,
@@ -315,15 +316,18 @@ export class AuthStore {
       userCode: string | null;
     },
     expiresIn: number,
-  ): Promise<void> {
-    await this.#database.query(
-      `INSERT INTO auth.artifacts (model, id, payload, grant_id, account_id, uid, user_code, expires_at)
+    once = false,
+  ): Promise<boolean> {
+    const { rowCount } = await this.#database.query(
+      `INSERT INTO auth.artifacts AS a (model, id, payload, grant_id, account_id, uid, user_code, expires_at)
        VALUES ($1, $2, $3, $4, $5, $6, $7, now() + make_interval(secs => $8))
        ON CONFLICT (model, id) DO UPDATE SET payload = excluded.payload, grant_id = excluded.grant_id,
          account_id = excluded.account_id, uid = excluded.uid, user_code = excluded.user_code,
-         expires_at = excluded.expires_at`,
-      [model, id, JSON.stringify(row.payload), row.grantId, row.accountId, row.uid, row.userCode, expiresIn],
+         expires_at = excluded.expires_at
+         WHERE NOT $9 OR a.expires_at <= now()`,
+      [model, id, JSON.stringify(row.payload), row.grantId, row.accountId, row.uid, row.userCode, expiresIn, once],
     );
+    return rowCount > 0;
   }
 
   async artifact(model: string, by: 'id' | 'uid' | 'user_code', value: string): Promise<Artifact | null> {

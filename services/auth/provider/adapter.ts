@@ -38,7 +38,8 @@ class ArtifactAdapter implements Adapter {
 
   async upsert(id: string, payload: Payload, expiresIn: number): Promise<void> {
     const { jti: _jti, ...rest } = payload;
-    await this.#store.saveArtifact(
+    const once = this.#model === 'ReplayDetection';
+    const saved = await this.#store.saveArtifact(
       this.#model,
       this.#key(id),
       {
@@ -49,7 +50,10 @@ class ArtifactAdapter implements Adapter {
         userCode: text(payload['userCode']),
       },
       expiresIn,
+      once,
     );
+    // Two copies of one client assertion at the same moment: the provider saw neither, the database sees the second.
+    if (!saved) throw new errors.InvalidClientAuth('client assertion tokens must only be used once');
   }
 
   async find(id: string): Promise<Payload | undefined> {

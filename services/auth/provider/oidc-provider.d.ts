@@ -93,6 +93,7 @@ declare module 'oidc-provider' {
   }
 
   export const errors: {
+    InvalidClientAuth: typeof ProviderError;
     InvalidGrant: typeof ProviderError;
     InvalidScope: typeof ProviderError;
     InvalidTarget: typeof ProviderError;

@@ -343,6 +343,9 @@ describe('authorization code flow', () => {
       assert.equal(answer.status, 200, JSON.stringify(answer.body));
       assert.equal(claims(answer.body.access_token).sub, SAM);
       assert.equal((await ask(good)).body.error, 'invalid_client', 'an assertion is good for one use');
+      const twice = await assertion(privateKey, 'at once');
+      const answers = await Promise.all([1, 2, 3, 4].map(() => ask(twice)));
+      assert.equal(answers.filter((each) => each.status === 200).length, 1, 'also when copies come at once');
       const other = (await generateKeyPair('ES256')).privateKey;
       assert.equal((await ask(await assertion(other, 'second'))).body.error, 'invalid_client');
       await assert.rejects(call(auth.broker, 'auth.clients.rotateSecret', { tenantId: DEMO, apiName: 'Signer' }), {
