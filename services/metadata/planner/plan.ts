@@ -203,7 +203,7 @@ export function differences(from: Component['body'], to: Component['body']): Cha
     }
   };
   walk(from, to, '', 1);
-  return found;
+  return found.sort((a, b) => byCodePoint(a.name, b.name));
 }
 
 function checkReadOnly(changed: readonly Component[], context: CheckContext): void {

@@ -1,0 +1,271 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { compileSnapshot } from '../../../services/metadata/compile.ts';
+import type { Component, State } from '../../../services/metadata/kinds/kind.ts';
+import { makePlan, type Plan, planHash } from '../../../services/metadata/planner/plan.ts';
+import { readProject } from '../../../services/metadata/project/project.ts';
+import { readTemplate } from '../../../services/metadata/tenants.ts';
+import { configuration } from '../../support/metadata-configurations.ts';
+import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
+
+type Files = Record<string, string>;
+
+const CORE = readTemplate(new URL('../../../templates/core', import.meta.url).pathname);
+const NO_FLAGS = { platform: false, allowDestructiveChanges: false };
+
+const plan = async (before: State, files: Files, options: Partial<typeof NO_FLAGS> = {}): Promise<Plan> =>
+  makePlan(before, await readProject(files, null), { ...NO_FLAGS, ...options });
+
+/** What the store would hold after the plan. */
+const applied = (result: Plan, version = 2): State =>
+  new Map(
+    [...result.after].map(([key, component]): [string, Component] => [
+      key,
+      component.changedAtVersion === 0 ? { ...component, changedAtVersion: version } : component,
+    ]),
+  );
+
+const texts = (state: State): Files => Object.fromEntries([...state.values()].map(({ path, yaml }) => [path, yaml]));
+
+describe('metadata: the planner', () => {
+  let core: State;
+  before(async () => {
+    const result = await plan(new Map(), CORE, { platform: true });
+    assert.deepEqual(result.blocked, []);
+    const system = new Set(['CustomObject', 'CustomField']);
+    core = new Map(
+      [...applied(result, 1)].map(([key, component]) => [key, { ...component, system: system.has(component.type) }]),
+    );
+  });
+
+  it('leads from any configuration to any that contains it; from there to the same is no change', async () => {
+    await fc.assert(
+      fc.asyncProperty(configuration, configuration, async (one, two) => {
+        const first = await plan(core, one);
+        assert.deepEqual(first.blocked, []);
+        const a = applied(first);
+        const second = await plan(a, two);
+        assert.deepEqual(second.blocked, []);
+        const b = applied(second, 3);
+        const again = await plan(b, two);
+        assert.deepEqual([again.creates, again.updates, again.changed], [[], [], []]);
+        assert.equal(again.noops.length, Object.keys(two).length);
+        const whole = await plan(b, texts(b));
+        assert.equal(whole.noops.length, b.size, 'what is stored is its own canonical form');
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('knows the way back', async () => {
+    await fc.assert(
+      fc.asyncProperty(configuration, configuration, async (one, two) => {
+        const a = applied(await plan(core, one));
+        const forth = await plan(a, two);
+        const b = new Map(applied(forth, 3));
+        for (const { name, members } of forth.inverse.deletes)
+          for (const member of members) b.delete(`${name}:${member}`);
+        const back = await plan(b, forth.inverse.files);
+        assert.deepEqual(back.blocked, []);
+        assert.deepEqual(texts(applied(back, 4)), texts(a));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('gives equal plans equal hashes, whatever the order of the files', async () => {
+    const files = { ...objectFiles('A__c', { B__c: 'fieldType: text', C__c: 'fieldType: date' }) };
+    const reversed = Object.fromEntries(Object.entries(files).reverse());
+    const hash = planHash(await plan(core, files), core);
+    assert.equal(planHash(await plan(core, reversed), core), hash);
+    assert.notEqual(
+      planHash(await plan(core, { ...files, ...fieldFile('A__c', 'C__c', 'fieldType: time') }), core),
+      hash,
+    );
+  });
+
+  it('shows what differs, property by property', async () => {
+    const a = applied(await plan(core, objectFiles('A__c')));
+    const { updates } = await plan(a, objectFiles('A__c', {}, 'description: New\nfeatures:\n  history: false\n'));
+    assert.deepEqual(updates[0]?.properties, [
+      { name: 'description', from: null, to: 'New' },
+      { name: 'features.history', from: true, to: false },
+    ]);
+  });
+
+  const role = (name: string, parent?: string): Files => ({
+    [`roles/${name}.yaml`]: `type: Role\napiName: ${name}\nlabel: ${name}\n${parent ? `parent: ${parent}\n` : ''}`,
+  });
+  const profile = (body: string): Files => ({ 'profiles/P.yaml': `type: Profile\napiName: P\nlabel: P\n${body}` });
+  const client = (body: string): Files => ({
+    'externalClients/App.yaml': `type: ExternalClient\napiName: App\nname: App\n${body}`,
+  });
+  const field = (yaml: string, name = 'F__c'): Files => ({ ...objectFiles('A__c'), ...fieldFile('A__c', name, yaml) });
+  const settings = (body: string): Files => ({
+    'settings/General.yaml': `type: TenantSettings\napiName: General\n${body}`,
+  });
+
+  const refused: [what: string, files: Files, codes: string[]][] = [
+    ['a custom object without __c', objectFiles('Thing'), ['NAME_INVALID']],
+    ['a custom field without __c', field('fieldType: text', 'Thing'), ['NAME_INVALID']],
+    ['a field that every object has', field('fieldType: text', 'ownerId'), ['NAME_CONFLICT']],
+    ['a field that differs from a system field in case only', field('fieldType: text', 'NAME'), ['NAME_CONFLICT']],
+    ['objects that differ in case only', { ...objectFiles('A__c'), ...objectFiles('a__c') }, ['NAME_CONFLICT']],
+    [
+      'fields that differ in case only',
+      { ...field('fieldType: text', 'X__c'), ...fieldFile('A__c', 'x__c', 'fieldType: text') },
+      ['NAME_CONFLICT'],
+    ],
+    [
+      'a field of an object that is nowhere',
+      fieldFile('Nowhere__c', 'F__c', 'fieldType: text'),
+      ['DEPENDENCY_MISSING'],
+    ],
+    ['a reference to nowhere', field('fieldType: reference\nreferenceTo: [Nowhere__c]'), ['DEPENDENCY_MISSING']],
+    [
+      'a picklist of values that are nowhere',
+      field('fieldType: picklist\npicklist:\n  valueSet: Nowhere'),
+      ['DEPENDENCY_MISSING'],
+    ],
+    ['a picklist without values', field('fieldType: picklist\npicklist: {restricted: true}'), ['YAML_SCHEMA_INVALID']],
+    [
+      'a value twice',
+      field('fieldType: picklist\npicklist: {values: [{value: a}, {value: a}]}'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    [
+      'a controlling field that is none',
+      field('fieldType: picklist\npicklist: {values: [{value: a}], controllingField: X__c}'),
+      ['REFERENCE_INVALID'],
+    ],
+    [
+      'a masterDetail field that can be emptied',
+      field('fieldType: masterDetail\nreferenceTo: [User]\nonDelete: setNull'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    [
+      'a required reference that is emptied',
+      field('fieldType: reference\nreferenceTo: [User]\nrequired: true\nonDelete: setNull'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    ['an object that is its own master', field('fieldType: masterDetail\nreferenceTo: [A__c]'), ['REFERENCE_INVALID']],
+    [
+      'two child relationships of one name',
+      {
+        ...field('fieldType: reference\nreferenceTo: [User]'),
+        ...fieldFile('A__c', 'G__c', 'fieldType: reference\nreferenceTo: [User]'),
+      },
+      ['NAME_CONFLICT'],
+    ],
+    ['an attribute of another type', field('fieldType: boolean\nlength: 5'), ['YAML_SCHEMA_INVALID']],
+    ['a reference without a target', field('fieldType: reference'), ['YAML_SCHEMA_INVALID']],
+    ['scale above precision', field('fieldType: decimal\nprecision: 3\nscale: 4'), ['YAML_SCHEMA_INVALID']],
+    ['minimum above maximum', field('fieldType: integer\nminimum: 2\nmaximum: 1'), ['YAML_SCHEMA_INVALID']],
+    [
+      'a default that is no value of the field',
+      field('fieldType: date\ndefaultValue: tomorrow'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    ['a pattern outside the grammar', field('fieldType: text\npattern: "(?=a)"'), ['YAML_SCHEMA_INVALID']],
+    [
+      'a formula, for now',
+      field('fieldType: formula\nformula: {expression: "1", resultType: integer}'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    ['a text that is too long', field('fieldType: text\nlength: 5000'), ['YAML_SCHEMA_INVALID']],
+    ['a currency without its code', field('fieldType: currency\ncurrencyField: X__c'), ['REFERENCE_INVALID']],
+    ['a search field that is none', objectFiles('A__c', {}, 'defaultSearchFields: [X__c]\n'), ['REFERENCE_INVALID']],
+    [
+      'controlledByParent without a parent',
+      objectFiles('A__c', {}, 'sharingDefault: controlledByParent\n'),
+      ['REFERENCE_INVALID'],
+    ],
+    [
+      'permissions on what is nowhere',
+      profile('objects: {X__c: {read: true}}\nfields: {User.X__c: {read: true}}\n'),
+      ['REFERENCE_INVALID', 'REFERENCE_INVALID'],
+    ],
+    [
+      'permissions on a system field',
+      profile('fields: {User.ownerId: {read: true, edit: true}}\n'),
+      ['REFERENCE_INVALID'],
+    ],
+    ['update without read', profile('objects: {User: {update: true}}\n'), ['YAML_SCHEMA_INVALID']],
+    ['a role under itself', { ...role('A', 'B'), ...role('B', 'A') }, ['REFERENCE_INVALID', 'REFERENCE_INVALID']],
+    ['a role under nobody', role('A', 'B'), ['DEPENDENCY_MISSING']],
+    [
+      'a redirect in plain http',
+      client('grantTypes: [authorization_code]\nredirectUris: ["http://evil.example/"]\n'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    [
+      'a private key',
+      client('grantTypes: [refresh_token]\njwks: {keys: [{kty: EC, d: secret}]}\n'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    ['client_credentials of nobody', client('grantTypes: [client_credentials]\n'), ['YAML_SCHEMA_INVALID']],
+    [
+      'a network range that is none',
+      client('grantTypes: [refresh_token]\nipRanges: [10.0.0.0/33]\n'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    [
+      'settings that mean nothing',
+      settings('locale: xx_YY\ntimezone: Mars/Base\ncurrency: QQQ\n'),
+      ['YAML_SCHEMA_INVALID', 'YAML_SCHEMA_INVALID', 'YAML_SCHEMA_INVALID'],
+    ],
+    [
+      'a destructive manifest without the flag',
+      { 'manifest/destructiveChanges.yaml': 'version: 1\ntypes: [{name: Profile, members: [Minimal]}]\n' },
+      ['DESTRUCTIVE_CHANGES_NOT_ALLOWED'],
+    ],
+  ];
+  for (const [what, files, codes] of refused)
+    it(`refuses ${what}`, async () => {
+      const { blocked } = await plan(core, files);
+      assert.deepEqual(
+        blocked.map((p) => p.code),
+        codes,
+        JSON.stringify(blocked, null, 1),
+      );
+    });
+
+  it('lets the platform make standard names, and the tenant change the labels of what it got', async () => {
+    const files = objectFiles('Account', { city: 'fieldType: text' });
+    const standard = await plan(core, files, { platform: true });
+    assert.deepEqual(standard.blocked, []);
+    const state = applied(standard);
+    const relabelled = await plan(state, fieldFile('Account', 'city', 'fieldType: text\nhelpText: Where'));
+    assert.deepEqual(relabelled.blocked, []);
+    const own = await plan(state, fieldFile('Account', 'street', 'fieldType: text'));
+    assert.deepEqual(
+      own.blocked.map((p) => p.code),
+      ['NAME_INVALID'],
+    );
+  });
+
+  it('warns of a flag without a manifest and of an object that the API will not show', async () => {
+    const files = {
+      'objects/A__c/object.yaml': objectFiles('A__c')['objects/A__c/object.yaml']!.replace('true', 'false'),
+    };
+    const { warnings } = await plan(core, files, { allowDestructiveChanges: true });
+    assert.deepEqual(warnings.map((p) => p.code).sort(), ['DESTRUCTIVE_FLAG_UNUSED', 'UNPUBLISHED_OBJECT']);
+  });
+
+  it('names child relationships after the child, in the plural', async () => {
+    const files = {
+      ...objectFiles('InvoiceLine__c', { User__c: 'fieldType: reference\nreferenceTo: [User]' }),
+      ...objectFiles('Category__c', { User__c: 'fieldType: reference\nreferenceTo: [User]' }),
+      ...objectFiles('Box__c', { User__c: 'fieldType: reference\nreferenceTo: [User]\nrelationshipName: Crates' }),
+    };
+    const state = applied(await plan(core, files));
+    const tenant = { key: 'acme' } as Parameters<typeof compileSnapshot>[0];
+    const { objects } = compileSnapshot(tenant, 2, state);
+    assert.deepEqual(objects['User']!.childRelationships.map((c) => c.relationshipName).sort(), [
+      'Categories__r',
+      'Crates',
+      'DirectReports',
+      'InvoiceLines__r',
+    ]);
+  });
+});
