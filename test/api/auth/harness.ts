@@ -2,6 +2,7 @@
  * auth alone on real PostgreSQL: its service in a broker of its own, metadata and data answered by hand-made tenants,
  * and a bare HTTP server that hands requests over the way the gateway does.
  */
+import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
@@ -122,7 +123,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
 
   const broker = new ServiceBroker({
     ...brokerOptions(config),
-    nodeID: `${config.nodeId}-${Math.random()}`,
+    nodeID: `auth-test-${randomUUID()}`,
     logLevel: 'info',
     logger: new LinkReader(links),
   } as never);
