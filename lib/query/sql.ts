@@ -53,7 +53,10 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
     const branches = keyset.map((part) => `(${rows([...conditions, ...part])})`);
     page = `SELECT * FROM (${branches.join(' UNION ALL ')}) r ORDER BY ${order} LIMIT ${plan.take + 1}`;
   }
-  if (plan.skip > 0) page += ` OFFSET ${compiler.bind(plan.skip, 'bigint')}`;
+  if (plan.skip > 0) {
+    page += ` OFFSET ${compiler.bind(plan.skip, 'bigint')}`;
+    compiler.plannedWithValues = true;
+  }
   const keys = plan.sort.map(
     ({ field }, index) => `(array_agg(r.${quoted(field.apiName)}))[${plan.take}]::text AS k${index}`,
   );
@@ -65,8 +68,7 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
   return {
     text,
     values: compiler.values,
-    // A deep skip is planned with its number: with an unknown one the planner would expect a tenth of the table.
-    ...(plan.skip > 0 ? {} : { name: nameOf(text) }),
+    ...(compiler.plannedWithValues ? {} : { name: nameOf(text) }),
     take: plan.take,
     keys: plan.sort.length,
     includeTotal: plan.includeTotal,
@@ -109,7 +111,7 @@ export function compileGet(plan: ConstrainedPlan, schema: string): CompiledQuery
     `SELECT p.record, p.version, s.metadata_version, s.access_version FROM ${compiler.schema}."_state" s ` +
     `LEFT JOIN LATERAL (SELECT ${recordJsonSql(plan.object, plan.fields, plan)} AS record, ` +
     `r."recordVersion" AS version FROM ${compiler.table(plan.object)} r${whereSql(conditions)}) p ON true`;
-  return { text, values: compiler.values, name: nameOf(text) };
+  return { text, values: compiler.values, ...(compiler.plannedWithValues ? {} : { name: nameOf(text) }) };
 }
 
 export const readRecord = (row: readonly unknown[]): SingleRecord => ({
@@ -197,6 +199,11 @@ const nameOf = (text: string): string => `q${hash('sha1', text, 'base64url')}`;
 class Compiler {
   readonly values: SqlValue[] = [];
   readonly schema: string;
+  /**
+   * The planner must see the values: a pattern may fit nothing or everything, and with an unknown skip it would expect a
+   * tenth of the table. Such a statement is not prepared; planning it each time costs less than one bad plan.
+   */
+  plannedWithValues = false;
   #aliases = 0;
 
   constructor(schema: string) {
@@ -243,6 +250,10 @@ class Compiler {
     if (bindType === 'text[]') return this.#compareList(column, operator, values);
     const value = (): string => this.bind(values[0]!, bindType);
     const list = (): string => this.bind(values as (string | number)[], `${bindType}[]`);
+    const pattern = (): string => {
+      this.plannedWithValues = true;
+      return `erp.like_text(${value()})`;
+    };
     switch (operator) {
       case 'eq': {
         const bound = value();
@@ -268,11 +279,11 @@ class Compiler {
       case 'not_in':
         return `(${column} IS NULL OR ${column} <> ALL(${list()}))`;
       case 'contains':
-        return `erp.normalize(${column}) LIKE '%' || erp.like_text(${value()}) || '%'`;
+        return `erp.normalize(${column}) LIKE '%' || ${pattern()} || '%'`;
       case 'not_contains':
-        return `(${column} IS NULL OR erp.normalize(${column}) NOT LIKE '%' || erp.like_text(${value()}) || '%')`;
+        return `(${column} IS NULL OR erp.normalize(${column}) NOT LIKE '%' || ${pattern()} || '%')`;
       case 'starts_with':
-        return `erp.normalize(${column}) LIKE erp.like_text(${value()}) || '%'`;
+        return `erp.normalize(${column}) LIKE ${pattern()} || '%'`;
     }
   }
 
@@ -311,6 +322,7 @@ class Compiler {
 
   /** Every word begins some word of some field. */
   #search({ fields, tokens }: Extract<PlanNode, { kind: 'search' }>, alias: string): string {
+    this.plannedWithValues = true;
     const words = tokens.map((token) => {
       const pattern = this.bind(token, 'text');
       const hits = fields.map(
