@@ -49,6 +49,12 @@ ${hiddenInput('csrf', view.csrf)}
   };
 }
 
+/** Scopes whose public description speaks to developers. */
+const IN_PLAIN_WORDS: Record<string, string> = {
+  openid: 'Know who you are.',
+  offline_access: 'Stay connected while you are away, until you or an administrator end it.',
+};
+
 export interface ConsentView {
   action: string;
   csrf: string;
@@ -63,7 +69,7 @@ export interface ConsentView {
 export function consent(view: ConsentView): Page {
   const items = view.scopes
     .map((scope) => {
-      const description = scope === 'openid' ? 'Know who you are.' : (SCOPES[scope as Scope] ?? '');
+      const description = IN_PLAIN_WORDS[scope] ?? SCOPES[scope as Scope] ?? '';
       return `<li>${escapeHtml(description)} <code>${escapeHtml(scope)}</code></li>`;
     })
     .join('\n');

@@ -98,13 +98,15 @@ class LinkReader extends Loggers.Base<object> {
 
 export interface HarnessOptions {
   env?: Record<string, string>;
+  /** Works on this database, which the caller made. */
+  databaseUrl?: string;
   /** Another node on the same database. */
   on?: AuthHarness;
 }
 
 export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarness> {
   let own: TestDatabase | null = null;
-  const url = options.on?.url ?? (own = await createDatabase()).url;
+  const url = options.on?.url ?? options.databaseUrl ?? (own = await createDatabase()).url;
   const config = readConfig(testEnvironment(url, options.env));
   const database = new Database(url, { size: 5, applicationName: 'auth test' });
   await migrate(database, 'auth', fileURLToPath(new URL('../../../services/auth/migrations', import.meta.url)));
