@@ -1,10 +1,23 @@
 /** Identifiers: pure functions of a clock reading and random bytes; services hand both in (or use the defaults). */
 import { randomBytes } from 'node:crypto';
 
+/** One call to the random source serves many ids: it costs more than everything else about an id. */
+let pool: Uint8Array = new Uint8Array(0);
+let used = 0;
+
+function randomFromPool(count: number): Uint8Array {
+  if (used + count > pool.length) {
+    pool = randomBytes(4_096);
+    used = 0;
+  }
+  used += count;
+  return pool.subarray(used - count, used);
+}
+
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
 /** UUIDv7 in lower case (RFC 9562 section 5.7). */
-export function uuidv7(now: number = Date.now(), random: Uint8Array = randomBytes(10)): string {
+export function uuidv7(now: number = Date.now(), random: Uint8Array = randomFromPool(10)): string {
   const time = Math.trunc(now).toString(16).padStart(12, '0');
   const hex = Buffer.from(random).toString('hex');
   const variant = (8 + (Number.parseInt(hex[3]!, 16) & 3)).toString(16);
@@ -12,7 +25,7 @@ export function uuidv7(now: number = Date.now(), random: Uint8Array = randomByte
 }
 
 /** `req_` and 26 Crockford base32 characters: 48 bits of time, 80 bits of randomness. */
-export function requestId(now: number = Date.now(), random: Uint8Array = randomBytes(16)): string {
+export function requestId(now: number = Date.now(), random: Uint8Array = randomFromPool(16)): string {
   let time = Math.trunc(now);
   let head = '';
   for (let i = 0; i < 10; i++) {
