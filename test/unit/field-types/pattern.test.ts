@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { checkPattern, matchesPattern, PatternError } from '../../../lib/field-types/pattern.ts';
+
+describe('patterns of text fields', () => {
+  it('match the whole text', () => {
+    assert.ok(matchesPattern('a|b', 'b'));
+    assert.ok(!matchesPattern('a|b', 'ab'));
+    assert.ok(matchesPattern('^a|b$', 'a'));
+  });
+
+  it('agree with JavaScript on everything both know', () => {
+    const atom = fc.constantFrom(
+      'a',
+      'b',
+      '.',
+      '[ab]',
+      '[^a]',
+      '[a-c]',
+      '\\d',
+      '\\w',
+      '\\.',
+      '(?:ab)',
+      '(a|bc)',
+      '(?:)',
+    );
+    const piece = fc
+      .tuple(atom, fc.constantFrom('', '*', '+', '?', '{2}', '{1,}', '{0,2}'))
+      .map(([node, repeat]) => node + repeat);
+    const pattern = fc
+      .array(
+        fc.array(piece, { maxLength: 4 }).map((pieces) => pieces.join('')),
+        { minLength: 1, maxLength: 3 },
+      )
+      .map((choices) => choices.join('|'));
+    const text = fc
+      .array(fc.constantFrom('a', 'b', 'c', '1', '.', '😀'), { maxLength: 8 })
+      .map((chars) => chars.join(''));
+    fc.assert(
+      fc.property(pattern, text, (source, value) => {
+        assert.equal(matchesPattern(source, value), new RegExp(`^(?:${source})$`, 'u').test(value));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('take time in proportion to the text, whatever the pattern', () => {
+    const started = performance.now();
+    assert.ok(!matchesPattern('(a*)*b', 'a'.repeat(20_000)));
+    assert.ok(!matchesPattern('(a|a)*(a|a)*(a|aa)*c', 'a'.repeat(20_000)));
+    assert.ok(performance.now() - started < 2_000);
+  });
+
+  it('are refused when they are too large or say more than the grammar', () => {
+    for (const pattern of [
+      '(',
+      ')',
+      '[a',
+      'a{2',
+      'a{3,2}',
+      '*',
+      '(?=a)',
+      '\\1',
+      '\\b',
+      'a**',
+      '(a{100}){100}',
+      '((a{99}){99}){99}',
+    ])
+      assert.throws(() => checkPattern(pattern), PatternError, pattern);
+    assert.throws(() => checkPattern('(?:(?:(?:(?:){999}){999}){999}){999}'), PatternError);
+  });
+});
