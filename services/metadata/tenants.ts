@@ -73,7 +73,7 @@ const platformActor = () => ({ userId: null, clientId: null, agentRunId: null, r
 
 /** The transaction works on one tenant: row-level security sees it, DDL waits for readers only for a while. */
 export const enterTenant = (tenantId: string): string =>
-  `SET LOCAL app.tenant_id = '${tenantId}'; SET LOCAL lock_timeout = '3s'; SET LOCAL statement_timeout = '10min'; SET LOCAL idle_in_transaction_session_timeout = '60s'`;
+  `SET LOCAL app.tenant_id = '${tenantId}'; SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '10min'; SET LOCAL idle_in_transaction_session_timeout = '60s'`;
 
 /** Creates a tenant, its schema, role and core configuration in one transaction. Idempotent by key. */
 export async function createTenant(
@@ -243,7 +243,7 @@ export async function lockTenant(
   return { tenant, before: await before };
 }
 
-const LOCK_ATTEMPTS = 6;
+const LOCK_ATTEMPTS = 10;
 
 /** Repeats work that could not get its locks: readers are never made to wait behind DDL for long. */
 export async function retryLocked<T>(work: () => Promise<T>): Promise<T> {
@@ -252,6 +252,6 @@ export async function retryLocked<T>(work: () => Promise<T>): Promise<T> {
       return await work();
     } catch (error) {
       if (attempt === LOCK_ATTEMPTS || !['55P03', '40P01', '40001'].includes(sqlState(error) ?? '')) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** attempt));
+      await new Promise((resolve) => setTimeout(resolve, Math.min(100 * 2 ** attempt, 3_000)));
     }
 }

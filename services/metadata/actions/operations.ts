@@ -47,10 +47,10 @@ export class Operations {
   async validate(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
     const body = validateBody(call.body);
     const project = await readProject(body.files, body.package);
-    await requirePermission(findUser, request, 'metadataRead');
+    const user = await requirePermission(findUser, request, 'metadataRead');
     const { tenant, state } = await this.#current(request.tenantId);
     refuseDrift(state, project, body.baseMetadataVersion);
-    const plan = await this.#plan(request.tenantId, state, project, body);
+    const plan = await this.#plan(request.tenantId, state, project, body, user.systemPermissions);
     const { creates, updates, deletes, noops, blocked, warnings } = plan;
     return {
       body: {
@@ -87,7 +87,10 @@ export class Operations {
         const { state } = await this.#current(request.tenantId);
         refuseDrift(state, project, body.baseMetadataVersion);
         if (body.expectedPlanHash !== undefined) {
-          const actual = planHash(await this.#plan(request.tenantId, state, project, body), state);
+          const actual = planHash(
+            await this.#plan(request.tenantId, state, project, body, user.systemPermissions),
+            state,
+          );
           if (actual !== body.expectedPlanHash)
             throw new PlatformError('PLAN_CHANGED', 'The plan is not the one that was reviewed.', {
               details: { expected: body.expectedPlanHash, actual },
@@ -118,6 +121,7 @@ export class Operations {
             displayName: user.displayName,
             clientId: request.clientId,
             agentRunId: request.agentRunId,
+            permissions: user.systemPermissions,
           },
           requestId: request.requestId,
           idempotencyKey: key.key,
@@ -203,9 +207,16 @@ export class Operations {
     });
   }
 
-  #plan(tenantId: string, state: State, project: Project, body: ProjectBody): Promise<Plan> {
+  #plan(
+    tenantId: string,
+    state: State,
+    project: Project,
+    body: ProjectBody,
+    permissions: readonly string[],
+  ): Promise<Plan> {
     const plan = makePlan(state, project, {
       platform: false,
+      permissions,
       allowDestructiveChanges: body.allowDestructiveChanges ?? false,
     });
     return this.#platform.database.tenant(tenantId, (tx) => answerQuestions(tx, tx.schema, plan, state));

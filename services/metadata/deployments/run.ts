@@ -9,7 +9,7 @@ import { type Database, isConnectionError, sqlState, type Tx } from '../../../mi
 import { applyPlan } from '../apply.ts';
 import type { State } from '../kinds/kind.ts';
 import { quote } from '../physical/model.ts';
-import { drift, makePlan, type Plan, planHash } from '../planner/plan.ts';
+import { drift, makePlan, type Plan, type PlanOptions, planHash } from '../planner/plan.ts';
 import { type Project, readProject } from '../project/project.ts';
 import { answerQuestions } from '../questions.ts';
 import { findTenant, loadState, type Tenant } from '../store.ts';
@@ -189,8 +189,9 @@ export class Runner {
   }
 }
 
-const planOptions = (deployment: Claimed): { platform: boolean; allowDestructiveChanges: boolean } => ({
+const planOptions = (deployment: Claimed): PlanOptions => ({
   platform: false,
+  permissions: deployment.created_by_permissions,
   allowDestructiveChanges: deployment.allow_destructive_changes,
 });
 

@@ -61,6 +61,7 @@ export interface Claimed {
   created_by_user_id: string;
   created_by_client_id: string;
   created_by_agent_run_id: string | null;
+  created_by_permissions: string[];
   request_id: string;
   takes: number;
 }
@@ -85,7 +86,13 @@ export interface NewDeployment {
   manifestHash: string;
   package: Package;
   files: Readonly<Record<string, string>>;
-  createdBy: { userId: string; displayName: string; clientId: string; agentRunId: string | null };
+  createdBy: {
+    userId: string;
+    displayName: string;
+    clientId: string;
+    agentRunId: string | null;
+    permissions: readonly string[];
+  };
   requestId: string;
   idempotencyKey: string;
 }
@@ -94,8 +101,8 @@ export function insertDeployment(db: Queryable, d: NewDeployment): Promise<unkno
   return db.query({
     text: `INSERT INTO metadata.deployments (tenant_id, deployment_id, kind, check_only, allow_destructive_changes,
         base_metadata_version, expected_plan_hash, manifest_hash, package, files, created_by_user_id, created_by_display_name,
-        created_by_client_id, created_by_agent_run_id, request_id, idempotency_key)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+        created_by_client_id, created_by_agent_run_id, created_by_permissions, request_id, idempotency_key)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
     values: [
       d.tenantId,
       d.deploymentId,
@@ -111,6 +118,7 @@ export function insertDeployment(db: Queryable, d: NewDeployment): Promise<unkno
       d.createdBy.displayName,
       d.createdBy.clientId,
       d.createdBy.agentRunId,
+      d.createdBy.permissions,
       d.requestId,
       d.idempotencyKey,
     ],
@@ -162,7 +170,7 @@ export async function claimDeployment(
         ORDER BY queue_number LIMIT 1 FOR UPDATE)
         AND (status = 'QUEUED' OR lease_until < now())
       RETURNING deployment_id, check_only, allow_destructive_changes, base_metadata_version, expected_plan_hash, package,
-        files, created_by_user_id, created_by_client_id, created_by_agent_run_id, request_id, takes`,
+        files, created_by_user_id, created_by_client_id, created_by_agent_run_id, created_by_permissions, request_id, takes`,
     values: [tenantId, token, leaseSeconds],
   });
   if (rows[0]) return { claimed: rows[0], busyUntil: null };

@@ -121,6 +121,8 @@ export const externalClient: Kind = {
   ),
   check(component, context) {
     const body = component.body as ClientBody;
+    if (context.permissions && !context.permissions.has('manageClients'))
+      context.problem('COMPONENT_PERMISSION_DENIED', component, '', 'Changing clients needs manageClients.');
     const invalid = (pointer: string, message: string): void =>
       context.problem('YAML_SCHEMA_INVALID', component, pointer, message);
     for (const [i, uri] of (body.redirectUris ?? []).entries()) {

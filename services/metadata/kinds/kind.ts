@@ -74,6 +74,8 @@ export interface CheckContext {
   readonly after: State;
   /** The actor is the platform itself, which may make standard (`__c`-less) names. */
   readonly platform: boolean;
+  /** System permissions of the actor; null: the platform, which needs none. */
+  readonly permissions: ReadonlySet<string> | null;
   /** Fields of an object in the configuration to be, by apiName. */
   fieldsOf(object: string): ReadonlyMap<string, Component>;
   problem(

@@ -66,6 +66,16 @@ function permissions(type: 'Profile' | 'PermissionSet', folder: string, target: 
 
     check(component, context) {
       const body = component.body as PermissionsBody;
+      // Who manages configuration cannot give away, or take for themselves, more than they hold.
+      const old = context.before.get(componentKey(type, component.fullName))?.body as PermissionsBody | undefined;
+      for (const [i, name] of (body.system ?? []).entries())
+        if (context.permissions && !context.permissions.has(name) && !old?.system?.includes(name))
+          context.problem(
+            'COMPONENT_PERMISSION_DENIED',
+            component,
+            `/system/${i}`,
+            `Only who holds ${name} can give it to others.`,
+          );
       const unknown = (pointer: string, message: string): void =>
         context.problem('REFERENCE_INVALID', component, pointer, message);
       for (const [name, given] of Object.entries(body.objects ?? {})) {

@@ -1,7 +1,7 @@
 /**
  * What a configuration wants the tenant's schema to look like: tables, columns, indexes, foreign keys, sequences. DDL is
  * the difference between two of these, so that every change of a component finds its way by itself. Pure.
- * Source: docs/reference/storage.md.
+ * Source: docs/reference/metadata.md#storage.
  */
 import { createHash } from 'node:crypto';
 import { fieldType } from '../../../lib/field-types/registry.ts';

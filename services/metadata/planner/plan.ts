@@ -45,6 +45,8 @@ export interface Plan {
 export interface PlanOptions {
   readonly platform: boolean;
   readonly allowDestructiveChanges: boolean;
+  /** System permissions of the actor; the platform needs none. */
+  readonly permissions?: readonly string[];
 }
 
 const order = (a: { type: string; fullName: string }, b: { type: string; fullName: string }): number =>
@@ -116,6 +118,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
     before,
     after,
     platform: options.platform,
+    permissions: options.platform ? null : new Set(options.permissions),
     fieldsOf: (object) => fields.get(object) ?? none,
     position,
     problem: report(blocked),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { SYSTEM_PERMISSIONS } from '../../../lib/snapshot/types.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import type { Component, State } from '../../../services/metadata/kinds/kind.ts';
 import { makePlan, type Plan, planHash } from '../../../services/metadata/planner/plan.ts';
@@ -11,7 +12,7 @@ import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 type Files = Record<string, string>;
 
 const CORE = readTemplate(new URL('../../../templates/core', import.meta.url).pathname);
-const NO_FLAGS = { platform: false, allowDestructiveChanges: false };
+const NO_FLAGS = { platform: false, allowDestructiveChanges: false, permissions: [...SYSTEM_PERMISSIONS] as string[] };
 
 const plan = async (before: State, files: Files, options: Partial<typeof NO_FLAGS> = {}): Promise<Plan> =>
   makePlan(before, await readProject(files, null), { ...NO_FLAGS, ...options });
@@ -229,6 +230,19 @@ describe('metadata: the planner', () => {
         JSON.stringify(blocked, null, 1),
       );
     });
+
+  it('lets nobody give away a permission that they do not hold', async () => {
+    const files = { ...profile('system: [apiEnabled, modifyAllData]\n'), ...client('grantTypes: [refresh_token]\n') };
+    const { blocked } = await plan(core, files, { permissions: ['metadataManage', 'apiEnabled'] });
+    assert.deepEqual(
+      blocked.map((p) => [p.code, p.fullName]),
+      [
+        ['COMPONENT_PERMISSION_DENIED', 'P'],
+        ['COMPONENT_PERMISSION_DENIED', 'App'],
+      ],
+    );
+    assert.deepEqual((await plan(core, files)).blocked, []);
+  });
 
   it('lets the platform make standard names, and the tenant change the labels of what it got', async () => {
     const files = objectFiles('Account', { city: 'fieldType: text' });
