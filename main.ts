@@ -14,6 +14,7 @@ import { listenForOperators } from './mixins/control-socket.ts';
 import { Database } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
 import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
+import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { type HealthServer, startHealthServer } from './mixins/health.ts';
 import { natsBus } from './mixins/nats-bus.ts';
 import { seedDemo } from './templates/seed.ts';
@@ -72,6 +73,7 @@ export async function start(config: Config, options: { control?: boolean } = {})
 
     broker = new ServiceBroker({
       ...brokerOptions(config),
+      middlewares: [databaseUnavailable],
       ...(config.natsUrl
         ? { transporter: natsBus(config) }
         : control && options.control

@@ -194,7 +194,7 @@ async function inTransaction<T>(tx: Tx, first: readonly string[], work: () => Pr
 export function isConnectionError(error: unknown): boolean {
   const code = (error as { code?: string })?.code;
   if (code !== undefined)
-    return /^(08|57P0[123])/.test(code) || /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)/.test(code);
+    return /^(08|53300|57P0[123])/.test(code) || /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)/.test(code);
   return (
     error instanceof Error &&
     /Connection terminated|timeout exceeded when trying to connect|not queryable|Client has encountered a connection error/.test(

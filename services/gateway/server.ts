@@ -10,6 +10,7 @@ import type { Platform } from '../../config/platform.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { requestId } from '../../lib/ids.ts';
 import type { Operation, OperationReply } from '../../lib/operation.ts';
+import { busConnected } from '../../mixins/health.ts';
 import { call } from '../contracts.ts';
 import { ownerOf } from '../ratelimit/contract.ts';
 import { AccessLog } from './access-log.ts';
@@ -48,6 +49,7 @@ export class Gateway {
   readonly #pulse: Pulse;
   readonly #active = new Set<Exchange>();
   readonly #router: Router;
+  readonly #seenServices = new Set<string>();
   #gate!: Gate;
   #probes!: ProbeSources;
   #timers: NodeJS.Timeout[] = [];
@@ -122,7 +124,7 @@ export class Gateway {
       gauges: () => ({
         inFlight: this.#active.size,
         refusals: this.#gate.budgets.refusals,
-        bus: this.#busConnected() ? 1 : 0,
+        bus: busConnected(this.#broker) ? 1 : 0,
         nodes: 1 + new Set([...this.#services().values()].flat().filter((node) => node !== broker.nodeID)).size,
       }),
       readiness: () => this.#readiness(),
@@ -249,7 +251,7 @@ export class Gateway {
 
   #watch(): void {
     const now = Date.now();
-    const connected = this.#busConnected();
+    const connected = busConnected(this.#broker);
     for (const x of this.#active) {
       const waited = now - x.startedAt;
       if (waited > LIMITS.request_timeout_ms) x.abort?.(new TimeLimit());
@@ -305,11 +307,6 @@ export class Gateway {
     this.#metrics.observe('malformed', 400, 0);
   }
 
-  #busConnected(): boolean {
-    const { transit } = this.#broker as unknown as { transit?: { connected: boolean } | null };
-    return !transit || transit.connected;
-  }
-
   #services(): Map<string, string[]> {
     if (!this.#nodesByService) {
       this.#nodesByService = new Map();
@@ -355,7 +352,15 @@ export class Gateway {
     return requests.map((request) => byKey.get(request.key)!);
   }
 
+  /**
+   * Ready once every service was seen. One that is lost later makes its own operations answer 503, with the others going
+   * on; were the gateway not ready then, a cluster would take the whole API away.
+   */
   async #readiness(): Promise<Record<string, boolean>> {
+    const seen = (service: string): boolean => {
+      if (this.#nodesOf(service).length > 0) this.#seenServices.add(service);
+      return this.#seenServices.has(service);
+    };
     const database = await Promise.race([
       this.#platform.database.query('SELECT 1').then(
         () => true,
@@ -366,10 +371,10 @@ export class Gateway {
     return {
       started: !this.#stopping,
       database,
-      bus: this.#busConnected(),
-      auth: this.#nodesOf('auth').length > 0,
-      data: this.#nodesOf('data').length > 0,
-      metadata: this.#nodesOf('metadata').length > 0,
+      bus: busConnected(this.#broker),
+      auth: seen('auth'),
+      data: seen('data'),
+      metadata: seen('metadata'),
     };
   }
 }

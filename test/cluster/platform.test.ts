@@ -1,0 +1,215 @@
+/** Five processes on a real NATS: the main walk, and every one of them lost in the middle of it. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ServiceName } from '../../config/env.ts';
+import type { Answer, Api } from '../support/client.ts';
+import { insist, type Stage, startStage, until } from './stage.ts';
+
+const WRITES = 60;
+const CONCURRENCY = 6;
+/** A package that selects one object. */
+const RETRIEVE = { package: { version: 1, types: [{ name: 'CustomObject', members: ['Invoice__c'] }] } };
+
+describe('a cluster', function () {
+  this.timeout(180_000);
+  let stage: Stage;
+  let sam: Api;
+
+  before(async () => {
+    stage = await startStage();
+    sam = await stage.as('sam');
+  });
+  after(() => stage?.stop());
+
+  const named = async (prefix: string): Promise<{ total: number; names: string[] }> => {
+    const where = encodeURIComponent(
+      JSON.stringify({
+        logic: 'and',
+        conditions: [{ id: '1', field: 'name', operator: 'starts_with', value: prefix }],
+      }),
+    );
+    const answer = await insist(() => sam.get(`/data/Account?filters=${where}&fields=name&take=200&includeTotal=true`));
+    assert.equal(answer.status, 200, answer.text);
+    return { total: answer.body.total, names: answer.body.records.map((record: { name: string }) => record.name) };
+  };
+
+  /**
+   * Writes that each carry a key of their own, some at a time; `fault` happens in the middle. Every one is repeated with
+   * its key until it has an answer, and once more after that.
+   */
+  async function writesThrough(prefix: string, fault: () => Promise<void>): Promise<void> {
+    const intentions = Array.from({ length: WRITES }, (_, i) => ({ name: `${prefix} ${i}`, key: randomUUID() }));
+    const queue = [...intentions];
+    const ids = new Map<string, string>();
+    let troubled: Promise<void> | undefined;
+    const create = ({ name, key }: { name: string; key: string }): Promise<Answer> =>
+      sam.post('/data/Account', { name }, { idempotencyKey: key });
+    const worker = async (): Promise<void> => {
+      for (let intention = queue.shift(); intention; intention = queue.shift()) {
+        const { name } = intention;
+        const answer = await insist(() => create(intention));
+        assert.equal(answer.status, 201, answer.text);
+        ids.set(name, answer.body.id);
+        if (ids.size === Math.floor(WRITES / 3)) troubled = fault();
+      }
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+    await troubled;
+    for (const intention of intentions) {
+      const again = await insist(() => create(intention));
+      assert.equal(again.body.id, ids.get(intention.name), `${intention.name} is the one record of its key`);
+    }
+    const { total, names } = await named(`${prefix} `);
+    assert.equal(total, WRITES);
+    assert.deepEqual(names.sort(), intentions.map(({ name }) => name).sort());
+  }
+
+  it('serves the walk from sign-in to a deleted record', async () => {
+    const identity = await sam.get('/identity');
+    assert.equal(identity.body.user.username, 'sam@demo.example');
+    const objects = await sam.get('/objects');
+    assert.ok(objects.body.records.some((object: { apiName: string }) => object.apiName === 'Invoice__c'));
+    const invoices = await sam.get('/data/Invoice__c?take=200');
+    assert.equal(invoices.status, 200, invoices.text);
+    assert.ok(invoices.body.records.length > 0);
+
+    const mia = await stage.as('mia');
+    const created = await mia.post('/data/Account', { name: 'Cluster Ltd' });
+    assert.equal(created.status, 201, created.text);
+    const path = `/data/Account/${created.body.id}`;
+    const updated = await mia.patch(path, { name: 'Cluster GmbH' }, { etag: created.headers.get('etag')! });
+    assert.equal(updated.status, 200, updated.text);
+    const stale = await mia.patch(path, { name: 'Nobody' }, { etag: created.headers.get('etag')! });
+    assert.equal(stale.status, 412);
+    const deleted = await mia.delete(path, { etag: updated.headers.get('etag')! });
+    assert.equal(deleted.status, 200, deleted.text);
+    assert.equal((await mia.get(path)).status, 404);
+    assert.equal((await sam.get('/me/limits')).status, 200);
+    const ada = await stage.as('ada');
+    const configuration = await ada.post('/metadata/retrieve', RETRIEVE);
+    assert.equal(configuration.status, 200, configuration.text.slice(0, 500));
+  });
+
+  it('shows in probes and metrics how every process is', async () => {
+    for (const path of ['/healthz', '/readyz', '/metrics'])
+      assert.equal((await fetch(`${stage.baseUrl}${path}`)).status, 200, path);
+  });
+
+  for (const service of ['data', 'auth', 'gateway', 'metadata', 'ratelimit'] as const)
+    it(`killed ${service} in the middle of writes: the same keys again give each intention exactly once`, async () => {
+      await writesThrough(`Killed ${service}`, async () => {
+        await stage.processes.get(service)!.kill();
+        await stage.restart(service);
+      });
+    });
+
+  it('killed PostgreSQL in the middle of writes: the same folder again, and each intention exactly once', async () => {
+    const before = stage.database.pid;
+    await writesThrough('Killed database', async () => {
+      process.kill(stage.database.pid, 'SIGKILL');
+    });
+    assert.notEqual(stage.database.pid, before);
+  });
+
+  /** Asks until the service is missed, then sees that every answer is quick and says when to come again. */
+  async function answers503(request: () => Promise<Response>): Promise<void> {
+    for (let i = 0; i < 5; i++) {
+      const began = performance.now();
+      const response = await request();
+      const took = performance.now() - began;
+      const text = await response.text();
+      assert.equal(response.status, 503, text);
+      assert.ok(Number(response.headers.get('retry-after')) > 0, 'Retry-After');
+      assert.ok(took < 1_500, `${Math.round(took)} ms`);
+      if (i === 0) continue;
+      assert.ok(took < 1_000, `${Math.round(took)} ms`);
+    }
+  }
+
+  const asks: Partial<Record<ServiceName, (token: string) => Promise<Response>>> = {
+    data: (token) =>
+      fetch(`${stage.baseUrl}/api/v1/data/Account?take=1`, { headers: { authorization: `Bearer ${token}` } }),
+    metadata: (token) =>
+      fetch(`${stage.baseUrl}/api/v1/metadata/retrieve`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${token}`,
+          'content-type': 'application/json',
+          'idempotency-key': randomUUID(),
+        },
+        body: JSON.stringify(RETRIEVE),
+      }),
+    auth: () =>
+      fetch(`${stage.baseUrl}/oauth2/token`, {
+        method: 'POST',
+        body: new URLSearchParams({ grant_type: 'refresh_token', client_id: 'erp-cli', refresh_token: 'none' }),
+      }),
+  };
+
+  for (const [service, ask] of Object.entries(asks) as [ServiceName, (token: string) => Promise<Response>][])
+    it(`without ${service} answers 503 with Retry-After within a second, and finds it again by itself`, async () => {
+      const { tokenFor } = await import('../support/client.ts');
+      const token = await tokenFor(stage.baseUrl, 'ada');
+      const { status } = await ask(token);
+      assert.notEqual(status, 503);
+      const gateway = stage.processes.get('gateway')!.pid;
+      await stage.processes.get(service)!.kill();
+      try {
+        await answers503(() => ask(token));
+      } finally {
+        await stage.restart(service);
+      }
+      await until(`${service} is found`, async () => (await ask(token)).status === status, 5_000);
+      assert.equal(stage.processes.get('gateway')!.pid, gateway);
+    });
+
+  it('without ratelimit goes on', async () => {
+    await stage.processes.get('ratelimit')!.kill();
+    await pause(500);
+    for (let i = 0; i < 20; i++) {
+      const answer = await sam.get('/data/Account?take=1');
+      assert.equal(answer.status, 200, answer.text);
+    }
+    await stage.restart('ratelimit');
+  });
+
+  it('without NATS answers 503, and heals when it is back, without a restart', async () => {
+    const pids = [...stage.processes.values()].map(({ pid }) => pid);
+    await stage.nats.stop();
+    await until('the gateway is not ready', async () => (await fetch(`${stage.baseUrl}/readyz`)).status === 503, 3_000);
+    const began = performance.now();
+    const lost = await sam.get('/data/Account?take=1');
+    assert.equal(lost.status, 503, lost.text);
+    assert.ok(performance.now() - began < 1_500);
+    assert.ok(Number(lost.headers.get('retry-after')) > 0);
+    await pause(5_000); // longer than processes wait for each other's heartbeats
+    await stage.nats.start();
+    await until('the cluster works', async () => (await sam.get('/data/Account?take=1')).status === 200, 10_000);
+    await writesThrough('After NATS', async () => {});
+    assert.deepEqual(
+      [...stage.processes.values()].map(({ pid }) => pid),
+      pids,
+    );
+  });
+
+  it('NATS lost in the middle of writes: each intention exactly once', async () => {
+    await writesThrough('Lost NATS', async () => {
+      await stage.nats.stop();
+      await pause(2_000);
+      await stage.nats.start();
+    });
+  });
+
+  it('stops every process within ten seconds when asked', async () => {
+    const stopped = await Promise.all(
+      [...stage.processes.entries()].map(async ([service, process]) => {
+        const began = Date.now();
+        const code = await process.stop();
+        return { service, code, quick: Date.now() - began < 10_000 };
+      }),
+    );
+    for (const { service, code, quick } of stopped)
+      assert.deepEqual({ service, code, quick }, { service, code: 0, quick: true });
+  });
+});

@@ -1,0 +1,89 @@
+/**
+ * A whole cluster for tests: a PostgreSQL server of its own that may be killed, a real NATS, one process per service.
+ * The address of the gateway stays the same when it is killed and started again, as behind a load balancer.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { ALL_SERVICES, type ServiceName } from '../../config/env.ts';
+import { type EmbeddedDatabase, startEmbeddedDatabase } from '../../mixins/database/embedded.ts';
+import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
+import { freePort, type NatsServer, startNats } from '../support/nats.ts';
+import { type ServiceProcess, startProcess } from '../support/processes.ts';
+
+export interface Stage {
+  readonly baseUrl: string;
+  readonly nats: NatsServer;
+  readonly database: EmbeddedDatabase;
+  readonly processes: Map<ServiceName, ServiceProcess>;
+  /** The API as a user of the demo tenant. */
+  as(user: string): Promise<Api>;
+  /** Starts a service that was killed or stopped. */
+  restart(service: ServiceName): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startStage(): Promise<Stage> {
+  const folder = await mkdtemp(join(tmpdir(), 'erp-cluster-'));
+  const [nats, database, port] = await Promise.all([
+    startNats(),
+    // Durable, unlike that of other tests: it is killed on purpose.
+    startEmbeddedDatabase(folder, { settings: ['shared_buffers=128MB'] }),
+    freePort(),
+  ]);
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const processes = new Map<ServiceName, ServiceProcess>();
+  const startService = async (service: ServiceName): Promise<void> => {
+    processes.set(
+      service,
+      await startProcess({
+        services: [service],
+        databaseUrl: database.url,
+        natsUrl: nats.url,
+        patience: 120_000,
+        env: { BASE_URL: baseUrl, ...(service === 'gateway' ? { PORT: String(port) } : { HEALTH_PORT: '0' }) },
+      }),
+    );
+  };
+  const stop = async (): Promise<void> => {
+    await Promise.all([...processes.values()].map((process) => process.stop()));
+    await nats.stop();
+    await database.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    await Promise.all(ALL_SERVICES.map(startService));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return {
+    baseUrl,
+    nats,
+    database,
+    processes,
+    as: async (user) => api(baseUrl, await tokenFor(baseUrl, user)),
+    restart: startService,
+    stop,
+  };
+}
+
+/** What a careful client does: the same request with the same key until it has an answer that will not change. */
+export async function insist<T>(work: () => Promise<Answer<T>>, patienceMs = 60_000): Promise<Answer<T>> {
+  for (const end = Date.now() + patienceMs; ; await pause(200)) {
+    const answer = await work().catch((error: Error) => error);
+    const final = !(answer instanceof Error) && answer.status < 500 && answer.status !== 409 && answer.status !== 429;
+    if (final) return answer;
+    if (!(answer instanceof Error) && answer.status >= 500 && answer.status !== 503)
+      throw new Error(`${answer.status} is no answer to a fault: ${answer.text}`);
+    if (Date.now() > end)
+      throw new Error(`No answer in ${patienceMs} ms; the last was ${answer instanceof Error ? answer : answer.text}`);
+  }
+}
+
+/** Resolves when `condition` holds; fails after `milliseconds`. */
+export async function until(what: string, condition: () => Promise<boolean>, milliseconds: number): Promise<void> {
+  for (const end = Date.now() + milliseconds; !(await condition()); await pause(50))
+    if (Date.now() > end) throw new Error(`Not within ${milliseconds} ms: ${what}`);
+}
