@@ -3,8 +3,10 @@ import type { FieldType } from './types.ts';
 
 const DURATION =
   /^P(?=\d|T\d)(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.\d{1,6})?S)?)?$/;
-/** Digits that each part may have, so that the sum always fits into PostgreSQL's interval. */
-const DIGITS_MAX = [4, 6, 6, 7, 8, 9, 9];
+/** 10,000 years, for each of the three parts that PostgreSQL keeps apart: months, days, and hours with all below. */
+const MONTHS_MAX = 120_000;
+const DAYS_MAX = 3_660_000;
+const SECONDS_MAX = DAYS_MAX * 86_400;
 
 const read: FieldType['parseInput'] = (value, field, pointer) => {
   if (typeof value !== 'string')
@@ -19,7 +21,12 @@ const read: FieldType['parseInput'] = (value, field, pointer) => {
       'FIELD_FORMAT_INVALID',
       `${field.apiName} must be an ISO 8601 duration such as P3D or PT1H30M.`,
     );
-  if (DIGITS_MAX.some((max, index) => (match[index + 1] ?? '').length > max))
+  const part = (index: number): number => Number(match[index] ?? 0);
+  if (
+    part(1) * 12 + part(2) > MONTHS_MAX ||
+    part(3) * 7 + part(4) > DAYS_MAX ||
+    part(5) * 3600 + part(6) * 60 + part(7) > SECONDS_MAX
+  )
     return refused(field, pointer, 'FIELD_OUT_OF_RANGE', `${field.apiName} is longer than 10,000 years.`);
   return parsed(value);
 };

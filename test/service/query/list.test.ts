@@ -19,7 +19,7 @@ import { evaluate, microseconds, type RawQuery, type Row, type Value } from './e
 import { type Generate, randomQuery, randomWorld, storeWorld, type World } from './world.ts';
 
 const SCHEMA = 't_01939f6e000070008000000000000001';
-const WORLDS = Number(process.env['QUERY_WORLDS'] ?? 60);
+const WORLDS = Number(process.env['QUERY_WORLDS'] ?? 120);
 const QUERIES = 25;
 const seed = Number(process.env['QUERY_SEED'] ?? Date.now() % 1_000_000_000);
 

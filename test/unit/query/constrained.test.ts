@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '..', '..', '..');
+
+describe('a constrained plan', () => {
+  it('is made in one place, lib/access/constrain.ts', () => {
+    const makers = ['lib', 'services', 'mixins'].flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.ts'))
+        .map((file) => join(folder, file))
+        .filter((file) =>
+          /(as|<)\s*ConstrainedPlan\b|as (any|never|unknown as)\b.*[cC]ompile(List|Get)/.test(
+            readFileSync(join(ROOT, file), 'utf8'),
+          ),
+        ),
+    );
+    assert.deepEqual(makers, ['lib/access/constrain.ts']);
+  });
+});
