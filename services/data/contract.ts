@@ -664,7 +664,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
         cascaded: [{ objectApiName: 'Contact', count: 2 }],
       },
     },
-    errors: [...MUTATION_ERRORS, ...IF_MATCH_ERRORS, 'DELETE_RESTRICTED'],
+    errors: [...MUTATION_ERRORS, ...IF_MATCH_ERRORS, 'DELETE_RESTRICTED', 'TOO_MANY_ITEMS'],
     action: 'data.records.delete',
   },
   {

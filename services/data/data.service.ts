@@ -48,10 +48,10 @@ export default function dataService(platform: Platform): ServiceSchema {
       sending = sent.catch((error) => sync.failed(tenantId, '', error));
       return sending as Promise<void>;
     },
-    checkUsername: async (tenantId, userId, username, email) => {
+    checkUsername: async (tenantId, userId, username) => {
       await call(broker, 'auth.users.sync', {
         tenantId,
-        users: [{ userId, username, email, active: true }],
+        users: [{ userId, username, email: username, active: true }],
         checkOnly: true,
       });
     },

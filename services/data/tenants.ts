@@ -95,9 +95,9 @@ export class Tenants {
     return view.metadataVersion === metadataVersion && view.accessVersion === accessVersion;
   }
 
-  /** The current snapshot of a tenant, for work that the platform does by itself. null: no such tenant. */
-  async snapshot(tenantId: string): Promise<Snapshot | null> {
-    return this.#snapshots.get(tenantId);
+  /** A tenant's snapshot for work that the platform does by itself; without `version` the current. null: no such tenant. */
+  async snapshot(tenantId: string, version?: number): Promise<Snapshot | null> {
+    return this.#snapshots.get(tenantId, version);
   }
 
   /** Drops what is remembered; the next request reads it again. */

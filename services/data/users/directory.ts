@@ -4,7 +4,7 @@ import type { Principal } from '../../../lib/access/types.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { uuidv7 } from '../../../lib/ids.ts';
 import type { Snapshot } from '../../../lib/snapshot/types.ts';
-import type { Database, Tx } from '../../../mixins/database/database.ts';
+import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import type { DataActions, UserIdentity } from '../contract.ts';
 import { table } from '../sql.ts';
 import { isShapeError, type Tenants } from '../tenants.ts';
@@ -12,7 +12,8 @@ import { USER_SYNC } from './rules.ts';
 
 type ProvisionUser = DataActions['data.users.provision']['params']['users'][number];
 
-const SELECT = `SELECT "id", "username", "displayName", "email", "active", "locale", "timezone", "profileApiName", "roleApiName", "permissionSetApiNames"`;
+const COLUMNS =
+  'u."id", u."username", u."displayName", u."email", u."active", u."locale", u."timezone", u."profileApiName", u."roleApiName", u."permissionSetApiNames"';
 
 interface UserRow {
   id: string;
@@ -34,19 +35,27 @@ export async function findUser(
   tenantId: string,
   by: { userId: string } | { username: string },
 ): Promise<UserIdentity | null> {
-  const snapshot = await tenants.snapshot(tenantId);
-  if (!snapshot) return null;
-  const row = await database.tenant(tenantId, async (tx) => {
-    const condition = 'userId' in by ? '"id" = $1' : 'lower("username") = lower($1)';
-    const { rows } = await tx.query<UserRow>({
-      name: `user by ${'userId' in by ? 'id' : 'name'} ${tx.schema}`,
-      text: `${SELECT} FROM ${table(tx.schema, 'User')} WHERE ${condition}`,
-      values: ['userId' in by ? by.userId : by.username],
+  const condition = 'userId' in by ? 'u."id" = $1' : 'lower(u."username") = lower($1)';
+  const found = await database
+    .tenant(tenantId, async (tx) => {
+      const { rows } = await tx.query<UserRow & { version: number }>({
+        name: `user by ${'userId' in by ? 'id' : 'name'} ${tx.schema}`,
+        text: `SELECT s.metadata_version AS version, ${COLUMNS} FROM ${tx.schema}._state s CROSS JOIN ${table(tx.schema, 'User')} u WHERE ${condition}`,
+        values: ['userId' in by ? by.userId : by.username],
+      });
+      return rows[0];
+    })
+    .catch((error: unknown) => {
+      if (NO_SUCH_TENANT.has(sqlState(error) ?? '')) return undefined;
+      throw error;
     });
-    return rows[0];
-  });
-  return row ? identityOf(snapshot, row) : null;
+  if (!found) return null;
+  const snapshot = await tenants.snapshot(tenantId, found.version);
+  return snapshot && identityOf(snapshot, found);
 }
+
+/** The tenant's role or schema is not there. */
+const NO_SUCH_TENANT: ReadonlySet<string> = new Set(['22023', '42704', '3F000', '42P01']);
 
 function identityOf(snapshot: Snapshot, row: UserRow): UserIdentity {
   const active = row.active !== false;

@@ -67,31 +67,22 @@ function isTimezone(name: string): boolean {
   }
 }
 
-async function checkUsername(write: Write): Promise<void> {
-  if (write.invalid.length) return;
-  const given = valuesOf(write);
-  const username = given.get('username');
-  if (typeof username !== 'string' || username === write.stored['username']) return;
-  const email = given.get('email') ?? write.stored['email'];
-  await write.deps.checkUsername(
-    write.request.tenantId,
-    write.id,
-    username,
-    typeof email === 'string' ? email : username,
-  );
+/** Refuses a username that somebody else on the platform has; what is wrong with the body itself comes first. */
+function checkUsername(write: Write): void {
+  if (write.usernameConflict && write.invalid.length === 0) throw write.usernameConflict;
 }
 
-async function beforeCreate(write: Write): Promise<void> {
+function beforeCreate(write: Write): void {
   if (!isUser(write)) return;
   checkAssignments(write);
-  await checkUsername(write);
+  checkUsername(write);
 }
 
 async function beforeUpdate(write: Write): Promise<void> {
   if (!isUser(write)) return;
   checkAssignments(write);
   await keepAnAdministrator(write);
-  await checkUsername(write);
+  checkUsername(write);
 }
 
 const principalOf = (userId: string, values: Readonly<Record<string, unknown>>): Principal => ({

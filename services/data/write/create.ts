@@ -80,7 +80,7 @@ async function insert(write: Write): Promise<void> {
     ),
     ...(isUser ? USER_STEPS.createSql(write, sql, 'c') : []),
   ];
-  const { rows } = await tx.arrays(
+  const { rows } = await write.commit(
     sql.statement(`WITH ${ctes.join(',\n')}
       SELECT s.m, s.a, (SELECT count(*)::int FROM k), (SELECT body FROM j)${lookups.map((_, index) => `, r.r${index} IS NOT NULL`).join('')} FROM s, r`),
   );

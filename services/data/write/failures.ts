@@ -23,6 +23,10 @@ const LOCK_TIMEOUT = '55P03';
 export const isTransient = (error: unknown): boolean =>
   ['40001', '40P01'].includes(sqlState(error) ?? '') || isConnectionError(error);
 
+/** The write waited in vain for the row that a deployment holds until it is done. */
+export const isDeployment = (error: unknown): boolean =>
+  sqlState(error) === LOCK_TIMEOUT && (error as DriverError).where?.includes('"_state"') === true;
+
 /** The error of the catalogue that a failed mutation answers with. Only refusals that a caller can act on say why. */
 export function toPlatformError(view: View | undefined, call: OperationCall, error: unknown): PlatformError {
   if (error instanceof PlatformError) return error;

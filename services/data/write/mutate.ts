@@ -5,7 +5,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { LIMITS } from '../../../config/limits.ts';
 import type { Platform } from '../../../config/platform.ts';
+import type { ObjectAccess } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isUuid, uuidv7 } from '../../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { isConnectionError, type Statement, type Tx } from '../../../mixins/database/database.ts';
@@ -15,7 +17,7 @@ import { recordNotFound, type Tenants, type View, visibleObject } from '../tenan
 import { bodyObject } from './body.ts';
 import { CREATE_STEPS } from './create.ts';
 import { DELETE_STEPS } from './delete.ts';
-import { concludeFailure, isTransient, toPlatformError } from './failures.ts';
+import { concludeFailure, isDeployment, isTransient, toPlatformError } from './failures.ts';
 import { UPDATE_STEPS } from './update.ts';
 import { parseIfMatch, runSteps, type Step, type Write } from './write.ts';
 
@@ -27,13 +29,16 @@ const STEPS: Readonly<Record<Mutation, readonly Step[]>> = {
   delete: DELETE_STEPS,
 };
 
+/** A write waits for a deployment, but stops so long before its own deadline. */
+const DEPLOYMENT_PATIENCE_MS = 15_000;
+
 export interface MutationDeps {
   readonly platform: Platform;
   readonly tenants: Tenants;
   /** Called after a commit that changed User records. */
   readonly usersChanged: (tenantId: string) => Promise<void>;
   /** Asks auth whether a username is free on the whole platform; throws UNIQUE_VALUE_CONFLICT. */
-  readonly checkUsername: (tenantId: string, userId: string, username: string, email: string) => Promise<void>;
+  readonly checkUsername: (tenantId: string, userId: string, username: string) => Promise<void>;
 }
 
 export async function mutate(
@@ -50,11 +55,14 @@ export async function mutate(
     try {
       return await deps.tenants.withView(request.tenantId, request.userId, (current) => {
         view = current;
-        return once(deps, mutation, request, call, key, ifMatch, body, current);
+        return once(deps, mutation, request, call, key, ifMatch, body, current, attempt > 0);
       });
     } catch (error) {
-      if (isTransient(error) && attempt < LIMITS.retries_serialization_max && Date.now() < request.deadline) {
-        await pause(5 + Math.random() * 20 * 2 ** attempt);
+      const again = isDeployment(error)
+        ? Date.now() < request.deadline - DEPLOYMENT_PATIENCE_MS
+        : isTransient(error) && attempt < LIMITS.retries_serialization_max && Date.now() < request.deadline;
+      if (again) {
+        await pause(5 + Math.random() * 20 * 2 ** Math.min(attempt, 5));
         continue;
       }
       const failure = toPlatformError(view, call, error);
@@ -72,10 +80,12 @@ async function once(
   ifMatch: readonly string[],
   body: Record<string, unknown>,
   view: View,
+  cautious: boolean,
 ): Promise<OperationReply> {
   const access = visibleObject(view, call.path['objectApiName'] ?? '');
   const id = mutation === 'create' ? uuidv7() : (call.path['id'] ?? '').toLowerCase();
   if (!isUuid(id)) throw recordNotFound();
+  const usernameConflict = await usernameConflictOf(deps, mutation, request.tenantId, id, access, body);
   const run = async (tx: Tx, commit: Write['commit']): Promise<{ reply: OperationReply; write: Write }> => {
     const write: Write = {
       deps,
@@ -90,6 +100,7 @@ async function once(
       tx,
       commit,
       transactionId: uuidv7(),
+      usernameConflict,
       body,
       given: [],
       invalid: [],
@@ -103,21 +114,45 @@ async function once(
     return { reply: await runSteps(write, STEPS[mutation]), write };
   };
   const { database } = deps.platform;
-  // A create is one statement and so one transaction by itself.
+  // A create is one statement and so one transaction by itself. Behind a lost race for locks it goes the longer way.
   const { reply, write } = await database.tenant(request.tenantId, (tx) =>
-    mutation === 'create'
+    mutation === 'create' && !cautious
       ? run(tx, (statement) => tx.arrays(statement))
-      : inTransaction(tx, (commit) => run(tx, commit)),
+      : inTransaction(tx, cautious, (commit) => run(tx, commit)),
   );
   if (write.object.apiName === 'User') await deps.usersChanged(request.tenantId);
   return reply;
+}
+
+/** Asked before a connection is taken: auth needs one, too. */
+async function usernameConflictOf(
+  deps: MutationDeps,
+  mutation: Mutation,
+  tenantId: string,
+  userId: string,
+  access: ObjectAccess,
+  body: Record<string, unknown>,
+): Promise<PlatformError | null> {
+  const { username } = body;
+  if (access.object.apiName !== 'User' || mutation === 'delete' || !access.permission[mutation]) return null;
+  if (typeof username !== 'string' || username.trim() === '') return null;
+  try {
+    await deps.checkUsername(tenantId, userId, username);
+    return null;
+  } catch (error) {
+    if (error instanceof PlatformError && error.code === 'UNIQUE_VALUE_CONFLICT') return error;
+    throw new PlatformError('SERVICE_UNAVAILABLE', 'Usernames cannot be checked at the moment.', {
+      retryAfterSeconds: 1,
+      cause: error,
+    });
+  }
 }
 
 /**
  * BEGIN travels with the first statement, COMMIT with the last one, which the work sends through `commit`. Work that
  * never sends it is rolled back.
  */
-async function inTransaction<T>(tx: Tx, work: (commit: Write['commit']) => Promise<T>): Promise<T> {
+async function inTransaction<T>(tx: Tx, cautious: boolean, work: (commit: Write['commit']) => Promise<T>): Promise<T> {
   tx.client.query('BEGIN').catch(() => {});
   let committed = false;
   const commit = async (statement: Statement) => {
@@ -130,6 +165,8 @@ async function inTransaction<T>(tx: Tx, work: (commit: Write['commit']) => Promi
     return result;
   };
   try {
+    // A statement locks its tables before it runs. Waiting for a deployment while holding them would be a deadlock.
+    if (cautious) await tx.query(`SELECT FROM ${tx.schema}._state FOR SHARE`);
     return await work(commit);
   } catch (error) {
     if (isConnectionError(error)) committed = true; // the connection is gone, and the transaction with it

@@ -24,8 +24,11 @@ export interface Write {
   readonly id: string;
   /** The connection; in update and delete already inside the transaction. */
   readonly tx: Tx;
-  /** Sends the last statement together with COMMIT. */
+  /** Sends the last statement of the transaction, together with COMMIT. */
   readonly commit: (statement: Statement) => Promise<{ rows: unknown[][]; rowCount: number }>;
+
+  /** What auth says about the username in the body of a user; null: it is free, or none is given. */
+  readonly usernameConflict: PlatformError | null;
 
   body: Record<string, unknown>;
   given: readonly Given[];

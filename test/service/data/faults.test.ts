@@ -131,6 +131,32 @@ describe('records under faults and concurrency', () => {
     assert.deepEqual([body.During0__c, body.During3__c], [0, 3]);
   });
 
+  it('waits for a deployment that holds the configuration and then the table', async function () {
+    this.timeout(20_000);
+    const { body } = await world.clerk.create('Company__c', { name: 'Waiting' });
+    const client = new pg.Client(world.platform.database.url);
+    await client.connect();
+    try {
+      await client.query('BEGIN');
+      await client.query("SET LOCAL deadlock_timeout = '15s'");
+      await client.query(`SELECT FROM ${schema()}._state FOR UPDATE`);
+      const writes = Promise.all([
+        world.clerk.create('Company__c', { name: 'Patient' }),
+        world.clerk.update('Company__c', body.id, { Count__c: 1 }, { etag: '"1"' }),
+      ]);
+      await pause(300);
+      await client.query(`LOCK TABLE ${schema()}."Company__c" IN ACCESS EXCLUSIVE MODE`);
+      await pause(2_500);
+      await client.query('COMMIT');
+      assert.deepEqual(
+        (await writes).map((reply) => reply.status),
+        [201, 200],
+      );
+    } finally {
+      await client.end();
+    }
+  });
+
   it('leaves no child behind when its parent is deleted at the same moment', async () => {
     for (let round = 0; round < 5; round++) {
       const { body } = await world.clerk.create('Company__c', { name: 'Parent' });
