@@ -48,7 +48,7 @@ const PLAIN = [
 
 /** UUIDv7 of row i: its creation time in milliseconds, then the row number. */
 const uuid = (i: string): string =>
-  `(lpad(to_hex(1640995200000 + ${i} * 600000), 12, '0') || '70008000' || lpad(to_hex(${i}), 12, '0'))::uuid`;
+  `(lpad(to_hex(1640995200000 + ${i}::bigint * 600000), 12, '0') || '70008000' || lpad(to_hex(${i}), 12, '0'))::uuid`;
 
 export const rowId = (i: number): string => {
   const time = (1_640_995_200_000 + i * 600_000).toString(16).padStart(12, '0');
@@ -161,6 +161,9 @@ export const METADATA: Record<string, string> = Object.fromEntries([
     yaml({
       type: 'TenantSettings',
       apiName: 'General',
+      locale: 'en',
+      timezone: 'UTC',
+      currency: 'EUR',
       rateLimits: { connection: 100_000_000, tenant: 100_000_000, daily: 10_000_000_000, concurrency: 10_000 },
     }),
   ],

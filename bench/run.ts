@@ -1,6 +1,6 @@
 /** `npm run bench`: the platform beside the limit, workload by workload. See README.md in this folder. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { cpus } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -139,6 +139,7 @@ interface Point extends LoadResult {
   workload: string;
   connections: number;
   serverMs: number;
+  databaseMs: number;
 }
 
 function report(points: readonly Point[]): string {
@@ -151,8 +152,8 @@ function report(points: readonly Point[]): string {
     lines.push(
       `### ${c} connection${c === 1 ? '' : 's'}`,
       '',
-      '| workload | target | requests/s | p50 ms | p99 ms | server CPU ms/request | KB/answer | errors | ratio to the limit |',
-      '|---|---|--:|--:|--:|--:|--:|--:|--:|',
+      '| workload | target | requests/s | p50 ms | p99 ms | server CPU ms/request | database CPU ms/request | KB/answer | errors | ratio to the limit |',
+      '|---|---|--:|--:|--:|--:|--:|--:|--:|--:|',
     );
     for (const workload of options.workloads.split(',')) {
       const of = (target: string): Point[] =>
@@ -163,7 +164,7 @@ function report(points: readonly Point[]): string {
         const m = (pick: (p: Point) => number): number => median(mine.map(pick));
         const limit = median(of('limit').map((p) => p.rps));
         lines.push(
-          `| ${workload} | ${target} | ${m((p) => p.rps).toFixed(0)} | ${m((p) => p.p50).toFixed(2)} | ${m((p) => p.p99).toFixed(2)} | ${m((p) => p.serverMs).toFixed(3)} | ${(m((p) => p.bytesPerRequest) / 1024).toFixed(1)} | ${mine.reduce((sum, p) => sum + p.errors, 0)} | ${(m((p) => p.rps) / limit).toFixed(2)} |`,
+          `| ${workload} | ${target} | ${m((p) => p.rps).toFixed(0)} | ${m((p) => p.p50).toFixed(2)} | ${m((p) => p.p99).toFixed(2)} | ${m((p) => p.serverMs).toFixed(3)} | ${m((p) => p.databaseMs).toFixed(3)} | ${(m((p) => p.bytesPerRequest) / 1024).toFixed(1)} | ${mine.reduce((sum, p) => sum + p.errors, 0)} | ${(m((p) => p.rps) / limit).toFixed(2)} |`,
         );
       }
     }
@@ -176,6 +177,7 @@ function report(points: readonly Point[]): string {
 mkdirSync(work, { recursive: true });
 ensureWrk();
 const embedded = await startEmbeddedDatabase(work);
+const postgres = Number(readFileSync(join(work, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0]);
 const database = new Database(embedded.url, { size: 2, applicationName: 'bench' });
 try {
   await prepare(embedded.url, database);
@@ -213,12 +215,13 @@ try {
         await runLoad(target.baseUrl, requests, 32, Number(options.warmup));
         for (const connections of options.connections.split(',').map(Number)) {
           if (workload === 'W6' || workload === 'W5') await reset();
-          const before = cpuSeconds(target.pids);
+          const before = [cpuSeconds(target.pids), cpuSeconds([postgres])] as const;
           const result = await runLoad(target.baseUrl, requests, connections, Number(options.seconds));
-          const serverMs = ((cpuSeconds(target.pids) - before) * 1000) / result.requests;
-          points.push({ target: target.name, workload, connections, serverMs, ...result });
+          const serverMs = ((cpuSeconds(target.pids) - before[0]) * 1000) / result.requests;
+          const databaseMs = ((cpuSeconds([postgres]) - before[1]) * 1000) / result.requests;
+          points.push({ target: target.name, workload, connections, serverMs, databaseMs, ...result });
           console.error(
-            `${workload} c=${connections} ${target.name.padEnd(11)} ${result.rps.toFixed(0).padStart(6)} rps  p50 ${result.p50.toFixed(2)} ms  p99 ${result.p99.toFixed(2)} ms  ${serverMs.toFixed(3)} ms CPU  ${result.errors} errors`,
+            `${workload} c=${connections} ${target.name.padEnd(11)} ${result.rps.toFixed(0).padStart(6)} rps  p50 ${result.p50.toFixed(2)} ms  p99 ${result.p99.toFixed(2)} ms  ${serverMs.toFixed(3)} + ${databaseMs.toFixed(3)} ms CPU  ${result.errors} errors`,
           );
         }
       }

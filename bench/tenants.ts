@@ -12,16 +12,18 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../config/broker.ts';
-import { natsBus } from '../mixins/nats-bus.ts';
 import { readConfig } from '../config/env.ts';
 import { uuidv7 } from '../lib/ids.ts';
 import { startEmbeddedDatabase } from '../mixins/database/embedded.ts';
+import { natsBus } from '../mixins/nats-bus.ts';
 import { call } from '../services/contracts.ts';
 import { templateFiles } from '../templates/seed.ts';
 import { ensureWrk, runLoad } from './load.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const { values: options } = parseArgs({ options: { tenants: { type: 'string', default: '200' }, seconds: { type: 'string', default: '10' } } });
+const { values: options } = parseArgs({
+  options: { tenants: { type: 'string', default: '200' }, seconds: { type: 'string', default: '10' } },
+});
 const count = Number(options.tenants);
 const PASSWORD = 'bench-password';
 const children = new Map<string, ChildProcess>();
@@ -36,10 +38,16 @@ const freePort = (): Promise<number> =>
     });
   });
 
-const rssMiB = (pid: number): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
+const rssMiB = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
 const memory = (): Record<string, string> =>
-  Object.fromEntries([...children].filter(([name]) => name !== 'nats').map(([name, child]) => [name, `${rssMiB(child.pid!).toFixed(0)} MiB`]));
-const quantile = (values: number[], q: number): number => values.sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))]!;
+  Object.fromEntries(
+    [...children]
+      .filter(([name]) => name !== 'nats')
+      .map(([name, child]) => [name, `${rssMiB(child.pid!).toFixed(0)} MiB`]),
+  );
+const quantile = (values: number[], q: number): number =>
+  values.sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))]!;
 
 ensureWrk();
 const work = mkdtempSync(join(tmpdir(), 'tenants-'));
@@ -62,7 +70,10 @@ let broker: ServiceBroker | undefined;
 try {
   children.set('nats', spawn('nats-server', ['-a', '127.0.0.1', '-p', String(natsPort)], { stdio: 'ignore' }));
   for (const name of ['metadata', 'auth', 'ratelimit', 'data', 'gateway']) {
-    const child = spawn(process.execPath, [join(root, 'main.ts')], { env: { ...env, SERVICES: name }, stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, [join(root, 'main.ts')], {
+      env: { ...env, SERVICES: name },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     children.set(name, child);
     await new Promise<void>((resolve, reject) => {
       child.once('exit', (code) => reject(new Error(`${name} ended with ${code}`)));
@@ -85,7 +96,9 @@ try {
     took.push(performance.now() - started);
     const { userIds } = await call(broker, 'data.users.provision', {
       tenantId,
-      users: [{ username: user, email: user, displayName: `Admin ${i}`, profileApiName: 'Administrator', password: PASSWORD }],
+      users: [
+        { username: user, email: user, displayName: `Admin ${i}`, profileApiName: 'Administrator', password: PASSWORD },
+      ],
     });
     const owner = userIds[user]!;
     await call(broker, 'data.samples.load', {
@@ -100,22 +113,34 @@ try {
     tenants.push({ tenantId, user });
     if (i % 20 === 0) console.log(`${i} tenants, ${quantile(took.slice(-20), 0.5).toFixed(0)} ms each`);
   }
-  console.log(`provisioning: first ${took[0]!.toFixed(0)} ms, p50 ${quantile([...took], 0.5).toFixed(0)} ms, p99 ${quantile([...took], 0.99).toFixed(0)} ms`);
+  console.log(
+    `provisioning: first ${took[0]!.toFixed(0)} ms, p50 ${quantile([...took], 0.5).toFixed(0)} ms, p99 ${quantile([...took], 0.99).toFixed(0)} ms`,
+  );
   const requests = [];
   const first: number[] = [];
   for (const { user } of tenants) {
-    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'scripts', 'token.ts'), '--user', user, '--base-url', baseUrl], {
-      env: { ...process.env, DEMO_PASSWORD: PASSWORD },
-    });
-    const request = { path: '/api/v1/data/Account?take=50&fields=id,name,ownerId', headers: { authorization: `Bearer ${stdout.trim()}` } };
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [join(root, 'scripts', 'token.ts'), '--user', user, '--base-url', baseUrl],
+      {
+        env: { ...process.env, DEMO_PASSWORD: PASSWORD },
+      },
+    );
+    const request = {
+      path: '/api/v1/data/Account?take=50&fields=id,name,ownerId',
+      headers: { authorization: `Bearer ${stdout.trim()}` },
+    };
     const started = performance.now();
     const response = await fetch(baseUrl + request.path, request);
     const page = (await response.json()) as { records: unknown[] };
-    if (page.records.length !== 50) throw new Error(`${user}: ${response.status} ${JSON.stringify(page).slice(0, 200)}`);
+    if (page.records.length !== 50)
+      throw new Error(`${user}: ${response.status} ${JSON.stringify(page).slice(0, 200)}`);
     first.push(performance.now() - started);
     requests.push(request);
   }
-  console.log(`first list of each tenant: p50 ${quantile(first, 0.5).toFixed(1)} ms, p99 ${quantile(first, 0.99).toFixed(1)} ms`);
+  console.log(
+    `first list of each tenant: p50 ${quantile(first, 0.5).toFixed(1)} ms, p99 ${quantile(first, 0.99).toFixed(1)} ms`,
+  );
   for (const connections of [1, 16]) {
     const among = await runLoad(baseUrl, requests, connections, Number(options.seconds));
     const alone = await runLoad(baseUrl, requests.slice(0, 1), connections, Number(options.seconds));

@@ -98,12 +98,33 @@ export function limitTarget(baseUrl: string, pid: number): Target {
   };
 }
 
+const INVOICES_PATH = '/api/v1/data/BenchInvoice__c';
 const FIELDS =
   'id,name,Account__c,Status__c,CurrencyCode__c,Amount__c,Tax__c,IsPaid__c,IssueDate__c,DueDate__c,Region__c,Notes__c,ownerId,Visibility__c,createdAt';
 
-export function platformTarget(name: string, baseUrl: string, pids: number[], token: string): Target {
+/** The cursor behind record 100,000: a client that walks the list gets there page by page. */
+async function cursorOfTheMiddle(baseUrl: string, headers: Record<string, string>): Promise<string> {
+  const parameters: Record<string, string> = {
+    fields: FIELDS,
+    take: '50',
+    sort: JSON.stringify([{ id: 'id', desc: false }]),
+  };
+  let next: Record<string, string> = { skip: '9950' };
+  for (let position = 10_000; ; position += 50) {
+    const response = await fetch(`${baseUrl}${INVOICES_PATH}?${new URLSearchParams({ ...parameters, ...next })}`, {
+      headers,
+    });
+    const page = (await response.json()) as { nextCursor: string };
+    if (!response.ok) throw new Error(`walking to the middle: ${response.status} ${JSON.stringify(page)}`);
+    if (position === 100_000) return page.nextCursor;
+    next = { cursor: page.nextCursor };
+  }
+}
+
+export async function platformTarget(name: string, baseUrl: string, pids: number[], token: string): Promise<Target> {
   const headers = { authorization: `Bearer ${token}` };
-  const path = '/api/v1/data/BenchInvoice__c';
+  const path = INVOICES_PATH;
+  const deepCursor = await cursorOfTheMiddle(baseUrl, headers);
   const list = (parameters: Record<string, unknown>): LoadRequest[] => [
     {
       path: `${path}?${new URLSearchParams({ fields: FIELDS, ...Object.fromEntries(Object.entries(parameters).map(([k, v]) => [k, typeof v === 'string' ? v : JSON.stringify(v)])) })}`,
@@ -149,11 +170,7 @@ export function platformTarget(name: string, baseUrl: string, pids: number[], to
         ],
       }),
       W4: READ_ROWS.map((i) => ({ path: `${path}/${rowId(i)}?fields=${FIELDS}`, headers })),
-      W8K: list({
-        take: 50,
-        sort: byId,
-        filters: { logic: 'and', conditions: [condition('k', 'id', 'gt', rowId(100_000))] },
-      }),
+      W8K: list({ take: 50, sort: byId, cursor: deepCursor }),
       W9: list({ take: 50, sort: byId, includeTotal: true }),
       W5: [
         {

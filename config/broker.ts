@@ -49,6 +49,19 @@ export const REDACTED = [
   'cookie',
 ];
 
+/** What the log says of an error. Never the whole object: a driver's error carries its connection. */
+function loggedError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { name, message, stack, code, cause } = error as Error & { code?: unknown };
+  return {
+    name,
+    message,
+    ...(code === undefined ? {} : { code }),
+    stack,
+    ...(cause ? { cause: loggedError(cause) } : {}),
+  };
+}
+
 /** Without a transporter: a process on a bus adds the one of mixins/nats-bus.ts or mixins/control-socket.ts. */
 export function brokerOptions(config: Config): BrokerOptions {
   return {
@@ -66,6 +79,7 @@ export function brokerOptions(config: Config): BrokerOptions {
                   level: config.logLevel,
                   redact: { paths: REDACTED, censor: '[redacted]' },
                   base: { node: config.nodeId },
+                  serializers: { err: loggedError },
                 },
               },
               level: config.logLevel,

@@ -6,6 +6,7 @@
  */
 import pg from 'pg';
 import { tenantSchema } from '../../lib/context.ts';
+import { PageClient, type PageRows, type PageStatement, runPage } from './page-client.ts';
 
 export interface Statement {
   text: string;
@@ -25,6 +26,8 @@ export interface Tx {
   query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>>;
   /** Rows as arrays, for the hot paths. */
   arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }>;
+  /** Records straight from the wire into the JSON of an answer that begins with `head`. */
+  page(statement: PageStatement, head: string): Promise<PageRows>;
   /** The schema of the tenant, quoted; empty outside tenant work. */
   readonly schema: string;
   readonly client: pg.PoolClient;
@@ -33,10 +36,14 @@ export interface Tx {
 interface Session extends pg.PoolClient {
   platformRole?: string;
   preparedNames?: Map<string, true>;
+  /** Why the connection must not go back to the pool. */
+  unusable?: Error;
 }
 
 /** Prepared statements kept per connection; the oldest are deallocated, or PostgreSQL's memory would grow with tenants. */
 const PREPARED_MAX = 400;
+/** SQLSTATE of `cached plan must not change result type`. */
+const FEATURE_NOT_SUPPORTED = '0A000';
 
 // Numbers that JavaScript cannot hold exactly stay text; dates and times stay as PostgreSQL prints them.
 const types = new pg.TypeOverrides();
@@ -50,6 +57,7 @@ export class Database {
   constructor(url: string, options: { size: number; applicationName: string; onError?: (error: Error) => void }) {
     this.url = url;
     this.pool = new pg.Pool({
+      Client: PageClient,
       connectionString: url,
       max: options.size,
       application_name: options.applicationName,
@@ -129,7 +137,7 @@ export class Database {
       throw broken ?? error;
     } finally {
       client.removeListener('error', onError);
-      client.release(broken);
+      client.release(broken ?? client.unusable);
     }
   }
 }
@@ -145,33 +153,50 @@ class Loan implements Tx {
 
   async query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>> {
     const statement = typeof text === 'string' ? { text, values } : text;
-    this.#remember(statement);
-    const result = await this.client.query({
-      ...statement,
-      values: statement.values as unknown[] | undefined,
-    } as pg.QueryConfig);
+    const result = await this.#run(statement, () =>
+      this.client.query({ ...statement, values: statement.values as unknown[] | undefined } as pg.QueryConfig),
+    );
     return { rows: result.rows as R[], rowCount: result.rowCount ?? 0 };
   }
 
   async arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }> {
-    this.#remember(statement);
-    const result = await this.client.query({ ...statement, rowMode: 'array' } as pg.QueryArrayConfig);
+    const result = await this.#run(statement, () =>
+      this.client.query({ ...statement, rowMode: 'array' } as pg.QueryArrayConfig),
+    );
     return { rows: result.rows as unknown[][], rowCount: result.rowCount ?? 0 };
   }
 
-  #remember(statement: Statement): void {
-    if (!statement.name) return;
+  page(statement: PageStatement, head: string): Promise<PageRows> {
+    return this.#run(statement, () => runPage(this.client, statement, head));
+  }
+
+  #run<T>(statement: Statement, run: () => Promise<T>): Promise<T> {
+    const { name } = statement;
+    if (name === undefined) return run();
     const names = (this.client.preparedNames ??= new Map());
-    names.delete(statement.name);
-    names.set(statement.name, true);
-    if (names.size <= PREPARED_MAX) return;
-    const oldest = names.keys().next().value as string;
-    names.delete(oldest);
-    const connection = (this.client as unknown as { connection: { parsedStatements: Record<string, string> } })
-      .connection;
-    if (!(oldest in connection.parsedStatements)) return;
-    delete connection.parsedStatements[oldest];
-    this.client.query(`DEALLOCATE "${oldest}"`).catch(() => {});
+    names.delete(name);
+    names.set(name, true);
+    if (names.size > PREPARED_MAX) this.#unprepare(names.keys().next().value as string);
+    return run().catch((error) => {
+      // A deployment changed the type of a column: the statement is good, but must be prepared anew.
+      if (sqlState(error) === FEATURE_NOT_SUPPORTED) this.#unprepare(name);
+      throw error;
+    });
+  }
+
+  #unprepare(name: string): void {
+    const { connection, shapes } = this.client as unknown as PageClient & {
+      connection: { parsedStatements: Record<string, string> };
+    };
+    this.client.preparedNames?.delete(name);
+    shapes.delete(name);
+    const text = connection.parsedStatements[name];
+    if (text === undefined) return;
+    delete connection.parsedStatements[name];
+    // An aborted transaction refuses it; then the connection goes, with all its statements.
+    this.client.query(`DEALLOCATE "${name}"`).catch((error) => {
+      this.client.unusable = error as Error;
+    });
   }
 }
 

@@ -1,0 +1,179 @@
+/**
+ * A `pg` client that can hand the rows of a statement to a RowWriter as they come from the wire. Everything else is
+ * pg's own: the parser is extended for this one kind of query, and leaves all other messages alone.
+ */
+import { createRequire } from 'node:module';
+import pg from 'pg';
+import { RowShape, RowWriter, rowTexts } from '../../lib/json/row-writer.ts';
+import type { Statement } from './database.ts';
+
+/** How the columns of a page statement are to be read: first those of the record, then values for us. */
+export interface PageStatement extends Statement {
+  /** Columns of the record. */
+  readonly shown: number;
+  /** Index of a column that is never null in a record; null there means that the one row stands for no record. */
+  readonly marker: number;
+  /** Records written at most; one more may come, which tells that another page follows. */
+  readonly take: number;
+}
+
+export interface PageRows {
+  /** Holds `head` and the records, separated by commas; the caller appends the end. */
+  readonly writer: RowWriter;
+  /** Records that came, also one beyond `take`. */
+  readonly found: number;
+  /** Texts of the columns behind the shown ones, of the last record written; of the only row when there is no record. */
+  readonly rest: readonly (string | null)[];
+}
+
+interface Message {
+  name: string;
+  length: number;
+}
+
+const ROW = 68;
+const DESCRIPTION = 84;
+const ROW_READ: Message & { fields: readonly never[] } = { name: 'dataRow', length: 0, fields: [] };
+const SHAPE_KNOWN: Message & { fields: readonly never[] } = { name: 'rowDescription', length: 0, fields: [] };
+
+interface PgParser {
+  handlePacket(offset: number, code: number, length: number, bytes: Buffer): Message;
+  parse(buffer: Buffer, callback: (message: Message) => void): void;
+}
+
+const { Parser } = createRequire(import.meta.url)('pg-protocol/dist/parser.js') as { Parser: new () => PgParser };
+
+class PageParser extends Parser {
+  readonly #active: () => unknown;
+
+  constructor(active: () => unknown) {
+    super();
+    this.#active = active;
+  }
+
+  override handlePacket(offset: number, code: number, length: number, bytes: Buffer): Message {
+    if (code === ROW || code === DESCRIPTION) {
+      const query = this.#active();
+      if (query instanceof PageQuery) {
+        if (code === ROW) {
+          query.read(bytes, offset);
+          return ROW_READ;
+        }
+        if (query.shape) return SHAPE_KNOWN;
+      }
+    }
+    return super.handlePacket(offset, code, length, bytes);
+  }
+}
+
+interface PgConnection {
+  attachListeners(stream: NodeJS.ReadableStream): void;
+  emit(event: string, message: Message): void;
+}
+
+export class PageClient extends pg.Client {
+  /** Shapes of prepared statements, by their names; a statement that is prepared anew is described anew. */
+  readonly shapes = new Map<string, RowShape>();
+
+  constructor(config?: string | pg.ClientConfig) {
+    super(config);
+    const self = this as unknown as { connection: PgConnection; _getActiveQuery(): unknown };
+    const { connection } = self;
+    connection.attachListeners = (stream) => {
+      const parser = new PageParser(() => self._getActiveQuery());
+      const tell = (message: Message): void =>
+        connection.emit(message.name === 'error' ? 'errorMessage' : message.name, message);
+      stream.on('data', (chunk: Buffer) => parser.parse(chunk, tell));
+    };
+  }
+}
+
+const PgQuery = pg.Query as unknown as new (
+  config: object,
+  callback?: (error: Error | null) => void,
+) => {
+  handleRowDescription(message: unknown): void;
+};
+
+class PageQuery extends PgQuery {
+  shape: RowShape | undefined;
+  readonly #statement: PageStatement;
+  readonly #head: string;
+  readonly #keep: (shape: RowShape) => void;
+  #writer: RowWriter | undefined;
+  #found = 0;
+  #rest: (string | null)[] = [];
+
+  constructor(
+    statement: PageStatement,
+    head: string,
+    shape: RowShape | undefined,
+    keep: (shape: RowShape) => void,
+    callback: (error: Error | null) => void,
+  ) {
+    super({ text: statement.text, values: statement.values, name: statement.name }, callback);
+    this.#statement = statement;
+    this.#head = head;
+    this.shape = shape;
+    this.#keep = keep;
+  }
+
+  override handleRowDescription(message: { fields: { name: string; dataTypeID: number }[] }): void {
+    if (this.shape) return;
+    this.shape = new RowShape(
+      message.fields.slice(0, this.#statement.shown).map(({ name, dataTypeID }) => ({ name, oid: dataTypeID })),
+    );
+    this.#keep(this.shape);
+  }
+
+  handleDataRow(): void {} // read() has seen it
+
+  /** A DataRow message whose body starts at `offset`. */
+  read(bytes: Buffer, offset: number): void {
+    const { shown, marker, take } = this.#statement;
+    const writer = this.#begin();
+    if (this.#found === 0) {
+      this.#rest = rowTexts(bytes, offset, shown);
+      if (this.#rest[marker - shown] === null) return;
+    }
+    this.#found++;
+    if (this.#found > take) return;
+    writer.row(bytes, offset);
+    if (this.#found === take && take > 1) this.#rest = rowTexts(bytes, offset, shown);
+  }
+
+  result(): PageRows {
+    return { writer: this.#begin(), found: this.#found, rest: this.#rest };
+  }
+
+  #begin(): RowWriter {
+    if (!this.#writer) {
+      this.#writer = new RowWriter(this.shape!);
+      this.#writer.append(this.#head);
+    }
+    return this.#writer;
+  }
+}
+
+/** Runs a statement of a page. The last record's `rest` is kept only when the page is full: nobody needs it otherwise. */
+export function runPage(client: pg.PoolClient, statement: PageStatement, head: string): Promise<PageRows> {
+  const { shapes } = client as unknown as PageClient;
+  const { name } = statement;
+  return new Promise((resolve, reject) => {
+    const query: PageQuery = new PageQuery(
+      statement,
+      head,
+      name === undefined ? undefined : shapes.get(name),
+      (shape) => {
+        if (name !== undefined) shapes.set(name, shape);
+      },
+      (error) => {
+        if (error) {
+          if (name !== undefined) shapes.delete(name); // the statement may be prepared anew, with other columns
+          reject(error);
+        } else resolve(query.result());
+      },
+    );
+    (client as unknown as { query(query: PageQuery): void }).query(query);
+  });
+}
