@@ -1,4 +1,5 @@
 /** One HTTP request on its way through the gateway: what the steps have found out about it so far. */
+import { randomFillSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestContext } from '../../lib/context.ts';
 import { requestId } from '../../lib/ids.ts';
@@ -6,6 +7,19 @@ import type { OperationCall } from '../../lib/operation.ts';
 import type { Budget } from './rate/budget.ts';
 import type { Route } from './router.ts';
 import type { Session } from './session.ts';
+
+// Random bytes are drawn in bulk: one system call for many request ids.
+const ID_BYTES = 16;
+const pool = Buffer.alloc(ID_BYTES * 512);
+let drawn = pool.length;
+
+function randomForId(): Uint8Array {
+  if (drawn === pool.length) {
+    randomFillSync(pool);
+    drawn = 0;
+  }
+  return pool.subarray(drawn, (drawn += ID_BYTES));
+}
 
 const CLIENT_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
@@ -49,7 +63,7 @@ export class Exchange {
     this.res = res;
     this.ip = ip;
     this.startedAt = now;
-    this.requestId = requestId(now);
+    this.requestId = requestId(now, randomForId());
     this.method = req.method ?? 'GET';
     const url = req.url ?? '/';
     const mark = url.indexOf('?');

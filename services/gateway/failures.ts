@@ -8,7 +8,6 @@ const UNAVAILABLE = new Set([
   'REQUEST_REJECTED',
   'QUEUE_FULL',
   'BAD_GATEWAY',
-  'NODE_SILENT',
 ]);
 const UNAVAILABLE_NAMES = new Set([
   'ServiceNotFoundError',
@@ -19,12 +18,6 @@ const UNAVAILABLE_NAMES = new Set([
   'QueueIsFullError',
   'BrokerDisconnectedError',
 ]);
-
-/** A node stopped answering while it worked on a request. */
-export class NodeSilent extends Error {
-  override readonly name = 'NodeSilent';
-  readonly type = 'NODE_SILENT';
-}
 
 /** The request took longer than the platform allows. */
 export class TimeLimit extends Error {

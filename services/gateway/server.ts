@@ -15,7 +15,7 @@ import { call } from '../contracts.ts';
 import { ownerOf } from '../ratelimit/contract.ts';
 import { AccessLog } from './access-log.ts';
 import { Exchange } from './exchange.ts';
-import { NodeSilent, TimeLimit, toPlatformError } from './failures.ts';
+import { TimeLimit, toPlatformError } from './failures.ts';
 import { ClientGone } from './intake.ts';
 import { Metrics } from './metrics.ts';
 import { Origins, sendOptions } from './origins.ts';
@@ -251,14 +251,11 @@ export class Gateway {
 
   #watch(): void {
     const now = Date.now();
-    const connected = busConnected(this.#broker);
+    this.#pulse.watchLink();
     for (const x of this.#active) {
       const waited = now - x.startedAt;
       if (waited > LIMITS.request_timeout_ms) x.abort?.(new TimeLimit());
-      else if (x.nodeId !== null && waited > SUSPICIOUS_MS) {
-        if (connected) this.#pulse.check(x.nodeId, now);
-        else x.abort?.(new NodeSilent());
-      }
+      else if (x.nodeId !== null && waited > SUSPICIOUS_MS) this.#pulse.check(x.nodeId, now);
     }
   }
 

@@ -13,6 +13,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import { uuidv7 } from '../../../lib/ids.ts';
 import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
 import type { Database } from '../../../mixins/database/database.ts';
+import { natsBus } from '../../../mixins/nats-bus.ts';
 import type { GrantState, HttpReply, HttpRequest } from '../../../services/auth/contract.ts';
 import { OPERATIONS } from '../../../services/contracts.ts';
 import gatewayService from '../../../services/gateway/gateway.service.ts';
@@ -140,6 +141,14 @@ export const STUB_OPERATIONS: readonly Operation[] = [
     scopes: 'authenticated',
   }),
   row({ operationId: 'stub.gone.get', method: 'GET', path: '/gone', scopes: 'authenticated', action: 'gone.get' }),
+  row({
+    operationId: 'stub.remote.get',
+    method: 'GET',
+    path: '/remote',
+    scopes: 'authenticated',
+    action: 'remote.answer',
+    queryParameters: [parameter('delay', Type.Integer())],
+  }),
   row({ operationId: 'stub.identity.get', method: 'GET', path: '/who', scopes: 'authenticated' }),
 ];
 
@@ -179,7 +188,11 @@ export async function startStage(
   options: { ratelimit?: boolean } = {},
 ): Promise<Stage> {
   const config = readConfig({ PORT: '0', HOST: '127.0.0.1', LOG_LEVEL: 'silent', ...env });
-  const broker = new ServiceBroker({ ...brokerOptions(config), logger: false });
+  const broker = new ServiceBroker({
+    ...brokerOptions(config),
+    ...(config.natsUrl ? { transporter: natsBus(config) } : {}),
+    logger: false,
+  });
   const database = {
     query: async () => ({ rows: [], rowCount: 0 }),
     tenant: async () => ({ rows: [{ bytes: 8192 }] }),

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, fork } from 'node:child_process';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type NatsServer, startNats } from '../../support/nats.ts';
+import { type Answer, type Stage, startStage } from './stage.ts';
+
+const URGENT_MS = 1_000;
+
+describe('The edge: services that die', function () {
+  this.timeout(60_000);
+  let nats: NatsServer;
+  let stage: Stage;
+  let node: ChildProcess | undefined;
+
+  const startNode = async (): Promise<void> => {
+    node = fork(join(import.meta.dirname, 'remote-node.ts'), [nats.url], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    await new Promise((resolve) => node!.once('message', resolve));
+  };
+  const killNode = async (): Promise<void> => {
+    const gone = new Promise((resolve) => node!.once('exit', resolve));
+    node!.kill('SIGKILL');
+    await gone;
+  };
+  const get = (query = ''): Promise<Answer> => stage.send('GET', `/remote${query}`);
+  const untilWorking = async (): Promise<void> => {
+    for (let i = 0; i < 100; i++) {
+      if ((await get()).status === 200) return;
+      await pause(100);
+    }
+    assert.fail('The service was not found again.');
+  };
+  const isUnavailableSoon = async (asked: () => Promise<Answer>): Promise<void> => {
+    const started = performance.now();
+    const answer = await asked();
+    assert.equal(answer.json?.code, 'SERVICE_UNAVAILABLE', answer.text);
+    assert.equal(answer.status, 503);
+    assert.equal(answer.headers['retry-after'], '1');
+    const took = performance.now() - started;
+    assert.ok(took < URGENT_MS + 200, `${Math.round(took)} ms`);
+  };
+
+  before(async () => {
+    nats = await startNats();
+    stage = await startStage({ NATS_URL: nats.url, NODE_ID: `edge-${process.pid}` });
+    await startNode();
+    await untilWorking();
+  });
+  after(async () => {
+    node?.kill('SIGKILL');
+    await stage?.stop();
+    await nats?.stop();
+  });
+
+  it('a service that is slow but alive gets the time it needs', async () => {
+    assert.equal((await get('?delay=2500')).status, 200);
+  });
+
+  it('a service killed in the middle of a request answers 503 within a second, and so do the next requests', async () => {
+    const inFlight = get('?delay=20000');
+    await pause(400);
+    await killNode();
+    await isUnavailableSoon(() => inFlight);
+    await isUnavailableSoon(get);
+    await isUnavailableSoon(get);
+  });
+
+  it('the gateway finds it again by itself', async () => {
+    await startNode();
+    await untilWorking();
+  });
+
+  it('a request to a service that was killed unnoticed answers 503 within a second', async () => {
+    await killNode();
+    await isUnavailableSoon(get);
+    await startNode();
+    await untilWorking();
+  });
+
+  it('a bus that is gone answers 503 within a second, and heals without a restart', async () => {
+    await nats.stop();
+    await isUnavailableSoon(get);
+    await nats.start();
+    await untilWorking();
+  });
+
+  it('operations of other services are not affected', async () => {
+    await killNode();
+    assert.equal((await stage.send('GET', '/stub/A')).status, 200);
+  });
+});

@@ -1,0 +1,21 @@
+/** A node of its own process with one service, for tests that kill it. `node remote-node.ts <nats url>` */
+import { setTimeout as pause } from 'node:timers/promises';
+import { ServiceBroker } from 'moleculer';
+import { brokerOptions } from '../../../config/broker.ts';
+import { readConfig } from '../../../config/env.ts';
+import type { OperationCall } from '../../../lib/operation.ts';
+import { natsBus } from '../../../mixins/nats-bus.ts';
+
+const config = readConfig({ NATS_URL: process.argv[2], LOG_LEVEL: 'silent', NODE_ID: `remote-${process.pid}` });
+const broker = new ServiceBroker({ ...brokerOptions(config), transporter: natsBus(config), logger: false });
+broker.createService({
+  name: 'remote',
+  actions: {
+    async answer(ctx: { params: OperationCall }) {
+      await pause(Number(ctx.params.query['delay'] ?? 0));
+      return { body: Buffer.from(JSON.stringify({ pid: process.pid })) };
+    },
+  },
+});
+await broker.start();
+process.send?.('ready');
