@@ -189,6 +189,10 @@ const NOT_NULL: ReadonlySet<string> = new Set([
   'recordVersion',
 ]);
 
+/** Keys without regard to case are indexed by their lower case: the index finds the few, then they are compared exactly. */
+const isFoldedKey = (field: FieldMeta): boolean =>
+  fieldType(field.fieldType).bindType === 'text' && (field.unique || field.externalId) && !field.caseSensitive;
+
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 const whereSql = (conditions: readonly string[]): string =>
@@ -257,8 +261,7 @@ class Compiler {
     switch (operator) {
       case 'eq': {
         const bound = value();
-        // Keys without regard to case are indexed by their lower case: let the index find the few, then compare exactly.
-        return bindType === 'text' && (field.unique || field.externalId) && !field.caseSensitive
+        return isFoldedKey(field)
           ? `(lower(${column}) = lower(${bound} COLLATE "${TEXT_COLLATION}") AND ${column} = ${bound})`
           : `${column} = ${bound}`;
       }
@@ -274,8 +277,13 @@ class Compiler {
         return `${column} <= ${value()}`;
       case 'between':
         return `(${column} >= ${value()} AND ${column} <= ${this.bind(values[1]!, bindType)})`;
-      case 'in':
-        return `${column} = ANY(${list()})`;
+      case 'in': {
+        const bound = list();
+        const folded = `ARRAY(SELECT lower(v COLLATE "${TEXT_COLLATION}") FROM unnest(${bound}) v)`;
+        return isFoldedKey(field)
+          ? `(lower(${column}) = ANY(${folded}) AND ${column} = ANY(${bound}))`
+          : `${column} = ANY(${bound})`;
+      }
       case 'not_in':
         return `(${column} IS NULL OR ${column} <> ALL(${list()}))`;
       case 'contains':

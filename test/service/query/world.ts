@@ -170,7 +170,8 @@ function randomObject(g: Generate, apiName: string, other: string): ObjectMeta {
   const fields = types.map((type) => {
     const scale = pick(g, [0, 2, 6]);
     const decimal = type === 'decimal' || type === 'currency' || type === 'percent';
-    return aField(`${type}__c`, type, decimal ? { precision: scale + 10, scale } : {});
+    const externalId = g(fc.boolean);
+    return aField(`${type}__c`, type, decimal ? { precision: scale + 10, scale } : { externalId });
   });
   const unscaled = g(fc.boolean);
   fields.push(aField('Other__c', 'reference', { referenceTo: [other] }));

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { compileList } from '../../../lib/query/sql.ts';
+import type { Plan } from '../../../lib/query/types.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 
@@ -16,6 +18,8 @@ describe('a constrained plan', () => {
           ),
         ),
     );
+    // @ts-expect-error a plan without record access does not compile
+    assert.ok((plan: Plan) => compileList(plan, 't_x'));
     assert.deepEqual(makers, ['lib/access/constrain.ts']);
   });
 });
