@@ -11,7 +11,7 @@ export interface Tenant extends TenantInfo {
 }
 
 interface TenantRow {
-  tenant_id: string;
+  id: string;
   key: string;
   name: string;
   region: string;
@@ -26,10 +26,10 @@ interface TenantRow {
 }
 
 const TENANT_COLUMNS =
-  'tenant_id, key, name, region, edition, sandbox, locale, timezone, currency, rate_limits, suspended, metadata_version';
+  'id, key, name, region, edition, sandbox, locale, timezone, currency, rate_limits, suspended, metadata_version';
 
 const tenantOf = (row: TenantRow): Tenant => ({
-  id: row.tenant_id,
+  id: row.id,
   key: row.key,
   name: row.name,
   region: row.region,
@@ -49,7 +49,7 @@ type Queryable = Pick<Tx, 'query'>;
 
 export async function findTenant(db: Queryable, by: { tenantId?: string; key?: string }): Promise<Tenant | null> {
   const { rows } = await db.query<TenantRow>({
-    text: `SELECT ${TENANT_COLUMNS} FROM metadata.tenants WHERE ${by.tenantId === undefined ? 'key' : 'tenant_id'} = $1`,
+    text: `SELECT ${TENANT_COLUMNS} FROM metadata.tenants WHERE ${by.tenantId === undefined ? 'key' : 'id'} = $1`,
     values: [by.tenantId ?? by.key],
   });
   return rows[0] ? tenantOf(rows[0]) : null;
@@ -57,7 +57,7 @@ export async function findTenant(db: Queryable, by: { tenantId?: string; key?: s
 
 export async function listTenants(db: Queryable, after: string | null, take: number): Promise<Tenant[]> {
   const { rows } = await db.query<TenantRow>({
-    text: `SELECT ${TENANT_COLUMNS} FROM metadata.tenants WHERE $1::uuid IS NULL OR tenant_id > $1 ORDER BY tenant_id LIMIT $2`,
+    text: `SELECT ${TENANT_COLUMNS} FROM metadata.tenants WHERE $1::uuid IS NULL OR id > $1 ORDER BY id LIMIT $2`,
     values: [after, take],
   });
   return rows.map(tenantOf);
@@ -66,7 +66,7 @@ export async function listTenants(db: Queryable, after: string | null, take: num
 /** A new row, or null when the key is taken. Waits for a twin that is making the same tenant. */
 export async function insertTenant(db: Queryable, tenant: TenantInfo): Promise<Tenant | null> {
   const { rows } = await db.query<TenantRow>({
-    text: `INSERT INTO metadata.tenants (tenant_id, key, name, region, edition, sandbox, locale, timezone, currency, rate_limits)
+    text: `INSERT INTO metadata.tenants (id, key, name, region, edition, sandbox, locale, timezone, currency, rate_limits)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (key) DO NOTHING RETURNING ${TENANT_COLUMNS}`,
     values: [
       tenant.id,
@@ -171,7 +171,7 @@ export function writeCommit(db: Queryable, commit: Commit): Promise<unknown>[] {
     }),
     db.query({
       text: `UPDATE metadata.tenants SET metadata_version = $2, locale = $3, timezone = $4, currency = $5, rate_limits = $6
-        WHERE tenant_id = $1`,
+        WHERE id = $1`,
       values: [
         tenantId,
         version,
@@ -232,7 +232,7 @@ export async function readSnapshot(
 export async function currentVersion(db: Queryable, tenantId: string): Promise<number | null> {
   const { rows } = await db.query<{ metadata_version: number }>({
     name: 'metadata.version',
-    text: 'SELECT metadata_version FROM metadata.tenants WHERE tenant_id = $1',
+    text: 'SELECT metadata_version FROM metadata.tenants WHERE id = $1',
     values: [tenantId],
   });
   return rows[0]?.metadata_version ?? null;

@@ -162,7 +162,7 @@ async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<vo
       ),
     );
   running.push(
-    tx.query('UPDATE metadata.tenants SET tenant_schema_version = $2 WHERE tenant_id = $1', [
+    tx.query('UPDATE metadata.tenants SET tenant_schema_version = $2 WHERE id = $1', [
       tenantId,
       SCHEMA_FILES.at(-1)!.number,
     ]),
@@ -173,19 +173,18 @@ async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<vo
 /** Brings the schemas of tenants that an older version of the platform made up to date. */
 export async function upgradeTenants(database: Database): Promise<number> {
   const newest = SCHEMA_FILES.at(-1)!.number;
-  const { rows } = await database.query<{ tenant_id: string }>(
-    'SELECT tenant_id FROM metadata.tenants WHERE tenant_schema_version < $1 ORDER BY tenant_id',
+  const { rows } = await database.query<{ id: string }>(
+    'SELECT id FROM metadata.tenants WHERE tenant_schema_version < $1 ORDER BY id',
     [newest],
   );
-  for (const { tenant_id } of rows)
+  for (const { id } of rows)
     await database.transaction(async (tx) => {
-      await tx.query(enterTenant(tenant_id));
+      await tx.query(enterTenant(id));
       const { rows: current } = await tx.query<{ tenant_schema_version: number }>(
-        'SELECT tenant_schema_version FROM metadata.tenants WHERE tenant_id = $1 FOR UPDATE',
-        [tenant_id],
+        'SELECT tenant_schema_version FROM metadata.tenants WHERE id = $1 FOR UPDATE',
+        [id],
       );
-      if (current[0]!.tenant_schema_version < newest)
-        await upgradeSchema(tx, tenant_id, current[0]!.tenant_schema_version);
+      if (current[0]!.tenant_schema_version < newest) await upgradeSchema(tx, id, current[0]!.tenant_schema_version);
     });
   return rows.length;
 }

@@ -1,3 +1,4 @@
+/** CustomField: one column and everything said about its values. */
 import { Type } from 'typebox';
 import { checkPattern, PatternError } from '../../../lib/field-types/pattern.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';

@@ -1,3 +1,4 @@
+/** CustomObject: a table of records, its name field and what the platform keeps beside it. */
 import { Type } from 'typebox';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import type { FieldTypeName, SharingDefault } from '../../../lib/snapshot/types.ts';

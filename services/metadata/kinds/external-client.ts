@@ -1,3 +1,4 @@
+/** ExternalClient: an application that may call the API; never its secret. */
 import { isIP } from 'node:net';
 import { Type } from 'typebox';
 import { SCOPES } from '../../../lib/operation.ts';

@@ -1,3 +1,4 @@
+/** Role: the tree of who stands above whom. */
 import { Type } from 'typebox';
 import { type Component, componentKey, type Kind } from './kind.ts';
 import { API_NAME, apiName, label, optional } from './schema.ts';

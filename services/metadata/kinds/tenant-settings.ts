@@ -1,3 +1,4 @@
+/** TenantSettings: what holds for the whole tenant. */
 import { Type } from 'typebox';
 import { rateLimits, rateLimitsSchema } from './external-client.ts';
 import type { Kind } from './kind.ts';

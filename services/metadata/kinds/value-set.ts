@@ -1,3 +1,4 @@
+/** ValueSet: values that several picklists share; and what picklists have in common with it. */
 import { Type } from 'typebox';
 import type { PicklistValue } from '../../../lib/snapshot/types.ts';
 import type { Kind } from './kind.ts';

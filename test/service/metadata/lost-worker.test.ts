@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { uuidv7 } from '../../../lib/ids.ts';
 import { Runner } from '../../../services/metadata/deployments/run.ts';
 import { insertDeployment } from '../../../services/metadata/deployments/store.ts';
@@ -76,8 +75,8 @@ describe('metadata: a worker that is lost', () => {
       await blocker.query(`LOCK TABLE ${t.schema}."User" IN ACCESS SHARE MODE`);
       const worker = spawn(
         process.execPath,
-        [join(import.meta.dirname, 'worker-process.ts'), platform.database.url, t.tenantId],
-        { stdio: ['ignore', 'inherit', 'inherit'] },
+        ['--input-type=module', '-e', "await import('./worker-process.ts')", platform.database.url, t.tenantId],
+        { cwd: import.meta.dirname, stdio: ['ignore', 'inherit', 'inherit'] },
       );
       const waiting = async (): Promise<boolean> =>
         (

@@ -3,7 +3,7 @@
 import { Database } from '../../../mixins/database/database.ts';
 import { Runner } from '../../../services/metadata/deployments/run.ts';
 
-const [url, tenantId] = process.argv.slice(2) as [string, string];
+const [url, tenantId] = process.argv.slice(-2) as [string, string];
 const runner = new Runner(new Database(url, { size: 4, applicationName: 'doomed worker' }), {
   leaseSeconds: 60,
   committed: () => {},
