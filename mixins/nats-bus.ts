@@ -72,6 +72,13 @@ interface NatsClient {
   status(): AsyncIterable<{ type: string }>;
 }
 
+interface Registry {
+  nodes: {
+    toArray(): { id: string; local: boolean; available: boolean }[];
+    disconnected(nodeId: string, unexpected: boolean): void;
+  };
+}
+
 class NatsBus extends Transporters.NATS {
   readonly #joiner = new Joiner();
   #linked = false;
@@ -89,13 +96,25 @@ class NatsBus extends Transporters.NATS {
 
   async #watch(client: NatsClient): Promise<void> {
     for await (const { type } of client.status()) {
-      if (type === 'disconnect') this.#linked = false;
+      if (type === 'disconnect') {
+        this.#linked = false;
+        this.#forgetNodes();
+      }
       if (type !== 'reconnect') continue;
       this.#linked = true;
       await pause(50); // the subscriptions travel first
       if (this.#linked && this.client === client) void Promise.resolve(this.onConnected(true)).catch(() => {});
     }
     this.#linked = false;
+  }
+
+  /**
+   * Others count as gone until they have announced themselves over the new connection. What waits for them fails at
+   * once, and nothing is sent to a process that has not come back yet: NATS would drop it without a word.
+   */
+  #forgetNodes(): void {
+    const { nodes } = (this.broker as unknown as { registry: Registry }).registry;
+    for (const { id, local, available } of nodes.toArray()) if (!local && available) nodes.disconnected(id, true);
   }
 
   override subscribe(command: string, nodeId?: string): Promise<void> {

@@ -29,7 +29,10 @@ describe('the bus', () => {
     answerer = broker('answerer');
     answerer.createService({
       name: 'echo',
-      actions: { bytes: (ctx: { params: { bytes: Buffer } }) => ({ bytes: ctx.params.bytes }) },
+      actions: {
+        bytes: (ctx: { params: { bytes: Buffer } }) => ({ bytes: ctx.params.bytes }),
+        slow: () => pause(20_000),
+      },
     });
     await Promise.all([caller.start(), answerer.start()]);
     await caller.waitForServices('echo', 5_000);
@@ -50,7 +53,9 @@ describe('the bus', () => {
 
   it('knows at once that NATS is gone, and heals by itself when it is back', async () => {
     assert.equal(busConnected(caller), true);
+    const lost = assert.rejects(Promise.resolve(caller.call('echo.slow')), { name: 'RequestRejectedError' });
     await nats.stop();
+    await lost; // what waits for the other side is told at once
     await until('the outage is noticed', () => !busConnected(caller) && !busConnected(answerer), 1_000);
     await pause(6_000); // longer than heartbeats are waited for
     await nats.start();
