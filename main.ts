@@ -17,6 +17,7 @@ import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { type HealthServer, startHealthServer } from './mixins/health.ts';
 import { natsBus } from './mixins/nats-bus.ts';
+import { pulse } from './mixins/pulse.ts';
 import { seedDemo } from './templates/seed.ts';
 
 const root = dirname(fileURLToPath(import.meta.url));
@@ -73,7 +74,7 @@ export async function start(config: Config, options: { control?: boolean } = {})
 
     broker = new ServiceBroker({
       ...brokerOptions(config),
-      middlewares: [databaseUnavailable],
+      middlewares: [databaseUnavailable, pulse()],
       ...(config.natsUrl
         ? { transporter: natsBus(config) }
         : control && options.control

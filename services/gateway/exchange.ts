@@ -48,8 +48,6 @@ export class Exchange {
   body: Buffer | null = null;
   call: OperationCall | null = null;
   context: RequestContext | null = null;
-  /** Remote node that is working on this request. */
-  nodeId: string | null = null;
   abort: ((error: Error) => void) | null = null;
   /** The client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;

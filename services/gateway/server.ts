@@ -22,14 +22,12 @@ import { Origins, sendOptions } from './origins.ts';
 import { belongsToAuth, sendAuthReply, toAuthRequest } from './passthrough.ts';
 import { API_PREFIX, answer, type Gate, requestContextOf } from './pipeline.ts';
 import { answerProbe, isProbe, type ProbeSources } from './probes.ts';
-import { Pulse } from './pulse.ts';
 import { Budgets } from './rate/budget.ts';
 import { errorBody, sendError, sendReply } from './reply.ts';
 import { allowed, Router } from './router.ts';
 import { Sessions } from './session.ts';
 
 const WATCH_MS = 100;
-const SUSPICIOUS_MS = 300;
 const LEASE_TIMEOUT_MS = 800;
 const DRAIN_MS = 8_000;
 const DISCARD_MAX_BYTES = 64 * 1024 * 1024;
@@ -46,7 +44,6 @@ export class Gateway {
   readonly #server: Server;
   readonly #metrics = new Metrics();
   readonly #accessLog: AccessLog | null;
-  readonly #pulse: Pulse;
   readonly #active = new Set<Exchange>();
   readonly #router: Router;
   readonly #seenServices = new Set<string>();
@@ -61,7 +58,6 @@ export class Gateway {
     this.#platform = platform;
     this.#service = service;
     this.#broker = service.broker;
-    this.#pulse = new Pulse(service.broker);
     const { logLevel, nodeId } = platform.config;
     this.#accessLog = ['info', 'debug', 'trace'].includes(logLevel) ? new AccessLog(nodeId) : null;
     this.#server = createServer({
@@ -239,10 +235,8 @@ export class Gateway {
     );
   }
 
-  /** Waits for a call, but not for a dead node and not beyond the time limit. */
-  #abortable<T>(x: Exchange, answered: PromiseLike<T> & { ctx?: { nodeID?: string | null } }): Promise<T> {
-    const nodeId = answered.ctx?.nodeID;
-    x.nodeId = nodeId && nodeId !== this.#broker.nodeID ? nodeId : null;
+  /** Waits for a call, but not beyond the time limit. */
+  #abortable<T>(x: Exchange, answered: PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       x.abort = reject;
       answered.then(resolve, reject);
@@ -251,12 +245,7 @@ export class Gateway {
 
   #watch(): void {
     const now = Date.now();
-    this.#pulse.watchLink();
-    for (const x of this.#active) {
-      const waited = now - x.startedAt;
-      if (waited > LIMITS.request_timeout_ms) x.abort?.(new TimeLimit());
-      else if (x.nodeId !== null && waited > SUSPICIOUS_MS) this.#pulse.check(x.nodeId, now);
-    }
+    for (const x of this.#active) if (now - x.startedAt > LIMITS.request_timeout_ms) x.abort?.(new TimeLimit());
   }
 
   #fail(x: Exchange, thrown: unknown): void {

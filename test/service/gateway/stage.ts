@@ -14,6 +14,7 @@ import { uuidv7 } from '../../../lib/ids.ts';
 import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { natsBus } from '../../../mixins/nats-bus.ts';
+import { pulse } from '../../../mixins/pulse.ts';
 import type { GrantState, HttpReply, HttpRequest } from '../../../services/auth/contract.ts';
 import { OPERATIONS } from '../../../services/contracts.ts';
 import gatewayService from '../../../services/gateway/gateway.service.ts';
@@ -190,7 +191,7 @@ export async function startStage(
   const config = readConfig({ PORT: '0', HOST: '127.0.0.1', LOG_LEVEL: 'silent', ...env });
   const broker = new ServiceBroker({
     ...brokerOptions(config),
-    ...(config.natsUrl ? { transporter: natsBus(config) } : {}),
+    ...(config.natsUrl ? { transporter: natsBus(config), middlewares: [pulse()] } : {}),
     logger: false,
   });
   const database = {

@@ -1,0 +1,109 @@
+/**
+ * Notices within a second that a process which was asked something has died. Heartbeats take seconds to say so; this
+ * asks the process directly, but only while a call has been waiting for it unusually long. One that does not answer is
+ * taken off the list, which fails what waits for it; one that was merely slow comes back with its next heartbeat.
+ */
+import type { Middleware, ServiceBroker } from 'moleculer';
+import { busConnected } from './health.ts';
+
+const WATCH_MS = 100;
+const UNUSUAL_MS = 300;
+const PING_TIMEOUT_MS = 600;
+const TRUSTED_MS = 500;
+
+interface Registry {
+  getNodeList(options: { onlyAvailable: boolean }): { id: string }[];
+  nodes: { disconnected(nodeId: string, unexpected: boolean): void };
+}
+
+interface Waiting {
+  readonly nodeId: string;
+  readonly since: number;
+}
+
+class Pulse {
+  readonly #broker: ServiceBroker;
+  readonly #waiting = new Set<Waiting>();
+  readonly #seen = new Map<string, number>();
+  readonly #asking = new Set<string>();
+  readonly #timer: NodeJS.Timeout;
+  #linked = true;
+
+  constructor(broker: ServiceBroker) {
+    this.#broker = broker;
+    this.#timer = setInterval(() => this.#watch(), WATCH_MS).unref();
+  }
+
+  /** Remembers a call until it ends. */
+  track(call: PromiseLike<unknown> & { ctx?: { nodeID?: string | null } }): void {
+    const nodeId = call.ctx?.nodeID;
+    if (!nodeId || nodeId === this.#broker.nodeID) return;
+    const entry = { nodeId, since: Date.now() };
+    const end = (): void => {
+      this.#waiting.delete(entry);
+    };
+    this.#waiting.add(entry);
+    call.then(end, end);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #watch(): void {
+    this.#watchLink();
+    const now = Date.now();
+    for (const { nodeId, since } of this.#waiting) if (now - since > UNUSUAL_MS) this.#ask(nodeId, now);
+  }
+
+  /**
+   * When the bus goes, every other process goes with it: what waits for them fails now, and after the reconnect nothing
+   * is sent to a process that has not shown itself again, because it may not be listening yet.
+   */
+  #watchLink(): void {
+    const linked = busConnected(this.#broker);
+    if (this.#linked && !linked)
+      for (const { id } of this.#registry.getNodeList({ onlyAvailable: true }))
+        if (id !== this.#broker.nodeID) this.#registry.nodes.disconnected(id, true);
+    this.#linked = linked;
+  }
+
+  #ask(nodeId: string, now: number): void {
+    if (this.#asking.has(nodeId) || now - (this.#seen.get(nodeId) ?? 0) < TRUSTED_MS) return;
+    this.#asking.add(nodeId);
+    const answered = busConnected(this.#broker)
+      ? (this.#broker.ping(nodeId, PING_TIMEOUT_MS) as Promise<unknown>).then((pong) => pong !== null)
+      : Promise.resolve(false);
+    answered
+      .then((alive) => {
+        if (alive) this.#seen.set(nodeId, Date.now());
+        else this.#registry.nodes.disconnected(nodeId, true);
+      })
+      .finally(() => this.#asking.delete(nodeId));
+  }
+
+  get #registry(): Registry {
+    return this.#broker.registry as unknown as Registry;
+  }
+}
+
+/** Middleware of a broker on a bus. */
+export function pulse(): Middleware {
+  let watcher: Pulse | undefined;
+  return {
+    name: 'Pulse',
+    started(broker: ServiceBroker) {
+      if (broker.transit) watcher = new Pulse(broker);
+    },
+    stopped() {
+      watcher?.stop();
+    },
+    call(next: (...parameters: unknown[]) => PromiseLike<unknown>) {
+      return function call(this: unknown, ...parameters: unknown[]) {
+        const answered = next.apply(this, parameters);
+        watcher?.track(answered);
+        return answered;
+      };
+    },
+  } as unknown as Middleware;
+}
