@@ -1,0 +1,169 @@
+/** The program as a newcomer starts it: one process, embedded PostgreSQL, a data folder that outlives everything. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { ServiceBroker } from 'moleculer';
+import { brokerOptions } from '../../config/broker.ts';
+import { readConfig } from '../../config/env.ts';
+import { connectToPlatform } from '../../mixins/control-socket.ts';
+import { processStarted, processStopped } from '../support/processes.ts';
+import { root } from '../support/sources.ts';
+
+interface Started {
+  child: ChildProcess;
+  baseUrl: string;
+}
+
+describe('one process on its own database', function () {
+  this.timeout(120_000);
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'erp-single-'));
+  });
+  after(async () => {
+    const pid = await serverPid();
+    if (pid) {
+      process.kill(pid, 'SIGINT');
+      await gone(pid);
+    }
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const launch = (): ChildProcess => {
+    const child = spawn(process.execPath, ['main.ts'], {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        PATH: process.env['PATH'],
+        DATA_DIR: folder,
+        PORT: '0',
+        HOST: '127.0.0.1',
+        LOG_LEVEL: 'warn',
+        SEED_DEMO: 'false',
+      },
+    });
+    processStarted(child, 'single');
+    child.once('exit', () => processStopped(child));
+    return child;
+  };
+  const ended = (child: ChildProcess): Promise<number | null> =>
+    child.exitCode !== null || child.signalCode !== null
+      ? Promise.resolve(child.exitCode)
+      : new Promise((resolve) => child.once('exit', resolve));
+  const start = async (): Promise<Started> => {
+    const child = launch();
+    let output = '';
+    child.stderr!.on('data', (chunk) => (output += chunk));
+    return new Promise((resolve, reject) => {
+      child.stdout!.on('data', (chunk) => {
+        output += chunk;
+        const ready = /^ready (http\S+)/m.exec(output);
+        if (ready) resolve({ child, baseUrl: ready[1]! });
+      });
+      child.once('exit', (code) => reject(new Error(`ended with ${code}:\n${output}`)));
+    });
+  };
+  const serverPid = async (): Promise<number | null> => {
+    const text = await readFile(join(folder, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '');
+    return Number(text.split('\n')[0]) || null;
+  };
+  const alive = (pid: number): boolean => {
+    try {
+      process.kill(pid, 0);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const gone = async (pid: number): Promise<void> => {
+    for (let i = 0; alive(pid); i++) {
+      if (i === 200) throw new Error(`Process ${pid} is still there.`);
+      await pause(50);
+    }
+  };
+  const isReady = async (baseUrl: string): Promise<boolean> =>
+    (await fetch(`${baseUrl}/readyz`).catch(() => null))?.status === 200;
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    it(`stops on ${signal} within ten seconds, its database with it`, async () => {
+      const { child, baseUrl } = await start();
+      assert.equal(await isReady(baseUrl), true);
+      const server = (await serverPid())!;
+      const began = Date.now();
+      child.kill(signal);
+      assert.equal(await ended(child), 0);
+      assert.ok(Date.now() - began < 10_000);
+      assert.equal(alive(server), false);
+    });
+
+  it('is not disturbed by a second start, which says in one sentence what is wrong', async () => {
+    const first = await start();
+    const second = launch();
+    let said = '';
+    second.stderr!.on('data', (chunk) => (said += chunk));
+    assert.equal(await ended(second), 1);
+    assert.match(said, new RegExp(`^Another instance \\(process ${first.child.pid}\\) already runs on .*\\n$`));
+    assert.equal(await isReady(first.baseUrl), true);
+    first.child.kill();
+    assert.equal(await ended(first.child), 0);
+  });
+
+  it('starts again on a folder whose process was killed', async () => {
+    const killed = await start();
+    killed.child.kill('SIGKILL');
+    await ended(killed.child);
+    const { child, baseUrl } = await start();
+    assert.equal(await isReady(baseUrl), true);
+    child.kill();
+    assert.equal(await ended(child), 0);
+  });
+
+  it('starts again on a folder whose process and database were killed', async () => {
+    const killed = await start();
+    const server = (await serverPid())!;
+    killed.child.kill('SIGKILL');
+    process.kill(server, 'SIGKILL');
+    await Promise.all([ended(killed.child), gone(server)]);
+    const { child, baseUrl } = await start();
+    assert.equal(await isReady(baseUrl), true);
+    child.kill();
+    assert.equal(await ended(child), 0);
+  });
+
+  it('starts its database again when only that was killed', async () => {
+    const { child, baseUrl } = await start();
+    const server = (await serverPid())!;
+    process.kill(server, 'SIGKILL');
+    await gone(server);
+    for (let i = 0; !(await isReady(baseUrl)); i++) {
+      if (i === 200) throw new Error('The database did not come back.');
+      await pause(50);
+    }
+    assert.notEqual(await serverPid(), server);
+    child.kill();
+    assert.equal(await ended(child), 0);
+  });
+
+  it('lets an operator attach over the control socket, and nobody else', async () => {
+    const { child } = await start();
+    let closed = false;
+    const control = await connectToPlatform(folder, () => {
+      closed = true;
+    });
+    assert.ok(control);
+    const config = readConfig({ NODE_ID: 'operator', LOG_LEVEL: 'silent' });
+    const operator = new ServiceBroker({ ...brokerOptions(config), transporter: control.transporter });
+    await operator.start();
+    await operator.waitForServices('metadata', 5_000, 50);
+    assert.deepEqual(await operator.call('metadata.tenants.list', {}), []);
+    child.kill();
+    assert.equal(await ended(child), 0);
+    assert.equal(closed, true);
+    await operator.stop();
+    await control.close();
+    assert.equal(await connectToPlatform(folder, () => {}), null);
+  });
+});
