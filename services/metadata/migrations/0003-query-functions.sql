@@ -1,7 +1,8 @@
 -- The opaque part of a record's ETag: its version in base 36, as JavaScript's toString(36) writes it. Six digits hold
--- every integer, most records need one; one expression, so that the planner can put it in place of the call.
+-- every integer, most records need one. One expression and not declared strict, so that the planner can put it in place
+-- of the call, which costs three times as much.
 CREATE OR REPLACE FUNCTION erp.base36(value integer) RETURNS text
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$
     SELECT CASE WHEN value < 36 THEN substr('0123456789abcdefghijklmnopqrstuvwxyz', value + 1, 1) ELSE ltrim(
       substr('0123456789abcdefghijklmnopqrstuvwxyz', value / 60466176 + 1, 1) ||
