@@ -156,4 +156,13 @@ describe('metadata: a worker that is lost', () => {
     assert.equal(rowCount, 0);
     await setLease(deploymentId, "status = 'FAILED', lease_token = NULL, finished_at = now()");
   });
+
+  it('goes on after the database has dropped every connection', async () => {
+    await t.database.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> 'metadata test'`,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    assert.equal((await t.deploy(objectFiles('After__c'))).status, 'SUCCEEDED');
+  });
 });

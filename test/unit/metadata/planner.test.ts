@@ -282,4 +282,22 @@ describe('metadata: the planner', () => {
       'InvoiceLines__r',
     ]);
   });
+
+  it('compiles clients and settings as the other services read them', async () => {
+    const files = {
+      ...client(
+        'grantTypes: [refresh_token, authorization_code]\nredirectUris: ["http://127.0.0.1/callback"]\nscopes: ["data:read"]\norigins: ["https://app.example"]\nrateLimits: {connection: 10}\n',
+      ),
+      ...settings('locale: pt-BR\ntimezone: America/Sao_Paulo\ncurrency: BRL\nrateLimits: {tenant: 5}\n'),
+    };
+    const result = await plan(core, files);
+    assert.deepEqual(result.blocked, []);
+    const tenant = { key: 'acme', locale: 'en-US' } as Parameters<typeof compileSnapshot>[0];
+    const snapshot = compileSnapshot(tenant, 2, applied(result));
+    const { clientId, active, confidential, rateLimits } = snapshot.externalClients['App']!;
+    assert.deepEqual([clientId, active, confidential, rateLimits.connection], ['acme-App', true, false, 10]);
+    const { locale, timezone, currency } = snapshot.tenant;
+    assert.deepEqual([locale, timezone, currency], ['pt-BR', 'America/Sao_Paulo', 'BRL']);
+    assert.equal(snapshot.tenant.rateLimits.tenant, 5);
+  });
 });
