@@ -4,6 +4,7 @@
  * with row-level security bound to the tenant: the second lock behind our own checks. Pipelining lets statements that
  * need no answer from each other travel together.
  */
+import type { Socket } from 'node:net';
 import pg from 'pg';
 import { tenantSchema } from '../../lib/context.ts';
 import { PageClient, type PageRows, type PageStatement, runPage } from './page-client.ts';
@@ -28,6 +29,8 @@ export interface Tx {
   arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }>;
   /** Records straight from the wire into the JSON of an answer that begins with `head`. */
   page(statement: PageStatement, head: string): Promise<PageRows>;
+  /** What is sent until the program next waits leaves in one packet. */
+  gather(): void;
   /** The schema of the tenant, quoted; empty outside tenant work. */
   readonly schema: string;
   readonly client: pg.PoolClient;
@@ -164,6 +167,12 @@ class Loan implements Tx {
       this.client.query({ ...statement, rowMode: 'array' } as pg.QueryArrayConfig),
     );
     return { rows: result.rows as unknown[][], rowCount: result.rowCount ?? 0 };
+  }
+
+  gather(): void {
+    const { stream } = (this.client as unknown as { connection: { stream: Socket } }).connection;
+    stream.cork();
+    process.nextTick(() => stream.uncork());
   }
 
   page(statement: PageStatement, head: string): Promise<PageRows> {

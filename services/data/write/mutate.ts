@@ -153,9 +153,11 @@ async function usernameConflictOf(
  * never sends it is rolled back.
  */
 async function inTransaction<T>(tx: Tx, cautious: boolean, work: (commit: Write['commit']) => Promise<T>): Promise<T> {
+  tx.gather();
   tx.client.query('BEGIN').catch(() => {});
   let committed = false;
   const commit = async (statement: Statement) => {
+    tx.gather();
     const last = tx.arrays(statement);
     const end = tx.client.query('COMMIT');
     end.catch(() => {});
