@@ -148,11 +148,19 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
         const world = randomWorld(g);
         for (const path of world.hidden) {
           const [objectApiName, hidden] = path.split('.') as [string, string];
-          const absent = 'Absent__c';
-          for (const query of queriesNaming(world.objects[objectApiName]!.fields[hidden]!.apiName)) {
-            const [a, b] = [hidden, absent].map((name) => {
+          const other = objectApiName === 'Account' ? 'Order__c' : 'Account';
+          const queries: [string, Record<string, unknown>][] = [
+            ...queriesNaming(hidden).map((query) => [objectApiName, query] as [string, Record<string, unknown>]),
+            [other, related({ objectApiName, field: hidden })],
+            [
+              other,
+              related({ objectApiName, field: 'id', conditions: [{ id: 'b', field: hidden, operator: 'is_blank' }] }),
+            ],
+          ];
+          for (const [asked, query] of queries) {
+            const [a, b] = [hidden, 'Absent__c'].map((name) => {
               const text = JSON.stringify(query).replaceAll(hidden, name);
-              return JSON.stringify(refusal(world, objectApiName, JSON.parse(text))).replaceAll(name, '?');
+              return JSON.stringify(refusal(world, asked, JSON.parse(text))).replaceAll(name, '?');
             });
             assert.equal(a, b);
           }
@@ -179,6 +187,10 @@ interface Listed {
   records: Record<string, unknown>[];
   nextCursor: string | null;
 }
+
+const related = (value: unknown): Record<string, unknown> => ({
+  filters: { logic: 'and', conditions: [{ id: 'a', field: 'Other__c', operator: 'in_related', value }] },
+});
 
 const queriesNaming = (field: string): Record<string, unknown>[] => [
   { where: { [field]: 'x' } },
