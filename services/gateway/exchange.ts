@@ -24,6 +24,10 @@ function randomForId(): Uint8Array {
 const CLIENT_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
+/** A request may name us in full (RFC 9112 section 3.2.2); whom it names decides nothing. */
+const originForm = (url: string): string =>
+  url.charCodeAt(0) === 0x2f ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
+
 export class Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -63,7 +67,7 @@ export class Exchange {
     this.startedAt = now;
     this.requestId = requestId(now, randomForId());
     this.method = req.method ?? 'GET';
-    const url = req.url ?? '/';
+    const url = originForm(req.url ?? '/');
     const mark = url.indexOf('?');
     this.path = mark < 0 ? url : url.slice(0, mark);
     this.rawQuery = mark < 0 ? '' : url.slice(mark + 1);

@@ -7,6 +7,31 @@ import type { Exchange } from './exchange.ts';
 const tooLarge = (maxBytes: number): PlatformError =>
   new PlatformError('REQUEST_TOO_LARGE', `The body may have ${maxBytes} bytes at most.`, { details: { maxBytes } });
 
+/**
+ * Headers that say what a request is may come once: Node keeps the first and drops the others in silence, a proxy before
+ * us may have judged by another one. HTTP/1.1 needs a Host (RFC 9112 section 3.2). Throws REQUEST_MALFORMED.
+ */
+export function checkHead(x: Exchange): void {
+  const { rawHeaders, headers, httpVersionMinor } = x.req;
+  if (headers.host === undefined && httpVersionMinor > 0)
+    throw new PlatformError('REQUEST_MALFORMED', 'The request has no Host header.');
+  let seen = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!;
+    const bit = SINGLE_BY_LENGTH[name.length];
+    if (bit === undefined || name.toLowerCase() !== bit.name) continue;
+    if (seen & bit.mask) throw new PlatformError('REQUEST_MALFORMED', `${name} may be given only once.`);
+    seen |= bit.mask;
+  }
+}
+
+/** By the length of the name, so that other headers cost one look-up. */
+const SINGLE_BY_LENGTH: Readonly<Record<number, { name: string; mask: number }>> = {
+  4: { name: 'host', mask: 1 },
+  13: { name: 'authorization', mask: 2 },
+  12: { name: 'content-type', mask: 4 },
+};
+
 /** True when the request says that a body follows. */
 export const hasBody = (x: Exchange): boolean =>
   x.req.headers['transfer-encoding'] !== undefined || Number(x.req.headers['content-length'] ?? 0) > 0;

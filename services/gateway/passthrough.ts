@@ -38,7 +38,13 @@ export async function toAuthRequest(x: Exchange, baseUrl: string): Promise<HttpR
   headers['x-platform-base-url'] = baseUrl;
   headers['x-request-id'] = x.requestId;
   if (body) headers['content-length'] = String(body.length);
-  return { method: x.method, url: x.req.url ?? '/', headers, body, remoteAddress: x.ip };
+  return {
+    method: x.method,
+    url: x.rawQuery === '' ? x.path : `${x.path}?${x.rawQuery}`,
+    headers,
+    body,
+    remoteAddress: x.ip,
+  };
 }
 
 export function sendAuthReply(x: Exchange, reply: HttpReply, options: ReplyOptions): void {

@@ -16,7 +16,7 @@ import { ownerOf } from '../ratelimit/contract.ts';
 import { AccessLog } from './access-log.ts';
 import { Exchange } from './exchange.ts';
 import { TimeLimit, toPlatformError } from './failures.ts';
-import { ClientGone } from './intake.ts';
+import { ClientGone, checkHead } from './intake.ts';
 import { Metrics } from './metrics.ts';
 import { Origins, sendOptions } from './origins.ts';
 import { belongsToAuth, sendAuthReply, toAuthRequest } from './passthrough.ts';
@@ -62,6 +62,7 @@ export class Gateway {
     this.#accessLog = ['info', 'debug', 'trace'].includes(logLevel) ? new AccessLog(nodeId) : null;
     this.#server = createServer({
       maxHeaderSize: LIMITS.headers_max_bytes,
+      requireHostHeader: false, // checkHead() refuses with an Error body, which Node would not send
       headersTimeout: 10_000,
       requestTimeout: LIMITS.request_timeout_ms,
       keepAliveTimeout: 65_000,
@@ -74,6 +75,9 @@ export class Gateway {
       const x = new Exchange(req, res, this.#address(req), Date.now());
       this.#fail(x, new PlatformError('REQUEST_MALFORMED', 'The only expectation is 100-continue.'));
     });
+    this.#server.on('connect', (_req: IncomingMessage, socket: Socket) =>
+      this.#refuse(new Error('CONNECT is for proxies.'), socket),
+    );
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#refuse(error, socket));
   }
 
@@ -197,6 +201,7 @@ export class Gateway {
   }
 
   async #handle(x: Exchange): Promise<void> {
+    checkHead(x);
     if (x.path.startsWith(API_PREFIX) && (x.path.length === API_PREFIX.length || x.path[API_PREFIX.length] === '/')) {
       if (x.method === 'OPTIONS') return this.#options(x);
       const reply = await answer(this.#gate, x);
