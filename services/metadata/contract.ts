@@ -487,7 +487,7 @@ export const METADATA_OPERATIONS: readonly Operation[] = [
       }),
       example: { records: [EXAMPLE_DEPLOYMENT], nextCursor: null },
     },
-    errors: ['METADATA_PERMISSION_DENIED', 'CURSOR_INVALID', 'CURSOR_QUERY_MISMATCH'],
+    errors: ['CURSOR_INVALID', 'CURSOR_QUERY_MISMATCH'],
     action: 'metadata.deployments.list',
   },
   {
@@ -496,7 +496,8 @@ export const METADATA_OPERATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/metadata/deployments/{deploymentId}',
     summary: 'Read a deployment',
-    description: 'State, plan and outcome of one deployment.',
+    description:
+      'State, plan and outcome of one deployment. Its plan (changes, blocked, warnings) is shown to users who may read metadata; for others these lists are empty.',
     scopes: ['setup:read'],
     risk: 'low',
     cost: 1,
@@ -525,7 +526,7 @@ export const METADATA_OPERATIONS: readonly Operation[] = [
         rollback: null,
       },
     },
-    errors: ['METADATA_PERMISSION_DENIED', 'DEPLOYMENT_NOT_FOUND'],
+    errors: ['DEPLOYMENT_NOT_FOUND'],
     action: 'metadata.deployments.get',
   },
   {

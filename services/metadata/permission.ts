@@ -5,17 +5,30 @@ import type { UserIdentity } from '../data/contract.ts';
 
 export type FindUser = (tenantId: string, userId: string) => Promise<UserIdentity | null>;
 
+const holds = (user: UserIdentity, needed: 'metadataRead' | 'metadataManage'): boolean =>
+  user.systemPermissions.includes('metadataManage') ||
+  (needed === 'metadataRead' && user.systemPermissions.includes('metadataRead'));
+
+/** Whether the user may see configuration, for what shows more to those who may. */
+export async function mayRead(findUser: FindUser, request: RequestContext): Promise<boolean> {
+  return holds(await activeUser(findUser, request), 'metadataRead');
+}
+
 /** The user behind the request, when they have the permission; `metadataManage` includes `metadataRead`. */
 export async function requirePermission(
   findUser: FindUser,
   request: RequestContext,
   needed: 'metadataRead' | 'metadataManage',
 ): Promise<UserIdentity> {
+  const user = await activeUser(findUser, request);
+  if (!holds(user, needed))
+    throw new PlatformError('METADATA_PERMISSION_DENIED', `The user lacks the system permission ${needed}.`);
+  return user;
+}
+
+async function activeUser(findUser: FindUser, request: RequestContext): Promise<UserIdentity> {
   const user = await findUser(request.tenantId, request.userId);
   if (!user?.active || !user.apiEnabled)
     throw new PlatformError('API_ACCESS_DISABLED', 'The user has no permission to use the API.');
-  const held = user.systemPermissions;
-  if (!held.includes('metadataManage') && !(needed === 'metadataRead' && held.includes('metadataRead')))
-    throw new PlatformError('METADATA_PERMISSION_DENIED', `The user lacks the system permission ${needed}.`);
   return user;
 }

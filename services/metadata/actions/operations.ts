@@ -13,7 +13,7 @@ import type { Jobs } from '../deployments/jobs.ts';
 import { findDeployment, listDeployments } from '../deployments/store.ts';
 import type { Component, State } from '../kinds/kind.ts';
 import { KINDS } from '../kinds/registry.ts';
-import { type FindUser, requirePermission } from '../permission.ts';
+import { type FindUser, mayRead, requirePermission } from '../permission.ts';
 import { drift, makePlan, type Plan, planHash } from '../planner/plan.ts';
 import { deployBody, type ProjectBody, retrieveBody, validateBody } from '../project/body.ts';
 import { type Project, readPackage, readProject } from '../project/project.ts';
@@ -145,7 +145,7 @@ export class Operations {
   }
 
   async get(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
-    await requirePermission(findUser, request, 'metadataRead');
+    const withPlan = await mayRead(findUser, request);
     const id = call.path['deploymentId'] ?? '';
     const row = isUuid(id)
       ? await this.#platform.database.shared('metadata', request.tenantId, (tx) =>
@@ -153,11 +153,11 @@ export class Operations {
         )
       : null;
     if (!row) throw new PlatformError('DEPLOYMENT_NOT_FOUND', 'There is no such deployment.');
-    return { body: presentDeployment(row) };
+    return { body: presentDeployment(withPlan ? row : { ...row, plan: null }) };
   }
 
   async list(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
-    await requirePermission(findUser, request, 'metadataRead');
+    await mayRead(findUser, request);
     const { query } = call;
     const filter = {
       status: (query['status'] as string | undefined) ?? null,

@@ -116,7 +116,8 @@ export function parseYaml(source: string): ParsedYaml {
     if (!isUntagged(node)) throw new YamlError('Tags are not allowed.', here);
     if (isScalar(node)) {
       const { value } = node;
-      if (value === null || typeof value === 'boolean' || typeof value === 'string') return value as YamlValue;
+      if (value === null || typeof value === 'boolean') return value;
+      if (typeof value === 'string') return storable(value, here);
       if (typeof value === 'number') {
         if (!Number.isFinite(value)) throw new YamlError('Not a finite number.', here);
         if (Number.isInteger(value) && !Number.isSafeInteger(value))
@@ -138,6 +139,7 @@ export function parseYaml(source: string): ParsedYaml {
         if (!isUntagged(keyNode)) throw new YamlError('Tags are not allowed.', keyAt);
         if (keyNode.value === '<<') throw new YamlError('Merge keys are not allowed.', keyAt);
         const key = typeof keyNode.value === 'string' ? keyNode.value : (keyNode.source ?? '');
+        storable(key, keyAt);
         if (seen.has(key)) throw new YamlError(`The key ${JSON.stringify(key.slice(0, 100))} stands twice.`, keyAt);
         seen.add(key);
         const child = `${pointer}/${escapePointer(key)}`;
@@ -166,6 +168,13 @@ export function parseYaml(source: string): ParsedYaml {
       return positions.get('') ?? START;
     },
   };
+}
+
+/** Text that PostgreSQL cannot hold: NUL, half of a surrogate pair. */
+function storable(text: string, at: Position): string {
+  if (text.includes('\0') || !text.isWellFormed())
+    throw new YamlError('The text has a character that cannot be stored.', at);
+  return text;
 }
 
 /** The parser gives a tag only to nodes that bear one in the file. */

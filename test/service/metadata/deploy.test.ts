@@ -324,10 +324,16 @@ describe('metadata: deploying', () => {
       headers: { idempotencyKey: randomUUID() },
     };
     await assert.rejects(t.call('metadata.deployments.create', deploy, 'reader'), code('METADATA_PERMISSION_DENIED'));
-    await assert.rejects(
-      t.call('metadata.deployments.get', { path: { deploymentId: randomUUID() } }, 'nobody'),
-      code('METADATA_PERMISSION_DENIED'),
-    );
+  });
+
+  it('shows the plan of a deployment only to those who may read configuration', async () => {
+    const { deploymentId } = await t.deploy(objectFiles('Secret__c'));
+    const path = { deploymentId };
+    const { json: seen } = await t.call('metadata.deployments.get', { path }, 'reader');
+    assert.equal(seen.changes.creates.length, 1);
+    const { json: hidden } = await t.call('metadata.deployments.get', { path }, 'nobody');
+    assert.equal(hidden.status, 'SUCCEEDED');
+    assert.ok(!JSON.stringify(hidden).includes('Secret__c'));
   });
 
   it("does not know another tenant's deployments", async () => {

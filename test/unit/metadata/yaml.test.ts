@@ -56,6 +56,10 @@ describe('metadata: YAML', () => {
     for (const text of ['a: 9007199254740993', 'a: .inf', 'a: .nan', 'a: 1e400']) refused(text);
   });
 
+  it('refuses text that cannot be stored', () => {
+    for (const text of ['a: "\\0"', 'a: "\\ud800"', 'a: "x\0y"', '"\\0": a', 'a: \ud800']) refused(text);
+  });
+
   it('stands up to documents made to exhaust it', () => {
     const started = performance.now();
     const laughs = ['a: &a ["lol","lol"]'];
@@ -83,7 +87,7 @@ describe('metadata: YAML', () => {
 
   const scalar = fc.oneof(
     fc.string(),
-    fc.string({ unit: 'binary' }).filter((s) => s.isWellFormed()),
+    fc.string({ unit: 'binary' }).filter((s) => s.isWellFormed() && !s.includes('\0')),
     fc.constantFrom('yes', 'No', 'null', '~', '-', '- a', 'a: b', 'a #b', '0x1F', '1e3', '012', '12:30', '.inf', '<<'),
     fc.constantFrom('a\nb', 'a\n', ' a\nb', 'a\n\n', '\n', 'a\r\nb', '2026-01-01', '*', '&a', '!x', '%', '@', '`'),
     fc.integer(),
