@@ -124,6 +124,7 @@ function readReference(view: View, field: FieldMeta, value: unknown, pointer: st
     const object = own(view.access.objects, apiName)?.permission.read ? own(view.snapshot.objects, apiName) : undefined;
     return object ? [object] : [];
   });
+  const params = { referenceTo: readable.map((object) => object.apiName) };
   const external = externalReference(value);
   if (external) {
     const targets: Lookup['targets'][number][] = [];
@@ -140,8 +141,8 @@ function readReference(view: View, field: FieldMeta, value: unknown, pointer: st
       return violation(
         pointer,
         'REFERENCE_TYPE_INVALID',
-        `${field.apiName} takes an id, or {externalIdField: value} with one external id field of ${field.referenceTo.join(' or ')}.`,
-        { field: field.apiName, params: { referenceTo: field.referenceTo } },
+        `${field.apiName} takes an id, or {externalIdField: value} with one external id field of the record referred to.`,
+        { field: field.apiName, params },
       );
     return { field, value: null, lookup: { targets } };
   }
@@ -150,7 +151,7 @@ function readReference(view: View, field: FieldMeta, value: unknown, pointer: st
       pointer,
       'REFERENCE_TYPE_INVALID',
       `${field.apiName} takes an id, or {externalIdField: value} with exactly one field.`,
-      { field: field.apiName, params: { referenceTo: field.referenceTo } },
+      { field: field.apiName, params },
     );
   const parsed = fieldType(field.fieldType).parseInput(value, field, pointer);
   if (!parsed.ok) return parsed.violation;
