@@ -52,20 +52,20 @@ export async function findPrincipal(
 }
 
 /**
- * Runs the statement of a page and answers the bytes `{"records":[…],"total":…,"nextCursor":…}`. The records are never
- * parsed: PostgreSQL's text is put between two pieces of ours. `cursorOf` sees what came back beside them and makes the
- * cursor of the next page.
+ * Runs the statement of a page and answers the bytes `{"records":[…],"total":…,"nextCursor":…}`. The records never
+ * become JavaScript values. `cursorOf` sees what came back beside them and makes the cursor of the next page.
  */
 export async function fetchPage(
   tx: Tx,
   compiled: CompiledList,
   cursorOf: (page: Page) => string | null,
 ): Promise<Buffer> {
-  const { rows } = await tx.arrays(compiled);
-  const page = readPage(compiled, rows[0]!);
+  const { writer, found, rest } = await tx.page(compiled, '{"records":[');
+  const page = readPage(compiled, found, rest);
   const cursor = cursorOf(page);
   const total = page.total === null ? '' : `,"total":${page.total}`;
-  return Buffer.from(`{"records":${page.records}${total},"nextCursor":${cursor === null ? 'null' : `"${cursor}"`}}`);
+  writer.append(`]${total},"nextCursor":${cursor === null ? 'null' : `"${cursor}"`}}`);
+  return writer.finish();
 }
 
 /** Runs the statement of one record; its JSON as bytes, null when there is none the user can see. */

@@ -7,7 +7,6 @@ import { LRUCache } from 'lru-cache';
 import { accessFor } from '../../lib/access/rules.ts';
 import type { Access, ObjectAccess, Principal } from '../../lib/access/types.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { CompiledQuery } from '../../lib/query/types.ts';
 import type { Snapshot } from '../../lib/snapshot/types.ts';
 import { type Database, sqlState } from '../../mixins/database/database.ts';
 import type { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
@@ -18,8 +17,8 @@ export interface View extends Versions {
   readonly tenantId: string;
   readonly snapshot: Snapshot;
   readonly access: Access;
-  /** Statements that were compiled for this view, by shape. */
-  readonly compiled: Map<string, CompiledQuery>;
+  /** Names this view in caches. */
+  readonly key: string;
 }
 
 /** A statement saw other versions than the view it was made for. */
@@ -139,13 +138,13 @@ function viewOf(tenantId: string, tenant: Tenant, principal: Principal): View {
     accessVersion: tenant.accessVersion,
     snapshot: tenant.snapshot,
     access: accessFor(tenant.snapshot, principal),
-    compiled: new Map(),
+    key: `${tenantId} ${principal.userId} ${tenant.metadataVersion} ${tenant.accessVersion}`,
   };
 }
 
 /** A table or column was not there, or a prepared statement no longer fits: what a deployment leaves behind. */
 export const isShapeError = (error: unknown): boolean =>
-  ['42P01', '42703', '0A000', '42804', '42P07'].includes(sqlState(error) ?? '');
+  ['42P01', '42703', '42883', '0A000', '42804', '42P07'].includes(sqlState(error) ?? '');
 
 /** The versions that a statement saw must be those its view was made from. */
 export function assertFresh(view: Versions, metadataVersion: unknown, accessVersion: unknown): void {
