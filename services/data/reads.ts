@@ -1,5 +1,6 @@
 /** The read operations: from a request to the bytes of its answer. Source: docs/reference/records.md. */
 import { setTimeout as pause } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import { constrain } from '../../lib/access/constrain.ts';
 import { type RequestContext, tenantSchema } from '../../lib/context.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
@@ -9,7 +10,7 @@ import { type CursorSeal, continuePlan, sealCursor } from '../../lib/query/curso
 import { parseListQuery } from '../../lib/query/parse.ts';
 import { planGet, planList } from '../../lib/query/plan.ts';
 import { compileGet, compileList } from '../../lib/query/sql.ts';
-import type { ListRequest, QueryView } from '../../lib/query/types.ts';
+import type { CompiledQuery, ListRequest, QueryView } from '../../lib/query/types.ts';
 import { type Database, isConnectionError, sqlState } from '../../mixins/database/database.ts';
 import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
 import { etagOf } from './sql.ts';
@@ -187,15 +188,14 @@ function readOne(
   const id = (call.path['id'] ?? '').toLowerCase();
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
     const object = visibleObject(view, objectName(call));
-    const shape = `${object.object.apiName} ${call.ieee754Compatible ?? false} ${fields?.join() ?? '*'}`;
-    let compiled = view.compiled.get(shape);
+    const shape = `${view.key} ${object.object.apiName} ${call.ieee754Compatible ?? false} ${fields?.join() ?? '*'}`;
+    let compiled = compiledGets.get(shape);
     if (!compiled) {
       const plan = planGet(NO_ID, fields, object.object, queryView(view), {
         ieee754Compatible: call.ieee754Compatible ?? false,
       });
       compiled = compileGet(constrain(plan, view.access), tenantSchema(request.tenantId));
-      if (view.compiled.size >= COMPILED_MAX) view.compiled.clear();
-      view.compiled.set(shape, compiled);
+      compiledGets.set(shape, compiled);
     }
     if (!isUuid(id)) throw recordNotFound();
     const values = compiled.values.map((value) => (value === NO_ID ? id : value));
@@ -208,4 +208,9 @@ function readOne(
 
 /** Stands for the id in a compiled statement; no record has it. */
 const NO_ID = '00000000-0000-0000-0000-000000000000';
-const COMPILED_MAX = 100;
+
+/** Statements of gets, by view and shape. */
+const compiledGets = new LRUCache<string, CompiledQuery>({
+  maxSize: 32 * 1024 * 1024,
+  sizeCalculation: (compiled, shape) => compiled.text.length + shape.length,
+});

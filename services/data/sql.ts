@@ -1,11 +1,20 @@
 /** Pieces of SQL that several statements of this service share. Values are always bound, names always quoted. */
 import { LRUCache } from 'lru-cache';
-import type { Access } from '../../lib/access/types.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import { fieldType } from '../../lib/field-types/registry.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
 import { identifier, type Statement } from '../../mixins/database/database.ts';
 import type { Bind } from '../../mixins/idempotency/idempotency.ts';
+
+/** A function of a part of a snapshot, worked out once for each; snapshots never change. */
+function remembered<K extends object, V>(work: (of: K) => V): (of: K) => V {
+  const known = new WeakMap<K, { readonly value: V }>();
+  return (of) => {
+    let found = known.get(of);
+    if (!found) known.set(of, (found = { value: work(of) }));
+    return found.value;
+  };
+}
 
 /** Collects the values of one statement. */
 export class Sql {
@@ -40,27 +49,38 @@ export const schemaOf = (tenantId: string): string => identifier(tenantSchema(te
 export const table = (schema: string, objectApiName: string): string => `${schema}.${identifier(objectApiName)}`;
 
 /** The type a value has in its column, such as `numeric(18,2)`; null: nothing is stored. */
-export const columnType = (field: FieldMeta): string | null => fieldType(field.fieldType).columnType(field);
+export const columnType = remembered((field: FieldMeta): string | null => fieldType(field.fieldType).columnType(field));
 
 /** Fields that stand in the object's table. */
-export const storedFields = (object: ObjectMeta): FieldMeta[] =>
-  Object.values(object.fields).filter((field) => columnType(field) !== null);
+export const storedFields = remembered((object: ObjectMeta): readonly FieldMeta[] =>
+  Object.values(object.fields).filter((field) => columnType(field) !== null),
+);
 
-/** Fields of a record that the user reads, in the order of the answer. */
-export const readableFields = (object: ObjectMeta, access: Access): FieldMeta[] => {
-  const fields = access.objects[object.apiName]!.fields;
-  return storedFields(object).filter((field) => Object.hasOwn(fields, field.apiName) && fields[field.apiName]!.read);
-};
+/** Name of a field as a column, quoted. */
+export const columnName = remembered((field: FieldMeta): string => identifier(field.apiName));
 
 /** JSON value of a field of the row `alias`. */
 export const outputOf = (alias: string, field: FieldMeta, ieee754Compatible = false): string =>
-  fieldType(field.fieldType).outputSql(`${alias}.${identifier(field.apiName)}`, field, ieee754Compatible);
+  fieldType(field.fieldType).outputSql(`${alias}.${columnName(field)}`, field, ieee754Compatible);
 
-/** `SELECT` of one column, the JSON of the row `alias` with these fields, as PostgreSQL type json. */
-export const recordJson = (alias: string, fields: readonly FieldMeta[], ieee754Compatible = false): string =>
-  `(SELECT row_to_json(x) FROM (SELECT ${fields
-    .map((field) => `${outputOf(alias, field, ieee754Compatible)} AS ${identifier(field.apiName)}`)
-    .join(', ')}) x)`;
+/**
+ * SQL of the JSON of the row `alias` with those of the fields that are stored, as PostgreSQL type json. A user's readable
+ * fields are one array per snapshot and permission set, so this is put together once for all their writes.
+ */
+export function recordJson(alias: string, fields: readonly FieldMeta[], ieee754Compatible = false): string {
+  const known = recordForms(fields);
+  const form = `${alias} ${ieee754Compatible}`;
+  let sql = known.get(form);
+  if (sql === undefined) {
+    const columns = fields
+      .filter((field) => columnType(field) !== null)
+      .map((field) => `${outputOf(alias, field, ieee754Compatible)} AS ${columnName(field)}`);
+    known.set(form, (sql = `(SELECT row_to_json(x) FROM (SELECT ${columns.join(', ')}) x)`));
+  }
+  return sql;
+}
+
+const recordForms = remembered((_fields: readonly FieldMeta[]) => new Map<string, string>());
 
 /** ETag of a record version. */
 export const etagOf = (recordVersion: number): string => `"${recordVersion.toString(36)}"`;

@@ -4,7 +4,18 @@ import { fieldType } from '../../../lib/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
 import { answerOf, claimKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
-import { changesSql, columnType, etagOf, literal, outputOf, recordJson, Sql, storedFields, table } from '../sql.ts';
+import {
+  changesSql,
+  columnName,
+  columnType,
+  etagOf,
+  literal,
+  outputOf,
+  recordJson,
+  Sql,
+  storedFields,
+  table,
+} from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { USER_STEPS } from '../users/rules.ts';
 import {
@@ -58,7 +69,7 @@ async function insert(write: Write): Promise<void> {
     `v AS MATERIALIZED (SELECT ${selects.join(', ')} FROM s, r WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}${lookups.map((_, index) => ` AND r.r${index} IS NOT NULL`).join('')})`,
     `j AS MATERIALIZED (SELECT ${recordJson(
       'v',
-      write.access.readable.filter((field) => columnType(field) !== null),
+      write.access.readable,
       write.call.ieee754Compatible,
     )}::text AS body FROM v)`,
     `k AS (${claimKeySql(schema, key, sql.bind, 'FROM j', { status: '201', headers: sql.bind(JSON.stringify(headers), 'jsonb'), body: 'j.body' })})`,
@@ -124,9 +135,9 @@ function columnsOf(write: Write, sql: Sql, lookups: readonly Given[]): { columns
     }
   };
   for (const field of storedFields(write.object)) {
-    columns.push(identifier(field.apiName));
+    columns.push(columnName(field));
     // The column's own type, so that the answer shows what is stored: 10.5 in numeric(18,2) is 10.50.
-    selects.push(`(${sqlOf(field)})::${columnType(field)} AS ${identifier(field.apiName)}`);
+    selects.push(`(${sqlOf(field)})::${columnType(field)} AS ${columnName(field)}`);
   }
   return { columns, selects };
 }

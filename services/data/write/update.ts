@@ -121,11 +121,7 @@ async function keepWhenEqual(write: Write): Promise<void> {
 }
 
 const answerSql = (write: Write, alias: string): string =>
-  recordJson(
-    alias,
-    write.access.readable.filter((field) => columnType(field) !== null),
-    write.call.ieee754Compatible,
-  );
+  recordJson(alias, write.access.readable, write.call.ieee754Compatible);
 
 async function store(write: Write): Promise<void> {
   const { schema, object, key, request, changed } = write;
