@@ -11,7 +11,7 @@ import type { DataActions } from './contract.ts';
 import * as reads from './reads.ts';
 import { loadSamples } from './samples.ts';
 import { cursorKey } from './secrets.ts';
-import { sweepAll } from './sweep.ts';
+import { claimSweep, sweepAll } from './sweep.ts';
 import { Tenants } from './tenants.ts';
 import { findUser, provisionUsers } from './users/directory.ts';
 import { forgetUnsent, sendUnsentUsers, type UserSync } from './users/sync.ts';
@@ -20,7 +20,8 @@ import { type Mutation, type MutationDeps, mutate } from './write/mutate.ts';
 type Params<K extends keyof DataActions> = Context<DataActions[K]['params']>;
 type PublicCall = Context<OperationCall>;
 
-const SWEEP_EVERY_MS = 10 * 60_000;
+const SWEEP_EVERY_SECONDS = 600;
+const SWEEP_ASKED_EVERY_MS = 60_000;
 
 export default function dataService(platform: Platform): ServiceSchema {
   const { database } = platform;
@@ -83,11 +84,11 @@ export default function dataService(platform: Platform): ServiceSchema {
         call(broker, 'metadata.tenants.list', after === undefined ? { take: 500 } : { after, take: 500 });
       const failed = (tenantId: string, error: unknown): void =>
         broker.logger.warn({ err: error, tenantId }, 'Expired rows of a tenant were not removed; next time.');
-      await sweepAll(database, page, sync, failed, () => stopped);
+      if (await claimSweep(database, SWEEP_EVERY_SECONDS)) await sweepAll(database, page, sync, failed, () => stopped);
     } catch (error) {
       broker.logger.warn({ err: error }, 'The sweep over all tenants did not end; it starts again later.');
     }
-    if (!stopped) sweeping = setTimeout(sweep, SWEEP_EVERY_MS * (0.75 + Math.random() / 2)).unref();
+    if (!stopped) sweeping = setTimeout(sweep, SWEEP_ASKED_EVERY_MS).unref();
   }
 
   return {

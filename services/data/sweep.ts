@@ -1,6 +1,6 @@
 /**
  * What ends by itself: idempotency keys after their retention, deleted records that nobody restored. And what a crash
- * left undone: users that auth has not heard of. Every process may do it at any time.
+ * left undone: users that auth has not heard of. One process at a time takes it on; doing it twice does no harm.
  */
 
 import type { TenantInfo } from '../../lib/snapshot/types.ts';
@@ -33,6 +33,15 @@ export async function sweepTenant(database: Database, tenantId: string, sync: Us
     records: await deleteExpired('_recycle_bin', 'object, record_id', 'restorable_until'),
     users: await sendUnsentUsers(database, tenantId, sync),
   };
+}
+
+/** True for the one process that does the sweep that is due; the next one is due after `everySeconds`. */
+export async function claimSweep(database: Database, everySeconds: number): Promise<boolean> {
+  const { rowCount } = await database.query(
+    `UPDATE data.sweeps SET due_at = now() + make_interval(secs => $1) WHERE name = 'tenants' AND due_at <= now()`,
+    [everySeconds],
+  );
+  return rowCount === 1;
 }
 
 /** All tenants, one after the other; a tenant that fails is left for the next time. */

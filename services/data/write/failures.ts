@@ -47,6 +47,7 @@ export function toPlatformError(view: View | undefined, call: OperationCall, err
     if (state === '23505')
       return new PlatformError('UNIQUE_VALUE_CONFLICT', 'Another record already has this value.', {
         details: { field },
+        errors: [violation(pointer, 'UNIQUE_VALUE_CONFLICT', 'Another record already has this value.', { field })],
       });
     if (state === '23503' && call.operationId === 'data.records.delete')
       return new PlatformError('DELETE_RESTRICTED', 'Other records depend on this one.', {
