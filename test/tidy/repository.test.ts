@@ -165,8 +165,8 @@ describe('dependencies', () => {
       [],
       'imported, but not declared',
     );
-    // Moleculer loads these three by name: its transport, its console and its log writer, and the serializer's codec.
-    const byName = ['nats', 'moleculer-repl', 'pino', 'cbor-x'];
+    // Moleculer loads four by name: its transport, its console, its log writer and the serializer's codec.
+    const byName = ['nats', 'moleculer-repl', 'pino', 'cbor-x', 'pg-protocol'];
     assert.deepEqual(
       runtime.filter((name) => !imported.has(name) && !byName.includes(name)),
       [],
