@@ -22,7 +22,7 @@ import { Origins, sendOptions } from './origins.ts';
 import { belongsToAuth, sendAuthReply, toAuthRequest } from './passthrough.ts';
 import { API_PREFIX, answer, type Gate, requestContextOf } from './pipeline.ts';
 import { answerProbe, isProbe, type ProbeSources } from './probes.ts';
-import { Budgets } from './rate/budget.ts';
+import { Budgets, tightest } from './rate/budget.ts';
 import { errorBody, sendError, sendReply } from './reply.ts';
 import { allowed, Router } from './router.ts';
 import { Sessions } from './session.ts';
@@ -213,11 +213,24 @@ export class Gateway {
     if (belongsToAuth(x.path)) {
       x.label = 'auth.http';
       const request = await toAuthRequest(x, this.baseUrl);
+      await this.#chargeAttempt(x, 'before');
       const reply = await this.#abortable(x, call(this.#broker, 'auth.http.handle', request));
+      if (reply.status >= 400) await this.#chargeAttempt(x, 'after');
       sendAuthReply(x, reply, { baseUrl: this.baseUrl, now: Date.now() });
       return;
     }
     throw new PlatformError('ROUTE_NOT_FOUND', `There is nothing at this address; the API is below ${API_PREFIX}.`);
+  }
+
+  /**
+   * Failed sign-ins and token requests count like failed authentications: an address that has used up its policy is
+   * refused before the attempt, one that fails is charged after it.
+   */
+  async #chargeAttempt(x: Exchange, when: 'before' | 'after'): Promise<void> {
+    if (x.method !== 'POST') return;
+    const { budgets } = this.#gate;
+    if (when === 'after') await Promise.resolve(budgets.charge(x.budget!, 1)).catch(() => {});
+    else if (tightest(x.budget!, Date.now()).remaining === 0) await budgets.charge(x.budget!, 1);
   }
 
   async #options(x: Exchange): Promise<void> {

@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type NatsServer, startNats } from '../../support/nats.ts';
+import type { RemoteAnswer } from './remote-node.ts';
 import { type Answer, type Stage, startStage } from './stage.ts';
 
 const URGENT_MS = 1_000;
@@ -70,6 +71,7 @@ describe('The edge: services that die', function () {
   it('the gateway finds it again by itself', async () => {
     await startNode();
     await untilWorking();
+    assert.equal(((await get()).json as RemoteAnswer).pid, node!.pid);
   });
 
   it('a request to a service that was killed unnoticed answers 503 within a second', async () => {

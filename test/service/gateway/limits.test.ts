@@ -87,6 +87,15 @@ describe('The edge: limits', () => {
     assert.equal((await stage.send('GET', '/stub/A')).status, 200);
   });
 
+  it('counts failed sign-ins as failed authentications', async () => {
+    stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '5' });
+    const attempt = () => stage.send('POST', '//oauth2/token', { token: null, body: '{}' });
+    stage.authAnswer = () => ({ status: 200, headers: {}, body: Buffer.from('{}') });
+    assert.equal((await untilRefused(attempt, 20)).passed, 20, 'those that work are free');
+    stage.authAnswer = () => ({ status: 400, headers: {}, body: Buffer.from('{"error":"invalid_grant"}') });
+    assert.equal((await untilRefused(attempt, 20)).passed, 5);
+  });
+
   it('believes X-Forwarded-For only as far as trusted proxies wrote it', async () => {
     stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '5', TRUSTED_PROXIES: '1' });
     const from = (address: string) =>

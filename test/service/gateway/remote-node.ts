@@ -6,6 +6,11 @@ import { readConfig } from '../../../config/env.ts';
 import type { OperationCall } from '../../../lib/operation.ts';
 import { natsBus } from '../../../mixins/nats-bus.ts';
 
+/** What it answers. */
+export interface RemoteAnswer {
+  pid: number;
+}
+
 const config = readConfig({ NATS_URL: process.argv[2], LOG_LEVEL: 'silent', NODE_ID: `remote-${process.pid}` });
 const broker = new ServiceBroker({ ...brokerOptions(config), transporter: natsBus(config), logger: false });
 broker.createService({
@@ -13,7 +18,7 @@ broker.createService({
   actions: {
     async answer(ctx: { params: OperationCall }) {
       await pause(Number(ctx.params.query['delay'] ?? 0));
-      return { body: Buffer.from(JSON.stringify({ pid: process.pid })) };
+      return { body: Buffer.from(JSON.stringify({ pid: process.pid } satisfies RemoteAnswer)) };
     },
   },
 });
