@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { SYSTEM_PERMISSIONS } from '../../../lib/snapshot/types.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import type { Component, State } from '../../../services/metadata/kinds/kind.ts';
+import { ddl } from '../../../services/metadata/physical/ddl.ts';
+import { physicalModel } from '../../../services/metadata/physical/model.ts';
 import { makePlan, type Plan, planHash } from '../../../services/metadata/planner/plan.ts';
 import { readProject } from '../../../services/metadata/project/project.ts';
 import { readTemplate } from '../../../services/metadata/tenants.ts';
@@ -300,4 +303,56 @@ describe('metadata: the planner', () => {
     assert.deepEqual([locale, timezone, currency], ['pt-BR', 'America/Sao_Paulo', 'BRL']);
     assert.equal(snapshot.tenant.rateLimits.tenant, 5);
   });
+
+  it('answers any project with a plan or an error of the catalogue, never with a crash', async () => {
+    const erp = readTemplate(new URL('../../../templates/erp', import.meta.url).pathname);
+    const paths = Object.keys(erp).sort();
+    const edit = fc.record({
+      path: fc.constantFrom(...paths),
+      at: fc.double({ min: 0, max: 1, noNaN: true }),
+      cut: fc.nat(20),
+      put: fc.oneof(
+        fc.string({ maxLength: 10 }),
+        fc.constantFrom(
+          '\n',
+          ': ',
+          '- ',
+          '  ',
+          '[]',
+          '{}',
+          'null',
+          'true',
+          '-1',
+          '1e9',
+          '"',
+          "'",
+          '|',
+          '__c',
+          'User',
+          '*',
+        ),
+      ),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(edit, { minLength: 1, maxLength: 6 }), async (edits) => {
+        const files = { ...erp };
+        for (const { path, at, cut, put } of edits) {
+          const text = files[path]!;
+          const from = Math.floor(at * text.length);
+          files[path] = text.slice(0, from) + put + text.slice(from + cut);
+        }
+        try {
+          const project = await readProject(files, null, { template: true });
+          const result = makePlan(core, project, { ...NO_FLAGS, platform: true });
+          if (result.blocked.length > 0) return;
+          const state = applied(result);
+          compileSnapshot({ key: 'acme' } as Parameters<typeof compileSnapshot>[0], 2, state);
+          ddl(physicalModel(core), physicalModel(state), '"s"', '"r"');
+        } catch (error) {
+          assert.ok(error instanceof PlatformError, error instanceof Error ? (error.stack ?? '') : String(error));
+        }
+      }),
+      { numRuns: 60 },
+    );
+  }).timeout(60_000);
 });
