@@ -1,5 +1,7 @@
 /** Rows that templates bring along, loaded as the platform: many at a time, without history and events. */
+
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { fieldOf, objectOf } from '../../lib/snapshot/lookup.ts';
 import type { FieldMeta } from '../../lib/snapshot/types.ts';
 import { type Database, identifier, type Tx } from '../../mixins/database/database.ts';
 import { columnType, literal, schemaOf, storedFields, table } from './sql.ts';
@@ -16,10 +18,10 @@ export async function loadSamples(
 ): Promise<{ inserted: number }> {
   const { tenantId, objectApiName, columns, rows } = params;
   const snapshot = await tenants.snapshot(tenantId);
-  const object = snapshot && own(snapshot.objects, objectApiName);
+  const object = snapshot && objectOf(snapshot, objectApiName);
   if (!object) throw new PlatformError('INTERNAL_ERROR', `The tenant has no object ${objectApiName}.`);
   const given = columns.map((name): FieldMeta => {
-    const field = own(object.fields, name);
+    const field = fieldOf(object, name);
     if (!field || columnType(field) === null)
       throw new PlatformError('INTERNAL_ERROR', `${objectApiName} has no field ${name}.`);
     return field;

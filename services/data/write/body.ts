@@ -2,12 +2,14 @@
  * From the body of a create or update to typed values: which fields exist for this user, which may be written, what
  * the values mean. Pure. Collects every violation; a field the user cannot read is answered like one that is not there.
  */
+
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { isBlankText } from '../../../lib/field-types/common.ts';
 import { externalReference } from '../../../lib/field-types/reference-family.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import type { SqlValue } from '../../../lib/field-types/types.ts';
+import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
 import { own, type View } from '../tenants.ts';
 
@@ -80,7 +82,7 @@ export function readBody(view: View, object: ObjectMeta, access: ObjectAccess, b
   const invalid: Violation[] = [];
   const denied: Violation[] = [];
   for (const name of Object.keys(body)) {
-    const field = own(access.fields, name)?.read ? own(object.fields, name) : undefined;
+    const field = own(access.fields, name)?.read ? fieldOf(object, name) : undefined;
     if (!field) {
       invalid.push(unknown(name));
       continue;
@@ -121,7 +123,7 @@ export const referenceNotFound = (field: FieldMeta): Violation =>
 
 function readReference(view: View, field: FieldMeta, value: unknown, pointer: string): Given | Violation {
   const readable = field.referenceTo.flatMap((apiName) => {
-    const object = own(view.access.objects, apiName)?.permission.read ? own(view.snapshot.objects, apiName) : undefined;
+    const object = own(view.access.objects, apiName)?.permission.read ? objectOf(view.snapshot, apiName) : undefined;
     return object ? [object] : [];
   });
   const params = { referenceTo: readable.map((object) => object.apiName) };
@@ -130,7 +132,7 @@ function readReference(view: View, field: FieldMeta, value: unknown, pointer: st
     const targets: Lookup['targets'][number][] = [];
     for (const object of readable) {
       const by = own(view.access.objects[object.apiName]!.fields, external.field)?.read
-        ? own(object.fields, external.field)
+        ? fieldOf(object, external.field)
         : undefined;
       if (!by?.externalId) continue;
       const parsed = fieldType(by.fieldType).parseFilter(external.value, by, `${pointer}${pointerTo(external.field)}`);

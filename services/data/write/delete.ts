@@ -2,8 +2,10 @@
  * Deleting a record: what depends on it is found level by level and locked, then one statement moves everything to the
  * recycle bin and travels together with COMMIT.
  */
+
 import { LIMITS } from '../../../config/limits.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { ChildRelationship, FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
 import { formatTimestamp } from '../../../lib/time.ts';
 import { identifier } from '../../../mixins/database/database.ts';
@@ -61,8 +63,8 @@ interface Edge {
 /** How other objects depend on records of this one. A detail goes with its master unless that is forbidden. */
 export function edgesOf(write: Pick<Write, 'view'>, object: ObjectMeta): Edge[] {
   return object.childRelationships.flatMap((relationship: ChildRelationship): Edge[] => {
-    const child = own(write.view.snapshot.objects, relationship.objectApiName);
-    const field = child && own(child.fields, relationship.field);
+    const child = objectOf(write.view.snapshot, relationship.objectApiName);
+    const field = child && fieldOf(child, relationship.field);
     if (!child || !field) return [];
     const fallback = field.fieldType === 'masterDetail' ? 'cascade' : 'setNull';
     return [{ child, field, onDelete: relationship.onDelete ?? field.onDelete ?? fallback }];

@@ -71,7 +71,7 @@ export function toPlatformError(view: View | undefined, call: OperationCall, err
   });
 }
 
-/** Unique indexes and foreign keys carry their column in their name: docs/reference/storage.md. */
+/** Unique indexes and foreign keys carry their column at the end of their name. */
 const columnOf = (constraint: string | undefined): string | null =>
   /^_[uf]_[0-9a-f]{8}_(.+)$/.exec(constraint ?? '')?.[1] ?? null;
 
