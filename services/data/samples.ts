@@ -5,7 +5,7 @@ import { fieldOf, objectOf } from '../../lib/snapshot/lookup.ts';
 import type { FieldMeta } from '../../lib/snapshot/types.ts';
 import { type Database, identifier, type Tx } from '../../mixins/database/database.ts';
 import { columnType, literal, schemaOf, storedFields, table } from './sql.ts';
-import { own, type Tenants } from './tenants.ts';
+import type { Tenants } from './tenants.ts';
 import { autoNumberSql } from './write/create.ts';
 
 const ROWS_PER_STATEMENT = 1_000;
