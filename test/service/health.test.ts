@@ -1,0 +1,67 @@
+/** Probes and numbers of a process without the gateway. */
+import assert from 'node:assert/strict';
+import { readConfig } from '../../config/env.ts';
+import { start } from '../../main.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { freePort, type NatsServer, startNats } from '../support/nats.ts';
+import { testEnvironment } from '../support/platform.ts';
+
+describe('health of a process without the gateway', () => {
+  let database: TestDatabase;
+  let nats: NatsServer;
+  let running: Awaited<ReturnType<typeof start>>;
+  let address: string;
+
+  before(async () => {
+    const port = await freePort();
+    [database, nats] = await Promise.all([createDatabase(), startNats()]);
+    address = `http://127.0.0.1:${port}`;
+    running = await start(
+      readConfig(
+        testEnvironment(database.url, { SERVICES: 'ratelimit', NATS_URL: nats.url, HEALTH_PORT: String(port) }),
+      ),
+    );
+  });
+  after(async () => {
+    await running?.stop();
+    await nats?.stop();
+    await database?.drop();
+  });
+
+  it('/healthz says that it lives', async () => {
+    const response = await fetch(`${address}/healthz`);
+    assert.equal(response.status, 200);
+    assert.deepEqual(await response.json(), { status: 'alive' });
+  });
+
+  it('/metrics gives numbers for Prometheus', async () => {
+    const response = await fetch(`${address}/metrics`);
+    assert.match(response.headers.get('content-type')!, /^text\/plain; version=0\.0\.4/);
+    const text = await response.text();
+    for (const name of ['process_cpu_seconds_total', 'erp_database_connections', 'erp_bus_connected'])
+      assert.match(text, new RegExp(`^# TYPE ${name} (gauge|counter)\\n${name} [\\d.e+-]+$`, 'm'));
+  });
+
+  it('answers nothing else', async () => {
+    assert.equal((await fetch(`${address}/api/v1/identity`)).status, 404);
+    assert.equal((await fetch(`${address}/healthz`, { method: 'POST' })).status, 405);
+    assert.equal((await fetch(`${address}/healthz`, { method: 'HEAD' })).status, 200);
+  });
+
+  it('/readyz names what is missing', async () => {
+    const ready = async (): Promise<{ status: number; body: unknown }> => {
+      const response = await fetch(`${address}/readyz`);
+      return { status: response.status, body: await response.json() };
+    };
+    assert.deepEqual(await ready(), { status: 200, body: { status: 'ready', checks: { database: true, bus: true } } });
+    await nats.stop();
+    for (let i = 0; (await ready()).status === 200 && i < 40; i++) await new Promise((r) => setTimeout(r, 100));
+    assert.deepEqual(await ready(), {
+      status: 503,
+      body: { status: 'unready', checks: { database: true, bus: false } },
+    });
+    await nats.start();
+    for (let i = 0; (await ready()).status !== 200 && i < 60; i++) await new Promise((r) => setTimeout(r, 100));
+    assert.equal((await ready()).status, 200);
+  });
+});
