@@ -72,8 +72,9 @@ export function claimKeySql(
     SELECT ${bind(key.clientId, 'text')}, ${bind(key.userId, 'uuid')}, ${bind(key.key, 'text')}, ${bind(key.fingerprint, 'text')}, ${state}, ${bind(key.requestId, 'text')}, ${outcome ? `${outcome.status}, ${outcome.headers}, ${outcome.body}, now()` : 'NULL, NULL, NULL, NULL'}
     ${from}
     ON CONFLICT (client_id, user_id, key) DO UPDATE SET
-      fingerprint = excluded.fingerprint, state = excluded.state, request_id = excluded.request_id, status = excluded.status,
+      fingerprint = excluded.fingerprint, state = excluded.state, status = excluded.status,
       headers = excluded.headers, body = excluded.body, completed_at = excluded.completed_at,
+      request_id = CASE WHEN k.expires_at <= now() THEN excluded.request_id ELSE k.request_id END,
       created_at = CASE WHEN k.expires_at <= now() THEN excluded.created_at ELSE k.created_at END,
       expires_at = CASE WHEN k.expires_at <= now() THEN excluded.expires_at ELSE k.expires_at END
     WHERE (k.state = 'FAILED' AND k.fingerprint = excluded.fingerprint) OR k.expires_at <= now()

@@ -119,7 +119,8 @@ async function recordFailure(
         INSERT INTO ${tx.schema}._idempotency AS k (client_id, user_id, key, fingerprint, state, request_id, completed_at)
         VALUES (${client}, ${user}, ${bind(key.key, 'text')}, ${bind(key.fingerprint, 'text')}, 'FAILED', ${bind(key.requestId, 'text')}, now())
         ON CONFLICT (client_id, user_id, key) DO UPDATE SET
-          fingerprint = excluded.fingerprint, state = 'FAILED', request_id = excluded.request_id, status = NULL, headers = NULL, body = NULL,
+          fingerprint = excluded.fingerprint, state = 'FAILED', status = NULL, headers = NULL, body = NULL,
+          request_id = CASE WHEN k.expires_at <= now() THEN excluded.request_id ELSE k.request_id END,
           created_at = CASE WHEN k.expires_at <= now() THEN excluded.created_at ELSE k.created_at END,
           completed_at = excluded.completed_at,
           expires_at = CASE WHEN k.expires_at <= now() THEN excluded.expires_at ELSE k.expires_at END

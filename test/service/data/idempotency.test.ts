@@ -70,6 +70,16 @@ describe('idempotency of record mutations', () => {
     assert.equal(reply.headers['Idempotency-Replayed'], undefined);
   });
 
+  it('names the first request of a key, however often it was tried', async () => {
+    for (let attempt = 0; attempt < 3; attempt++)
+      await refusal(world.clerk.create('Company__c', {}, { key: 'first-request' }));
+    const [first] = await world.rows(
+      `SELECT request_id FROM $schema._audit WHERE idempotency_key = 'first-request' ORDER BY audit_id LIMIT 1`,
+    );
+    const error = await refusal(world.clerk.create('Company__c', { name: 'Other' }, { key: 'first-request' }));
+    assert.equal(error.details!['firstRequestId'], first!['request_id']);
+  });
+
   it('has a key of its own for every user and client', async () => {
     const other = world.person(world.tenantId, world.clerk.userId, 'another client');
     await world.clerk.create('Company__c', { name: 'Own' }, { key: 'shared-key' });
