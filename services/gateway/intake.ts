@@ -12,7 +12,9 @@ const tooLarge = (maxBytes: number): PlatformError =>
  * us may have judged by another one. HTTP/1.1 needs a Host (RFC 9112 section 3.2). Throws REQUEST_MALFORMED.
  */
 export function checkHead(x: Exchange): void {
-  const { rawHeaders, headers, httpVersionMinor } = x.req;
+  const { rawHeaders, headers, httpVersionMajor, httpVersionMinor } = x.req;
+  if (httpVersionMajor !== 1)
+    throw new PlatformError('REQUEST_MALFORMED', 'Only HTTP/1.1 and HTTP/1.0 are spoken here.');
   if (headers.host === undefined && httpVersionMinor > 0)
     throw new PlatformError('REQUEST_MALFORMED', 'The request has no Host header.');
   let seen = 0;
