@@ -7,6 +7,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { type EmbeddedDatabase, startEmbeddedDatabase } from '../../mixins/database/embedded.ts';
 
@@ -70,10 +71,17 @@ export async function createDatabase(options: { template?: string } = {}): Promi
     drop: async () => {
       open.delete(database);
       const left = await connected(addressOf(server, 'postgres'), async (client) => {
-        const { rows } = await client.query<{ application_name: string; query: string }>(
-          'SELECT application_name, query FROM pg_stat_activity WHERE datname = $1',
-          [name],
-        );
+        const openConnections = () =>
+          client.query<{ application_name: string; query: string }>(
+            'SELECT application_name, query FROM pg_stat_activity WHERE datname = $1',
+            [name],
+          );
+        let { rows } = await openConnections();
+        // The server process of a connection that was just closed takes a moment to end.
+        for (let i = 0; rows.length && i < 20; i++) {
+          await pause(50);
+          ({ rows } = await openConnections());
+        }
         await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
         return rows;
       });
