@@ -6,7 +6,7 @@ import type { ServiceName } from '../../config/env.ts';
 import type { Answer, Api } from '../support/client.ts';
 import { insist, type Stage, startStage, until } from './stage.ts';
 
-const WRITES = 60;
+const WRITES = 45;
 const CONCURRENCY = 6;
 /** A package that selects one object. */
 const RETRIEVE = { package: { version: 1, types: [{ name: 'CustomObject', members: ['Invoice__c'] }] } };
@@ -22,47 +22,66 @@ describe('a cluster', function () {
   });
   after(() => stage?.stop());
 
-  const named = async (prefix: string): Promise<{ total: number; names: string[] }> => {
-    const where = encodeURIComponent(
-      JSON.stringify({
-        logic: 'and',
-        conditions: [{ id: '1', field: 'name', operator: 'starts_with', value: prefix }],
-      }),
-    );
-    const answer = await insist(() => sam.get(`/data/Account?filters=${where}&fields=name&take=200&includeTotal=true`));
+  interface Stored {
+    name: string;
+    recordVersion: number;
+    description: string | null;
+  }
+  const stored = async (prefix: string): Promise<Stored[]> => {
+    const filters = { logic: 'and', conditions: [{ id: '1', field: 'name', operator: 'starts_with', value: prefix }] };
+    const query = new URLSearchParams({
+      filters: JSON.stringify(filters),
+      fields: 'name,recordVersion,description',
+      take: '200',
+      includeTotal: 'true',
+    });
+    const answer = await insist(() => sam.get(`/data/Account?${query}`));
     assert.equal(answer.status, 200, answer.text);
-    return { total: answer.body.total, names: answer.body.records.map((record: { name: string }) => record.name) };
+    assert.equal(answer.body.total, answer.body.records.length);
+    return answer.body.records;
   };
 
   /**
-   * Writes that each carry a key of their own, some at a time; `fault` happens in the middle. Every one is repeated with
-   * its key until it has an answer, and once more after that.
+   * Intentions, some at a time, each of them a create and an update with keys of their own; `fault` happens in the
+   * middle. Every request is repeated with its key until it has an answer, and once more after that: what is stored must
+   * be what one undisturbed run would have left.
    */
   async function writesThrough(prefix: string, fault: () => Promise<void>): Promise<void> {
-    const intentions = Array.from({ length: WRITES }, (_, i) => ({ name: `${prefix} ${i}`, key: randomUUID() }));
+    const intentions = Array.from({ length: WRITES }, (_, i) => ({
+      name: `${prefix} ${i}`,
+      createKey: randomUUID(),
+      updateKey: randomUUID(),
+    }));
     const queue = [...intentions];
-    const ids = new Map<string, string>();
+    const outcomes = new Map<string, { id: string; created: string; updated: string }>();
     let troubled: Promise<void> | undefined;
-    const create = ({ name, key }: { name: string; key: string }): Promise<Answer> =>
-      sam.post('/data/Account', { name }, { idempotencyKey: key });
+    const create = ({ name, createKey }: (typeof intentions)[number]): Promise<Answer> =>
+      insist(() => sam.post('/data/Account', { name }, { idempotencyKey: createKey }));
+    const update = ({ name, updateKey }: (typeof intentions)[number], id: string, etag: string): Promise<Answer> =>
+      insist(() =>
+        sam.patch(`/data/Account/${id}`, { description: `About ${name}` }, { idempotencyKey: updateKey, etag }),
+      );
+    const etagOf = (answer: Answer): string => answer.headers.get('etag')!;
     const worker = async (): Promise<void> => {
       for (let intention = queue.shift(); intention; intention = queue.shift()) {
-        const { name } = intention;
-        const answer = await insist(() => create(intention));
-        assert.equal(answer.status, 201, answer.text);
-        ids.set(name, answer.body.id);
-        if (ids.size === Math.floor(WRITES / 3)) troubled = fault();
+        const created = await create(intention);
+        assert.equal(created.status, 201, created.text);
+        const updated = await update(intention, created.body.id, etagOf(created));
+        assert.equal(updated.status, 200, updated.text);
+        outcomes.set(intention.name, { id: created.body.id, created: etagOf(created), updated: etagOf(updated) });
+        if (outcomes.size === Math.floor(WRITES / 3)) troubled = fault();
       }
     };
     await Promise.all(Array.from({ length: CONCURRENCY }, worker));
     await troubled;
     for (const intention of intentions) {
-      const again = await insist(() => create(intention));
-      assert.equal(again.body.id, ids.get(intention.name), `${intention.name} is the one record of its key`);
+      const { id, created, updated } = outcomes.get(intention.name)!;
+      assert.equal((await create(intention)).body.id, id, `${intention.name} is the one record of its key`);
+      assert.equal(etagOf(await update(intention, id, created)), updated, `${intention.name} was changed once`);
     }
-    const { total, names } = await named(`${prefix} `);
-    assert.equal(total, WRITES);
-    assert.deepEqual(names.sort(), intentions.map(({ name }) => name).sort());
+    const expected = intentions.map(({ name }) => ({ name, recordVersion: 2, description: `About ${name}` }));
+    const byName = (a: Stored, b: Stored): number => (a.name < b.name ? -1 : 1);
+    assert.deepEqual((await stored(`${prefix} `)).sort(byName), expected.sort(byName));
   }
 
   it('serves the walk from sign-in to a deleted record', async () => {
@@ -199,6 +218,14 @@ describe('a cluster', function () {
       await pause(2_000);
       await stage.nats.start();
     });
+  });
+
+  it('with two copies of data, one killed for good, goes on with the other', async () => {
+    const second = await stage.startCopy('data');
+    await writesThrough('Two copies', () => second.kill());
+    const began = performance.now();
+    assert.equal((await sam.get('/data/Account?take=1')).status, 200);
+    assert.ok(performance.now() - began < 1_000);
   });
 
   it('stops every process within ten seconds when asked', async () => {

@@ -21,6 +21,8 @@ export interface Stage {
   as(user: string): Promise<Api>;
   /** Starts a service that was killed or stopped. */
   restart(service: ServiceName): Promise<void>;
+  /** One more process of a service beside the first; the caller ends it. */
+  startCopy(service: ServiceName): Promise<ServiceProcess>;
   stop(): Promise<void>;
 }
 
@@ -34,17 +36,16 @@ export async function startStage(): Promise<Stage> {
   ]);
   const baseUrl = `http://127.0.0.1:${port}`;
   const processes = new Map<ServiceName, ServiceProcess>();
+  const startCopy = (service: ServiceName): Promise<ServiceProcess> =>
+    startProcess({
+      services: [service],
+      databaseUrl: database.url,
+      natsUrl: nats.url,
+      patience: 120_000,
+      env: { BASE_URL: baseUrl, ...(service === 'gateway' ? { PORT: String(port) } : { HEALTH_PORT: '0' }) },
+    });
   const startService = async (service: ServiceName): Promise<void> => {
-    processes.set(
-      service,
-      await startProcess({
-        services: [service],
-        databaseUrl: database.url,
-        natsUrl: nats.url,
-        patience: 120_000,
-        env: { BASE_URL: baseUrl, ...(service === 'gateway' ? { PORT: String(port) } : { HEALTH_PORT: '0' }) },
-      }),
-    );
+    processes.set(service, await startCopy(service));
   };
   const stop = async (): Promise<void> => {
     await Promise.all([...processes.values()].map((process) => process.stop()));
@@ -65,6 +66,7 @@ export async function startStage(): Promise<Stage> {
     processes,
     as: async (user) => api(baseUrl, await tokenFor(baseUrl, user)),
     restart: startService,
+    startCopy,
     stop,
   };
 }
