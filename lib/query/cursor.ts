@@ -135,7 +135,15 @@ const owner = ({ tenantId, userId, clientId }: CursorSeal): Buffer =>
 const sortShape = (plan: Plan): string =>
   plan.sort.map(({ field, desc }) => `${field.apiName}:${field.fieldType}:${desc ? 'desc' : 'asc'}`).join();
 
-function boundHashes(plan: Plan, request: ListRequest): string[] {
+const hashesOf = new WeakMap<ListRequest, readonly string[]>();
+
+function boundHashes(plan: Plan, request: ListRequest): readonly string[] {
+  let known = hashesOf.get(request);
+  if (!known) hashesOf.set(request, (known = hashBound(plan, request)));
+  return known;
+}
+
+function hashBound(plan: Plan, request: ListRequest): string[] {
   const parameters: Record<(typeof BOUND)[number], unknown> = {
     objectApiName: plan.object.apiName,
     take: request.take,

@@ -9,8 +9,8 @@ import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { type CursorSeal, continuePlan, sealCursor } from '../../lib/query/cursor.ts';
 import { parseListQuery } from '../../lib/query/parse.ts';
 import { planGet, planList } from '../../lib/query/plan.ts';
-import { compileGet, compileList } from '../../lib/query/sql.ts';
-import type { CompiledQuery, ListRequest, QueryView } from '../../lib/query/types.ts';
+import { type CompiledList, compileGet, compileList } from '../../lib/query/sql.ts';
+import type { CompiledQuery, ListRequest, Plan, QueryView } from '../../lib/query/types.ts';
 import { type Database, isConnectionError, sqlState } from '../../mixins/database/database.ts';
 import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
 import { etagOf } from './sql.ts';
@@ -121,10 +121,7 @@ export const getSchema: Read = (deps, request, call) =>
     return { headers: { ETag: etag }, body: schemaOfObject(view.access, object, request.scopes) };
   });
 
-export const listRecords: Read = async (deps, request, call) => {
-  const list = parseListQuery(call.query, 'query');
-  return page(deps, request, call, list);
-};
+export const listRecords: Read = (deps, request, call) => page(deps, request, call, 'query', call.query);
 
 export const queryRecords: Read = async (deps, request, call) => {
   const { body } = call;
@@ -134,24 +131,33 @@ export const queryRecords: Read = async (deps, request, call) => {
     throw new PlatformError('PARAMETER_INVALID', 'The query must be a JSON object.', {
       errors: [violation('', 'PARAMETER_INVALID', 'The query must be a JSON object.')],
     });
-  return page(deps, request, call, parseListQuery(body as Record<string, unknown>, 'body'));
+  return page(deps, request, call, 'body', body as Record<string, unknown>);
 };
 
 async function page(
   deps: ReadDeps,
   request: RequestContext,
   call: OperationCall,
-  list: ListRequest,
+  source: 'query' | 'body',
+  raw: Record<string, unknown>,
 ): Promise<OperationReply> {
   const { tenantId, userId, clientId } = request;
-  const schema = tenantSchema(tenantId);
+  const parsed = parseListQuery(raw, source);
+  const asked = `${source} ${call.ieee754Compatible ?? false} ${objectName(call)} ${JSON.stringify(raw)}`;
   return deps.tenants.withView(tenantId, userId, async (view) => {
-    const object = visibleObject(view, objectName(call));
     const at = queryView(view);
     const seal: CursorSeal = { key: deps.cursorKey, now: at.now, tenantId, userId, clientId };
-    const planned = planList(list, object.object, at, { ieee754Compatible: call.ieee754Compatible ?? false });
-    const plan = continuePlan(planned, list, seal);
-    const compiled = compileList(constrain(plan, view.access), schema);
+    const known = raw['cursor'] === undefined && !RELATIVE.test(asked);
+    const key = `${view.key} ${asked}`;
+    let prepared = known ? preparedLists.get(key) : undefined;
+    if (!prepared) {
+      const object = visibleObject(view, objectName(call));
+      const planned = planList(parsed, object.object, at, { ieee754Compatible: call.ieee754Compatible ?? false });
+      const plan = continuePlan(planned, parsed, seal);
+      prepared = { list: parsed, plan, compiled: compileList(constrain(plan, view.access), tenantSchema(tenantId)) };
+      if (known) preparedLists.set(key, prepared);
+    }
+    const { list, plan, compiled } = prepared;
     const found = await deps.database.tenant(tenantId, (tx) =>
       fetchPage(tx, compiled, (read) => {
         assertFresh(view, read.metadataVersion, read.accessVersion);
@@ -161,6 +167,21 @@ async function page(
     return list.takeClamped ? { headers: { 'X-Effective-Take': String(list.take) }, body: found } : { body: found };
   });
 }
+
+interface PreparedList {
+  readonly list: ListRequest;
+  readonly plan: Plan;
+  readonly compiled: CompiledList;
+}
+
+/** Clients ask the same lists again and again: what they ask, by user and view, made ready once. */
+const preparedLists = new LRUCache<string, PreparedList>({
+  maxSize: 32 * 1024 * 1024,
+  sizeCalculation: ({ compiled }, key) => compiled.text.length + key.length * 3 + 2_048,
+});
+
+/** A value that may stand for a date relative to now: its plan is good for this moment only. */
+const RELATIVE = /TODAY|YESTERDAY|TOMORROW|THIS_|LAST_|NEXT_/;
 
 export const getRecord: Read = async (deps, request, call) => {
   const { record, etag } = await readOne(deps, request, call, fieldsOf(call));
