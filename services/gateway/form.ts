@@ -12,12 +12,13 @@ import { fingerprint } from '../../lib/json/fingerprint.ts';
 import { JsonError, parseJson, parseJsonBytes } from '../../lib/json/parse.ts';
 import type { Operation, OperationCall, Parameter } from '../../lib/operation.ts';
 import type { Exchange } from './exchange.ts';
+import { VIOLATIONS_MAX } from './reply.ts';
 import type { Route } from './router.ts';
 
 const IDEMPOTENCY_KEY = /^[A-Za-z0-9._:-]{8,200}$/;
 const ETAG_LIST = /^"[\x21\x23-\x7e]*"(?:[ \t]*,[ \t]*"[\x21\x23-\x7e]*")*$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-const VIOLATIONS_MAX = 100;
+const NAME_SHOWN_MAX = 100;
 
 // Ajv and its formats are CommonJS; under Node's ESM their default export may be the namespace.
 const addFormats = ((formatsPlugin as unknown as { default?: unknown }).default ?? formatsPlugin) as (ajv: Ajv) => void;
@@ -148,7 +149,12 @@ function readQuery(
     const parameter = parameters.find((one) => one.name === name);
     const pointer = `query:${name}`;
     if (!parameter) {
-      problem(problems, 'PARAMETER_UNKNOWN', pointer, `This operation has no query parameter ${JSON.stringify(name)}.`);
+      problem(
+        problems,
+        'PARAMETER_UNKNOWN',
+        pointer,
+        `This operation has no query parameter ${JSON.stringify(name.slice(0, NAME_SHOWN_MAX))}.`,
+      );
       continue;
     }
     if (seen.has(name)) {
@@ -364,7 +370,7 @@ function bodyProblems(errors: readonly ErrorObject[], problems: FormProblem[]): 
         problems,
         at === '' ? 'BODY_PROPERTY_UNKNOWN' : 'PARAMETER_INVALID',
         `${at}/${pointerPart(name)}`,
-        `There is no property ${JSON.stringify(name.slice(0, 100))} here.`,
+        `There is no property ${JSON.stringify(name.slice(0, NAME_SHOWN_MAX))} here.`,
       );
     } else problem(problems, 'PARAMETER_INVALID', at, `${at || 'The body'} ${sentence([one])}.`);
   }

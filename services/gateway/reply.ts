@@ -11,6 +11,8 @@ import { tightest } from './rate/budget.ts';
 
 export const API_VERSION = '1.0.0';
 const COMPRESS_FROM_BYTES = 2_048;
+/** Violations in one answer; a body of 1 MiB can hold a hundred thousand, and must not be answered by more than it is. */
+export const VIOLATIONS_MAX = 100;
 
 /** Response headers that scripts of other origins may read. */
 export const EXPOSED_HEADERS = [
@@ -76,7 +78,7 @@ export function errorBody(error: PlatformError, requestId: string, baseUrl: stri
     type: `${baseUrl}/api/v1/versions/${API_VERSION}/docs/errors/${code}`,
     retryable,
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-    ...(errors && errors.length > 0 ? { errors } : {}),
+    ...(errors && errors.length > 0 ? { errors: errors.slice(0, VIOLATIONS_MAX) } : {}),
     ...(details ? { details } : {}),
     ...(problem ? { title: CATALOGUE[code].title, detail: message, instance: `urn:request:${requestId}` } : {}),
   };
