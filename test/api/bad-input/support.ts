@@ -20,7 +20,7 @@ export function assertHeaders(answer: Answer, about: string): void {
 
 /** The answer is an error of the catalogue in the form of docs/reference/errors.md, and none of our own failures. */
 export function assertRefused(answer: Answer, about: string, expected?: ErrorCode | readonly ErrorCode[]): void {
-  const shown = `${about} → ${answer.status} ${answer.text.slice(0, 400)}`;
+  const shown = `${about.slice(0, 200)} → ${answer.status} ${answer.text.slice(0, 400)}`;
   assertHeaders(answer, shown);
   assert.ok(answer.status >= 400 && answer.status < 500, shown);
   const { code, message, status, requestId, type, retryable } = answer.body ?? {};
