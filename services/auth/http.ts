@@ -21,6 +21,8 @@ export interface HttpParts {
   store: AuthStore;
   clients: Clients;
   presentedTokens: PresentedTokens;
+  /** Ends every grant and browser session of a user. */
+  revokeUser(tenantId: string, userId: string): Promise<unknown>;
 }
 
 export const BASE_URL_HEADER = 'x-platform-base-url';
@@ -45,12 +47,13 @@ export async function handle(parts: HttpParts, received: HttpRequest): Promise<H
     return page(pages.failure('not_found', null, 404));
   if ((request.body?.length ?? 0) > BODY_MAX_BYTES) return page(pages.failure('invalid_request', 'too large', 413));
   const { pathname } = url;
+  if (hasNul(request)) return refuseNul(pathname);
 
   if (pathname.startsWith('/.well-known/oauth-protected-resource')) return protectedResource(parts, request, pathname);
   const interaction = /^\/oauth2\/interaction\/([\w-]{1,100})$/.exec(pathname);
   if (interaction) return withForm(request, (form) => interactionReply(parts, interaction[1]!, form, request));
   const password = /^\/password\/([\w-]{1,100})$/.exec(pathname);
-  if (password) return withForm(request, (form) => passwordReply(parts.store, password[1]!, form, pathname));
+  if (password) return withForm(request, (form) => passwordReply(parts, password[1]!, form, pathname));
   if (pathname === PATHS.introspection || pathname === PATHS.revocation)
     return parts.presentedTokens.during(
       request.body?.toString('utf8') ?? '',
@@ -59,6 +62,26 @@ export async function handle(parts: HttpParts, received: HttpRequest): Promise<H
       (body) => run(parts.provider, { ...request, body: request.body && Buffer.from(body) }),
     );
   return run(parts.provider, withConsentForOfflineAccess(request, url));
+}
+
+/** No value of OAuth has a NUL (RFC 6749 appendix A), and PostgreSQL cannot store or compare one. */
+const hasNul = ({ url, body }: HttpRequest): boolean =>
+  url.includes('%00') || (body !== null && (body.includes(0) || Buffer.from(body).includes('%00')));
+
+/** Endpoints that programs call, and that answer in JSON. */
+const PROGRAM_PATHS: ReadonlySet<string> = new Set([
+  PATHS.token,
+  PATHS.revocation,
+  PATHS.introspection,
+  PATHS.pushed_authorization_request,
+  PATHS.device_authorization,
+]);
+
+function refuseNul(pathname: string): HttpReply {
+  const [error, description] = ['invalid_request', 'a value holds a NUL character'];
+  if (!PROGRAM_PATHS.has(pathname)) return page(pages.failure(error, description, 400));
+  const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' };
+  return reply(400, headers, JSON.stringify({ error, error_description: description }));
 }
 
 /**
@@ -142,11 +165,16 @@ async function interactionReply(
   });
 }
 
-async function passwordReply(store: AuthStore, token: string, form: Form | null, action: string): Promise<HttpReply> {
+async function passwordReply(
+  { store, revokeUser }: HttpParts,
+  token: string,
+  form: Form | null,
+  action: string,
+): Promise<HttpReply> {
   const tokenHash = hashLinkToken(token);
   const credential = await store.credentialByLink(tokenHash);
   if (!credential) return page(pages.linkSpent());
-  const { username, tenantId } = credential;
+  const { username, tenantId, userId } = credential;
   const show = (problem: string | null): HttpReply =>
     page(pages.setPassword({ action, username, problem, minChars: PASSWORD_MIN_CHARS }));
   // A mail scanner that opens the link must not use it up: only the form does.
@@ -157,6 +185,8 @@ async function passwordReply(store: AuthStore, token: string, form: Form | null,
     (password === form.get('repeated') ? null : 'The two entries are not the same.');
   if (problem) return show(problem);
   const spent = await store.spendLink(tenantId, tokenHash, await hashPassword(password));
+  // Whoever had the old password may still be signed in with it.
+  if (spent) await revokeUser(tenantId, userId);
   return page(spent ? pages.passwordSet() : pages.linkSpent());
 }
 

@@ -109,7 +109,14 @@ export class AuthServer {
     const provider = this.#provider(issuer, ring);
     const { clients } = this;
     return http.handle(
-      { provider, ring, clients, store: this.#store, presentedTokens: this.#presentedTokens },
+      {
+        provider,
+        ring,
+        clients,
+        store: this.#store,
+        presentedTokens: this.#presentedTokens,
+        revokeUser: (tenantId, userId) => this.revokeUser(tenantId, userId),
+      },
       request,
     );
   }

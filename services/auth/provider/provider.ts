@@ -67,6 +67,11 @@ function checkScopes({ oidc }: Context): void {
 
 const ownToken = (_ctx: Context, client: Context, token: Token): boolean => token.clientId === client.clientId;
 
+const scopesOf = (client: Context): string[] =>
+  String(client.scope)
+    .split(' ')
+    .filter((scope) => ALL_SCOPES.includes(scope));
+
 const now = (): number => Math.floor(Date.now() / 1000);
 
 /** Access tokens of a client live as long as its configuration says, and never longer than the platform's own limit. */
@@ -183,7 +188,8 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
           if (indicator !== resource) throw new errors.InvalidTarget();
           checkScopes(ctx);
           return {
-            scope: ALL_SCOPES.join(' '),
+            // What the client may have today: a refresh token from a time when it was more gets no more than that.
+            scope: scopesOf(client).join(' '),
             audience: resource,
             accessTokenFormat: 'jwt',
             accessTokenTTL: accessTokenSeconds(client),

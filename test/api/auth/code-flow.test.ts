@@ -243,6 +243,31 @@ describe('authorization code flow', () => {
       assert.equal(seen.location?.searchParams.get('error'), 'invalid_scope');
     });
 
+    it('gets less from an old refresh token once the tenant took a scope away', async () => {
+      const shrinking = {
+        apiName: 'Shrinking',
+        redirectUris: [REDIRECT],
+        scopes: ['data:read', 'data:write', 'offline_access'],
+      };
+      auth.clients['Shrinking'] = externalClient(shrinking);
+      await auth.bump();
+      const client_id = 'demo-Shrinking';
+      const scope = 'data:read data:write offline_access';
+      const { verifier, challenge } = pkce();
+      const back = await authorize(new Browser(), authorizeUrl(auth.baseUrl, challenge, { client_id, scope }));
+      const first = await exchange(auth.baseUrl, back.searchParams.get('code')!, verifier, { client_id });
+      assert.equal(claims(first.body.access_token).scope, scope, JSON.stringify(first.body));
+      auth.clients['Shrinking'] = externalClient({ ...shrinking, scopes: ['data:read', 'offline_access'] });
+      await auth.bump();
+      const { refresh_token } = first.body;
+      const renewed = await post(`${auth.baseUrl}/oauth2/token`, {
+        grant_type: 'refresh_token',
+        client_id,
+        refresh_token,
+      });
+      assert.equal(claims(renewed.body.access_token).scope, 'data:read offline_access');
+    });
+
     it('never serves a user of another tenant, and does not say why', async () => {
       const browser = new Browser();
       const wrongTenant = await browser.submit(await browser.visit(ask()), {

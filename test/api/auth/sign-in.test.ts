@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { call } from '../../../services/contracts.ts';
-import { authorize, authorizeUrl, Browser, pkce, type Seen } from './browser.ts';
+import { authorize, authorizeUrl, Browser, claims, pkce, refresh, type Seen, tokens } from './browser.ts';
 import { type AuthHarness, DEMO, startAuth } from './harness.ts';
 
 describe('sign-in', () => {
@@ -163,12 +163,24 @@ describe('sign-in', () => {
       '/oauth2/nothing',
       '/.well-known/nothing',
       '/oauth2/register',
+      '/oauth2/authorize?client_id=erp-cli&request_uri=urn:ietf:params:oauth:request_uri:%00',
+      `${url().pathname}${url().search}&nonce=%00`,
     ]) {
       const seen = await browser.open(auth.baseUrl + path);
       assert.ok(seen.status < 500, `${path}: ${seen.status}`);
       assert.doesNotMatch(seen.html, /<script>/);
     }
-    for (const body of ['a=1', '{', '%ff=%fe&username[]=1'])
+    const nul = ['device_code', 'token', 'refresh_token', 'code', 'scope', 'client_secret'].map(
+      (name) => `${name}=%00`,
+    );
+    for (const body of [
+      'a=1',
+      '{',
+      '%ff=%fe&username[]=1',
+      `client_id=erp-cli&grant_type=urn:ietf:params:oauth:grant-type:device_code&${nul.join('&')}`,
+      'client_id=erp-cli&token=%00',
+      'client_id=erp-cli&token=a\0',
+    ])
       for (const path of ['/oauth2/token', '/oauth2/revoke', '/oauth2/introspect', '/oauth2/par', '/device']) {
         const response = await fetch(auth.baseUrl + path, {
           method: 'POST',
@@ -177,6 +189,8 @@ describe('sign-in', () => {
         });
         assert.ok(response.status < 500, `${path}: ${response.status}`);
       }
+    const page = await browser.visit(url());
+    assert.equal((await browser.submit(page, { username: 'sam\0', password: 'x' })).status, 400);
   });
 
   describe('set-password links', () => {
@@ -223,6 +237,7 @@ describe('sign-in', () => {
     });
 
     it('can be made by an operator for somebody who forgot the password, who then signs in with the new one', async () => {
+      const before = await tokens(auth.baseUrl, { scope: 'data:read offline_access' }, 'ada@demo.example');
       const { url: link } = await call(auth.broker, 'auth.users.createLink', { username: 'ada@demo.example' });
       assert.ok(link.startsWith(`${auth.baseUrl}/password/`));
       const browser = new Browser();
@@ -230,6 +245,8 @@ describe('sign-in', () => {
       await browser.submit(await browser.visit(link), { password, repeated: password });
       await authorize(new Browser(), url(), 'ada@demo.example', password);
       assert.equal((await attempt('ada@demo.example', 'demo-password')).status, 401);
+      assert.equal((await refresh(auth.baseUrl, before.refresh_token)).status, 400, 'who had the old one is out');
+      assert.ok(auth.revoked.includes(claims(before.access_token).grant_id));
       await assert.rejects(call(auth.broker, 'auth.users.createLink', { username: 'nobody@demo.example' }), {
         code: 'PARAMETER_INVALID',
       });
