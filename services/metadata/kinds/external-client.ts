@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { Type } from 'typebox';
 import { SCOPES } from '../../../lib/operation.ts';
 import type { RateLimitOverrides } from '../../../lib/snapshot/types.ts';
-import type { Body, Kind } from './kind.ts';
+import { type Body, componentKey, type Kind } from './kind.ts';
 import { apiName, flag, group, label, optional, setOf, shownFlag } from './schema.ts';
 
 export const GRANT_TYPES = [
@@ -124,6 +124,17 @@ export const externalClient: Kind = {
     const body = component.body as ClientBody;
     if (context.permissions && !context.permissions.has('manageClients'))
       context.problem('COMPONENT_PERMISSION_DENIED', component, '', 'Changing clients needs manageClients.');
+    // It acts as a user without asking that user: whoever decides as whom, or by whose key, could become anybody.
+    const old = context.before.get(componentKey('ExternalClient', component.fullName))?.body as ClientBody | undefined;
+    if (body.integrationUser && context.permissions && !context.permissions.has('manageUsers'))
+      for (const name of ['integrationUser', 'jwks'] as const)
+        if (JSON.stringify(body[name]) !== JSON.stringify(old?.[name]))
+          context.problem(
+            'COMPONENT_PERMISSION_DENIED',
+            component,
+            `/${name}`,
+            'Deciding as which user a client acts, or by which key, needs manageUsers.',
+          );
     const invalid = (pointer: string, message: string): void =>
       context.problem('YAML_SCHEMA_INVALID', component, pointer, message);
     for (const [i, uri] of (body.redirectUris ?? []).entries()) {

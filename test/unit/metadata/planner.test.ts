@@ -247,6 +247,22 @@ describe('metadata: the planner', () => {
     assert.deepEqual((await plan(core, files)).blocked, []);
   });
 
+  it('lets only who manages users decide as which user, and by which key, a client acts', async () => {
+    const acting = (more: string) =>
+      client(`grantTypes: [client_credentials]\nconfidential: true\nintegrationUser: robot@demo.example\n${more}`);
+    const permissions = SYSTEM_PERMISSIONS.filter((name) => name !== 'manageUsers');
+    const pointers = async (before: State, files: Files) =>
+      (await plan(before, files, { permissions })).blocked.map((p) => [p.code, p.line !== null]);
+    assert.deepEqual(await pointers(core, acting('')), [['COMPONENT_PERMISSION_DENIED', true]]);
+    const made = await plan(core, acting(''));
+    assert.deepEqual(made.blocked, []);
+    const state = applied(made);
+    assert.deepEqual(await pointers(state, acting('scopes: ["data:read"]\n')), []);
+    assert.deepEqual(await pointers(state, acting('jwks: {keys: [{kty: EC, x: mine}]}\n')), [
+      ['COMPONENT_PERMISSION_DENIED', true],
+    ]);
+  });
+
   it('lets the platform make standard names, and the tenant change the labels of what it got', async () => {
     const files = objectFiles('Account', { city: 'fieldType: text' });
     const standard = await plan(core, files, { platform: true });
