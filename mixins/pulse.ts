@@ -12,7 +12,6 @@ const PING_TIMEOUT_MS = 600;
 const TRUSTED_MS = 500;
 
 interface Registry {
-  getNodeList(options: { onlyAvailable: boolean }): { id: string }[];
   nodes: { disconnected(nodeId: string, unexpected: boolean): void };
 }
 
@@ -27,7 +26,6 @@ class Pulse {
   readonly #seen = new Map<string, number>();
   readonly #asking = new Set<string>();
   readonly #timer: NodeJS.Timeout;
-  #linked = true;
 
   constructor(broker: ServiceBroker) {
     this.#broker = broker;
@@ -43,7 +41,20 @@ class Pulse {
       this.#waiting.delete(entry);
     };
     this.#waiting.add(entry);
-    call.then(end, end);
+    call.then(end, () => {
+      end();
+      this.#release(call.ctx!);
+    });
+  }
+
+  /**
+   * Moleculer keeps the context of a remote call that ran into its time limit among the running ones for ever, and a stop
+   * would wait for it in vain.
+   */
+  #release(ctx: object): void {
+    const { _trackedContexts: running } = this.#broker as unknown as { _trackedContexts: object[] };
+    const at = running.indexOf(ctx);
+    if (at >= 0) running.splice(at, 1);
   }
 
   stop(): void {
@@ -51,21 +62,8 @@ class Pulse {
   }
 
   #watch(): void {
-    this.#watchLink();
     const now = Date.now();
     for (const { nodeId, since } of this.#waiting) if (now - since > UNUSUAL_MS) this.#ask(nodeId, now);
-  }
-
-  /**
-   * When the bus goes, every other process goes with it: what waits for them fails now, and after the reconnect nothing
-   * is sent to a process that has not shown itself again, because it may not be listening yet.
-   */
-  #watchLink(): void {
-    const linked = busConnected(this.#broker);
-    if (this.#linked && !linked)
-      for (const { id } of this.#registry.getNodeList({ onlyAvailable: true }))
-        if (id !== this.#broker.nodeID) this.#registry.nodes.disconnected(id, true);
-    this.#linked = linked;
   }
 
   #ask(nodeId: string, now: number): void {
