@@ -136,7 +136,7 @@ describe('bad input: bodies', function () {
     });
 
     it(`${row.operationId}: properties of another type`, async () => {
-      const values = [
+      const values: unknown[] = [
         null,
         true,
         -1,
