@@ -1,3 +1,4 @@
+/** True or false, and nothing that merely looks like it. */
 import { BLANK, parsed, refused } from './common.ts';
 import type { FieldType } from './types.ts';
 
