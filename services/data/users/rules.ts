@@ -4,7 +4,7 @@
  */
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Principal } from '../../../lib/access/types.ts';
-import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { PermissionBundle } from '../../../lib/snapshot/types.ts';
 import { literal, Sql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
@@ -58,6 +58,32 @@ function checkAssignments(write: Write): void {
     );
 }
 
+/** Nobody gives away, or takes for themselves, a system permission that they do not hold: 403. */
+function refuseGifts(write: Write): void {
+  const { snapshot, access } = write.view;
+  const given = valuesOf(write);
+  const before = { ...write.stored, active: true };
+  const after = { ...before, ...Object.fromEntries(given), active: true };
+  const had = accessFor(snapshot, principalOf(write.id, before)).system;
+  const beyond = (bundle: PermissionBundle | undefined): boolean =>
+    bundle?.system.some((name) => !had.has(name) && !access.system.has(name)) === true;
+  const { profileApiName, permissionSetApiNames } = after as Record<string, unknown>;
+  const fields: string[] = [];
+  if (given.has('profileApiName') && beyond(own(snapshot.profiles, String(profileApiName))))
+    fields.push('profileApiName');
+  if (
+    given.has('permissionSetApiNames') &&
+    ((permissionSetApiNames as string[] | null) ?? []).some((name) => beyond(own(snapshot.permissionSets, name)))
+  )
+    fields.push('permissionSetApiNames');
+  if (fields.length === 0) return;
+  const message = 'Only who holds a system permission can give it to others.';
+  throw new PlatformError('FIELD_PERMISSION_DENIED', message, {
+    errors: fields.map((field) => violation(pointerTo(field), 'FIELD_PERMISSION_DENIED', message, { field })),
+    details: { layer: 'fieldPermission' },
+  });
+}
+
 function isTimezone(name: string): boolean {
   try {
     new Intl.DateTimeFormat('en', { timeZone: name });
@@ -74,12 +100,14 @@ function checkUsername(write: Write): void {
 
 function beforeCreate(write: Write): void {
   if (!isUser(write)) return;
+  refuseGifts(write);
   checkAssignments(write);
   checkUsername(write);
 }
 
 async function beforeUpdate(write: Write): Promise<void> {
   if (!isUser(write)) return;
+  refuseGifts(write);
   checkAssignments(write);
   await keepAnAdministrator(write);
   checkUsername(write);

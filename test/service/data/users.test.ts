@@ -65,6 +65,38 @@ describe('users are records', () => {
     );
   });
 
+  it('lets nobody give away, or take, a system permission that they do not hold', async () => {
+    const helper = await make('helper', { permissionSetApiNames: ['UserAdmin'] });
+    const helpdesk = world.person(world.tenantId, helper.id);
+    const user = await make('helped');
+    const assigned = await helpdesk.update('User', user.id, { permissionSetApiNames: ['UserAdmin'] }, { etag: '"1"' });
+    assert.equal(assigned.status, 200, 'what they hold they may give');
+    const attempts = [
+      () => helpdesk.update('User', helper.id, { profileApiName: 'Administrator' }, { etag: '"1"' }),
+      () => helpdesk.update('User', user.id, { profileApiName: 'Administrator' }, { etag: '"2"' }),
+      () => helpdesk.create('User', { displayName: 'x', username: 'x@one.example', profileApiName: 'Administrator' }),
+    ];
+    for (const attempt of attempts) {
+      const error = await refusal(attempt());
+      assert.equal(error.code, 'FIELD_PERMISSION_DENIED');
+      assert.deepEqual(codes(error), ['/profileApiName FIELD_PERMISSION_DENIED']);
+    }
+    const administrator = await make('boss', { profileApiName: 'Administrator' });
+    const same = { profileApiName: 'Administrator', timezone: 'UTC' };
+    assert.equal(
+      (await helpdesk.update('User', administrator.id, same, { etag: '"1"' })).status,
+      200,
+      'has it already',
+    );
+    // One after the other: each changes everybody's permissions. The test below wants one administrator.
+    for (const [id, etag] of [
+      [helper.id, '"1"'],
+      [user.id, '"2"'],
+      [administrator.id, '"2"'],
+    ] as const)
+      assert.equal((await world.admin.update('User', id, { active: false }, { etag })).status, 200);
+  });
+
   it('takes only profiles, roles and permission sets that exist', async () => {
     const error = await refusal(
       make('bad', {
@@ -141,7 +173,7 @@ describe('users are records', () => {
     await person.update(
       'User',
       world.admin.userId,
-      { profileApiName: 'Administrator' },
+      { permissionSetApiNames: ['UserAdmin'] },
       { etag: stepped.headers['ETag']! },
     );
   });
