@@ -44,6 +44,9 @@ export interface Config {
   };
 }
 
+/** Shorter ones can be guessed. */
+const SECRET_MIN_CHARS = 32;
+
 class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -65,6 +68,24 @@ function oneOf<T extends string>(env: NodeJS.ProcessEnv, name: string, allowed: 
   return text as T;
 }
 
+/** An address, kept as it was written; a list of several where `list` says so. */
+function address(env: NodeJS.ProcessEnv, name: string, schemes: readonly string[], list = false): string | null {
+  const text = env[name];
+  if (text === undefined || text === '') return null;
+  const fits = (one: string): boolean => URL.canParse(one) && schemes.includes(new URL(one).protocol.slice(0, -1));
+  if (!(list ? text.split(',') : [text]).every(fits))
+    throw new ConfigError(`${name} must be an address that begins with ${schemes.map((s) => `${s}://`).join(' or ')}.`);
+  return text;
+}
+
+function secret(env: NodeJS.ProcessEnv, name: string): string | null {
+  const text = env[name];
+  if (text === undefined || text === '') return null;
+  if (text.length < SECRET_MIN_CHARS)
+    throw new ConfigError(`${name} must have at least ${SECRET_MIN_CHARS} characters.`);
+  return text;
+}
+
 /** Reads the environment once. Throws ConfigError with one sentence a person can act on. */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const wanted = (env['SERVICES'] ?? '')
@@ -74,8 +95,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   for (const name of wanted)
     if (!(ALL_SERVICES as readonly string[]).includes(name))
       throw new ConfigError(`SERVICES names ${JSON.stringify(name)}; there are: ${ALL_SERVICES.join(', ')}.`);
-  const services = wanted.length ? (wanted as ServiceName[]) : [...ALL_SERVICES];
-  const natsUrl = env['NATS_URL'] || null;
+  const services = wanted.length ? [...new Set(wanted as ServiceName[])] : [...ALL_SERVICES];
+  const natsUrl = address(env, 'NATS_URL', ['nats', 'tls'], true);
   if (!natsUrl && services.length < ALL_SERVICES.length)
     throw new ConfigError('SERVICES chooses some services only, so NATS_URL must say where the others are reached.');
   const production = env['NODE_ENV'] === 'production';
@@ -83,9 +104,9 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     port: integer(env, 'PORT', 3000, 0, 65_535),
     host: env['HOST'] || '0.0.0.0',
     healthPort: env['HEALTH_PORT'] ? integer(env, 'HEALTH_PORT', 0, 0, 65_535) : null,
-    baseUrl: env['BASE_URL']?.replace(/\/+$/, '') || null,
+    baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/\/+$/, '') ?? null,
     dataDir: resolve(env['DATA_DIR'] || '.data'),
-    databaseUrl: env['DATABASE_URL'] || null,
+    databaseUrl: address(env, 'DATABASE_URL', ['postgres', 'postgresql']),
     databasePoolSize: integer(env, 'DATABASE_POOL_SIZE', 10, 1, 500),
     natsUrl,
     services,
@@ -94,7 +115,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     seedDemo: !production && env['SEED_DEMO'] !== 'false',
     demoPassword: env['DEMO_PASSWORD'] || 'demo-password',
     trustedProxies: integer(env, 'TRUSTED_PROXIES', 0, 0, 10),
-    secret: env['PLATFORM_SECRET'] || null,
+    secret: secret(env, 'PLATFORM_SECRET'),
     nodeId: env['NODE_ID'] || `${services.length === ALL_SERVICES.length ? 'all' : services.join('-')}-${process.pid}`,
     region: env['REGION'] || 'local',
     rateLimits: {

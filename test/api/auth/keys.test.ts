@@ -66,14 +66,17 @@ describe('signing keys', () => {
   });
 
   it('are sealed in the database when the deployment has a secret, and open with that secret alone', async () => {
-    const sealed = await startAuth({ env: { PLATFORM_SECRET: 'a secret of the deployment' } });
+    const sealed = await startAuth({ env: { PLATFORM_SECRET: 'a secret of the deployment, long enough' } });
     try {
       const { rows } = await sealed.database.query<{ plain: unknown }>('SELECT plain FROM auth.keys');
       assert.ok(rows.length >= 2);
       for (const row of rows) assert.equal(row.plain, null);
       await tokens(sealed.baseUrl);
       const store = new AuthStore(sealed.database);
-      await assert.rejects(new Keys(store, 'another secret').load(), /another PLATFORM_SECRET/);
+      await assert.rejects(
+        new Keys(store, 'another secret of the deployment, as long').load(),
+        /another PLATFORM_SECRET/,
+      );
       await assert.rejects(new Keys(store, null).load(), /PLATFORM_SECRET must be set/);
     } finally {
       await sealed.stop();

@@ -1,4 +1,4 @@
-/** The walks in the documents work as written: their blocks are copied into a shell, one after the other. */
+/** The walk in the README works as written: its blocks are copied into a shell, one after the other. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
@@ -16,12 +16,12 @@ function blocks(path: string, from: string, to: string): string {
   return [...text.slice(start, end).matchAll(/```sh\n([\s\S]*?)```/g)].map((match) => match[1]).join('\n');
 }
 
-describe('the documents', () => {
+describe('the README', () => {
   let platform: TestPlatform;
   let folder: string;
   before(async () => {
     platform = await startPlatform();
-    // The walks leave files behind, so they run beside the repository and not in it.
+    // A walk may leave files behind, so they run beside the repository and not in it.
     folder = await mkdtemp(join(tmpdir(), 'erp-walk-'));
     for (const name of ['package.json', 'scripts', 'node_modules']) await symlink(join(root, name), join(folder, name));
   });
@@ -55,7 +55,7 @@ describe('the documents', () => {
   const codes = (output: string): string[] =>
     [...output.matchAll(/\{"code":"([A-Z_]+)","message":"[^"]*","status"/g)].map((match) => match[1]!);
 
-  it('README: the first request, then the same again', async () => {
+  it('leads to the first record, and then again with the same keys', async () => {
     const walk = blocks('README.md', 'The first request', 'Where to go on');
     for (let turn = 0; turn < 2; turn++) {
       const output = await run(walk);
@@ -64,16 +64,5 @@ describe('the documents', () => {
       assert.match(output, /HTTP\/1\.1 201/);
       assert.match(output, /"name":"Lakeside Bakery and Café Ltd"/);
     }
-  });
-
-  it('guide: from sign-in to the first record', async () => {
-    const api = `API=${platform.baseUrl}/api/v1\n`;
-    const output = await run(api + blocks('docs/guides/first-request.md', '2. Sign in', 'Where to go on'));
-    assert.deepEqual(
-      codes(output),
-      ['ETAG_MISMATCH', 'VALIDATION_FAILED', 'FIELD_PERMISSION_DENIED', 'VALIDATION_FAILED'],
-      output,
-    );
-    assert.match(output, /"restorableUntil"/);
   });
 });
