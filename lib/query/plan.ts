@@ -108,15 +108,17 @@ class Planner {
 
   sort(keys: ListRequest['sort']): readonly SortKey[] {
     const sorted: SortKey[] = [];
+    let total = false; // after id the order is total, whatever follows
     for (const { field: name, desc, pointer } of keys ?? []) {
       const field = this.#readable(this.#object, name);
       if (!field || !sortable(field)) {
         this.problems.add(pointer, 'SORT_INVALID', `Records cannot be sorted by ${quote(name)}.`, { field: name });
         continue;
       }
-      sorted.push({ field, desc });
-      if (name === 'id') return sorted;
+      if (!total) sorted.push({ field, desc });
+      total ||= name === 'id';
     }
+    if (total) return sorted;
     const id = this.#object.fields.id!;
     if (sorted.length > 0) return [...sorted, { field: id, desc: sorted.at(-1)!.desc }];
     const createdAt = this.#object.fields.createdAt;
