@@ -56,6 +56,8 @@ types.setTypeParser(20, (text: string) => Number(text));
 export class Database {
   readonly pool: pg.Pool;
   readonly url: string;
+  /** Roles of tenants that a connection of this process has taken. */
+  readonly #taken = new Set<string>();
 
   constructor(url: string, options: { size: number; applicationName: string; onError?: (error: Error) => void }) {
     this.url = url;
@@ -69,10 +71,10 @@ export class Database {
       types,
       pipeline: true,
       keepAlive: true,
-      // Sort order and search never depend on the server's locale; JSON timestamps are UTC; a twin of an idempotency
-      // key waits two seconds at most; nothing runs longer than a request may.
+      // Sort order and search never depend on the server's locale; JSON timestamps are UTC; a backslash in a quoted text
+      // is a backslash; a twin of an idempotency key waits two seconds at most; nothing runs longer than a request may.
       options:
-        '-c TimeZone=UTC -c IntervalStyle=iso_8601 -c DateStyle=ISO -c lock_timeout=2000 -c statement_timeout=30000 -c idle_in_transaction_session_timeout=30000 -c jit=off',
+        '-c TimeZone=UTC -c standard_conforming_strings=on -c IntervalStyle=iso_8601 -c DateStyle=ISO -c lock_timeout=2000 -c statement_timeout=30000 -c idle_in_transaction_session_timeout=30000 -c jit=off',
     } as pg.PoolConfig);
     this.pool.on('error', (error) => options.onError?.(error));
   }
@@ -124,13 +126,18 @@ export class Database {
     client.on('error', onError);
     try {
       if ((client.platformRole ?? null) !== role) {
-        // Not awaited: it travels with the first statement, and that one fails if this one does.
         const switched = client.query(role === null ? 'RESET ROLE' : `SET ROLE "${role}"`);
         switched.catch((error) => {
           broken = error;
         });
         if (role === null) delete client.platformRole;
         else client.platformRole = role;
+        // It travels with the first statement, which would run as the role before if this one failed. So a role is
+        // waited for until it has been taken once: from then on there is no reason why it could not be.
+        if (role !== null && !this.#taken.has(role)) {
+          await switched;
+          this.#taken.add(role);
+        }
       }
       const result = await work(new Loan(client, role === null ? '' : `"${role}"`));
       if (broken) throw broken;
@@ -216,7 +223,9 @@ async function inTransaction<T>(tx: Tx, first: readonly string[], work: () => Pr
   try {
     const result = await work();
     await Promise.all(opening);
-    await tx.client.query('COMMIT');
+    // PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK, and with no error.
+    if ((await tx.client.query('COMMIT')).command !== 'COMMIT')
+      throw new Error('Nothing was committed: a statement of the transaction failed, and its error was passed over.');
     return result;
   } catch (error) {
     if (!isConnectionError(error)) await tx.client.query('ROLLBACK').catch(() => {});
