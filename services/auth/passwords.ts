@@ -1,9 +1,10 @@
 /**
  * Passwords and who may try them: argon2id, the same answer and the same time for an unknown user as for a wrong
- * password, and a wait that grows with every failure, per username and per network address.
+ * password, and a wait that grows with every failure, per username and per network address (IPv6: the first 64 bits).
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
+import { networkOf } from '../../lib/network.ts';
 import type { AuthStore, Credential } from './store.ts';
 
 export const PASSWORD_MIN_CHARS = 10;
@@ -51,7 +52,7 @@ export async function signIn(
 ): Promise<SignIn> {
   const username = attempt.username.trim();
   const byUsername = `user ${digest(username.toLowerCase())}`;
-  const byAddress = `address ${attempt.address}`;
+  const byAddress = `address ${networkOf(attempt.address)}`;
   const waits = await Promise.all([
     store.countAttempt(byUsername, USERNAME_FREE_FAILURES, USERNAME_WAIT_MAX_SECONDS),
     store.countAttempt(byAddress, ADDRESS_FREE_FAILURES, ADDRESS_WAIT_MAX_SECONDS),

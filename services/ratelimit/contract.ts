@@ -4,11 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import { type TSchema, Type } from 'typebox';
+import { networkOf } from '../../lib/network.ts';
 import type { Operation } from '../../lib/operation.ts';
 import type { GrantState } from '../auth/contract.ts';
 
 export interface LeaseRequest {
-  /** Counter, such as `connection:<tenant>:<client>:<user>`, `tenant:<tenant>`, `daily:<tenant>`, `anonymous:<ip>`. */
+  /** Counter, such as `connection:<tenant>:<client>:<user>`, `tenant:<tenant>`, `daily:<tenant>`, `anonymous:<network>`. */
   key: string;
   /** Units per window that the policy allows. */
   limit: number;
@@ -92,8 +93,7 @@ export function connectionPolicies(
 
 /** The policy of callers without a valid token, per network (IPv6: the first 64 bits). */
 export function anonymousPolicy(defaults: RateDefaults, ip: string): RatePolicy {
-  const network = ip.includes(':') ? ip.split(':').slice(0, 4).join(':') : ip;
-  return { name: 'anonymous', key: `anonymous:${network}`, limit: defaults.anonymous, windowSeconds: 60 };
+  return { name: 'anonymous', key: `anonymous:${networkOf(ip)}`, limit: defaults.anonymous, windowSeconds: 60 };
 }
 
 /** Requests in flight that one connection may have in one gateway. */

@@ -83,6 +83,12 @@ describe('sign-in', () => {
     assert.equal((await attempt('sam@demo.example', 'demo-password', '198.51.100.8')).status, 200);
   });
 
+  it('takes all of an IPv6 network for one address', async () => {
+    for (let i = 0; i < 30; i++) await attempt(`user${i}@demo.example`, 'guess', `2001:db8::${i.toString(16)}:1`);
+    assert.equal((await attempt('sam@demo.example', 'demo-password', '2001:db8::ffff')).status, 429);
+    assert.equal((await attempt('sam@demo.example', 'demo-password', '2001:db8:0:1::1')).status, 200);
+  });
+
   it('ignores case and blanks around a username', async () => {
     assert.equal((await attempt('  SAM@Demo.example ', 'demo-password')).status, 200);
   });

@@ -1,0 +1,16 @@
+/**
+ * The network that an address belongs to, as far as one person can change addresses inside it: of IPv6 the first 64
+ * bits (RFC 6177 gives every site at least that much), of IPv4 the address itself. Anything else is its own network.
+ */
+export function networkOf(ip: string): string {
+  if (!ip.includes(':')) return ip;
+  const [head = '', tail] = ip.toLowerCase().split('::');
+  const first = head.split(':').filter(Boolean);
+  const last = (tail ?? '').split(':').filter(Boolean);
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - first.length - last.length);
+  const groups = [...first, ...Array<string>(zeros).fill('0'), ...last];
+  return groups
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':');
+}
