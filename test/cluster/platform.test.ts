@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ServiceName } from '../../config/env.ts';
 import type { Answer, Api } from '../support/client.ts';
+import { fieldFile, wholePackage } from '../support/metadata-tenant.ts';
 import { insist, type Stage, startStage, until } from './stage.ts';
 
 const WRITES = 45;
@@ -108,6 +109,26 @@ describe('a cluster', function () {
     const ada = await stage.as('ada');
     const configuration = await ada.post('/metadata/retrieve', RETRIEVE);
     assert.equal(configuration.status, 200, configuration.text.slice(0, 500));
+  });
+
+  it('deploys a new field that a record can have at once', async () => {
+    const ada = await stage.as('ada');
+    const files = fieldFile('Account', 'Cluster__c', 'fieldType: text\nlength: 40');
+    const accepted = await ada.post('/metadata/deploy', { files, package: wholePackage(files) });
+    assert.equal(accepted.status, 202, accepted.text);
+    let deployment: Answer | undefined;
+    await until(
+      'the deployment has ended',
+      async () => {
+        deployment = await ada.get(`/metadata/deployments/${accepted.body.deploymentId}`);
+        return ['SUCCEEDED', 'FAILED', 'CANCELED'].includes(deployment.body.status);
+      },
+      30_000,
+    );
+    assert.equal(deployment!.body.status, 'SUCCEEDED', deployment!.text);
+    const created = await ada.post('/data/Account', { name: 'Deployed', Cluster__c: 'stored' });
+    assert.equal(created.status, 201, created.text);
+    assert.equal(created.body.Cluster__c, 'stored');
   });
 
   it('shows in probes and metrics how every process is', async () => {
