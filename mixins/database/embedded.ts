@@ -5,6 +5,7 @@
  * comes back on the same folder and port. The caller sees to it that nobody else uses the folder (control-socket.ts).
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readdir, readFile, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -29,7 +30,10 @@ export interface EmbeddedOptions {
 }
 
 const DATABASE = 'platform';
-const PASSWORD = 'postgres';
+/** In the server's folder, which only its account may enter: anybody on this machine can reach the port. */
+const PASSWORD_FILE = 'platform-password';
+/** Of folders that were made before each had a password of its own. */
+const FORMER_PASSWORD = 'postgres';
 const SETTINGS = [
   'listen_addresses=127.0.0.1',
   'unix_socket_directories=',
@@ -158,7 +162,8 @@ function environment(): NodeJS.ProcessEnv {
 
 async function initialise(binaries: Binaries, account: Account, folder: string): Promise<void> {
   const passwordFile = join(folder, '..', `initdb-${process.pid}`);
-  await writeFile(passwordFile, `${PASSWORD}\n`, { mode: 0o600 });
+  const password = randomBytes(24).toString('base64url');
+  await writeFile(passwordFile, `${password}\n`, { mode: 0o600 });
   if (account.uid !== undefined) execFileSync('chown', [`${account.uid}:${account.gid}`, passwordFile]);
   try {
     await new Promise<void>((resolve, reject) => {
@@ -183,6 +188,9 @@ async function initialise(binaries: Binaries, account: Account, folder: string):
         code === 0 ? resolve() : reject(new Error(`initdb could not create ${folder}:\n${output.trim()}`)),
       );
     });
+    const kept = join(folder, PASSWORD_FILE);
+    await writeFile(kept, password, { mode: 0o600 });
+    if (account.uid !== undefined) execFileSync('chown', [`${account.uid}:${account.gid}`, kept]);
   } finally {
     await rm(passwordFile, { force: true });
   }
@@ -273,7 +281,8 @@ export async function startEmbeddedDatabase(dataDir: string, options: EmbeddedOp
   };
 
   try {
-    const base = `postgres://postgres:${PASSWORD}@127.0.0.1:${port}`;
+    const password = await readFile(join(folder, PASSWORD_FILE), 'utf8').catch(() => FORMER_PASSWORD);
+    const base = `postgres://postgres:${password}@127.0.0.1:${port}`;
     const client = new pg.Client(`${base}/postgres`);
     await client.connect();
     const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [DATABASE]);
