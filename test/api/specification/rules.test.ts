@@ -148,8 +148,12 @@ describe('specification: rules', function () {
     it('7: where tokens come from can be discovered', async () => {
       const { body } = await stranger.get('/openapi.json');
       const { authorizationUrl, tokenUrl } = body.components.securitySchemes.oauth2.flows.authorizationCode;
-      const discovered = await (await fetch(`${platform.baseUrl}/.well-known/oauth-authorization-server`)).json();
-      assert.deepEqual([discovered.authorization_endpoint, discovered.token_endpoint], [authorizationUrl, tokenUrl]);
+      const answer = await fetch(`${platform.baseUrl}/.well-known/oauth-authorization-server`);
+      const discovered = (await answer.json()) as Record<string, unknown>;
+      assert.deepEqual(
+        [discovered['authorization_endpoint'], discovered['token_endpoint']],
+        [authorizationUrl, tokenUrl],
+      );
     });
   });
 
