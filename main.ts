@@ -11,7 +11,7 @@ import { brokerOptions } from './config/broker.ts';
 import { type Config, readConfig } from './config/env.ts';
 import type { Platform } from './config/platform.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
-import { Database } from './mixins/database/database.ts';
+import { Database, isConnectionError } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
 import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
@@ -104,6 +104,18 @@ export async function start(config: Config, options: { control?: boolean } = {})
   }
 }
 
+/** One sentence for what a person can put right; everything else as it is. */
+function explain(error: unknown): unknown {
+  const { name, message, code, port } = error as Error & { code?: string; port?: number };
+  if (name === 'ConfigError') return message;
+  if (code === 'EADDRINUSE') return `Port ${port} is in use: choose another one with PORT (or HEALTH_PORT).`;
+  if (isConnectionError(error)) return `The database of DATABASE_URL cannot be reached: ${message}`;
+  if (code === '42501') return `The account of DATABASE_URL lacks a right: ${message}`;
+  if (code === '28P01' || code === '28000' || code === '3D000')
+    return `The database of DATABASE_URL refuses us: ${message}`;
+  return error;
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
     const running = await start(readConfig(), { control: true });
@@ -123,7 +135,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     process.on('SIGHUP', shutdown);
     console.log(`ready ${running.baseUrl ?? `${running.config.services.join(',')} on ${running.config.natsUrl}`}`);
   } catch (error) {
-    console.error(error instanceof Error && error.name === 'ConfigError' ? error.message : error);
+    console.error(explain(error));
     process.exit(1);
   }
 }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -32,7 +33,7 @@ describe('one process on its own database', function () {
     await rm(folder, { recursive: true, force: true });
   });
 
-  const launch = (): ChildProcess => {
+  const launch = (env: Record<string, string> = {}): ChildProcess => {
     const child = spawn(process.execPath, ['main.ts'], {
       cwd: root,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -43,6 +44,7 @@ describe('one process on its own database', function () {
         HOST: '127.0.0.1',
         LOG_LEVEL: 'warn',
         SEED_DEMO: 'false',
+        ...env,
       },
     });
     processStarted(child, 'single');
@@ -110,6 +112,29 @@ describe('one process on its own database', function () {
     first.child.kill();
     assert.equal(await ended(first.child), 0);
   });
+
+  const mistakes: [what: string, env: () => Record<string, string>, says: RegExp][] = [
+    ['a wrong setting', () => ({ PORT: 'web' }), /^PORT must be an integer from 0 to 65535, not "web"\.\n$/],
+    [
+      'a database that is not there',
+      () => ({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }),
+      /^The database of DATABASE_URL cannot be reached: .+\n$/,
+    ],
+    ['a port that is taken', () => ({ PORT: String(taken) }), /^Port \d+ is in use: choose another one with PORT.*\n$/],
+  ];
+  let taken = 0;
+  for (const [what, env, says] of mistakes)
+    it(`says in one sentence what to do about ${what}`, async () => {
+      const other = createServer();
+      await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+      taken = (other.address() as AddressInfo).port;
+      const child = launch({ LOG_LEVEL: 'silent', ...env() });
+      let said = '';
+      child.stderr!.on('data', (chunk) => (said += chunk));
+      assert.equal(await ended(child), 1);
+      assert.match(said, says);
+      other.close();
+    });
 
   it('starts again on a folder whose process was killed', async () => {
     const killed = await start();
