@@ -262,6 +262,7 @@ const projectFields = {
   baseMetadataVersion: Type.Optional(
     Type.Integer({
       minimum: 0,
+      maximum: 2_147_483_647,
       description:
         'metadataVersion of the retrieve that the files come from: later changes of others are not overwritten.',
     }),

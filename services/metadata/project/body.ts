@@ -9,8 +9,11 @@ const FORBIDDEN: ReadonlySet<string> = new Set(['operationOverride', 'rollbackOf
 type Check = (value: unknown) => string | null;
 
 const isBoolean: Check = (value) => (typeof value === 'boolean' ? null : 'must be a boolean');
+/** As large as PostgreSQL's integer, which keeps it. */
 const isVersion: Check = (value) =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? null : 'must be an integer from 0';
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 2_147_483_647
+    ? null
+    : 'must be an integer from 0 to 2147483647';
 const isHash: Check = (value) =>
   typeof value === 'string' && /^sha256:[0-9a-f]{64}$/.test(value) ? null : 'must be `sha256:` and 64 hex digits';
 const isMap: Check = (value) =>
