@@ -168,4 +168,12 @@ describe('bad input: bodies', function () {
       assertRefused(await call(row, `{"name":"${'x'.repeat(1024 * 1024)}"}`), 'over 1 MiB of text');
     });
   }
+
+  it('a version beyond what can be stored is refused, not a failure of the database', async () => {
+    for (const baseMetadataVersion of [-1, 1.5, 2 ** 31, Number.MAX_SAFE_INTEGER])
+      for (const path of ['/metadata/validate', '/metadata/deploy']) {
+        const answer = await ada.post(path, { files: {}, package: { version: 1, types: [] }, baseMetadataVersion });
+        assertRefused(answer, `${path}: ${baseMetadataVersion}`, 'PARAMETER_INVALID');
+      }
+  });
 });
