@@ -3,7 +3,7 @@
  * each; when one does not get ready, the end of its file is part of the error.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -44,14 +44,19 @@ export interface ProcessOptions {
   patience?: number;
 }
 
+/** Where the output of this run's processes goes. */
+const logs = join(tmpdir(), `erp-test-logs-${process.pid}`);
+
+/** After a run without a failure nobody reads them. */
+export const removeLogs = (): void => rmSync(logs, { recursive: true, force: true });
+
 let count = 0;
 
 /** `node main.ts` with these services; resolves at its ready line. */
 export async function startProcess(options: ProcessOptions): Promise<ServiceProcess> {
   const name = `${options.services.join('-')}-${++count}`;
-  const folder = join(tmpdir(), `erp-test-logs-${process.pid}`);
-  mkdirSync(folder, { recursive: true });
-  const file = join(folder, `${name}.log`);
+  mkdirSync(logs, { recursive: true });
+  const file = join(logs, `${name}.log`);
   const handle = openSync(file, 'w');
   const child = spawn(process.execPath, ['main.ts'], {
     cwd: root,
