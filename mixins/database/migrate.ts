@@ -56,6 +56,14 @@ export async function ensureServiceRole(database: Database, service: string): Pr
   await database.query(
     `DO $$ BEGIN EXECUTE format('GRANT svc_${service} TO %I', current_user); EXCEPTION WHEN OTHERS THEN NULL; END $$`,
   );
+  // Roles belong to the whole server: another installation on it, with another user, may have made this one.
+  const { rows } = await database.query<{ may: boolean }>("SELECT pg_has_role(current_user, $1, 'MEMBER') AS may", [
+    `svc_${service}`,
+  ]);
+  if (!rows[0]!.may)
+    throw new Error(
+      `The database user may not act as the role svc_${service}, which somebody else made: grant it to the user, or give the platform a PostgreSQL server of its own.`,
+    );
   await database.query(`GRANT USAGE ON SCHEMA ${service} TO svc_${service}`);
   await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${service} TO svc_${service}`);
   await database.query(`GRANT USAGE ON ALL SEQUENCES IN SCHEMA ${service} TO svc_${service}`);

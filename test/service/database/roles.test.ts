@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { tenantSchema } from '../../../lib/context.ts';
 import { Database, sqlState } from '../../../mixins/database/database.ts';
+import { ensureServiceRole } from '../../../mixins/database/migrate.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 
 const A = '01990000-0000-7000-8000-00000000aaa1';
@@ -144,6 +145,19 @@ describe('roles of the database', () => {
     ])
       await assert.rejects(work, (error) => sqlState(error) === '22023');
     assert.deepEqual((await database.query('SELECT * FROM public.open')).rows, []);
+  });
+
+  it('that somebody else made for a service are named when the platform may not act as them', async () => {
+    await database.query(`DO $$ BEGIN CREATE ROLE outsider LOGIN PASSWORD 'outsider';
+      EXCEPTION WHEN duplicate_object THEN NULL; END $$`);
+    const url = Object.assign(new URL(server.url), { username: 'outsider', password: 'outsider' }).toString();
+    const other = new Database(url, { size: 1, applicationName: 'roles test' });
+    try {
+      await assert.rejects(ensureServiceRole(other, 'roles'), /may not act as the role svc_roles/);
+    } finally {
+      await other.close();
+      await drop('outsider');
+    }
   });
 
   it('say so when a transaction whose statement failed is committed all the same', async () => {
