@@ -1,6 +1,6 @@
 -- The registry of tenants. A platform table: it is what a tenant is found by, before any tenant is known.
 CREATE TABLE metadata.tenants (
-  tenant_id             uuid           PRIMARY KEY,
+  id                    uuid           PRIMARY KEY,
   key                   text           NOT NULL UNIQUE CHECK (key ~ '^[a-z][a-z0-9]{1,30}$'),
   name                  text           NOT NULL,
   region                text           NOT NULL,
@@ -80,6 +80,8 @@ CREATE TABLE metadata.deployments (
   created_by_display_name   text           NOT NULL,
   created_by_client_id      text           NOT NULL,
   created_by_agent_run_id   uuid,
+  -- System permissions that the user held when the deployment was accepted: nobody gives away what they do not hold.
+  created_by_permissions    text[]         NOT NULL DEFAULT '{}',
   request_id                text           NOT NULL,
   idempotency_key           text           NOT NULL,
   stage                     text           NOT NULL DEFAULT 'queue' CHECK (stage IN ('queue', 'validate', 'apply', 'done')),
