@@ -29,13 +29,22 @@ export function checkPattern(pattern: string): void {
 }
 
 export function matchesPattern(pattern: string, text: string): boolean {
+  return run(compiled(pattern), text);
+}
+
+/** Matching a text takes at most so many steps per character. Throws PatternError like checkPattern. */
+export function patternSize(pattern: string): number {
+  return compiled(pattern).length;
+}
+
+function compiled(pattern: string): State[] {
   let states = cache.get(pattern);
   if (!states) {
     states = compile(pattern);
     if (cache.size >= CACHE_MAX) cache.delete(cache.keys().next().value as string);
     cache.set(pattern, states);
   }
-  return run(states, text);
+  return states;
 }
 
 function run(states: readonly State[], text: string): boolean {

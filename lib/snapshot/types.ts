@@ -97,6 +97,17 @@ export interface ChildRelationship {
   readonly onDelete: 'setNull' | 'restrict' | 'cascade' | null;
 }
 
+/** A record for which the condition is true is refused. */
+export interface ValidationRuleMeta {
+  readonly apiName: string;
+  readonly active: boolean;
+  /** An expression over the object's fields, checked when it was deployed. */
+  readonly condition: string;
+  /** The field that the error points to; null: the record. */
+  readonly errorField: string | null;
+  readonly message: string;
+}
+
 export type SharingDefault = 'private' | 'read' | 'readWrite' | 'controlledByParent';
 
 export interface ObjectMeta {
@@ -120,6 +131,8 @@ export interface ObjectMeta {
   /** In the order in which records are answered: system fields, name, then the rest by apiName. Includes system fields. */
   readonly fields: Readonly<Record<string, FieldMeta>>;
   readonly childRelationships: readonly ChildRelationship[];
+  /** By apiName. */
+  readonly validationRules: readonly ValidationRuleMeta[];
 }
 
 export interface ObjectPermission {

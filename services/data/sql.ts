@@ -7,7 +7,7 @@ import { identifier, type Statement } from '../../mixins/database/database.ts';
 import type { Bind } from '../../mixins/idempotency/idempotency.ts';
 
 /** A function of a part of a snapshot, worked out once for each; snapshots never change. */
-function remembered<K extends object, V>(work: (of: K) => V): (of: K) => V {
+export function remembered<K extends object, V>(work: (of: K) => V): (of: K) => V {
   const known = new WeakMap<K, { readonly value: V }>();
   return (of) => {
     let found = known.get(of);

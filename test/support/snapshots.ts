@@ -80,6 +80,7 @@ export function anObject(
     defaultSearchFields: ['name'],
     fields: Object.fromEntries([...SYSTEM_FIELDS, ...name, ...fields].map((field) => [field.apiName, field])),
     childRelationships: [],
+    validationRules: [],
     ...more,
   };
 }

@@ -27,6 +27,7 @@ import {
   validationFailed,
 } from './body.ts';
 import { lookupSql, refuseDenied, refuseInvalid } from './checks.ts';
+import { checkRules } from './rules.ts';
 import { newTrailIds, trailSql } from './trail.ts';
 import type { Step, Write } from './write.ts';
 
@@ -37,6 +38,7 @@ export const CREATE_STEPS: readonly Step[] = [
   readValues,
   refuseDenied,
   USER_STEPS.beforeCreate,
+  checkRules,
   refuseInvalid,
   insert,
 ];

@@ -11,6 +11,7 @@ import { assertFresh, recordNotFound } from '../tenants.ts';
 import { USER_STEPS } from '../users/rules.ts';
 import { checkDependentPicklists, controlledFields, readBody, referenceNotFound, validationFailed } from './body.ts';
 import { lookupSql, refuseDenied } from './checks.ts';
+import { checkRules, ruleFields } from './rules.ts';
 import { newTrailIds, trailSql } from './trail.ts';
 import type { Step, Write } from './write.ts';
 
@@ -24,10 +25,14 @@ export const UPDATE_STEPS: readonly Step[] = [
   matchVersion,
   checkContent,
   USER_STEPS.beforeUpdate,
+  checkRules,
   refuseContent,
   keepWhenEqual,
   store,
 ];
+
+/** Stored decimals come as text, for a rule compares every digit of them. */
+const EXACT_DECIMALS = true;
 
 function readValues(write: Write): void {
   const read = readBody(write.view, write.object, write.access, write.body);
@@ -47,9 +52,12 @@ async function lockRecord(write: Write): Promise<void> {
   const needed = new Set(
     isUser
       ? Object.values(object.fields).filter((field) => columnType(field) !== null)
-      : controlledFields(object, given).flatMap((field) =>
-          [field, object.fields[field.controllingField!]].filter((item) => item !== undefined),
-        ),
+      : [
+          ...ruleFields(object).filter((field) => columnType(field) !== null),
+          ...controlledFields(object, given).flatMap((field) =>
+            [field, object.fields[field.controllingField!]].filter((item) => item !== undefined),
+          ),
+        ],
   );
   const sqlOf = (item: (typeof given)[number]): string =>
     item.lookup
@@ -61,7 +69,7 @@ async function lockRecord(write: Write): Promise<void> {
     r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'}),
     o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} WHERE "id" = ${sql.bind(write.id, 'uuid')} AND EXISTS (SELECT FROM k) FOR NO KEY UPDATE)
     SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${
-      needed.size ? `${recordJson('o', [...needed])}::text` : 'NULL'
+      needed.size ? `${recordJson('o', [...needed], EXACT_DECIMALS)}::text` : 'NULL'
     }${given.map((item) => `, ${item.lookup ? `r.r${lookups.indexOf(item)}` : 'NULL'}, o.${identifier(item.field.apiName)} IS DISTINCT FROM ${sqlOf(item)}`).join('')}
     FROM s CROSS JOIN r LEFT JOIN o ON true`;
   const row = (await tx.arrays(sql.statement(text))).rows[0]!;

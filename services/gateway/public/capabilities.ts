@@ -35,6 +35,7 @@ const NO_OVERRIDES = {
 export const METADATA_TYPES = [
   'CustomObject',
   'CustomField',
+  'ValidationRule',
   'ValueSet',
   'Profile',
   'PermissionSet',

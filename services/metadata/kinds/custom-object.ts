@@ -183,6 +183,7 @@ export const customObject: Kind = {
         }),
       },
       childRelationships: [],
+      validationRules: [],
     };
   },
 };

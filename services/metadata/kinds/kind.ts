@@ -83,10 +83,18 @@ export interface CheckContext {
     component: Component,
     pointer: string,
     message: string,
-    more?: { remedy?: string; details?: Record<string, unknown> },
+    more?: {
+      remedy?: string;
+      details?: Record<string, unknown>;
+      /** Where in the text that stands at `pointer`, in UTF-16 units. */
+      offset?: number;
+    },
   ): void;
-  /** Where a value of a component's file stands; nulls when the file is not in the project. */
-  position(component: Component, pointer: string): { line: number | null; column: number | null };
+  /**
+   * Where a value of a component's file stands, or, with `offset`, a place in a text; nulls when the file is not in the
+   * project.
+   */
+  position(component: Component, pointer: string, offset?: number): { line: number | null; column: number | null };
   warning(code: Problem['code'], component: Component, pointer: string, message: string): void;
 }
 
@@ -102,6 +110,8 @@ export interface Reference {
   readonly fullName: string;
   /** Where the component names it. */
   readonly pointer: string;
+  /** The kind's own check says when it is missing, and knows better where. */
+  readonly ownCheck?: boolean;
 }
 
 export interface Kind {

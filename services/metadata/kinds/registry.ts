@@ -7,6 +7,7 @@ import type { Kind } from './kind.ts';
 import { permissionSet, profile } from './permissions.ts';
 import { role } from './role.ts';
 import { tenantSettings } from './tenant-settings.ts';
+import { validationRule } from './validation-rule.ts';
 import { valueSet } from './value-set.ts';
 
 export const KINDS: readonly Kind[] = [
@@ -14,6 +15,7 @@ export const KINDS: readonly Kind[] = [
   valueSet,
   customObject,
   customField,
+  validationRule,
   role,
   profile,
   permissionSet,

@@ -86,9 +86,9 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   }
   addDependents(updates, after);
 
-  const position = (component: Component, pointer: string): { line: number | null; column: number | null } => {
+  const position: CheckContext['position'] = (component, pointer, offset) => {
     const draft = project.drafts.get(componentKey(component.type, component.fullName));
-    return draft ? draft.position(pointer) : { line: null, column: null };
+    return draft ? draft.position(pointer, offset) : { line: null, column: null };
   };
   const report =
     (list: Problem[]) =>
@@ -97,9 +97,9 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
       component: Component,
       pointer: string,
       message: string,
-      more: { remedy?: string; details?: Record<string, unknown> } = {},
+      more: { remedy?: string; details?: Record<string, unknown>; offset?: number } = {},
     ): void => {
-      const { line, column } = position(component, pointer);
+      const { line, column } = position(component, pointer, more.offset);
       list.push({
         code,
         type: component.type,
@@ -130,8 +130,8 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   for (const component of changed) findKind(component.type)!.check?.(component, context);
   const touched = new Set(changed.map((component) => component.type));
   for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
-  // A change of an object's fields can break what its object says, and the other way round.
-  for (const component of dependentObjects(changed, after)) findKind(component.type)!.check?.(component, context);
+  // A change of an object's fields can break what its object and its rules say, and the other way round.
+  for (const component of affectedByFields(changed, after)) findKind(component.type)!.check?.(component, context);
   checkDestructive(project, options, before, blocked, warnings);
 
   const checks = dataChecks(changed, context);
@@ -227,7 +227,7 @@ function checkReadOnly(changed: readonly Component[], context: CheckContext): vo
 function checkReferences(changed: readonly Component[], context: CheckContext): void {
   for (const component of changed) {
     const missing: Reference[] = (findKind(component.type)!.references?.(component.body) ?? []).filter(
-      (reference) => !context.after.has(componentKey(reference.type, reference.fullName)),
+      (reference) => !reference.ownCheck && !context.after.has(componentKey(reference.type, reference.fullName)),
     );
     for (const reference of missing)
       context.problem(
@@ -243,14 +243,17 @@ function checkReferences(changed: readonly Component[], context: CheckContext): 
   }
 }
 
-/** Objects that did not change themselves, of which a field did. */
-function dependentObjects(changed: readonly Component[], after: State): Component[] {
-  const own = new Set(changed.filter((c) => c.type === 'CustomObject').map((c) => c.fullName));
-  const names = new Set(changed.filter((c) => c.type === 'CustomField').map((c) => String(c.body['object'])));
-  return [...names]
-    .filter((name) => !own.has(name))
-    .map((name) => after.get(componentKey('CustomObject', name)))
-    .filter((component) => component !== undefined);
+/** Objects and validation rules that did not change themselves, while a field of the object did. */
+function affectedByFields(changed: readonly Component[], after: State): Component[] {
+  const objects = new Set(changed.filter((c) => c.type === 'CustomField').map((c) => String(c.body['object'])));
+  if (objects.size === 0) return [];
+  const own = new Set(changed);
+  return [...after.values()].filter(
+    (component) =>
+      !own.has(component) &&
+      ((component.type === 'CustomObject' && objects.has(component.fullName)) ||
+        (component.type === 'ValidationRule' && objects.has(String(component.body['object'])))),
+  );
 }
 
 function checkDestructive(

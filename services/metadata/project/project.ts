@@ -47,7 +47,7 @@ export interface Draft {
   readonly yaml: string;
   readonly hash: string;
   /** Where a value of the file stands, as it was sent. */
-  readonly position: (pointer: string) => Position;
+  readonly position: ParsedYaml['position'];
 }
 
 export interface Destructive {

@@ -13,6 +13,7 @@ import {
   LineCounter,
   type Node,
   parseAllDocuments,
+  type Scalar,
 } from 'yaml';
 
 export interface Position {
@@ -24,8 +25,12 @@ export type YamlValue = null | boolean | number | string | YamlValue[] | { [key:
 
 export interface ParsedYaml {
   readonly value: YamlValue;
-  /** Where the value of an RFC 6901 pointer stands; the nearest parent when it is absent. */
-  position(pointer: string): Position;
+  /**
+   * Where the value of an RFC 6901 pointer stands (its key, in a mapping); the nearest parent when it is absent. With
+   * `offset`: where the character at this place of a text stands; the beginning of the text when its lines are folded
+   * or it has escapes.
+   */
+  position(pointer: string, offset?: number): Position;
 }
 
 export class YamlError extends Error {
@@ -106,6 +111,7 @@ export function parseYaml(source: string): ParsedYaml {
     throw new YamlError('Directives are not allowed.', START);
 
   const positions = new Map<string, Position>();
+  const texts = new Map<string, Scalar<string>>();
   const walk = (node: Node | null, pointer: string, depth: number): YamlValue => {
     const here = at(node?.range?.[0]);
     if (node === null) return null;
@@ -117,7 +123,10 @@ export function parseYaml(source: string): ParsedYaml {
     if (isScalar(node)) {
       const { value } = node;
       if (value === null || typeof value === 'boolean') return value;
-      if (typeof value === 'string') return storable(value, here);
+      if (typeof value === 'string') {
+        texts.set(pointer, node as Scalar<string>);
+        return storable(value, here);
+      }
       if (typeof value === 'number') {
         if (!Number.isFinite(value)) throw new YamlError('Not a finite number.', here);
         if (Number.isInteger(value) && !Number.isSafeInteger(value))
@@ -160,7 +169,9 @@ export function parseYaml(source: string): ParsedYaml {
   const value = walk(document.contents as Node | null, '', 1);
   return {
     value,
-    position(pointer) {
+    position(pointer, offset) {
+      const scalar = offset === undefined ? undefined : texts.get(pointer);
+      if (scalar?.range) return at(placeInText(text, scalar, offset!));
       for (let p = pointer; p; p = p.slice(0, p.lastIndexOf('/'))) {
         const found = positions.get(p);
         if (found) return found;
@@ -168,6 +179,20 @@ export function parseYaml(source: string): ParsedYaml {
       return positions.get('') ?? START;
     },
   };
+}
+
+/** Offset in the file of the character at `offset` of a text. */
+function placeInText(file: string, { value, type, range }: Scalar<string>, offset: number): number {
+  const [start, end] = range!;
+  if (type === 'BLOCK_LITERAL') {
+    const lines = value.slice(0, offset).split('\n');
+    let line = file.indexOf('\n', start) + 1;
+    const indent = /^\n* */.exec(file.slice(line))![0].replace(/^\n*/, '').length;
+    for (let i = 1; i < lines.length; i++) line = file.indexOf('\n', line) + 1;
+    return line + indent + lines.at(-1)!.length;
+  }
+  const quote = type === 'PLAIN' ? 0 : 1;
+  return file.slice(start + quote, end - quote) === value ? start + quote + offset : start;
 }
 
 /** Text that PostgreSQL cannot hold: NUL, half of a surrogate pair. */

@@ -1,0 +1,200 @@
+/**
+ * Runs a checked expression. It always ends: its work is counted in units and its time is measured, and it stops at
+ * 10,000 units or 50 ms. Source: docs/reference/expressions.md#limits.
+ */
+import { isBlankText } from '../field-types/common.ts';
+import type { SystemPermission } from '../snapshot/types.ts';
+import { compare, type Exact } from './decimal.ts';
+import { dayOf, EvaluationError, FUNCTIONS, type Runtime } from './functions.ts';
+import type { Expression, Instant, Node, Value } from './types.ts';
+
+export const COST_MAX = 10_000;
+export const TIME_MAX_MS = 50;
+/** How often the clock is looked at, in units. */
+const CLOCK_EVERY = 50;
+
+/** What the variables stand for. */
+export interface Facts {
+  record(field: string): Value;
+  /** Null while a record is being created. */
+  readonly old: ((field: string) => Value) | null;
+  isChanged(field: string): boolean;
+  readonly user: Readonly<Record<string, Value>>;
+  hasPermission(name: SystemPermission): boolean;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  /** IANA zone in which `today` and `date(moment)` are days. */
+  readonly timezone: string;
+}
+
+/**
+ * The value of an expression. Throws EvaluationError: it divides by zero, leaves the range of a type, or costs too much.
+ * `clock` gives milliseconds.
+ */
+export function evaluate(expression: Expression, facts: Facts, clock: () => number = () => performance.now()): Value {
+  return new Evaluation(facts, clock).value(expression.root);
+}
+
+class Evaluation implements Runtime {
+  readonly timezone: string;
+  readonly #facts: Facts;
+  readonly #clock: () => number;
+  readonly #deadline: number;
+  readonly #items: Value[] = [];
+  #cost = 0;
+  #nextLook = CLOCK_EVERY;
+
+  constructor(facts: Facts, clock: () => number) {
+    this.#facts = facts;
+    this.#clock = clock;
+    this.#deadline = clock() + TIME_MAX_MS;
+    this.timezone = facts.timezone;
+  }
+
+  spend(units: number): void {
+    this.#cost += units;
+    if (this.#cost > COST_MAX) throw new EvaluationError('COST_EXCEEDED', `it costs more than ${COST_MAX} units`);
+    if (this.#cost < this.#nextLook) return;
+    this.#nextLook = this.#cost + CLOCK_EVERY;
+    if (this.#clock() > this.#deadline)
+      throw new EvaluationError('TIME_EXCEEDED', `it takes longer than ${TIME_MAX_MS} ms`);
+  }
+
+  /** Null counts as false. */
+  #holds(node: Node): boolean {
+    return this.value(node) === true;
+  }
+
+  value(node: Node): Value {
+    this.spend(1);
+    switch (node.op) {
+      case 'literal':
+        return node.value;
+      case 'field':
+        return node.of === 'record' ? this.#facts.record(node.field) : (this.#facts.old?.(node.field) ?? null);
+      case 'user':
+        return this.#facts.user[node.property] ?? null;
+      case 'now':
+        return { ms: this.#facts.now };
+      case 'today':
+        return dayOf(this.#facts.now, this.timezone);
+      case 'isCreate':
+        return this.#facts.old === null;
+      case 'item':
+        return this.#items[node.slot] ?? null;
+      case 'part': {
+        const whole = this.value(node.value) as Readonly<Record<string, Value>> | null;
+        return whole?.[node.part] ?? null;
+      }
+      case 'list':
+        // A null has no place in a list: nothing is equal to it there.
+        return node.items.map((item) => this.value(item)).filter((item) => item !== null);
+      case 'not':
+        return !this.#holds(node.value);
+      case 'and':
+        return this.#holds(node.left) && this.#holds(node.right);
+      case 'or':
+        return this.#holds(node.left) || this.#holds(node.right);
+      case 'if':
+        return this.value(this.#holds(node.condition) ? node.yes : node.no);
+      case 'equal':
+        return this.#isEqual(this.value(node.left), this.value(node.right));
+      case 'unequal':
+        return !this.#isEqual(this.value(node.left), this.value(node.right));
+      case 'less':
+        return this.#inOrder(node.left, node.right, (order) => order < 0);
+      case 'lessOrEqual':
+        return this.#inOrder(node.left, node.right, (order) => order <= 0);
+      case 'greater':
+        return this.#inOrder(node.left, node.right, (order) => order > 0);
+      case 'greaterOrEqual':
+        return this.#inOrder(node.left, node.right, (order) => order >= 0);
+      case 'in': {
+        const value = this.value(node.value);
+        const list = this.value(node.list) as readonly Value[] | null;
+        if (value === null || list === null) return false;
+        this.spend(list.length);
+        return list.some((item) => this.#isEqual(item, value));
+      }
+      case 'changed':
+        return this.#facts.old !== null && this.#facts.isChanged(node.field);
+      case 'permission':
+        return this.#facts.hasPermission(node.name as SystemPermission);
+      case 'isBlank':
+        return this.#isBlank(this.value(node.value));
+      case 'coalesce': {
+        for (const item of node.items) {
+          const value = this.value(item);
+          if (value !== null) return value;
+        }
+        return null;
+      }
+      case 'each':
+        return this.#each(node);
+      case 'call': {
+        const args: Value[] = [];
+        for (const arg of node.args) {
+          const value = this.value(arg);
+          if (value === null) return node.onNull;
+          args.push(value);
+        }
+        return FUNCTIONS[node.fn]!.run(args, this);
+      }
+    }
+  }
+
+  #each({ how, list, slot, condition }: Node & { op: 'each' }): Value {
+    const items = this.value(list) as readonly Value[] | null;
+    if (items === null) return how === 'filter' ? null : how === 'all';
+    const kept: Value[] = [];
+    for (const item of items) {
+      this.#items[slot] = item;
+      const holds = this.#holds(condition);
+      if (how === 'exists' && holds) return true;
+      if (how === 'all' && !holds) return false;
+      if (holds) kept.push(item);
+    }
+    return how === 'filter' ? kept : how === 'all';
+  }
+
+  #isBlank(value: Value): boolean {
+    if (typeof value === 'string') {
+      this.spend(value.length / 100);
+      return isBlankText(value);
+    }
+    return value === null || (Array.isArray(value) && value.length === 0);
+  }
+
+  /** Both null, or both the same value: 1.50 is 1.5, and "a" is not "A". */
+  #isEqual(a: Value, b: Value): boolean {
+    if (a === null || b === null || typeof a !== 'object' || typeof b !== 'object') return a === b;
+    return this.#compare(a, b) === 0;
+  }
+
+  #inOrder(left: Node, right: Node, decide: (order: number) => boolean): boolean {
+    const [a, b] = [this.value(left), this.value(right)];
+    return a !== null && b !== null && decide(this.#compare(a, b));
+  }
+
+  #compare(a: Value, b: Value): number {
+    if (typeof a === 'string') {
+      this.spend(Math.min(a.length, (b as string).length) / 100);
+      return byCodePoint(a, b as string);
+    }
+    if ('ms' in (a as object)) return (a as Instant).ms - (b as Instant).ms;
+    return compare(a as Exact, b as Exact);
+  }
+}
+
+/** Negative, zero or positive; not by UTF-16 units, where 🙂 would stand before ﬁ. */
+function byCodePoint(a: string, b: string): number {
+  const end = Math.min(a.length, b.length);
+  for (let i = 0; i < end; i++) {
+    const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
+    if (x === y) continue;
+    const surrogates = [x, y].map((unit) => unit >= 0xd800 && unit <= 0xdfff);
+    if (surrogates[0] !== surrogates[1]) return surrogates[0] ? 1 : -1;
+    return x - y;
+  }
+  return a.length - b.length;
+}

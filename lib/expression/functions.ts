@@ -1,0 +1,302 @@
+/**
+ * The functions of the language. Each is total: for every value of its types it gives a value or one of the failures
+ * that are documented, in a time that its cost bounds. None sees a null. Source: docs/reference/expressions.md#functions.
+ */
+import { dateOfDay, dayNumber, daysInMonth, isDate, readInstant, readTime } from '../field-types/calendar.ts';
+import { countChars, TEXT_MAX_CHARS } from '../field-types/common.ts';
+import { matchesPattern, patternSize } from '../field-types/pattern.ts';
+import { relativeDays } from '../query/relative-dates.ts';
+import type { Exact } from './decimal.ts';
+import * as decimal from './decimal.ts';
+import type { Instant, Type, Value } from './types.ts';
+
+export type FailureReason = 'DIVISION_BY_ZERO' | 'VALUE_OUT_OF_RANGE' | 'COST_EXCEEDED' | 'TIME_EXCEEDED';
+
+/** An expression that could not be evaluated; `message` completes "The rule cannot be evaluated: …". */
+export class EvaluationError extends Error {
+  override readonly name = 'EvaluationError';
+  readonly reason: FailureReason;
+
+  constructor(reason: FailureReason, message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/** What a function may ask for while it runs. */
+export interface Runtime {
+  readonly timezone: string;
+  /** Charges for work in proportion to the size of a value; throws COST_EXCEEDED. */
+  spend(units: number): void;
+}
+
+export interface Signature {
+  readonly params: readonly (Type | 'anyList')[];
+  /** How many of the last parameters may be left out. */
+  readonly optional?: number;
+  readonly result: Type;
+  /** The arguments at these places must be text literals; `problem` says what is wrong with one, null when nothing is. */
+  readonly literal?: { readonly at: number; readonly problem: (text: string) => string | null };
+}
+
+export interface Fn {
+  /** Called on a value, `record.name.startsWith("A")`: the value is the first parameter. */
+  readonly method: boolean;
+  /** The first that fits is taken. */
+  readonly signatures: readonly Signature[];
+  readonly run: (args: readonly Value[], runtime: Runtime) => Value;
+}
+
+const CHARS_PER_UNIT = 100;
+const STEPS_PER_UNIT = 500;
+const LAST_DAY = dayNumber('9999-12-31');
+const FIRST_DAY = dayNumber('0001-01-01');
+const DAY_MS = 86_400_000;
+
+const outOfRange = (message: string): EvaluationError => new EvaluationError('VALUE_OUT_OF_RANGE', message);
+
+const text = (value: Value | undefined): string => value as string;
+const number = (value: Value | undefined): Exact => value as Exact;
+const list = (value: Value | undefined): readonly Value[] => value as readonly Value[];
+
+const charge = (runtime: Runtime, ...texts: string[]): void => {
+  let length = 0;
+  for (const item of texts) length += item.length;
+  if (length > CHARS_PER_UNIT) runtime.spend(Math.floor(length / CHARS_PER_UNIT));
+};
+
+/** Exactly the texts that a field could hold. */
+function boundedText(length: number, make: () => string): string {
+  if (length > TEXT_MAX_CHARS) throw outOfRange(`it makes a text longer than ${TEXT_MAX_CHARS} characters`);
+  return make();
+}
+
+const method = (params: readonly Type[], result: Type, run: Fn['run'], more: Partial<Signature> = {}): Fn => ({
+  method: true,
+  signatures: [{ params, result, ...more }],
+  run,
+});
+const plain = (params: readonly Type[], result: Type, run: Fn['run'], more: Partial<Signature> = {}): Fn => ({
+  method: false,
+  signatures: [{ params, result, ...more }],
+  run,
+});
+
+const contentOf = (work: (value: string, part: string) => boolean): Fn =>
+  method(['text', 'text'], 'boolean', ([value, part], runtime) => {
+    charge(runtime, text(value), text(part));
+    return work(text(value), text(part));
+  });
+
+const arithmetic = (work: (a: Exact, b: Exact) => Exact): Fn =>
+  plain(['number', 'number'], 'number', ([a, b], runtime) => {
+    // Numbers of business fit in one unit; those that grow by multiplication cost more.
+    const digits = number(a).scale + number(b).scale;
+    if (digits > 40) runtime.spend(Math.floor(digits / 40));
+    return digitsKept(() => work(number(a), number(b)));
+  });
+
+function digitsKept(work: () => Exact): Exact {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof decimal.DigitsError) throw outOfRange('a number has more than 200 digits');
+    throw error;
+  }
+}
+
+function notZero(divisor: Exact): Exact {
+  if (divisor.units === 0n) throw new EvaluationError('DIVISION_BY_ZERO', 'it divides by zero');
+  return divisor;
+}
+
+function wholeNumber(value: Exact, most: number): number {
+  const found = decimal.integerOf(value);
+  if (found === null || Math.abs(found) > most)
+    throw outOfRange(`it needs a whole number between -${most} and ${most} where there is ${decimal.exactText(value)}`);
+  return found;
+}
+
+function day(at: number): string {
+  if (at < FIRST_DAY || at > LAST_DAY) throw outOfRange('a date lies outside the years 0001 to 9999');
+  return dateOfDay(at);
+}
+
+function addMonths(date: string, months: number): string {
+  const [year, month, dayOfMonth] = date.split('-').map(Number) as [number, number, number];
+  const count = year * 12 + (month - 1) + months;
+  const [y, m] = [Math.floor(count / 12), (((count % 12) + 12) % 12) + 1];
+  if (y < 1 || y > 9999) throw outOfRange('a date lies outside the years 0001 to 9999');
+  const last = daysInMonth(y, m);
+  return `${String(y).padStart(4, '0')}-${String(m).padStart(2, '0')}-${String(Math.min(dayOfMonth, last)).padStart(2, '0')}`;
+}
+
+const partOfDate = (work: (date: string) => number): Fn =>
+  plain(['date'], 'number', ([date]) => decimal.whole(work(text(date))));
+
+const literal = (problem: (value: string) => string | null): Partial<Signature> => ({ literal: { at: 0, problem } });
+
+const DAYS_MAX = 4_000_000;
+const MONTHS_MAX = 120_000;
+
+/** By name; a method and a plain function may not share one, but for `size`. */
+export const FUNCTIONS: Readonly<Record<string, Fn>> = {
+  contains: contentOf((value, part) => value.includes(part)),
+  startsWith: contentOf((value, part) => value.startsWith(part)),
+  endsWith: contentOf((value, part) => value.endsWith(part)),
+  matches: method(
+    ['text', 'text'],
+    'boolean',
+    ([value, pattern], runtime) => {
+      runtime.spend(Math.ceil((text(value).length * patternSize(text(pattern))) / STEPS_PER_UNIT));
+      return matchesPattern(text(pattern), text(value));
+    },
+    {
+      literal: {
+        at: 1,
+        problem(pattern) {
+          try {
+            patternSize(pattern);
+            return null;
+          } catch (error) {
+            return (error as Error).message;
+          }
+        },
+      },
+    },
+  ),
+  lower: method(['text'], 'text', ([value], runtime) => {
+    charge(runtime, text(value));
+    return text(value).toLowerCase();
+  }),
+  upper: method(['text'], 'text', ([value], runtime) => {
+    charge(runtime, text(value));
+    return text(value).toUpperCase();
+  }),
+  trim: method(['text'], 'text', ([value], runtime) => {
+    charge(runtime, text(value));
+    return text(value).trim();
+  }),
+  replace: method(['text', 'text', 'text'], 'text', ([value, from, to], runtime) => {
+    charge(runtime, text(value), text(from), text(to));
+    if (text(from) === '') return text(value);
+    const parts = text(value).split(text(from));
+    const length = text(value).length + (parts.length - 1) * (text(to).length - text(from).length);
+    runtime.spend(parts.length / CHARS_PER_UNIT);
+    return boundedText(length, () => parts.join(text(to)));
+  }),
+  substring: method(
+    ['text', 'number', 'number'],
+    'text',
+    ([value, from, to], runtime) => {
+      charge(runtime, text(value));
+      const chars = [...text(value)];
+      const end = to === undefined ? chars.length : wholeNumber(number(to), TEXT_MAX_CHARS);
+      return chars.slice(Math.max(0, wholeNumber(number(from), TEXT_MAX_CHARS)), Math.max(0, end)).join('');
+    },
+    { optional: 1 },
+  ),
+  size: {
+    method: true,
+    signatures: [
+      { params: ['text'], result: 'number' },
+      { params: ['anyList'], result: 'number' },
+    ],
+    run: ([value], runtime) => {
+      if (typeof value !== 'string') return decimal.whole(list(value).length);
+      charge(runtime, value);
+      return decimal.whole(countChars(value));
+    },
+  },
+  join: plain(['text', 'text'], 'text', ([a, b], runtime) => {
+    charge(runtime, text(a), text(b));
+    return boundedText(text(a).length + text(b).length, () => text(a) + text(b));
+  }),
+
+  add: arithmetic(decimal.add),
+  subtract: arithmetic(decimal.subtract),
+  multiply: arithmetic(decimal.multiply),
+  divide: arithmetic((a, b) => decimal.divide(a, notZero(b))),
+  remainder: arithmetic((a, b) => decimal.remainder(a, notZero(b))),
+  negate: plain(['number'], 'number', ([a]) => decimal.negate(number(a))),
+  abs: plain(['number'], 'number', ([a]) => (number(a).units < 0n ? decimal.negate(number(a)) : a!)),
+  floor: plain(['number'], 'number', ([a]) => decimal.floor(number(a))),
+  ceil: plain(['number'], 'number', ([a]) => decimal.ceil(number(a))),
+  round: plain(
+    ['number', 'number'],
+    'number',
+    ([a, digits]) =>
+      digitsKept(() => decimal.round(number(a), digits === undefined ? 0 : wholeNumber(number(digits), 100))),
+    { optional: 1 },
+  ),
+  min: plain(['number', 'number'], 'number', ([a, b]) => (decimal.compare(number(a), number(b)) <= 0 ? a! : b!)),
+  max: plain(['number', 'number'], 'number', ([a, b]) => (decimal.compare(number(a), number(b)) >= 0 ? a! : b!)),
+
+  date: {
+    method: false,
+    signatures: [
+      {
+        params: ['text'],
+        result: 'date',
+        ...literal((value) => (isDate(value) ? null : 'It is no day of the calendar such as 2026-11-21.')),
+      },
+      { params: ['dateTime'], result: 'date' },
+    ],
+    run: ([value], runtime) => (typeof value === 'string' ? value : dayOf((value as Instant).ms, runtime.timezone)),
+  },
+  dateTime: plain(
+    ['text'],
+    'dateTime',
+    ([value]) => ({ ms: readInstant(text(value))! }),
+    literal((value) =>
+      readInstant(value) === null ? 'It is no date-time with offset such as 2026-11-21T09:30:00Z.' : null,
+    ),
+  ),
+  time: plain(
+    ['text'],
+    'time',
+    ([value]) => readTime(text(value)),
+    literal((value) => (readTime(value) === null ? 'It is no time of day such as 09:30.' : null)),
+  ),
+  addDays: {
+    method: false,
+    signatures: [
+      { params: ['date', 'number'], result: 'date' },
+      { params: ['dateTime', 'number'], result: 'dateTime' },
+    ],
+    run: ([value, days]) => {
+      const count = wholeNumber(number(days), DAYS_MAX);
+      if (typeof value === 'string') return day(dayNumber(value) + count);
+      const ms = (value as Instant).ms + count * DAY_MS;
+      day(Math.floor(ms / DAY_MS));
+      return { ms };
+    },
+  },
+  addMonths: plain(['date', 'number'], 'date', ([date, months]) =>
+    addMonths(text(date), wholeNumber(number(months), MONTHS_MAX)),
+  ),
+  daysBetween: plain(['date', 'date'], 'number', ([from, to]) =>
+    decimal.whole(dayNumber(text(to)) - dayNumber(text(from))),
+  ),
+  year: partOfDate((date) => Number(date.slice(0, 4))),
+  month: partOfDate((date) => Number(date.slice(5, 7))),
+  day: partOfDate((date) => Number(date.slice(8, 10))),
+  // Day 0 was a Thursday.
+  weekday: partOfDate((date) => ((((dayNumber(date) + 3) % 7) + 7) % 7) + 1),
+};
+
+/** Functions that only operators stand for. */
+export const OPERATORS_ONLY: ReadonlySet<string> = new Set([
+  'join',
+  'add',
+  'subtract',
+  'multiply',
+  'divide',
+  'remainder',
+  'negate',
+]);
+
+/** The day that a moment belongs to in a time zone. */
+export function dayOf(ms: number, timezone: string): string {
+  return day(relativeDays('TODAY', ms, timezone)!.from);
+}

@@ -1,0 +1,99 @@
+/**
+ * What an expression is made of after it has been checked: a tree of typed nodes that says which functions run on what.
+ * Source: docs/reference/expressions.md.
+ */
+import type { Exact } from './decimal.ts';
+
+/** `text` stands for everything kept as one text: picklist values, references, e-mail addresses. */
+export type ScalarType = 'text' | 'number' | 'boolean' | 'date' | 'dateTime' | 'time';
+
+/** `list:null` is the empty list. `opaque` values (durations, JSON) can only be blank or not, changed or not. */
+export type Type =
+  | ScalarType
+  | `list:${ScalarType}`
+  | 'list:null'
+  | 'address'
+  | 'geolocation'
+  | 'opaque'
+  | 'null'
+  | 'record'
+  | 'user'
+  /** Of a part with a mistake that has been reported; fits everything, so that one mistake is one message. */
+  | 'mistaken';
+
+/** A moment, so that it is never taken for a number. */
+export interface Instant {
+  readonly ms: number;
+}
+
+/** Dates are `2026-11-21`, times `09:30:00`. */
+export type Value =
+  | null
+  | string
+  | boolean
+  | Exact
+  | Instant
+  | readonly Value[]
+  | { readonly [part: string]: string | Exact | null };
+
+/** Where in the text of the expression: UTF-16 units from 0. */
+export interface Place {
+  readonly start: number;
+}
+
+export type Node = Place &
+  (
+    | { readonly op: 'literal'; readonly value: Value }
+    | { readonly op: 'field'; readonly of: 'record' | 'old'; readonly field: string }
+    | { readonly op: 'user'; readonly property: string }
+    | { readonly op: 'now' }
+    | { readonly op: 'today' }
+    | { readonly op: 'isCreate' }
+    /** The item that the enclosing `exists`, `all` or `filter` is looking at. */
+    | { readonly op: 'item'; readonly slot: number }
+    | { readonly op: 'part'; readonly value: Node; readonly part: string }
+    | { readonly op: 'list'; readonly items: readonly Node[] }
+    | { readonly op: 'not'; readonly value: Node }
+    | { readonly op: 'and' | 'or'; readonly left: Node; readonly right: Node }
+    | { readonly op: 'if'; readonly condition: Node; readonly yes: Node; readonly no: Node }
+    | { readonly op: 'equal' | 'unequal'; readonly left: Node; readonly right: Node }
+    | { readonly op: 'less' | 'lessOrEqual' | 'greater' | 'greaterOrEqual'; readonly left: Node; readonly right: Node }
+    | { readonly op: 'in'; readonly value: Node; readonly list: Node }
+    | { readonly op: 'changed'; readonly field: string }
+    | { readonly op: 'permission'; readonly name: string }
+    | { readonly op: 'isBlank'; readonly value: Node }
+    | { readonly op: 'coalesce'; readonly items: readonly Node[] }
+    | {
+        readonly op: 'each';
+        readonly how: 'exists' | 'all' | 'filter';
+        readonly list: Node;
+        readonly slot: number;
+        readonly condition: Node;
+      }
+    /** A function of functions.ts, which sees no null: with a null among its arguments the result is `onNull`. */
+    | { readonly op: 'call'; readonly fn: string; readonly args: readonly Node[]; readonly onNull: null | false }
+  );
+
+/** An expression that passed its check. */
+export interface Expression {
+  readonly root: Node;
+  readonly type: Type;
+  /** Fields that it reads of `record` or `old`, or asks about with isChanged. */
+  readonly fields: readonly string[];
+}
+
+/** One thing that is wrong with an expression. */
+export interface Mistake extends Place {
+  readonly message: string;
+  readonly remedy: string | null;
+}
+
+export class ExpressionError extends Error {
+  override readonly name = 'ExpressionError';
+  readonly mistakes: readonly Mistake[];
+
+  constructor(mistakes: readonly Mistake[]) {
+    super(mistakes.map((mistake) => mistake.message).join(' '));
+    this.mistakes = mistakes;
+  }
+}

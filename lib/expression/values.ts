@@ -1,0 +1,74 @@
+/** Between the fields of a record and the values of an expression. */
+import { readInstant, readTime } from '../field-types/calendar.ts';
+import { parseJson } from '../json/parse.ts';
+import type { FieldTypeName } from '../snapshot/types.ts';
+import { exactOf } from './decimal.ts';
+import type { Type, Value } from './types.ts';
+
+const TYPES: Readonly<Record<FieldTypeName, Type | null>> = {
+  id: 'text',
+  text: 'text',
+  longText: 'text',
+  richText: 'text',
+  integer: 'number',
+  decimal: 'number',
+  currency: 'number',
+  percent: 'number',
+  boolean: 'boolean',
+  date: 'date',
+  dateTime: 'dateTime',
+  time: 'time',
+  duration: 'opaque',
+  picklist: 'text',
+  multiPicklist: 'list:text',
+  reference: 'text',
+  masterDetail: 'text',
+  email: 'text',
+  phone: 'text',
+  url: 'text',
+  autoNumber: 'text',
+  formula: null,
+  rollup: null,
+  geolocation: 'geolocation',
+  address: 'address',
+  file: 'text',
+  json: 'opaque',
+};
+
+/** The type that a field's value has in an expression; null: it cannot be used in one. */
+export const typeOfField = (name: FieldTypeName): Type | null => TYPES[name];
+
+const JSON_DEPTH_MAX = 40;
+
+/**
+ * A field's value for an expression, from what a write is about to store or from the JSON of what is stored (decimals as
+ * text there, so that no digit is lost).
+ */
+export function valueOfField(name: FieldTypeName, raw: unknown): Value {
+  if (raw === null || raw === undefined) return null;
+  switch (TYPES[name]) {
+    case 'number':
+      return exactOf(raw);
+    case 'boolean':
+      return raw === true;
+    case 'dateTime': {
+      const ms = readInstant(String(raw));
+      return ms === null ? null : { ms };
+    }
+    case 'time':
+      return readTime(String(raw));
+    case 'list:text':
+      return (raw as readonly unknown[]).map(String);
+    case 'address':
+    case 'geolocation': {
+      const parts = (typeof raw === 'string' ? parseJson(raw, JSON_DEPTH_MAX) : raw) as Record<string, unknown>;
+      return Object.fromEntries(
+        Object.entries(parts).map(([part, value]) => [part, typeof value === 'string' ? value : exactOf(value)]),
+      );
+    }
+    case 'opaque':
+      return true;
+    default:
+      return String(raw);
+  }
+}

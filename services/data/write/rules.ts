@@ -1,0 +1,141 @@
+/**
+ * Validation rules: the record as it would be stored is held to every active rule of its object.
+ * Source: docs/reference/records.md#validation-rules.
+ */
+import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { checkExpression } from '../../../lib/expression/check.ts';
+import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
+import { EvaluationError } from '../../../lib/expression/functions.ts';
+import type { Expression, Value } from '../../../lib/expression/types.ts';
+import { valueOfField } from '../../../lib/expression/values.ts';
+import { fieldOf } from '../../../lib/snapshot/lookup.ts';
+import type { FieldMeta, ObjectMeta, ValidationRuleMeta } from '../../../lib/snapshot/types.ts';
+import { remembered, Sql } from '../sql.ts';
+import { assertFresh, own, type View } from '../tenants.ts';
+import { pointerTo } from './body.ts';
+import { lookupSql } from './checks.ts';
+import type { Write } from './write.ts';
+
+interface Rule extends ValidationRuleMeta {
+  readonly expression: Expression;
+}
+
+/** The active rules of an object, ready to run. */
+const rulesOf = remembered((object: ObjectMeta): readonly Rule[] => {
+  const schema = { object: object.apiName, fieldType: (name: string) => fieldOf(object, name)?.fieldType };
+  // Snapshots that an older version compiled know no rules.
+  return ((object.validationRules as ObjectMeta['validationRules'] | undefined) ?? [])
+    .filter((rule) => rule.active)
+    .map((rule) => ({ ...rule, expression: checkExpression(rule.condition, schema, ['boolean']) }));
+});
+
+/** Fields that the rules of an object read; none when it has no active rules. */
+export const ruleFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
+  const names = new Set(rulesOf(object).flatMap((rule) => rule.expression.fields));
+  return [...names].map((name) => object.fields[name]!);
+});
+
+/** Step of create and update: adds a violation for each rule that refuses the record. */
+export async function checkRules(write: Write): Promise<void> {
+  const rules = rulesOf(write.object);
+  if (rules.length === 0) return;
+  const unreadable = invalidFields(write.invalid);
+  const runnable = rules.filter((rule) => !rule.expression.fields.some((name) => unreadable.has(name)));
+  if (runnable.length === 0) return;
+  const facts = factsOf(write, await referredIds(write));
+  for (const rule of runnable) {
+    const found = apply(write, rule, facts);
+    if (found) write.invalid.push(found);
+  }
+}
+
+/**
+ * Fields whose new values are no values: what a rule would say about them means nothing. A field that does not exist
+ * for the caller is not among them, or its rules would tell that it does exist.
+ */
+function invalidFields(violations: readonly Violation[]): ReadonlySet<string> {
+  return new Set(violations.flatMap(({ code, field }) => (field !== null && code !== 'FIELD_UNKNOWN' ? [field] : [])));
+}
+
+function apply({ object, access }: Write, rule: Rule, facts: Facts): Violation | null {
+  const ruleApiName = `${object.apiName}.${rule.apiName}`;
+  // A field the caller cannot read is not named.
+  const field = rule.errorField !== null && own(access.fields, rule.errorField)?.read ? rule.errorField : null;
+  const refuse = (message: string, params: Record<string, unknown> = {}): Violation =>
+    violation(field === null ? '' : pointerTo(field), 'VALIDATION_RULE', message, { field, ruleApiName, params });
+  try {
+    return evaluate(rule.expression, facts) === true ? refuse(rule.message) : null;
+  } catch (error) {
+    if (!(error instanceof EvaluationError)) throw error;
+    // The cost is counted and not measured, so only a busy machine takes so long over it: no fault of the record.
+    if (error.reason === 'TIME_EXCEEDED')
+      throw new PlatformError('SERVICE_UNAVAILABLE', 'The validation rules could not be evaluated in time.', {
+        retryAfterSeconds: 1,
+        cause: error,
+      });
+    // What cannot be decided is not let through.
+    return refuse(`The rule ${ruleApiName} cannot be evaluated: ${error.message}.`, { reason: error.reason });
+  }
+}
+
+/** What the variables of the rules stand for, seen from this write. */
+function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
+  const { object, view, request, given } = write;
+  const { principal, system } = view.access;
+  const isCreate = write.recordVersion === 0;
+  const now = Date.now();
+  const values = new Map<string, unknown>(given.map((item) => [item.field.apiName, item.value]));
+  for (const [name, id] of referred) values.set(name, id);
+  const kept: Record<string, unknown> = {
+    updatedAt: new Date(now).toISOString(),
+    updatedById: request.userId,
+    recordVersion: write.recordVersion + 1,
+  };
+  if (isCreate) {
+    Object.assign(kept, { id: write.id, createdAt: kept['updatedAt'], createdById: request.userId });
+    if (!values.has('ownerId')) kept['ownerId'] = request.userId;
+  }
+  for (const [name, value] of Object.entries(kept)) values.set(name, value);
+  const stored = (name: string): unknown => own(write.stored, name) ?? null;
+  const changed = new Set(write.changed.map((item) => item.field.apiName));
+  const toValue = (name: string, raw: unknown): Value => valueOfField(object.fields[name]!.fieldType, raw);
+  return {
+    record: (name) => toValue(name, values.has(name) ? values.get(name) : stored(name)),
+    old: isCreate ? null : (name) => toValue(name, stored(name)),
+    isChanged: (name) => changed.has(name),
+    user: {
+      id: principal.userId,
+      username: principal.username,
+      displayName: principal.displayName,
+      locale: principal.locale,
+      timezone: timezoneOf(view),
+      profileApiName: principal.profileApiName,
+      roleApiName: principal.roleApiName,
+      permissionSetApiNames: principal.permissionSetApiNames,
+    },
+    hasPermission: (name) => system.has(name),
+    now,
+    timezone: view.snapshot.tenant.timezone,
+  };
+}
+
+const timezoneOf = (view: View): string => view.access.principal.timezone || view.snapshot.tenant.timezone;
+
+/**
+ * Ids of the records that a create refers to by an external id, when a rule reads such a field: the statement that
+ * looks them up otherwise is the one that stores the record.
+ */
+async function referredIds(write: Write): Promise<ReadonlyMap<string, unknown>> {
+  const read = new Set(ruleFields(write.object).map((field) => field.apiName));
+  const open = write.given.filter((item) => item.lookup && item.value === null && read.has(item.field.apiName));
+  if (open.length === 0) return new Map();
+  const sql = new Sql();
+  const { rows } = await write.tx.arrays(
+    sql.statement(
+      `SELECT s.metadata_version, s.access_version, ${open.map((item) => lookupSql(write.schema, sql, item)).join(', ')} FROM ${write.schema}._state s`,
+    ),
+  );
+  const row = rows[0]!;
+  assertFresh(write.view, row[0], row[1]);
+  return new Map(open.map((item, index) => [item.field.apiName, row[2 + index]]));
+}

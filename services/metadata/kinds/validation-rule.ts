@@ -1,0 +1,139 @@
+/** ValidationRule: a condition under which a record of an object is refused. */
+import { Type } from 'typebox';
+import { checkExpression, EXPRESSION_MAX_CHARS, type Schema } from '../../../lib/expression/check.ts';
+import { ExpressionError } from '../../../lib/expression/types.ts';
+import type { FieldTypeName, ValidationRuleMeta } from '../../../lib/snapshot/types.ts';
+import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
+import { API_NAME, apiName, optional, shownFlag } from './schema.ts';
+import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
+
+export interface RuleBody extends Body {
+  readonly apiName: string;
+  readonly object: string;
+  readonly active: boolean;
+  readonly condition: string;
+  readonly errorField?: string;
+  readonly message: string;
+}
+
+export const RULES_PER_OBJECT_MAX = 100;
+
+export const validationRule: Kind = {
+  type: 'ValidationRule',
+  memberFormat: '<Object>.<Rule>',
+  pathPattern: 'objects/{object}/validationRules/{apiName}.yaml',
+  child: true,
+  reversible: true,
+  schema: Type.Object(
+    {
+      type: Type.Literal('ValidationRule'),
+      apiName: apiName('Stable name; errors tell it as `<Object>.<Rule>`.'),
+      object: apiName('The object that it belongs to.'),
+      active: optional(shownFlag(true, 'Records are held to it.')),
+      condition: Type.String({
+        minLength: 1,
+        maxLength: EXPRESSION_MAX_CHARS,
+        pattern: '\\S',
+        description: 'Expression; a record for which it is true is refused.',
+      }),
+      errorField: optional(
+        Type.String({ pattern: API_NAME, description: 'The field that the error points to; none: the record.' }),
+      ),
+      message: Type.String({
+        minLength: 1,
+        maxLength: 1_000,
+        pattern: '\\S',
+        description: 'Told to whoever writes such a record.',
+      }),
+    },
+    { additionalProperties: false },
+  ),
+
+  references(body) {
+    const { object, errorField, condition } = body as RuleBody;
+    const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
+    const field = (name: string, pointer: string, ownCheck = false): void => {
+      if (!SYSTEM_FIELD_NAMES.has(name))
+        found.push({ type: 'CustomField', fullName: `${object}.${name}`, pointer, ...(ownCheck ? { ownCheck } : {}) });
+    };
+    if (errorField !== undefined) field(errorField, '/errorField');
+    for (const name of fieldsNamed(condition)) if (name !== errorField) field(name, '/condition', true);
+    return found;
+  },
+
+  check(component, context) {
+    const { object, condition } = component.body as RuleBody;
+    if (!context.after.has(componentKey('CustomObject', object))) return;
+    try {
+      checkExpression(condition, schemaOf(object, context), ['boolean']);
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
+      for (const { start, message, remedy } of error.mistakes)
+        context.problem('EXPRESSION_INVALID', component, '/condition', message, {
+          ...(remedy === null ? {} : { remedy }),
+          offset: start,
+        });
+    }
+  },
+
+  checkAll(context) {
+    const objects = new Map<string, Map<string, Component>>();
+    for (const component of context.after.values()) {
+      if (component.type !== 'ValidationRule') continue;
+      const { object, apiName: name } = component.body as RuleBody;
+      let rules = objects.get(object);
+      if (!rules) objects.set(object, (rules = new Map()));
+      const twin = rules.get(name.toLowerCase());
+      if (twin)
+        context.problem(
+          'NAME_CONFLICT',
+          component,
+          '/apiName',
+          `Differs from ${twin.fullName} in upper and lower case only.`,
+        );
+      rules.set(name.toLowerCase(), component);
+    }
+    for (const rules of objects.values())
+      if (rules.size > RULES_PER_OBJECT_MAX)
+        context.problem(
+          'LIMIT_EXCEEDED',
+          [...rules.values()].at(-1)!,
+          '',
+          `An object has ${RULES_PER_OBJECT_MAX} validation rules at most.`,
+          { details: { max: RULES_PER_OBJECT_MAX } },
+        );
+  },
+
+  compile(component, draft) {
+    const { object, apiName: name, active, condition, errorField, message } = component.body as RuleBody;
+    (draft.objects[object]?.validationRules as ValidationRuleMeta[] | undefined)?.push({
+      apiName: name,
+      active,
+      condition,
+      errorField: errorField ?? null,
+      message,
+    });
+  },
+};
+
+/** Fields that a condition seems to name, also in one that does not hold together. */
+function fieldsNamed(condition: string): Set<string> {
+  const names = [...condition.matchAll(/\b(?:record|old)\s*\.\s*([A-Za-z]\w*)(?!\w|\s*\()/g)].map((match) => match[1]!);
+  return new Set(names);
+}
+
+function schemaOf(object: string, context: CheckContext): Schema {
+  const builtIn = systemFields();
+  const custom = context.fieldsOf(object);
+  const nameField = context.after.get(componentKey('CustomObject', object))!.body['nameField'] as {
+    fieldType: FieldTypeName;
+  };
+  return {
+    object,
+    fieldType: (name) => {
+      if (name === 'name') return nameField.fieldType;
+      if (Object.hasOwn(builtIn, name)) return builtIn[name]!.fieldType;
+      return custom.get(name)?.body['fieldType'] as FieldTypeName | undefined;
+    },
+  };
+}
