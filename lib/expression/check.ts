@@ -91,11 +91,28 @@ function parse(source: string): ASTNode {
     const tooDeep = error instanceof RangeError || /^Exceeded max(?:Depth|AstNodes)/.test(summary ?? '');
     const message = tooDeep
       ? `It nests deeper than ${DEPTH_MAX} levels or has more than ${NODES_MAX} parts.`
-      : `It is not well-formed: ${(summary ?? (error as Error).message).replace(/\.$/, '')}.`;
+      : `It is not well-formed: ${inWords(summary ?? (error as Error).message)}.`;
     const remedy = source[range?.start ?? 0] === '=' ? 'Compare with `==`.' : null;
-    throw new ExpressionError([{ start: Math.min(range?.start ?? 0, source.length), message, remedy }]);
+    throw new ExpressionError([{ start: Math.min(range?.start ?? 0, source.trimEnd().length), message, remedy }]);
   }
 }
+
+const TOKENS: Readonly<Record<string, string>> = {
+  EOF: 'the end',
+  RPAREN: '`)`',
+  LPAREN: '`(`',
+  RBRACKET: '`]`',
+  RBRACE: '`}`',
+  COLON: '`:`',
+  COMMA: '`,`',
+  IDENTIFIER: 'a name',
+  NUMBER: 'a number',
+  STRING: 'a text',
+};
+
+/** The parser's message without the names that its tokens have inside. */
+const inWords = (message: string): string =>
+  message.replace(/\b[A-Z]{3,}\b/g, (token) => TOKENS[token] ?? token.toLowerCase()).replace(/\.$/, '');
 
 interface Checked {
   readonly node: Node;

@@ -32,6 +32,7 @@ export const wholePackage = (files: Record<string, string>): Anything => {
     const named: [RegExp, string][] = [
       [/^objects\/([^/]+)\/object\.yaml$/, 'CustomObject'],
       [/^objects\/([^/]+)\/fields\/([^/]+)\.yaml$/, 'CustomField'],
+      [/^objects\/([^/]+)\/validationRules\/([^/]+)\.yaml$/, 'ValidationRule'],
       [/^valueSets\/([^/]+)\.yaml$/, 'ValueSet'],
       [/^profiles\/([^/]+)\.yaml$/, 'Profile'],
       [/^permissionSets\/([^/]+)\.yaml$/, 'PermissionSet'],

@@ -102,6 +102,7 @@ describe('API: metadata', () => {
       types: [
         'CustomObject',
         'CustomField',
+        'ValidationRule',
         'ValueSet',
         'Profile',
         'PermissionSet',

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { checkExpression } from '../../../lib/expression/check.ts';
+import { evaluate } from '../../../lib/expression/evaluate.ts';
+import { valueOfField } from '../../../lib/expression/values.ts';
+import type { ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
+import { compileSnapshot } from '../../../services/metadata/compile.ts';
+import { makePlan } from '../../../services/metadata/planner/plan.ts';
+import { readProject } from '../../../services/metadata/project/project.ts';
+import { templateFiles } from '../../../templates/read.ts';
+import { ANCHOR, generateSamples } from '../../../templates/samples/generate.ts';
+import { DEMO_TENANTS } from '../../../templates/seed.ts';
+import { aSnapshot } from '../../support/snapshots.ts';
+
+type Row = Record<string, unknown>;
+
+describe('validation rules of the ERP template', () => {
+  let snapshot: Snapshot;
+  before(async () => {
+    const project = await readProject(await templateFiles('erp'), null);
+    const { after } = makePlan(new Map(), project, { platform: true, allowDestructiveChanges: false });
+    snapshot = compileSnapshot(aSnapshot([]).tenant, 1, after);
+  });
+
+  /** Names of the rules that refuse a record. */
+  const refusals = (object: ObjectMeta): ((row: Row, old?: Row) => string[]) => {
+    const schema = { object: object.apiName, fieldType: (name: string) => object.fields[name]?.fieldType };
+    const rules = object.validationRules.map((rule) => ({
+      name: rule.apiName,
+      expression: checkExpression(rule.condition, schema, ['boolean']),
+    }));
+    const read = (row: Row) => (name: string) => valueOfField(object.fields[name]!.fieldType, row[name]);
+    return (row, old) =>
+      rules
+        .filter(({ expression }) =>
+          evaluate(expression, {
+            record: read(row),
+            old: old ? read(old) : null,
+            isChanged: (name) => row[name] !== old?.[name],
+            user: {},
+            hasPermission: () => false,
+            now: ANCHOR,
+            timezone: 'Europe/Berlin',
+          }),
+        )
+        .map((rule) => rule.name);
+  };
+
+  it('point to a field of their object and say what is wrong', () => {
+    const rules = Object.values(snapshot.objects).flatMap((object) =>
+      object.validationRules.map((rule) => ({ object, rule })),
+    );
+    assert.equal(rules.length, 11);
+    for (const { object, rule } of rules) {
+      assert.ok(rule.active, rule.apiName);
+      assert.ok(rule.errorField !== null && Object.hasOwn(object.fields, rule.errorField), rule.apiName);
+      assert.match(rule.message, /^[A-Z].*\.$/);
+    }
+  });
+
+  it('let every sample record pass', () => {
+    for (const { samples } of DEMO_TENANTS)
+      for (const { objectApiName, columns, rows } of generateSamples(samples, [
+        ['01900000-0000-7000-8000-0000000000a1', 1],
+      ])) {
+        const check = refusals(snapshot.objects[objectApiName]!);
+        for (const row of rows) {
+          const record = Object.fromEntries(columns.map((column, i) => [column, row[i]]));
+          assert.deepEqual(check(record, record), [], `${objectApiName} ${record['name']}`);
+          assert.deepEqual(check(record), [], `${objectApiName} ${record['name']}`);
+        }
+      }
+  });
+
+  it('refuse what a bookkeeper would refuse', () => {
+    const check = refusals(snapshot.objects['Invoice__c']!);
+    assert.deepEqual(check({ Amount__c: '0.00' }), ['AmountPositive']);
+    assert.deepEqual(check({ Amount__c: '0.01' }), []);
+    assert.deepEqual(check({ IssueDate__c: '2026-02-01', DueDate__c: '2026-01-31' }), ['DueDateNotBeforeIssueDate']);
+    assert.deepEqual(check({ Status__c: 'sent' }), ['SentNeedsDueDate']);
+    assert.deepEqual(check({ Status__c: 'paid', OpenAmount__c: '0.01' }), ['PaidHasNothingOpen']);
+    assert.deepEqual(check({ LedgerNumber__c: '2' }, { LedgerNumber__c: '1' }), ['LedgerNumberStays']);
+    assert.deepEqual(check({ LedgerNumber__c: '2' }, { LedgerNumber__c: null }), []);
+    const order = refusals(snapshot.objects['SalesOrder__c']!);
+    assert.deepEqual(order({ OrderDate__c: '2026-02-01', RequestedDeliveryDate__c: '2026-01-31' }), [
+      'DeliveryNotBeforeOrder',
+    ]);
+    assert.deepEqual(refusals(snapshot.objects['Opportunity__c']!)({ Stage__c: 'closedLost' }), ['LostNeedsReason']);
+    assert.deepEqual(refusals(snapshot.objects['Payment__c']!)({ Amount__c: '-5', ReceivedOn__c: '2999-01-01' }), [
+      'AmountPositive',
+      'ReceivedOnNotInFuture',
+    ]);
+  });
+});
