@@ -27,8 +27,7 @@ export interface ParsedYaml {
   readonly value: YamlValue;
   /**
    * Where the value of an RFC 6901 pointer stands (its key, in a mapping); the nearest parent when it is absent. With
-   * `offset`: where the character at this place of a text stands; the beginning of the text when its lines are folded
-   * or it has escapes.
+   * `offset`: where the character at this place of a text stands; the beginning of the text when its lines are folded.
    */
   position(pointer: string, offset?: number): Position;
 }
@@ -191,8 +190,18 @@ function placeInText(file: string, { value, type, range }: Scalar<string>, offse
     for (let i = 1; i < lines.length; i++) line = file.indexOf('\n', line) + 1;
     return line + indent + lines.at(-1)!.length;
   }
-  const quote = type === 'PLAIN' ? 0 : 1;
-  return file.slice(start + quote, end - quote) === value ? start + quote + offset : start;
+  // A text that goes on in the next line has been folded: characters no longer stand where they stood.
+  if (type === 'BLOCK_FOLDED' || file.slice(start, end).includes('\n')) return start;
+  if (type === 'PLAIN') return start + offset;
+  let at = start + 1;
+  for (let i = 0; i < offset && at < end - 1; i++) at += widthAt(file, at, type === 'QUOTE_DOUBLE');
+  return at;
+}
+
+/** How many characters of a quoted text stand for the one at `at`. */
+function widthAt(file: string, at: number, double: boolean): number {
+  if (!double) return file.startsWith("''", at) ? 2 : 1;
+  return file[at] === '\\' ? 2 + ({ x: 2, u: 4, U: 8 }[file[at + 1]!] ?? 0) : 1;
 }
 
 /** Text that PostgreSQL cannot hold: NUL, half of a surrogate pair. */

@@ -67,7 +67,7 @@ describe('metadata: validation rules', () => {
     const folded = await plan(new Map(), { ...BILL, ...rule('>\n  record.Amount__c\n  <= 0 && nothing') });
     assert.match(places(folded)[0]!, /^EXPRESSION_INVALID 5:12 There is no variable nothing/);
     const escaped = await plan(new Map(), { ...BILL, ...rule('"record.name == \\"x\\" && nothing"') });
-    assert.match(places(escaped)[0]!, /^EXPRESSION_INVALID 5:12 There is no variable nothing/);
+    assert.match(places(escaped)[0]!, /^EXPRESSION_INVALID 5:37 There is no variable nothing/);
   });
 
   it('name an object and a field that exist', async () => {
@@ -143,7 +143,9 @@ describe('metadata: places in a text of a file', () => {
     };
     assert.equal(at('a: xyz\n', 2), '1:6');
     assert.equal(at('b: 1\na: "xyz"\n', 2), '2:7');
-    assert.equal(at("a: 'x''z'\n", 2), '1:4', 'the beginning, for a text with escapes');
+    assert.equal(at("a: 'x''z'\n", 2), '1:8');
+    assert.equal(at('a: "\\"\\u00e9z"\n', 2), '1:13');
+    assert.equal(at('a: "x\n  y"\n', 2), '1:4', 'the beginning, for a text that goes on');
     assert.equal(at('a: |\n    x\n\n      yz\n', 7), '4:9');
     assert.equal(at('a: |-\n  xyz', 2), '2:5');
     assert.equal(at('a: 5\n', 2), '1:1', 'the key, for what is no text');
