@@ -3,6 +3,7 @@ import type { Platform } from '../../config/platform.ts';
 import { requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../lib/snapshot/types.ts';
+import { formatTimestamp } from '../../lib/time.ts';
 import { call } from '../contracts.ts';
 import type { AuthActions } from './contract.ts';
 import { identity } from './identity.ts';
@@ -76,6 +77,8 @@ export default function authService({ config, database }: Platform): ServiceSche
         baseUrlFixed: config.baseUrl !== null,
         grantsEnded: (grantIds) => void broker.broadcast('auth.grants.revoked', { grantIds }),
         keysRotated: () => void broker.broadcast('auth.keys.rotated', {}),
+        signedIn: (tenantId, userId) =>
+          void broker.emit('auth.user.signedIn', { tenantId, userId, at: formatTimestamp(Date.now()) }),
         sendPasswordLink(user, url) {
           // The mail channel replaces this line. The link is a credential, so production never logs it.
           if (config.production) logger.warn(`A set-password link for ${user.email} waits for the mail channel.`);

@@ -80,6 +80,8 @@ export interface AuthActions {
 export interface AuthEvents {
   'auth.grants.revoked': { grantIds: string[] };
   'auth.keys.rotated': Record<string, never>;
+  /** To one data node: a person signed in at this moment (RFC 3339). The user's record shows it. */
+  'auth.user.signedIn': { tenantId: string; userId: string; at: string };
 }
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);

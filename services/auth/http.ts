@@ -23,6 +23,8 @@ export interface HttpParts {
   presentedTokens: PresentedTokens;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
+  /** A person has just signed in. */
+  signedIn(tenantId: string, userId: string): void;
 }
 
 export const BASE_URL_HEADER = 'x-platform-base-url';

@@ -18,6 +18,8 @@ export interface InteractionParts {
   store: AuthStore;
   clients: Clients;
   cookieKey: string;
+  /** A person has just signed in. */
+  signedIn(tenantId: string, userId: string): void;
 }
 
 export interface Form {
@@ -79,6 +81,7 @@ export async function interact(
     });
     if (result.outcome === 'refused') return pages.signIn({ ...view, problem: { kind: 'refused' } });
     if (result.outcome === 'wait') return pages.signIn({ ...view, problem: { kind: 'wait', seconds: result.seconds } });
+    parts.signedIn(result.credential.tenantId, result.credential.userId);
     return finish({ login: { accountId: result.credential.userId, amr: ['pwd'] } });
   }
   return consent(parts, interaction, client, form, { action, csrf, formTargets }, finish);

@@ -26,6 +26,7 @@ export interface AuthServerOptions {
   baseUrlFixed: boolean;
   grantsEnded(grantIds: string[]): void;
   keysRotated(): void;
+  signedIn(tenantId: string, userId: string): void;
   /** The one door through which a set-password link leaves. */
   sendPasswordLink(user: { username: string; email: string }, url: string): void;
   onError(error: unknown): void;
@@ -116,6 +117,7 @@ export class AuthServer {
         store: this.#store,
         presentedTokens: this.#presentedTokens,
         revokeUser: (tenantId, userId) => this.revokeUser(tenantId, userId),
+        signedIn: this.#options.signedIn,
       },
       request,
     );

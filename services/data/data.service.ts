@@ -6,6 +6,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { isUuid } from '../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
+import type { AuthEvents } from '../auth/contract.ts';
 import { call } from '../contracts.ts';
 import type { DataActions } from './contract.ts';
 import * as reads from './reads.ts';
@@ -13,7 +14,7 @@ import { loadSamples } from './samples.ts';
 import { cursorKey } from './secrets.ts';
 import { claimSweep, sweepAll } from './sweep.ts';
 import { Tenants } from './tenants.ts';
-import { findUser, provisionUsers } from './users/directory.ts';
+import { findUser, noteSignIn, provisionUsers } from './users/directory.ts';
 import { forgetUnsent, sendUnsentUsers, type UserSync } from './users/sync.ts';
 import { type Mutation, type MutationDeps, mutate } from './write/mutate.ts';
 
@@ -130,6 +131,14 @@ export default function dataService(platform: Platform): ServiceSchema {
         return { userIds };
       },
       'samples.load': (ctx: Params<'data.samples.load'>) => loadSamples(database, tenants, ctx.params),
+    },
+    events: {
+      'auth.user.signedIn': async (ctx: { params: AuthEvents['auth.user.signedIn'] }) => {
+        const { tenantId, userId, at } = ctx.params;
+        await noteSignIn(database, tenantId, userId, at).catch((error: unknown) =>
+          broker.logger.warn({ err: error }, 'The time of a sign-in was not noted.'),
+        );
+      },
     },
     created() {
       broker = this.broker;

@@ -54,6 +54,17 @@ export async function findUser(
   return snapshot && identityOf(snapshot, found);
 }
 
+/** Shows on the user's record when the person last signed in. Nobody's change, so it leaves no history. */
+export async function noteSignIn(database: Database, tenantId: string, userId: string, at: string): Promise<void> {
+  await database.tenant(tenantId, (tx) =>
+    tx.query(
+      `UPDATE ${table(tx.schema, 'User')} SET "lastSignInAt" = $2, "recordVersion" = "recordVersion" + 1
+       WHERE "id" = $1 AND ("lastSignInAt" IS NULL OR "lastSignInAt" < $2)`,
+      [userId, at],
+    ),
+  );
+}
+
 /** The tenant's role or schema is not there. */
 const NO_SUCH_TENANT: ReadonlySet<string> = new Set(['22023', '42704', '3F000', '42P01']);
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import * as oauth from 'openid-client';
+import { tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { authorize, Browser, claims, REDIRECT } from './browser.ts';
 
@@ -92,5 +93,18 @@ describe('signing in through the gateway', () => {
         return true;
       },
     );
+  });
+
+  it("shows on the user's record when they last signed in", async () => {
+    const before = Date.now();
+    const token = await tokenFor(baseUrl, 'ada', 'data:read');
+    const where = encodeURIComponent(JSON.stringify({ username: 'ada@demo.example' }));
+    for (let attempt = 0; ; attempt++) {
+      const { body } = await get(`/data/User?fields=lastSignInAt&where=${where}`, token);
+      const at = Date.parse(body.records[0].lastSignInAt);
+      if (at >= before && at <= Date.now()) return;
+      assert.ok(attempt < 40, `lastSignInAt is ${body.records[0].lastSignInAt}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
   });
 });
