@@ -62,18 +62,18 @@ export async function loadPlain(database: Database): Promise<void> {
   });
 }
 
-/** Copies the plain rows into the tenant's tables, with the same indexes. */
-export async function loadTenant(database: Database, schema: string, ownerId: string): Promise<void> {
+/** Copies the plain rows of the schema `source` into the tenant's tables, with the same indexes. */
+export async function loadTenant(database: Database, schema: string, ownerId: string, source = 'bench'): Promise<void> {
   const system = `'${ownerId}', created_at, '${ownerId}', created_at, '${ownerId}', 1`;
   const systemColumns = '"ownerId", "createdAt", "createdById", "updatedAt", "updatedById", "recordVersion"';
   await database.transaction(async (tx) => {
     await tx.query('SET LOCAL statement_timeout = 0');
     await tx.query(`INSERT INTO ${schema}."BenchAccount__c" (id, ${systemColumns}, name, "Number__c", "Type__c", "Industry__c", "AnnualRevenue__c", "Employees__c")
-      SELECT ${uuid('id')}, ${system}, name, account_number, type, industry, annual_revenue, employees FROM bench.account ORDER BY id`);
+      SELECT ${uuid('id')}, ${system}, name, account_number, type, industry, annual_revenue, employees FROM ${source}.account ORDER BY id`);
     await tx.query(`INSERT INTO ${schema}."BenchInvoice__c" (id, ${systemColumns}, name, "Account__c", "Status__c", "CurrencyCode__c", "Amount__c", "Tax__c",
         "IsPaid__c", "IssueDate__c", "DueDate__c", "Region__c", "Notes__c", "Visibility__c")
       SELECT ${uuid('id')}, ${system}, number, ${uuid('account_id')}, status, currency, amount, tax, is_paid, issue_date, due_date, region, notes, visibility
-      FROM bench.invoice ORDER BY id`);
+      FROM ${source}.invoice ORDER BY id`);
     for (const column of ['Status__c', 'Amount__c', 'IssueDate__c'])
       await tx.query(`CREATE INDEX ON ${schema}."BenchInvoice__c" ("${column}")`);
   });

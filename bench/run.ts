@@ -1,22 +1,18 @@
 /** `npm run bench`: the platform beside the limit, workload by workload. See README.md in this folder. */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { cpus } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
-import { readConfig } from '../config/env.ts';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { tenantSchema } from '../lib/context.ts';
-import { start } from '../main.ts';
 import { Database } from '../mixins/database/database.ts';
 import { startEmbeddedDatabase } from '../mixins/database/embedded.ts';
-import { call } from '../services/contracts.ts';
-import { INVOICES, loadPlain, loadTenant, METADATA, rowId } from './dataset.ts';
+import { INVOICES, loadPlain, loadTenant, rowId } from './dataset.ts';
 import { cpuSeconds, ensureWrk, type LoadResult, runLoad } from './load.ts';
+import { createBenchTenant, root, tokenFor } from './tenant.ts';
 import { limitTarget, platformTarget, type Target, WORKLOADS } from './workloads.ts';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const work = join(root, 'bench', '.work');
 const { values: options } = parseArgs({
   options: {
@@ -29,8 +25,6 @@ const { values: options } = parseArgs({
     out: { type: 'string' },
   },
 });
-const USER = 'bench@bench.example';
-const PASSWORD = 'bench-password';
 const children: ChildProcess[] = [];
 
 const freePort = (): Promise<number> =>
@@ -73,28 +67,10 @@ async function prepare(databaseUrl: string, database: Database): Promise<void> {
   const done = join(work, 'prepared');
   if (existsSync(done)) return;
   console.error('preparing 10,000 accounts and 200,000 invoices, once');
-  const running = await start({
-    ...readConfig({ DATABASE_URL: databaseUrl, PORT: '0', LOG_LEVEL: 'warn', SEED_DEMO: 'false' }),
-  });
-  const { tenantId } = await call(running.broker, 'metadata.tenants.create', { key: 'bench', name: 'Bench' });
-  await call(running.broker, 'metadata.templates.deploy', { tenantId, files: METADATA });
-  const { userIds } = await call(running.broker, 'data.users.provision', {
-    tenantId,
-    users: [{ username: USER, email: USER, displayName: 'Bench', profileApiName: 'Administrator', password: PASSWORD }],
-  });
-  await running.stop();
+  const { tenantId, userId } = await createBenchTenant(databaseUrl);
   await loadPlain(database);
-  await loadTenant(database, `"${tenantSchema(tenantId)}"`, userIds[USER]!);
+  await loadTenant(database, `"${tenantSchema(tenantId)}"`, userId);
   writeFileSync(done, tenantId);
-}
-
-async function tokenFor(baseUrl: string): Promise<string> {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [join(root, 'scripts', 'token.ts'), '--user', USER, '--base-url', baseUrl],
-    { env: { ...process.env, DEMO_PASSWORD: PASSWORD } },
-  );
-  return stdout.trim();
 }
 
 async function startPlatform(databaseUrl: string, mode: 'one' | 'nats'): Promise<Target> {

@@ -1,0 +1,38 @@
+/** The tenant that benchmarks work in: its objects, its user, a token of that user. */
+import { execFile } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { readConfig } from '../config/env.ts';
+import { start } from '../main.ts';
+import { call } from '../services/contracts.ts';
+import { METADATA } from './dataset.ts';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const USER = 'bench@bench.example';
+const PASSWORD = 'bench-password';
+
+/** Creates it on a database, by the platform's own engine. */
+export async function createBenchTenant(databaseUrl: string): Promise<{ tenantId: string; userId: string }> {
+  const running = await start({
+    ...readConfig({ DATABASE_URL: databaseUrl, PORT: '0', LOG_LEVEL: 'warn', SEED_DEMO: 'false' }),
+  });
+  const { tenantId } = await call(running.broker, 'metadata.tenants.create', { key: 'bench', name: 'Bench' });
+  await call(running.broker, 'metadata.templates.deploy', { tenantId, files: METADATA });
+  const { userIds } = await call(running.broker, 'data.users.provision', {
+    tenantId,
+    users: [{ username: USER, email: USER, displayName: 'Bench', profileApiName: 'Administrator', password: PASSWORD }],
+  });
+  await running.stop();
+  return { tenantId, userId: userIds[USER]! };
+}
+
+/** Signs the user in, as an application would. */
+export async function tokenFor(baseUrl: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [join(root, 'scripts', 'token.ts'), '--user', USER, '--base-url', baseUrl],
+    { env: { ...process.env, DEMO_PASSWORD: PASSWORD } },
+  );
+  return stdout.trim();
+}
