@@ -1,13 +1,12 @@
 /** `npm run bench`: the platform beside the limit, workload by workload. See README.md in this folder. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { tenantSchema } from '../lib/context.ts';
 import { Database } from '../mixins/database/database.ts';
-import { startEmbeddedDatabase } from '../mixins/database/embedded.ts';
+import { freePort, startEmbeddedDatabase } from '../mixins/database/embedded.ts';
 import { INVOICES, loadPlain, loadTenant, rowId } from './dataset.ts';
 import { cpuSeconds, ensureWrk, type LoadResult, runLoad } from './load.ts';
 import { createBenchTenant, root, tokenFor } from './tenant.ts';
@@ -26,16 +25,6 @@ const { values: options } = parseArgs({
   },
 });
 const children: ChildProcess[] = [];
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 
 /** Starts a process of ours and waits for its ready line. */
 async function launch(file: string, env: Record<string, string>): Promise<number> {

@@ -5,7 +5,6 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +13,7 @@ import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../config/broker.ts';
 import { readConfig } from '../config/env.ts';
 import { uuidv7 } from '../lib/ids.ts';
-import { startEmbeddedDatabase } from '../mixins/database/embedded.ts';
+import { freePort, startEmbeddedDatabase } from '../mixins/database/embedded.ts';
 import { natsBus } from '../mixins/nats-bus.ts';
 import { call } from '../services/contracts.ts';
 import { templateFiles } from '../templates/seed.ts';
@@ -27,16 +26,6 @@ const { values: options } = parseArgs({
 const count = Number(options.tenants);
 const PASSWORD = 'bench-password';
 const children = new Map<string, ChildProcess>();
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 
 const rssMiB = (pid: number): number =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;

@@ -80,7 +80,8 @@ function accountOfServer(): Account {
   throw new Error('PostgreSQL does not run as root, and this machine has neither an account postgres nor nobody.');
 }
 
-async function freePort(): Promise<number> {
+/** A TCP port of the loopback interface that nobody listens on at this moment. */
+export async function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);

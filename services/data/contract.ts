@@ -1,6 +1,7 @@
 /** Public operations and internal actions of data. */
 import { type TSchema, Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
+import { OPERATORS } from '../../lib/field-types/types.ts';
 import type { Operation, OperationCall, OperationReply, Parameter } from '../../lib/operation.ts';
 import { FIELD_TYPE_NAMES } from '../../lib/snapshot/types.ts';
 
@@ -222,24 +223,6 @@ const RecordPage = Type.Object({
   total: Type.Optional(Type.Integer({ description: 'With includeTotal=true: all matching records.' })),
   nextCursor: nullable(Type.String({ description: 'null marks the last page.' })),
 });
-
-const OPERATORS = [
-  'eq',
-  'neq',
-  'contains',
-  'not_contains',
-  'starts_with',
-  'is_blank',
-  'is_not_blank',
-  'gt',
-  'gte',
-  'lt',
-  'lte',
-  'between',
-  'in',
-  'not_in',
-  'in_related',
-] as const;
 
 const FiltersSchema = Type.Object(
   {

@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ALL_SERVICES, type ServiceName } from '../../config/env.ts';
-import { type EmbeddedDatabase, startEmbeddedDatabase } from '../../mixins/database/embedded.ts';
+import { type EmbeddedDatabase, freePort, startEmbeddedDatabase } from '../../mixins/database/embedded.ts';
 import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
-import { freePort, type NatsServer, startNats } from '../support/nats.ts';
+import { type NatsServer, startNats } from '../support/nats.ts';
 import { type ServiceProcess, startProcess } from '../support/processes.ts';
 
 export interface Stage {

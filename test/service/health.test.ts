@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { readConfig } from '../../config/env.ts';
 import { start } from '../../main.ts';
+import { freePort } from '../../mixins/database/embedded.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
-import { freePort, type NatsServer, startNats } from '../support/nats.ts';
+import { type NatsServer, startNats } from '../support/nats.ts';
 import { testEnvironment } from '../support/platform.ts';
 
 describe('health of a process without the gateway', () => {

@@ -1,24 +1,14 @@
 /** A real nats-server on a free port; stop() and start() again on the same port play an outage. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { freePort } from '../../mixins/database/embedded.ts';
 import { processStarted, processStopped } from './processes.ts';
 
 export interface NatsServer {
   readonly url: string;
   start(): Promise<void>;
   stop(): Promise<void>;
-}
-
-export async function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 }
 
 const accepts = (port: number): Promise<boolean> =>

@@ -403,7 +403,7 @@ describe('The edge: order and form of checks', () => {
 
     it('that nobody expected are 500 without any detail', async () => {
       stage.answer = () => {
-        throw new TypeError('secret internals at /work/x.ts');
+        throw new TypeError('secret internals at /srv/platform/x.ts');
       };
       const answer = await stage.send('GET', '/stub/A');
       isError(answer, 500, 'INTERNAL_ERROR');
