@@ -23,10 +23,6 @@ const ALLOWED: Decision = { allowed: true };
 const ABSENT: Decision = { allowed: false, layer: 'publication', code: 'OBJECT_NOT_FOUND' };
 const DENIED: Decision = { allowed: false, layer: 'objectPermission', code: 'OBJECT_PERMISSION_DENIED' };
 
-/** The caller's access to an object; undefined when it is absent, unpublished or unreadable: one answer for all three. */
-export const objectAccess = (access: Access, objectApiName: string): ObjectAccess | undefined =>
-  access.objects[objectApiName];
-
 /**
  * One operation on an object, or on one record of it when `record` is given. Records of a readable object are open to
  * everybody who has the object permission.
@@ -42,14 +38,25 @@ export function decide(
   return object.permission[operation] ? ALLOWED : DENIED;
 }
 
+const VERBS: Readonly<Record<DataOperation, string>> = {
+  create: 'create',
+  read: 'read',
+  update: 'change',
+  delete: 'delete',
+};
+
 /** The object's access, or the error that a caller without it gets: 404 OBJECT_NOT_FOUND, 403 OBJECT_PERMISSION_DENIED. */
 export function requireObject(access: Access, objectApiName: string, operation: DataOperation): ObjectAccess {
   const object = access.objects[objectApiName];
   if (!object) throw new PlatformError('OBJECT_NOT_FOUND', 'There is no such object for this user.');
   if (!object.permission[operation])
-    throw new PlatformError('OBJECT_PERMISSION_DENIED', `The user may not ${operation} records of ${objectApiName}.`, {
-      details: { objectApiName, operation, layer: 'objectPermission' },
-    });
+    throw new PlatformError(
+      'OBJECT_PERMISSION_DENIED',
+      `You may not ${VERBS[operation]} records of ${objectApiName}.`,
+      {
+        details: { objectApiName, operation, layer: 'objectPermission' },
+      },
+    );
   return object;
 }
 

@@ -3,10 +3,27 @@ import { PlatformError, type Violation } from '../../../lib/errors/platform-erro
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
+import { answerOf, findKey } from '../../../mixins/idempotency/idempotency.ts';
 import { columnType, Sql, table } from '../sql.ts';
-import { assertFresh } from '../tenants.ts';
+import { assertFresh, recordNotFound } from '../tenants.ts';
 import { type Given, referenceNotFound, validationFailed } from './body.ts';
 import type { Write } from './write.ts';
+
+/**
+ * Reads the row that begins with versions, claimed keys and the locked record's version. False: the key had been used
+ * before, and `reply` is what it stands for.
+ */
+export async function readLock(write: Write, row: readonly unknown[]): Promise<boolean> {
+  assertFresh(write.view, row[0], row[1]);
+  if (row[2] === 0) {
+    write.reply = answerOf(await findKey(write.tx, write.key), write.key);
+    if (!write.reply) throw new PlatformError('WRITE_CONTENTION', 'The idempotency key changed hands; try again.');
+    return false;
+  }
+  if (row[3] === null) throw recordNotFound();
+  write.recordVersion = row[3] as number;
+  return true;
+}
 
 /** 403 when a readable field may not be edited: permission comes before content. */
 export function refuseDenied({ denied }: Write): void {

@@ -1,4 +1,5 @@
 /** Creating a record: every check, then one statement that writes everything or nothing. */
+import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
@@ -43,11 +44,8 @@ export const CREATE_STEPS: readonly Step[] = [
   insert,
 ];
 
-function mayCreate({ object, access }: Write): void {
-  if (!access.permission.create)
-    throw new PlatformError('OBJECT_PERMISSION_DENIED', `You may not create records of ${object.apiName}.`, {
-      details: { objectApiName: object.apiName, operation: 'create', layer: 'objectPermission' },
-    });
+function mayCreate({ view, object }: Write): void {
+  requireObject(view.access, object.apiName, 'create');
 }
 
 function readValues(write: Write): void {

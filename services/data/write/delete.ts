@@ -4,14 +4,16 @@
  */
 
 import { LIMITS } from '../../../config/limits.ts';
+import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { ChildRelationship, FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
 import { formatTimestamp } from '../../../lib/time.ts';
 import { identifier } from '../../../mixins/database/database.ts';
-import { answerOf, claimKeySql, completeKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
+import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { changesSql, outputOf, Sql, storedFields, table } from '../sql.ts';
-import { assertFresh, own, recordNotFound } from '../tenants.ts';
+import { own } from '../tenants.ts';
+import { readLock } from './checks.ts';
 import { trailSql } from './trail.ts';
 import { matchVersion } from './update.ts';
 import type { Step, Write } from './write.ts';
@@ -33,25 +35,15 @@ async function lockRecord(write: Write): Promise<void> {
       SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion" FROM s LEFT JOIN o ON true`),
   );
   const row = rows[0]!;
-  assertFresh(view, row[0], row[1]);
-  if (row[2] === 0) {
-    write.reply = answerOf(await findKey(tx, key), key);
-    if (!write.reply) throw new PlatformError('WRITE_CONTENTION', 'The idempotency key changed hands; try again.');
-    return;
-  }
-  if (row[3] === null) throw recordNotFound();
-  write.recordVersion = row[3] as number;
+  await readLock(write, row);
 }
 
-function mayDelete({ object, access }: Write): void {
-  if (access.permission.delete) return;
-  throw new PlatformError(
-    'OBJECT_PERMISSION_DENIED',
-    object.apiName === 'User'
-      ? 'Users are deactivated, never deleted.'
-      : `You may not delete records of ${object.apiName}.`,
-    { details: { objectApiName: object.apiName, operation: 'delete', layer: 'objectPermission' } },
-  );
+function mayDelete({ view, object, access }: Write): void {
+  if (object.apiName === 'User' && !access.permission.delete)
+    throw new PlatformError('OBJECT_PERMISSION_DENIED', 'Users are deactivated, never deleted.', {
+      details: { objectApiName: object.apiName, operation: 'delete', layer: 'objectPermission' },
+    });
+  requireObject(view.access, object.apiName, 'delete');
 }
 
 interface Edge {

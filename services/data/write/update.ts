@@ -2,15 +2,15 @@
  * Changing a record: one statement claims the key, locks the record and compares; after the checks a second one writes
  * everything and travels together with COMMIT.
  */
+import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import { identifier } from '../../../mixins/database/database.ts';
-import { answerOf, claimKeySql, completeKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
+import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { changesSql, columnType, etagOf, outputOf, recordJson, Sql, table } from '../sql.ts';
-import { assertFresh, recordNotFound } from '../tenants.ts';
 import { USER_STEPS } from '../users/rules.ts';
 import { checkDependentPicklists, controlledFields, readBody, referenceNotFound, validationFailed } from './body.ts';
-import { lookupSql, refuseDenied } from './checks.ts';
+import { lookupSql, readLock, refuseDenied } from './checks.ts';
 import { checkRules, ruleFields } from './rules.ts';
 import { newTrailIds, trailSql } from './trail.ts';
 import type { Step, Write } from './write.ts';
@@ -73,14 +73,7 @@ async function lockRecord(write: Write): Promise<void> {
     }${given.map((item) => `, ${item.lookup ? `r.r${lookups.indexOf(item)}` : 'NULL'}, o.${identifier(item.field.apiName)} IS DISTINCT FROM ${sqlOf(item)}`).join('')}
     FROM s CROSS JOIN r LEFT JOIN o ON true`;
   const row = (await tx.arrays(sql.statement(text))).rows[0]!;
-  assertFresh(view, row[0], row[1]);
-  if (row[2] === 0) {
-    write.reply = answerOf(await findKey(tx, key), key);
-    if (!write.reply) throw new PlatformError('WRITE_CONTENTION', 'The idempotency key changed hands; try again.');
-    return;
-  }
-  if (row[3] === null) throw recordNotFound();
-  write.recordVersion = row[3] as number;
+  if (!(await readLock(write, row))) return;
   write.stored = row[4] === null ? {} : (JSON.parse(row[4] as string) as Record<string, unknown>);
   write.given = given.map((item, index) =>
     item.lookup ? { ...item, value: row[5 + index * 2] as string | null, lookup: null } : item,
@@ -91,11 +84,8 @@ async function lockRecord(write: Write): Promise<void> {
   write.changed = write.given.filter((_, index) => row[6 + index * 2] === true);
 }
 
-function mayUpdate({ object, access }: Write): void {
-  if (!access.permission.update)
-    throw new PlatformError('OBJECT_PERMISSION_DENIED', `You may not change records of ${object.apiName}.`, {
-      details: { objectApiName: object.apiName, operation: 'update', layer: 'objectPermission' },
-    });
+function mayUpdate({ view, object }: Write): void {
+  requireObject(view.access, object.apiName, 'update');
 }
 
 export function matchVersion({ ifMatch, recordVersion }: Write): void {
