@@ -2,7 +2,6 @@
  * The only reader of the environment. Everything else receives `Config` as a value.
  * Source: docs/reference/configuration.md.
  */
-import { cpus } from 'node:os';
 import { resolve } from 'node:path';
 
 export const ALL_SERVICES = ['gateway', 'auth', 'data', 'metadata', 'ratelimit'] as const;
@@ -128,5 +127,3 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     },
   };
 }
-
-export const cpuCount = cpus().length;

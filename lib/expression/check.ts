@@ -73,12 +73,6 @@ export function checkExpression(source: string, schema: Schema, results: readonl
   return { root: node, type, fields: [...check.fields].sort() };
 }
 
-/** Line and column (from 1) of a place in a text. */
-export function lineAndColumn(source: string, { start }: { start: number }): { line: number; column: number } {
-  const before = source.slice(0, start).split('\n');
-  return { line: before.length, column: before.at(-1)!.length + 1 };
-}
-
 function parse(source: string): ASTNode {
   if (source.length > EXPRESSION_MAX_CHARS)
     throw new ExpressionError([

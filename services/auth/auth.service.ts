@@ -5,6 +5,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../lib/snapshot/types.ts';
 import { formatTimestamp } from '../../lib/time.ts';
 import { call } from '../contracts.ts';
+import type { MetadataEvents } from '../metadata/contract.ts';
 import type { AuthActions } from './contract.ts';
 import { identity } from './identity.ts';
 import { AuthServer } from './server.ts';
@@ -56,7 +57,7 @@ export default function authService({ config, database }: Platform): ServiceSche
     },
     events: {
       'auth.keys.rotated': () => server.forgetKeys(),
-      'metadata.schema.changed': (ctx: Context<{ tenantId: string }>) =>
+      'metadata.schema.changed': (ctx: Context<MetadataEvents['metadata.schema.changed']>) =>
         server.clients.refreshOrigins(ctx.params.tenantId),
     },
     created() {

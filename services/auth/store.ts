@@ -3,7 +3,7 @@
  * has to find the tenant first (a username, a grant id, a link's token, the provider's own artefacts) runs as the
  * login role (`query`), and each of these reads exactly one row by a unique key.
  */
-import { type Database, sqlState } from '../../mixins/database/database.ts';
+import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
 
 export interface Credential {
   tenantId: string;
@@ -102,18 +102,7 @@ export class AuthStore {
   }
 
   async setPassword(tenantId: string, userId: string, passwordHash: string): Promise<void> {
-    await this.#database.shared('auth', tenantId, async (tx) => {
-      const updated = tx.query(
-        'UPDATE auth.credentials SET password_hash = $3, updated_at = now() WHERE tenant_id = $1 AND user_id = $2',
-        [tenantId, userId, passwordHash],
-      );
-      // A password that was just set makes every older link worthless.
-      const cleared = tx.query('DELETE FROM auth.password_links WHERE tenant_id = $1 AND user_id = $2', [
-        tenantId,
-        userId,
-      ]);
-      await Promise.all([updated, cleared]);
-    });
+    await this.#database.shared('auth', tenantId, (tx) => writePassword(tx, tenantId, userId, passwordHash));
   }
 
   async signedIn(tenantId: string, userId: string): Promise<void> {
@@ -167,15 +156,7 @@ export class AuthStore {
       );
       const userId = rows[0]?.userId;
       if (!userId) return false;
-      const updated = tx.query(
-        'UPDATE auth.credentials SET password_hash = $3, updated_at = now() WHERE tenant_id = $1 AND user_id = $2',
-        [tenantId, userId, passwordHash],
-      );
-      const cleared = tx.query('DELETE FROM auth.password_links WHERE tenant_id = $1 AND user_id = $2', [
-        tenantId,
-        userId,
-      ]);
-      await Promise.all([updated, cleared]);
+      await writePassword(tx, tenantId, userId, passwordHash);
       return true;
     });
   }
@@ -470,4 +451,15 @@ export class AuthStore {
     ])
       await this.#database.query(statement);
   }
+}
+
+/** A password that was just set makes every older link worthless. */
+async function writePassword(tx: Tx, tenantId: string, userId: string, passwordHash: string): Promise<void> {
+  await Promise.all([
+    tx.query(
+      'UPDATE auth.credentials SET password_hash = $3, updated_at = now() WHERE tenant_id = $1 AND user_id = $2',
+      [tenantId, userId, passwordHash],
+    ),
+    tx.query('DELETE FROM auth.password_links WHERE tenant_id = $1 AND user_id = $2', [tenantId, userId]),
+  ]);
 }

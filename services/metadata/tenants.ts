@@ -8,6 +8,7 @@ import { requestId, uuidv7 } from '../../lib/ids.ts';
 import type { TenantInfo } from '../../lib/snapshot/types.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
 import { applyPlan, inOrder } from './apply.ts';
+import type { MetadataActions } from './contract.ts';
 import type { Component } from './kinds/kind.ts';
 import { isCurrency, isLocale, isTimezone } from './kinds/tenant-settings.ts';
 import { quote } from './physical/model.ts';
@@ -44,16 +45,7 @@ const CORE = readTemplate(join(here, '../../templates/core'));
 /** The core template's objects and fields stay the platform's; its profiles are the tenant's to change. */
 const SYSTEM_TYPES: ReadonlySet<string> = new Set(['CustomObject', 'CustomField']);
 
-export interface NewTenant {
-  key: string;
-  name: string;
-  region?: string;
-  edition?: string;
-  sandbox?: boolean;
-  locale?: string;
-  timezone?: string;
-  currency?: string;
-}
+export type NewTenant = MetadataActions['metadata.tenants.create']['params'];
 
 function checkNewTenant(given: NewTenant): void {
   const wrong: [keyof NewTenant, boolean, string][] = [

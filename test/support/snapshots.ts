@@ -9,44 +9,10 @@ import type {
   Snapshot,
   SystemPermission,
 } from '../../lib/snapshot/types.ts';
+import { fieldMeta } from '../../services/metadata/kinds/field-meta.ts';
 
 export function aField(apiName: string, fieldType: FieldTypeName, more: Partial<FieldMeta> = {}): FieldMeta {
-  return {
-    apiName,
-    fieldType,
-    label: apiName,
-    description: null,
-    helpText: null,
-    custom: apiName.endsWith('__c'),
-    system: false,
-    required: false,
-    unique: false,
-    externalId: false,
-    caseSensitive: false,
-    length: null,
-    precision: null,
-    scale: null,
-    minimum: null,
-    maximum: null,
-    pattern: null,
-    defaultValue: null,
-    format: null,
-    picklistValues: null,
-    restrictedPicklist: false,
-    controllingField: null,
-    referenceTo: [],
-    relationshipName: null,
-    onDelete: null,
-    currencyField: null,
-    formula: null,
-    rollup: null,
-    stateField: false,
-    dataClassification: null,
-    semantics: null,
-    deprecated: false,
-    example: null,
-    ...more,
-  };
+  return fieldMeta({ apiName, fieldType, label: apiName, custom: apiName.endsWith('__c'), ...more });
 }
 
 export const SYSTEM_FIELDS: readonly FieldMeta[] = [

@@ -10,7 +10,6 @@ const ALWAYS = { 'x-erp-always': true };
 const SET = { 'x-erp-set': true, uniqueItems: true };
 
 export const apiName = (description: string) => Type.String({ pattern: API_NAME_PATTERN, description });
-export const fieldName = (description: string) => Type.String({ pattern: FULL_NAME_PATTERN, description });
 export const label = (description: string) =>
   Type.String({ minLength: 1, maxLength: 255, pattern: '\\S', description });
 export const text = (description: string, maxLength = 4_000) => Type.String({ maxLength, description });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { checkExpression, lineAndColumn } from '../../../lib/expression/check.ts';
+import { checkExpression } from '../../../lib/expression/check.ts';
 import { COST_MAX, evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../../lib/expression/functions.ts';
 import { ExpressionError, type Type, type Value } from '../../../lib/expression/types.ts';
@@ -60,6 +60,12 @@ function facts({ record = {}, old = null, user = {}, permissions = [], now, time
 const ANY: Type[] = ['boolean', 'number', 'text', 'date', 'dateTime', 'time', 'null', 'list:text', 'list:number'];
 const run = (source: string, given?: Given): Value =>
   evaluate(checkExpression(source, schema, ANY), facts(given), () => 0);
+
+/** Line and column (from 1) of a place in a text. */
+function lineAndColumn(source: string, { start }: { start: number }): { line: number; column: number } {
+  const before = source.slice(0, start).split('\n');
+  return { line: before.length, column: before.at(-1)!.length + 1 };
+}
 
 function mistakes(source: string): { place: string; message: string; remedy: string | null }[] {
   try {
