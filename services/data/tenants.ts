@@ -35,7 +35,10 @@ interface Tenant extends Versions {
   readonly views: LRUCache<string, View>;
 }
 
+/** Attempts at one pair of versions. */
 const ATTEMPTS_MAX = 4;
+/** How long a request follows a configuration that keeps changing under it. */
+const MOVING_MAX_MS = 10_000;
 const VIEWS_PER_TENANT_MAX = 2_000;
 const TENANTS_MAX = 20_000;
 const TENANTS_MAX_BYTES = 256 * 1024 * 1024;
@@ -69,8 +72,15 @@ export class Tenants {
    * `work` must have changed nothing when it throws.
    */
   async withView<T>(tenantId: string, userId: string, work: (view: View) => Promise<T>): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
+    const until = Date.now() + MOVING_MAX_MS;
+    let attempts = 0;
+    let before: View | undefined;
+    for (;;) {
       const view = await this.view(tenantId, userId);
+      // Whoever waits behind a row of deployments finds each of them; that is no failure as long as versions move on.
+      const moved = before?.metadataVersion !== view.metadataVersion || before.accessVersion !== view.accessVersion;
+      attempts = moved ? 1 : attempts + 1;
+      before = view;
       try {
         return await work(view);
       } catch (error) {
@@ -80,7 +90,7 @@ export class Tenants {
           (error instanceof PlatformError && !(await this.#isCurrent(tenantId, view)));
         if (!stale) throw error;
         this.forget(tenantId);
-        if (attempt < ATTEMPTS_MAX) continue;
+        if (attempts < ATTEMPTS_MAX && Date.now() < until) continue;
         if (!(error instanceof Stale)) throw error;
         throw new PlatformError('WRITE_CONTENTION', "The tenant's configuration keeps changing; try again.", {
           retryAfterSeconds: 1,
