@@ -20,6 +20,8 @@ const DEPTH_MAX = 200;
 export interface Schema {
   readonly object: string;
   fieldType(name: string): FieldTypeName | undefined;
+  /** Types of the parts of `input`; absent: there is no such variable. */
+  readonly input?: Readonly<Record<string, Type>>;
 }
 
 const parser = new Environment({
@@ -219,6 +221,8 @@ class Check {
     const { start } = ast;
     const found = scope.findLast((variable) => variable.name === name);
     if (found) return { node: { op: 'item', slot: found.slot, start }, type: found.type };
+    if (name === 'input' && this.#schema.input)
+      return this.mistake(ast, 'input is not a value.', 'Name a part of it: input.<name>.');
     switch (name) {
       case 'now':
         return { node: { op: 'now', start }, type: 'dateTime' };
@@ -233,7 +237,7 @@ class Check {
       default:
         return this.mistake(
           ast,
-          `There is no variable ${name}; there are ${VARIABLES}.`,
+          `There is no variable ${name}; there are ${this.#schema.input ? `input, ${VARIABLES}` : VARIABLES}.`,
           this.#schema.fieldType(name) ? `Write record.${name}.` : null,
         );
     }
@@ -260,6 +264,12 @@ class Check {
       if (!Object.hasOwn(USER_PROPERTIES, name))
         return this.mistake(at, `user has no ${name}.`, `It has ${Object.keys(USER_PROPERTIES).join(', ')}.`);
       return { node: { op: 'user', property: name, start }, type: USER_PROPERTIES[name]! };
+    }
+    if (target.op === 'id' && target.args === 'input' && this.#schema.input) {
+      const { input } = this.#schema;
+      if (!Object.hasOwn(input, name))
+        return this.mistake(at, `input has no ${name}.`, `Add ${name} to the properties of its schema.`);
+      return { node: { op: 'input', name, start }, type: input[name]! };
     }
     const value = inner(target);
     if (value.type === 'mistaken') return value;

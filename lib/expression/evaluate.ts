@@ -20,6 +20,8 @@ export interface Facts {
   readonly old: ((field: string) => Value) | null;
   isChanged(field: string): boolean;
   readonly user: Readonly<Record<string, Value>>;
+  /** Absent where an expression cannot name `input`. */
+  readonly input?: (name: string) => Value;
   hasPermission(name: SystemPermission): boolean;
   /** Milliseconds since 1970. */
   readonly now: number;
@@ -74,6 +76,8 @@ class Evaluation implements Runtime {
         return node.of === 'record' ? this.#facts.record(node.field) : (this.#facts.old?.(node.field) ?? null);
       case 'user':
         return this.#facts.user[node.property] ?? null;
+      case 'input':
+        return this.#facts.input?.(node.name) ?? null;
       case 'now':
         return { ms: this.#facts.now };
       case 'today':

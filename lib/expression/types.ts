@@ -46,6 +46,8 @@ export type Node = Place &
     | { readonly op: 'literal'; readonly value: Value }
     | { readonly op: 'field'; readonly of: 'record' | 'old'; readonly field: string }
     | { readonly op: 'user'; readonly property: string }
+    /** What the caller sent along with a transition or action. */
+    | { readonly op: 'input'; readonly name: string }
     | { readonly op: 'now' }
     | { readonly op: 'today' }
     | { readonly op: 'isCreate' }
