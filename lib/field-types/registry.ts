@@ -1,5 +1,5 @@
 /** The list of field types. A new type is a file of its own and a line here. */
-import { FIELD_TYPE_NAMES, type FieldTypeName } from '../snapshot/types.ts';
+import { FIELD_TYPE_NAMES, type FieldMeta, type FieldTypeName } from '../snapshot/types.ts';
 import { address } from './address.ts';
 import { autoNumber } from './autoNumber.ts';
 import { boolean } from './boolean.ts';
@@ -63,3 +63,24 @@ const TYPES: Readonly<Record<FieldTypeName, FieldType>> = {
 export const FIELD_TYPES: readonly FieldType[] = FIELD_TYPE_NAMES.map((name) => TYPES[name]);
 
 export const fieldType = (name: FieldTypeName): FieldType => TYPES[name];
+
+/**
+ * The type that the values of a field have: a calculated field is compared, sorted and answered like a field of its
+ * result's type, and written by nobody.
+ */
+export function typeOf(field: FieldMeta): FieldType {
+  const result = field.rollup?.resultType ?? field.formula?.resultType;
+  if (result === undefined) return TYPES[field.fieldType];
+  const key = `${field.fieldType} ${result}`;
+  let type = calculated.get(key);
+  if (!type) {
+    const own = TYPES[field.fieldType];
+    const { name, writable, parseInput, attributes } = own;
+    // Of a formula nothing is stored.
+    const columnType = field.rollup ? TYPES[result].columnType : own.columnType;
+    calculated.set(key, (type = { ...TYPES[result], name, writable, parseInput, attributes, columnType }));
+  }
+  return type;
+}
+
+const calculated = new Map<string, FieldType>();

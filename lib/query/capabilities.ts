@@ -1,16 +1,16 @@
 /** What can be asked of a field: the one answer for the planner and for describe. */
-import { fieldType } from '../field-types/registry.ts';
+import { typeOf } from '../field-types/registry.ts';
 import type { Operator } from '../field-types/types.ts';
 import type { FieldMeta } from '../snapshot/types.ts';
 
 /** Longer texts are not sorted by: an index entry holds no more than 2,700 bytes, and a cursor carries the value. */
 const SORTABLE_CHARS_MAX = 1_000;
 
-export const operatorsFor = (field: FieldMeta): readonly Operator[] => fieldType(field.fieldType).operators;
+export const operatorsFor = (field: FieldMeta): readonly Operator[] => typeOf(field).operators;
 
 export const filterable = (field: FieldMeta): boolean => operatorsFor(field).length > 0;
 
 export const sortable = (field: FieldMeta): boolean =>
-  fieldType(field.fieldType).sortable && (field.length ?? 0) <= SORTABLE_CHARS_MAX;
+  typeOf(field).sortable && (field.length ?? 0) <= SORTABLE_CHARS_MAX;
 
-export const searchable = (field: FieldMeta): boolean => fieldType(field.fieldType).searchable;
+export const searchable = (field: FieldMeta): boolean => typeOf(field).searchable;

@@ -5,7 +5,7 @@
  */
 import type { ObjectAccess } from '../access/types.ts';
 import { dateOfDay } from '../field-types/calendar.ts';
-import { fieldType } from '../field-types/registry.ts';
+import { typeOf } from '../field-types/registry.ts';
 import type { SqlValue } from '../field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
 import { filterable, operatorsFor, searchable, sortable } from './capabilities.ts';
@@ -214,7 +214,7 @@ class Planner {
       if (days && isDate) return { from: dateOfDay(days.from), to: dateOfDay(days.to) };
       if (days) return { from: instant(startOfDay(days.from, timezone)), to: instant(startOfDay(days.to, timezone)) };
     }
-    const result = fieldType(field.fieldType).parseFilter(value, field, pointer);
+    const result = typeOf(field).parseFilter(value, field, pointer);
     if (result.ok) return { value: result.value };
     const hint = isDate || field.fieldType === 'dateTime' ? ` Or one of ${RELATIVE_DATES.join(', ')}.` : '';
     this.#wrongValue(pointer, result.violation.message + hint, condition);

@@ -8,7 +8,7 @@
  */
 import { hash } from 'node:crypto';
 import { TEXT_COLLATION } from '../field-types/common.ts';
-import { fieldType } from '../field-types/registry.ts';
+import { typeOf } from '../field-types/registry.ts';
 import type { SqlValue } from '../field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
 import type { CompiledQuery, ConstrainedPlan, PlanNode, SortKey } from './types.ts';
@@ -148,9 +148,8 @@ function outputColumns(
 ): string {
   const list = fields.map((field) => {
     const column = `${alias}.${quoted(field.apiName)}`;
-    const output = fieldType(field.fieldType).outputSql(column, field, options.ieee754Compatible ?? false);
-    if (plain && fieldType(field.fieldType).bindType === 'text[]')
-      return `to_json(${output}) AS ${quoted(field.apiName)}`;
+    const output = typeOf(field).outputSql(column, field, options.ieee754Compatible ?? false);
+    if (plain && typeOf(field).bindType === 'text[]') return `to_json(${output}) AS ${quoted(field.apiName)}`;
     return output === column ? column : `${output} AS ${quoted(field.apiName)}`;
   });
   if (options.includeEtag) list.push(`'"' || erp.base36(${alias}."recordVersion") || '"' AS "_etag"`);
@@ -176,7 +175,7 @@ function columns(plan: ConstrainedPlan): Columns {
   const shape = `${plan.ieee754Compatible}${plan.includeEtag}${sorted.join()}`;
   let found = byShape.get(shape);
   if (!found) {
-    const stored = plan.fields.filter((field) => fieldType(field.fieldType).columnType(field) !== null);
+    const stored = plan.fields.filter((field) => typeOf(field).columnType(field) !== null);
     const names = new Set([...stored.map((field) => field.apiName), ...sorted]);
     if (plan.includeEtag) names.add('recordVersion');
     found = {
@@ -202,7 +201,7 @@ const NOT_NULL: ReadonlySet<string> = new Set([
 
 /** Keys without regard to case are indexed by their lower case: the index finds the few, then they are compared exactly. */
 const isFoldedKey = (field: FieldMeta): boolean =>
-  fieldType(field.fieldType).bindType === 'text' && (field.unique || field.externalId) && !field.caseSensitive;
+  typeOf(field).bindType === 'text' && (field.unique || field.externalId) && !field.caseSensitive;
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
@@ -258,7 +257,7 @@ class Compiler {
 
   #compare({ field, operator, values }: Extract<PlanNode, { kind: 'compare' }>, alias: string): string {
     const column = `${alias}.${quoted(field.apiName)}`;
-    const { bindType, blank } = fieldType(field.fieldType);
+    const { bindType, blank } = typeOf(field);
     if (operator === 'is_blank')
       return blank === 'null' ? `${column} IS NULL` : `(${column} IS NULL OR ${blankSql[blank](column)})`;
     if (operator === 'is_not_blank') return blank === 'null' ? `${column} IS NOT NULL` : notBlankSql[blank](column);
@@ -364,7 +363,7 @@ class Compiler {
         column: `${alias}.${quoted(field.apiName)}`,
         desc,
         nullable: !NOT_NULL.has(field.apiName),
-        bound: value === null ? null : this.bind(value, fieldType(field.fieldType).bindType),
+        bound: value === null ? null : this.bind(value, typeOf(field).bindType),
       };
     });
     const [first] = keys as [(typeof keys)[number], ...typeof keys];

@@ -82,6 +82,10 @@ export interface FieldMeta {
     readonly function: 'count' | 'sum' | 'min' | 'max' | 'avg';
     readonly field: string | null;
     readonly criteria: string | null;
+    /** What its values are: integer, decimal, currency, percent, date or dateTime. */
+    readonly resultType: FieldTypeName;
+    /** Stored fields of the child whose change can change it, the reference among them. */
+    readonly reads: readonly string[];
   } | null;
   readonly stateField: boolean;
   readonly dataClassification: 'public' | 'internal' | 'confidential' | 'restricted' | null;

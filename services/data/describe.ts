@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { capabilities } from '../../lib/access/decide.ts';
 import type { Access, Capabilities, ObjectAccess, ScopeSet } from '../../lib/access/types.ts';
-import { fieldType } from '../../lib/field-types/registry.ts';
+import { typeOf } from '../../lib/field-types/registry.ts';
 import { filterable, operatorsFor, searchable, sortable } from '../../lib/query/capabilities.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
 import { defaultOf } from './write/body.ts';
@@ -25,7 +25,7 @@ export function describeObjects(access: Access, scopes: ScopeSet): { records: ob
 
 /** Fields that a create or update body of this user may hold. */
 export const writable = (field: FieldMeta): boolean =>
-  fieldType(field.fieldType).writable && (!field.system || field.apiName === 'ownerId');
+  typeOf(field).writable && (!field.system || field.apiName === 'ownerId');
 
 /** Kept by the platform and given to every new record. */
 const PLATFORM_DEFAULTS: ReadonlySet<string> = new Set([
@@ -80,7 +80,7 @@ function describeField(
   able: Capabilities,
   scopes: ScopeSet,
 ): Record<string, unknown> {
-  const type = fieldType(field.fieldType);
+  const type = typeOf(field);
   const editable = writable(field) && object.fields[field.apiName]!.edit;
   const creatable = editable && able.creatable;
   const updateable = editable && able.updateable;
@@ -152,7 +152,7 @@ export function schemaOfObject(access: Access, object: ObjectAccess, scopes: Sco
   const meta: ObjectMeta = object.object;
   const able = capabilities(access, meta.apiName, scopes);
   const editable = object.readable.filter((field) => writable(field) && object.fields[field.apiName]!.edit);
-  const schemaOf = (field: FieldMeta): Record<string, unknown> => fieldType(field.fieldType).jsonSchema(field);
+  const schemaOf = (field: FieldMeta): Record<string, unknown> => typeOf(field).jsonSchema(field);
   const read = object.readable.map((field) => [field.apiName, orNull(field, documented(field, schemaOf(field)))]);
   const write = (field: FieldMeta): Record<string, unknown> => {
     const value = documented(field, schemaOf(field));

@@ -1,7 +1,7 @@
 /** Pieces of SQL that several statements of this service share. Values are always bound, names always quoted. */
 import { LRUCache } from 'lru-cache';
 import { tenantSchema } from '../../lib/context.ts';
-import { fieldType } from '../../lib/field-types/registry.ts';
+import { typeOf } from '../../lib/field-types/registry.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
 import { identifier, type Statement } from '../../mixins/database/database.ts';
 import type { Bind } from '../../mixins/idempotency/idempotency.ts';
@@ -49,7 +49,7 @@ export const schemaOf = (tenantId: string): string => identifier(tenantSchema(te
 export const table = (schema: string, objectApiName: string): string => `${schema}.${identifier(objectApiName)}`;
 
 /** The type a value has in its column, such as `numeric(18,2)`; null: nothing is stored. */
-export const columnType = remembered((field: FieldMeta): string | null => fieldType(field.fieldType).columnType(field));
+export const columnType = remembered((field: FieldMeta): string | null => typeOf(field).columnType(field));
 
 /** Fields that stand in the object's table. */
 export const storedFields = remembered((object: ObjectMeta): readonly FieldMeta[] =>
@@ -61,7 +61,7 @@ export const columnName = remembered((field: FieldMeta): string => identifier(fi
 
 /** JSON value of a field of the row `alias`. */
 export const outputOf = (alias: string, field: FieldMeta, ieee754Compatible = false): string =>
-  fieldType(field.fieldType).outputSql(`${alias}.${columnName(field)}`, field, ieee754Compatible);
+  typeOf(field).outputSql(`${alias}.${columnName(field)}`, field, ieee754Compatible);
 
 /**
  * SQL of the JSON of the row `alias` with those of the fields that are stored, as PostgreSQL type json. A user's readable

@@ -7,7 +7,7 @@ import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { isBlankText } from '../../../lib/field-types/common.ts';
 import { externalReference } from '../../../lib/field-types/reference-family.ts';
-import { fieldType } from '../../../lib/field-types/registry.ts';
+import { typeOf } from '../../../lib/field-types/registry.ts';
 import type { SqlValue } from '../../../lib/field-types/types.ts';
 import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
@@ -47,14 +47,14 @@ export const pointerTo = (name: string): string => `/${name.replaceAll('~', '~0'
 const WRITABLE_SYSTEM_FIELDS: ReadonlySet<string> = new Set(['ownerId']);
 
 const isWritable = (field: FieldMeta): boolean =>
-  fieldType(field.fieldType).writable && (!field.system || WRITABLE_SYSTEM_FIELDS.has(field.apiName));
+  typeOf(field).writable && (!field.system || WRITABLE_SYSTEM_FIELDS.has(field.apiName));
 
 export const isReference = (field: FieldMeta): boolean =>
   field.fieldType === 'reference' || field.fieldType === 'masterDetail';
 
 export function isBlank(field: FieldMeta, value: SqlValue): boolean {
   if (value === null) return true;
-  const { blank } = fieldType(field.fieldType);
+  const { blank } = typeOf(field);
   if (blank === 'whiteSpace') return typeof value === 'string' && isBlankText(value);
   return blank === 'emptyList' && Array.isArray(value) && value.length === 0;
 }
@@ -110,7 +110,7 @@ export function readValue(view: View, field: FieldMeta, value: unknown, pointer:
     return { field, value: null, lookup: null };
   }
   if (isReference(field)) return readReference(view, field, value, pointer);
-  const parsed = fieldType(field.fieldType).parseInput(value, field, pointer);
+  const parsed = typeOf(field).parseInput(value, field, pointer);
   if (!parsed.ok) return parsed.violation;
   if (field.required && isBlank(field, parsed.value)) return required(field);
   return { field, value: parsed.value, lookup: null };
@@ -135,7 +135,7 @@ function readReference(view: View, field: FieldMeta, value: unknown, pointer: st
         ? fieldOf(object, external.field)
         : undefined;
       if (!by?.externalId) continue;
-      const parsed = fieldType(by.fieldType).parseFilter(external.value, by, `${pointer}${pointerTo(external.field)}`);
+      const parsed = typeOf(by).parseFilter(external.value, by, `${pointer}${pointerTo(external.field)}`);
       if (!parsed.ok) return { ...parsed.violation, field: field.apiName };
       targets.push({ object, by, value: parsed.value });
     }
@@ -155,7 +155,7 @@ function readReference(view: View, field: FieldMeta, value: unknown, pointer: st
       `${field.apiName} takes an id, or {externalIdField: value} with exactly one field.`,
       { field: field.apiName, params },
     );
-  const parsed = fieldType(field.fieldType).parseInput(value, field, pointer);
+  const parsed = typeOf(field).parseInput(value, field, pointer);
   if (!parsed.ok) return parsed.violation;
   if (readable.length === 0) return referenceNotFound(field);
   return {
@@ -184,7 +184,7 @@ export function completeCreate(
   const given = [...read.given];
   const invalid = [...read.invalid];
   for (const field of Object.values(object.fields)) {
-    if (field.system || Object.hasOwn(body, field.apiName) || !fieldType(field.fieldType).writable) continue;
+    if (field.system || Object.hasOwn(body, field.apiName) || !typeOf(field).writable) continue;
     const value = defaultOf(field);
     if (value !== null) {
       const result = readValue(view, field, value, pointerTo(field.apiName));

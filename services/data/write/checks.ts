@@ -1,6 +1,6 @@
 /** Checks that several mutations share. */
 import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
-import { fieldType } from '../../../lib/field-types/registry.ts';
+import { typeOf } from '../../../lib/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
 import { answerOf, findKey } from '../../../mixins/idempotency/idempotency.ts';
@@ -38,7 +38,7 @@ export function refuseDenied({ denied }: Write): void {
 export function lookupSql(schema: string, sql: Sql, item: Given): string {
   const found = item.lookup!.targets.map(
     ({ object, by, value }) =>
-      `(SELECT t."id" FROM ${table(schema, object.apiName)} t WHERE ${sameKey(`t.${identifier(by.apiName)}`, sql.bind(value, fieldType(by.fieldType).bindType), by)}${
+      `(SELECT t."id" FROM ${table(schema, object.apiName)} t WHERE ${sameKey(`t.${identifier(by.apiName)}`, sql.bind(value, typeOf(by).bindType), by)}${
         item.field.apiName === 'ownerId' ? ' AND t."active"' : ''
       } LIMIT 1)`,
   );

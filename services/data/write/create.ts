@@ -1,7 +1,7 @@
 /** Creating a record: every check, then one statement that writes everything or nothing. */
 import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { fieldType } from '../../../lib/field-types/registry.ts';
+import { typeOf } from '../../../lib/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
 import { answerOf, claimKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
@@ -116,7 +116,7 @@ function columnsOf(write: Write, sql: Sql, lookups: readonly Given[]): { columns
   const sqlOf = (field: FieldMeta): string => {
     const item = given.get(field.apiName);
     if (item?.lookup) return `r.r${lookups.indexOf(item)}`;
-    if (item) return sql.bind(item.value, fieldType(field.fieldType).bindType);
+    if (item) return sql.bind(item.value, typeOf(field).bindType);
     if (field.fieldType === 'autoNumber') return autoNumberSql(write.schema, write.object.apiName, field);
     switch (field.system ? field.apiName : '') {
       case 'id':

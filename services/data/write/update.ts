@@ -4,7 +4,7 @@
  */
 import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { fieldType } from '../../../lib/field-types/registry.ts';
+import { typeOf } from '../../../lib/field-types/registry.ts';
 import { identifier } from '../../../mixins/database/database.ts';
 import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { changesSql, columnType, etagOf, outputOf, recordJson, Sql, table } from '../sql.ts';
@@ -62,7 +62,7 @@ async function lockRecord(write: Write): Promise<void> {
   const sqlOf = (item: (typeof given)[number]): string =>
     item.lookup
       ? `r.r${lookups.indexOf(item)}`
-      : `${sql.bind(item.value, fieldType(item.field.fieldType).bindType)}::${columnType(item.field)}`;
+      : `${sql.bind(item.value, typeOf(item.field).bindType)}::${columnType(item.field)}`;
   const text = `WITH
     s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR ${isUser ? 'UPDATE' : 'SHARE'}),
     k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
@@ -129,7 +129,7 @@ async function store(write: Write): Promise<void> {
   const name = table(schema, object.apiName);
   const id = sql.bind(write.id, 'uuid');
   const sets = changed.map(
-    (item) => `${identifier(item.field.apiName)} = ${sql.bind(item.value, fieldType(item.field.fieldType).bindType)}`,
+    (item) => `${identifier(item.field.apiName)} = ${sql.bind(item.value, typeOf(item.field).bindType)}`,
   );
   const fields = changed.map((item) => item.field);
   const ctes = [
