@@ -3,21 +3,15 @@
  * The only maker of a ConstrainedPlan, and nothing else compiles. Source: docs/reference/access.md.
  */
 import type { ConstrainedPlan, Plan, PlanNode } from '../query/types.ts';
+import { reach } from './sharing.ts';
 import type { Access } from './types.ts';
-
-const NOTHING: PlanNode = { kind: 'false' };
 
 export function constrain(plan: Plan, access: Access): ConstrainedPlan {
   return {
     ...plan,
     filter: plan.filter && constrainNode(plan.filter, access),
-    sharing: sharingOf(plan.object.apiName, access),
+    sharing: reach(access, plan.object.apiName, 'read'),
   } as ConstrainedPlan;
-}
-
-/** Which records of an object the user may read: null for all of them. */
-function sharingOf(objectApiName: string, access: Access): PlanNode | null {
-  return access.objects[objectApiName]?.permission.read ? null : NOTHING;
 }
 
 function constrainNode(node: PlanNode, access: Access): PlanNode {
@@ -29,7 +23,7 @@ function constrainNode(node: PlanNode, access: Access): PlanNode {
       return {
         ...node,
         node: node.node && constrainNode(node.node, access),
-        sharing: sharingOf(node.object.apiName, access),
+        sharing: reach(access, node.object.apiName, 'read'),
       };
     default:
       return node;

@@ -13,38 +13,47 @@ import type {
   Snapshot,
   SystemPermission,
 } from '../snapshot/types.ts';
-import type { Access, FieldAccess, ObjectAccess, Principal } from './types.ts';
+import { type Directory, groupsOf, NOBODY, rolesReceived } from './directory.ts';
+import type { Access, Circle, FieldAccess, GivenBundle, ObjectAccess, Principal } from './types.ts';
 
 /** What everybody with the same profile and permission sets shares, worked out once per snapshot. */
-type SharedAccess = Omit<Access, 'principal'>;
+type SharedAccess = Omit<Access, 'principal' | 'directory' | 'circle'>;
 
 const shared = new WeakMap<Snapshot, Map<string, SharedAccess>>();
 
 /**
  * The permissions of a user. Callers keep the result per (snapshot version, access version, user); two users with the
- * same profile and permission sets share all of it but the principal.
+ * same profile and permission sets share all of it but what depends on the person. Without `directory` nobody stands
+ * below the user: enough for questions that are not about records.
  */
-export function accessFor(snapshot: Snapshot, principal: Principal): Access {
+export function accessFor(snapshot: Snapshot, principal: Principal, directory: Directory = NOBODY): Access {
   const names = [...new Set(principal.permissionSetApiNames)].sort();
   const key = principal.active ? JSON.stringify([principal.profileApiName, names]) : '';
   let known = shared.get(snapshot);
   if (!known) shared.set(snapshot, (known = new Map()));
   let access = known.get(key);
   if (!access) {
-    const bundles: PermissionBundle[] = [];
+    const bundles: GivenBundle[] = [];
     if (principal.active) {
       if (Object.hasOwn(snapshot.profiles, principal.profileApiName))
-        bundles.push(snapshot.profiles[principal.profileApiName]!);
+        bundles.push({ kind: 'profile', bundle: snapshot.profiles[principal.profileApiName]! });
       for (const name of names)
-        if (Object.hasOwn(snapshot.permissionSets, name)) bundles.push(snapshot.permissionSets[name]!);
+        if (Object.hasOwn(snapshot.permissionSets, name))
+          bundles.push({ kind: 'permissionSet', bundle: snapshot.permissionSets[name]! });
     }
     access = unionOf(snapshot, bundles, key);
     known.set(key, access);
   }
-  return { principal, ...access };
+  return { principal, directory, circle: circleOf(snapshot, principal), ...access };
 }
 
-function unionOf(snapshot: Snapshot, bundles: readonly PermissionBundle[], key: string): SharedAccess {
+function circleOf(snapshot: Snapshot, principal: Principal): Circle {
+  const roles = rolesReceived(snapshot, principal.roleApiName);
+  return { roles, groups: groupsOf(snapshot, principal.username, roles) };
+}
+
+function unionOf(snapshot: Snapshot, given: readonly GivenBundle[], key: string): SharedAccess {
+  const bundles = given.map(({ bundle }) => bundle);
   const system = new Set<SystemPermission>(bundles.flatMap((bundle) => bundle.system));
   const objects: Record<string, ObjectAccess> = Object.create(null);
   for (const [apiName, object] of Object.entries(snapshot.objects)) {
@@ -56,6 +65,8 @@ function unionOf(snapshot: Snapshot, bundles: readonly PermissionBundle[], key: 
     system,
     objects,
     actions: new Set(bundles.flatMap((bundle) => bundle.actions)),
+    bundles: given,
+    snapshot,
     hash: createHash('sha256').update(key).digest('base64url').slice(0, 22),
   };
 }

@@ -3,7 +3,15 @@
  * Effective permission = scope ∩ publication ∩ object permission ∩ field permission ∩ sharing.
  */
 import type { Scope } from '../operation.ts';
-import type { FieldMeta, ObjectMeta, ObjectPermission, SystemPermission } from '../snapshot/types.ts';
+import type {
+  FieldMeta,
+  ObjectMeta,
+  ObjectPermission,
+  PermissionBundle,
+  Snapshot,
+  SystemPermission,
+} from '../snapshot/types.ts';
+import type { Directory } from './directory.ts';
 
 /** The user behind a request, as the tenant's User record says. */
 export interface Principal {
@@ -39,7 +47,24 @@ export interface Access {
   /** Published objects the user may at least read, by apiName. */
   readonly objects: Readonly<Record<string, ObjectAccess>>;
   readonly actions: ReadonlySet<string>;
+  /** The profile and the permission sets that all of this is the union of. */
+  readonly bundles: readonly GivenBundle[];
+  readonly snapshot: Snapshot;
+  readonly directory: Directory;
+  readonly circle: Circle;
   readonly hash: string;
+}
+
+export interface GivenBundle {
+  readonly kind: 'profile' | 'permissionSet';
+  readonly bundle: PermissionBundle;
+}
+
+/** Whatever is given to one of these is given to the user. */
+export interface Circle {
+  /** The user's role and those below it. */
+  readonly roles: readonly string[];
+  readonly groups: ReadonlySet<string>;
 }
 
 export type DataOperation = 'create' | 'read' | 'update' | 'delete';

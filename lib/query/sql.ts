@@ -156,6 +156,19 @@ function outputColumns(
   return list.join(', ');
 }
 
+/**
+ * SQL boolean of a predicate for the row `alias`, for statements of the caller's own: true for the records that match,
+ * otherwise false or null. `schema` is the tenant's schema, unquoted.
+ */
+export function conditionSql(
+  node: PlanNode,
+  alias: string,
+  schema: string,
+  bind: (value: SqlValue, type: string) => string,
+): string {
+  return new Compiler(schema, bind).condition(node, alias);
+}
+
 interface Columns {
   /** Number of columns in `outer`. */
   readonly shown: number;
@@ -218,10 +231,13 @@ class Compiler {
    * tenth of the table. Such a statement is not prepared; planning it each time costs less than one bad plan.
    */
   plannedWithValues = false;
+  readonly #bind: ((value: SqlValue, type: string) => string) | null;
   #aliases = 0;
 
-  constructor(schema: string) {
+  /** `bind` puts values into the statement of somebody else. */
+  constructor(schema: string, bind: ((value: SqlValue, type: string) => string) | null = null) {
     this.schema = quoted(schema);
+    this.#bind = bind;
   }
 
   table(object: ObjectMeta): string {
@@ -229,6 +245,7 @@ class Compiler {
   }
 
   bind(value: SqlValue, type: string): string {
+    if (this.#bind) return this.#bind(value, type);
     this.values.push(value);
     return `$${this.values.length}::${type}`;
   }
@@ -250,9 +267,26 @@ class Compiler {
         return this.#search(node, alias);
       case 'ownedBy':
         return `${alias}."ownerId" = ANY(${this.bind([...node.userIds], 'uuid[]')})`;
+      case 'criteria':
+        return 'false';
+      case 'shared':
+        return this.#shared(node, alias);
       case 'false':
         return 'false';
     }
+  }
+
+  /** One look at the shares of the user, whatever number of records is tried. */
+  #shared(node: Extract<PlanNode, { kind: 'shared' }>, alias: string): string {
+    const of = (type: string, condition: string): string =>
+      `(s.principal_type = '${type}' AND s.principal_id ${condition})`;
+    const principals = [of('user', `= ${this.bind(node.userId, 'text')}`)];
+    if (node.roles.length > 0) principals.push(of('role', `= ANY(${this.bind([...node.roles], 'text[]')})`));
+    if (node.groups.length > 0) principals.push(of('group', `= ANY(${this.bind([...node.groups], 'text[]')})`));
+    return (
+      `${alias}."id" IN (SELECT s.record_id FROM ${this.schema}._shares s WHERE s.object = ${this.bind(node.object.apiName, 'text')} ` +
+      `AND (${principals.join(' OR ')})${node.access.length > 1 ? '' : ` AND s.access = '${node.access[0]}'`})`
+    );
   }
 
   #compare({ field, operator, values }: Extract<PlanNode, { kind: 'compare' }>, alias: string): string {

@@ -74,6 +74,17 @@ export type PlanNode =
     }
   | { readonly kind: 'search'; readonly fields: readonly FieldMeta[]; readonly tokens: readonly string[] }
   | { readonly kind: 'ownedBy'; readonly userIds: readonly string[] }
+  /** Records for which an expression of the configuration is true. */
+  | { readonly kind: 'criteria'; readonly object: ObjectMeta; readonly expression: string }
+  /** Records that are shared by hand with the user, one of the roles or one of the groups. */
+  | {
+      readonly kind: 'shared';
+      readonly object: ObjectMeta;
+      readonly userId: string;
+      readonly roles: readonly string[];
+      readonly groups: readonly string[];
+      readonly access: readonly ('read' | 'edit')[];
+    }
   | { readonly kind: 'false' };
 
 export interface SortKey {

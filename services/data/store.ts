@@ -1,4 +1,5 @@
 /** Reading records: the one place where a compiled query meets the database and rows become the bytes of an answer. */
+import type { Directory } from '../../lib/access/directory.ts';
 import type { Principal } from '../../lib/access/types.ts';
 import { type CompiledList, type Page, readPage, readRecord, type SingleRecord } from '../../lib/query/sql.ts';
 import type { CompiledQuery } from '../../lib/query/types.ts';
@@ -47,6 +48,27 @@ export async function findPrincipal(
       profileApiName: row[7] as string,
       roleApiName: row[8] as string | null,
       permissionSetApiNames: (row[9] as string[] | null) ?? [],
+    },
+  };
+}
+
+/** All users as sharing sees them, with the versions that go with them. */
+export async function readDirectory(tx: Tx): Promise<{ versions: Versions; directory: Directory }> {
+  const { rows } = await tx.arrays({
+    text: `SELECT s.metadata_version, s.access_version, u."id"::text, u."username", u."roleApiName"
+      FROM ${tx.schema}._state s LEFT JOIN ${table(tx.schema, 'User')} u ON true`,
+  });
+  const [first] = rows as [unknown[]];
+  return {
+    versions: { metadataVersion: first[0] as number, accessVersion: first[1] as number },
+    directory: {
+      users: rows
+        .filter((row) => row[2] !== null)
+        .map((row) => ({
+          userId: row[2] as string,
+          username: row[3] as string,
+          roleApiName: row[4] as string | null,
+        })),
     },
   };
 }

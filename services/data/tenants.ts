@@ -4,13 +4,14 @@
  * saw, and whoever finds others than it worked with repeats with fresh ones.
  */
 import { LRUCache } from 'lru-cache';
+import type { Directory } from '../../lib/access/directory.ts';
 import { accessFor } from '../../lib/access/rules.ts';
 import type { Access, ObjectAccess, Principal } from '../../lib/access/types.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../lib/snapshot/types.ts';
 import { type Database, sqlState } from '../../mixins/database/database.ts';
 import type { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
-import { findPrincipal, readVersions, type Versions } from './store.ts';
+import { findPrincipal, readDirectory, readVersions, type Versions } from './store.ts';
 
 /** One user's sight of one tenant at one pair of versions. Immutable. */
 export interface View extends Versions {
@@ -32,6 +33,7 @@ export class Stale extends Error {
 
 interface Tenant extends Versions {
   readonly snapshot: Snapshot;
+  readonly directory: Directory;
   readonly views: LRUCache<string, View>;
 }
 
@@ -39,8 +41,12 @@ interface Tenant extends Versions {
 const ATTEMPTS_MAX = 4;
 /** How long a request follows a configuration that keeps changing under it. */
 const MOVING_MAX_MS = 10_000;
+/** Attempts to see a user, the snapshot and all users at one pair of versions. */
+const LOADS_MAX = 10;
 const VIEWS_PER_TENANT_MAX = 2_000;
 const TENANTS_MAX = 20_000;
+/** What a user weighs in a directory, about. */
+const USER_BYTES = 250;
 const TENANTS_MAX_BYTES = 256 * 1024 * 1024;
 
 export class Tenants {
@@ -54,7 +60,7 @@ export class Tenants {
     this.#tenants = new LRUCache({
       max: TENANTS_MAX,
       maxSize: TENANTS_MAX_BYTES,
-      sizeCalculation: (tenant) => snapshots.bytesOf(tenant.snapshot),
+      sizeCalculation: (tenant) => snapshots.bytesOf(tenant.snapshot) + tenant.directory.users.length * USER_BYTES,
     });
   }
 
@@ -115,22 +121,34 @@ export class Tenants {
   }
 
   async #load(tenantId: string, userId: string): Promise<View> {
-    const found = await this.#database.tenant(tenantId, (tx) => findPrincipal(tx, userId));
-    if (!found.principal?.active)
-      throw new PlatformError('TOKEN_REVOKED', 'The user of the token is no longer active.');
-    const tenant = await this.#tenant(tenantId, found.versions);
-    const view = viewOf(tenantId, tenant, found.principal);
-    tenant.views.set(userId, view);
-    return view;
+    for (let attempt = 1; ; attempt++) {
+      const found = await this.#database.tenant(tenantId, (tx) => findPrincipal(tx, userId));
+      if (!found.principal?.active)
+        throw new PlatformError('TOKEN_REVOKED', 'The user of the token is no longer active.');
+      const tenant = await this.#tenant(tenantId, found.versions);
+      if (!tenant && attempt < LOADS_MAX) continue;
+      if (!tenant)
+        throw new PlatformError('SERVICE_UNAVAILABLE', 'The users of the tenant keep changing; try again.', {
+          retryAfterSeconds: 1,
+        });
+      const view = viewOf(tenantId, tenant, found.principal);
+      tenant.views.set(userId, view);
+      return view;
+    }
   }
 
-  async #tenant(tenantId: string, versions: Versions): Promise<Tenant> {
+  /** What is known about the tenant at these versions; null: they have passed in the meantime. */
+  async #tenant(tenantId: string, versions: Versions): Promise<Tenant | null> {
     const known = this.#tenants.get(tenantId);
-    if (known?.metadataVersion === versions.metadataVersion && known.accessVersion === versions.accessVersion)
-      return known;
-    const snapshot = await this.#snapshots.get(tenantId, versions.metadataVersion);
+    if (known && same(known, versions)) return known;
+    const [snapshot, people] = await Promise.all([
+      this.#snapshots.get(tenantId, versions.metadataVersion),
+      this.#database.tenant(tenantId, readDirectory),
+    ]);
     if (!snapshot) throw new PlatformError('INTERNAL_ERROR', 'The configuration of the tenant is not available.');
-    const tenant: Tenant = { ...versions, snapshot, views: new LRUCache({ max: VIEWS_PER_TENANT_MAX }) };
+    if (!same(people.versions, versions)) return null;
+    const views = new LRUCache<string, View>({ max: VIEWS_PER_TENANT_MAX });
+    const tenant: Tenant = { ...versions, snapshot, directory: people.directory, views };
     this.#tenants.set(tenantId, tenant);
     return tenant;
   }
@@ -141,13 +159,16 @@ export class Tenants {
   }
 }
 
+const same = (a: Versions, b: Versions): boolean =>
+  a.metadataVersion === b.metadataVersion && a.accessVersion === b.accessVersion;
+
 function viewOf(tenantId: string, tenant: Tenant, principal: Principal): View {
   return {
     tenantId,
     metadataVersion: tenant.metadataVersion,
     accessVersion: tenant.accessVersion,
     snapshot: tenant.snapshot,
-    access: accessFor(tenant.snapshot, principal),
+    access: accessFor(tenant.snapshot, principal, tenant.directory),
     key: `${tenantId} ${principal.userId} ${tenant.metadataVersion} ${tenant.accessVersion}`,
   };
 }

@@ -168,6 +168,7 @@ export const USER_STEPS = {
   mirrorNames,
   beforeCreate,
   beforeUpdate,
-  createSql: (write: Write, sql: Sql, from: string): string[] => [syncSql(write, sql, from)],
+  // A new user may stand below others, who see their records from the first one on.
+  createSql: (write: Write, sql: Sql, from: string): string[] => [syncSql(write, sql, from), bumpSql(write, from)],
   updateSql: (write: Write, sql: Sql, from: string): string[] => [syncSql(write, sql, from), bumpSql(write, from)],
 };

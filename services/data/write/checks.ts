@@ -1,6 +1,7 @@
 /** Checks that several mutations share. */
 import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
+import { conditionSql } from '../../../lib/query/sql.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
 import { answerOf, findKey } from '../../../mixins/idempotency/idempotency.ts';
@@ -37,10 +38,10 @@ export function refuseDenied({ denied }: Write): void {
 /** SQL of the id of the record that a reference names; NULL when there is none that the user can see. */
 export function lookupSql(schema: string, sql: Sql, item: Given): string {
   const found = item.lookup!.targets.map(
-    ({ object, by, value }) =>
+    ({ object, by, value, sharing }) =>
       `(SELECT t."id" FROM ${table(schema, object.apiName)} t WHERE ${sameKey(`t.${identifier(by.apiName)}`, sql.bind(value, typeOf(by).bindType), by)}${
         item.field.apiName === 'ownerId' ? ' AND t."active"' : ''
-      } LIMIT 1)`,
+      }${sharing ? ` AND ${conditionSql(sharing, 't', schema.slice(1, -1), sql.bind)}` : ''} LIMIT 1)`,
   );
   return found.length === 1 ? found[0]! : `COALESCE(${found.join(', ')})`;
 }

@@ -1,0 +1,142 @@
+/**
+ * The people of a tenant as sharing sees them: who stands above whom, and whom a role or a group stands for. All of it
+ * follows from the snapshot and the User records, so it is worked out once per pair of versions.
+ * Source: docs/reference/access.md#sharing.
+ */
+import type { Snapshot } from '../snapshot/types.ts';
+
+export interface GroupMeta {
+  readonly apiName: string;
+  readonly members: {
+    readonly roles: readonly string[];
+    readonly groups: readonly string[];
+    readonly users: readonly string[];
+  };
+}
+
+/** The User records of a tenant, deactivated ones too: their records stay where they are. */
+export interface Directory {
+  readonly users: readonly DirectoryUser[];
+}
+
+export interface DirectoryUser {
+  readonly userId: string;
+  readonly username: string;
+  readonly roleApiName: string | null;
+}
+
+export const NOBODY: Directory = { users: [] };
+
+/** The roles below one, itself not among them. */
+export const rolesBelow = perSnapshot((snapshot, role: string): ReadonlySet<string> => {
+  const below = new Set<string>();
+  const children = childrenOf(snapshot);
+  const open = [role];
+  for (let at = open.pop(); at !== undefined; at = open.pop())
+    for (const child of children.get(at) ?? [])
+      if (child !== role && !below.has(child)) {
+        below.add(child);
+        open.push(child);
+      }
+  return below;
+});
+
+const children = new WeakMap<Snapshot, ReadonlyMap<string, readonly string[]>>();
+
+function childrenOf(snapshot: Snapshot): ReadonlyMap<string, readonly string[]> {
+  let known = children.get(snapshot);
+  if (!known) {
+    const made = new Map<string, string[]>();
+    for (const { apiName, parent } of Object.values(snapshot.roles))
+      if (parent !== null) made.set(parent, [...(made.get(parent) ?? []), apiName]);
+    children.set(snapshot, (known = made));
+  }
+  return known;
+}
+
+/** What is given to a role reaches its users and those of every role above it: the roles as which a user receives. */
+export function rolesReceived(snapshot: Snapshot, role: string | null): readonly string[] {
+  return role === null || !Object.hasOwn(snapshot.roles, role) ? [] : [role, ...rolesBelow(snapshot, role)];
+}
+
+const groupsIn = (snapshot: Snapshot): Readonly<Record<string, GroupMeta>> =>
+  (snapshot as { groups?: Readonly<Record<string, GroupMeta>> }).groups ?? {};
+
+/** The groups a user is in: by name, by a role received, or through a group inside another one. */
+export function groupsOf(snapshot: Snapshot, username: string, roles: readonly string[]): ReadonlySet<string> {
+  const groups = Object.values(groupsIn(snapshot));
+  const name = username.toLowerCase();
+  const found = new Set(
+    groups
+      .filter(
+        ({ members }) =>
+          members.users.some((user) => user.toLowerCase() === name) ||
+          members.roles.some((role) => roles.includes(role)),
+      )
+      .map((group) => group.apiName),
+  );
+  for (let before = -1; before < found.size; ) {
+    before = found.size;
+    for (const group of groups) if (group.members.groups.some((inner) => found.has(inner))) found.add(group.apiName);
+  }
+  return found;
+}
+
+/** The users who hold one of these roles. */
+export function holdersOf(directory: Directory, roles: ReadonlySet<string>): readonly string[] {
+  const byRole = usersByRole(directory);
+  return [...roles].flatMap((role) => byRole.get(role) ?? []);
+}
+
+/** Whose records an owner rule opens: those who hold the role, or who are named by the group or hold a role of it. */
+export function ownersOf(
+  snapshot: Snapshot,
+  directory: Directory,
+  from: { readonly role?: string; readonly group?: string },
+): ReadonlySet<string> {
+  if (from.role !== undefined) return new Set(holdersOf(directory, new Set([from.role])));
+  const roles = new Set<string>();
+  const names = new Set<string>();
+  const seen = new Set<string>();
+  const open = from.group === undefined ? [] : [from.group];
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    const groups = groupsIn(snapshot);
+    if (seen.has(at) || !Object.hasOwn(groups, at)) continue;
+    seen.add(at);
+    const { members } = groups[at]!;
+    for (const role of members.roles) roles.add(role);
+    for (const user of members.users) names.add(user.toLowerCase());
+    open.push(...members.groups);
+  }
+  const named = directory.users.filter((user) => names.has(user.username.toLowerCase())).map((user) => user.userId);
+  return new Set([...holdersOf(directory, roles), ...named]);
+}
+
+const byRole = new WeakMap<Directory, ReadonlyMap<string, readonly string[]>>();
+
+function usersByRole(directory: Directory): ReadonlyMap<string, readonly string[]> {
+  let known = byRole.get(directory);
+  if (!known) {
+    const made = new Map<string, string[]>();
+    for (const { userId, roleApiName } of directory.users) {
+      if (roleApiName === null) continue;
+      const list = made.get(roleApiName);
+      if (list) list.push(userId);
+      else made.set(roleApiName, [userId]);
+    }
+    byRole.set(directory, (known = made));
+  }
+  return known;
+}
+
+/** Remembers the answers for each snapshot; snapshots never change. */
+function perSnapshot<V>(work: (snapshot: Snapshot, name: string) => V): (snapshot: Snapshot, name: string) => V {
+  const known = new WeakMap<Snapshot, Map<string, V>>();
+  return (snapshot, name) => {
+    let answers = known.get(snapshot);
+    if (!answers) known.set(snapshot, (answers = new Map()));
+    let answer = answers.get(name);
+    if (answer === undefined) answers.set(name, (answer = work(snapshot, name)));
+    return answer;
+  };
+}

@@ -1,0 +1,228 @@
+/**
+ * Who reaches which records. `grantsOf` is the one description: a list of the ways that lead a user to records of an
+ * object, each with what it gives and the records it leads to. `reach` compiles it into a predicate for SQL,
+ * `grantsFor` evaluates it for one record. Source: docs/reference/access.md#sharing.
+ */
+import type { PlanNode } from '../query/types.ts';
+import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
+import { holdersOf, ownersOf, rolesBelow } from './directory.ts';
+import type { Access } from './types.ts';
+
+/** What a way to a record gives; each includes those before it. */
+export type RecordLevel = 'read' | 'edit' | 'full';
+
+export interface Grant {
+  readonly kind: 'profile' | 'permissionSet' | 'role' | 'sharingRule' | 'manualShare' | 'owner' | 'orgDefault';
+  readonly apiName: string | null;
+  readonly level: RecordLevel;
+  readonly records: Records;
+}
+
+/** Which records a grant leads to. */
+export type Records =
+  | { readonly kind: 'all' }
+  | { readonly kind: 'owners'; readonly userIds: ReadonlySet<string> }
+  | { readonly kind: 'criteria'; readonly expression: string }
+  /** Those shared by hand with the user, one of the roles or one of the groups. */
+  | { readonly kind: 'shares'; readonly access: readonly ShareAccess[] }
+  /** Those whose parents, all of them, are reached at `level`. */
+  | { readonly kind: 'parents'; readonly fields: readonly FieldMeta[]; readonly level: RecordLevel };
+
+export type ShareAccess = 'read' | 'edit';
+
+export interface SharingRuleMeta {
+  readonly apiName: string;
+  readonly kind: 'owner' | 'criteria';
+  readonly from: { readonly role?: string; readonly group?: string } | null;
+  readonly criteria: string | null;
+  readonly to: { readonly role?: string; readonly group?: string };
+  readonly access: 'read' | 'readWrite';
+}
+
+const RANK: Readonly<Record<RecordLevel, number>> = { read: 0, edit: 1, full: 2 };
+const NOTHING: PlanNode = { kind: 'false' };
+/** So many objects a chain of parents may have. A chain that comes back to itself gives nothing. */
+const PARENTS_MAX = 8;
+
+const grants = new WeakMap<Access, Map<string, readonly Grant[]>>();
+const reaches = new WeakMap<Access, Map<string, PlanNode | null>>();
+
+/**
+ * The records of an object that the user reaches at a level: null for all of them, otherwise the predicate. An object
+ * that the user may not read at all holds nothing for them.
+ */
+export function reach(access: Access, objectApiName: string, level: RecordLevel): PlanNode | null {
+  return reachFrom(access, objectApiName, level, []);
+}
+
+function reachFrom(access: Access, apiName: string, level: RecordLevel, path: readonly string[]): PlanNode | null {
+  if (path.includes(apiName) || path.length >= PARENTS_MAX) return NOTHING;
+  const key = `${level} ${apiName} ${path.join()}`;
+  let known = reaches.get(access);
+  if (!known) reaches.set(access, (known = new Map()));
+  let node = known.get(key);
+  if (node === undefined) known.set(key, (node = compile(access, apiName, level, [...path, apiName])));
+  return node;
+}
+
+function compile(access: Access, apiName: string, level: RecordLevel, path: readonly string[]): PlanNode | null {
+  const userIds = new Set<string>();
+  const nodes: PlanNode[] = [];
+  const seen = new Set<Records['kind']>();
+  for (const { level: given, records } of grantsOf(access, apiName)) {
+    if (RANK[given] < RANK[level]) continue;
+    switch (records.kind) {
+      case 'all':
+        return null;
+      case 'owners':
+        for (const userId of records.userIds) userIds.add(userId);
+        break;
+      case 'criteria':
+        nodes.push({ kind: 'criteria', object: access.objects[apiName]!.object, expression: records.expression });
+        break;
+      case 'shares': {
+        if (seen.has('shares')) break; // the wider one comes first
+        seen.add('shares');
+        const { principal, circle } = access;
+        nodes.push({
+          kind: 'shared',
+          object: access.objects[apiName]!.object,
+          userId: principal.userId,
+          roles: circle.roles,
+          groups: [...circle.groups],
+          access: records.access,
+        });
+        break;
+      }
+      case 'parents': {
+        if (seen.has('parents')) break;
+        seen.add('parents');
+        const node = parentsNode(access, records, path);
+        if (node === null) return null;
+        nodes.push(node);
+      }
+    }
+  }
+  if (userIds.size > 0) nodes.unshift({ kind: 'ownedBy', userIds: [...userIds] });
+  if (nodes.length <= 1) return nodes[0] ?? NOTHING;
+  return { kind: 'or', nodes };
+}
+
+/** A masterDetail field is never empty and its record never missing, so a parent that is always reached asks nothing. */
+function parentsNode(
+  access: Access,
+  { fields, level }: Extract<Records, { kind: 'parents' }>,
+  path: readonly string[],
+): PlanNode | null {
+  const nodes = fields.flatMap((field): PlanNode[] => {
+    const object = access.objects[field.referenceTo[0]!]?.object;
+    if (!object) return [NOTHING];
+    const sharing = reachFrom(access, object.apiName, level, path);
+    if (sharing === null) return [];
+    return [{ kind: 'related', field, object, relatedField: object.fields['id']!, node: null, sharing }];
+  });
+  if (nodes.length === 0) return null;
+  if (nodes.length === 1) return nodes[0]!;
+  return { kind: 'and', nodes };
+}
+
+/** The ways that lead a user to records of an object; none for an object that the user may not read. */
+export function grantsOf(access: Access, objectApiName: string): readonly Grant[] {
+  let known = grants.get(access);
+  if (!known) grants.set(access, (known = new Map()));
+  let found = known.get(objectApiName);
+  if (!found) known.set(objectApiName, (found = [...allGrants(access, objectApiName)]));
+  return found;
+}
+
+const ALL: Records = { kind: 'all' };
+
+function* allGrants(access: Access, objectApiName: string): Iterable<Grant> {
+  const entry = access.objects[objectApiName];
+  if (!entry) return;
+  const { object, permission } = entry;
+  yield* everything(access, object, permission);
+  if (object.apiName === 'User') return;
+  yield* byDefault(object);
+  const { principal, circle, snapshot, directory } = access;
+  const own = new Set([principal.userId]);
+  yield { kind: 'owner', apiName: principal.username, level: 'full', records: { kind: 'owners', userIds: own } };
+  if (principal.roleApiName !== null) {
+    const userIds = new Set(holdersOf(directory, rolesBelow(snapshot, principal.roleApiName)));
+    if (userIds.size > 0)
+      yield { kind: 'role', apiName: principal.roleApiName, level: 'full', records: { kind: 'owners', userIds } };
+  }
+  for (const rule of rulesOf(object)) {
+    const { role, group } = rule.to;
+    if (!(role !== undefined && circle.roles.includes(role)) && !(group !== undefined && circle.groups.has(group)))
+      continue;
+    yield {
+      kind: 'sharingRule',
+      apiName: `${object.apiName}.${rule.apiName}`,
+      level: rule.access === 'readWrite' ? 'edit' : 'read',
+      records:
+        rule.kind === 'owner'
+          ? { kind: 'owners', userIds: ownersOf(snapshot, directory, rule.from ?? {}) }
+          : { kind: 'criteria', expression: rule.criteria! },
+    };
+  }
+  yield { kind: 'manualShare', apiName: null, level: 'read', records: { kind: 'shares', access: ['read', 'edit'] } };
+  yield { kind: 'manualShare', apiName: null, level: 'edit', records: { kind: 'shares', access: ['edit'] } };
+}
+
+/** Permissions on all records, one grant for each profile or permission set that has them. */
+function* everything(
+  { bundles }: Access,
+  object: ObjectMeta,
+  permission: { readonly viewAll: boolean; readonly modifyAll: boolean },
+): Iterable<Grant> {
+  if (object.apiName === 'User') {
+    if (permission.viewAll) yield { kind: 'orgDefault', apiName: object.apiName, level: 'read', records: ALL };
+    if (permission.modifyAll)
+      for (const { kind, bundle } of bundles)
+        if (bundle.system.includes('manageUsers')) yield { kind, apiName: bundle.apiName, level: 'full', records: ALL };
+    return;
+  }
+  for (const { kind, bundle } of bundles) {
+    const given = Object.hasOwn(bundle.objects, object.apiName) ? bundle.objects[object.apiName] : undefined;
+    const level =
+      given?.modifyAll || bundle.system.includes('modifyAllData')
+        ? 'full'
+        : given?.viewAll || bundle.system.includes('viewAllData')
+          ? 'read'
+          : null;
+    if (level) yield { kind, apiName: bundle.apiName, level, records: ALL };
+  }
+}
+
+function* byDefault(object: ObjectMeta): Iterable<Grant> {
+  const grant = (level: RecordLevel, records: Records): Grant => ({
+    kind: 'orgDefault',
+    apiName: object.apiName,
+    level,
+    records,
+  });
+  switch (object.sharingDefault) {
+    case 'readWrite':
+      yield grant('full', ALL);
+      break;
+    case 'read':
+      yield grant('read', ALL);
+      break;
+    case 'controlledByParent': {
+      const fields = parentFields(object);
+      if (fields.length === 0) break;
+      yield grant('read', { kind: 'parents', fields, level: 'read' });
+      yield grant('full', { kind: 'parents', fields, level: 'edit' });
+    }
+  }
+}
+
+/** The fields that name the parents of a record whose sharing they control. */
+const parentFields = (object: ObjectMeta): readonly FieldMeta[] =>
+  object.sharingDefault === 'controlledByParent'
+    ? Object.values(object.fields).filter((field) => field.fieldType === 'masterDetail')
+    : [];
+
+const rulesOf = (object: ObjectMeta): readonly SharingRuleMeta[] =>
+  (object as { sharingRules?: readonly SharingRuleMeta[] }).sharingRules ?? [];
