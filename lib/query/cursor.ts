@@ -62,8 +62,18 @@ export function sealCursor(
     s: sortShape(plan),
     k: lastKeys,
   };
+  return sealPayload(payload, seal, '', random);
+}
+
+/** A payload sealed for its owner. `purpose` keeps cursors of different kinds apart; lists of records have none. */
+export function sealPayload(
+  payload: object,
+  seal: CursorSeal,
+  purpose: string,
+  random: Uint8Array = randomBytes(IV_BYTES),
+): string {
   const cipher = createCipheriv('aes-256-gcm', keyOf(seal), random, { authTagLength: TAG_BYTES });
-  cipher.setAAD(owner(seal));
+  cipher.setAAD(owner(seal, purpose));
   const sealed = Buffer.concat([
     random,
     cipher.update(JSON.stringify(payload), 'utf8'),
@@ -81,7 +91,7 @@ export function sealCursor(
 export function continuePlan(plan: Plan, request: ListRequest, seal: CursorSeal): Plan {
   if (request.cursor === null) return plan;
   const pointer = request.source === 'query' ? 'query:cursor' : '/cursor';
-  const payload = open(request.cursor, seal);
+  const payload = openPayload<Payload>(request.cursor, seal, '');
   if (!payload) throw cursorError('CURSOR_INVALID', 'The cursor is not one that this query was given.', pointer);
   if (payload.e <= seal.now)
     throw cursorError('CURSOR_EXPIRED', 'The cursor is older than 24 hours; start again without it.', pointer);
@@ -102,7 +112,8 @@ export function continuePlan(plan: Plan, request: ListRequest, seal: CursorSeal)
   return { ...plan, after: payload.k };
 }
 
-function open(cursor: string, seal: CursorSeal): Payload | null {
+/** What sealPayload sealed; null when it is not ours, was altered, or belongs to somebody or something else. */
+export function openPayload<T>(cursor: string, seal: CursorSeal, purpose: string): T | null {
   if (!cursor.startsWith(PREFIX) || !/^[A-Za-z0-9_-]+$/.test(cursor.slice(PREFIX.length))) return null;
   const sealed = Buffer.from(cursor.slice(PREFIX.length), 'base64url');
   if (sealed.length <= IV_BYTES + TAG_BYTES || sealed.toString('base64url') !== cursor.slice(PREFIX.length))
@@ -110,11 +121,11 @@ function open(cursor: string, seal: CursorSeal): Payload | null {
   const decipher = createDecipheriv('aes-256-gcm', keyOf(seal), sealed.subarray(0, IV_BYTES), {
     authTagLength: TAG_BYTES,
   });
-  decipher.setAAD(owner(seal));
+  decipher.setAAD(owner(seal, purpose));
   decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
   try {
     const text = Buffer.concat([decipher.update(sealed.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]);
-    return JSON.parse(text.toString('utf8')) as Payload;
+    return JSON.parse(text.toString('utf8')) as T;
   } catch {
     return null;
   }
@@ -129,8 +140,8 @@ function keyOf({ key }: CursorSeal): KeyObject {
   return known;
 }
 
-const owner = ({ tenantId, userId, clientId }: CursorSeal): Buffer =>
-  Buffer.from(JSON.stringify([tenantId, userId, clientId]));
+const owner = ({ tenantId, userId, clientId }: CursorSeal, purpose: string): Buffer =>
+  Buffer.from(JSON.stringify(purpose ? [tenantId, userId, clientId, purpose] : [tenantId, userId, clientId]));
 
 const sortShape = (plan: Plan): string =>
   plan.sort.map(({ field, desc }) => `${field.apiName}:${field.fieldType}:${desc ? 'desc' : 'asc'}`).join();

@@ -4,6 +4,7 @@ import { LIMITS } from '../../config/limits.ts';
 import { OPERATORS } from '../../lib/field-types/types.ts';
 import type { Operation, OperationCall, OperationReply, Parameter } from '../../lib/operation.ts';
 import { FIELD_TYPE_NAMES } from '../../lib/snapshot/types.ts';
+import { TRAIL_OPERATIONS } from './trail/operations.ts';
 
 export interface UserIdentity {
   id: string;
@@ -56,6 +57,7 @@ export interface DataActions {
   'data.records.update': { params: OperationCall; result: OperationReply };
   'data.records.delete': { params: OperationCall; result: OperationReply };
   'data.transitions.list': { params: OperationCall; result: OperationReply };
+  'data.history.list': { params: OperationCall; result: OperationReply };
 }
 
 const objectApiName: Parameter = {
@@ -722,4 +724,5 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     errors: ['OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND'],
     action: 'data.transitions.list',
   },
+  ...TRAIL_OPERATIONS,
 ];

@@ -14,6 +14,7 @@ import { loadSamples } from './samples.ts';
 import { cursorKey } from './secrets.ts';
 import { claimSweep, sweepAll } from './sweep.ts';
 import { Tenants } from './tenants.ts';
+import { listHistory } from './trail/history.ts';
 import { findUser, noteSignIn, provisionUsers } from './users/directory.ts';
 import { forgetUnsent, sendUnsentUsers, type UserSync } from './users/sync.ts';
 import { type Mutation, type MutationDeps, mutate } from './write/mutate.ts';
@@ -105,6 +106,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       'records.update': write('update'),
       'records.delete': write('delete'),
       'transitions.list': read(reads.listTransitions),
+      'history.list': read(listHistory),
 
       'users.get': async (ctx: Params<'data.users.get'>) => {
         const { tenantId, userId } = ctx.params;

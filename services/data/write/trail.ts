@@ -46,8 +46,8 @@ export function trailSql(
   const requestId = sql.bind(request.requestId, 'text');
   const name = sql.bind(object.apiName, 'text');
   const parts = [
-    `audit${suffix} AS (INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, idempotency_key, object, record_id, changes, ip)
-      SELECT audit_id, ${user}, ${client}, ${run}, ${sql.bind(request.channel, 'text')}, ${literal(trail.operationId)}, 'committed', ${requestId}, ${sql.bind(key.key, 'text')}, ${name}, record_id, changes, ${sql.bind(request.ip, 'text')} FROM ${from})`,
+    `audit${suffix} AS (INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, idempotency_key, object, record_id, kind, record_version, changes, ip)
+      SELECT audit_id, ${user}, ${client}, ${run}, ${sql.bind(request.channel, 'text')}, ${literal(trail.operationId)}, 'committed', ${requestId}, ${sql.bind(key.key, 'text')}, ${name}, record_id, ${literal(trail.kind)}, record_version, changes, ${sql.bind(request.ip, 'text')} FROM ${from})`,
   ];
   if (object.features.history)
     parts.push(`history${suffix} AS (INSERT INTO ${schema}._history (change_id, object, record_id, record_version, operation, user_id, client_id, agent_run_id, request_id, changes)
