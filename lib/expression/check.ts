@@ -22,7 +22,13 @@ export interface Schema {
   fieldType(name: string): FieldTypeName | undefined;
   /** Types of the parts of `input`; absent: there is no such variable. */
   readonly input?: Readonly<Record<string, Type>>;
+  /** Absent: any name is taken, as by who runs what a deployment has checked. */
+  hasGroup?(name: string): boolean;
+  /** What the expression is about; by default everything. Who is asking is `user`, with permissions and groups. */
+  readonly variables?: readonly VariableName[];
 }
+
+export type VariableName = 'record' | 'old' | 'user' | 'now' | 'today';
 
 const parser = new Environment({
   limits: {
@@ -53,7 +59,7 @@ const PARTS: Readonly<Partial<Record<Type, Readonly<Record<string, Type>>>>> = {
 
 const SCALARS: ReadonlySet<Type> = new Set(['text', 'number', 'boolean', 'date', 'dateTime', 'time'] as const);
 const ORDERED: ReadonlySet<Type> = new Set(['text', 'number', 'date', 'dateTime', 'time'] as const);
-const VARIABLES = 'record, old, user, now and today';
+const VARIABLES: readonly VariableName[] = ['record', 'old', 'user', 'now', 'today'];
 const EACH: ReadonlySet<string> = new Set(['exists', 'all', 'filter']);
 
 const isScalar = (type: Type): type is ScalarType => SCALARS.has(type);
@@ -223,6 +229,8 @@ class Check {
     if (found) return { node: { op: 'item', slot: found.slot, start }, type: found.type };
     if (name === 'input' && this.#schema.input)
       return this.mistake(ast, 'input is not a value.', 'Name a part of it: input.<name>.');
+    const outside = this.#outside(ast, name as VariableName);
+    if (outside) return outside;
     switch (name) {
       case 'now':
         return { node: { op: 'now', start }, type: 'dateTime' };
@@ -237,16 +245,25 @@ class Check {
       default:
         return this.mistake(
           ast,
-          `There is no variable ${name}; there are ${this.#schema.input ? `input, ${VARIABLES}` : VARIABLES}.`,
+          `There is no variable ${name}; there ${inList([...(this.#schema.input ? ['input'] : []), ...(this.#schema.variables ?? VARIABLES)])}.`,
           this.#schema.fieldType(name) ? `Write record.${name}.` : null,
         );
     }
+  }
+
+  /** A mistake when this expression is not about `name`. */
+  #outside(ast: { start: number }, name: VariableName, called: string = name): Checked | null {
+    const { variables } = this.#schema;
+    if (!variables || !VARIABLES.includes(name) || variables.includes(name)) return null;
+    return this.mistake(ast, `${called} has no meaning here; there ${inList(variables)}.`);
   }
 
   #member(ast: ASTNode, target: ASTNode, name: string, inner: (node: ASTNode) => Checked): Checked {
     const { start } = ast;
     // The place of the name, not of what stands before it.
     const at = { start: ast.pos };
+    const outside = target.op === 'id' ? this.#outside(target, target.args as VariableName) : null;
+    if (outside) return outside;
     if (target.op === 'id' && (target.args === 'record' || target.args === 'old')) {
       const fieldType = this.#schema.fieldType(name);
       const type = fieldType && typeOfField(fieldType);
@@ -426,6 +443,9 @@ class Check {
 
   #call(ast: ASTNode, name: string, args: readonly ASTNode[], inner: (node: ASTNode) => Checked): Checked {
     const { start } = ast;
+    const about = Object.hasOwn(FUNCTIONS_ABOUT, name) ? FUNCTIONS_ABOUT[name] : undefined;
+    const outside = about && this.#outside(ast, about, `${name}()`);
+    if (outside) return outside;
     switch (name) {
       case 'isChanged': {
         const [field] = args;
@@ -445,6 +465,14 @@ class Check {
             `There are ${SYSTEM_PERMISSIONS.join(', ')}.`,
           );
         return { node: { op: 'permission', name: known, start }, type: 'boolean' };
+      }
+      case 'inGroup': {
+        const [group] = args;
+        if (args.length !== 1 || group!.op !== 'value' || typeof group!.args !== 'string')
+          return this.mistake(group ?? ast, 'inGroup() takes the apiName of a group in quotes.');
+        if (this.#schema.hasGroup && !this.#schema.hasGroup(group!.args))
+          return this.mistake(group!, `There is no group ${group!.args}.`);
+        return { node: { op: 'group', name: group!.args, start }, type: 'boolean' };
       }
       case 'isBlank': {
         const [value] = args.map(inner);
@@ -496,6 +524,16 @@ class Check {
     return { node: { op: 'call', fn, args, onNull: type === 'boolean' ? false : null, start: ast.start }, type };
   }
 }
+
+const inList = (names: readonly string[]): string =>
+  names.length === 1 ? `is ${names[0]}` : `are ${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+
+/** Functions whose answer depends on a variable that they do not name. */
+const FUNCTIONS_ABOUT: Readonly<Record<string, VariableName>> = {
+  isChanged: 'old',
+  hasPermission: 'user',
+  inGroup: 'user',
+};
 
 const OPERATOR_NAMES: Readonly<Record<string, string>> = {
   negate: '-',

@@ -23,6 +23,7 @@ export interface Facts {
   /** Absent where an expression cannot name `input`. */
   readonly input?: (name: string) => Value;
   hasPermission(name: SystemPermission): boolean;
+  inGroup(name: string): boolean;
   /** Milliseconds since 1970. */
   readonly now: number;
   /** IANA zone in which `today` and `date(moment)` are days. */
@@ -124,6 +125,8 @@ class Evaluation implements Runtime {
         return this.#facts.old !== null && this.#facts.isChanged(node.field);
       case 'permission':
         return this.#facts.hasPermission(node.name as SystemPermission);
+      case 'group':
+        return this.#facts.inGroup(node.name);
       case 'isBlank':
         return this.#isBlank(this.value(node.value));
       case 'coalesce': {

@@ -63,6 +63,7 @@ export type Node = Place &
     | { readonly op: 'in'; readonly value: Node; readonly list: Node }
     | { readonly op: 'changed'; readonly field: string }
     | { readonly op: 'permission'; readonly name: string }
+    | { readonly op: 'group'; readonly name: string }
     | { readonly op: 'isBlank'; readonly value: Node }
     | { readonly op: 'coalesce'; readonly items: readonly Node[] }
     | {

@@ -112,6 +112,24 @@ export interface ValidationRuleMeta {
   readonly message: string;
 }
 
+/** Users, roles (with those above them) or groups that a rule speaks of; exactly one of the two is named. */
+export interface SharingPrincipal {
+  readonly role?: string;
+  readonly group?: string;
+}
+
+/** Opens records of an object to users who would not see them otherwise; rules only ever add. */
+export interface SharingRuleMeta {
+  readonly apiName: string;
+  readonly kind: 'owner' | 'criteria';
+  /** owner: whose records; null for criteria. */
+  readonly from: SharingPrincipal | null;
+  /** criteria: an expression over the record, checked when it was deployed; null for owner. */
+  readonly criteria: string | null;
+  readonly to: SharingPrincipal;
+  readonly access: 'read' | 'readWrite';
+}
+
 export type SharingDefault = 'private' | 'read' | 'readWrite' | 'controlledByParent';
 
 export interface ObjectMeta {
@@ -137,6 +155,8 @@ export interface ObjectMeta {
   readonly childRelationships: readonly ChildRelationship[];
   /** By apiName. */
   readonly validationRules: readonly ValidationRuleMeta[];
+  /** By apiName. */
+  readonly sharingRules: readonly SharingRuleMeta[];
 }
 
 export interface ObjectPermission {
@@ -179,6 +199,18 @@ export interface RoleMeta {
   readonly apiName: string;
   readonly label: string;
   readonly parent: string | null;
+}
+
+/** Members of a role are also the users of every role above it; members of a group in it are members of this one. */
+export interface GroupMeta {
+  readonly apiName: string;
+  readonly label: string;
+  readonly members: {
+    readonly roles: readonly string[];
+    readonly groups: readonly string[];
+    /** Usernames; one that nobody has stands for nobody. */
+    readonly users: readonly string[];
+  };
 }
 
 export interface ExternalClientMeta {
@@ -233,5 +265,6 @@ export interface Snapshot {
   readonly profiles: Readonly<Record<string, PermissionBundle>>;
   readonly permissionSets: Readonly<Record<string, PermissionBundle>>;
   readonly roles: Readonly<Record<string, RoleMeta>>;
+  readonly groups: Readonly<Record<string, GroupMeta>>;
   readonly externalClients: Readonly<Record<string, ExternalClientMeta>>;
 }

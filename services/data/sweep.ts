@@ -10,6 +10,7 @@ import { sendUnsentUsers, type UserSync } from './users/sync.ts';
 export interface SweepResult {
   keys: number;
   records: number;
+  shares: number;
   users: number;
 }
 
@@ -31,6 +32,7 @@ export async function sweepTenant(database: Database, tenantId: string, sync: Us
   return {
     keys: await deleteExpired('_idempotency', 'client_id, user_id, key', 'expires_at'),
     records: await deleteExpired('_recycle_bin', 'object, record_id', 'restorable_until'),
+    shares: await deleteExpired('_revoked_shares', 'share_id', 'kept_until'),
     users: await sendUnsentUsers(database, tenantId, sync),
   };
 }

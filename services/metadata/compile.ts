@@ -12,6 +12,7 @@ export function compileSnapshot(tenant: TenantInfo, version: number, state: Stat
     profiles: {},
     permissionSets: {},
     roles: {},
+    groups: {},
     externalClients: {},
   };
   const components = [...state.values()].sort(

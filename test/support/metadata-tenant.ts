@@ -33,10 +33,12 @@ export const wholePackage = (files: Record<string, string>): Anything => {
       [/^objects\/([^/]+)\/object\.yaml$/, 'CustomObject'],
       [/^objects\/([^/]+)\/fields\/([^/]+)\.yaml$/, 'CustomField'],
       [/^objects\/([^/]+)\/validationRules\/([^/]+)\.yaml$/, 'ValidationRule'],
+      [/^objects\/([^/]+)\/sharingRules\/([^/]+)\.yaml$/, 'SharingRule'],
       [/^valueSets\/([^/]+)\.yaml$/, 'ValueSet'],
       [/^profiles\/([^/]+)\.yaml$/, 'Profile'],
       [/^permissionSets\/([^/]+)\.yaml$/, 'PermissionSet'],
       [/^roles\/([^/]+)\.yaml$/, 'Role'],
+      [/^groups\/([^/]+)\.yaml$/, 'Group'],
       [/^externalClients\/([^/]+)\.yaml$/, 'ExternalClient'],
       [/^settings\/([^/]+)\.yaml$/, 'TenantSettings'],
     ];

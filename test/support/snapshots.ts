@@ -47,6 +47,7 @@ export function anObject(
     fields: Object.fromEntries([...SYSTEM_FIELDS, ...name, ...fields].map((field) => [field.apiName, field])),
     childRelationships: [],
     validationRules: [],
+    sharingRules: [],
     ...more,
   };
 }
@@ -106,6 +107,7 @@ export function aSnapshot(
     profiles: byName(profiles),
     permissionSets: byName(permissionSets),
     roles: {},
+    groups: {},
     externalClients: {},
   };
 }

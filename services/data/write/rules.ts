@@ -81,7 +81,7 @@ function apply({ object, access }: Write, rule: Rule, facts: Facts): Violation |
 /** What the variables of the rules stand for, seen from this write. */
 function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
   const { object, view, request, given } = write;
-  const { principal, system } = view.access;
+  const { principal, system, circle } = view.access;
   const isCreate = write.recordVersion === 0;
   const now = Date.now();
   const values = new Map<string, unknown>(given.map((item) => [item.field.apiName, item.value]));
@@ -114,6 +114,7 @@ function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
       permissionSetApiNames: principal.permissionSetApiNames,
     },
     hasPermission: (name) => system.has(name),
+    inGroup: (name) => circle.groups.has(name),
     now,
     timezone: view.snapshot.tenant.timezone,
   };

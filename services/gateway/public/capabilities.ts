@@ -36,10 +36,12 @@ export const METADATA_TYPES = [
   'CustomObject',
   'CustomField',
   'ValidationRule',
+  'SharingRule',
   'ValueSet',
   'Profile',
   'PermissionSet',
   'Role',
+  'Group',
   'ExternalClient',
   'TenantSettings',
 ];

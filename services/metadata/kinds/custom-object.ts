@@ -116,6 +116,17 @@ export const customObject: Kind = {
         '/sharingDefault',
         'controlledByParent needs a masterDetail field that names the parent.',
       );
+    if (
+      body.sharingDefault === 'controlledByParent' &&
+      old?.sharingDefault !== 'controlledByParent' &&
+      [...context.after.values()].some((c) => c.type === 'SharingRule' && c.body['object'] === body.apiName)
+    )
+      context.problem(
+        'REFERENCE_INVALID',
+        component,
+        '/sharingDefault',
+        'The object has sharing rules, and records that follow their parent take none.',
+      );
     const fields = context.fieldsOf(body.apiName);
     for (const [i, name] of (body.defaultSearchFields ?? []).entries()) {
       if (name === 'name') continue;
@@ -184,6 +195,7 @@ export const customObject: Kind = {
       },
       childRelationships: [],
       validationRules: [],
+      sharingRules: [],
     };
   },
 };

@@ -3,9 +3,11 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { customField } from './custom-field.ts';
 import { customObject } from './custom-object.ts';
 import { externalClient } from './external-client.ts';
+import { group } from './group.ts';
 import type { Kind } from './kind.ts';
 import { permissionSet, profile } from './permissions.ts';
 import { role } from './role.ts';
+import { sharingRule } from './sharing-rule.ts';
 import { tenantSettings } from './tenant-settings.ts';
 import { validationRule } from './validation-rule.ts';
 import { valueSet } from './value-set.ts';
@@ -16,7 +18,9 @@ export const KINDS: readonly Kind[] = [
   customObject,
   customField,
   validationRule,
+  sharingRule,
   role,
+  group,
   profile,
   permissionSet,
   externalClient,

@@ -58,6 +58,8 @@ export const validationRule: Kind = {
     };
     if (errorField !== undefined) field(errorField, '/errorField');
     for (const name of fieldsNamed(condition)) if (name !== errorField) field(name, '/condition', true);
+    for (const fullName of groupsNamed(condition))
+      found.push({ type: 'Group', fullName, pointer: '/condition', ownCheck: true });
     return found;
   },
 
@@ -117,12 +119,16 @@ export const validationRule: Kind = {
 };
 
 /** Fields that a condition seems to name, also in one that does not hold together. */
-function fieldsNamed(condition: string): Set<string> {
+export function fieldsNamed(condition: string): Set<string> {
   const names = [...condition.matchAll(/\b(?:record|old)\s*\.\s*([A-Za-z]\w*)(?!\w|\s*\()/g)].map((match) => match[1]!);
   return new Set(names);
 }
 
-function schemaOf(object: string, context: CheckContext): Schema {
+const groupsNamed = (condition: string): Set<string> =>
+  new Set([...condition.matchAll(/\binGroup\s*\(\s*["']([A-Za-z]\w*)["']/g)].map((match) => match[1]!));
+
+/** The fields of an object in the configuration to be, as expressions see them. */
+export function schemaOf(object: string, context: CheckContext): Schema {
   const builtIn = systemFields();
   const custom = context.fieldsOf(object);
   const nameField = context.after.get(componentKey('CustomObject', object))!.body['nameField'] as {
@@ -130,6 +136,7 @@ function schemaOf(object: string, context: CheckContext): Schema {
   };
   return {
     object,
+    hasGroup: (name) => context.after.has(componentKey('Group', name)),
     fieldType: (name) => {
       if (name === 'name') return nameField.fieldType;
       if (Object.hasOwn(builtIn, name)) return builtIn[name]!.fieldType;

@@ -243,7 +243,10 @@ function checkReferences(changed: readonly Component[], context: CheckContext): 
   }
 }
 
-/** Objects and validation rules that did not change themselves, while a field of the object did. */
+/** Components whose expressions speak of the fields of an object. */
+const OVER_FIELDS: ReadonlySet<string> = new Set(['ValidationRule', 'SharingRule']);
+
+/** Objects and rules that did not change themselves, while a field of the object did. */
 function affectedByFields(changed: readonly Component[], after: State): Component[] {
   const objects = new Set(changed.filter((c) => c.type === 'CustomField').map((c) => String(c.body['object'])));
   if (objects.size === 0) return [];
@@ -252,7 +255,7 @@ function affectedByFields(changed: readonly Component[], after: State): Componen
     (component) =>
       !own.has(component) &&
       ((component.type === 'CustomObject' && objects.has(component.fullName)) ||
-        (component.type === 'ValidationRule' && objects.has(String(component.body['object'])))),
+        (OVER_FIELDS.has(component.type) && objects.has(String(component.body['object'])))),
   );
 }
 

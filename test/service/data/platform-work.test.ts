@@ -81,7 +81,7 @@ describe('what the platform does with records by itself', () => {
       [ids[0]],
     );
     const swept = await sweepTenant(world.database, world.tenantId, { send: async () => {}, failed: () => {} });
-    assert.deepEqual(swept, { keys: 1, records: 1, users: 0 });
+    assert.deepEqual(swept, { keys: 1, records: 1, shares: 0, users: 0 });
     const keys = await world.rows(`SELECT key FROM $schema._idempotency WHERE key LIKE 'sweep-%'`);
     assert.deepEqual(
       keys.map((row) => row['key']),

@@ -35,6 +35,9 @@ const RULES = {
     'NotByReaders',
     'user.profileApiName == "Clerk" && record.name == "forbidden" && !hasPermission("manageUsers")',
   ),
+  ...rule('NotByReviewers', 'record.name == "reviewed" && inGroup("Reviewers")'),
+  'groups/Inner.yaml': 'type: Group\napiName: Inner\nlabel: Inner\nmembers:\n  users:\n    - Clerk@one.example\n',
+  'groups/Reviewers.yaml': 'type: Group\napiName: Reviewers\nlabel: Reviewers\nmembers:\n  groups:\n    - Inner\n',
   ...rule('NotTomorrow', 'record.Day__c > today && date(record.When__c) < today', { errorField: 'Day__c' }),
   ...rule('OwnParent', 'record.ParentId__c != null && record.ParentId__c == old.ParentId__c && record.name == "again"'),
   ...rule('Switched', 'record.name != "x"', { active: false }),
@@ -175,6 +178,8 @@ describe('validation rules', () => {
   it('know who is asking and which day it is', async () => {
     assert.deepEqual(codes(await refusal(create({ name: 'forbidden' }))), [' VALIDATION_RULE']);
     assert.equal((await create({ name: 'forbidden' }, world.admin)).status, 201);
+    assert.deepEqual(codes(await refusal(create({ name: 'reviewed' }))), [' VALIDATION_RULE'], 'a member');
+    assert.equal((await create({ name: 'reviewed' }, world.admin)).status, 201, 'no member');
     const late = { Day__c: '9999-01-01', When__c: '2001-01-01T00:00:00Z' };
     assert.deepEqual(codes(await refusal(create(late))), ['/Day__c VALIDATION_RULE']);
     assert.equal((await create({ ...late, Day__c: '2001-01-01' })).status, 201);

@@ -137,8 +137,33 @@ describe('metadata: deploying', () => {
   });
 
   it('gives back byte for byte what it took, and takes it again as no change at all', async () => {
-    const all = { CustomObject: ['*'], CustomField: ['*'], ValueSet: ['*'], Profile: ['*'], TenantSettings: ['*'] };
+    const shared = await t.deploy({
+      ...objectFiles('Shared__c'),
+      'roles/Rep.yaml': 'type: Role\napiName: Rep\nlabel: Rep\n',
+      'groups/Finance.yaml':
+        'type: Group\napiName: Finance\nlabel: Finance\nmembers:\n  users: [b@x.example, a@x.example]\n  roles: [Rep]\n',
+      'objects/Shared__c/sharingRules/Sent.yaml':
+        'to: {group: Finance}\ncriteria: |\n  record.name == "sent"\nkind: criteria\naccess: read\ntype: SharingRule\napiName: Sent\nobject: Shared__c\n',
+      'objects/Shared__c/sharingRules/Owned.yaml':
+        'type: SharingRule\napiName: Owned\nobject: Shared__c\nkind: owner\nfrom: {role: Rep}\nto: {group: Finance}\naccess: readWrite\n',
+    });
+    assert.equal(shared.status, 'SUCCEEDED', JSON.stringify(shared.blocked));
+    const all = {
+      CustomObject: ['*'],
+      CustomField: ['*'],
+      ValueSet: ['*'],
+      Profile: ['*'],
+      TenantSettings: ['*'],
+      Role: ['*'],
+      Group: ['*'],
+      SharingRule: ['Shared__c.*'],
+    };
     const first = await t.retrieve(all);
+    assert.equal(
+      first.files['groups/Finance.yaml'],
+      'type: Group\napiName: Finance\nlabel: Finance\nmembers:\n  roles:\n    - Rep\n  users:\n    - a@x.example\n    - b@x.example\n',
+    );
+    assert.ok(first.files['objects/Shared__c/sharingRules/Sent.yaml'] && first.files['roles/Rep.yaml']);
     const versionBefore = await version();
     const { json: accepted } = await t.call('metadata.deployments.create', {
       body: { files: first.files, package: first.package, baseMetadataVersion: first.metadataVersion },

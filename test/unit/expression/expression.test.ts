@@ -40,11 +40,20 @@ interface Given {
   old?: Raw | null;
   user?: Record<string, Value>;
   permissions?: string[];
+  groups?: string[];
   now?: string;
   timezone?: string;
 }
 
-function facts({ record = {}, old = null, user = {}, permissions = [], now, timezone = 'UTC' }: Given = {}): Facts {
+function facts({
+  record = {},
+  old = null,
+  user = {},
+  permissions = [],
+  groups = [],
+  now,
+  timezone = 'UTC',
+}: Given = {}): Facts {
   const read = (raw: Raw) => (name: string) => valueOfField(FIELDS[name]!, raw[name]);
   return {
     record: read(record),
@@ -52,6 +61,7 @@ function facts({ record = {}, old = null, user = {}, permissions = [], now, time
     isChanged: (name) => JSON.stringify(record[name]) !== JSON.stringify(old?.[name]),
     user,
     hasPermission: (name) => permissions.includes(name),
+    inGroup: (name) => groups.includes(name),
     now: Date.parse(now ?? '2026-11-21T12:00:00Z'),
     timezone,
   };
@@ -253,6 +263,10 @@ describe('expressions: what they mean', () => {
     holds(onUpdate, 'isChanged(record.Amount__c) && !isChanged(record.name)');
   });
 
+  it('groups', () => {
+    holds({ groups: ['Finance'] }, 'inGroup("Finance") && !inGroup("Sales")');
+  });
+
   it('user and permissions', () => {
     const given = { user: { profileApiName: 'Sales', roleApiName: null }, permissions: ['manageUsers'] };
     holds(given, 'user.profileApiName == "Sales" && user.roleApiName == null && user.username == null');
@@ -348,7 +362,9 @@ describe('expressions: what is wrong with them', () => {
       ['record.name.matches("(")', '1:21', /./],
       ['record.name.matches(record.name)', '1:21', /in quotes/],
       ['hasPermission("fly")', '1:15', /system permission/, /manageUsers/],
-      ['inGroup("Sales")', '1:1', /no function inGroup/],
+      ['inGroup(record.name)', '1:9', /apiName of a group in quotes/],
+      ['inGroup("Sales", "Finance")', '1:9', /apiName of a group in quotes/],
+      ['inGroup()', '1:1', /apiName of a group in quotes/],
       ['isChanged("Amount__c")', '1:1', /isChanged\(record\.name\)/],
       ['isChanged(old.Amount__c)', '1:1', /isChanged/],
       ['fetch("http://x") == null', '1:1', /no function fetch/],

@@ -12,6 +12,7 @@ const facts = (input?: Record<string, Value>): Facts => ({
   isChanged: () => false,
   user: {},
   hasPermission: () => false,
+  inGroup: () => false,
   now: 0,
   timezone: 'UTC',
   ...(input ? { input: (name: string) => input[name] ?? null } : {}),

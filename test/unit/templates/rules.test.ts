@@ -38,6 +38,7 @@ describe('validation rules of the ERP template', () => {
             isChanged: (name) => row[name] !== old?.[name],
             user: {},
             hasPermission: () => false,
+            inGroup: () => false,
             now: ANCHOR,
             timezone: 'Europe/Berlin',
           }),

@@ -1,0 +1,170 @@
+/** SharingRule: opens records of an object, by their owners or by what stands in them, to a role or a group. */
+import { Type } from 'typebox';
+import { checkExpression, EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
+import { ExpressionError } from '../../../lib/expression/types.ts';
+import type { SharingPrincipal, SharingRuleMeta } from '../../../lib/snapshot/types.ts';
+import type { ObjectBody } from './custom-object.ts';
+import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
+import { API_NAME, apiName, group, optional } from './schema.ts';
+import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
+import { fieldsNamed, schemaOf } from './validation-rule.ts';
+
+interface SharingRuleBody extends Body {
+  readonly apiName: string;
+  readonly object: string;
+  readonly kind: SharingRuleMeta['kind'];
+  readonly from?: SharingPrincipal & Body;
+  readonly criteria?: string;
+  readonly to: SharingPrincipal & Body;
+  readonly access: SharingRuleMeta['access'];
+}
+
+export const SHARING_RULES_PER_OBJECT_MAX = 100;
+
+const principal = (description: string, role: string, options: Record<string, unknown> = {}) =>
+  group(
+    {
+      role: optional(Type.String({ pattern: API_NAME, description: role })),
+      group: optional(Type.String({ pattern: API_NAME, description: 'The members of this group.' })),
+    },
+    description,
+    options,
+  );
+
+export const sharingRule: Kind = {
+  type: 'SharingRule',
+  memberFormat: '<Object>.<Rule>',
+  pathPattern: 'objects/{object}/sharingRules/{apiName}.yaml',
+  child: true,
+  reversible: true,
+  schema: Type.Object(
+    {
+      type: Type.Literal('SharingRule'),
+      apiName: apiName('Stable name; explanations of access tell it as `<Object>.<Rule>`.'),
+      object: apiName('The object that it belongs to.'),
+      kind: Type.Enum(['owner', 'criteria'], { description: 'What decides: who owns a record, or what stands in it.' }),
+      from: optional(principal('owner: whose records; a role or a group.', 'The users who hold this role.')),
+      criteria: optional(
+        Type.String({
+          minLength: 1,
+          maxLength: EXPRESSION_MAX_CHARS,
+          pattern: '\\S',
+          description: 'criteria: expression over `record`; records for which it is true are opened.',
+        }),
+      ),
+      to: principal('To whom: a role or a group.', 'The users of this role and of those above it.', {
+        'x-erp-always': true,
+      }),
+      access: Type.Enum(['read', 'readWrite'], { description: 'See the records, or change them as well.' }),
+    },
+    { additionalProperties: false },
+  ),
+
+  references(body) {
+    const { object, from, to, criteria } = body as SharingRuleBody;
+    const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
+    for (const [key, who] of [['from', from] as const, ['to', to] as const]) {
+      if (who?.role !== undefined) found.push({ type: 'Role', fullName: who.role, pointer: `/${key}/role` });
+      if (who?.group !== undefined) found.push({ type: 'Group', fullName: who.group, pointer: `/${key}/group` });
+    }
+    for (const name of fieldsNamed(criteria ?? ''))
+      if (!SYSTEM_FIELD_NAMES.has(name))
+        found.push({ type: 'CustomField', fullName: `${object}.${name}`, pointer: '/criteria', ownCheck: true });
+    return found;
+  },
+
+  check(component, context) {
+    checkForm(component, context);
+    checkObject(component, context);
+    checkCriteria(component, context);
+  },
+
+  checkAll(context) {
+    const objects = new Map<string, Map<string, Component>>();
+    for (const component of context.after.values()) {
+      if (component.type !== 'SharingRule') continue;
+      const { object, apiName: name } = component.body as SharingRuleBody;
+      let rules = objects.get(object);
+      if (!rules) objects.set(object, (rules = new Map()));
+      const twin = rules.get(name.toLowerCase());
+      if (twin)
+        context.problem(
+          'NAME_CONFLICT',
+          component,
+          '/apiName',
+          `Differs from ${twin.fullName} in upper and lower case only.`,
+        );
+      rules.set(name.toLowerCase(), component);
+    }
+    for (const rules of objects.values())
+      if (rules.size > SHARING_RULES_PER_OBJECT_MAX)
+        context.problem(
+          'LIMIT_EXCEEDED',
+          [...rules.values()].at(-1)!,
+          '',
+          `An object has ${SHARING_RULES_PER_OBJECT_MAX} sharing rules at most.`,
+          { details: { max: SHARING_RULES_PER_OBJECT_MAX } },
+        );
+  },
+
+  compile(component, draft) {
+    const { object, apiName: name, kind, from, criteria, to, access } = component.body as SharingRuleBody;
+    (draft.objects[object]?.sharingRules as SharingRuleMeta[] | undefined)?.push({
+      apiName: name,
+      kind,
+      from: from ?? null,
+      criteria: criteria ?? null,
+      to,
+      access,
+    });
+  },
+};
+
+/** What the two kinds need and do not take, and that a principal is one. */
+function checkForm(component: Component, context: CheckContext): void {
+  const { kind, from, to, criteria } = component.body as SharingRuleBody;
+  const wrong = (pointer: string, message: string): void =>
+    context.problem('YAML_SCHEMA_INVALID', component, pointer, message);
+  if (kind === 'owner') {
+    if (from === undefined) wrong('', 'A rule of kind owner says whose records: from.');
+    if (criteria !== undefined) wrong('/criteria', 'A rule of kind owner has no criteria.');
+  } else {
+    if (criteria === undefined) wrong('', 'A rule of kind criteria needs criteria.');
+    if (from !== undefined) wrong('/from', 'A rule of kind criteria has no from.');
+  }
+  for (const [key, who] of [['from', from] as const, ['to', to] as const])
+    if (who && (who.role === undefined) === (who.group === undefined))
+      wrong(`/${key}`, `${key} names a role or a group, one of the two.`);
+}
+
+function checkObject(component: Component, context: CheckContext): void {
+  const { object } = component.body as SharingRuleBody;
+  const found = context.after.get(componentKey('CustomObject', object))?.body as ObjectBody | undefined;
+  if (!found) return;
+  if (object === 'User')
+    context.problem('REFERENCE_INVALID', component, '/object', 'Users are not shared: permissions say who reads them.');
+  else if (found.sharingDefault === 'controlledByParent')
+    context.problem(
+      'REFERENCE_INVALID',
+      component,
+      '/object',
+      `Records of ${object} follow their parent (controlledByParent) and have no sharing rules of their own.`,
+      { remedy: 'Write the rule for the parent object.' },
+    );
+}
+
+function checkCriteria(component: Component, context: CheckContext): void {
+  const { object, criteria } = component.body as SharingRuleBody;
+  if (criteria === undefined || !context.after.has(componentKey('CustomObject', object))) return;
+  try {
+    // Compiled into every statement on the object: it looks at the stored record and at nothing else.
+    checkExpression(criteria, { ...schemaOf(object, context), variables: ['record'] }, ['boolean']);
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    for (const { start, message, remedy } of error.mistakes)
+      context.problem('EXPRESSION_INVALID', component, '/criteria', message, {
+        ...(remedy === null ? {} : { remedy }),
+        offset: start,
+      });
+  }
+}
