@@ -219,7 +219,7 @@ function* byDefault(object: ObjectMeta): Iterable<Grant> {
 }
 
 /** The fields that name the parents of a record whose sharing they control. */
-const parentFields = (object: ObjectMeta): readonly FieldMeta[] =>
+export const parentFields = (object: ObjectMeta): readonly FieldMeta[] =>
   object.sharingDefault === 'controlledByParent'
     ? Object.values(object.fields).filter((field) => field.fieldType === 'masterDetail')
     : [];

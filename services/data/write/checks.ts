@@ -8,6 +8,7 @@ import { answerOf, findKey } from '../../../mixins/idempotency/idempotency.ts';
 import { columnType, Sql, table } from '../sql.ts';
 import { assertFresh, recordNotFound } from '../tenants.ts';
 import { type Given, referenceNotFound, validationFailed } from './body.ts';
+import { deniedParentsSql, parentDenied } from './sharing.ts';
 import type { Write } from './write.ts';
 
 /**
@@ -63,12 +64,16 @@ async function missingReferences(write: Write): Promise<Violation[]> {
   const lookups = write.given.filter((item) => item.lookup);
   if (lookups.length === 0) return [];
   const sql = new Sql();
+  const found = new Map(lookups.map((item, index) => [item, `r.r${index}`]));
+  const deniedParents = deniedParentsSql(write, sql, found, null) ?? 'false';
   const { rows } = await write.tx.arrays(
     sql.statement(
-      `SELECT s.metadata_version, s.access_version, ${lookups.map((item) => `${lookupSql(write.schema, sql, item)} IS NOT NULL`).join(', ')} FROM ${write.schema}._state s`,
+      `WITH r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(write.schema, sql, item)} AS r${index}`).join(', ')})
+      SELECT s.metadata_version, s.access_version, ${lookups.map((_, index) => `r.r${index} IS NOT NULL`).join(', ')}, ${deniedParents} FROM ${write.schema}._state s, r`,
     ),
   );
   const row = rows[0]!;
   assertFresh(write.view, row[0], row[1]);
+  if (row.at(-1) === true) throw parentDenied(); // permission comes before content
   return lookups.filter((_, index) => row[2 + index] === false).map((item) => referenceNotFound(item.field));
 }

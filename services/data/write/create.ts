@@ -29,6 +29,7 @@ import {
 } from './body.ts';
 import { lookupSql, refuseDenied, refuseInvalid } from './checks.ts';
 import { checkRules } from './rules.ts';
+import { deniedParentsSql, parentDenied } from './sharing.ts';
 import { newTrailIds, trailSql } from './trail.ts';
 import type { Step, Write } from './write.ts';
 
@@ -63,10 +64,13 @@ async function insert(write: Write): Promise<void> {
   const lookups = write.given.filter((item) => item.lookup);
   const { columns, selects } = columnsOf(write, sql, lookups);
   const isUser = object.apiName === 'User';
+  const found = new Map(lookups.map((item, index) => [item, `r.r${index}`]));
+  const deniedParents = deniedParentsSql(write, sql, found, null);
   const ctes = [
     `s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR ${isUser ? 'UPDATE' : 'SHARE'})`,
     `r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'})`,
-    `v AS MATERIALIZED (SELECT ${selects.join(', ')} FROM s, r WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}${lookups.map((_, index) => ` AND r.r${index} IS NOT NULL`).join('')})`,
+    ...(deniedParents ? [`p AS MATERIALIZED (SELECT ${deniedParents} AS denied FROM r)`] : []),
+    `v AS MATERIALIZED (SELECT ${selects.join(', ')} FROM s, r WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}${lookups.map((_, index) => ` AND r.r${index} IS NOT NULL`).join('')}${deniedParents ? ' AND NOT (SELECT denied FROM p)' : ''})`,
     `j AS MATERIALIZED (SELECT ${recordJson(
       'v',
       write.access.readable,
@@ -93,10 +97,11 @@ async function insert(write: Write): Promise<void> {
   ];
   const { rows } = await write.commit(
     sql.statement(`WITH ${ctes.join(',\n')}
-      SELECT s.m, s.a, (SELECT count(*)::int FROM k), (SELECT body FROM j)${lookups.map((_, index) => `, r.r${index} IS NOT NULL`).join('')} FROM s, r`),
+      SELECT s.m, s.a, (SELECT count(*)::int FROM k), (SELECT body FROM j)${lookups.map((_, index) => `, r.r${index} IS NOT NULL`).join('')}${deniedParents ? ', (SELECT denied FROM p)' : ''} FROM s, r`),
   );
   const row = rows[0]!;
   assertFresh(view, row[0], row[1]);
+  if (deniedParents && row.at(-1) === true) throw parentDenied();
   const missing = lookups.filter((_, index) => row[4 + index] === false);
   if (missing.length) throw validationFailed(missing.map((item) => referenceNotFound(item.field)));
   if (row[2] === 0) {

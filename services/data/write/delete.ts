@@ -14,12 +14,19 @@ import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempot
 import { changesSql, outputOf, Sql, storedFields, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { readLock } from './checks.ts';
+import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
 import { trailSql } from './trail.ts';
 import { matchVersion } from './update.ts';
 import type { Step, Write } from './write.ts';
 
 /** In the order of the checks of every mutation. */
-export const DELETE_STEPS: readonly Step[] = [lockRecord, mayDelete, matchVersion, removeWithDependents];
+export const DELETE_STEPS: readonly Step[] = [
+  lockRecord,
+  mayDelete,
+  refuseUnreached,
+  matchVersion,
+  removeWithDependents,
+];
 
 /** More records than this are not deleted along with one. */
 const CASCADE_MAX = 10_000;
@@ -31,11 +38,16 @@ async function lockRecord(write: Write): Promise<void> {
     sql.statement(`WITH
       s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR SHARE),
       k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
-      o AS MATERIALIZED (SELECT "recordVersion" FROM ${table(schema, object.apiName)} WHERE "id" = ${sql.bind(write.id, 'uuid')} AND EXISTS (SELECT FROM k) FOR UPDATE)
-      SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion" FROM s LEFT JOIN o ON true`),
+      o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${sql.bind(write.id, 'uuid')} AND EXISTS (SELECT FROM k) AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR UPDATE)
+      SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reachedSql(write, sql, 'o', 'full')} FROM s LEFT JOIN o ON true`),
   );
   const row = rows[0]!;
   await readLock(write, row);
+  write.reached = row.at(-1) as Reached;
+}
+
+function refuseUnreached({ reached }: Write): void {
+  requireReached(reached, 'full');
 }
 
 function mayDelete({ view, object, access }: Write): void {
@@ -65,11 +77,14 @@ export function edgesOf(write: Pick<Write, 'view'>, object: ObjectMeta): Edge[] 
 
 /** SQL of the ids of child rows that refer to the bound ids. */
 const refersTo = (schema: string, sql: Sql, edge: Edge, ids: readonly string[]): string =>
-  `${table(schema, edge.child.apiName)} WHERE ${identifier(edge.field.apiName)} = ANY(${sql.bind(ids, 'uuid[]')})`;
+  `${table(schema, edge.child.apiName)} t WHERE ${identifier(edge.field.apiName)} = ANY(${sql.bind(ids, 'uuid[]')})`;
 
 async function removeWithDependents(write: Write): Promise<void> {
   const { schema, tx } = write;
-  const doomed = await collectCascade(write);
+  // A record goes along whatever its own sharing says; that it did is told only of those the user can see.
+  const hidden = new Set<string>();
+  const doomed = await collectCascade(write, hidden);
+  // Records that depend on these, and how many of them the user can see.
   const restricted = new Map<string, number>();
   const detached: { edge: Edge; ids: readonly string[] }[] = [];
   const counts: Promise<void>[] = [];
@@ -79,29 +94,30 @@ async function removeWithDependents(write: Write): Promise<void> {
       if (edge.onDelete !== 'restrict') continue;
       const sql = new Sql();
       const spared = doomed.get(edge.child.apiName);
-      const text = `SELECT count(*)::int FROM ${refersTo(schema, sql, edge, [...ids])}${
+      const seen = reachSql(write.view, sql, edge.child.apiName, 'read', 't');
+      const text = `SELECT count(*)::int, (count(*) FILTER (WHERE ${seen}))::int FROM ${refersTo(schema, sql, edge, [...ids])}${
         spared ? ` AND NOT "id" = ANY(${sql.bind([...spared], 'uuid[]')})` : ''
       }`;
       counts.push(
         tx.arrays(sql.statement(text)).then(({ rows }) => {
-          const count = rows[0]![0] as number;
-          if (count) restricted.set(edge.child.apiName, (restricted.get(edge.child.apiName) ?? 0) + count);
+          const [count, visible] = rows[0] as [number, number];
+          if (count) restricted.set(edge.child.apiName, (restricted.get(edge.child.apiName) ?? 0) + visible);
         }),
       );
     }
   await all(counts);
   if (restricted.size)
     throw new PlatformError('DELETE_RESTRICTED', 'Other records depend on this one; delete or change them first.', {
-      // Objects that the caller cannot see are not named.
+      // Objects and records that the caller cannot see are not told of.
       details: { dependents: visibleCounts(write, restricted) },
     });
   await detach(write, doomed, detached);
-  await remove(write, doomed);
+  await remove(write, doomed, hidden);
 }
 
 const visibleCounts = (write: Write, counts: ReadonlyMap<string, number>) =>
   [...counts]
-    .filter(([apiName]) => own(write.view.access.objects, apiName))
+    .filter(([apiName, count]) => count > 0 && own(write.view.access.objects, apiName))
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([objectApiName, count]) => ({ objectApiName, count }));
 
@@ -112,7 +128,7 @@ async function all(promises: Promise<unknown>[]): Promise<void> {
 }
 
 /** Ids by object of everything that goes along, locked in id order within an object. The record itself comes first. */
-async function collectCascade(write: Write): Promise<Map<string, Set<string>>> {
+async function collectCascade(write: Write, hidden: Set<string>): Promise<Map<string, Set<string>>> {
   const { schema, tx } = write;
   const doomed = new Map<string, Set<string>>([[write.object.apiName, new Set([write.id])]]);
   let total = 1;
@@ -124,12 +140,14 @@ async function collectCascade(write: Write): Promise<Map<string, Set<string>>> {
       for (const edge of edgesOf(write, write.view.snapshot.objects[apiName]!)) {
         if (edge.onDelete !== 'cascade') continue;
         const sql = new Sql();
-        const text = `SELECT "id" FROM ${refersTo(schema, sql, edge, ids)} ORDER BY "id" LIMIT ${CASCADE_MAX + 1} FOR UPDATE`;
+        const seen = reachSql(write.view, sql, edge.child.apiName, 'read', 't');
+        const text = `SELECT "id", ${seen} FROM ${refersTo(schema, sql, edge, ids)} ORDER BY "id" LIMIT ${CASCADE_MAX + 1} FOR UPDATE`;
         found.push(
           tx.arrays(sql.statement(text)).then(({ rows }) => {
             const known = doomed.get(edge.child.apiName) ?? new Set();
             const fresh = rows.map((row) => row[0] as string).filter((id) => !known.has(id));
             if (fresh.length === 0) return;
+            for (const [id, visible] of rows) if (!visible) hidden.add(id as string);
             for (const id of fresh) known.add(id);
             doomed.set(edge.child.apiName, known);
             next.set(edge.child.apiName, [...(next.get(edge.child.apiName) ?? []), ...fresh]);
@@ -208,7 +226,11 @@ const trailOf = (write: Write, kind: 'update' | 'delete', doomed: ReadonlyMap<st
 });
 
 /** One statement for all objects, so that it does not matter who refers to whom. */
-async function remove(write: Write, doomed: ReadonlyMap<string, ReadonlySet<string>>): Promise<void> {
+async function remove(
+  write: Write,
+  doomed: ReadonlyMap<string, ReadonlySet<string>>,
+  hidden: ReadonlySet<string>,
+): Promise<void> {
   const { schema, request, key, object } = write;
   const sql = new Sql();
   const deletedAt = new Date();
@@ -235,7 +257,9 @@ async function remove(write: Write, doomed: ReadonlyMap<string, ReadonlySet<stri
       ...trailSql(schema, sql, trailOf(write, 'delete', doomed), child, `c${index}`, String(index)),
     ];
   });
-  const counts = new Map([...doomed].map(([apiName, ids]) => [apiName, ids.size]));
+  const counts = new Map(
+    [...doomed].map(([apiName, ids]) => [apiName, [...ids].filter((id) => !hidden.has(id)).length]),
+  );
   const own = counts.get(object.apiName)! - 1;
   if (own) counts.set(object.apiName, own);
   else counts.delete(object.apiName);

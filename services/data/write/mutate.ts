@@ -107,6 +107,7 @@ async function once(
       denied: [],
       ifMatch,
       recordVersion: 0,
+      reached: 'read',
       stored: {},
       changed: [],
       reply: null,

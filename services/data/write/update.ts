@@ -9,9 +9,17 @@ import { identifier } from '../../../mixins/database/database.ts';
 import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { changesSql, columnType, etagOf, outputOf, recordJson, Sql, table } from '../sql.ts';
 import { USER_STEPS } from '../users/rules.ts';
-import { checkDependentPicklists, controlledFields, readBody, referenceNotFound, validationFailed } from './body.ts';
+import {
+  checkDependentPicklists,
+  controlledFields,
+  type Given,
+  readBody,
+  referenceNotFound,
+  validationFailed,
+} from './body.ts';
 import { lookupSql, readLock, refuseDenied } from './checks.ts';
 import { checkRules, ruleFields } from './rules.ts';
+import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
 import { newTrailIds, trailSql } from './trail.ts';
 import type { Step, Write } from './write.ts';
 
@@ -22,6 +30,7 @@ export const UPDATE_STEPS: readonly Step[] = [
   lockRecord,
   mayUpdate,
   refuseDenied,
+  refuseUnreached,
   matchVersion,
   checkContent,
   USER_STEPS.beforeUpdate,
@@ -67,13 +76,15 @@ async function lockRecord(write: Write): Promise<void> {
     s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR ${isUser ? 'UPDATE' : 'SHARE'}),
     k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
     r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'}),
-    o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} WHERE "id" = ${sql.bind(write.id, 'uuid')} AND EXISTS (SELECT FROM k) FOR NO KEY UPDATE)
+    o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${sql.bind(write.id, 'uuid')} AND EXISTS (SELECT FROM k) AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR NO KEY UPDATE)
     SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${
       needed.size ? `${recordJson('o', [...needed], EXACT_DECIMALS)}::text` : 'NULL'
-    }${given.map((item) => `, ${item.lookup ? `r.r${lookups.indexOf(item)}` : 'NULL'}, o.${identifier(item.field.apiName)} IS DISTINCT FROM ${sqlOf(item)}`).join('')}
+    }${given.map((item) => `, ${item.lookup ? `r.r${lookups.indexOf(item)}` : 'NULL'}, o.${identifier(item.field.apiName)} IS DISTINCT FROM ${sqlOf(item)}`).join('')},
+      ${reachedSql(write, sql, 'o', levelOf(given), new Map(lookups.map((item, index) => [item, `r.r${index}`])))}
     FROM s CROSS JOIN r LEFT JOIN o ON true`;
   const row = (await tx.arrays(sql.statement(text))).rows[0]!;
   if (!(await readLock(write, row))) return;
+  write.reached = row.at(-1) as Reached;
   write.stored = row[4] === null ? {} : (JSON.parse(row[4] as string) as Record<string, unknown>);
   write.given = given.map((item, index) =>
     item.lookup ? { ...item, value: row[5 + index * 2] as string | null, lookup: null } : item,
@@ -82,6 +93,14 @@ async function lockRecord(write: Write): Promise<void> {
     ...lookups.filter((item) => row[5 + given.indexOf(item) * 2] === null).map((item) => referenceNotFound(item.field)),
   );
   write.changed = write.given.filter((_, index) => row[6 + index * 2] === true);
+}
+
+/** Who a record belongs to is for those to decide who reach it fully. */
+const levelOf = (given: readonly Given[]): 'edit' | 'full' =>
+  given.some((item) => item.field.apiName === 'ownerId') ? 'full' : 'edit';
+
+function refuseUnreached({ reached, changed }: Write): void {
+  requireReached(reached, levelOf(changed));
 }
 
 function mayUpdate({ view, object }: Write): void {

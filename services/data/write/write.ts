@@ -9,6 +9,7 @@ import type { IdempotencyKey } from '../../../mixins/idempotency/idempotency.ts'
 import type { View } from '../tenants.ts';
 import type { Given } from './body.ts';
 import type { MutationDeps } from './mutate.ts';
+import type { Reached } from './sharing.ts';
 
 export interface Write {
   readonly deps: MutationDeps;
@@ -39,6 +40,8 @@ export interface Write {
   recordVersion: number;
   /** Names this transaction in its events. */
   readonly transactionId: string;
+  /** How far sharing lets the user reach the locked record. */
+  reached: Reached;
   /** Stored values that rules need, by apiName. */
   stored: Readonly<Record<string, unknown>>;
   /** Fields whose values differ from what is stored. */

@@ -1,0 +1,80 @@
+/**
+ * Sharing in the statements of a mutation: what the user cannot read is not locked and not found, and how far they
+ * reach what they can read comes along with the lock. Source: docs/reference/access.md#what-an-operation-needs.
+ */
+import { parentFields, type RecordLevel, reach } from '../../../lib/access/sharing.ts';
+import { tenantSchema } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { conditionSql } from '../../../lib/query/sql.ts';
+import type { Sql } from '../sql.ts';
+import { own, type View } from '../tenants.ts';
+import type { Given } from './body.ts';
+import type { Write } from './write.ts';
+
+/** What came with the lock: how far the user reaches the record, or that they may not edit a parent they name. */
+export type Reached = RecordLevel | 'parent';
+
+/** SQL boolean: the user reaches the row `alias` of an object at a level. `true` when they reach every record. */
+export function reachSql(view: View, sql: Sql, objectApiName: string, level: RecordLevel, alias: string): string {
+  const node = reach(view.access, objectApiName, level);
+  return node === null ? 'true' : `(${conditionSql(node, alias, tenantSchema(view.tenantId), sql.bind)}) IS TRUE`;
+}
+
+/**
+ * SQL of Reached for the locked row `alias`, as far as the operation asks: `full` only where it needs it. `lookups` are
+ * the references that the body gives, with SQL of the ids they were found to name.
+ */
+export function reachedSql(
+  write: Pick<Write, 'view' | 'object'>,
+  sql: Sql,
+  alias: string,
+  wanted: 'edit' | 'full',
+  lookups: ReadonlyMap<Given, string> = new Map(),
+): string {
+  const { view, object } = write;
+  const parents = deniedParentsSql(write, sql, lookups, (item) => `${alias}."${item.field.apiName}"`);
+  const at = (level: 'edit' | 'full'): string => reachSql(view, sql, object.apiName, level, alias);
+  const full = wanted === 'full' ? `WHEN ${at('full')} THEN 'full' ` : '';
+  return `CASE ${parents ? `WHEN ${parents} THEN 'parent' ` : ''}${full}WHEN ${at('edit')} THEN 'edit' ELSE 'read' END`;
+}
+
+/**
+ * SQL boolean: a reference names a parent that controls the record's sharing, and that the user may read but not edit.
+ * Null when no reference can. `before` gives SQL of the parent that the record has now.
+ */
+export function deniedParentsSql(
+  { view, object }: Pick<Write, 'view' | 'object'>,
+  sql: Sql,
+  lookups: ReadonlyMap<Given, string>,
+  before: ((item: Given) => string) | null,
+): string | null {
+  const controlling = new Set(parentFields(object));
+  const denied = [...lookups].flatMap(([item, id]) => {
+    const parent = own(view.access.objects, item.field.referenceTo[0]!)?.object;
+    if (!controlling.has(item.field) || !parent || reach(view.access, parent.apiName, 'edit') === null) return [];
+    const editable = `EXISTS (SELECT FROM "${tenantSchema(view.tenantId)}"."${parent.apiName}" t WHERE t."id" = ${id} AND ${reachSql(view, sql, parent.apiName, 'edit', 't')})`;
+    return [`(${id} IS NOT NULL${before ? ` AND ${id} IS DISTINCT FROM ${before(item)}` : ''} AND NOT ${editable})`];
+  });
+  return denied.length > 0 ? `(${denied.join(' OR ')})` : null;
+}
+
+const RANK: Readonly<Record<RecordLevel, number>> = { read: 0, edit: 1, full: 2 };
+
+/** 403 when the user reads the record but does not reach it far enough. */
+export function requireReached(reached: Reached, wanted: RecordLevel): void {
+  if (reached === 'parent') throw parentDenied();
+  if (RANK[reached] >= RANK[wanted]) return;
+  throw new PlatformError(
+    'RECORD_ACCESS_DENIED',
+    wanted === 'full'
+      ? 'You may read this record, but neither delete it nor decide whose it is.'
+      : 'You may read this record, but not change it.',
+    { details: { layer: 'sharing' } },
+  );
+}
+
+/** A record whose sharing its parent controls is written by those who may edit the parent. */
+export const parentDenied = (): PlatformError =>
+  new PlatformError('RECORD_ACCESS_DENIED', 'You may read the parent record, but not change what belongs to it.', {
+    details: { layer: 'sharing' },
+  });
