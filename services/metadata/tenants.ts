@@ -148,12 +148,9 @@ async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<vo
   if (files.length > 0)
     running.push(
       tx.query(
-        [
-          `SET LOCAL search_path = ${schema}, public`,
-          ...files.map((file) => file.sql),
-          grants(schema),
-          'RESET search_path',
-        ].join(';\n'),
+        [`SET LOCAL search_path = ${schema}, public`, ...files.map((file) => file.sql), 'RESET search_path'].join(
+          ';\n',
+        ),
       ),
     );
   running.push(
