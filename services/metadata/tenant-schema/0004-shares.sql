@@ -25,8 +25,8 @@ CREATE TABLE _revoked_shares (
 CREATE INDEX _revoked_shares_tx ON _revoked_shares (object, tx);
 CREATE INDEX _revoked_shares_until ON _revoked_shares USING brin (kept_until);
 
--- Whoever shares by hand may take back; what was taken back is only ever added, and removed when its time is over.
+-- Written with the share that goes, removed when its time is over.
 DO $$
 BEGIN
-  EXECUTE format('GRANT SELECT, INSERT, DELETE ON _revoked_shares TO %I', current_schema());
+  EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON _revoked_shares TO %I', current_schema());
 END $$;
