@@ -64,13 +64,17 @@ export const FIELD_TYPES: readonly FieldType[] = FIELD_TYPE_NAMES.map((name) => 
 
 export const fieldType = (name: FieldTypeName): FieldType => TYPES[name];
 
+/** Name of the type that the values of a field have: of a calculated field, that of its result. */
+export const valueTypeName = (field: FieldMeta): FieldTypeName =>
+  field.rollup?.resultType ?? field.formula?.resultType ?? field.fieldType;
+
 /**
  * The type that the values of a field have: a calculated field is compared, sorted and answered like a field of its
  * result's type, and written by nobody.
  */
 export function typeOf(field: FieldMeta): FieldType {
-  const result = field.rollup?.resultType ?? field.formula?.resultType;
-  if (result === undefined) return TYPES[field.fieldType];
+  const result = valueTypeName(field);
+  if (result === field.fieldType) return TYPES[result];
   const key = `${field.fieldType} ${result}`;
   let type = calculated.get(key);
   if (!type) {

@@ -1,6 +1,7 @@
 /** Rows that templates bring along, loaded as the platform: many at a time, without history and events. */
 
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { emptyRollup } from '../../lib/rollups.ts';
 import { fieldOf, objectOf } from '../../lib/snapshot/lookup.ts';
 import type { FieldMeta } from '../../lib/snapshot/types.ts';
 import { type Database, identifier, type Tx } from '../../mixins/database/database.ts';
@@ -66,6 +67,7 @@ function fallbackOf(
   isGiven: ReadonlySet<string>,
 ): string {
   if (field.fieldType === 'autoNumber') return autoNumberSql(schema, objectApiName, field);
+  if (field.rollup) return emptyRollup(field);
   switch (field.system ? field.apiName : '') {
     case 'id':
       return 'gen_random_uuid()';

@@ -8,8 +8,10 @@ import type { Snapshot } from '../../lib/snapshot/types.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { compileSnapshot } from './compile.ts';
 import type { State } from './kinds/kind.ts';
+import { type RollupBody, rollupsOf } from './kinds/rollup.ts';
 import { ddl } from './physical/ddl.ts';
 import { physicalModel, quote } from './physical/model.ts';
+import { rollupDdl, rollupModel } from './physical/rollups.ts';
 import type { Plan } from './planner/plan.ts';
 import { type Commit, type Tenant, tenantInfo, writeCommit } from './store.ts';
 
@@ -23,21 +25,32 @@ export interface ApplyOptions {
 const NONE: ReadonlySet<string> = new Set();
 
 /** Objects whose tables a plan may touch. */
-function touchedObjects(plan: Plan): Set<string> {
+function touchedObjects(before: State, plan: Plan): Set<string> {
   const names = new Set<string>();
   for (const component of plan.changed) {
     if (component.type === 'CustomObject') names.add(component.fullName);
     if (component.type === 'CustomField') names.add(String(component.body['object']));
+  }
+  // The column of a rollup is of the type of the field that it is over.
+  const rollups = [...rollupsOf(before), ...rollupsOf(plan.after)].map(({ body }) => ({
+    parent: String(body['object']),
+    child: (body['rollup'] as unknown as RollupBody).childObject,
+  }));
+  for (let size = -1; size !== names.size; ) {
+    size = names.size;
+    for (const { parent, child } of rollups) if (names.has(child)) names.add(parent);
   }
   return names;
 }
 
 /** DDL of a plan, as statements. */
 export function planStatements(tenantId: string, before: State, plan: Plan): string[] {
-  const touched = touchedObjects(plan);
+  const touched = touchedObjects(before, plan);
   if (touched.size === 0) return [];
-  const schema = tenantSchema(tenantId);
-  return ddl(physicalModel(before, touched), physicalModel(plan.after, touched), quote(schema), quote(schema));
+  const schema = quote(tenantSchema(tenantId));
+  const rollups = rollupDdl(rollupModel(before), rollupModel(plan.after), schema);
+  const tables = ddl(physicalModel(before, touched), physicalModel(plan.after, touched), schema, schema);
+  return [...rollups.first, ...tables, ...rollups.last];
 }
 
 /** Returns the new version and snapshot, or null when the plan changes nothing. */

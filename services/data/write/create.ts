@@ -2,6 +2,7 @@
 import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
+import { emptyRollup } from '../../../lib/rollups.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
 import { answerOf, claimKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
@@ -28,6 +29,7 @@ import {
   validationFailed,
 } from './body.ts';
 import { lookupSql, refuseDenied, refuseInvalid } from './checks.ts';
+import { actorSql } from './rollups.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import { newTrailIds, trailSql } from './trail.ts';
@@ -97,7 +99,7 @@ async function insert(write: Write): Promise<void> {
   ];
   const { rows } = await write.commit(
     sql.statement(`WITH ${ctes.join(',\n')}
-      SELECT s.m, s.a, (SELECT count(*)::int FROM k), (SELECT body FROM j)${lookups.map((_, index) => `, r.r${index} IS NOT NULL`).join('')}${deniedParents ? ', (SELECT denied FROM p)' : ''} FROM s, r`),
+      SELECT s.m, s.a, (SELECT count(*)::int FROM k), (SELECT body FROM j)${lookups.map((_, index) => `, r.r${index} IS NOT NULL`).join('')}${deniedParents ? ', (SELECT denied FROM p)' : ''} FROM s, r${actorSql(write, sql, 'data.records.create')}`),
   );
   const row = rows[0]!;
   assertFresh(view, row[0], row[1]);
@@ -123,6 +125,7 @@ function columnsOf(write: Write, sql: Sql, lookups: readonly Given[]): { columns
     if (item?.lookup) return `r.r${lookups.indexOf(item)}`;
     if (item) return sql.bind(item.value, typeOf(field).bindType);
     if (field.fieldType === 'autoNumber') return autoNumberSql(write.schema, write.object.apiName, field);
+    if (field.rollup) return emptyRollup(field);
     switch (field.system ? field.apiName : '') {
       case 'id':
         return sql.bind(write.id, 'uuid');

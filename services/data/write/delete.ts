@@ -14,6 +14,7 @@ import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempot
 import { changesSql, outputOf, Sql, storedFields, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { readLock } from './checks.ts';
+import { actorSql, parentLocksSql } from './rollups.ts';
 import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
 import { trailSql } from './trail.ts';
 import { matchVersion } from './update.ts';
@@ -34,12 +35,14 @@ const CASCADE_MAX = 10_000;
 async function lockRecord(write: Write): Promise<void> {
   const { view, object, schema, key, tx } = write;
   const sql = new Sql();
+  const id = sql.bind(write.id, 'uuid');
+  const parents = parentLocksSql(write, id, null);
   const { rows } = await tx.arrays(
     sql.statement(`WITH
       s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR SHARE),
       k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
-      o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${sql.bind(write.id, 'uuid')} AND EXISTS (SELECT FROM k) AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR UPDATE)
-      SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reachedSql(write, sql, 'o', 'full')} FROM s LEFT JOIN o ON true`),
+      ${parents.ctes.map((cte) => `${cte},\n      `).join('')}o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${id} AND EXISTS (SELECT FROM k)${parents.after} AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR UPDATE)
+      SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reachedSql(write, sql, 'o', 'full')} FROM s LEFT JOIN o ON true${actorSql(write, sql, 'data.records.delete', true)}`),
   );
   const row = rows[0]!;
   await readLock(write, row);

@@ -61,6 +61,12 @@ export function toPlatformError(view: View | undefined, call: OperationCall, err
       return validationFailed([violation(pointer, 'FIELD_REQUIRED', 'A required value is missing.', { field })]);
     return validationFailed([violation(pointer, 'FIELD_OUT_OF_RANGE', 'A value is not allowed.', { field })]);
   }
+  if (state === '22003' && driver.where?.includes('_rollup_'))
+    return validationFailed([
+      violation('', 'FIELD_OUT_OF_RANGE', 'A figure over this record and its like would not fit its field.', {
+        field: null,
+      }),
+    ]);
   if (state?.startsWith('22'))
     return new PlatformError('VALIDATION_FAILED', 'The record was not saved: a value cannot be stored.', {
       errors: [violation('', 'FIELD_FORMAT_INVALID', 'A value cannot be stored in its field.')],

@@ -8,6 +8,8 @@ import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../../lib/expression/functions.ts';
 import type { Expression, Value } from '../../../lib/expression/types.ts';
 import { valueOfField } from '../../../lib/expression/values.ts';
+import { valueTypeName } from '../../../lib/field-types/registry.ts';
+import { emptyRollup } from '../../../lib/rollups.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta, ValidationRuleMeta } from '../../../lib/snapshot/types.ts';
 import { remembered, Sql } from '../sql.ts';
@@ -22,12 +24,14 @@ interface Rule extends ValidationRuleMeta {
 
 /** The active rules of an object, ready to run. */
 const rulesOf = remembered((object: ObjectMeta): readonly Rule[] => {
-  const schema = { object: object.apiName, fieldType: (name: string) => fieldOf(object, name)?.fieldType };
+  const schema = { object: object.apiName, fieldType: (name: string) => typeNameOf(fieldOf(object, name)) };
   // Snapshots that an older version compiled know no rules.
   return ((object.validationRules as ObjectMeta['validationRules'] | undefined) ?? [])
     .filter((rule) => rule.active)
     .map((rule) => ({ ...rule, expression: checkExpression(rule.condition, schema, ['boolean']) }));
 });
+
+const typeNameOf = (field: FieldMeta | undefined) => field && valueTypeName(field);
 
 /** Fields that the rules of an object read; none when it has no active rules. */
 export const ruleFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
@@ -94,11 +98,12 @@ function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
   if (isCreate) {
     Object.assign(kept, { id: write.id, createdAt: kept['updatedAt'], createdById: request.userId });
     if (!values.has('ownerId')) kept['ownerId'] = request.userId;
+    for (const field of ruleFields(object)) if (field.rollup && emptyRollup(field) === '0') kept[field.apiName] = 0;
   }
   for (const [name, value] of Object.entries(kept)) values.set(name, value);
   const stored = (name: string): unknown => own(write.stored, name) ?? null;
   const changed = new Set(write.changed.map((item) => item.field.apiName));
-  const toValue = (name: string, raw: unknown): Value => valueOfField(object.fields[name]!.fieldType, raw);
+  const toValue = (name: string, raw: unknown): Value => valueOfField(valueTypeName(object.fields[name]!), raw);
   return {
     record: (name) => toValue(name, values.has(name) ? values.get(name) : stored(name)),
     old: isCreate ? null : (name) => toValue(name, stored(name)),

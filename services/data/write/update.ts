@@ -18,6 +18,7 @@ import {
   validationFailed,
 } from './body.ts';
 import { lookupSql, readLock, refuseDenied } from './checks.ts';
+import { actorSql, parentLocksSql } from './rollups.ts';
 import { checkRules, ruleFields } from './rules.ts';
 import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
 import { newTrailIds, trailSql } from './trail.ts';
@@ -72,16 +73,19 @@ async function lockRecord(write: Write): Promise<void> {
     item.lookup
       ? `r.r${lookups.indexOf(item)}`
       : `${sql.bind(item.value, typeOf(item.field).bindType)}::${columnType(item.field)}`;
+  const id = sql.bind(write.id, 'uuid');
+  const moves = new Map(lookups.map((item, index) => [item.field.apiName, `SELECT r.r${index} FROM r`]));
+  const parents = parentLocksSql(write, id, new Set(given.map((item) => item.field.apiName)), moves);
   const text = `WITH
     s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR ${isUser ? 'UPDATE' : 'SHARE'}),
     k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
     r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'}),
-    o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${sql.bind(write.id, 'uuid')} AND EXISTS (SELECT FROM k) AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR NO KEY UPDATE)
+    ${parents.ctes.map((cte) => `${cte},\n    `).join('')}o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${id} AND EXISTS (SELECT FROM k)${parents.after} AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR NO KEY UPDATE)
     SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${
       needed.size ? `${recordJson('o', [...needed], EXACT_DECIMALS)}::text` : 'NULL'
     }${given.map((item) => `, ${item.lookup ? `r.r${lookups.indexOf(item)}` : 'NULL'}, o.${identifier(item.field.apiName)} IS DISTINCT FROM ${sqlOf(item)}`).join('')},
       ${reachedSql(write, sql, 'o', levelOf(given), new Map(lookups.map((item, index) => [item, `r.r${index}`])))}
-    FROM s CROSS JOIN r LEFT JOIN o ON true`;
+    FROM s CROSS JOIN r LEFT JOIN o ON true${actorSql(write, sql, 'data.records.update')}`;
   const row = (await tx.arrays(sql.statement(text))).rows[0]!;
   if (!(await readLock(write, row))) return;
   write.reached = row.at(-1) as Reached;

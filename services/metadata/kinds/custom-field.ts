@@ -9,6 +9,7 @@ import { DECIMAL_DEFAULTS, LENGTH_DEFAULTS, NEEDED, TYPED_ATTRIBUTES } from './f
 import { fieldMeta } from './field-meta.ts';
 import type { Body, CheckContext, Component, Kind, Reference, State } from './kind.ts';
 import { componentKey } from './kind.ts';
+import { checkRollup, checkRollups, compileRollup, rollupReferences } from './rollup.ts';
 import { API_NAME, apiName, flag, group, label, listOf, optional, shownFlag, text } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 import { compileValues, VALUES_MAX, valueProblems, valueSchema } from './value-set.ts';
@@ -133,6 +134,7 @@ export const customField: Kind = {
     const picklist = body['picklist'] as PicklistBody | undefined;
     if (picklist?.valueSet)
       found.push({ type: 'ValueSet', fullName: picklist.valueSet, pointer: '/picklist/valueSet' });
+    if (body['rollup']) found.push(...rollupReferences(body));
     return found;
   },
 
@@ -141,6 +143,7 @@ export const customField: Kind = {
     checkAttributes(component, context);
     checkRelations(component, context);
     checkPicklist(component, context);
+    checkRollup(component, context);
   },
 
   checkAll(context) {
@@ -181,6 +184,7 @@ export const customField: Kind = {
     }
     checkRelationshipNames(context);
     checkMasterDetailCycles(context);
+    checkRollups(context);
   },
 
   compile(component, draft, state) {
@@ -224,11 +228,12 @@ export function compileField(component: Component, state: State): FieldMeta {
     onDelete: related ? onDelete(body) : null,
     currencyField: get('currencyField', null),
     formula: get('formula', null),
-    rollup: get('rollup', null),
+    rollup: null,
     dataClassification: get('dataClassification', null),
     semantics: get('semantics', null),
     deprecated: get('deprecated', false),
     example: get<unknown>('example', null),
+    ...(type === 'rollup' && body['rollup'] ? compileRollup(body, state) : {}),
   });
 }
 
@@ -305,7 +310,7 @@ function checkAttributes(component: Component, context: CheckContext): void {
       invalid(`/${name}`, `A field of type ${type} has no ${name}.`);
   for (const name of NEEDED[type] ?? [])
     if (!Object.hasOwn(body, name)) invalid('', `A field of type ${type} needs ${name}.`);
-  if (type === 'formula' || type === 'rollup')
+  if (type === 'formula')
     invalid('/fieldType', `Fields of type ${type} are not available in this version of the platform.`);
 
   const length = LENGTH_DEFAULTS[type];

@@ -2,7 +2,9 @@
 import { Type } from 'typebox';
 import { checkExpression, EXPRESSION_MAX_CHARS, type Schema } from '../../../lib/expression/check.ts';
 import { ExpressionError } from '../../../lib/expression/types.ts';
+import { valueTypeName } from '../../../lib/field-types/registry.ts';
 import type { FieldTypeName, ValidationRuleMeta } from '../../../lib/snapshot/types.ts';
+import { compileField } from './custom-field.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
 import { API_NAME, apiName, optional, shownFlag } from './schema.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
@@ -140,7 +142,8 @@ export function schemaOf(object: string, context: CheckContext): Schema {
     fieldType: (name) => {
       if (name === 'name') return nameField.fieldType;
       if (Object.hasOwn(builtIn, name)) return builtIn[name]!.fieldType;
-      return custom.get(name)?.body['fieldType'] as FieldTypeName | undefined;
+      const field = custom.get(name);
+      return field && valueTypeName(compileField(field, context.after));
     },
   };
 }

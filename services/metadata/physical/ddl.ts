@@ -1,5 +1,6 @@
 /** The statements that lead from one physical model to the next. Pure; every name is quoted. */
 import { fieldType } from '../../../lib/field-types/registry.ts';
+import { emptyRollup } from '../../../lib/rollups.ts';
 import { type Column, type Model, quote, type Table } from './model.ts';
 
 /** A text as an SQL literal. */
@@ -14,6 +15,7 @@ export const literal = (text: string): string =>
  */
 function fillValue(column: Column): string | null {
   const { field } = column;
+  if (field?.rollup) return emptyRollup(field) === '0' ? '0' : null;
   if (!field?.required || field.defaultValue === null) return null;
   const read = fieldType(field.fieldType).parseInput(field.defaultValue, field, '');
   if (!read.ok || read.value === null) return null;
@@ -93,9 +95,15 @@ function alterColumns(name: string, old: Table, table: Table): string[] {
       if (fill !== null) after.push(`ALTER TABLE ${name} ALTER COLUMN ${id} DROP DEFAULT`);
       continue;
     }
+    if (had.type !== column.type && column.field?.rollup) {
+      // Nothing to convert: it is worked out anew.
+      actions.push(`DROP COLUMN ${id}`, `ADD COLUMN ${definition(column)}${fill === null ? '' : ` DEFAULT ${fill}`}`);
+      if (fill !== null) after.push(`ALTER TABLE ${name} ALTER COLUMN ${id} DROP DEFAULT`);
+      continue;
+    }
     if (had.type !== column.type) actions.push(`ALTER COLUMN ${id} TYPE ${column.type}`);
     if (had.notNull !== column.notNull) actions.push(`ALTER COLUMN ${id} ${column.notNull ? 'SET' : 'DROP'} NOT NULL`);
-    if (fill !== null && had.field?.required === false)
+    if (fill !== null && column.field?.required && had.field?.required === false)
       after.push(`UPDATE ${name} SET ${id} = ${fill} WHERE ${id} IS NULL`);
   }
   return [...(actions.length > 0 ? [`ALTER TABLE ${name} ${actions.join(', ')}`] : []), ...after];

@@ -246,7 +246,7 @@ function checkReferences(changed: readonly Component[], context: CheckContext): 
 /** Components whose expressions speak of the fields of an object. */
 const OVER_FIELDS: ReadonlySet<string> = new Set(['ValidationRule', 'SharingRule']);
 
-/** Objects and rules that did not change themselves, while a field of the object did. */
+/** Objects, rules and rollups that did not change themselves, while a field of the object did. */
 function affectedByFields(changed: readonly Component[], after: State): Component[] {
   const objects = new Set(changed.filter((c) => c.type === 'CustomField').map((c) => String(c.body['object'])));
   if (objects.size === 0) return [];
@@ -255,9 +255,15 @@ function affectedByFields(changed: readonly Component[], after: State): Componen
     (component) =>
       !own.has(component) &&
       ((component.type === 'CustomObject' && objects.has(component.fullName)) ||
-        (OVER_FIELDS.has(component.type) && objects.has(String(component.body['object'])))),
+        (OVER_FIELDS.has(component.type) && objects.has(String(component.body['object']))) ||
+        (component.type === 'CustomField' && objects.has(rollupChild(component)))),
   );
 }
+
+const rollupChild = ({ body }: Component): string => {
+  const rollup = body['rollup'] as { childObject?: string } | undefined;
+  return rollup?.childObject ?? '';
+};
 
 function checkDestructive(
   project: Project,

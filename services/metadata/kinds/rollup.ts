@@ -1,0 +1,228 @@
+/**
+ * The rollup of a CustomField: what it is over, what its values are, and everything that could make it wrong later.
+ * Source: docs/reference/field-types.md#rollups.
+ */
+import { levelsAbove, rollupEdges } from '../../../lib/rollups.ts';
+import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
+import { DECIMAL_DEFAULTS } from './field-attributes.ts';
+import { fieldMeta } from './field-meta.ts';
+import { type Body, type CheckContext, type Component, componentKey, type Reference, type State } from './kind.ts';
+import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
+
+export interface RollupBody {
+  readonly childObject: string;
+  readonly referenceField: string;
+  readonly function: 'count' | 'sum' | 'min' | 'max' | 'avg';
+  readonly field?: string;
+  readonly criteria?: string;
+}
+
+export const ROLLUPS_PER_OBJECT_MAX = 25;
+export const ROLLUP_LEVELS_MAX = 5;
+
+/** Digits that a sum has before the point beyond those of what is summed up: a million records never overflow. */
+const SUM_DIGITS = 6;
+const DIGITS_MAX = 30;
+/** Of integers: 2^53 has sixteen digits. */
+const INTEGER_DIGITS = 16;
+const AVERAGE_SCALE = 2;
+
+const ORDERED: ReadonlySet<FieldTypeName> = new Set(['integer', 'decimal', 'currency', 'percent', 'date', 'dateTime']);
+const isNumber = (type: FieldTypeName): boolean => ORDERED.has(type) && type !== 'date' && type !== 'dateTime';
+
+/** A type of values, with the digits of decimals. */
+export interface ValueType {
+  readonly type: FieldTypeName;
+  readonly precision: number | null;
+  readonly scale: number | null;
+}
+
+const INTEGER: ValueType = { type: 'integer', precision: null, scale: null };
+const rollupOf = (body: Body): RollupBody => body['rollup'] as unknown as RollupBody;
+const fieldOf = (state: State, object: string, name: string): Component | undefined =>
+  state.get(componentKey('CustomField', `${object}.${name}`));
+
+/** What the values of a field are; null when there is no such field, or none that a rollup can be over. */
+function valueTypeOf(state: State, object: string, name: string, depth: number): ValueType | null {
+  const builtIn = systemFields();
+  const body = Object.hasOwn(builtIn, name) ? undefined : fieldOf(state, object, name)?.body;
+  const type = (Object.hasOwn(builtIn, name) ? builtIn[name]!.fieldType : body?.['fieldType']) as FieldTypeName;
+  if (type === 'rollup') return resultOf(body!, state, depth + 1);
+  if (!ORDERED.has(type)) return null;
+  const digits = DECIMAL_DEFAULTS[type];
+  if (!digits) return { type, precision: null, scale: null };
+  const precision = Number(body!['precision'] ?? digits.precision);
+  return { type, precision, scale: Number(body!['scale'] ?? Math.min(digits.scale, precision)) };
+}
+
+/** What a rollup gives; null when that cannot be said because it does not hold together. */
+export function resultOf(body: Body, state: State, depth = 0): ValueType | null {
+  const rollup = rollupOf(body);
+  if (rollup.function === 'count') return INTEGER;
+  if (rollup.field === undefined || depth > ROLLUP_LEVELS_MAX) return null;
+  const of = valueTypeOf(state, rollup.childObject, rollup.field, depth);
+  if (!of || rollup.function === 'min' || rollup.function === 'max') return of;
+  if (!isNumber(of.type)) return null;
+  const whole = (of.precision ?? INTEGER_DIGITS) - (of.scale ?? 0) + (rollup.function === 'sum' ? SUM_DIGITS : 0);
+  const least = rollup.function === 'sum' ? (of.scale ?? 0) : Math.max(of.scale ?? 0, AVERAGE_SCALE);
+  const scale = (body['scale'] as number | undefined) ?? least;
+  const precision = (body['precision'] as number | undefined) ?? Math.min(DIGITS_MAX, whole + scale);
+  return { type: of.type === 'integer' ? 'decimal' : of.type, precision, scale };
+}
+
+/** The rollup as the snapshot has it, with the digits of its values. */
+export function compileRollup(body: Body, state: State): Pick<FieldMeta, 'rollup' | 'precision' | 'scale'> {
+  const rollup = rollupOf(body);
+  const result = resultOf(body, state) ?? INTEGER;
+  return {
+    rollup: {
+      childObject: rollup.childObject,
+      referenceField: rollup.referenceField,
+      function: rollup.function,
+      field: rollup.field ?? null,
+      criteria: rollup.criteria ?? null,
+      resultType: result.type,
+      reads: [...new Set([rollup.referenceField, ...(rollup.field === undefined ? [] : [rollup.field])])].sort(),
+    },
+    precision: result.precision,
+    scale: result.scale,
+  };
+}
+
+export function rollupReferences(body: Body): Reference[] {
+  const { childObject, referenceField, field } = rollupOf(body);
+  const found: Reference[] = [{ type: 'CustomObject', fullName: childObject, pointer: '/rollup/childObject' }];
+  const add = (name: string, pointer: string): void => {
+    if (!SYSTEM_FIELD_NAMES.has(name)) found.push({ type: 'CustomField', fullName: `${childObject}.${name}`, pointer });
+  };
+  add(referenceField, '/rollup/referenceField');
+  if (field !== undefined) add(field, '/rollup/field');
+  return found;
+}
+
+export function checkRollup(component: Component, context: CheckContext): void {
+  const { body } = component;
+  if (!body['rollup']) return;
+  const rollup = rollupOf(body);
+  if (!context.after.has(componentKey('CustomObject', rollup.childObject))) return;
+  checkReferenceField(component, rollup, context);
+  checkRolledField(component, rollup, context);
+  if (rollup.criteria !== undefined)
+    context.problem('EXPRESSION_INVALID', component, '/rollup/criteria', 'Criteria are not available yet.');
+}
+
+function checkReferenceField(component: Component, rollup: RollupBody, context: CheckContext): void {
+  const { referenceField, childObject } = rollup;
+  const field = fieldOf(context.after, childObject, referenceField);
+  const targets = (field?.body['referenceTo'] ?? []) as string[];
+  const parent = String(component.body['object']);
+  if (!field && !SYSTEM_FIELD_NAMES.has(referenceField)) return;
+  if (targets.includes(parent)) return;
+  context.problem(
+    'REFERENCE_INVALID',
+    component,
+    '/rollup/referenceField',
+    `${childObject}.${referenceField} is no reference or masterDetail field that points to ${parent}.`,
+  );
+}
+
+function checkRolledField(component: Component, rollup: RollupBody, context: CheckContext): void {
+  const { body } = component;
+  const invalid = (pointer: string, message: string, remedy?: string): void =>
+    context.problem('YAML_SCHEMA_INVALID', component, pointer, message, remedy ? { remedy } : {});
+  const { field, childObject } = rollup;
+  if (rollup.function === 'count' || rollup.function === 'min' || rollup.function === 'max')
+    for (const name of ['precision', 'scale'])
+      if (Object.hasOwn(body, name))
+        invalid(`/${name}`, `Only a rollup of sum or avg has ${name}; the others take that of their field.`);
+  if (rollup.function === 'count') {
+    if (field !== undefined) invalid('/rollup/field', 'count counts records and takes no field.');
+    return;
+  }
+  if (field === undefined) {
+    invalid('/rollup', `The function ${rollup.function} needs a field.`);
+    return;
+  }
+  const known = SYSTEM_FIELD_NAMES.has(field) || fieldOf(context.after, childObject, field);
+  if (!known) return;
+  const of = valueTypeOf(context.after, childObject, field, 0);
+  const fits = of !== null && (rollup.function === 'min' || rollup.function === 'max' || isNumber(of.type));
+  if (!fits) {
+    context.problem(
+      'REFERENCE_INVALID',
+      component,
+      '/rollup/field',
+      `${rollup.function} is not possible over ${childObject}.${field}.`,
+      {
+        remedy:
+          rollup.function === 'min' || rollup.function === 'max'
+            ? 'Take a field with numbers, dates or date-times that is stored; formulas are not.'
+            : 'Take a field with numbers that is stored; formulas are not.',
+      },
+    );
+    return;
+  }
+  const result = resultOf(body, context.after);
+  if (!result || result.precision === null || result.scale === null) return;
+  if (result.scale > result.precision)
+    invalid('/scale', `scale ${result.scale} is greater than precision ${result.precision}.`);
+  if (rollup.function === 'sum' && result.scale < (of.scale ?? 0))
+    invalid('/scale', `A sum keeps all decimals of its field, which has ${of.scale}.`, `Use scale ${of.scale}.`);
+}
+
+/** What `rollupEdges` reads of a configuration. */
+export function rollupObjects(components: readonly Component[], state: State): Parameters<typeof rollupEdges>[0] {
+  const objects: Record<string, { apiName: string; fields: Record<string, FieldMeta> }> = {};
+  for (const { body } of components) {
+    if (!body['rollup']) continue;
+    const apiName = String(body['object']);
+    const name = String(body['apiName']);
+    objects[apiName] ??= { apiName, fields: {} };
+    objects[apiName].fields[name] = fieldMeta({
+      apiName: name,
+      fieldType: 'rollup',
+      label: name,
+      ...compileRollup(body, state),
+    });
+  }
+  return objects;
+}
+
+/** Limits and circles over all rollups of the configuration. */
+export function checkRollups(context: CheckContext): void {
+  const components = rollupsOf(context.after);
+  const byObject = Map.groupBy(components, (component) => String(component.body['object']));
+  for (const list of byObject.values())
+    if (list.length > ROLLUPS_PER_OBJECT_MAX)
+      context.problem(
+        'LIMIT_EXCEEDED',
+        list.at(-1)!,
+        '/fieldType',
+        `An object has ${ROLLUPS_PER_OBJECT_MAX} rollups at most.`,
+        { details: { max: ROLLUPS_PER_OBJECT_MAX } },
+      );
+  const edges = rollupEdges(rollupObjects(components, context.after));
+  for (const edge of edges) {
+    const levels = levelsAbove(edge, edges) + 1;
+    if (levels <= ROLLUP_LEVELS_MAX) continue;
+    for (const { apiName } of edge.fields) {
+      const component = fieldOf(context.after, edge.parent, apiName)!;
+      if (levels === Number.POSITIVE_INFINITY)
+        context.problem('REFERENCE_INVALID', component, '/rollup', 'Rollups over rollups form a circle.');
+      else
+        context.problem(
+          'LIMIT_EXCEEDED',
+          component,
+          '/rollup',
+          `Rollups over rollups have ${ROLLUP_LEVELS_MAX} levels at most.`,
+          { details: { max: ROLLUP_LEVELS_MAX } },
+        );
+    }
+  }
+}
+
+/** The rollup fields of a configuration. */
+export const rollupsOf = (state: State): Component[] =>
+  [...state.values()].filter(
+    ({ type, body }) => type === 'CustomField' && body['fieldType'] === 'rollup' && body['rollup'],
+  );

@@ -1,0 +1,39 @@
+-- The trail of parents whose rollups followed a change of a child: the same rows that a write of the parent leaves, in
+-- the name of whoever changed the child. `changed` is [{id, version, changes}], `actor` what the data service has put into
+-- the transaction-local setting app.actor. The tables are found whatever the caller's search_path is.
+CREATE FUNCTION _rollup_trail(object_name text, keeps_history boolean, tells_events boolean, changed jsonb, actor jsonb)
+  RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  item jsonb;
+  stamp text;
+  -- Behind the records that the request itself changes, and the parents told before.
+  position integer := coalesce(nullif(current_setting('app.rollup_events', true), '')::integer,
+    coalesce((actor ->> 'transactionSize')::integer, 1));
+BEGIN
+  FOR item IN SELECT * FROM jsonb_array_elements(changed) LOOP
+    -- A UUID of version 7 without its variant: its first half is the time.
+    stamp := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0');
+    INSERT INTO _audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id,
+        idempotency_key, object, record_id, changes, ip)
+      VALUES ((stamp || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid,
+        (actor ->> 'userId')::uuid, actor ->> 'clientId', (actor ->> 'agentRunId')::uuid, actor ->> 'channel',
+        actor ->> 'operationId', 'committed', actor ->> 'requestId', actor ->> 'key', object_name,
+        (item ->> 'id')::uuid, item -> 'changes', actor ->> 'ip');
+    IF keeps_history THEN
+      INSERT INTO _history (change_id, object, record_id, record_version, operation, user_id, client_id, agent_run_id,
+          request_id, changes)
+        VALUES ((stamp || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid,
+          object_name, (item ->> 'id')::uuid, (item ->> 'version')::integer, 'update', (actor ->> 'userId')::uuid,
+          actor ->> 'clientId', (actor ->> 'agentRunId')::uuid, actor ->> 'requestId', item -> 'changes');
+    END IF;
+    IF tells_events THEN
+      INSERT INTO _outbox (type, object, record_id, record_version, user_id, client_id, agent_run_id, request_id, data)
+        VALUES ('data.record.updated', object_name, (item ->> 'id')::uuid, (item ->> 'version')::integer,
+          (actor ->> 'userId')::uuid, actor ->> 'clientId', (actor ->> 'agentRunId')::uuid, actor ->> 'requestId',
+          jsonb_build_object('changes', item -> 'changes', 'transactionId', actor ->> 'transactionId',
+            'transactionIndex', position, 'transactionSize', (actor ->> 'transactionSize')::integer));
+      position := position + 1;
+    END IF;
+  END LOOP;
+  PERFORM set_config('app.rollup_events', position::text, true);
+END $$;

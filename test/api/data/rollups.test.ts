@@ -1,0 +1,219 @@
+/** Rollup fields: kept right by the database whatever happens to the children, and told like any other change. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
+type Anything = any;
+
+const rollup = (child: string, field: string, fn: string, of = '', more = ''): string =>
+  `fieldType: rollup\n${more}rollup:\n  childObject: ${child}\n  referenceField: ${field}\n  function: ${fn}\n${of ? `  field: ${of}\n` : ''}`;
+
+const BASE = {
+  ...objectFiles('Firm__c'),
+  ...objectFiles('Deal__c', {
+    Firm__c: 'fieldType: reference\nreferenceTo:\n  - Firm__c\nonDelete: cascade\nrelationshipName: Deals__r',
+    Note__c: 'fieldType: text',
+  }),
+  ...objectFiles('Line__c', {
+    Deal__c: 'fieldType: masterDetail\nreferenceTo:\n  - Deal__c\nrelationshipName: Lines__r',
+    Amount__c: 'fieldType: currency\nprecision: 10\nscale: 2',
+    Pieces__c: 'fieldType: integer',
+    Day__c: 'fieldType: date',
+    Text__c: 'fieldType: text',
+  }),
+};
+
+const ROLLUPS = {
+  ...fieldFile('Deal__c', 'Total__c', rollup('Line__c', 'Deal__c', 'sum', 'Amount__c')),
+  ...fieldFile('Deal__c', 'Lines__c', rollup('Line__c', 'Deal__c', 'count')),
+  ...fieldFile('Deal__c', 'Smallest__c', rollup('Line__c', 'Deal__c', 'min', 'Pieces__c')),
+  ...fieldFile('Deal__c', 'Average__c', rollup('Line__c', 'Deal__c', 'avg', 'Pieces__c')),
+  ...fieldFile('Deal__c', 'LastDay__c', rollup('Line__c', 'Deal__c', 'max', 'Day__c')),
+  ...fieldFile('Firm__c', 'Total__c', rollup('Deal__c', 'Firm__c', 'sum', 'Total__c')),
+  ...fieldFile('Firm__c', 'Deals__c', rollup('Deal__c', 'Firm__c', 'count')),
+};
+
+describe('rollup fields', () => {
+  let platform: TestPlatform;
+  let tenant: MetadataTenant;
+
+  const create = async (object: string, body: object): Promise<Anything> =>
+    (
+      await tenant.call('data.records.create', {
+        path: { objectApiName: object },
+        body: { name: 'x', ...body },
+        headers: { idempotencyKey: randomUUID() },
+      })
+    ).json;
+  const get = async (object: string, id: string): Promise<Anything> =>
+    (await tenant.call('data.records.get', { path: { objectApiName: object, id } })).json;
+  const etag = (version: number): string => `"${version.toString(36)}"`;
+  const change = async (
+    operation: 'update' | 'delete',
+    object: string,
+    id: string,
+    body?: object,
+    ifMatch?: string,
+  ): Promise<Anything> =>
+    (
+      await tenant.call(`data.records.${operation}`, {
+        path: { objectApiName: object, id },
+        ...(body ? { body } : {}),
+        headers: { idempotencyKey: randomUUID(), ifMatch: ifMatch ?? etag((await get(object, id)).recordVersion) },
+      })
+    ).json;
+  const deploy = async (files: Record<string, string>): Promise<void> => {
+    const done = await tenant.deploy(files);
+    assert.equal(done.status, 'SUCCEEDED', JSON.stringify([done.error, done.blocked]));
+  };
+  const sums = ({ Total__c, Lines__c, Smallest__c, Average__c, LastDay__c }: Anything): Anything => [
+    Total__c,
+    Lines__c,
+    Smallest__c,
+    Average__c,
+    LastDay__c,
+  ];
+
+  before(async function () {
+    this.timeout(120_000);
+    platform = await startPlatform({ seed: false });
+    tenant = await createMetadataTenant(platform);
+    await deploy(BASE);
+  });
+  after(async () => {
+    await tenant?.database.close();
+    await platform?.stop();
+  });
+
+  it('are worked out for the records that are there when they are deployed', async () => {
+    const firm = await create('Firm__c', {});
+    const deal = await create('Deal__c', { Firm__c: firm.id });
+    const empty = await create('Deal__c', {});
+    await create('Line__c', { Deal__c: deal.id, Amount__c: '10.10', Pieces__c: 3, Day__c: '2026-01-31' });
+    await create('Line__c', { Deal__c: deal.id, Amount__c: '0.05', Pieces__c: 4, Day__c: '2026-02-01' });
+    await deploy(ROLLUPS);
+    const after = await get('Deal__c', deal.id);
+    assert.deepEqual(sums(after), [10.15, 2, 3, 3.5, '2026-02-01']);
+    assert.equal(after.recordVersion, 2, 'what a reader has seen is not what is there now');
+    assert.deepEqual(sums(await get('Deal__c', empty.id)), [0, 0, null, null, null]);
+    assert.deepEqual([(await get('Firm__c', firm.id)).Total__c, (await get('Firm__c', firm.id)).Deals__c], [10.15, 1]);
+  });
+
+  it('follow a child that is created, changed, moved and deleted, on every level', async () => {
+    const [one, two] = [await create('Firm__c', {}), await create('Firm__c', {})];
+    const [a, b] = [await create('Deal__c', { Firm__c: one.id }), await create('Deal__c', { Firm__c: two.id })];
+    assert.deepEqual(sums(a), [0, 0, null, null, null], 'a new record says what its rollups are over nothing');
+    const line = await create('Line__c', { Deal__c: a.id, Amount__c: 5, Pieces__c: 2, Day__c: '2026-03-01' });
+    assert.deepEqual(sums(await get('Deal__c', a.id)), [5, 1, 2, 2, '2026-03-01']);
+    assert.equal((await get('Firm__c', one.id)).Total__c, 5);
+    await change('update', 'Line__c', line.id, { Amount__c: '7.25' });
+    assert.equal((await get('Firm__c', one.id)).Total__c, 7.25);
+    await change('update', 'Line__c', line.id, { Deal__c: b.id });
+    assert.deepEqual(sums(await get('Deal__c', a.id)), [0, 0, null, null, null]);
+    assert.deepEqual(sums(await get('Deal__c', b.id)), [7.25, 1, 2, 2, '2026-03-01']);
+    assert.deepEqual([(await get('Firm__c', one.id)).Total__c, (await get('Firm__c', two.id)).Total__c], [0, 7.25]);
+    await change('update', 'Deal__c', b.id, { Firm__c: one.id });
+    assert.deepEqual([(await get('Firm__c', one.id)).Total__c, (await get('Firm__c', two.id)).Total__c], [7.25, 0]);
+    assert.deepEqual([(await get('Firm__c', one.id)).Deals__c, (await get('Firm__c', two.id)).Deals__c], [2, 0]);
+    await change('delete', 'Line__c', line.id);
+    assert.deepEqual(sums(await get('Deal__c', b.id)), [0, 0, null, null, null]);
+    assert.equal((await get('Firm__c', one.id)).Total__c, 0);
+    await create('Line__c', { Deal__c: b.id, Amount__c: 1 });
+    await change('delete', 'Deal__c', b.id);
+    assert.deepEqual([(await get('Firm__c', one.id)).Total__c, (await get('Firm__c', one.id)).Deals__c], [0, 1]);
+    await change('delete', 'Firm__c', one.id);
+  });
+
+  it('leave the parent alone when nothing changes for it', async () => {
+    const deal = await create('Deal__c', {});
+    const line = await create('Line__c', { Deal__c: deal.id, Amount__c: 5, Pieces__c: 2 });
+    const before = await get('Deal__c', deal.id);
+    assert.equal(before.recordVersion, 2);
+    await change('update', 'Line__c', line.id, { Text__c: 'something else' });
+    assert.deepEqual(await get('Deal__c', deal.id), before);
+  });
+
+  it('give the parent a new version, history, audit and event in the name of whoever wrote the child', async () => {
+    const deal = await create('Deal__c', {});
+    const { schema, database } = tenant;
+    await tenant.call(
+      'data.records.create',
+      {
+        path: { objectApiName: 'Line__c' },
+        body: { name: 'l', Deal__c: deal.id, Amount__c: 4 },
+        headers: { idempotencyKey: 'the-key-of-the-line' },
+      },
+      'admin',
+    );
+    const stored = await get('Deal__c', deal.id);
+    assert.equal(stored.updatedById, tenant.users['admin']);
+    assert.ok(stored.updatedAt > deal.updatedAt);
+    const changes = { Lines__c: { from: 0, to: 1 }, Total__c: { from: 0, to: 4 } };
+    const one = async (sql: string): Promise<Anything> => (await database.query(sql, [deal.id])).rows.at(-1);
+    const history = await one(`SELECT * FROM ${schema}._history WHERE record_id = $1 ORDER BY change_id`);
+    assert.deepEqual(
+      [history.operation, history.record_version, history.user_id, history.changes],
+      ['update', 2, tenant.users['admin'], changes],
+    );
+    const audit = await one(`SELECT * FROM ${schema}._audit WHERE record_id = $1 ORDER BY at`);
+    assert.deepEqual(
+      [audit.operation_id, audit.object, audit.idempotency_key, audit.channel, audit.request_id, audit.changes],
+      ['data.records.create', 'Deal__c', 'the-key-of-the-line', 'api', history.request_id, changes],
+    );
+    const event = await one(`SELECT * FROM ${schema}._outbox WHERE record_id = $1 ORDER BY outbox_id`);
+    assert.deepEqual(
+      [event.type, event.record_version, event.data.transactionIndex, event.data.changes],
+      ['data.record.updated', 2, 1, changes],
+    );
+  });
+
+  it('refuse a child that takes them out of their range', async () => {
+    await deploy(
+      fieldFile('Deal__c', 'Narrow__c', rollup('Line__c', 'Deal__c', 'sum', 'Pieces__c', 'precision: 3\nscale: 0\n')),
+    );
+    const deal = await create('Deal__c', {});
+    await create('Line__c', { Deal__c: deal.id, Pieces__c: 999 });
+    await assert.rejects(create('Line__c', { Deal__c: deal.id, Pieces__c: 1 }), (error: Anything) => {
+      assert.deepEqual([error.code, error.errors[0].code], ['VALIDATION_FAILED', 'FIELD_OUT_OF_RANGE']);
+      return true;
+    });
+    assert.equal((await get('Deal__c', deal.id)).Narrow__c, 999);
+  });
+
+  it('cannot be written, and can be filtered and sorted by', async () => {
+    const [small, big] = [await create('Deal__c', { Note__c: 'sort' }), await create('Deal__c', { Note__c: 'sort' })];
+    await create('Line__c', { Deal__c: small.id, Amount__c: 1, Day__c: '2026-05-01' });
+    await create('Line__c', { Deal__c: big.id, Amount__c: 9, Day__c: '2026-06-01' });
+    await assert.rejects(create('Deal__c', { Total__c: 1 }), (error: Anything) => {
+      assert.equal(error.code, 'VALIDATION_FAILED');
+      assert.deepEqual([error.errors[0].code, error.errors[0].pointer], ['FIELD_READ_ONLY', '/Total__c']);
+      return true;
+    });
+    const list = async (query: Record<string, unknown>): Promise<string[]> =>
+      (
+        await tenant.call('data.records.list', { path: { objectApiName: 'Deal__c' }, query: query as never })
+      ).json.records.map((record: Anything) => record.id);
+    const where = (field: string, operator: string, value: unknown) => ({
+      filters: {
+        logic: 'and',
+        conditions: [
+          { id: '1', field, operator, value },
+          { id: '2', field: 'Note__c', operator: 'eq', value: 'sort' },
+        ],
+      },
+    });
+    assert.deepEqual(await list(where('Total__c', 'gt', 5)), [big.id]);
+    assert.deepEqual(await list(where('LastDay__c', 'lt', '2026-05-15')), [small.id]);
+    assert.deepEqual(await list({ ...where('Lines__c', 'eq', 1), sort: [{ id: 'LastDay__c', desc: true }] }), [
+      big.id,
+      small.id,
+    ]);
+    const { json } = await tenant.call('data.objects.describe', { path: { objectApiName: 'Deal__c' } });
+    const described = Object.fromEntries(json.fields.map((field: Anything) => [field.apiName, field]));
+    const { fieldType, calculated, editable, precision, scale } = described.Total__c;
+    assert.deepEqual([fieldType, calculated, editable, precision, scale], ['rollup', true, false, 16, 2]);
+    assert.equal(described.LastDay__c.sortable, true);
+  });
+});
