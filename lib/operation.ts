@@ -106,6 +106,8 @@ export interface Operation {
     headers?: Record<string, { description: string; schema: TSchema }>;
     example?: unknown;
   };
+  /** Other successful answers, besides `response`. */
+  alternatives?: readonly { status: 200 | 201; description: string; schema: TSchema; example?: unknown }[];
   /** Codes this operation can answer besides those every operation can. */
   errors: readonly ErrorCode[];
   /** Moleculer action that answers it. */

@@ -14,6 +14,8 @@ export interface IdempotencyKey {
   /** SHA-256 (hex) of what makes the request the same request. */
   readonly fingerprint: string;
   readonly requestId: string;
+  /** A dry run: the key is held against what is stored, and nothing is recorded under it. */
+  readonly checkOnly: boolean;
 }
 
 export type KeyState = 'RESERVED' | 'COMPLETED' | 'FAILED';
@@ -34,6 +36,7 @@ const PATTERN = /^[A-Za-z0-9._:-]{8,200}$/;
 export function idempotencyKey(
   call: { headers: { idempotencyKey?: string }; fingerprint?: string },
   request: { clientId: string; userId: string; requestId: string },
+  checkOnly = false,
 ): IdempotencyKey {
   const key = call.headers.idempotencyKey;
   if (key === undefined) throw new PlatformError('IDEMPOTENCY_KEY_REQUIRED', 'Send the header Idempotency-Key.');
@@ -49,6 +52,7 @@ export function idempotencyKey(
     key,
     fingerprint: call.fingerprint,
     requestId: request.requestId,
+    checkOnly,
   };
 }
 
@@ -58,7 +62,7 @@ export type Bind = (value: unknown, type: string) => string;
 /**
  * `INSERT INTO _idempotency … RETURNING`: claims the key, or returns no row when it belongs to an outcome, to another
  * request, or to work in progress. A concurrent twin makes it wait until that one has ended (lock_timeout). Failed and
- * expired keys are claimed anew. `outcome` gives SQL for what a completed mutation answers.
+ * expired keys are claimed anew. `outcome` gives SQL for what a completed mutation answers. A dry run claims nothing.
  */
 export function claimKeySql(
   schema: string,
@@ -67,6 +71,9 @@ export function claimKeySql(
   from: string,
   outcome: { status: string; headers: string; body: string } | null,
 ): string {
+  if (key.checkOnly)
+    return `SELECT 1 FROM (SELECT 1${outcome ? `, ${outcome.headers}, ${outcome.body}` : ''} ${from}) x WHERE NOT EXISTS (SELECT FROM ${schema}._idempotency
+      WHERE client_id = ${bind(key.clientId, 'text')} AND user_id = ${bind(key.userId, 'uuid')} AND key = ${bind(key.key, 'text')} AND expires_at > now() AND fingerprint <> ${bind(key.fingerprint, 'text')})`;
   const state = outcome ? "'COMPLETED'" : "'RESERVED'";
   return `INSERT INTO ${schema}._idempotency AS k (client_id, user_id, key, fingerprint, state, request_id, status, headers, body, completed_at)
     SELECT ${bind(key.clientId, 'text')}, ${bind(key.userId, 'uuid')}, ${bind(key.key, 'text')}, ${bind(key.fingerprint, 'text')}, ${state}, ${bind(key.requestId, 'text')}, ${outcome ? `${outcome.status}, ${outcome.headers}, ${outcome.body}, now()` : 'NULL, NULL, NULL, NULL'}
@@ -89,6 +96,7 @@ export function completeKeySql(
   outcome: { status: string; headers: string; body: string },
   from = '',
 ): string {
+  if (key.checkOnly) return `SELECT 1, ${outcome.headers}, ${outcome.body} ${from}`;
   return `UPDATE ${schema}._idempotency SET state = 'COMPLETED', status = ${outcome.status}, headers = ${outcome.headers}, body = ${outcome.body}, completed_at = now()
     ${from} WHERE client_id = ${bind(key.clientId, 'text')} AND user_id = ${bind(key.userId, 'uuid')} AND key = ${bind(key.key, 'text')}
     RETURNING 1`;
@@ -121,6 +129,11 @@ export const keyInProgress = (): PlatformError =>
     retryAfterSeconds: 1,
   });
 
+export const keyReused = (row: KeyRow): PlatformError =>
+  new PlatformError('IDEMPOTENCY_KEY_REUSED', 'The idempotency key was first used for another request.', {
+    details: { firstRequestId: row.requestId, firstSeenAt: row.createdAt },
+  });
+
 /**
  * What a key that could not be claimed means: the stored reply, or 409. null: the key is free by now (its holder failed
  * meanwhile), so the mutation may be tried again. A stored outcome of this very request (its answer was lost between the
@@ -128,10 +141,7 @@ export const keyInProgress = (): PlatformError =>
  */
 export function answerOf(row: KeyRow | null, key: IdempotencyKey): OperationReply | null {
   if (!row) return null;
-  if (row.fingerprint !== key.fingerprint)
-    throw new PlatformError('IDEMPOTENCY_KEY_REUSED', 'The idempotency key was first used for another request.', {
-      details: { firstRequestId: row.requestId, firstSeenAt: row.createdAt },
-    });
+  if (row.fingerprint !== key.fingerprint) throw keyReused(row);
   if (row.state === 'RESERVED') throw keyInProgress();
   if (row.state === 'FAILED') return null;
   return {

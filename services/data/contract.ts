@@ -220,6 +220,61 @@ const RecordSchema = Type.Object(
   },
 );
 
+const checkOnly: Parameter = {
+  name: 'checkOnly',
+  description: 'Dry run: everything is checked, nothing is changed; 200 with the verdict.',
+  schema: Type.Boolean({ default: false }),
+  example: true,
+};
+
+const CheckResult = Type.Object(
+  {
+    checkOnly: Type.Literal(true),
+    valid: Type.Boolean({ description: 'The same request without checkOnly would be carried out at this moment.' }),
+    record: nullable(RecordSchema),
+    errors: Type.Array(Type.Object({}, { additionalProperties: true }), { description: 'As in an error answer.' }),
+    duplicates: Type.Array(Type.Object({}, { additionalProperties: true }), {
+      description: 'Duplicate rules that matched, as in `details.rules` of DUPLICATE_RULE.',
+    }),
+    effects: Type.Array(
+      Type.Object({
+        kind: Type.Union(
+          (['create', 'update', 'delete', 'transition', 'notification', 'event'] as const).map((kind) =>
+            Type.Literal(kind),
+          ),
+        ),
+        objectApiName: Type.String(),
+        id: nullable(Type.String()),
+        fields: Type.Array(Type.String()),
+        count: Type.Optional(Type.Integer({ description: 'Records, when the effect names none of them.' })),
+      }),
+    ),
+    approvalRequired: Type.Boolean(),
+  },
+  { $id: 'CheckResult', description: 'Verdict of a dry run.' },
+);
+
+/** What every mutation that can be tried out says about it. */
+const CHECKED = {
+  queryParameters: [checkOnly],
+  alternatives: [
+    {
+      status: 200,
+      description: 'With `checkOnly=true`: the verdict; nothing was changed.',
+      schema: CheckResult,
+      example: {
+        checkOnly: true,
+        valid: true,
+        record: { ...EXAMPLE_RECORD, id: null },
+        errors: [],
+        duplicates: [],
+        effects: [{ kind: 'create', objectApiName: 'Account', id: null, fields: ['city', 'creditLimit', 'name'] }],
+        approvalRequired: false,
+      },
+    },
+  ],
+} as const;
+
 const RecordPage = Type.Object({
   records: Type.Array(RecordSchema),
   total: Type.Optional(Type.Integer({ description: 'With includeTotal=true: all matching records.' })),
@@ -538,6 +593,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
   },
   {
     ...WRITE,
+    ...CHECKED,
     operationId: 'data.records.create',
     method: 'POST',
     path: '/data/{objectApiName}',
@@ -587,6 +643,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
   },
   {
     ...WRITE,
+    ...CHECKED,
     operationId: 'data.records.update',
     method: 'PATCH',
     path: '/data/{objectApiName}/{id}',
@@ -619,6 +676,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
   },
   {
     ...WRITE,
+    ...CHECKED,
     operationId: 'data.records.delete',
     method: 'DELETE',
     path: '/data/{objectApiName}/{id}',

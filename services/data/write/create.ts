@@ -28,6 +28,7 @@ import {
   referenceNotFound,
   validationFailed,
 } from './body.ts';
+import { noteEffect } from './check-only.ts';
 import { lookupSql, refuseDenied, refuseInvalid } from './checks.ts';
 import { actorSql } from './rollups.ts';
 import { checkRules } from './rules.ts';
@@ -86,7 +87,7 @@ async function insert(write: Write): Promise<void> {
       sql,
       {
         kind: 'create',
-        operationId: 'data.records.create',
+        operationId: write.call.operationId,
         request,
         key,
         transactionId: write.transactionId,
@@ -111,6 +112,7 @@ async function insert(write: Write): Promise<void> {
     if (!write.reply) throw new PlatformError('WRITE_CONTENTION', 'The idempotency key changed hands; try again.');
     return;
   }
+  noteEffect(write, 'create', object, { id: null, fields: createdFields(write).map((field) => field.apiName) });
   write.reply = { status: 201, headers, body: Buffer.from(row[3] as string) };
 }
 
@@ -124,6 +126,8 @@ function columnsOf(write: Write, sql: Sql, lookups: readonly Given[]): { columns
     const item = given.get(field.apiName);
     if (item?.lookup) return `r.r${lookups.indexOf(item)}`;
     if (item) return sql.bind(item.value, typeOf(field).bindType);
+    // A number that was taken is not given back by a rollback.
+    if (field.fieldType === 'autoNumber' && write.checkOnly) return 'NULL';
     if (field.fieldType === 'autoNumber') return autoNumberSql(write.schema, write.object.apiName, field);
     if (field.rollup) return emptyRollup(field);
     switch (field.system ? field.apiName : '') {
@@ -158,14 +162,14 @@ export function autoNumberSql(schema: string, objectApiName: string, field: Fiel
 }
 
 /** `{field: {from: null, to}}` of everything that a new record carries besides what the platform keeps. */
-function createdChanges(write: Write): string {
-  const named = [
-    ...write.given.filter((item) => item.value !== null || item.lookup).map((item) => item.field),
-    ...Object.values(write.object.fields).filter((field) => field.fieldType === 'autoNumber'),
-  ];
-  return changesSql(
-    named,
+const createdChanges = (write: Write): string =>
+  changesSql(
+    createdFields(write),
     () => 'NULL',
     (field) => outputOf('v', field),
   );
-}
+
+const createdFields = (write: Write): FieldMeta[] => [
+  ...write.given.filter((item) => item.value !== null || item.lookup).map((item) => item.field),
+  ...Object.values(write.object.fields).filter((field) => field.fieldType === 'autoNumber'),
+];

@@ -13,6 +13,7 @@ import { identifier } from '../../../mixins/database/database.ts';
 import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { changesSql, outputOf, Sql, storedFields, table } from '../sql.ts';
 import { own } from '../tenants.ts';
+import { noteEffect } from './check-only.ts';
 import { readLock } from './checks.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
 import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
@@ -204,9 +205,15 @@ async function detach(
         (field) => outputOf('o', field),
         (field) => outputOf('u', field),
       )} AS changes FROM u JOIN o ON o."id" = u."id"),
-      ${trailSql(schema, sql, trailOf(write, 'update', doomed), child, 'c').join(',\n')}
-      SELECT count(*) FROM c`;
-    statements.push(tx.arrays(sql.statement(text)));
+      ${[...trailSql(schema, sql, trailOf(write, 'update', doomed), child, 'c'), 'n AS (SELECT count(*)::int AS count FROM c)'].join(',\n')}
+      SELECT count FROM n`;
+    statements.push(
+      tx.arrays(sql.statement(text)).then(({ rows }) => {
+        const count = rows[0]![0] as number;
+        if (count)
+          noteEffect(write, 'update', child, { id: null, count, fields: changed.map((field) => field.apiName) });
+      }),
+    );
   }
   await all(statements);
 }
@@ -221,7 +228,7 @@ const randomTrailIds = ['change_id', 'audit_id']
 
 const trailOf = (write: Write, kind: 'update' | 'delete', doomed: ReadonlyMap<string, ReadonlySet<string>>) => ({
   kind,
-  operationId: 'data.records.delete',
+  operationId: write.call.operationId,
   request: write.request,
   key: write.key,
   transactionId: write.transactionId,
@@ -278,5 +285,8 @@ async function remove(
     `k AS (${completeKeySql(schema, key, sql.bind, { status: '200', headers: "'{}'::jsonb", body: sql.bind(body, 'text') })})`,
   );
   await write.commit(sql.statement(`WITH ${ctes.join(',\n')}\nSELECT count(*) FROM d0`));
+  noteEffect(write, 'delete', object, { id: write.id });
+  for (const [apiName, count] of counts)
+    noteEffect(write, 'delete', write.view.snapshot.objects[apiName]!, { id: null, count });
   write.reply = { status: 200, headers: {}, body: Buffer.from(body) };
 }

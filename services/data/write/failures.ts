@@ -5,10 +5,17 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import { isUuid, uuidv7 } from '../../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { isConnectionError, sqlState } from '../../../mixins/database/database.ts';
-import { answerOf, findKey, type IdempotencyKey, keyInProgress } from '../../../mixins/idempotency/idempotency.ts';
+import {
+  answerOf,
+  findKey,
+  type IdempotencyKey,
+  keyInProgress,
+  keyReused,
+} from '../../../mixins/idempotency/idempotency.ts';
 import { Sql } from '../sql.ts';
 import { own, type View } from '../tenants.ts';
 import { pointerTo, validationFailed } from './body.ts';
+import { refused } from './check-only.ts';
 
 interface DriverError {
   readonly code?: string;
@@ -117,7 +124,6 @@ async function recordFailure(
   return platform.database.tenant(request.tenantId, async (tx) => {
     const sql = new Sql();
     const { bind } = sql;
-    const recordId = (call.path['id'] ?? '').toLowerCase();
     const user = bind(key.userId, 'uuid');
     const client = bind(key.clientId, 'text');
     const { rows } = await tx.arrays(
@@ -132,15 +138,49 @@ async function recordFailure(
           expires_at = CASE WHEN k.expires_at <= now() THEN excluded.expires_at ELSE k.expires_at END
         WHERE (k.state = 'FAILED' AND k.fingerprint = excluded.fingerprint) OR k.expires_at <= now()
         RETURNING 1),
-      a AS (
-        INSERT INTO ${tx.schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, code, request_id, idempotency_key, object, record_id, ip)
-        SELECT ${bind(uuidv7(), 'uuid')}, ${user}, ${client}, ${bind(request.agentRunId, 'uuid')}, ${bind(request.channel, 'text')}, ${bind(call.operationId, 'text')},
-          ${bind([401, 403].includes(failure.status) ? 'denied' : 'failed', 'text')}, ${bind(failure.code, 'text')}, ${bind(request.requestId, 'text')}, ${bind(key.key, 'text')},
-          ${bind(call.path['objectApiName']?.slice(0, 80) ?? null, 'text')}, ${bind(isUuid(recordId) ? recordId : null, 'uuid')}, ${bind(request.ip, 'text')}
-        WHERE EXISTS (SELECT FROM k))
+      a AS (${attemptSql(tx.schema, sql, request, call, key, failure)} WHERE EXISTS (SELECT FROM k))
       SELECT count(*)::int FROM k`),
     );
     if (rows[0]![0] === 1) return null;
     return answerOf(await findKey(tx, key), key);
   });
+}
+
+/** `INSERT INTO _audit … SELECT …` of a mutation that committed nothing; `failure` null: a dry run that was carried out. */
+function attemptSql(
+  schema: string,
+  { bind }: Sql,
+  request: RequestContext,
+  call: OperationCall,
+  key: IdempotencyKey,
+  failure: PlatformError | null,
+): string {
+  const recordId = (call.path['id'] ?? '').toLowerCase();
+  return `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, code, request_id, idempotency_key, object, record_id, ip)
+    SELECT ${bind(uuidv7(), 'uuid')}, ${bind(key.userId, 'uuid')}, ${bind(key.clientId, 'text')}, ${bind(request.agentRunId, 'uuid')}, ${bind(request.channel, 'text')}, ${bind(call.operationId, 'text')},
+      ${bind(failure && [401, 403].includes(failure.status) ? 'denied' : 'failed', 'text')}, ${bind(failure?.code ?? 'CHECK_ONLY', 'text')}, ${bind(request.requestId, 'text')}, ${bind(key.key, 'text')},
+      ${bind(call.path['objectApiName']?.slice(0, 80) ?? null, 'text')}, ${bind(isUuid(recordId) ? recordId : null, 'uuid')}, ${bind(request.ip, 'text')}`;
+}
+
+/**
+ * The end of a dry run: a refusal of the content is its verdict. The attempt is audited, nothing else is recorded. A key
+ * that stands for another request is refused, whatever the dry run would have said.
+ */
+export async function concludeCheck(
+  platform: Platform,
+  request: RequestContext,
+  call: OperationCall,
+  key: IdempotencyKey,
+  outcome: OperationReply | PlatformError,
+): Promise<OperationReply> {
+  let answer = outcome instanceof PlatformError ? (refused(outcome) ?? outcome) : outcome;
+  await platform.database.tenant(request.tenantId, async (tx) => {
+    const used = await findKey(tx, key);
+    if (used && used.fingerprint !== key.fingerprint) answer = keyReused(used);
+    const failure = answer instanceof PlatformError ? answer : null;
+    const sql = new Sql();
+    await tx.arrays(sql.statement(attemptSql(tx.schema, sql, request, call, key, failure)));
+  });
+  if (answer instanceof PlatformError) throw answer;
+  return answer;
 }

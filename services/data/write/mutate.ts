@@ -15,9 +15,10 @@ import { type IdempotencyKey, idempotencyKey } from '../../../mixins/idempotency
 import { schemaOf } from '../sql.ts';
 import { recordNotFound, type Tenants, type View, visibleObject } from '../tenants.ts';
 import { bodyObject } from './body.ts';
+import { passed } from './check-only.ts';
 import { CREATE_STEPS } from './create.ts';
 import { DELETE_STEPS } from './delete.ts';
-import { concludeFailure, isDeployment, isTransient, toPlatformError } from './failures.ts';
+import { concludeCheck, concludeFailure, isDeployment, isTransient, toPlatformError } from './failures.ts';
 import { UPDATE_STEPS } from './update.ts';
 import { parseIfMatch, runSteps, type Step, type Write } from './write.ts';
 
@@ -47,13 +48,14 @@ export async function mutate(
   request: RequestContext,
   call: OperationCall,
 ): Promise<OperationReply> {
-  const key = idempotencyKey(call, request);
+  const key = idempotencyKey(call, request, call.query['checkOnly'] === true);
   const ifMatch = mutation === 'create' ? [] : parseIfMatch(call.headers.ifMatch);
   const body = mutation === 'delete' ? {} : bodyObject(call.body);
   for (let attempt = 0; ; attempt++) {
     let view: View | undefined;
+    let outcome: OperationReply | PlatformError;
     try {
-      return await deps.tenants.withView(request.tenantId, request.userId, (current) => {
+      outcome = await deps.tenants.withView(request.tenantId, request.userId, (current) => {
         view = current;
         return once(deps, mutation, request, call, key, ifMatch, body, current, attempt > 0);
       });
@@ -65,9 +67,11 @@ export async function mutate(
         await pause(5 + Math.random() * 20 * 2 ** Math.min(attempt, 5));
         continue;
       }
-      const failure = toPlatformError(view, call, error);
-      return concludeFailure(deps.platform, request, call, key, failure);
+      outcome = toPlatformError(view, call, error);
     }
+    if (key.checkOnly) return concludeCheck(deps.platform, request, call, key, outcome);
+    if (!(outcome instanceof PlatformError)) return outcome;
+    return concludeFailure(deps.platform, request, call, key, outcome);
   }
 }
 
@@ -89,8 +93,11 @@ async function once(
   const run = async (tx: Tx, commit: Write['commit']): Promise<{ reply: OperationReply; write: Write }> => {
     const write: Write = {
       deps,
+      mutation,
       request,
       call,
+      checkOnly: key.checkOnly,
+      effects: [],
       key,
       view,
       object: access.object,
@@ -112,16 +119,17 @@ async function once(
       changed: [],
       reply: null,
     };
-    return { reply: await runSteps(write, STEPS[mutation]), write };
+    const reply = await runSteps(write, STEPS[mutation]);
+    return { reply: key.checkOnly ? passed(write, reply) : reply, write };
   };
   const { database } = deps.platform;
   // A create is one statement and so one transaction by itself. Behind a lost race for locks it goes the longer way.
   const { reply, write } = await database.tenant(request.tenantId, (tx) =>
-    mutation === 'create' && !cautious
+    mutation === 'create' && !cautious && !key.checkOnly
       ? run(tx, (statement) => tx.arrays(statement))
-      : inTransaction(tx, cautious, (commit) => run(tx, commit)),
+      : inTransaction(tx, cautious, key.checkOnly, (commit) => run(tx, commit)),
   );
-  if (write.object.apiName === 'User') await deps.usersChanged(request.tenantId);
+  if (write.object.apiName === 'User' && !key.checkOnly) await deps.usersChanged(request.tenantId);
   return reply;
 }
 
@@ -151,20 +159,25 @@ async function usernameConflictOf(
 
 /**
  * BEGIN travels with the first statement, COMMIT with the last one, which the work sends through `commit`. Work that
- * never sends it is rolled back.
+ * never sends it is rolled back, and so is a dry run, which asks for what is otherwise checked at the end instead.
  */
-async function inTransaction<T>(tx: Tx, cautious: boolean, work: (commit: Write['commit']) => Promise<T>): Promise<T> {
+async function inTransaction<T>(
+  tx: Tx,
+  cautious: boolean,
+  checkOnly: boolean,
+  work: (commit: Write['commit']) => Promise<T>,
+): Promise<T> {
   tx.gather();
   tx.client.query('BEGIN').catch(() => {});
   let committed = false;
   const commit = async (statement: Statement) => {
     tx.gather();
     const last = tx.arrays(statement);
-    const end = tx.client.query('COMMIT');
+    const end = tx.client.query(checkOnly ? 'SET CONSTRAINTS ALL IMMEDIATE' : 'COMMIT');
     end.catch(() => {});
     const result = await last;
     await end;
-    committed = true;
+    committed = !checkOnly;
     return result;
   };
   try {

@@ -29,7 +29,7 @@ export interface Trail {
 /**
  * CTEs that write history, audit and event of each row of the relation `from`, which has the columns record_id uuid,
  * record_version integer, changes jsonb (`{field: {from, to}}`), position integer, change_id uuid, audit_id uuid.
- * `suffix` keeps the names of several trails in one statement apart.
+ * `suffix` keeps the names of several trails in one statement apart. A dry run leaves none.
  */
 export function trailSql(
   schema: string,
@@ -40,6 +40,7 @@ export function trailSql(
   suffix = '',
 ): string[] {
   const { request, key } = trail;
+  if (key.checkOnly) return [];
   const user = sql.bind(request.userId, 'uuid');
   const client = sql.bind(request.clientId, 'text');
   const run = sql.bind(request.agentRunId, 'uuid');

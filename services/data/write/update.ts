@@ -17,6 +17,7 @@ import {
   referenceNotFound,
   validationFailed,
 } from './body.ts';
+import { noteEffect } from './check-only.ts';
 import { lookupSql, readLock, refuseDenied } from './checks.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
 import { checkRules, ruleFields } from './rules.ts';
@@ -170,7 +171,7 @@ async function store(write: Write): Promise<void> {
       sql,
       {
         kind: 'update',
-        operationId: 'data.records.update',
+        operationId: write.call.operationId,
         request,
         key,
         transactionId: write.transactionId,
@@ -182,5 +183,6 @@ async function store(write: Write): Promise<void> {
     ...(object.apiName === 'User' ? USER_STEPS.updateSql(write, sql, 'c') : []),
   ];
   const { rows } = await write.commit(sql.statement(`WITH ${ctes.join(',\n')}\nSELECT body FROM j`));
+  noteEffect(write, 'update', object, { id: write.id, fields: fields.map((field) => field.apiName) });
   write.reply = { status: 200, headers, body: Buffer.from(rows[0]![0] as string) };
 }

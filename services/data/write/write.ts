@@ -8,13 +8,19 @@ import type { Statement, Tx } from '../../../mixins/database/database.ts';
 import type { IdempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
 import type { View } from '../tenants.ts';
 import type { Given } from './body.ts';
-import type { MutationDeps } from './mutate.ts';
+import type { Effect } from './check-only.ts';
+import type { Mutation, MutationDeps } from './mutate.ts';
 import type { Reached } from './sharing.ts';
 
 export interface Write {
   readonly deps: MutationDeps;
+  readonly mutation: Mutation;
   readonly request: RequestContext;
   readonly call: OperationCall;
+  /** The work is rolled back: it must do nothing that a rollback does not undo, such as taking a number. */
+  readonly checkOnly: boolean;
+  /** What a dry run would change; see noteEffect. */
+  readonly effects: Effect[];
   readonly key: IdempotencyKey;
   readonly view: View;
   readonly object: ObjectMeta;

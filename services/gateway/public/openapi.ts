@@ -292,6 +292,19 @@ function responsesOf(operation: Operation): Json {
         : {}),
     },
   };
+  for (const { status, description, schema, example } of operation.alternatives ?? []) {
+    const same = responses[status] as { description: string; content: Record<string, Json> } | undefined;
+    const media = same?.content['application/json'];
+    responses[status] = {
+      ...(same ?? { headers: headerReferences(STANDARD_HEADERS) }),
+      description: same ? `${same.description} ${description}` : description,
+      content: {
+        'application/json': media
+          ? { ...media, schema: { anyOf: [media['schema'], schema] } }
+          : { schema, ...(example === undefined ? {} : { example }) },
+      },
+    };
+  }
   if (response.headers?.['ETag'] && operation.method === 'GET')
     responses['304'] = {
       description: 'Nothing changed since the ETag in If-None-Match.',

@@ -327,7 +327,7 @@ async function fill(platform: TestPlatform): Promise<World> {
       if (options.etag !== undefined) params.headers.ifMatch = options.etag;
       if (options.ifNoneMatch !== undefined) params.headers.ifNoneMatch = options.ifNoneMatch;
       if (options.ieee754Compatible) params.ieee754Compatible = true;
-      if (/\.(create|update|delete)$/.test(operationId)) {
+      if (/\.(create|update|delete|upsert|restore)$/.test(operationId)) {
         params.headers.idempotencyKey = options.key ?? randomUUID();
         params.fingerprint = hash(
           'sha256',

@@ -1,0 +1,83 @@
+/**
+ * Dry run of a mutation: the same steps in a transaction that is rolled back. What would change is noted on the way, and
+ * a refusal of the content becomes the verdict. Source: docs/reference/records.md#dry-run.
+ */
+import { type PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import type { OperationReply } from '../../../lib/operation.ts';
+import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { own } from '../tenants.ts';
+import type { Write } from './write.ts';
+
+export interface Effect {
+  readonly kind: 'create' | 'update' | 'delete' | 'transition' | 'notification' | 'event';
+  readonly objectApiName: string;
+  /** null: the record does not exist yet, or the effect stands for several. */
+  readonly id: string | null;
+  readonly fields: readonly string[];
+  /** Records that the effect stands for, when it names none of them. */
+  readonly count?: number;
+}
+
+/** Notes what a dry run would change in records of an object, and the event that would tell of it. */
+export function noteEffect(
+  write: Write,
+  kind: Effect['kind'],
+  object: ObjectMeta,
+  record: { readonly id: string | null; readonly fields?: readonly string[]; readonly count?: number },
+): void {
+  if (!write.key.checkOnly) return;
+  const access = own(write.view.access.objects, object.apiName);
+  // What the caller cannot see is not named.
+  if (!access) return;
+  const { id, count } = record;
+  const fields = (record.fields ?? []).filter((name) => own(access.fields, name)?.read).sort();
+  const effect = { objectApiName: object.apiName, id, fields, ...(count === undefined ? {} : { count }) };
+  write.effects.push({ kind, ...effect });
+  if (object.features.events) write.effects.push({ kind: 'event', ...effect });
+}
+
+/** 409 that speak of the content of the request and not of its form or of somebody's rights. */
+const CONFLICTS: ReadonlySet<string> = new Set([
+  'UNIQUE_VALUE_CONFLICT',
+  'DELETE_RESTRICTED',
+  'DUPLICATE_RULE',
+  'STATE_CONFLICT',
+]);
+
+/** The answer of a dry run whose steps all passed. `reply` is what the mutation itself would have answered. */
+export function passed(write: Write, reply: OperationReply): OperationReply {
+  // A new record gets its id when it is created, and a deleted one has no state to show.
+  const isRecord = write.mutation !== 'delete' && Buffer.isBuffer(reply.body);
+  const record = isRecord ? (reply.body as Buffer).toString() : 'null';
+  const shown = write.mutation === 'create' ? record.replace(`"id":"${write.id}"`, '"id":null') : record;
+  return answer(true, shown, [], [], write.effects);
+}
+
+/** Violations in one answer, as in the errors that the gateway writes. */
+const VIOLATIONS_MAX = 100;
+
+/** The answer of a dry run that was refused for its content; null: the refusal stays an error. */
+export function refused(failure: PlatformError): OperationReply | null {
+  if (failure.status !== 422 && !CONFLICTS.has(failure.code)) return null;
+  if (failure.code === 'DUPLICATE_RULE') return answer(false, 'null', [], failure.details?.['rules'] ?? [], []);
+  const { details = {}, code, message } = failure;
+  const errors: readonly Violation[] = failure.errors?.length
+    ? failure.errors.slice(0, VIOLATIONS_MAX)
+    : [violation('', code, message, { params: details as Record<string, unknown> })];
+  return answer(false, 'null', errors, [], []);
+}
+
+/** `record` is JSON already: numbers stay as the database wrote them. */
+const answer = (
+  valid: boolean,
+  record: string,
+  errors: readonly Violation[],
+  duplicates: unknown,
+  effects: readonly Effect[],
+): OperationReply => ({
+  status: 200,
+  headers: {},
+  body: Buffer.from(
+    `{"checkOnly":true,"valid":${valid},"record":${record},"errors":${JSON.stringify(errors)},"duplicates":${JSON.stringify(duplicates)},"effects":${JSON.stringify(effects)},"approvalRequired":false}`,
+  ),
+});
