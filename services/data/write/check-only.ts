@@ -31,6 +31,7 @@ export function noteEffect(
   if (!access) return;
   const { id, count } = record;
   const fields = (record.fields ?? []).filter((name) => own(access.fields, name)?.read).sort();
+  if (kind === 'update' && fields.length === 0) return;
   const effect = { objectApiName: object.apiName, id, fields, ...(count === undefined ? {} : { count }) };
   write.effects.push({ kind, ...effect });
   if (object.features.events) write.effects.push({ kind: 'event', ...effect });

@@ -204,9 +204,16 @@ async function detach(
         changed,
         (field) => outputOf('o', field),
         (field) => outputOf('u', field),
-      )} AS changes FROM u JOIN o ON o."id" = u."id"),
-      ${[...trailSql(schema, sql, trailOf(write, 'update', doomed), child, 'c'), 'n AS (SELECT count(*)::int AS count FROM c)'].join(',\n')}
-      SELECT count FROM n`;
+      )} AS changes FROM u JOIN o ON o."id" = u."id")${trailSql(
+        schema,
+        sql,
+        trailOf(write, 'update', doomed),
+        child,
+        'c',
+      )
+        .map((cte) => `,\n${cte}`)
+        .join('')}
+      SELECT count(*)::int FROM o t WHERE ${reachSql(write.view, sql, apiName, 'read', 't')}`;
     statements.push(
       tx.arrays(sql.statement(text)).then(({ rows }) => {
         const count = rows[0]![0] as number;
@@ -286,7 +293,7 @@ async function remove(
   );
   await write.commit(sql.statement(`WITH ${ctes.join(',\n')}\nSELECT count(*) FROM d0`));
   noteEffect(write, 'delete', object, { id: write.id });
-  for (const [apiName, count] of counts)
-    noteEffect(write, 'delete', write.view.snapshot.objects[apiName]!, { id: null, count });
+  for (const { objectApiName, count } of visibleCounts(write, counts))
+    noteEffect(write, 'delete', write.view.snapshot.objects[objectApiName]!, { id: null, count });
   write.reply = { status: 200, headers: {}, body: Buffer.from(body) };
 }
