@@ -8,7 +8,9 @@ import { type ASTNode, Environment } from '@marcbachmann/cel-js';
 import { isStorable } from '../field-types/common.ts';
 import { type FieldTypeName, SYSTEM_PERMISSIONS } from '../snapshot/types.ts';
 import { exactOf } from './decimal.ts';
+import { COST_MAX } from './evaluate.ts';
 import { FUNCTIONS, OPERATORS_ONLY, type Signature } from './functions.ts';
+import { expressionSql } from './sql.ts';
 import { type Expression, ExpressionError, type Mistake, type Node, type ScalarType, type Type } from './types.ts';
 import { typeOfField } from './values.ts';
 
@@ -19,6 +21,7 @@ const DEPTH_MAX = 200;
 /** What an expression is checked against. */
 export interface Schema {
   readonly object: string;
+  /** Of a formula field, the type of its result. */
   fieldType(name: string): FieldTypeName | undefined;
   /** Types of the parts of `input`; absent: there is no such variable. */
   readonly input?: Readonly<Record<string, Type>>;
@@ -26,6 +29,8 @@ export interface Schema {
   hasGroup?(name: string): boolean;
   /** What the expression is about; by default everything. Who is asking is `user`, with permissions and groups. */
   readonly variables?: readonly VariableName[];
+  /** Most characters of a text field, when it has fewer than its type allows. */
+  length?(name: string): number | null;
 }
 
 export type VariableName = 'record' | 'old' | 'user' | 'now' | 'today';
@@ -66,6 +71,31 @@ const isScalar = (type: Type): type is ScalarType => SCALARS.has(type);
 const isList = (type: Type): type is `list:${ScalarType}` | 'list:null' => type.startsWith('list:');
 const nameOf = (type: Type): string =>
   isList(type) ? (type === 'list:null' ? 'an empty list' : `a list of ${type.slice(5)}`) : type;
+
+const RECORD_AND_TIME: readonly VariableName[] = ['record', 'now', 'today'];
+
+/**
+ * Checks an expression over nothing but the record and the time, which therefore has a form in SQL: it also costs no more
+ * than evaluate() allows, whatever the record holds, because a database does not count. Throws like checkExpression.
+ */
+export function checkRecordExpression(source: string, schema: Schema, results: readonly Type[]): Expression {
+  const expression = checkExpression(source, { ...schema, variables: RECORD_AND_TIME }, results);
+  const { cost } = expressionSql(expression, {
+    column: (name) => `"${name}"`,
+    fieldType: (name) => schema.fieldType(name)!,
+    length: (name) => schema.length?.(name) ?? null,
+    timezone: 'UTC',
+  });
+  if (cost > COST_MAX)
+    throw new ExpressionError([
+      {
+        start: 0,
+        message: `It can cost ${Math.ceil(cost)} units for one record, and ${COST_MAX} are the most.`,
+        remedy: 'Do not go through lists within lists, nor work on long texts many times.',
+      },
+    ]);
+  return expression;
+}
 
 /**
  * Checks an expression that must give one of the types `results`. Throws ExpressionError with every mistake.

@@ -14,7 +14,7 @@ export interface Exact {
 /** Digits after the point of a quotient that does not end. */
 export const QUOTIENT_SCALE = 20;
 /** More digits than this are refused; see readDecimal. */
-const DIGITS_MAX = 200;
+export const DIGITS_MAX = 200;
 const UNITS_MAX = 10n ** BigInt(DIGITS_MAX);
 
 /** A result has more digits than can be kept. */

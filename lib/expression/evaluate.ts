@@ -5,11 +5,12 @@
 import { isBlankText } from '../field-types/common.ts';
 import type { SystemPermission } from '../snapshot/types.ts';
 import { compare, type Exact } from './decimal.ts';
-import { dayOf, EvaluationError, FUNCTIONS, type Runtime } from './functions.ts';
+import { dayOf, EvaluationError, type FailureReason, FUNCTIONS, type Runtime } from './functions.ts';
 import type { Expression, Instant, Node, Value } from './types.ts';
 
 export const COST_MAX = 10_000;
 export const TIME_MAX_MS = 50;
+const STOPPING: ReadonlySet<FailureReason> = new Set(['COST_EXCEEDED', 'TIME_EXCEEDED'] as const);
 /** How often the clock is looked at, in units. */
 const CLOCK_EVERY = 50;
 
@@ -97,9 +98,9 @@ class Evaluation implements Runtime {
       case 'not':
         return !this.#holds(node.value);
       case 'and':
-        return this.#holds(node.left) && this.#holds(node.right);
+        return this.#decided(node.left, node.right, false);
       case 'or':
-        return this.#holds(node.left) || this.#holds(node.right);
+        return this.#decided(node.left, node.right, true);
       case 'if':
         return this.value(this.#holds(node.condition) ? node.yes : node.no);
       case 'equal':
@@ -115,9 +116,10 @@ class Evaluation implements Runtime {
       case 'greaterOrEqual':
         return this.#inOrder(node.left, node.right, (order) => order >= 0);
       case 'in': {
-        const value = this.value(node.value);
-        const list = this.value(node.list) as readonly Value[] | null;
-        if (value === null || list === null) return false;
+        const operands = this.#operands([node.value, node.list]);
+        if (operands === null) return false;
+        const value = operands[0]!;
+        const list = operands[1] as readonly Value[];
         this.spend(list.length);
         return list.some((item) => this.#isEqual(item, value));
       }
@@ -139,28 +141,59 @@ class Evaluation implements Runtime {
       case 'each':
         return this.#each(node);
       case 'call': {
-        const args: Value[] = [];
-        for (const arg of node.args) {
-          const value = this.value(arg);
-          if (value === null) return node.onNull;
-          args.push(value);
-        }
-        return FUNCTIONS[node.fn]!.run(args, this);
+        const args = this.#operands(node.args);
+        return args === null ? node.onNull : FUNCTIONS[node.fn]!.run(args, this);
       }
     }
+  }
+
+  /** What `work` gives, or why it gives nothing. What stops the whole evaluation is not held back. */
+  #attempt<T>(work: () => T): T | EvaluationError {
+    try {
+      return work();
+    } catch (error) {
+      if (error instanceof EvaluationError && !STOPPING.has(error.reason)) return error;
+      throw error;
+    }
+  }
+
+  /** False for `&&`, true for `||`: the value that decides, whatever becomes of the other side. */
+  #decided(left: Node, right: Node, by: boolean): boolean {
+    const first = this.#attempt(() => this.#holds(left));
+    if (first === by) return by;
+    const second = this.#holds(right);
+    if (second !== by && first instanceof EvaluationError) throw first;
+    return second;
+  }
+
+  /** The values of operands that need one; null when one of them is null, also where another one fails. */
+  #operands(nodes: readonly Node[]): Value[] | null {
+    let failure: EvaluationError | null = null;
+    const values: Value[] = [];
+    for (const node of nodes) {
+      const value = this.#attempt(() => this.value(node));
+      if (value === null) return null;
+      if (value instanceof EvaluationError) failure ??= value;
+      else values.push(value);
+    }
+    if (failure) throw failure;
+    return values;
   }
 
   #each({ how, list, slot, condition }: Node & { op: 'each' }): Value {
     const items = this.value(list) as readonly Value[] | null;
     if (items === null) return how === 'filter' ? null : how === 'all';
     const kept: Value[] = [];
+    let failure: EvaluationError | null = null;
     for (const item of items) {
       this.#items[slot] = item;
-      const holds = this.#holds(condition);
-      if (how === 'exists' && holds) return true;
-      if (how === 'all' && !holds) return false;
-      if (holds) kept.push(item);
+      const holds = this.#attempt(() => this.#holds(condition));
+      if (holds instanceof EvaluationError) failure ??= holds;
+      else if (how === 'exists' && holds) return true;
+      else if (how === 'all' && !holds) return false;
+      else if (holds) kept.push(item);
     }
+    if (failure) throw failure;
     return how === 'filter' ? kept : how === 'all';
   }
 
@@ -179,8 +212,8 @@ class Evaluation implements Runtime {
   }
 
   #inOrder(left: Node, right: Node, decide: (order: number) => boolean): boolean {
-    const [a, b] = [this.value(left), this.value(right)];
-    return a !== null && b !== null && decide(this.#compare(a, b));
+    const operands = this.#operands([left, right]);
+    return operands !== null && decide(this.#compare(operands[0]!, operands[1]!));
   }
 
   #compare(a: Value, b: Value): number {

@@ -66,10 +66,12 @@ const charge = (runtime: Runtime, ...texts: string[]): void => {
   if (length > CHARS_PER_UNIT) runtime.spend(Math.floor(length / CHARS_PER_UNIT));
 };
 
-/** Exactly the texts that a field could hold. */
-function boundedText(length: number, make: () => string): string {
-  if (length > TEXT_MAX_CHARS) throw outOfRange(`it makes a text longer than ${TEXT_MAX_CHARS} characters`);
-  return make();
+/** Exactly the texts that a field could hold. `units`: its length in UTF-16, known before it is made. */
+function boundedText(units: number, make: () => string): string {
+  const made = units <= 2 * TEXT_MAX_CHARS ? make() : '';
+  if (units > TEXT_MAX_CHARS && (made === '' || countChars(made) > TEXT_MAX_CHARS))
+    throw outOfRange(`it makes a text longer than ${TEXT_MAX_CHARS} characters`);
+  return made;
 }
 
 const method = (params: readonly Type[], result: Type, run: Fn['run'], more: Partial<Signature> = {}): Fn => ({

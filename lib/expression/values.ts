@@ -28,7 +28,7 @@ const TYPES: Readonly<Record<FieldTypeName, Type | null>> = {
   url: 'text',
   autoNumber: 'text',
   formula: null,
-  rollup: null,
+  rollup: 'number',
   geolocation: 'geolocation',
   address: 'address',
   file: 'text',

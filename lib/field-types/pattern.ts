@@ -8,6 +8,9 @@
 
 type Test = (code: number) => boolean;
 
+/** Code points from the first to the last, both included. */
+type Range = readonly [from: number, to: number];
+
 /** A state either consumes a character that passes `test` and goes on to `next`, or goes on to all of `jumps` at once. */
 interface State {
   test: Test | null;
@@ -35,6 +38,39 @@ export function matchesPattern(pattern: string, text: string): boolean {
 /** Matching a text takes at most so many steps per character. Throws PatternError like checkPattern. */
 export function patternSize(pattern: string): number {
   return compiled(pattern).length;
+}
+
+/** The same pattern as a regular expression of PostgreSQL, for the operator `~`. */
+export function patternSql(pattern: string): string {
+  return `^${nodeSql(new Reader(pattern).read())}$`;
+}
+
+/** PostgreSQL repeats so often at most. */
+const SQL_REPEAT_MAX = 255;
+
+function nodeSql(node: Node): string {
+  if (node.kind === 'char') return rangesSql(node.ranges);
+  if (node.kind === 'sequence') return `(?:${node.nodes.map(nodeSql).join('')})`;
+  if (node.kind === 'choice') return `(?:${node.nodes.map(nodeSql).join('|')})`;
+  const one = nodeSql(node.node);
+  const times = (count: number): string => {
+    const whole = `${one}{${SQL_REPEAT_MAX}}`.repeat(Math.floor(count / SQL_REPEAT_MAX));
+    return `${whole}${one}{${count % SQL_REPEAT_MAX}}`;
+  };
+  if (node.max === Number.POSITIVE_INFINITY) return node.min === 0 ? `${one}*` : `(?:${times(node.min)}${one}*)`;
+  if (node.max <= SQL_REPEAT_MAX) return `${one}{${node.min},${node.max}}`;
+  let optional = '';
+  for (let left = node.max - node.min; left > 0; left -= SQL_REPEAT_MAX)
+    optional = `${one}{0,${Math.min(left, SQL_REPEAT_MAX)}}${optional}`;
+  return `(?:${times(node.min)}${optional})`;
+}
+
+function rangesSql(ranges: readonly Range[]): string {
+  const code = (point: number): string => `\\U${Math.max(point, 1).toString(16).padStart(8, '0')}`;
+  const [first] = ranges;
+  if (ranges.length === 1 && first![0] === first![1]) return code(first![0]);
+  if (ranges.length === 0) return `[^${code(1)}-${code(LAST_CODE)}]`;
+  return `[${ranges.map(([from, to]) => (from === to ? code(from) : `${code(from)}-${code(to)}`)).join('')}]`;
 }
 
 function compiled(pattern: string): State[] {
@@ -78,7 +114,7 @@ function run(states: readonly State[], text: string): boolean {
 }
 
 type Node =
-  | { kind: 'char'; test: Test }
+  | { kind: 'char'; ranges: readonly Range[] }
   | { kind: 'sequence'; nodes: Node[] }
   | { kind: 'choice'; nodes: Node[] }
   | { kind: 'repeat'; node: Node; min: number; max: number };
@@ -95,7 +131,7 @@ function compile(pattern: string): State[] {
   const lay = (node: Node): void => {
     if (++work > 10 * STATES_MAX) throw new PatternError('The pattern is too large.');
     if (node.kind === 'char') {
-      const at = emit(node.test);
+      const at = emit(testOf(node.ranges));
       states[at]!.next = at + 1;
     } else if (node.kind === 'sequence') {
       for (const part of node.nodes) lay(part);
@@ -134,23 +170,51 @@ function compile(pattern: string): State[] {
   return states;
 }
 
-const inRange =
-  (from: number, to: number): Test =>
-  (code) =>
-    code >= from && code <= to;
-const either =
-  (...tests: Test[]): Test =>
-  (code) =>
-    tests.some((test) => test(code));
-const not =
-  (test: Test): Test =>
-  (code) =>
-    !test(code);
+function testOf(ranges: readonly Range[]): Test {
+  const [[from, to] = [1, 0], ...others] = ranges;
+  if (others.length === 0) return (code) => code >= from && code <= to;
+  return (code) => ranges.some((range) => code >= range[0] && code <= range[1]);
+}
 
-const DIGIT = inRange(48, 57);
-const WORD = either(DIGIT, inRange(65, 90), inRange(97, 122), inRange(95, 95));
-const SPACE: Test = (code) => /\s/.test(String.fromCodePoint(code));
-const CLASSES: Record<string, Test> = { d: DIGIT, D: not(DIGIT), w: WORD, W: not(WORD), s: SPACE, S: not(SPACE) };
+const LAST_CODE = 0x10ffff;
+
+/** All code points that are in none of the ranges. */
+function outside(ranges: readonly Range[]): readonly Range[] {
+  const found: Range[] = [];
+  let next = 0;
+  for (const [from, to] of ranges.toSorted((a, b) => a[0] - b[0])) {
+    if (from > next) found.push([next, from - 1]);
+    next = Math.max(next, to + 1);
+  }
+  if (next <= LAST_CODE) found.push([next, LAST_CODE]);
+  return found;
+}
+
+const one = (code: number): Range => [code, code];
+
+const DIGIT: readonly Range[] = [[48, 57]];
+const WORD: readonly Range[] = [...DIGIT, [65, 90], [97, 122], one(95)];
+/** As `\s` of JavaScript. */
+const SPACE: readonly Range[] = [
+  [0x09, 0x0d],
+  one(0x20),
+  one(0xa0),
+  one(0x1680),
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  one(0x202f),
+  one(0x205f),
+  one(0x3000),
+  one(0xfeff),
+];
+const CLASSES: Record<string, readonly Range[]> = {
+  d: DIGIT,
+  D: outside(DIGIT),
+  w: WORD,
+  W: outside(WORD),
+  s: SPACE,
+  S: outside(SPACE),
+};
 const CONTROLS: Record<string, number> = { n: 10, r: 13, t: 9 };
 
 class Reader {
@@ -228,25 +292,25 @@ class Reader {
       this.#depth--;
       return node;
     }
-    if (char === '[') return { kind: 'char', test: this.#set() };
-    if (char === '.') return { kind: 'char', test: (code) => code !== 10 && code !== 13 };
-    if (char === '\\') return { kind: 'char', test: this.#escape() };
+    if (char === '[') return { kind: 'char', ranges: this.#set() };
+    if (char === '.') return { kind: 'char', ranges: outside([one(10), one(13)]) };
+    if (char === '\\') return { kind: 'char', ranges: this.#escape() };
     if ('*+?{}])^$'.includes(char)) throw new PatternError(`Unexpected ${char} at ${this.#at}; write \\${char}.`);
     const code = char.codePointAt(0)!;
-    return { kind: 'char', test: inRange(code, code) };
+    return { kind: 'char', ranges: [one(code)] };
   }
 
-  #escape(): Test {
+  #escape(): readonly Range[] {
     const char = this.#chars[this.#at++];
     if (char === undefined) throw new PatternError('The pattern ends with a backslash.');
     if (CLASSES[char]) return CLASSES[char];
     const code = CONTROLS[char] ?? (/[\p{L}\p{N}]/u.test(char) ? null : char.codePointAt(0)!);
     if (code === null) throw new PatternError(`\\${char} is not supported.`);
-    return inRange(code, code);
+    return [one(code)];
   }
 
-  #set(): Test {
-    const tests: Test[] = [];
+  #set(): readonly Range[] {
+    const ranges: Range[] = [];
     const negated = this.#peek() === '^';
     if (negated) this.#at++;
     for (;;) {
@@ -254,7 +318,7 @@ class Reader {
       if (char === undefined) throw new PatternError('A character class is not closed.');
       if (char === ']') break;
       if (char === '\\') {
-        tests.push(this.#escape());
+        ranges.push(...this.#escape());
         continue;
       }
       const from = char.codePointAt(0)!;
@@ -263,12 +327,11 @@ class Reader {
         const to = (end === '\\' ? this.#chars[this.#at + 2] : end)?.codePointAt(0);
         this.#at += end === '\\' ? 3 : 2;
         if (to === undefined || to < from) throw new PatternError('A range in a character class is upside down.');
-        tests.push(inRange(from, to));
+        ranges.push([from, to]);
       } else {
-        tests.push(inRange(from, from));
+        ranges.push(one(from));
       }
     }
-    const test = either(...tests);
-    return negated ? not(test) : test;
+    return negated ? outside(ranges) : ranges;
   }
 }

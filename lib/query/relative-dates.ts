@@ -100,8 +100,14 @@ function offsetAt(instant: number, timezone: string): number {
     formats.set(timezone, format);
   }
   const parts: Record<string, number> = {};
-  for (const { type, value } of format.formatToParts(instant)) parts[type] = Number(value);
-  const shown = Date.UTC(parts.year!, parts.month! - 1, parts.day, parts.hour, parts.minute, parts.second);
+  let beforeChrist = false;
+  for (const { type, value } of format.formatToParts(instant)) {
+    parts[type] = Number(value);
+    if (type === 'era') beforeChrist = value.startsWith('B');
+  }
+  // Date.UTC would take the years 0 to 99 for those of the twentieth century.
+  const day = new Date(0).setUTCFullYear(beforeChrist ? 1 - parts.year! : parts.year!, parts.month! - 1, parts.day);
+  const shown = day + ((parts.hour! * 60 + parts.minute!) * 60 + parts.second!) * 1000;
   return shown - Math.floor(instant / 1000) * 1000;
 }
 
@@ -109,6 +115,7 @@ function offsetAt(instant: number, timezone: string): number {
 function formatFor(timeZone: string): Intl.DateTimeFormat {
   const options = {
     hourCycle: 'h23',
+    era: 'short',
     year: 'numeric',
     month: 'numeric',
     day: 'numeric',

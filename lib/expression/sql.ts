@@ -1,0 +1,657 @@
+/**
+ * A checked expression becomes SQL that gives what evaluate() gives, for every row, and never raises an error: where
+ * evaluate() fails it is null. The text names no parameter: what the expression says stands in it as constants, so that
+ * it may be part of a trigger or an index as well as of a statement.
+ *
+ * Inside, a failure is a value that no field can have (see FAILED): null is taken, since an expression may ask for it.
+ * A condition has true, false and, for a failure, null; AND, OR and NOT of SQL then do what those of the language do.
+ * No operand is written twice, so the text grows with the expression and not faster.
+ * Source: docs/reference/expressions.md.
+ */
+import { readInstant, readTime } from '../field-types/calendar.ts';
+import { TEXT_MAX_CHARS } from '../field-types/common.ts';
+import { patternSize, patternSql } from '../field-types/pattern.ts';
+import { fieldType } from '../field-types/registry.ts';
+import type { FieldTypeName } from '../snapshot/types.ts';
+import { DIGITS_MAX, type Exact, exactText, integerOf, QUOTIENT_SCALE } from './decimal.ts';
+import type { Expression, Node, ScalarType, Type, Value } from './types.ts';
+import { typeOfField } from './values.ts';
+
+/** What an expression is compiled against. */
+export interface SqlContext {
+  /** SQL of a field's column, such as `r."Amount__c"`; what it says is repeated for each time the field is named. */
+  column(field: string): string;
+  /** Of a formula field, the type of its result. */
+  fieldType(field: string): FieldTypeName;
+  /** Most characters of a text field, when it has fewer than its type allows. */
+  length?(field: string): number | null;
+  /** The tenant's zone: where `today` and `date(moment)` are days. */
+  readonly timezone: string;
+  /** SQL of the moment that `now` stands for; by default that at which the statement began. */
+  readonly now?: string;
+}
+
+export interface CompiledExpression {
+  readonly sql: string;
+  /** False: it asks what time it is, so that no index can hold it. */
+  readonly immutable: boolean;
+  /** Most units that evaluate() can spend on it. */
+  readonly cost: number;
+}
+
+/** SQL of the expression's value, of the PostgreSQL type that fields of its type have; null where evaluate() fails. */
+export function expressionSql(expression: Expression, context: SqlContext): CompiledExpression {
+  const compiler = new Compiler(context);
+  const part = compiler.part(expression.root);
+  return { sql: compiler.result(part, expression.type), immutable: compiler.immutable, cost: part.cost };
+}
+
+/**
+ * SQL of a condition, for WHERE and its like: true where the expression is true. False and null, which includes failure,
+ * are not told apart, so it is not to be negated; an index on a column that it compares with a constant can be used.
+ */
+export function conditionSql(expression: Expression, context: SqlContext): CompiledExpression {
+  const compiler = new Compiler(context);
+  const part = compiler.part(expression.root);
+  return { sql: part.holds(true), immutable: compiler.immutable, cost: part.cost };
+}
+
+/** A text as an SQL constant that also stands well between dollar quotes. */
+export function textSql(text: string): string {
+  if (!/[\\$]/.test(text)) return `'${text.replaceAll("'", "''")}'`;
+  return `E'${text.replace(/[\\'$]/g, (char) => (char === '$' ? '\\x24' : char + char))}'`;
+}
+
+const PG: Readonly<Partial<Record<Type, string>>> = {
+  text: 'text',
+  number: 'numeric',
+  // As numbers: 1, 0 or null.
+  boolean: 'integer',
+  date: 'date',
+  dateTime: 'timestamptz',
+  time: 'time',
+  address: 'jsonb',
+  geolocation: 'jsonb',
+  // 1 or null.
+  opaque: 'integer',
+};
+
+const FAILED_PARTS = ['street', 'city', 'state', 'postalCode', 'country'].map((part) => `"${part}":"\\uFFFFfailed"`);
+
+/** By type, the value that stands for a failure. */
+const FAILED: Readonly<Partial<Record<Type, string>>> = {
+  text: `E'\\uFFFFfailed'::text`,
+  number: `'NaN'::numeric`,
+  boolean: '-1',
+  date: `'infinity'::date`,
+  dateTime: `'infinity'::timestamptz`,
+  time: `'24:00:00'::time`,
+  address: `'{${FAILED_PARTS.join(',')}}'::jsonb`,
+  geolocation: `'{"latitude":"NaN","longitude":"NaN"}'::jsonb`,
+  opaque: '-1',
+};
+
+const isList = (type: Type): boolean => type.startsWith('list:');
+const itemOf = (type: Type): ScalarType => (type === 'list:null' ? 'text' : (type.slice(5) as ScalarType));
+const pgType = (type: Type): string => (isList(type) ? `${PG[itemOf(type)]}[]` : (PG[type] ?? 'text'));
+
+function failed(type: Type): string {
+  if (isList(type)) return `ARRAY[${failed(itemOf(type))}]`;
+  return FAILED[type] ?? FAILED.text!;
+}
+
+/** One node: its SQL in both forms, and what is known of its value beforehand. */
+interface Part {
+  readonly type: Type;
+  readonly fails: boolean;
+  readonly nullable: boolean;
+  /** SQL of the value. */
+  value(): string;
+  /** Of a boolean: SQL of "it is true", null for a failure. `loose`: null may stand for false as well. */
+  holds(loose: boolean): string;
+  /** Most units. */
+  readonly cost: number;
+  /** Numbers: most digits before and after the point. */
+  readonly whole: number;
+  readonly scale: number;
+  /** Most characters of a text or of an item, most items of a list. */
+  readonly chars: number;
+  readonly items: number;
+}
+
+type Known = Partial<Omit<Part, 'type' | 'value' | 'holds'>>;
+
+const FIELD_ITEMS_MAX = 200;
+const FIELD_CHARS: Readonly<Partial<Record<FieldTypeName, number>>> = {
+  text: 4_000,
+  longText: TEXT_MAX_CHARS,
+  richText: TEXT_MAX_CHARS,
+  url: 2_048,
+};
+const OTHER_CHARS = 4_000;
+
+function part(type: Type, value: () => string, known: Known = {}): Part {
+  const self: Part = {
+    type,
+    fails: false,
+    nullable: false,
+    cost: 1,
+    whole: DIGITS_MAX,
+    scale: DIGITS_MAX,
+    chars: 0,
+    items: 0,
+    ...known,
+    value,
+    holds(loose) {
+      if (self.fails) return `(CASE ${value()} WHEN 1 THEN true WHEN -1 THEN NULL ELSE false END)`;
+      return loose || !self.nullable ? `(${value()} = 1)` : `coalesce(${value()} = 1, false)`;
+    },
+  };
+  return self;
+}
+
+/** A boolean that is never null, by its SQL as a condition. */
+function condition(holds: (loose: boolean) => string, known: Known): Part {
+  const self: Part = {
+    ...part('boolean', () => ''),
+    ...known,
+    nullable: false,
+    holds,
+    value: () =>
+      self.fails
+        ? `(CASE ${holds(false)} WHEN true THEN 1 WHEN false THEN 0 ELSE -1 END)`
+        : `(${holds(false)})::integer`,
+  };
+  return self;
+}
+
+class Compiler {
+  immutable = true;
+  readonly #context: SqlContext;
+  readonly #items: Part[] = [];
+
+  constructor(context: SqlContext) {
+    this.#context = context;
+  }
+
+  /** The value as the outermost level shows it: a failure is null, a boolean is one. */
+  result(root: Part, type: Type): string {
+    if (type !== 'boolean') {
+      const value = this.#as(root, type);
+      return root.fails ? `nullif(${value}, ${failed(type)})` : value;
+    }
+    if (root.type === 'null') return 'NULL::boolean';
+    if (!root.nullable) return root.holds(false);
+    return `(CASE ${root.value()} WHEN 1 THEN true WHEN 0 THEN false END)`;
+  }
+
+  part(node: Node): Part {
+    switch (node.op) {
+      case 'literal':
+        return this.#literal(node.value);
+      case 'field':
+        if (node.of === 'record') return this.#field(node.field);
+        break;
+      case 'now':
+        this.immutable = false;
+        return part('dateTime', () => `date_trunc('milliseconds', ${this.#now})`);
+      case 'today':
+        this.immutable = false;
+        return part('date', () => `(${this.#now} AT TIME ZONE ${this.#zone})::date`);
+      case 'item':
+        return this.#items[node.slot]!;
+      case 'part':
+        return this.#member(this.part(node.value), node.part);
+      case 'list':
+        return this.#list(node.items.map((item) => this.part(item)));
+      case 'not': {
+        const value = this.part(node.value);
+        return condition(() => `(NOT ${value.holds(false)})`, { fails: value.fails, cost: 1 + value.cost });
+      }
+      case 'and':
+      case 'or': {
+        const [left, right] = [this.part(node.left), this.part(node.right)];
+        const operator = node.op === 'and' ? 'AND' : 'OR';
+        return condition((loose) => `(${left.holds(loose)} ${operator} ${right.holds(loose)})`, together(left, right));
+      }
+      case 'if':
+        return this.#choice(this.part(node.condition), this.part(node.yes), this.part(node.no));
+      case 'equal':
+        return this.#equal(this.part(node.left), this.part(node.right));
+      case 'unequal': {
+        const equal = this.#equal(this.part(node.left), this.part(node.right));
+        return condition(() => `(NOT ${equal.holds(false)})`, { fails: equal.fails, cost: equal.cost });
+      }
+      case 'less':
+      case 'lessOrEqual':
+      case 'greater':
+      case 'greaterOrEqual':
+        return this.#order(node.op, this.part(node.left), this.part(node.right));
+      case 'in':
+        return this.#membership(this.part(node.value), this.part(node.list));
+      case 'isBlank':
+        return this.#isBlank(this.part(node.value));
+      case 'coalesce':
+        return this.#coalesce(node.items.map((item) => this.part(item)));
+      case 'each':
+        return this.#each(node);
+      case 'call':
+        return this.#call(node);
+    }
+    throw new Error(`Assertion failed: ${node.op} is not checked away`);
+  }
+
+  get #now(): string {
+    return this.#context.now ?? 'statement_timestamp()';
+  }
+
+  get #zone(): string {
+    return textSql(this.#context.timezone);
+  }
+
+  /** The value where one of `type` is needed: null and the empty list take any. */
+  #as(value: Part, type: Type): string {
+    if (value.type === type) return value.value();
+    if (value.type === 'null')
+      return value.fails
+        ? `(CASE WHEN ${value.value()} IS NOT NULL THEN ${failed(type)} END)`
+        : `NULL::${pgType(type)}`;
+    if (value.type === 'list:null') {
+      const empty = `'{}'::${pgType(type)}`;
+      if (!value.fails && !value.nullable) return empty;
+      return `(CASE cardinality(${value.value()}) WHEN 0 THEN ${empty} WHEN 1 THEN ${failed(type)} END)`;
+    }
+    return value.value();
+  }
+
+  #literal(value: Value): Part {
+    if (value === null) return part('null', () => 'NULL', { nullable: true });
+    if (typeof value === 'string') return part('text', () => `${textSql(value)}::text`, { chars: value.length });
+    if (typeof value === 'boolean') return condition(() => String(value), {});
+    const text = exactText(value as Exact);
+    const [whole = '', fraction = ''] = text.replace('-', '').split('.');
+    return part('number', () => `'${text}'::numeric`, { whole: whole.length, scale: fraction.length });
+  }
+
+  #field(name: string): Part {
+    const { column } = this.#context;
+    const stored = this.#context.fieldType(name);
+    const type = typeOfField(stored)!;
+    const { bindType } = fieldType(stored);
+    const cast = type === 'text' && bindType !== 'text' ? '::text' : '';
+    switch (type) {
+      case 'number':
+        return bindType === 'bigint'
+          ? part(type, () => `${column(name)}::numeric`, { nullable: true, whole: 19, scale: 0 })
+          : part(type, () => column(name), { nullable: true, ...(stored === 'rollup' ? SUMMED : DECIMAL) });
+      case 'boolean':
+        return {
+          ...part(type, () => `${column(name)}::integer`, { nullable: true }),
+          holds: (loose) => (loose ? column(name) : `coalesce(${column(name)}, false)`),
+        };
+      case 'opaque':
+        return part(type, () => `(CASE WHEN ${column(name)} IS NOT NULL THEN 1 END)`, { nullable: true });
+      default: {
+        const most = FIELD_CHARS[stored] ?? OTHER_CHARS;
+        const chars = Math.min(this.#context.length?.(name) ?? most, most);
+        return part(type, () => column(name) + cast, { nullable: true, chars, items: FIELD_ITEMS_MAX });
+      }
+    }
+  }
+
+  #member(whole: Part, name: string): Part {
+    const { fails, cost } = whole;
+    const text = (): string => `(${whole.value()} ->> ${textSql(name)})`;
+    const known = { fails, nullable: true, cost: 1 + cost };
+    if (whole.type === 'address') return part('text', text, { ...known, chars: OTHER_CHARS });
+    return part('number', () => `${text()}::numeric`, { ...known, whole: 3 });
+  }
+
+  #list(items: readonly Part[]): Part {
+    const type = items.length === 0 ? 'list:null' : (`list:${items[0]!.type}` as Type);
+    const known = together(...items);
+    const value = (): string => {
+      const list = `ARRAY[${items.map((item) => item.value()).join(', ')}]::${pgType(type)}`;
+      if (known.fails) return `erp.expr_list(${list}, ${failed(itemOf(type))})`;
+      return items.some((item) => item.nullable) ? `array_remove(${list}, NULL)` : list;
+    };
+    const most = { items: items.length, chars: Math.max(0, ...items.map((item) => item.chars)) };
+    return part(type, value, { ...known, nullable: false, ...most });
+  }
+
+  #choice(test: Part, yes: Part, no: Part): Part {
+    const type = commonType(yes.type, no.type);
+    const known: Known = {
+      ...widest(yes, no),
+      fails: test.fails || yes.fails || no.fails,
+      nullable: yes.nullable || no.nullable,
+      cost: 1 + test.cost + Math.max(yes.cost, no.cost),
+    };
+    const otherwise = test.fails
+      ? ` WHEN false THEN ${this.#as(no, type)} ELSE ${failed(type)}`
+      : ` ELSE ${this.#as(no, type)}`;
+    const value = (): string => `(CASE ${test.holds(false)} WHEN true THEN ${this.#as(yes, type)}${otherwise} END)`;
+    if (type !== 'boolean') return part(type, value, known);
+    const truth = (item: Part, loose: boolean): string => (item.type === 'null' ? 'false' : item.holds(loose));
+    return {
+      ...part(type, value, known),
+      holds: (loose) =>
+        `(CASE ${test.holds(false)} WHEN true THEN ${truth(yes, loose)} WHEN false THEN ${truth(no, loose)} END)`,
+    };
+  }
+
+  #equal(left: Part, right: Part): Part {
+    const known = together(left, right);
+    const type = commonType(left.type, right.type);
+    const nothing = [left, right].find((side) => side.type === 'null' && !side.fails);
+    if (nothing) return condition(() => this.#isNull(nothing === left ? right : left), known);
+    return condition((loose) => {
+      if (known.fails && !(loose && !(left.nullable && right.nullable)))
+        return `erp.expr_equal(${this.#as(left, type)}, ${this.#as(right, type)}, ${failed(type)})`;
+      const [a, b] = [firm(left), firm(right)];
+      if (left.nullable && right.nullable) return `(${a} IS NOT DISTINCT FROM ${b})`;
+      return loose || !known.nullable ? `(${a} = ${b})` : `coalesce(${a} = ${b}, false)`;
+    }, known);
+  }
+
+  #isNull(value: Part): string {
+    if (value.fails) return `erp.expr_is_null(${value.value()}, ${failed(value.type)})`;
+    return value.nullable ? `(${value.value()} IS NULL)` : 'false';
+  }
+
+  #order(op: keyof typeof ORDERS, left: Part, right: Part): Part {
+    const known = together(left, right);
+    const cost = known.cost + (left.type === 'text' ? Math.min(left.chars, right.chars) / 50 : 0);
+    const { sign, found } = ORDERS[op];
+    const collate = left.type === 'text' ? ' COLLATE "C"' : '';
+    return condition(
+      (loose) => {
+        if (known.fails && !loose)
+          return `(erp.expr_order(${left.value()}${collate}, ${right.value()}, ${failed(left.type)}) ${found})`;
+        const [a, b] = [firm(left) + collate, firm(right)];
+        return loose || !known.nullable ? `(${a} ${sign} ${b})` : `coalesce(${a} ${sign} ${b}, false)`;
+      },
+      { ...known, cost },
+    );
+  }
+
+  #membership(value: Part, list: Part): Part {
+    const known = together(value, list);
+    const type = value.type;
+    return condition(
+      (loose) => {
+        const [a, items] = [this.#as(value, type), this.#as(list, `list:${type}` as Type)];
+        if (known.fails) return `erp.expr_in(${a}, ${items}, ${failed(type)})`;
+        return loose || !known.nullable
+          ? `(${a} = ANY ((${items})::${pgType(type)}[]))`
+          : `coalesce(${a} = ANY ((${items})::${pgType(type)}[]), false)`;
+      },
+      { ...known, cost: known.cost + list.items },
+    );
+  }
+
+  #isBlank(value: Part): Part {
+    const known = { fails: value.fails, cost: 1 + value.cost + value.chars / 50 };
+    if (value.type === 'text')
+      return condition(() => {
+        const text = value.value();
+        if (value.fails) return `erp.expr_is_blank(${text})`;
+        return value.nullable ? `coalesce(erp.expr_is_white(${text}), true)` : `erp.expr_is_white(${text})`;
+      }, known);
+    if (isList(value.type))
+      return condition(() => {
+        const list = `cardinality(${this.#as(value, value.type)})`;
+        if (value.fails) return `erp.expr_equal(coalesce(${failableSize(value)}, 0), 0::numeric, 'NaN'::numeric)`;
+        return value.nullable ? `(coalesce(${list}, 0) = 0)` : `(${list} = 0)`;
+      }, known);
+    return condition(() => this.#isNull(value), known);
+  }
+
+  #coalesce(items: readonly Part[]): Part {
+    const type = items.map((item) => item.type).reduce(commonType);
+    const known: Known = {
+      ...together(...items),
+      ...items.reduce<Known>((all, item) => widest(all, item), {}),
+      nullable: items.every((item) => item.nullable),
+    };
+    return part(type, () => `coalesce(${items.map((item) => this.#as(item, type)).join(', ')})`, known);
+  }
+
+  #each({ how, list: listNode, slot, condition: test }: Node & { op: 'each' }): Part {
+    const list = this.part(listNode);
+    const type: Type = list.type === 'list:null' ? 'list:text' : list.type;
+    const [item, alias] = [`i${slot}.v`, `i${slot}`];
+    this.#items[slot] = part(itemOf(type), () => item, { chars: list.chars });
+    const holds = this.part(test);
+    const known = {
+      fails: list.fails || holds.fails,
+      cost: 1 + list.cost + list.items * (1 + holds.cost),
+      nullable: how === 'filter' && list.nullable,
+      items: list.items,
+      chars: list.chars,
+    };
+    // The list is named once and its name used: a list within a list would else be written for every use.
+    const named = (make: (name: string) => string): string =>
+      `(SELECT ${make(`l${slot}.v`)} FROM (SELECT ${this.#as(list, type)} AS v OFFSET 0) l${slot})`;
+    const guarded = (failure: string, make: (name: string) => string): string =>
+      named((name) => `CASE WHEN ${name} = ${failed(type)} THEN ${failure} ELSE ${make(name)} END`);
+    if (how === 'filter') {
+      const rows = (name: string): string => `unnest(${name}) WITH ORDINALITY AS ${alias}(v, n)`;
+      const kept = (name: string): string => {
+        if (!holds.fails)
+          return `ARRAY(SELECT ${item} FROM ${rows(name)} WHERE ${holds.holds(true)} ORDER BY ${alias}.n)`;
+        const tried = `SELECT ${item}, ${alias}.n, ${holds.holds(false)} AS c FROM ${rows(name)}`;
+        const marked = `SELECT CASE WHEN c IS NULL THEN ${failed(itemOf(type))} ELSE v END`;
+        return `erp.expr_list(ARRAY(${marked} FROM (${tried}) t WHERE c IS NOT false ORDER BY n), ${failed(itemOf(type))})`;
+      };
+      const orNull = (name: string): string => `CASE WHEN ${name} IS NOT NULL THEN ${kept(name)} END`;
+      return part(list.type, () => (list.fails ? guarded(failed(type), orNull) : named(orNull)), known);
+    }
+    const decided = how === 'exists';
+    const over = (name: string): string => {
+      const rows = `unnest(${name}) AS ${alias}(v)`;
+      if (!holds.fails)
+        return decided
+          ? `EXISTS (SELECT FROM ${rows} WHERE ${holds.holds(true)})`
+          : `NOT EXISTS (SELECT FROM ${rows} WHERE NOT ${holds.holds(false)})`;
+      const tried = `(SELECT ${holds.holds(false)} AS c FROM ${rows}) t`;
+      return `(SELECT CASE WHEN bool_or(${decided ? 'c' : 'NOT c'}) THEN ${decided} WHEN bool_or(c IS NULL) THEN NULL ELSE ${!decided} END FROM ${tried})`;
+    };
+    return condition(() => (list.fails ? guarded('NULL', over) : `(${over(this.#as(list, type))})`), known);
+  }
+
+  #call({ fn, args: nodes }: Node & { op: 'call' }): Part {
+    const args = nodes.map((node) => this.part(node));
+    const known = together(...args);
+    const chars = args.reduce((sum, arg) => sum + (arg.type === 'text' ? arg.chars : 0), 0);
+    // Texts are charged by their UTF-16 units, of which a character has two at most.
+    const charged = { ...known, cost: known.cost + chars / 50 };
+    const [a, b, c] = args as [Part, Part, Part];
+    const call = (name: string, ...values: Part[]): string =>
+      `erp.expr_${name}(${values.map((value) => value.value()).join(', ')})`;
+    const test = (failing: string, sql: string): Part =>
+      condition((loose) => {
+        if (known.fails) return failing;
+        return loose || !known.nullable ? sql : `coalesce(${sql}, false)`;
+      }, charged);
+    switch (fn) {
+      case 'contains':
+        return test(call('contains', a, b), `(strpos(${a.value()}, ${b.value()}) > 0)`);
+      case 'startsWith':
+        return test(call('starts_with', a, b), `starts_with(${a.value()}, ${b.value()})`);
+      case 'endsWith':
+        return test(call('ends', a, b), call('ends_with', a, b));
+      case 'matches':
+        return this.#matches(a, nodes[1]!, charged);
+      case 'lower':
+      case 'upper':
+        return part('text', () => call(fn, a), { ...charged, chars: Math.min(3 * chars, 6 * TEXT_MAX_CHARS) });
+      case 'trim':
+        return part('text', () => call('trim', a), { ...charged, chars });
+      case 'replace': {
+        const most = Math.min(a.chars * Math.max(1, c.chars), TEXT_MAX_CHARS);
+        const cost = charged.cost + (a.chars + 1) / 100;
+        return part('text', () => call('replace', a, b, c), { ...charged, cost, chars: most, fails: true });
+      }
+      case 'substring':
+        return part('text', () => call('substring', ...args), { ...charged, chars: a.chars, fails: true });
+      case 'join': {
+        if (known.fails || chars > TEXT_MAX_CHARS)
+          return part('text', () => call('join', a, b), {
+            ...charged,
+            chars: Math.min(chars, TEXT_MAX_CHARS),
+            fails: true,
+          });
+        return part('text', () => `(${a.value()} || ${b.value()})`, { ...charged, chars });
+      }
+      case 'size':
+        if (a.type === 'text')
+          return part('number', () => (a.fails ? call('size', a) : `length(${a.value()})::numeric`), {
+            ...charged,
+            ...COUNT,
+          });
+        return part('number', () => `${a.fails ? failableSize(a) : `cardinality(${this.#as(a, a.type)})`}::numeric`, {
+          ...known,
+          ...COUNT,
+        });
+      case 'add':
+      case 'subtract':
+        return number(known, `(${a.value()} ${fn === 'add' ? '+' : '-'} ${b.value()})`, {
+          whole: Math.max(a.whole, b.whole) + 1,
+          scale: Math.max(a.scale, b.scale),
+        });
+      case 'multiply':
+        return number(known, `(${a.value()} * ${b.value()})`, { whole: a.whole + b.whole, scale: a.scale + b.scale });
+      case 'divide': {
+        const safe = !known.fails && isNonZero(nodes[1]!) && a.whole + b.scale + QUOTIENT_SCALE <= DIGITS_MAX;
+        const digits = { whole: Math.min(a.whole + b.scale, DIGITS_MAX), scale: QUOTIENT_SCALE };
+        return part('number', () => call('divide', a, b), { ...counted(known), fails: !safe, ...digits });
+      }
+      case 'remainder': {
+        const [whole, scale] = [Math.min(a.whole, b.whole), Math.max(a.scale, b.scale)];
+        const safe = !known.fails && isNonZero(nodes[1]!) && whole + scale <= DIGITS_MAX;
+        return part('number', () => call('remainder', a, b), { ...counted(known), fails: !safe, whole, scale });
+      }
+      case 'negate':
+        return part('number', () => `(- ${a.value()})`, { ...known, whole: a.whole, scale: a.scale });
+      case 'abs':
+        return part('number', () => `abs(${a.value()})`, { ...known, whole: a.whole, scale: a.scale });
+      case 'floor':
+      case 'ceil':
+        return part('number', () => `${fn}(${a.value()})`, { ...known, whole: a.whole + 1, scale: 0 });
+      case 'round':
+        return this.#round(a, b, nodes[1], known);
+      case 'min':
+      case 'max':
+        return part('number', () => call(fn, a, b), { ...known, ...widest(a, b) });
+      case 'date':
+        if (a.type === 'text') return part('date', () => `${textSql(literalOf(nodes[0]!))}::date`, known);
+        return part('date', () => `erp.expr_day(${a.value()}, ${this.#zone})`, { ...known, fails: true });
+      case 'dateTime':
+        return part(
+          'dateTime',
+          () => `'${new Date(readInstant(literalOf(nodes[0]!))!).toISOString()}'::timestamptz`,
+          known,
+        );
+      case 'time':
+        return part('time', () => `'${readTime(literalOf(nodes[0]!))}'::time`, known);
+      case 'addDays':
+        return part(a.type, () => call('add_days', a, b), { ...known, fails: true });
+      case 'addMonths':
+        return part('date', () => call('add_months', a, b), { ...known, fails: true });
+      case 'daysBetween':
+        return part(
+          'number',
+          () => (known.fails ? call('days_between', a, b) : `(${b.value()} - ${a.value()})::numeric`),
+          { ...known, ...COUNT },
+        );
+      case 'year':
+      case 'month':
+      case 'day':
+      case 'weekday': {
+        const name = fn === 'weekday' ? 'isodow' : fn;
+        const sql = (): string =>
+          known.fails ? `erp.expr_date_part('${name}', ${a.value()})` : `extract(${name} FROM ${a.value()})`;
+        return part('number', sql, { ...known, ...COUNT });
+      }
+      default:
+        throw new Error(`Assertion failed: no SQL for ${fn}`);
+    }
+  }
+
+  #matches(text: Part, pattern: Node, known: Known): Part {
+    const source = literalOf(pattern);
+    const cost = 2 + text.cost + Math.ceil((2 * text.chars * patternSize(source)) / 200);
+    const sql = `${text.value()} ~ ${textSql(patternSql(source))}`;
+    return condition(
+      (loose) => {
+        if (known.fails) return `erp.expr_matches(${text.value()}, ${textSql(patternSql(source))})`;
+        return loose || !text.nullable ? `(${sql})` : `coalesce(${sql}, false)`;
+      },
+      { ...known, cost },
+    );
+  }
+
+  #round(value: Part, digits: Part | undefined, node: Node | undefined, known: Known & { cost: number }): Part {
+    const literal = node === undefined ? 0 : node.op === 'literal' ? integerOf(node.value as Exact) : null;
+    if (literal !== null && Math.abs(literal) <= 100) {
+      const scale = Math.min(value.scale, Math.max(literal, 0));
+      return number(known, `round(${value.value()}, ${literal})`, { whole: value.whole + 1, scale });
+    }
+    const sql = (): string => `erp.expr_round(${value.value()}, ${digits!.value()})`;
+    return part('number', sql, { ...known, fails: true, whole: value.whole + 1, scale: value.scale });
+  }
+}
+
+const DECIMAL = { whole: 30, scale: 15 };
+/** A rollup: sums and averages of decimals. */
+const SUMMED = { whole: 60, scale: 30 };
+const COUNT = { whole: 16, scale: 0 };
+
+const ORDERS = {
+  less: { sign: '<', found: '= -1' },
+  lessOrEqual: { sign: '<=', found: 'IN (-1, 0)' },
+  greater: { sign: '>', found: '= 1' },
+  greaterOrEqual: { sign: '>=', found: 'IN (0, 1)' },
+} as const;
+
+/** The type of a value that has one of two, which the check has found to fit. */
+function commonType(a: Type, b: Type): Type {
+  if (a === 'null') return b;
+  return a === 'list:null' && b !== 'null' ? b : a;
+}
+
+/** What is known of the result of operands that are all looked at. */
+const together = (...parts: readonly Part[]): { fails: boolean; nullable: boolean; cost: number } => ({
+  fails: parts.some((item) => item.fails),
+  nullable: parts.some((item) => item.nullable),
+  cost: parts.reduce((sum, item) => sum + item.cost, 1),
+});
+
+/** What is known of a value that is one of two. */
+function widest(a: Known, b: Known): Known {
+  const most = (name: 'whole' | 'scale' | 'chars' | 'items'): number => Math.max(a[name] ?? 0, b[name] ?? 0);
+  return { whole: most('whole'), scale: most('scale'), chars: most('chars'), items: most('items') };
+}
+
+/** Long numbers cost more than the one unit that a part does. */
+const LONG_NUMBER_COST = Math.ceil(DIGITS_MAX / 20);
+const counted = <T extends { cost: number }>(known: T): T => ({ ...known, cost: known.cost + LONG_NUMBER_COST });
+
+/** The result of arithmetic that is exact on both sides, but that could have too many digits. */
+function number(known: Known & { cost: number }, sql: string, digits: { whole: number; scale: number }): Part {
+  if (digits.whole + digits.scale <= DIGITS_MAX) return part('number', () => sql, { ...counted(known), ...digits });
+  return part('number', () => `erp.expr_number(${sql})`, { ...counted(known), fails: true });
+}
+
+/** Null in place of a failure, where the two need not be told apart: an index can still be asked about the other side. */
+const firm = (value: Part): string => (value.fails ? `nullif(${value.value()}, ${failed(value.type)})` : value.value());
+
+const failableSize = (list: Part): string => `erp.expr_size(${list.value()}, ${failed(itemOf(list.type))})`;
+
+const isNonZero = (node: Node): boolean => node.op === 'literal' && (node.value as Exact).units !== 0n;
+
+const literalOf = (node: Node): string => {
+  if (node.op !== 'literal') throw new Error('Assertion failed: the check asks for a literal here');
+  return node.value as string;
+};

@@ -1,0 +1,210 @@
+/**
+ * Random expressions over random records: what PostgreSQL makes of the compiled expression is what evaluate() gives.
+ * EXPRESSION_COUNT sets how many are tried, EXPRESSION_SEED replays one run.
+ */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { checkExpression } from '../../../lib/expression/check.ts';
+import { exactOf, exactText } from '../../../lib/expression/decimal.ts';
+import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
+import { EvaluationError } from '../../../lib/expression/functions.ts';
+import { conditionSql, expressionSql, type SqlContext } from '../../../lib/expression/sql.ts';
+import { type Expression, ExpressionError, type Type, type Value } from '../../../lib/expression/types.ts';
+import { valueOfField } from '../../../lib/expression/values.ts';
+import { Database } from '../../../mixins/database/database.ts';
+import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { COLUMNS, FIELDS, Random, type Row, randomExpression, randomRow } from './world.ts';
+
+const COUNT = Number(process.env['EXPRESSION_COUNT'] ?? 2_400);
+const seed = Number(process.env['EXPRESSION_SEED'] ?? Date.now() % 1_000_000_000);
+const BATCH = 30;
+const ROWS = 16;
+const TYPES = [
+  'boolean',
+  'boolean',
+  'boolean',
+  'number',
+  'number',
+  'text',
+  'text',
+  'date',
+  'dateTime',
+  'time',
+  'list',
+  'numbers',
+] as const;
+const ANY: Type[] = [
+  'boolean',
+  'number',
+  'text',
+  'date',
+  'dateTime',
+  'time',
+  'list:text',
+  'list:number',
+  'list:null',
+  'null',
+];
+const ZONES = [
+  'UTC',
+  'Europe/Berlin',
+  'America/Sao_Paulo',
+  'Asia/Kolkata',
+  'Pacific/Apia',
+  'Australia/Lord_Howe',
+  'America/St_Johns',
+];
+const NOWS = ['2026-11-21T12:00:00.123Z', '2026-03-29T00:30:00.000Z', '2024-02-29T23:59:59.999Z'];
+
+const schema = { object: 'Thing', fieldType: (name: string) => FIELDS[name] };
+const contextOf = (timezone: string, now: string): SqlContext => ({
+  column: (name) => `r."${name}"`,
+  fieldType: (name) => FIELDS[name]!,
+  timezone,
+  now: `'${now}'::timestamptz`,
+});
+
+interface Try {
+  readonly source: string;
+  readonly expression: Expression;
+}
+
+describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, function () {
+  this.timeout(600_000);
+  let server: TestDatabase;
+  let database: Database;
+
+  before(async () => {
+    server = await createDatabase();
+    database = new Database(server.url, { size: 1, applicationName: 'expression test' });
+    for (const file of ['0001-functions', '0003-expressions'])
+      await database.query(
+        await readFile(new URL(`../../../services/metadata/migrations/${file}.sql`, import.meta.url), 'utf8'),
+      );
+    const columns = Object.entries(COLUMNS).map(([name, type]) => `"${name}" ${type}`);
+    await database.query(`CREATE TABLE things (n integer, ${columns.join(', ')})`);
+  });
+  after(async () => {
+    await database.close();
+    await server.drop();
+  });
+
+  async function store(rows: readonly Row[]): Promise<void> {
+    await database.query('TRUNCATE things');
+    const names = Object.keys(COLUMNS);
+    for (const [n, row] of rows.entries())
+      await database.query({
+        text: `INSERT INTO things (n, ${names.map((name) => `"${name}"`).join(', ')}) VALUES (${n}, ${names.map((_, i) => `$${i + 1}`).join(', ')})`,
+        values: names.map((name) => row[name]) as (string | null)[],
+      });
+  }
+
+  /** One row per record; each expression as text in the form of `shown`. */
+  async function query(columns: readonly string[]): Promise<(string | null)[][]> {
+    const { rows } = await database.pool.query({
+      text: `SELECT ${columns.join(',\n')} FROM things r ORDER BY r.n`,
+      rowMode: 'array',
+    });
+    return rows as (string | null)[][];
+  }
+
+  async function compare(tries: readonly Try[], rows: readonly Row[], timezone: string, now: string): Promise<number> {
+    const context = contextOf(timezone, now);
+    const columns = tries.flatMap(({ expression }) => {
+      const { sql } = expressionSql(expression, context);
+      const condition = expression.type === 'boolean' ? conditionSql(expression, context).sql : 'NULL';
+      return [textOf(sql, expression.type), `(${condition})::text`];
+    });
+    const found = await query(columns).catch(async (error) => {
+      for (const [index, { source }] of tries.entries())
+        await query(columns.slice(2 * index, 2 * index + 2)).catch((cause: Error) => {
+          assert.fail(`${source}\nraises ${cause.message}\n${columns[2 * index]}`);
+        });
+      throw error;
+    });
+    let compared = 0;
+    for (const [n, row] of rows.entries())
+      for (const [index, { source, expression }] of tries.entries()) {
+        const expected = evaluated(expression, row, timezone, now);
+        if (expected === undefined) continue;
+        compared++;
+        const [actual, holds] = [found[n]![2 * index]!, found[n]![2 * index + 1]!];
+        const got = actual === null ? null : plain(actual, expression.type);
+        const about = (): string =>
+          `${source}\n${timezone} ${now}\n${JSON.stringify(Object.fromEntries(expression.fields.map((name) => [name, row[name]])))}\n${columns[2 * index]}`;
+        if (got !== expected) assert.equal(got, expected, about());
+        if (expression.type === 'boolean' && (holds === 'true') !== (expected === 'true'))
+          assert.equal(holds, expected, `as a condition ${columns[2 * index + 1]}\n${about()}`);
+      }
+    return compared;
+  }
+
+  it(`agree on ${COUNT} expressions`, async () => {
+    const random = new Random(seed);
+    let [compared, failing] = [0, 0];
+    for (let done = 0; done < COUNT; done += BATCH) {
+      const rows = Array.from({ length: ROWS }, () => randomRow(random));
+      await store(rows);
+      const tries: Try[] = [];
+      while (tries.length < BATCH) {
+        const source = randomExpression(random, random.of(TYPES), 1 + random.below(6));
+        try {
+          tries.push({ source, expression: checkExpression(source, schema, ANY) });
+        } catch (error) {
+          if (!(error instanceof ExpressionError)) throw error;
+          failing++;
+          assert.match(
+            error.message,
+            /longer than|choice is between|not looked for|takes no|cannot be compared|values of one type|holds no|nests deeper/,
+            source,
+          );
+        }
+      }
+      compared += await compare(tries, rows, random.of(ZONES), random.of(NOWS));
+    }
+    assert.ok(compared > 0.9 * COUNT * ROWS, `only ${compared} values were compared`);
+    assert.ok(failing < COUNT, `${failing} expressions were no expressions`);
+  });
+});
+
+/** SQL of a value as text, in the form of `shown`. */
+function textOf(sql: string, type: Type): string {
+  if (type === 'dateTime') return `(extract(epoch FROM ${sql}) * 1000)::bigint::text`;
+  if (type === 'list:number') return `array_to_json((${sql})::numeric[])::text`;
+  return type.startsWith('list:') ? `array_to_json(${sql})::text` : `(${sql})::text`;
+}
+
+/** Numbers without the zeros that a column's type adds. */
+const plain = (text: string, type: Type): string =>
+  type === 'number' || type === 'list:number'
+    ? text.replace(/-?\d+(?:\.\d+)?/g, (digits) => exactText(exactOf(digits)!))
+    : text;
+
+/** Undefined: it costs too much, of which SQL knows nothing. */
+function evaluated(expression: Expression, row: Row, timezone: string, now: string): string | null | undefined {
+  const facts: Facts = {
+    record: (name) => valueOfField(FIELDS[name]!, row[name]),
+    old: null,
+    isChanged: () => false,
+    user: {},
+    hasPermission: () => false,
+    inGroup: () => false,
+    now: Date.parse(now),
+    timezone,
+  };
+  try {
+    return shown(evaluate(expression, facts, () => 0));
+  } catch (error) {
+    if (!(error instanceof EvaluationError)) throw error;
+    return error.reason === 'COST_EXCEEDED' ? undefined : null;
+  }
+}
+
+function shown(value: Value): string | null {
+  if (value === null || typeof value === 'string') return value;
+  if (typeof value === 'boolean') return String(value);
+  if (Array.isArray(value))
+    return `[${value.map((item) => (typeof item === 'string' ? JSON.stringify(item) : shown(item))).join(',')}]`;
+  if ('ms' in value) return String(value.ms);
+  return exactText(value as Parameters<typeof exactText>[0]);
+}
