@@ -24,6 +24,7 @@ export const LIMITS = {
   idempotency_wait_ms: 2_000,
   cursor_valid_hours: 24,
   recycle_bin_days: 30,
+  audit_retention_days: 730,
   request_timeout_ms: 30_000,
   bus_timeout_ms: 35_000,
   retries_serialization_max: 3,

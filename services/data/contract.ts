@@ -5,6 +5,7 @@ import { OPERATORS } from '../../lib/field-types/types.ts';
 import type { Operation, OperationCall, OperationReply, Parameter } from '../../lib/operation.ts';
 import { FIELD_TYPE_NAMES } from '../../lib/snapshot/types.ts';
 import { TRAIL_OPERATIONS } from './trail/operations.ts';
+import type { Verification, VerifyRequest } from './trail/verify.ts';
 
 export interface UserIdentity {
   id: string;
@@ -58,6 +59,11 @@ export interface DataActions {
   'data.records.delete': { params: OperationCall; result: OperationReply };
   'data.transitions.list': { params: OperationCall; result: OperationReply };
   'data.history.list': { params: OperationCall; result: OperationReply };
+  'data.audit.list': { params: OperationCall; result: OperationReply };
+  /** Puts all committed audit rows of a tenant into its chain now; a background job does the same. */
+  'data.audit.seal': { params: { tenantId: string }; result: { sealed: number } };
+  /** Checks a part of a tenant's audit trail against its chain; `next` of the result is `from` of the next part. */
+  'data.audit.verify': { params: VerifyRequest; result: Verification };
 }
 
 const objectApiName: Parameter = {

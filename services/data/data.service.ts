@@ -12,9 +12,12 @@ import type { DataActions } from './contract.ts';
 import * as reads from './reads.ts';
 import { loadSamples } from './samples.ts';
 import { cursorKey } from './secrets.ts';
-import { claimSweep, sweepAll } from './sweep.ts';
+import { type PeriodicWork, startPeriodic, sweepTenant } from './sweep.ts';
 import { Tenants } from './tenants.ts';
+import { listAudit } from './trail/audit-list.ts';
+import { sealTenant } from './trail/chain.ts';
 import { listHistory } from './trail/history.ts';
+import { verifyTenant } from './trail/verify.ts';
 import { findUser, noteSignIn, provisionUsers } from './users/directory.ts';
 import { forgetUnsent, sendUnsentUsers, type UserSync } from './users/sync.ts';
 import { type Mutation, type MutationDeps, mutate } from './write/mutate.ts';
@@ -24,12 +27,14 @@ type PublicCall = Context<OperationCall>;
 
 const SWEEP_EVERY_SECONDS = 600;
 const SWEEP_ASKED_EVERY_MS = 60_000;
+const SEAL_EVERY_SECONDS = 30;
+const SEAL_ASKED_EVERY_MS = 15_000;
 
 export default function dataService(platform: Platform): ServiceSchema {
   const { database } = platform;
   let broker: ServiceBroker;
   let readDeps: reads.ReadDeps;
-  let sweeping: NodeJS.Timeout | undefined;
+  let stops: (() => void)[] = [];
   let stopped = false;
   // One at a time: a user on the way to auth occupies a connection, and auth needs one as well.
   let sending: Promise<unknown> = Promise.resolve();
@@ -80,18 +85,17 @@ export default function dataService(platform: Platform): ServiceSchema {
     (ctx: PublicCall): Promise<OperationReply> =>
       logged(ctx, mutate(writeDeps, mutation, requestContext(ctx), ctx.params));
 
-  async function sweep(): Promise<void> {
-    try {
-      const page = (after: string | undefined) =>
-        call(broker, 'metadata.tenants.list', after === undefined ? { take: 500 } : { after, take: 500 });
-      const failed = (tenantId: string, error: unknown): void =>
-        broker.logger.warn({ err: error, tenantId }, 'Expired rows of a tenant were not removed; next time.');
-      if (await claimSweep(database, SWEEP_EVERY_SECONDS)) await sweepAll(database, page, sync, failed, () => stopped);
-    } catch (error) {
-      broker.logger.warn({ err: error }, 'The sweep over all tenants did not end; it starts again later.');
-    }
-    if (!stopped) sweeping = setTimeout(sweep, SWEEP_ASKED_EVERY_MS).unref();
-  }
+  const periodic = (what: Pick<PeriodicWork, 'name' | 'everySeconds' | 'askedEveryMs' | 'work'>, text: string) =>
+    startPeriodic(
+      database,
+      {
+        ...what,
+        tenants: (after) =>
+          call(broker, 'metadata.tenants.list', after === undefined ? { take: 500 } : { after, take: 500 }),
+        failed: (tenantId, error) => broker.logger.warn({ err: error, tenantId }, text),
+      },
+      5_000 + Math.random() * 10_000,
+    );
 
   return {
     name: 'data',
@@ -107,6 +111,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       'records.delete': write('delete'),
       'transitions.list': read(reads.listTransitions),
       'history.list': read(listHistory),
+      'audit.list': read(listAudit),
 
       'users.get': async (ctx: Params<'data.users.get'>) => {
         const { tenantId, userId } = ctx.params;
@@ -132,6 +137,10 @@ export default function dataService(platform: Platform): ServiceSchema {
         await forgetUnsent(database, tenantId, Object.values(userIds));
         return { userIds };
       },
+      'audit.seal': async (ctx: Params<'data.audit.seal'>) => ({
+        sealed: await sealTenant(database, ctx.params.tenantId, () => stopped),
+      }),
+      'audit.verify': (ctx: Params<'data.audit.verify'>) => verifyTenant(database, ctx.params),
       'samples.load': (ctx: Params<'data.samples.load'>) => loadSamples(database, tenants, ctx.params),
     },
     events: {
@@ -147,11 +156,30 @@ export default function dataService(platform: Platform): ServiceSchema {
     },
     async started() {
       readDeps = { database, tenants, cursorKey: await cursorKey(platform) };
-      sweeping = setTimeout(sweep, 5_000 + Math.random() * 10_000).unref();
+      stops = [
+        periodic(
+          {
+            name: 'tenants',
+            everySeconds: SWEEP_EVERY_SECONDS,
+            askedEveryMs: SWEEP_ASKED_EVERY_MS,
+            work: (tenantId) => sweepTenant(database, tenantId, sync),
+          },
+          'Expired rows of a tenant were not removed; next time.',
+        ),
+        periodic(
+          {
+            name: 'audit',
+            everySeconds: SEAL_EVERY_SECONDS,
+            askedEveryMs: SEAL_ASKED_EVERY_MS,
+            work: (tenantId) => sealTenant(database, tenantId, () => stopped),
+          },
+          'The audit trail of a tenant was not sealed; next time.',
+        ),
+      ];
     },
     async stopped() {
       stopped = true;
-      clearTimeout(sweeping);
+      for (const stop of stops) stop();
       await sending;
     },
   };

@@ -56,6 +56,8 @@ const Changes = Type.Array(Type.Object({ field: Type.String(), from: Type.Unknow
 const EXAMPLE_ACTOR = { userId: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33', clientId: 'erp-cli', agentRunId: null };
 const EXAMPLE_CHANGES = [{ field: 'city', from: 'Berlin', to: 'Hamburg' }];
 
+const OUTCOMES = ['committed', 'denied', 'failed'] as const;
+
 const READ = {
   method: 'GET',
   risk: 'low',
@@ -120,5 +122,97 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
       'RECORD_NOT_FOUND',
     ],
     action: 'data.history.list',
+  },
+  {
+    ...READ,
+    operationId: 'events.audit.list',
+    path: '/events/audit',
+    tag: 'events',
+    summary: 'List the audit trail',
+    description:
+      'Every mutation and every refused one, newest first. Needs the system permission viewAudit; the changes have the fields that the user can read.',
+    scopes: ['audit:read'],
+    cost: 2,
+    queryParameters: [
+      { name: 'actorId', description: 'Id of the user who asked for it.', schema: Type.String({ format: 'uuid' }) },
+      {
+        name: 'objectApiName',
+        description: 'Of records of this object.',
+        schema: Type.String({ minLength: 1, maxLength: 80 }),
+      },
+      { name: 'recordId', description: 'Of this record.', schema: Type.String({ format: 'uuid' }) },
+      {
+        name: 'operationId',
+        description: 'Of this operation, such as `data.records.update`.',
+        schema: Type.String({ minLength: 1, maxLength: 100 }),
+      },
+      {
+        name: 'outcome',
+        description: 'What became of it.',
+        schema: Type.Union(OUTCOMES.map((name) => Type.Literal(name))),
+      },
+      { name: 'from', description: 'Not before this time.', schema: dateTime },
+      { name: 'to', description: 'Not after this time.', schema: dateTime },
+      take,
+      cursor,
+    ],
+    response: {
+      status: 200,
+      description: 'One page of the trail. `position`, `prevHash` and `hash` are null until the entry is sealed.',
+      schema: Type.Object({
+        records: Type.Array(
+          Type.Object({
+            auditId: Type.String(),
+            at: dateTime,
+            actor: Actor,
+            channel: Type.Union((['api', 'cli', 'mcp', 'ui', 'job'] as const).map((name) => Type.Literal(name))),
+            operationId: Type.String(),
+            outcome: Type.Union(OUTCOMES.map((name) => Type.Literal(name))),
+            code: nullable(Type.String({ description: 'The error code of a refusal.' })),
+            requestId: Type.String(),
+            objectApiName: nullable(Type.String()),
+            recordId: nullable(Type.String()),
+            changes: Changes,
+            ip: nullable(Type.String()),
+            position: Type.Union([Type.Integer(), Type.Null()]),
+            prevHash: nullable(Type.String()),
+            hash: nullable(Type.String()),
+          }),
+        ),
+        nextCursor,
+      }),
+      headers: effectiveTake,
+      example: {
+        records: [
+          {
+            auditId: '0193d3a9-0c1e-7b62-9f0a-3d5c8e7a1b25',
+            at: '2026-11-21T00:01:22.123+00:00',
+            actor: EXAMPLE_ACTOR,
+            channel: 'cli',
+            operationId: 'data.records.update',
+            outcome: 'committed',
+            code: null,
+            requestId: 'req_01JD9TZK5N3V8Q2W4X6Y7Z8A9B',
+            objectApiName: 'Account',
+            recordId: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
+            changes: EXAMPLE_CHANGES,
+            ip: '203.0.113.7',
+            position: null,
+            prevHash: null,
+            hash: null,
+          },
+        ],
+        nextCursor: null,
+      },
+    },
+    errors: [
+      'PARAMETER_INVALID',
+      'PARAMETER_CONFLICT',
+      'CURSOR_INVALID',
+      'CURSOR_EXPIRED',
+      'CURSOR_QUERY_MISMATCH',
+      'OBJECT_PERMISSION_DENIED',
+    ],
+    action: 'data.audit.list',
   },
 ];

@@ -2,7 +2,7 @@
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Principal } from '../../../lib/access/types.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { uuidv7 } from '../../../lib/ids.ts';
+import { requestId, uuidv7 } from '../../../lib/ids.ts';
 import type { Snapshot } from '../../../lib/snapshot/types.ts';
 import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import type { DataActions, UserIdentity } from '../contract.ts';
@@ -54,13 +54,20 @@ export async function findUser(
   return snapshot && identityOf(snapshot, found);
 }
 
-/** Shows on the user's record when the person last signed in. Nobody's change, so it leaves no history. */
+/**
+ * Shows on the user's record when the person last signed in. Nobody's change, so it leaves no history; the audit trail has
+ * it, as everything that raises the version of a record.
+ */
 export async function noteSignIn(database: Database, tenantId: string, userId: string, at: string): Promise<void> {
   await database.tenant(tenantId, (tx) =>
     tx.query(
-      `UPDATE ${table(tx.schema, 'User')} SET "lastSignInAt" = $2, "recordVersion" = "recordVersion" + 1
-       WHERE "id" = $1 AND ("lastSignInAt" IS NULL OR "lastSignInAt" < $2)`,
-      [userId, at],
+      `WITH o AS MATERIALIZED (SELECT "id", "lastSignInAt" FROM ${table(tx.schema, 'User')} WHERE "id" = $1 FOR NO KEY UPDATE),
+        u AS (UPDATE ${table(tx.schema, 'User')} u SET "lastSignInAt" = $2, "recordVersion" = u."recordVersion" + 1 FROM o
+          WHERE u."id" = o."id" AND (o."lastSignInAt" IS NULL OR o."lastSignInAt" < $2)
+          RETURNING u."recordVersion" AS version, jsonb_build_object('lastSignInAt', jsonb_build_object('from', o."lastSignInAt", 'to', u."lastSignInAt")) AS changes)
+       INSERT INTO ${tx.schema}._audit (audit_id, user_id, channel, operation_id, outcome, request_id, object, record_id, kind, record_version, changes)
+       SELECT $3, $1, 'ui', 'auth.user.signedIn', 'committed', $4, 'User', $1, 'update', version, changes FROM u`,
+      [userId, at, uuidv7(), requestId()],
     ),
   );
 }
@@ -160,6 +167,23 @@ async function insertUser(tx: Tx, id: string, user: ProvisionUser, managerId: st
       user.roleApiName ?? null,
       user.permissionSetApiNames ?? [],
       managerId,
+    ],
+  );
+  await tx.query(
+    `INSERT INTO ${tx.schema}._audit (audit_id, channel, operation_id, outcome, request_id, object, record_id, kind, record_version, changes)
+     VALUES ($1, 'job', 'data.users.provision', 'committed', $2, 'User', $3, 'create', 1, $4)`,
+    [
+      uuidv7(),
+      requestId(),
+      id,
+      JSON.stringify({
+        username: { from: null, to: user.username },
+        displayName: { from: null, to: user.displayName },
+        email: { from: null, to: user.email },
+        profileApiName: { from: null, to: user.profileApiName },
+        roleApiName: { from: null, to: user.roleApiName ?? null },
+        permissionSetApiNames: { from: null, to: user.permissionSetApiNames ?? [] },
+      }),
     ],
   );
   await tx.query(`INSERT INTO ${tx.schema}._outbox (type, object, record_id, data) VALUES ($1, 'User', $2, '{}')`, [

@@ -99,13 +99,16 @@ export async function concludeFailure(
   key: IdempotencyKey,
   failure: PlatformError,
 ): Promise<OperationReply> {
-  if (failure.code === 'IDEMPOTENCY_KEY_REUSED' || failure.code === 'IDEMPOTENCY_IN_PROGRESS') throw failure;
+  if (failure.code === 'IDEMPOTENCY_IN_PROGRESS') throw failure;
   let stored: OperationReply | null = null;
   try {
+    if (failure.code === 'IDEMPOTENCY_KEY_REUSED') throw failure;
     stored = await recordFailure(platform, request, call, key, failure);
   } catch (error) {
-    if (error instanceof PlatformError) throw error;
     // The record of a refusal is not worth hiding the refusal for.
+    if (!(error instanceof PlatformError)) throw failure;
+    if (error.code === 'IDEMPOTENCY_KEY_REUSED') await auditReuse(platform, request, call, key, error);
+    throw error;
   }
   // Who may no longer see the object gets 404, not the stored body.
   if (stored && !LOST_ACCESS.has(failure.code)) return stored;
@@ -144,6 +147,20 @@ async function recordFailure(
     if (rows[0]![0] === 1) return null;
     return answerOf(await findKey(tx, key), key);
   });
+}
+
+/** The key stays that of the first request, and only the attempt is recorded. */
+async function auditReuse(
+  platform: Platform,
+  request: RequestContext,
+  call: OperationCall,
+  key: IdempotencyKey,
+  failure: PlatformError,
+): Promise<void> {
+  const sql = new Sql();
+  await platform.database
+    .tenant(request.tenantId, (tx) => tx.arrays(sql.statement(attemptSql(tx.schema, sql, request, call, key, failure))))
+    .catch(() => {});
 }
 
 /** `INSERT INTO _audit … SELECT …` of a mutation that committed nothing; `failure` null: a dry run that was carried out. */

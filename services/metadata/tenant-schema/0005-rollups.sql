@@ -14,11 +14,11 @@ BEGIN
     -- A UUID of version 7 without its variant: its first half is the time.
     stamp := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0');
     INSERT INTO _audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id,
-        idempotency_key, object, record_id, changes, ip)
+        idempotency_key, object, record_id, kind, record_version, changes, ip)
       VALUES ((stamp || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid,
         (actor ->> 'userId')::uuid, actor ->> 'clientId', (actor ->> 'agentRunId')::uuid, actor ->> 'channel',
         actor ->> 'operationId', 'committed', actor ->> 'requestId', actor ->> 'key', object_name,
-        (item ->> 'id')::uuid, item -> 'changes', actor ->> 'ip');
+        (item ->> 'id')::uuid, 'update', (item ->> 'version')::integer, item -> 'changes', actor ->> 'ip');
     IF keeps_history THEN
       INSERT INTO _history (change_id, object, record_id, record_version, operation, user_id, client_id, agent_run_id,
           request_id, changes)

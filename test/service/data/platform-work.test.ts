@@ -60,7 +60,7 @@ describe('what the platform does with records by itself', () => {
 
   it('lets one of several processes sweep, once per period', async () => {
     await world.database.query(`UPDATE data.sweeps SET due_at = now() - interval '1 second'`);
-    const claims = await Promise.all([1, 2, 3].map(() => claimSweep(world.database, 600)));
+    const claims = await Promise.all([1, 2, 3].map(() => claimSweep(world.database, 'tenants', 600)));
     assert.deepEqual(claims.sort(), [false, false, true]);
   });
 
@@ -81,7 +81,7 @@ describe('what the platform does with records by itself', () => {
       [ids[0]],
     );
     const swept = await sweepTenant(world.database, world.tenantId, { send: async () => {}, failed: () => {} });
-    assert.deepEqual(swept, { keys: 1, records: 1, shares: 0, users: 0 });
+    assert.deepEqual(swept, { keys: 1, records: 1, shares: 0, users: 0, audit: 0 });
     const keys = await world.rows(`SELECT key FROM $schema._idempotency WHERE key LIKE 'sweep-%'`);
     assert.deepEqual(
       keys.map((row) => row['key']),

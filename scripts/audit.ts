@@ -1,0 +1,107 @@
+/**
+ * `npm run --silent audit -- verify [--tenant demo] [--expect POSITION:HASH]`: holds the audit trails of a running
+ * platform against their chains. Exit code 0: all of them are whole; 1: one is not; 2: it could not be found out.
+ * Source: docs/reference/audit.md.
+ */
+import { parseArgs } from 'node:util';
+import type { ServiceBroker } from 'moleculer';
+import type { TenantInfo } from '../lib/snapshot/types.ts';
+import { call } from '../services/contracts.ts';
+import type { ChainProblem, Verification, VerifyRequest } from '../services/data/trail/verify.ts';
+import { joinPlatform } from './join.ts';
+
+const USAGE = 'Usage: npm run --silent audit -- verify [--tenant KEY] [--expect POSITION:HASH]';
+const PROGRESS_EVERY_MS = 2_000;
+
+const MEANING: Readonly<Record<ChainProblem, string>> = {
+  rowMissing: 'the audit row is gone',
+  rowAltered: 'the audit row is not what was sealed',
+  rowInserted: 'an audit row was put in behind the chain',
+  rowBackdated: 'the audit row claims an earlier time than the rows before it',
+  linkMissing: 'a link of the chain is gone',
+  linkAltered: 'the link does not follow the one before it',
+  endMissing: 'the end of the chain is gone',
+  otherChain: 'the chain is not the one that was noted down',
+};
+
+class Usage extends Error {}
+
+function readArguments(): { tenant: string | undefined; expect: VerifyRequest['expect'] | null } {
+  let parsed: ReturnType<typeof parse>;
+  try {
+    parsed = parse();
+  } catch (error) {
+    throw new Usage(error instanceof Error ? error.message : String(error));
+  }
+  const { values, positionals } = parsed;
+  if (positionals.length !== 1 || positionals[0] !== 'verify') throw new Usage('The command is verify.');
+  if (values.expect === undefined) return { tenant: values.tenant, expect: null };
+  const match = /^(\d{1,15}):([0-9a-f]{64})$/.exec(values.expect);
+  if (!match) throw new Usage('--expect takes POSITION:HASH as an earlier check printed it.');
+  if (values.tenant === undefined) throw new Usage('--expect belongs to one tenant: name it with --tenant.');
+  return { tenant: values.tenant, expect: { position: Number(match[1]), hash: match[2]! } };
+}
+
+const parse = () =>
+  parseArgs({ allowPositionals: true, options: { tenant: { type: 'string' }, expect: { type: 'string' } } });
+
+async function tenantsOf(broker: ServiceBroker, key: string | undefined): Promise<TenantInfo[]> {
+  const found: TenantInfo[] = [];
+  for (;;) {
+    const after = found.at(-1)?.id;
+    const page = await call(
+      broker,
+      'metadata.tenants.list',
+      after === undefined ? { take: 500 } : { after, take: 500 },
+    );
+    if (page.length === 0) break;
+    found.push(...page);
+  }
+  if (key === undefined) return found;
+  const named = found.filter((tenant) => tenant.key === key);
+  if (named.length === 0) throw new Usage(`There is no tenant ${key}.`);
+  return named;
+}
+
+async function verify(
+  broker: ServiceBroker,
+  tenant: TenantInfo,
+  expect: VerifyRequest['expect'] | null,
+): Promise<Verification> {
+  let told = Date.now();
+  let request: VerifyRequest = { tenantId: tenant.id, ...(expect ? { expect } : {}) };
+  for (;;) {
+    const part = await call(broker, 'data.audit.verify', request);
+    if (part.next === null) return part;
+    request = { ...request, from: part.next };
+    if (Date.now() - told < PROGRESS_EVERY_MS) continue;
+    told = Date.now();
+    console.error(`${tenant.key}: ${part.checked} entries checked …`);
+  }
+}
+
+function say({ key }: TenantInfo, { broken, checked, position, hash, unsealed }: Verification): void {
+  if (broken) {
+    const at = broken.position === null ? '' : ` at position ${broken.position}`;
+    const row = broken.auditId === null ? '' : ` (entry ${broken.auditId})`;
+    console.log(`${key}: BROKEN${at}: ${MEANING[broken.problem]}${row}. ${checked} entries before it are intact.`);
+  } else console.log(`${key}: intact, ${checked} entries, ${unsealed} not sealed yet, ends at ${position}:${hash}`);
+}
+
+try {
+  const { tenant, expect } = readArguments();
+  const { broker, leave } = await joinPlatform('audit', { exitCode: 2 });
+  await broker.waitForServices(['metadata', 'data'], 10_000, 100);
+  let whole = true;
+  for (const one of await tenantsOf(broker, tenant)) {
+    const result = await verify(broker, one, expect);
+    say(one, result);
+    whole &&= result.broken === null;
+  }
+  await leave();
+  process.exit(whole ? 0 : 1);
+} catch (error) {
+  console.error(`audit: ${error instanceof Error ? error.message : error}`);
+  if (error instanceof Usage) console.error(USAGE);
+  process.exit(2);
+}

@@ -1,0 +1,134 @@
+/**
+ * The audit trail of a tenant, newest first, for those who may see who did what. Source: docs/reference/audit.md.
+ */
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import type { CursorSeal } from '../../../lib/query/cursor.ts';
+import { parseListQuery } from '../../../lib/query/parse.ts';
+import type { Read } from '../reads.ts';
+import { columnType, Sql } from '../sql.ts';
+import { assertFresh, requireApi, type View } from '../tenants.ts';
+import { isDecimal } from './changes-json.ts';
+import { pageOf } from './history.ts';
+import { type ListOf, openPlace, sealPlace } from './place.ts';
+
+/** Ids carry the time at which they were made: a range of time is a range of ids, with room for clocks that differ. */
+const CLOCKS_DIFFER_MS = 60 * 60 * 1_000;
+
+export const listAudit: Read = async (deps, request, call) => {
+  const { tenantId, userId, clientId } = request;
+  const { take: asked, cursor, ...filters } = call.query as Record<string, string | undefined>;
+  const { take, takeClamped } = parseListQuery({ ...(asked === undefined ? {} : { take: asked }) }, 'query');
+  return deps.tenants.withView(tenantId, userId, async (view) => {
+    requireApi(view);
+    requireViewAudit(view);
+    const list: ListOf = { name: 'audit', bound: { take, ...filters } };
+    const seal: CursorSeal = { key: deps.cursorKey, now: Date.now(), tenantId, userId, clientId };
+    const after = cursor === undefined ? null : openPlace(list, cursor, seal);
+    const found = await deps.database.tenant(tenantId, async (tx) => {
+      const sql = new Sql();
+      const conditions = conditionsOf(sql, filters);
+      if (after) conditions.push(`a.audit_id < ${sql.bind(after[0], 'uuid')}`);
+      const where = conditions.length ? `WHERE ${conditions.join(' AND ')}` : '';
+      const text = `SELECT s.metadata_version, s.access_version, e.entry::text, e.audit_id::text
+        FROM ${tx.schema}._state s LEFT JOIN LATERAL (
+          SELECT a.audit_id, (SELECT row_to_json(x) FROM (SELECT a.audit_id AS "auditId", a.at,
+              (SELECT row_to_json(p) FROM (SELECT a.user_id AS "userId", a.client_id AS "clientId", a.agent_run_id AS "agentRunId") p) AS actor,
+              a.channel, a.operation_id AS "operationId", a.outcome, a.code, a.request_id AS "requestId",
+              a.object AS "objectApiName", a.record_id AS "recordId", ${changesOf(sql, view, call.ieee754Compatible ?? false)} AS changes,
+              a.ip, c.position, encode(c.prev_hash, 'hex') AS "prevHash", encode(c.hash, 'hex') AS hash) x) AS entry
+          FROM ${tx.schema}._audit a LEFT JOIN ${tx.schema}._audit_chain c ON c.audit_id = a.audit_id
+          ${where} ORDER BY a.audit_id DESC LIMIT ${take + 1}) e ON true`;
+      return (await tx.arrays({ text, values: sql.values })).rows;
+    });
+    assertFresh(view, found[0]![0], found[0]![1]);
+    const entries = found.filter((row) => row[2] !== null);
+    const next = entries.length > take ? sealPlace(list, [entries[take - 1]![3] as string], seal) : null;
+    return {
+      ...(takeClamped ? { headers: { 'X-Effective-Take': String(take) } } : {}),
+      body: pageOf(
+        entries.slice(0, take).map((row) => row[2] as string),
+        next,
+      ),
+    };
+  });
+};
+
+function requireViewAudit({ access }: View): void {
+  if (access.system.has('viewAudit')) return;
+  throw new PlatformError('OBJECT_PERMISSION_DENIED', 'The user lacks the system permission viewAudit.', {
+    details: { objectApiName: null, operation: 'read', layer: 'objectPermission', permission: 'viewAudit' },
+  });
+}
+
+function conditionsOf(sql: Sql, filters: Readonly<Record<string, string | undefined>>): string[] {
+  const { actorId, objectApiName, recordId, operationId, outcome, from, to } = filters;
+  const conditions: string[] = [];
+  const equal = (column: string, value: string | undefined, type: string): void => {
+    if (value !== undefined) conditions.push(`a.${column} = ${sql.bind(value, type)}`);
+  };
+  equal('user_id', actorId?.toLowerCase(), 'uuid');
+  equal('object', objectApiName, 'text');
+  equal('record_id', recordId?.toLowerCase(), 'uuid');
+  equal('operation_id', operationId, 'text');
+  equal('outcome', outcome, 'text');
+  const [begin, end] = [momentOf('from', from), momentOf('to', to)];
+  if (begin !== null && end !== null && begin > end)
+    throw new PlatformError('PARAMETER_CONFLICT', 'from must not be later than to.', {
+      errors: [violation('query:from', 'PARAMETER_CONFLICT', 'from must not be later than to.')],
+    });
+  if (begin !== null)
+    conditions.push(
+      `a.at >= ${sql.bind(new Date(begin).toISOString(), 'timestamptz')} AND a.audit_id >= ${sql.bind(firstId(begin - CLOCKS_DIFFER_MS), 'uuid')}`,
+    );
+  if (end !== null)
+    conditions.push(
+      `a.at <= ${sql.bind(new Date(end).toISOString(), 'timestamptz')} AND a.audit_id <= ${sql.bind(firstId(end + CLOCKS_DIFFER_MS), 'uuid')}`,
+    );
+  return conditions;
+}
+
+function momentOf(name: string, text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const moment = Date.parse(text);
+  if (Number.isFinite(moment) && moment >= 0 && moment < LAST_MOMENT) return moment;
+  const message = `${name} must be a time such as 2026-11-21T08:00:00Z.`;
+  throw new PlatformError('PARAMETER_INVALID', message, {
+    errors: [violation(`query:${name}`, 'PARAMETER_INVALID', message)],
+  });
+}
+
+/** 48 bits of milliseconds fit into an id; one hour less, for the room that is added. */
+const LAST_MOMENT = 2 ** 48 - 2 * CLOCKS_DIFFER_MS;
+
+/** The smallest UUIDv7 of a moment. */
+function firstId(moment: number): string {
+  const hex = Math.max(0, moment).toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}
+
+/**
+ * SQL of the changes as a list. Whoever may see all data sees them whole, also of fields that are gone; everybody else
+ * the fields that they can read. What is not a change of a field has no value before.
+ */
+function changesOf(sql: Sql, view: View, ieee754Compatible: boolean): string {
+  const decimals = sql.bind(JSON.stringify(ieee754Compatible ? fieldNames(view, isDecimal) : {}), 'jsonb');
+  const all = view.access.system.has('viewAllData') || view.access.system.has('modifyAllData');
+  const shown = all
+    ? ''
+    : ` AND (a.object IS NULL OR ${sql.bind(JSON.stringify(fieldNames(view, (field) => columnType(field) !== null)), 'jsonb')} -> a.object ? e.key)`;
+  const value = (side: string): string =>
+    `CASE WHEN ${decimals} -> a.object ? e.key THEN to_jsonb(e.value ->> '${side}') ELSE e.value -> '${side}' END`;
+  return `(SELECT coalesce(json_agg((SELECT row_to_json(y) FROM (SELECT e.key AS field,
+      CASE WHEN e.value ? 'to' THEN ${value('from')} END AS "from",
+      CASE WHEN e.value ? 'to' THEN ${value('to')} ELSE e.value END AS "to") y) ORDER BY e.key), '[]'::json)
+    FROM jsonb_each(CASE WHEN jsonb_typeof(a.changes) = 'object' THEN a.changes ELSE '{}'::jsonb END) e WHERE true${shown})`;
+}
+
+function fieldNames(view: View, wanted: (field: Parameters<typeof isDecimal>[0]) => boolean): Record<string, string[]> {
+  return Object.fromEntries(
+    Object.entries(view.access.objects).map(([apiName, { readable }]) => [
+      apiName,
+      readable.filter(wanted).map((field) => field.apiName),
+    ]),
+  );
+}

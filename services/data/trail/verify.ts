@@ -1,0 +1,213 @@
+/**
+ * Checks a tenant's audit trail against its chain, in parts, so that a long one shows progress. It reports the first
+ * thing that is wrong. Source: docs/reference/audit.md.
+ */
+import type { Database, Tx } from '../../../mixins/database/database.ts';
+import { digestSql, linkHash, SERVER_SQL } from './chain.ts';
+
+/** What can be wrong with a trail. */
+export type ChainProblem =
+  | 'rowMissing'
+  | 'rowAltered'
+  | 'rowInserted'
+  | 'rowBackdated'
+  | 'linkMissing'
+  | 'linkAltered'
+  | 'endMissing'
+  | 'otherChain';
+
+/** Where a check goes on. Opaque to callers. */
+export interface VerifyPlace {
+  readonly position: number;
+  readonly hash: string;
+  /** Latest time seen, milliseconds since 1970. */
+  readonly latest: number;
+  /** Set once the chain has been walked: the last audit row that was held against it. */
+  readonly row: string | null;
+  readonly unsealed: number;
+}
+
+export interface VerifyRequest {
+  readonly tenantId: string;
+  readonly from?: VerifyPlace;
+  /** A position and hash that was noted down before; the chain must still have it. */
+  readonly expect?: { readonly position: number; readonly hash: string };
+}
+
+export interface Verification {
+  /** Links that are intact, since the beginning of what is kept. */
+  readonly checked: number;
+  /** Position and hash (hex) of the last intact link: worth keeping somewhere else. */
+  readonly position: number;
+  readonly hash: string;
+  /** Rows that are committed and not in the chain yet. */
+  readonly unsealed: number;
+  readonly broken: {
+    readonly position: number | null;
+    readonly auditId: string | null;
+    readonly problem: ChainProblem;
+  } | null;
+  /** null: this was the last part. */
+  readonly next: VerifyPlace | null;
+}
+
+const LINKS_PER_QUERY = 5_000;
+const ROWS_PER_QUERY = 20_000;
+/** One part takes about so long. */
+const PART_MS = 4_000;
+/** Positions follow the order of transactions, and no transaction takes so long. */
+const BACKDATED_MS = 60 * 60 * 1_000;
+
+interface Head {
+  readonly position: number;
+  readonly hash: string;
+  readonly anchor: number;
+  readonly anchorHash: string;
+  /** Null when the snapshot belongs to another server. */
+  readonly snapshot: string | null;
+}
+
+export function verifyTenant(database: Database, request: VerifyRequest): Promise<Verification> {
+  const until = Date.now() + PART_MS;
+  return database.tenant(request.tenantId, async (tx) => {
+    const head = await readHead(tx);
+    const first: VerifyPlace = { position: head.anchor, hash: head.anchorHash, latest: 0, row: null, unsealed: 0 };
+    // The oldest rows may have been removed between two parts.
+    const start = request.from && request.from.position >= head.anchor ? request.from : first;
+    const walk = new Walk(tx, head, start, request.expect);
+    if (start.row === null) await walk.links(until);
+    if (!walk.broken && walk.place.row !== null) await walk.rows(until);
+    return walk.result();
+  });
+}
+
+async function readHead(tx: Tx): Promise<Head> {
+  const { rows } = await tx.arrays({
+    text: `SELECT position, encode(hash, 'hex'), anchor_position, encode(anchor_hash, 'hex'),
+        CASE WHEN server = ${SERVER_SQL} THEN snapshot::text END FROM ${tx.schema}._audit_head`,
+  });
+  const [position, hash, anchor, anchorHash, snapshot] = rows[0] as [number, string, number, string, string | null];
+  return { position, hash, anchor, anchorHash, snapshot };
+}
+
+type Broken = NonNullable<Verification['broken']>;
+
+const FIRST_ROW = '00000000-0000-0000-0000-000000000000';
+
+class Walk {
+  place: VerifyPlace;
+  broken: Broken | null = null;
+  readonly #tx: Tx;
+  readonly #head: Head;
+  readonly #expect: VerifyRequest['expect'];
+  #ended = false;
+
+  constructor(tx: Tx, head: Head, place: VerifyPlace, expect: VerifyRequest['expect']) {
+    this.#tx = tx;
+    this.#head = head;
+    this.place = place;
+    this.#expect = expect;
+    if (place.position === head.anchor) this.#checkExpected();
+  }
+
+  #break(problem: ChainProblem, position: number | null, auditId: string | null): void {
+    this.broken ??= { position, auditId, problem };
+  }
+
+  #checkExpected(): void {
+    const { position, hash } = this.place;
+    if (this.#expect?.position === position && this.#expect.hash !== hash) this.#break('otherChain', position, null);
+  }
+
+  /** Every link against the one before it and against its row, up to where the chain ended when this part began. */
+  async links(until: number): Promise<void> {
+    while (!this.broken && Date.now() < until) {
+      const { position } = this.place;
+      const { rows } = await this.#tx.arrays({
+        text: `SELECT c.position, c.audit_id, encode(c.prev_hash, 'hex'), encode(c.hash, 'hex'), ${digestSql('a')}, a.audit_id IS NOT NULL,
+            (extract(epoch FROM a.at) * 1000)::bigint
+          FROM ${this.#tx.schema}._audit_chain c LEFT JOIN ${this.#tx.schema}._audit a ON a.audit_id = c.audit_id
+          WHERE c.position > $1 AND c.position <= $2 ORDER BY c.position LIMIT ${LINKS_PER_QUERY}`,
+        values: [position, this.#head.position],
+      });
+      for (const row of rows) {
+        this.#link(row);
+        if (this.broken) return;
+      }
+      if (rows.length === LINKS_PER_QUERY) continue;
+      this.#endOfChain();
+      return;
+    }
+  }
+
+  #link(row: readonly unknown[]): void {
+    const [position, auditId, previous, hash, digest, there, at] = row as [
+      number,
+      string,
+      string,
+      string,
+      Buffer,
+      boolean,
+      number,
+    ];
+    const before = this.place;
+    if (position !== before.position + 1) this.#break('linkMissing', before.position + 1, null);
+    else if (previous !== before.hash) this.#break('linkAltered', position, auditId);
+    else if (!there) this.#break('rowMissing', position, auditId);
+    else if (hash !== linkHash(Buffer.from(previous, 'hex'), position, digest).toString('hex'))
+      this.#break('rowAltered', position, auditId);
+    else if (at < before.latest - BACKDATED_MS) this.#break('rowBackdated', position, auditId);
+    else {
+      this.place = { ...before, position, hash, latest: Math.max(before.latest, at) };
+      this.#checkExpected();
+    }
+  }
+
+  #endOfChain(): void {
+    const { position, hash } = this.place;
+    if (position < this.#head.position || hash !== this.#head.hash) this.#break('endMissing', position + 1, null);
+    else if (this.#expect && this.#expect.position > position) this.#break('endMissing', position + 1, null);
+    else this.place = { ...this.place, row: FIRST_ROW };
+  }
+
+  /** Every row against the chain: one that was there when the chain was last extended and is not in it came in later. */
+  async rows(until: number): Promise<void> {
+    while (!this.broken && Date.now() < until) {
+      const { rows } = await this.#tx.query<{
+        seen: number;
+        last: string | null;
+        unsealed: number;
+        inserted: string | null;
+      }>({
+        text: `SELECT count(*)::int AS seen, max(a.audit_id::text) AS last,
+            (count(*) FILTER (WHERE c.audit_id IS NULL))::int AS unsealed,
+            min(a.audit_id::text) FILTER (WHERE c.audit_id IS NULL AND pg_visible_in_snapshot(a.tx, $2::pg_snapshot)) AS inserted
+          FROM (SELECT audit_id, tx FROM ${this.#tx.schema}._audit WHERE audit_id > $1 ORDER BY audit_id LIMIT ${ROWS_PER_QUERY}) a
+          LEFT JOIN ${this.#tx.schema}._audit_chain c ON c.audit_id = a.audit_id`,
+        values: [this.place.row, this.#head.snapshot],
+      });
+      const { seen, last, unsealed, inserted } = rows[0]!;
+      if (inserted !== null) {
+        this.#break('rowInserted', null, inserted);
+        return;
+      }
+      this.place = { ...this.place, row: last ?? this.place.row, unsealed: this.place.unsealed + unsealed };
+      if (seen < ROWS_PER_QUERY) {
+        this.#ended = true;
+        return;
+      }
+    }
+  }
+
+  result(): Verification {
+    const { position, hash, unsealed } = this.place;
+    return {
+      checked: position - this.#head.anchor,
+      position,
+      hash,
+      unsealed,
+      broken: this.broken,
+      next: this.broken || this.#ended ? null : this.place,
+    };
+  }
+}

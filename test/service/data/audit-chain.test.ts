@@ -1,0 +1,276 @@
+/** The chain over the audit trail: it takes in every committed row once, and tells when anything was tampered with. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { Database } from '../../../mixins/database/database.ts';
+import { call } from '../../../services/contracts.ts';
+import { removeExpired, sealTenant } from '../../../services/data/trail/chain.ts';
+import { type Verification, type VerifyRequest, verifyTenant } from '../../../services/data/trail/verify.ts';
+import { createWorld, type World } from './world.ts';
+
+describe('the chain over the audit trail', () => {
+  let world: World;
+  let database: Database;
+  before(async function () {
+    this.timeout(60_000);
+    world = await createWorld();
+    database = new Database(world.platform.database.url, { size: 6, applicationName: 'chain test' });
+  });
+  after(async () => {
+    await database?.close();
+    await world?.stop();
+  });
+
+  const verify = async (more: Partial<VerifyRequest> = {}): Promise<Verification> => {
+    let request: VerifyRequest = { tenantId: world.tenantId, ...more };
+    for (;;) {
+      const part = await verifyTenant(database, request);
+      if (part.next === null) return part;
+      request = { ...request, from: part.next };
+    }
+  };
+  const seal = () => sealTenant(database, world.tenantId);
+  const write = async (count: number): Promise<void> => {
+    for (let n = 0; n < count; n++) await world.clerk.create('Company__c', { name: `Company ${n}` });
+  };
+  const schema = () => `"t_${world.tenantId.replaceAll('-', '')}"`;
+
+  /** Does something to the trail that only the owner of the database could, and sees the check find it. */
+  const tampered = async (statements: string[], problem: string, position: number | null): Promise<void> => {
+    const trouble = new Error('undo');
+    let found: Verification | undefined;
+    await database
+      .transaction(async (tx) => {
+        for (const statement of statements) await tx.query(statement.replaceAll('$schema', schema()));
+        // The same check on this connection, which alone sees the change.
+        const inside = {
+          tenant: (_: string, work: (inner: object) => unknown) =>
+            work({ ...tx, schema: schema(), arrays: tx.arrays.bind(tx), query: tx.query.bind(tx) }),
+        };
+        let request: VerifyRequest = { tenantId: world.tenantId };
+        do {
+          found = await verifyTenant(inside as unknown as Database, request);
+          if (found.next) request = { ...request, from: found.next };
+        } while (found.next);
+        throw trouble;
+      })
+      .catch((error) => {
+        if (error !== trouble) throw error;
+      });
+    assert.deepEqual([found!.broken?.problem, found!.broken?.position], [problem, position], statements.join('; '));
+  };
+  const at = (position: number): string => `(SELECT audit_id FROM $schema._audit_chain WHERE position = ${position})`;
+
+  it('takes in every row once, whoever and how many seal', async () => {
+    await write(5);
+    assert.ok((await verify()).unsealed >= 5);
+    const sealed = await Promise.all([seal(), seal(), seal()]);
+    assert.ok(sealed.reduce((sum, count) => sum + count, 0) >= 5);
+    const [rows] = await world.rows(
+      `SELECT (SELECT count(*)::int FROM $schema._audit) AS rows, (SELECT count(*)::int FROM $schema._audit_chain) AS links,
+        (SELECT max(position)::int FROM $schema._audit_chain) AS last`,
+    );
+    assert.equal(rows!['rows'], rows!['links']);
+    assert.equal(rows!['links'], rows!['last'], 'no position is left out');
+    const checked = await verify();
+    assert.deepEqual([checked.broken, checked.unsealed, checked.checked], [null, 0, rows!['links']]);
+    assert.equal(await seal(), 0);
+  });
+
+  it('never forks under writers and sealers at once, and takes in what commits late', async function () {
+    this.timeout(30_000);
+    const slow = new Database(world.platform.database.url, { size: 1, applicationName: 'slow writer' });
+    let release: () => void = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let written: () => void = () => {};
+    const inside = new Promise<void>((resolve) => {
+      written = resolve;
+    });
+    const late = randomUUID();
+    const writer = slow.tenantTransaction(world.tenantId, async (tx) => {
+      await tx.query(
+        `INSERT INTO ${tx.schema}._audit (audit_id, channel, operation_id, outcome, request_id) VALUES ($1, 'job', 'test.late', 'committed', 'req_late')`,
+        [late],
+      );
+      written();
+      await held;
+    });
+    await inside;
+    let writing = true;
+    const sealers = [1, 2].map(async () => {
+      while (writing) await seal();
+    });
+    await Promise.all([write(25), write(25)]);
+    await seal();
+    const position = async (id: string): Promise<number | undefined> =>
+      (await world.rows('SELECT position::int FROM $schema._audit_chain WHERE audit_id = $1', [id]))[0]?.['position'];
+    assert.equal(await position(late), undefined, 'not committed, not sealed');
+    assert.equal((await verify()).broken, null);
+    release();
+    await writer;
+    await slow.close();
+    writing = false;
+    await Promise.all(sealers);
+    await seal();
+    assert.ok((await position(late))! > 0);
+    const { broken, unsealed } = await verify();
+    assert.deepEqual([broken, unsealed], [null, 0]);
+  });
+
+  it('tells when a row or a link is changed, removed, put in or swapped', async () => {
+    await write(3);
+    await seal();
+    const { position: last } = await verify();
+    const middle = last - 5;
+    await tampered(
+      [`UPDATE $schema._audit SET outcome = 'denied' WHERE audit_id = ${at(middle)}`],
+      'rowAltered',
+      middle,
+    );
+    await tampered(
+      [
+        `UPDATE $schema._audit SET changes = changes || '{"name":{"from":null,"to":"x"}}' WHERE audit_id = ${at(middle)}`,
+      ],
+      'rowAltered',
+      middle,
+    );
+    await tampered([`UPDATE $schema._audit SET at = at - interval '1 ms' WHERE audit_id = ${at(2)}`], 'rowAltered', 2);
+    await tampered([`DELETE FROM $schema._audit WHERE audit_id = ${at(middle)}`], 'rowMissing', middle);
+    await tampered(
+      [
+        `DELETE FROM $schema._audit WHERE audit_id = ${at(middle)}`,
+        `DELETE FROM $schema._audit_chain WHERE position = ${middle}`,
+      ],
+      'linkMissing',
+      middle,
+    );
+    await tampered(
+      [
+        `DELETE FROM $schema._audit WHERE audit_id = ${at(last)}`,
+        `DELETE FROM $schema._audit_chain WHERE position = ${last}`,
+      ],
+      'endMissing',
+      last,
+    );
+    const forged = randomUUID();
+    await tampered(
+      [
+        `INSERT INTO $schema._audit SELECT (jsonb_populate_record(a, jsonb_build_object('audit_id', '${forged}'))).* FROM $schema._audit a WHERE audit_id = ${at(middle)}`,
+      ],
+      'rowInserted',
+      null,
+    );
+    const swap = (columns: string) => [
+      `WITH x AS (SELECT * FROM $schema._audit WHERE audit_id = ${at(middle)}), y AS (SELECT * FROM $schema._audit WHERE audit_id = ${at(middle + 1)})
+       UPDATE $schema._audit a SET (${columns}) = (SELECT ${columns} FROM (SELECT * FROM y WHERE a.audit_id = (SELECT audit_id FROM x) UNION ALL SELECT * FROM x WHERE a.audit_id = (SELECT audit_id FROM y)) o)
+       WHERE a.audit_id IN (${at(middle)}, ${at(middle + 1)})`,
+    ];
+    await tampered(swap('at, record_id, changes, request_id, idempotency_key'), 'rowAltered', middle);
+    await tampered(
+      [
+        `UPDATE $schema._audit_chain SET position = -1 WHERE position = ${middle}`,
+        `UPDATE $schema._audit_chain SET position = ${middle} WHERE position = ${middle + 1}`,
+        `UPDATE $schema._audit_chain SET position = ${middle + 1} WHERE position = -1`,
+      ],
+      'linkAltered',
+      middle,
+    );
+    await tampered(
+      [`UPDATE $schema._audit_chain SET hash = sha256(hash) WHERE position = ${middle}`],
+      'rowAltered',
+      middle,
+    );
+    assert.equal((await verify()).broken, null, 'all of it was undone');
+  });
+
+  it('tells a row that claims to be older than those before it', async () => {
+    await world.rows(
+      `INSERT INTO $schema._audit (audit_id, at, channel, operation_id, outcome, request_id)
+        VALUES (gen_random_uuid(), now() - interval '2 days', 'job', 'test.backdated', 'committed', 'req_back')`,
+    );
+    await seal();
+    const { broken, position } = await verify();
+    assert.deepEqual([broken?.problem, broken?.position], ['rowBackdated', position + 1]);
+    await world.rows(`DELETE FROM $schema._audit_chain WHERE position = $1`, [position + 1]);
+    await world.rows(`DELETE FROM $schema._audit WHERE operation_id = 'test.backdated'`);
+    await world.rows(
+      `UPDATE $schema._audit_head SET position = c.position, hash = c.hash FROM $schema._audit_chain c WHERE c.position = $1`,
+      [position],
+    );
+    assert.equal((await verify()).broken, null);
+  });
+
+  it('proves that it is still the chain that was noted down', async () => {
+    const { position, hash } = await verify();
+    await write(2);
+    await seal();
+    assert.equal((await verify({ expect: { position, hash } })).broken, null);
+    const other = await verify({ expect: { position, hash: '0'.repeat(64) } });
+    assert.deepEqual([other.broken?.problem, other.broken?.position], ['otherChain', position]);
+    assert.equal((await verify({ expect: { position: position + 1_000, hash } })).broken?.problem, 'endMissing');
+  });
+
+  it('starts over behind a restore, when numbers of transactions mean something else', async () => {
+    await seal();
+    await world.rows(
+      `UPDATE $schema._audit_head SET server = 'another/1', snapshot = '9000000000000:9000000000000:'::pg_snapshot`,
+    );
+    await write(3);
+    assert.equal((await verify()).broken, null, 'what is not sealed yet is no forgery');
+    assert.equal(await seal(), 3);
+    const { broken, unsealed } = await verify();
+    assert.deepEqual([broken, unsealed], [null, 0]);
+  });
+
+  it('stays whole when the oldest rows have reached their age, and keeps what was tampered with', async () => {
+    await seal();
+    const before = await verify();
+    const old = 4;
+    // Rows that were sealed two years ago: aged together with their links.
+    await world.rows(
+      `UPDATE $schema._audit SET at = at - interval '800 days' WHERE audit_id IN (SELECT audit_id FROM $schema._audit_chain WHERE position <= ${old})`,
+    );
+    assert.equal(await removeExpired(database, world.tenantId), 0, 'altered rows stay');
+    await rechain();
+    assert.equal((await verify()).broken, null);
+    assert.equal(await removeExpired(database, world.tenantId), old);
+    const after = await verify();
+    assert.deepEqual([after.broken, after.checked], [null, before.checked - old]);
+    assert.equal(await removeExpired(database, world.tenantId), 0);
+    await write(1);
+    assert.equal(await seal(), 1);
+    assert.equal((await verify()).broken, null);
+  });
+
+  /** Makes the chain anew over the rows as they are, as it would have been made at the time. */
+  async function rechain(): Promise<void> {
+    await world.rows('DELETE FROM $schema._audit_chain');
+    await world.rows('UPDATE $schema._audit_head SET position = 0, hash = anchor_hash, snapshot = NULL');
+    await seal();
+  }
+
+  it('can be added to by the tenant, and neither changed nor removed', async () => {
+    const refused = (text: string) =>
+      assert.rejects(
+        database.tenant(world.tenantId, (tx) => tx.query(text.replaceAll('$schema', tx.schema))),
+        { code: '42501' },
+        text,
+      );
+    for (const name of ['_audit', '_audit_chain']) {
+      await refused(`DELETE FROM $schema.${name}`);
+      await refused(`TRUNCATE $schema.${name}`);
+      await refused(`UPDATE $schema.${name} SET audit_id = audit_id`);
+    }
+    await refused('DELETE FROM $schema._audit_head');
+  });
+
+  it('is checked and extended on the bus, too', async () => {
+    await write(1);
+    const { broker } = world.platform;
+    assert.ok((await call(broker, 'data.audit.seal', { tenantId: world.tenantId })).sealed >= 1);
+    const { broken, hash } = await call(broker, 'data.audit.verify', { tenantId: world.tenantId });
+    assert.equal(broken, null);
+    assert.match(hash, /^[0-9a-f]{64}$/);
+  });
+});

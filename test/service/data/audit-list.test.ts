@@ -1,0 +1,159 @@
+/** The audit trail over the API: what is in it, who sees it, and how it is searched. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { sealTenant } from '../../../services/data/trail/chain.ts';
+import { createWorld, type Person, refusal, type World } from './world.ts';
+
+const AUDITOR = ['type: PermissionSet', 'apiName: Auditor', 'label: Auditor', 'system:', '  - viewAudit', ''].join(
+  '\n',
+);
+
+describe('the audit trail', () => {
+  let world: World;
+  before(async function () {
+    this.timeout(60_000);
+    world = await createWorld();
+    await world.deploy(world.tenantId, { 'permissionSets/Auditor.yaml': AUDITOR });
+    const { body } = await world.admin.get('User', world.reader.userId);
+    await world.admin.update(
+      'User',
+      world.reader.userId,
+      { permissionSetApiNames: ['Auditor'] },
+      { etag: `"${body.recordVersion.toString(36)}"` },
+    );
+  });
+  after(() => world?.stop());
+
+  const audit = (person: Person, query: Record<string, unknown> = {}) => person.send('data.audit.list', {}, query);
+  const about = async (recordId: string, person = world.admin) => (await audit(person, { recordId })).body.records;
+
+  it('has every mutation with its client, key and address, and is sealed a little later', async () => {
+    const { id } = (await world.clerk.create('Company__c', { name: 'Acme', Amount__c: '0.10' })).body;
+    await world.clerk.update('Company__c', id, { Amount__c: 7 }, { etag: '"1"' });
+    await world.clerk.delete('Company__c', id, { etag: '"2"' });
+    const [removed, changed, created] = await about(id);
+    assert.deepEqual(Object.keys(changed), [
+      'auditId',
+      'at',
+      'actor',
+      'channel',
+      'operationId',
+      'outcome',
+      'code',
+      'requestId',
+      'objectApiName',
+      'recordId',
+      'changes',
+      'ip',
+      'position',
+      'prevHash',
+      'hash',
+    ]);
+    assert.deepEqual(changed.actor, { userId: world.clerk.userId, clientId: 'test', agentRunId: null });
+    assert.deepEqual(
+      [changed.channel, changed.operationId, changed.outcome, changed.code, changed.objectApiName, changed.ip],
+      ['api', 'data.records.update', 'committed', null, 'Company__c', '127.0.0.1'],
+    );
+    assert.deepEqual(changed.changes, [{ field: 'Amount__c', from: 0.1, to: 7 }]);
+    assert.deepEqual([changed.position, changed.prevHash, changed.hash], [null, null, null]);
+    assert.match((await audit(world.admin, { recordId: id })).text, /"from":0\.10,"to":7\.00/);
+    assert.equal(removed.operationId, 'data.records.delete');
+    assert.equal(created.operationId, 'data.records.create');
+    await sealTenant(world.database, world.tenantId);
+    const [last, middle] = await about(id);
+    assert.match(middle.hash, /^[0-9a-f]{64}$/);
+    assert.equal(last.prevHash, middle.hash);
+    assert.equal(last.position, middle.position + 1);
+  });
+
+  it('has every refused mutation: denied for want of a right, failed for anything else', async () => {
+    const { id } = (await world.admin.create('Company__c', { name: 'Acme' })).body;
+    const refused = async (promise: Promise<unknown>) => (await refusal(promise)).code;
+    await refused(world.reader.update('Company__c', id, { Code__c: 'x' }, { etag: '"1"' }));
+    await refused(world.clerk.update('Company__c', id, { Fixed__c: 'x' }, { etag: '"1"' }));
+    await refused(world.clerk.update('Company__c', id, { Amount__c: 'much' }, { etag: '"1"' }));
+    await refused(world.clerk.update('Company__c', id, { Amount__c: 1 }, { etag: '"9"' }));
+    await refused(world.clerk.delete('Company__c', randomUUID(), { etag: '"1"' }));
+    const tried = (await audit(world.admin, { recordId: id })).body.records;
+    assert.deepEqual(
+      tried.map((row: { outcome: string; code: string }) => [row.outcome, row.code]),
+      [
+        ['failed', 'ETAG_MISMATCH'],
+        ['failed', 'VALIDATION_FAILED'],
+        ['denied', 'FIELD_PERMISSION_DENIED'],
+        ['denied', 'OBJECT_PERMISSION_DENIED'],
+        ['committed', null],
+      ],
+    );
+    const [missing] = (await audit(world.admin, { outcome: 'failed', operationId: 'data.records.delete' })).body
+      .records;
+    assert.deepEqual([missing.code, missing.changes], ['RECORD_NOT_FOUND', []]);
+  });
+
+  it('keeps the use of one key for two requests', async () => {
+    const key = randomUUID();
+    const { id } = (await world.clerk.create('Company__c', { name: 'One' }, { key })).body;
+    const code = (await refusal(world.clerk.update('Company__c', id, { name: 'Two' }, { key, etag: '"1"' }))).code;
+    assert.equal(code, 'IDEMPOTENCY_KEY_REUSED');
+    const [refused] = await about(id);
+    assert.deepEqual([refused.outcome, refused.code], ['failed', 'IDEMPOTENCY_KEY_REUSED']);
+  });
+
+  it('is for those with viewAudit alone, who see the fields they can read', async () => {
+    const { id } = (await world.admin.create('Company__c', { name: 'Acme', Code__c: randomUUID(), Secret__c: 's' }))
+      .body;
+    const error = await refusal(audit(world.clerk));
+    assert.deepEqual(
+      [error.status, error.code, error.details?.['layer'], error.details?.['permission']],
+      [403, 'OBJECT_PERMISSION_DENIED', 'objectPermission', 'viewAudit'],
+    );
+    assert.equal((await refusal(audit(world.nobody))).code, 'API_ACCESS_DISABLED');
+    const [row] = await about(id, world.reader);
+    assert.deepEqual(
+      row.changes.map((change: { field: string }) => change.field),
+      ['Code__c', 'name'],
+    );
+    const fields = (await about(id))[0].changes.map((change: { field: string }) => change.field);
+    assert.ok(fields.includes('Secret__c'));
+    assert.equal((await about(id, world.stranger)).length, 0);
+  });
+
+  it('is searched by actor, object, operation, outcome and time, page by page', async () => {
+    const since = new Date().toISOString();
+    for (let n = 0; n < 5; n++) await world.clerk.create('Company__c', { name: `n${n}` });
+    await world.admin.create('Vault__c', { name: 'v' });
+    const until = new Date().toISOString();
+    const count = async (query: Record<string, unknown>) => (await audit(world.admin, query)).body.records.length;
+    assert.equal(await count({ from: since, to: until }), 6);
+    assert.equal(await count({ from: since, actorId: world.clerk.userId }), 5);
+    assert.equal(await count({ from: since, objectApiName: 'Vault__c' }), 1);
+    assert.equal(await count({ from: since, operationId: 'data.records.update' }), 0);
+    assert.equal(await count({ from: since, outcome: 'denied' }), 0);
+    assert.equal(await count({ to: '2020-01-01T00:00:00Z' }), 0);
+    assert.equal(await count({ from: '2999-01-01T00:00:00Z' }), 0);
+    const walked = [];
+    let cursor: string | null = null;
+    do {
+      const { body } = await audit(world.admin, { from: since, take: 4, ...(cursor ? { cursor } : {}) });
+      walked.push(...body.records);
+      cursor = body.nextCursor;
+      if (cursor)
+        assert.deepEqual(
+          (await refusal(audit(world.admin, { from: since, take: 4, cursor, outcome: 'denied' }))).details,
+          { changed: ['outcome'] },
+        );
+    } while (cursor);
+    assert.equal(walked.length, 6);
+    assert.equal(new Set(walked.map((row) => row.auditId)).size, 6);
+    assert.equal(
+      (await refusal(audit(world.admin, { from: until, to: '2020-01-01T00:00:00Z' }))).code,
+      'PARAMETER_CONFLICT',
+    );
+    assert.equal((await refusal(audit(world.admin, { from: '+275760-09-13T00:00:00Z' }))).code, 'PARAMETER_INVALID');
+  });
+
+  it('has what the platform does to users, too', async () => {
+    const [row] = await about(world.clerk.userId);
+    assert.deepEqual([row.operationId, row.channel, row.outcome], ['data.users.provision', 'job', 'committed']);
+  });
+});
