@@ -130,6 +130,53 @@ export interface SharingRuleMeta {
   readonly access: 'read' | 'readWrite';
 }
 
+/** What happens in the transaction of a transition or action. Expressions know `input` besides the record. */
+export type EffectMeta =
+  /** Expressions by field. */
+  | { readonly verb: 'updateFields'; readonly fields: Readonly<Record<string, string>> }
+  | { readonly verb: 'createRecord'; readonly object: string; readonly fields: Readonly<Record<string, string>> }
+  | {
+      readonly verb: 'sendNotification';
+      readonly type: string;
+      /** `owner`, `actor`, or a field that refers to a user. */
+      readonly to: string;
+    }
+  | { readonly verb: 'emitEvent'; readonly type: string; readonly data: Readonly<Record<string, string>> };
+
+/** What transitions and actions have in common. */
+export interface ActMeta {
+  readonly key: string;
+  readonly label: string;
+  readonly description: string | null;
+  /** An expression that must be true; null: none. */
+  readonly guard: string | null;
+  /** Told when the guard is not true. */
+  readonly guardMessage: string | null;
+  /** `<Object>.<key>` among the actions of a profile or permission set; null: whoever may edit the record. */
+  readonly permission: string | null;
+  readonly risk: 'low' | 'medium' | 'high';
+  readonly requiresComment: boolean;
+  /** JSON Schema 2020-12; null: nothing is sent along. */
+  readonly input: { readonly [keyword: string]: unknown } | null;
+  readonly effects: readonly EffectMeta[];
+}
+
+export interface TransitionMeta extends ActMeta {
+  readonly from: readonly string[];
+  readonly to: string;
+}
+
+/** The life of a record as the values of one picklist and the ways between them. */
+export interface StateModelMeta {
+  readonly apiName: string;
+  readonly field: string;
+  readonly initial: string;
+  /** The field may be changed like any other, besides. */
+  readonly allowDirectEdit: boolean;
+  /** In the order of the file. */
+  readonly transitions: readonly TransitionMeta[];
+}
+
 export type SharingDefault = 'private' | 'read' | 'readWrite' | 'controlledByParent';
 
 export interface ObjectMeta {
@@ -157,6 +204,9 @@ export interface ObjectMeta {
   readonly validationRules: readonly ValidationRuleMeta[];
   /** By apiName. */
   readonly sharingRules: readonly SharingRuleMeta[];
+  readonly stateModel: StateModelMeta | null;
+  /** Custom actions by apiName, the active ones. */
+  readonly actions: readonly ActMeta[];
 }
 
 export interface ObjectPermission {

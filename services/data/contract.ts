@@ -755,7 +755,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     path: '/data/{objectApiName}/{id}/transitions',
     tag: 'data',
     summary: 'List the transitions and actions of a record',
-    description: 'Empty for records of objects without a state model.',
+    description:
+      'Everything that exists for the caller, available or not: transitions in the order of the state model, then actions by name.',
     scopes: ['actions:read'],
     pathParameters: [objectApiName, id],
     response: {

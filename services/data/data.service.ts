@@ -18,6 +18,7 @@ import { listAudit } from './trail/audit-list.ts';
 import { sealTenant } from './trail/chain.ts';
 import { listHistory } from './trail/history.ts';
 import { verifyTenant } from './trail/verify.ts';
+import { listTransitions } from './transitions/list.ts';
 import { findUser, noteSignIn, provisionUsers } from './users/directory.ts';
 import { forgetUnsent, sendUnsentUsers, type UserSync } from './users/sync.ts';
 import { type Mutation, type MutationDeps, mutate } from './write/mutate.ts';
@@ -109,7 +110,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       'records.create': write('create'),
       'records.update': write('update'),
       'records.delete': write('delete'),
-      'transitions.list': read(reads.listTransitions),
+      'transitions.list': read(listTransitions),
       'history.list': read(listHistory),
       'audit.list': read(listAudit),
 

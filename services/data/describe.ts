@@ -8,6 +8,7 @@ import type { Access, Capabilities, ObjectAccess, ScopeSet } from '../../lib/acc
 import { typeOf } from '../../lib/field-types/registry.ts';
 import { filterable, operatorsFor, searchable, sortable } from '../../lib/query/capabilities.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
+import { visibleModel } from './transitions/acts.ts';
 import { defaultOf } from './write/body.ts';
 
 /** Items of GET /objects, by apiName. */
@@ -26,6 +27,10 @@ export function describeObjects(access: Access, scopes: ScopeSet): { records: ob
 /** Fields that a create or update body of this user may hold. */
 export const writable = (field: FieldMeta): boolean =>
   typeOf(field).writable && (!field.system || field.apiName === 'ownerId');
+
+/** The state of a record, where only transitions change it. */
+const isStateKept = ({ stateModel }: ObjectMeta, field: FieldMeta): boolean =>
+  stateModel?.field === field.apiName && !stateModel.allowDirectEdit;
 
 /** Kept by the platform and given to every new record. */
 const PLATFORM_DEFAULTS: ReadonlySet<string> = new Set([
@@ -52,7 +57,7 @@ export function describeObject(access: Access, object: ObjectAccess, scopes: Sco
     ownerField: isReadable('ownerId') ? 'ownerId' : null,
     searchable: meta.features.search,
     defaultSearchFields: meta.defaultSearchFields.filter(isReadable),
-    stateModel: null,
+    stateModel: visibleModel(object)?.apiName ?? null,
     recordTypes: [],
     childRelationships: meta.childRelationships
       .filter(({ objectApiName, field }) => {
@@ -83,7 +88,7 @@ function describeField(
   const type = typeOf(field);
   const editable = writable(field) && object.fields[field.apiName]!.edit;
   const creatable = editable && able.creatable;
-  const updateable = editable && able.updateable;
+  const updateable = editable && able.updateable && !isStateKept(object.object, field);
   const calculated = field.fieldType === 'formula' || field.fieldType === 'rollup';
   const fallback = defaultOf(field);
   return {
@@ -183,7 +188,15 @@ export function schemaOfObject(access: Access, object: ObjectAccess, scopes: Sco
             editable.filter((field) => field.required && defaultOf(field) === null).map((field) => field.apiName),
           )
         : false,
-      update: able.updateable ? { ...body(editable, []), minProperties: 1 } : false,
+      update: able.updateable
+        ? {
+            ...body(
+              editable.filter((field) => !isStateKept(meta, field)),
+              [],
+            ),
+            minProperties: 1,
+          }
+        : false,
       read: { type: 'object', properties: Object.fromEntries(read) },
     },
   };

@@ -189,12 +189,6 @@ export const getRecord: Read = async (deps, request, call) => {
   return { headers: { ETag: etag }, body: record };
 };
 
-/** Records of objects without a state model have no transitions; whether the record is there is checked all the same. */
-export const listTransitions: Read = async (deps, request, call) => {
-  const { etag } = await readOne(deps, request, call, ['id']);
-  return { headers: { ETag: etag }, body: { records: [], nextCursor: null, currentState: null, etag } };
-};
-
 function fieldsOf(call: OperationCall): readonly string[] | null {
   if (call.query['fields'] === undefined) return null;
   return parseListQuery({ fields: call.query['fields'] }, 'query').fields;

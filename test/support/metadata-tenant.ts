@@ -34,6 +34,8 @@ export const wholePackage = (files: Record<string, string>): Anything => {
       [/^objects\/([^/]+)\/fields\/([^/]+)\.yaml$/, 'CustomField'],
       [/^objects\/([^/]+)\/validationRules\/([^/]+)\.yaml$/, 'ValidationRule'],
       [/^objects\/([^/]+)\/sharingRules\/([^/]+)\.yaml$/, 'SharingRule'],
+      [/^objects\/([^/]+)\/stateModels\/([^/]+)\.yaml$/, 'StateModel'],
+      [/^objects\/([^/]+)\/actions\/([^/]+)\.yaml$/, 'CustomAction'],
       [/^valueSets\/([^/]+)\.yaml$/, 'ValueSet'],
       [/^profiles\/([^/]+)\.yaml$/, 'Profile'],
       [/^permissionSets\/([^/]+)\.yaml$/, 'PermissionSet'],

@@ -48,6 +48,8 @@ export function anObject(
     childRelationships: [],
     validationRules: [],
     sharingRules: [],
+    stateModel: null,
+    actions: [],
     ...more,
   };
 }

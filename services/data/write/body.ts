@@ -81,7 +81,13 @@ export function bodyObject(body: unknown): Record<string, unknown> {
 }
 
 /** Reads what a body says; `access` is the user's access to the object. */
-export function readBody(view: View, object: ObjectMeta, access: ObjectAccess, body: Record<string, unknown>): Body {
+export function readBody(
+  view: View,
+  object: ObjectMeta,
+  access: ObjectAccess,
+  body: Record<string, unknown>,
+  how: 'create' | 'update',
+): Body {
   const given: Given[] = [];
   const invalid: Violation[] = [];
   const denied: Violation[] = [];
@@ -96,6 +102,10 @@ export function readBody(view: View, object: ObjectMeta, access: ObjectAccess, b
       invalid.push(violation(pointer, 'FIELD_READ_ONLY', `${name} is kept by the platform.`, { field: name }));
       continue;
     }
+    if (isStateKept(object, field, body[name], how)) {
+      invalid.push(violation(pointer, 'FIELD_READ_ONLY', `${name} is changed by transitions.`, { field: name }));
+      continue;
+    }
     if (!access.fields[name]!.edit) {
       denied.push(violation(pointer, 'FIELD_PERMISSION_DENIED', `You may not edit ${name}.`, { field: name }));
       continue;
@@ -105,6 +115,12 @@ export function readBody(view: View, object: ObjectMeta, access: ObjectAccess, b
     else given.push(result);
   }
   return { given, invalid, denied };
+}
+
+/** A new record begins in the initial state; from there only transitions lead on, unless the model says otherwise. */
+function isStateKept({ stateModel }: ObjectMeta, field: FieldMeta, value: unknown, how: 'create' | 'update'): boolean {
+  if (stateModel?.field !== field.apiName) return false;
+  return how === 'create' ? value !== stateModel.initial : !stateModel.allowDirectEdit;
 }
 
 /** One value of a body, or the first violation in it. */

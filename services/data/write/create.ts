@@ -54,7 +54,7 @@ function mayCreate({ view, object }: Write): void {
 
 function readValues(write: Write): void {
   const { view, object, access, body } = write;
-  const read = completeCreate(view, object, access, body, readBody(view, object, access, body));
+  const read = completeCreate(view, object, access, body, readBody(view, object, access, body, 'create'));
   write.given = read.given;
   write.denied = read.denied;
   write.invalid.push(...read.invalid, ...checkDependentPicklists(object, read.given));

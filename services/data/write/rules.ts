@@ -85,7 +85,6 @@ function apply({ object, access }: Write, rule: Rule, facts: Facts): Violation |
 /** What the variables of the rules stand for, seen from this write. */
 function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
   const { object, view, request, given } = write;
-  const { principal, system, circle } = view.access;
   const isCreate = write.recordVersion === 0;
   const now = Date.now();
   const values = new Map<string, unknown>(given.map((item) => [item.field.apiName, item.value]));
@@ -108,6 +107,17 @@ function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
     record: (name) => toValue(name, values.has(name) ? values.get(name) : stored(name)),
     old: isCreate ? null : (name) => toValue(name, stored(name)),
     isChanged: (name) => changed.has(name),
+    ...callerFacts(view, now),
+  };
+}
+
+/** What the variables stand for that do not depend on a record. */
+export function callerFacts(
+  view: View,
+  now: number,
+): Pick<Facts, 'user' | 'hasPermission' | 'inGroup' | 'now' | 'timezone'> {
+  const { principal, system, circle } = view.access;
+  return {
     user: {
       id: principal.userId,
       username: principal.username,

@@ -46,7 +46,7 @@ export const UPDATE_STEPS: readonly Step[] = [
 const EXACT_DECIMALS = true;
 
 function readValues(write: Write): void {
-  const read = readBody(write.view, write.object, write.access, write.body);
+  const read = readBody(write.view, write.object, write.access, write.body, 'update');
   write.given = read.given;
   write.denied = read.denied;
   write.invalid.push(...read.invalid);

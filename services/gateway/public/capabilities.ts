@@ -37,6 +37,8 @@ export const METADATA_TYPES = [
   'CustomField',
   'ValidationRule',
   'SharingRule',
+  'StateModel',
+  'CustomAction',
   'ValueSet',
   'Profile',
   'PermissionSet',

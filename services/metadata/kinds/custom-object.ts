@@ -196,6 +196,8 @@ export const customObject: Kind = {
       childRelationships: [],
       validationRules: [],
       sharingRules: [],
+      stateModel: null,
+      actions: [],
     };
   },
 };

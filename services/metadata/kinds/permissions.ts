@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import { type PermissionBundle, SYSTEM_PERMISSIONS, type SystemPermission } from '../../../lib/snapshot/types.ts';
 import { escapePointer } from '../yaml/parse.ts';
+import { actKeysOf } from './acts.ts';
 import { type Body, type Component, componentKey, type Kind } from './kind.ts';
 import { API_NAME, apiName, FULL_NAME, group, label, mapOf, optional, setOf, shownFlag, text } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
@@ -104,8 +105,7 @@ function permissions(type: 'Profile' | 'PermissionSet', folder: string, target: 
           });
       }
       for (const [i, name] of (body.actions ?? []).entries())
-        if (!context.after.has(componentKey('CustomObject', name.split('.')[0]!)))
-          unknown(`/actions/${i}`, `There is no object ${name.split('.')[0]}.`);
+        if (!actKeysOf(context).has(name)) unknown(`/actions/${i}`, `There is no transition or action ${name}.`);
     },
 
     compile(component: Component, draft) {

@@ -1,5 +1,6 @@
 /** Every kind of component, in the order in which they are applied and compiled. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { customAction } from './custom-action.ts';
 import { customField } from './custom-field.ts';
 import { customObject } from './custom-object.ts';
 import { externalClient } from './external-client.ts';
@@ -8,6 +9,7 @@ import type { Kind } from './kind.ts';
 import { permissionSet, profile } from './permissions.ts';
 import { role } from './role.ts';
 import { sharingRule } from './sharing-rule.ts';
+import { stateModel } from './state-model.ts';
 import { tenantSettings } from './tenant-settings.ts';
 import { validationRule } from './validation-rule.ts';
 import { valueSet } from './value-set.ts';
@@ -19,6 +21,8 @@ export const KINDS: readonly Kind[] = [
   customField,
   validationRule,
   sharingRule,
+  stateModel,
+  customAction,
   role,
   group,
   profile,

@@ -132,6 +132,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
   // A change of an object's fields can break what its object and its rules say, and the other way round.
   for (const component of affectedByFields(changed, after)) findKind(component.type)!.check?.(component, context);
+  for (const component of affectedByActs(changed, after)) findKind(component.type)!.check?.(component, context);
   checkDestructive(project, options, before, blocked, warnings);
 
   const checks = dataChecks(changed, context);
@@ -264,6 +265,22 @@ const rollupChild = ({ body }: Component): string => {
   const rollup = body['rollup'] as { childObject?: string } | undefined;
   return rollup?.childObject ?? '';
 };
+
+/**
+ * State models and actions that did not change themselves, while something that they name may have; and those who give
+ * permission for transitions and actions, while these may be gone.
+ */
+function affectedByActs(changed: readonly Component[], after: State): Component[] {
+  const own = new Set(changed);
+  const touched = new Set(changed.map(({ type }) => type));
+  const acts = touched.has('StateModel') || touched.has('CustomAction');
+  const named = acts || touched.has('CustomField') || touched.has('CustomObject') || touched.has('ValueSet');
+  return [...after.values()].filter((component) => {
+    if (own.has(component)) return false;
+    if (component.type === 'StateModel' || component.type === 'CustomAction') return named;
+    return acts && (component.type === 'Profile' || component.type === 'PermissionSet');
+  });
+}
 
 function checkDestructive(
   project: Project,

@@ -203,7 +203,13 @@ export const FILES: Readonly<Record<string, string>> = {
   'permissionSets/UserAdmin.yaml': bundle('PermissionSet', 'UserAdmin', ['manageUsers'], {}, {}),
 };
 
-export const ALL_SCOPES: readonly Scope[] = ['data:read', 'data:write', 'data:delete', 'actions:read'];
+export const ALL_SCOPES: readonly Scope[] = [
+  'data:read',
+  'data:write',
+  'data:delete',
+  'actions:read',
+  'actions:execute',
+];
 
 export interface Reply {
   status: number;
@@ -327,7 +333,7 @@ async function fill(platform: TestPlatform): Promise<World> {
       if (options.etag !== undefined) params.headers.ifMatch = options.etag;
       if (options.ifNoneMatch !== undefined) params.headers.ifNoneMatch = options.ifNoneMatch;
       if (options.ieee754Compatible) params.ieee754Compatible = true;
-      if (/\.(create|update|delete|upsert|restore)$/.test(operationId)) {
+      if (/\.(create|update|delete|upsert|restore|execute)$/.test(operationId)) {
         params.headers.idempotencyKey = options.key ?? randomUUID();
         params.fingerprint = hash(
           'sha256',

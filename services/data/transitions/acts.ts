@@ -1,0 +1,133 @@
+/** The transitions and actions of an object, ready to be judged: which there are, and what stands against each. */
+import type { ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { checkExpression, type Schema } from '../../../lib/expression/check.ts';
+import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
+import { EvaluationError } from '../../../lib/expression/functions.ts';
+import type { Expression } from '../../../lib/expression/types.ts';
+import { valueOfField } from '../../../lib/expression/values.ts';
+import { fieldOf } from '../../../lib/snapshot/lookup.ts';
+import type { ActMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/snapshot/types.ts';
+import { remembered } from '../sql.ts';
+import { own, type View } from '../tenants.ts';
+import { callerFacts } from '../write/rules.ts';
+
+export interface Act {
+  readonly kind: 'transition' | 'action';
+  readonly meta: ActMeta;
+  /** States in which it can be taken, and where it leads; null for an action, which leaves the state as it is. */
+  readonly from: readonly string[] | null;
+  readonly to: string | null;
+  readonly guard: Expression | null;
+}
+
+export const expressionSchema = remembered(
+  (object: ObjectMeta): Schema => ({
+    object: object.apiName,
+    fieldType: (name: string) => fieldOf(object, name)?.fieldType,
+  }),
+);
+
+/** Transitions in the order of the state model, then actions by name. */
+const actsOf = remembered((object: ObjectMeta): readonly Act[] => {
+  const guard = (meta: ActMeta): Expression | null =>
+    meta.guard === null ? null : checkExpression(meta.guard, expressionSchema(object), ['boolean']);
+  // Snapshots that an older version compiled know neither.
+  const { stateModel, actions } = object as Partial<Pick<ObjectMeta, 'stateModel' | 'actions'>>;
+  return [
+    ...(stateModel?.transitions ?? []).map(
+      (meta): Act => ({ kind: 'transition', meta, from: meta.from, to: meta.to, guard: guard(meta) }),
+    ),
+    ...(actions ?? []).map((meta): Act => ({ kind: 'action', meta, from: null, to: null, guard: guard(meta) })),
+  ];
+});
+
+/** The state model, as far as it exists for the caller: who cannot read the state knows of no states. */
+export function visibleModel({ object, fields }: ObjectAccess): StateModelMeta | null {
+  const model = object.stateModel ?? null;
+  return model && own(fields, model.field)?.read ? model : null;
+}
+
+/** What exists for the caller, available or not. */
+export const visibleActs = (access: ObjectAccess): readonly Act[] =>
+  visibleModel(access) ? actsOf(access.object) : actsOf(access.object).filter((act) => act.kind === 'action');
+
+/** Fields that decide what can be done: the state and what the guards read. */
+export const decidingFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
+  const names = new Set(actsOf(object).flatMap((act) => act.guard?.fields ?? []));
+  if (object.stateModel) names.add(object.stateModel.field);
+  return [...names].map((name) => object.fields[name]!);
+});
+
+export interface Reason {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** What is known about a record and its caller. */
+export interface Situation {
+  readonly view: View;
+  readonly scopes: ScopeSet;
+  readonly access: ObjectAccess;
+  readonly state: string | null;
+  /** Sharing lets the caller change the record. */
+  readonly editable: boolean;
+  readonly facts: Facts;
+}
+
+/** Everything that stands against an act, in the order in which executing it would find out. */
+export function reasonsAgainst(act: Act, situation: Situation): Reason[] {
+  const { view, scopes, access, editable, state } = situation;
+  const reasons: Reason[] = [];
+  const add = (code: string, message: string): void => {
+    reasons.push({ code, message });
+  };
+  if (!scopes.includes('actions:execute')) add('SCOPE_INSUFFICIENT', 'The connection has no scope actions:execute.');
+  if (!access.permission.update)
+    add('OBJECT_PERMISSION_DENIED', `You may not change records of ${access.object.apiName}.`);
+  if (!editable) add('RECORD_ACCESS_DENIED', 'You may read this record, but not change it.');
+  if (!isPermitted(act, view)) add('TRANSITION_NOT_ALLOWED', notPermitted(act));
+  if (!startsIn(act, state)) add('STATE_CONFLICT', wrongState(act));
+  else if (!guardHolds(act, situation.facts)) add('GUARD_NOT_MET', guardMessage(act));
+  return reasons;
+}
+
+/** Permissions for acts are given by name; no permission on data implies them. */
+export const isPermitted = ({ meta }: Act, view: View): boolean =>
+  meta.permission === null || view.access.actions.has(meta.permission);
+
+export const notPermitted = ({ meta }: Act): string => `It takes the permission for the action ${meta.permission}.`;
+
+export const startsIn = ({ from }: Act, state: string | null): boolean =>
+  from === null || (state !== null && from.includes(state));
+
+export const wrongState = ({ from }: Act): string => `It starts from ${listed(from ?? [])}.`;
+
+export const guardMessage = ({ meta }: Act): string =>
+  meta.guardMessage ?? `The condition for “${meta.label}” is not met.`;
+
+const listed = (names: readonly string[]): string =>
+  names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
+
+/** A guard sees all fields, whoever asks; one that cannot be evaluated does not hold. */
+export function guardHolds({ guard }: Act, facts: Facts): boolean {
+  if (guard === null) return true;
+  try {
+    return evaluate(guard, facts) === true;
+  } catch (error) {
+    if (!(error instanceof EvaluationError)) throw error;
+    // The cost is counted and not measured, so only a busy machine takes so long over it.
+    if (error.reason === 'TIME_EXCEEDED')
+      throw new PlatformError('SERVICE_UNAVAILABLE', 'A guard could not be evaluated in time.', {
+        retryAfterSeconds: 1,
+        cause: error,
+      });
+    return false;
+  }
+}
+
+/** What the variables stand for before anything happens: `old` is the record itself. */
+export function storedFacts(view: View, object: ObjectMeta, stored: Readonly<Record<string, unknown>>): Facts {
+  const stand: Facts['record'] = (name) => valueOfField(object.fields[name]!.fieldType, own(stored, name) ?? null);
+  return { record: stand, old: stand, isChanged: () => false, ...callerFacts(view, Date.now()) };
+}

@@ -1,0 +1,75 @@
+/** The transitions and actions of a record, with what stands against each. Source: docs/reference/transitions.md. */
+import { isUuid } from '../../../lib/ids.ts';
+import { served } from '../../../lib/transition/input.ts';
+import type { Read } from '../reads.ts';
+import { etagOf, recordJson, Sql, table } from '../sql.ts';
+import { assertFresh, recordNotFound, visibleObject } from '../tenants.ts';
+import { reachSql } from '../write/sharing.ts';
+import {
+  type Act,
+  decidingFields,
+  reasonsAgainst,
+  type Situation,
+  storedFacts,
+  visibleActs,
+  visibleModel,
+} from './acts.ts';
+
+/** Decimals come as text, for a guard compares every digit of them. */
+const EXACT_DECIMALS = true;
+
+export const listTransitions: Read = async (deps, request, call) => {
+  const id = (call.path['id'] ?? '').toLowerCase();
+  return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
+    const access = visibleObject(view, call.path['objectApiName'] ?? '');
+    if (!isUuid(id)) throw recordNotFound();
+    const { object } = access;
+    const fields = decidingFields(object);
+    const { rows } = await deps.database.tenant(request.tenantId, (tx) => {
+      const sql = new Sql();
+      const seen = `o."id" = ${sql.bind(id, 'uuid')} AND ${reachSql(view, sql, object.apiName, 'read', 'o')}`;
+      return tx.arrays(
+        sql.statement(`SELECT s.metadata_version, s.access_version, o."recordVersion",
+            ${fields.length > 0 ? `${recordJson('o', fields, EXACT_DECIMALS)}::text` : "'{}'"}, ${reachSql(view, sql, object.apiName, 'edit', 'o')}
+          FROM ${tx.schema}._state s LEFT JOIN ${table(tx.schema, object.apiName)} o ON ${seen}`),
+      );
+    });
+    const [metadataVersion, accessVersion, recordVersion, stored, editable] = rows[0]!;
+    assertFresh(view, metadataVersion, accessVersion);
+    if (recordVersion === null) throw recordNotFound();
+    const values = JSON.parse(stored as string) as Record<string, unknown>;
+    const model = visibleModel(access);
+    const state = model ? ((values[model.field] as string | null | undefined) ?? null) : null;
+    const etag = etagOf(recordVersion as number);
+    const situation: Situation = {
+      view,
+      scopes: request.scopes,
+      access,
+      state,
+      editable: editable === true,
+      facts: storedFacts(view, object, values),
+    };
+    const records = visibleActs(access).map((act) => shown(act, situation));
+    return { headers: { ETag: etag }, body: { records, nextCursor: null, currentState: state, etag } };
+  });
+};
+
+function shown(act: Act, situation: Situation): object {
+  const { meta, from, to, kind } = act;
+  const { state } = situation;
+  const unavailableReasons = reasonsAgainst(act, situation);
+  return {
+    transitionKey: meta.key,
+    label: meta.label,
+    description: meta.description,
+    fromState: from === null || (state !== null && from.includes(state)) ? state : null,
+    toState: from === null ? state : to,
+    kind,
+    available: unavailableReasons.length === 0,
+    unavailableReasons,
+    risk: meta.risk,
+    requiresComment: meta.requiresComment,
+    requiresApproval: false,
+    input: meta.input && served(meta.input),
+  };
+}
