@@ -23,6 +23,7 @@ export const LIMITS = {
   idempotency_retention_hours: 24,
   idempotency_wait_ms: 2_000,
   cursor_valid_hours: 24,
+  record_shares_max: 200,
   recycle_bin_days: 30,
   audit_retention_days: 730,
   request_timeout_ms: 30_000,

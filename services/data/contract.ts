@@ -4,6 +4,7 @@ import { LIMITS } from '../../config/limits.ts';
 import { OPERATORS } from '../../lib/field-types/types.ts';
 import type { Operation, OperationCall, OperationReply, Parameter } from '../../lib/operation.ts';
 import { FIELD_TYPE_NAMES } from '../../lib/snapshot/types.ts';
+import { SHARE_OPERATIONS } from './shares/operations.ts';
 import { TRAIL_OPERATIONS } from './trail/operations.ts';
 import type { Verification, VerifyRequest } from './trail/verify.ts';
 
@@ -57,6 +58,9 @@ export interface DataActions {
   'data.records.create': { params: OperationCall; result: OperationReply };
   'data.records.update': { params: OperationCall; result: OperationReply };
   'data.records.delete': { params: OperationCall; result: OperationReply };
+  'data.shares.list': { params: OperationCall; result: OperationReply };
+  'data.shares.create': { params: OperationCall; result: OperationReply };
+  'data.shares.delete': { params: OperationCall; result: OperationReply };
   'data.transitions.list': { params: OperationCall; result: OperationReply };
   'data.history.list': { params: OperationCall; result: OperationReply };
   'data.audit.list': { params: OperationCall; result: OperationReply };
@@ -790,4 +794,5 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     action: 'data.transitions.list',
   },
   ...TRAIL_OPERATIONS,
+  ...SHARE_OPERATIONS,
 ];

@@ -12,6 +12,7 @@ import type { DataActions } from './contract.ts';
 import * as reads from './reads.ts';
 import { loadSamples } from './samples.ts';
 import { cursorKey } from './secrets.ts';
+import { listShares } from './shares/list.ts';
 import { type PeriodicWork, startPeriodic, sweepTenant } from './sweep.ts';
 import { Tenants } from './tenants.ts';
 import { listAudit } from './trail/audit-list.ts';
@@ -113,6 +114,9 @@ export default function dataService(platform: Platform): ServiceSchema {
       'transitions.list': read(listTransitions),
       'history.list': read(listHistory),
       'audit.list': read(listAudit),
+      'shares.list': read(listShares),
+      'shares.create': write('share'),
+      'shares.delete': write('unshare'),
 
       'users.get': async (ctx: Params<'data.users.get'>) => {
         const { tenantId, userId } = ctx.params;

@@ -20,25 +20,30 @@ export interface SweepResult {
 const BATCH = 5_000;
 
 export async function sweepTenant(database: Database, tenantId: string, sync: UserSync): Promise<SweepResult> {
-  const deleteExpired = (table: string, key: string, column: string): Promise<number> =>
+  const deleteExpired = (table: string, key: string, column: string, also: (schema: string) => string = () => '') =>
     database.tenant(tenantId, async (tx) => {
       let deleted = 0;
       for (;;) {
-        const { rowCount } = await tx.query(
-          `DELETE FROM ${tx.schema}.${table} WHERE (${key}) IN (SELECT ${key} FROM ${tx.schema}.${table} WHERE ${column} < now() LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)`,
+        const { rows } = await tx.query<{ count: number }>(
+          `WITH gone AS (DELETE FROM ${tx.schema}.${table} WHERE (${key}) IN (SELECT ${key} FROM ${tx.schema}.${table} WHERE ${column} < now() LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING ${key})
+          ${also(tx.schema)} SELECT count(*)::int AS count FROM gone`,
         );
-        deleted += rowCount;
-        if (rowCount < BATCH) return deleted;
+        deleted += rows[0]!.count;
+        if (rows[0]!.count < BATCH) return deleted;
       }
     });
   return {
     keys: await deleteExpired('_idempotency', 'client_id, user_id, key', 'expires_at'),
-    records: await deleteExpired('_recycle_bin', 'object, record_id', 'restorable_until'),
+    records: await deleteExpired('_recycle_bin', 'object, record_id', 'restorable_until', sharesOfGone),
     shares: await deleteExpired('_revoked_shares', 'share_id', 'kept_until'),
     users: await sendUnsentUsers(database, tenantId, sync),
     audit: await removeExpired(database, tenantId),
   };
 }
+
+/** A record takes its shares along when it goes for good. */
+const sharesOfGone = (schema: string): string =>
+  `, shares AS (DELETE FROM ${schema}._shares s USING gone WHERE s.record_id = gone.record_id AND s.object = gone.object)`;
 
 /** True for the one process that does the sweep that is due; the next one is due after `everySeconds`. */
 export async function claimSweep(

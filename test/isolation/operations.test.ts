@@ -65,6 +65,13 @@ describe('isolation of every operation', () => {
     });
     assert.equal(deployment.status, 202, deployment.text);
     real['deploymentId'] = deployment.body.deploymentId;
+    const shared = await ada.post(`/data/Invoice__c/${real['id']}/shares`, {
+      principalType: 'role',
+      principalId: 'Finance',
+      access: 'read',
+    });
+    assert.equal(shared.status, 201, shared.text);
+    real['shareId'] = shared.body.shareId;
     const identity = await ada.get('/identity');
     assert.equal(identity.status, 200, identity.text);
     real['connectionId'] = identity.body.connection.grantId;

@@ -12,6 +12,7 @@ import { isUuid, uuidv7 } from '../../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { isConnectionError, type Statement, type Tx } from '../../../mixins/database/database.ts';
 import { type IdempotencyKey, idempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
+import { SHARE_STEPS, UNSHARE_STEPS } from '../shares/steps.ts';
 import { schemaOf } from '../sql.ts';
 import { recordNotFound, type Tenants, type View, visibleObject } from '../tenants.ts';
 import { bodyObject } from './body.ts';
@@ -22,13 +23,18 @@ import { concludeCheck, concludeFailure, isDeployment, isTransient, toPlatformEr
 import { UPDATE_STEPS } from './update.ts';
 import { parseIfMatch, runSteps, type Step, type Write } from './write.ts';
 
-export type Mutation = 'create' | 'update' | 'delete';
+export type Mutation = 'create' | 'update' | 'delete' | 'share' | 'unshare';
 
 const STEPS: Readonly<Record<Mutation, readonly Step[]>> = {
   create: CREATE_STEPS,
   update: UPDATE_STEPS,
   delete: DELETE_STEPS,
+  share: SHARE_STEPS,
+  unshare: UNSHARE_STEPS,
 };
+
+const WITHOUT_IF_MATCH: ReadonlySet<Mutation> = new Set(['create', 'share', 'unshare']);
+const WITHOUT_BODY: ReadonlySet<Mutation> = new Set(['delete', 'unshare']);
 
 /** A write waits for a deployment, but stops so long before its own deadline. */
 const DEPLOYMENT_PATIENCE_MS = 15_000;
@@ -49,8 +55,8 @@ export async function mutate(
   call: OperationCall,
 ): Promise<OperationReply> {
   const key = idempotencyKey(call, request, call.query['checkOnly'] === true);
-  const ifMatch = mutation === 'create' ? [] : parseIfMatch(call.headers.ifMatch);
-  const body = mutation === 'delete' ? {} : bodyObject(call.body);
+  const ifMatch = WITHOUT_IF_MATCH.has(mutation) ? [] : parseIfMatch(call.headers.ifMatch);
+  const body = WITHOUT_BODY.has(mutation) ? {} : bodyObject(call.body);
   for (let attempt = 0; ; attempt++) {
     let view: View | undefined;
     let outcome: OperationReply | PlatformError;
@@ -143,7 +149,8 @@ async function usernameConflictOf(
   body: Record<string, unknown>,
 ): Promise<PlatformError | null> {
   const { username } = body;
-  if (access.object.apiName !== 'User' || mutation === 'delete' || !access.permission[mutation]) return null;
+  if (access.object.apiName !== 'User' || (mutation !== 'create' && mutation !== 'update')) return null;
+  if (!access.permission[mutation]) return null;
   if (typeof username !== 'string' || username.trim() === '') return null;
   try {
     await deps.checkUsername(tenantId, userId, username);

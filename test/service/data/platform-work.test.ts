@@ -80,8 +80,18 @@ describe('what the platform does with records by itself', () => {
       `UPDATE $schema._recycle_bin SET restorable_until = now() - interval '1 hour' WHERE record_id = $1`,
       [ids[0]],
     );
+    await world.rows(
+      `INSERT INTO $schema._shares (share_id, object, record_id, principal_type, principal_id, access, created_by_id)
+        SELECT gen_random_uuid(), 'Company__c', unnest($1::uuid[]), 'role', 'R', 'read', $2`,
+      [ids, world.clerk.userId],
+    );
+    await world.rows(
+      `INSERT INTO $schema._revoked_shares (share_id, object, record_id, principal_type, principal_id, access, created_at, created_by_id, revoked_by_id, kept_until)
+        SELECT gen_random_uuid(), 'Company__c', $1, 'role', 'R', 'read', now(), $2, $2, now() + days * interval '1 day' FROM unnest(ARRAY[-1, 1]) days`,
+      [ids[1], world.clerk.userId],
+    );
     const swept = await sweepTenant(world.database, world.tenantId, { send: async () => {}, failed: () => {} });
-    assert.deepEqual(swept, { keys: 1, records: 1, shares: 0, users: 0, audit: 0 });
+    assert.deepEqual(swept, { keys: 1, records: 1, shares: 1, users: 0, audit: 0 });
     const keys = await world.rows(`SELECT key FROM $schema._idempotency WHERE key LIKE 'sweep-%'`);
     assert.deepEqual(
       keys.map((row) => row['key']),
@@ -92,5 +102,8 @@ describe('what the platform does with records by itself', () => {
       bin.map((row) => row['record_id']),
       [ids[1]],
     );
+    const shares = await world.rows('SELECT record_id FROM $schema._shares');
+    assert.deepEqual(shares, [{ record_id: ids[1] }], 'a record takes its shares along when it goes for good');
+    assert.equal((await world.rows('SELECT FROM $schema._revoked_shares')).length, 1);
   });
 });
