@@ -61,6 +61,7 @@ export interface DataActions {
   'data.shares.list': { params: OperationCall; result: OperationReply };
   'data.shares.create': { params: OperationCall; result: OperationReply };
   'data.shares.delete': { params: OperationCall; result: OperationReply };
+  'data.records.upsert': { params: OperationCall; result: OperationReply };
   'data.transitions.list': { params: OperationCall; result: OperationReply };
   'data.history.list': { params: OperationCall; result: OperationReply };
   'data.audit.list': { params: OperationCall; result: OperationReply };
@@ -719,6 +720,79 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: [...MUTATION_ERRORS, ...IF_MATCH_ERRORS, 'DELETE_RESTRICTED', 'TOO_MANY_ITEMS'],
     action: 'data.records.delete',
+  },
+  {
+    ...WRITE,
+    ...CHECKED,
+    operationId: 'data.records.upsert',
+    method: 'PUT',
+    path: '/data/{objectApiName}/by/{externalIdField}/{value}',
+    tag: 'data',
+    summary: 'Create or update a record by an external id',
+    description:
+      'The record with this external id is updated as by PATCH; when there is none, it is created as by POST. If-Match allows the update only, `If-None-Match: *` the create only.',
+    scopes: ['data:write'],
+    risk: 'medium',
+    precondition: 'none',
+    pathParameters: [
+      objectApiName,
+      {
+        name: 'externalIdField',
+        required: true,
+        description: 'apiName of a field that is an external id.',
+        schema: Type.String(),
+        example: 'accountNumber',
+      },
+      {
+        name: 'value',
+        required: true,
+        description: 'Value of the external id, percent-encoded.',
+        schema: Type.String(),
+        example: 'ACC-0042',
+      },
+    ],
+    headerParameters: [
+      {
+        name: 'If-Match',
+        description: 'Update only, and only these versions.',
+        schema: Type.String(),
+        example: '"k7"',
+      },
+      {
+        name: 'If-None-Match',
+        description: '`*`: create only.',
+        schema: Type.String({ pattern: '^\\*$' }),
+        example: '*',
+      },
+    ],
+    requestBody: {
+      required: true,
+      schema: RecordSchema,
+      description: 'Fields by apiName; the external id itself may be left out.',
+      maxBytes: LIMITS.body_max_bytes,
+      validate: false,
+      example: { name: 'Acme GmbH', city: 'Hamburg' },
+    },
+    response: {
+      status: 201,
+      description: 'There was no record with this external id: the created record.',
+      schema: RecordSchema,
+      headers: { ...etagHeader, Location: { description: 'Path of the record.', schema: Type.String() } },
+      example: EXAMPLE_RECORD,
+    },
+    alternatives: [
+      { status: 200, description: 'The updated record.', schema: RecordSchema, example: EXAMPLE_RECORD },
+      ...CHECKED.alternatives,
+    ],
+    errors: [
+      ...MUTATION_ERRORS,
+      ...FIELD_ERRORS,
+      'IF_MATCH_INVALID',
+      'ETAG_MISMATCH',
+      'PARAMETER_CONFLICT',
+      'RECORD_ACCESS_DENIED',
+    ],
+    action: 'data.records.upsert',
   },
   {
     ...READ,

@@ -22,7 +22,7 @@ import { verifyTenant } from './trail/verify.ts';
 import { listTransitions } from './transitions/list.ts';
 import { findUser, noteSignIn, provisionUsers } from './users/directory.ts';
 import { forgetUnsent, sendUnsentUsers, type UserSync } from './users/sync.ts';
-import { type Mutation, type MutationDeps, mutate } from './write/mutate.ts';
+import { type Asked, type MutationDeps, mutate } from './write/mutate.ts';
 
 type Params<K extends keyof DataActions> = Context<DataActions[K]['params']>;
 type PublicCall = Context<OperationCall>;
@@ -83,7 +83,7 @@ export default function dataService(platform: Platform): ServiceSchema {
     (ctx: PublicCall): Promise<OperationReply> =>
       logged(ctx, reads.runRead(operation, readDeps, requestContext(ctx), ctx.params));
   const write =
-    (mutation: Mutation) =>
+    (mutation: Asked) =>
     (ctx: PublicCall): Promise<OperationReply> =>
       logged(ctx, mutate(writeDeps, mutation, requestContext(ctx), ctx.params));
 
@@ -111,6 +111,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       'records.create': write('create'),
       'records.update': write('update'),
       'records.delete': write('delete'),
+      'records.upsert': write('upsert'),
       'transitions.list': read(listTransitions),
       'history.list': read(listHistory),
       'audit.list': read(listAudit),

@@ -11,6 +11,9 @@ import { OPERATIONS } from '../../services/contracts.ts';
 import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
+/** Path parameters that name a part of the configuration, not a resource. */
+const NAMES: ReadonlySet<string> = new Set(['objectApiName', 'externalIdField']);
+
 const guarded = OPERATIONS.filter((row) => row.scopes !== 'public');
 const title = (row: Operation): string => `${row.operationId}: ${row.method} ${row.path}`;
 
@@ -58,6 +61,13 @@ describe('isolation of every operation', () => {
     assert.equal(invoices.status, 200, invoices.text);
     real['objectApiName'] = 'Invoice__c';
     real['id'] = invoices.body.records[0].id;
+    real['externalIdField'] = 'LedgerNumber__c';
+    const numbered = await ada.put('/data/Invoice__c/by/LedgerNumber__c/ISOLATION-1', {
+      AccountId__c: invoices.body.records[0].AccountId__c,
+      Amount__c: 10,
+    });
+    assert.equal(numbered.status, 201, numbered.text);
+    real['value'] = 'ISOLATION-1';
     const deployment = await ada.post('/metadata/deploy', {
       files: {},
       package: { version: 1, types: [] },
@@ -132,16 +142,20 @@ describe('isolation of every operation', () => {
           assert.equal(answer.body.code, 'IDEMPOTENCY_KEY_REQUIRED');
         });
 
-      const ids = [...row.path.matchAll(/\{(\w+)\}/g)].map((m) => m[1]!).filter((name) => name !== 'objectApiName');
+      const ids = [...row.path.matchAll(/\{(\w+)\}/g)].map((m) => m[1]!).filter((name) => !NAMES.has(name));
       if (ids.length)
         it('treats what belongs to another tenant exactly like what does not exist', async () => {
           const foreign = await call(eve, row, pathOf(row, real));
           const absent = await call(
             eve,
             row,
-            pathOf(row, { ...real, ...Object.fromEntries(ids.map((n) => [n, uuidv7()])) }),
+            pathOf(row, {
+              ...real,
+              ...Object.fromEntries(ids.map((n) => [n, n === 'value' ? 'ISOLATION-2' : uuidv7()])),
+            }),
           );
-          assert.equal(foreign.status, 404, foreign.text);
+          // What does not exist is created by an upsert, if the body allows it: this one does not.
+          assert.equal(foreign.status, row.operationId === 'data.records.upsert' ? 422 : 404, foreign.text);
           assert.deepEqual(shape(foreign), shape(absent));
         });
       else if (row.path.includes('{objectApiName}'))

@@ -48,7 +48,7 @@ export function lookupSql(schema: string, sql: Sql, item: Given): string {
 }
 
 /** Equality as the unique index of the field has it: text without regard to case unless the field says otherwise. */
-const sameKey = (column: string, value: string, field: FieldMeta): string =>
+export const sameKey = (column: string, value: string, field: FieldMeta): string =>
   columnType(field)?.startsWith('text') && !field.caseSensitive && field.fieldType !== 'autoNumber'
     ? `lower(${column}) = lower(${value})`
     : `${column} = ${value}`;

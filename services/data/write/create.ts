@@ -34,6 +34,7 @@ import { actorSql } from './rollups.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import { newTrailIds, trailSql } from './trail.ts';
+import { lockKey } from './upsert.ts';
 import type { Step, Write } from './write.ts';
 
 /** In the order of the checks of every mutation; the key and the references are settled by the statement itself. */
@@ -45,6 +46,7 @@ export const CREATE_STEPS: readonly Step[] = [
   USER_STEPS.beforeCreate,
   checkRules,
   refuseInvalid,
+  lockKey,
   insert,
 ];
 
@@ -100,7 +102,7 @@ async function insert(write: Write): Promise<void> {
   ];
   const { rows } = await write.commit(
     sql.statement(`WITH ${ctes.join(',\n')}
-      SELECT s.m, s.a, (SELECT count(*)::int FROM k), (SELECT body FROM j)${lookups.map((_, index) => `, r.r${index} IS NOT NULL`).join('')}${deniedParents ? ', (SELECT denied FROM p)' : ''} FROM s, r${actorSql(write, sql, 'data.records.create')}`),
+      SELECT s.m, s.a, (SELECT count(*)::int FROM k), (SELECT body FROM j)${lookups.map((_, index) => `, r.r${index} IS NOT NULL`).join('')}${deniedParents ? ', (SELECT denied FROM p)' : ''} FROM s, r${actorSql(write, sql, write.call.operationId)}`),
   );
   const row = rows[0]!;
   assertFresh(view, row[0], row[1]);

@@ -21,9 +21,12 @@ import { CREATE_STEPS } from './create.ts';
 import { DELETE_STEPS } from './delete.ts';
 import { concludeCheck, concludeFailure, isDeployment, isTransient, toPlatformError } from './failures.ts';
 import { UPDATE_STEPS } from './update.ts';
+import { type ExternalKey, upsert, upsertVersions } from './upsert.ts';
 import { parseIfMatch, runSteps, type Step, type Write } from './write.ts';
 
 export type Mutation = 'create' | 'update' | 'delete' | 'share' | 'unshare';
+/** What an operation asks for: an upsert becomes a create or an update. */
+export type Asked = Mutation | 'upsert';
 
 const STEPS: Readonly<Record<Mutation, readonly Step[]>> = {
   create: CREATE_STEPS,
@@ -33,8 +36,8 @@ const STEPS: Readonly<Record<Mutation, readonly Step[]>> = {
   unshare: UNSHARE_STEPS,
 };
 
-const WITHOUT_IF_MATCH: ReadonlySet<Mutation> = new Set(['create', 'share', 'unshare']);
-const WITHOUT_BODY: ReadonlySet<Mutation> = new Set(['delete', 'unshare']);
+const WITHOUT_IF_MATCH: ReadonlySet<Asked> = new Set(['create', 'share', 'unshare']);
+const WITHOUT_BODY: ReadonlySet<Asked> = new Set(['delete', 'unshare']);
 
 /** A write waits for a deployment, but stops so long before its own deadline. */
 const DEPLOYMENT_PATIENCE_MS = 15_000;
@@ -50,12 +53,17 @@ export interface MutationDeps {
 
 export async function mutate(
   deps: MutationDeps,
-  mutation: Mutation,
+  mutation: Asked,
   request: RequestContext,
   call: OperationCall,
 ): Promise<OperationReply> {
   const key = idempotencyKey(call, request, call.query['checkOnly'] === true);
-  const ifMatch = WITHOUT_IF_MATCH.has(mutation) ? [] : parseIfMatch(call.headers.ifMatch);
+  const ifMatch =
+    mutation === 'upsert'
+      ? upsertVersions(call)
+      : WITHOUT_IF_MATCH.has(mutation)
+        ? []
+        : parseIfMatch(call.headers.ifMatch);
   const body = WITHOUT_BODY.has(mutation) ? {} : bodyObject(call.body);
   for (let attempt = 0; ; attempt++) {
     let view: View | undefined;
@@ -63,7 +71,9 @@ export async function mutate(
     try {
       outcome = await deps.tenants.withView(request.tenantId, request.userId, (current) => {
         view = current;
-        return once(deps, mutation, request, call, key, ifMatch, body, current, attempt > 0);
+        const run = (as: Mutation, asked = call, given = body, external: ExternalKey | null = null) =>
+          once(deps, as, request, asked, key, ifMatch, given, current, attempt > 0, external);
+        return mutation === 'upsert' ? upsert(deps.platform.database, current, call, body, run) : run(mutation);
       });
     } catch (error) {
       const again = isDeployment(error)
@@ -91,6 +101,7 @@ async function once(
   body: Record<string, unknown>,
   view: View,
   cautious: boolean,
+  external: ExternalKey | null,
 ): Promise<OperationReply> {
   const access = visibleObject(view, call.path['objectApiName'] ?? '');
   const id = mutation === 'create' ? uuidv7() : (call.path['id'] ?? '').toLowerCase();
@@ -114,6 +125,7 @@ async function once(
       commit,
       transactionId: uuidv7(),
       usernameConflict,
+      external,
       body,
       given: [],
       invalid: [],
@@ -131,7 +143,7 @@ async function once(
   const { database } = deps.platform;
   // A create is one statement and so one transaction by itself. Behind a lost race for locks it goes the longer way.
   const { reply, write } = await database.tenant(request.tenantId, (tx) =>
-    mutation === 'create' && !cautious && !key.checkOnly
+    mutation === 'create' && !cautious && !key.checkOnly && !(external && !external.field.unique)
       ? run(tx, (statement) => tx.arrays(statement))
       : inTransaction(tx, cautious, key.checkOnly, (commit) => run(tx, commit)),
   );

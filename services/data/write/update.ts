@@ -18,7 +18,7 @@ import {
   validationFailed,
 } from './body.ts';
 import { noteEffect } from './check-only.ts';
-import { lookupSql, readLock, refuseDenied } from './checks.ts';
+import { lookupSql, readLock, refuseDenied, sameKey } from './checks.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
 import { checkRules, ruleFields } from './rules.ts';
 import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
@@ -50,7 +50,7 @@ function readValues(write: Write): void {
   write.given = read.given;
   write.denied = read.denied;
   write.invalid.push(...read.invalid);
-  if (Object.keys(write.body).length === 0)
+  if (Object.keys(write.body).length === 0 && !write.external)
     write.invalid.push(violation('', 'FIELD_REQUIRED', 'The body names no field to change.'));
 }
 
@@ -81,12 +81,12 @@ async function lockRecord(write: Write): Promise<void> {
     s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR ${isUser ? 'UPDATE' : 'SHARE'}),
     k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
     r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'}),
-    ${parents.ctes.map((cte) => `${cte},\n    `).join('')}o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${id} AND EXISTS (SELECT FROM k)${parents.after} AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR NO KEY UPDATE)
+    ${parents.ctes.map((cte) => `${cte},\n    `).join('')}o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${id} AND EXISTS (SELECT FROM k)${keySql(write, sql)}${parents.after} AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR NO KEY UPDATE)
     SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${
       needed.size ? `${recordJson('o', [...needed], EXACT_DECIMALS)}::text` : 'NULL'
     }${given.map((item) => `, ${item.lookup ? `r.r${lookups.indexOf(item)}` : 'NULL'}, o.${identifier(item.field.apiName)} IS DISTINCT FROM ${sqlOf(item)}`).join('')},
       ${reachedSql(write, sql, 'o', levelOf(given), new Map(lookups.map((item, index) => [item, `r.r${index}`])))}
-    FROM s CROSS JOIN r LEFT JOIN o ON true${actorSql(write, sql, 'data.records.update')}`;
+    FROM s CROSS JOIN r LEFT JOIN o ON true${actorSql(write, sql, write.call.operationId)}`;
   const row = (await tx.arrays(sql.statement(text))).rows[0]!;
   if (!(await readLock(write, row))) return;
   write.reached = row.at(-1) as Reached;
@@ -100,6 +100,12 @@ async function lockRecord(write: Write): Promise<void> {
   write.changed = write.given.filter((_, index) => row[6 + index * 2] === true);
 }
 
+/** A record that is addressed by an external id has it still. */
+const keySql = ({ external }: Write, sql: Sql): string =>
+  external
+    ? ` AND ${sameKey(`t.${identifier(external.field.apiName)}`, sql.bind(external.value, typeOf(external.field).bindType), external.field)}`
+    : '';
+
 /** Who a record belongs to is for those to decide who reach it fully. */
 const levelOf = (given: readonly Given[]): 'edit' | 'full' =>
   given.some((item) => item.field.apiName === 'ownerId') ? 'full' : 'edit';
@@ -112,8 +118,9 @@ function mayUpdate({ view, object }: Write): void {
   requireObject(view.access, object.apiName, 'update');
 }
 
-export function matchVersion({ ifMatch, recordVersion }: Write): void {
+export function matchVersion({ ifMatch, recordVersion, external }: Write): void {
   const current = etagOf(recordVersion);
+  if (external && ifMatch.length === 0) return;
   if (ifMatch.includes(current)) return;
   throw new PlatformError('ETAG_MISMATCH', 'The record has changed since it was read: read it again and reconcile.', {
     details: { currentETag: current },

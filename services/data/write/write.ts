@@ -11,6 +11,7 @@ import type { Given } from './body.ts';
 import type { Effect } from './check-only.ts';
 import type { Mutation, MutationDeps } from './mutate.ts';
 import type { Reached } from './sharing.ts';
+import type { ExternalKey } from './upsert.ts';
 
 export interface Write {
   readonly deps: MutationDeps;
@@ -34,6 +35,8 @@ export interface Write {
   /** Sends the last statement of the transaction, together with COMMIT. */
   readonly commit: (statement: Statement) => Promise<{ rows: unknown[][]; rowCount: number }>;
 
+  /** The external id that the record is addressed by; null: its own id. */
+  readonly external: ExternalKey | null;
   /** What auth says about the username in the body of a user; null: it is free, or none is given. */
   readonly usernameConflict: PlatformError | null;
 

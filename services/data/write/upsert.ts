@@ -1,0 +1,186 @@
+/**
+ * Create or update by an external id: which of the two it is shows when the record is looked up, and again when somebody
+ * else was faster. Source: docs/reference/records.md#create-or-update-by-an-external-id.
+ */
+import type { ObjectAccess } from '../../../lib/access/types.ts';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { typeOf } from '../../../lib/field-types/registry.ts';
+import type { SqlValue } from '../../../lib/field-types/types.ts';
+import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { fieldOf } from '../../../lib/snapshot/lookup.ts';
+import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { type Database, sqlState } from '../../../mixins/database/database.ts';
+import { columnName, etagOf, Sql, schemaOf, table } from '../sql.ts';
+import { assertFresh, own, type View, visibleObject } from '../tenants.ts';
+import { pointerTo } from './body.ts';
+import { sameKey } from './checks.ts';
+import { reachSql } from './sharing.ts';
+import type { Step, Write } from './write.ts';
+import { parseIfMatch } from './write.ts';
+
+/** The external id that a record is addressed by. */
+export interface ExternalKey {
+  readonly field: FieldMeta;
+  /** As it is compared. */
+  readonly value: SqlValue;
+  /** As a body would hold it. */
+  readonly given: string | number;
+}
+
+/** How often the record may appear or vanish between the look-up and the write. */
+const RACES_MAX = 3;
+
+type Body = Record<string, unknown>;
+type Run = (
+  mutation: 'create' | 'update',
+  call: OperationCall,
+  body: Body,
+  key: ExternalKey,
+) => Promise<OperationReply>;
+
+/** The versions that the record may have: any, none, or those of If-Match. 400 for what cannot be meant. */
+export function upsertVersions({ headers }: OperationCall): string[] {
+  const { ifMatch, ifNoneMatch } = headers;
+  if (ifMatch !== undefined && ifNoneMatch !== undefined)
+    throw new PlatformError('PARAMETER_CONFLICT', 'If-Match asks for an update, If-None-Match for a create.', {
+      errors: [violation('header:If-None-Match', 'PARAMETER_CONFLICT', 'Send If-Match or If-None-Match, not both.')],
+    });
+  return ifMatch === undefined ? [] : parseIfMatch(ifMatch);
+}
+
+/** Runs the create or the update that the request amounts to, through `run`. */
+export async function upsert(
+  database: Database,
+  view: View,
+  call: OperationCall,
+  body: Body,
+  run: Run,
+): Promise<OperationReply> {
+  const access = visibleObject(view, call.path['objectApiName'] ?? '');
+  const key = externalKey(access, call);
+  for (let attempt = 1; ; attempt++) {
+    const found = await find(database, view, access, key, body);
+    checkVersion(call, found);
+    try {
+      if (found) return await run('update', { ...call, path: { ...call.path, id: found.id } }, body, key);
+      return await run('create', call, { ...body, [key.field.apiName]: key.given }, key);
+    } catch (error) {
+      const raced = found
+        ? hasCode(error, 'RECORD_NOT_FOUND')
+        : sqlState(error) === '23505' || hasCode(error, 'WRITE_CONTENTION');
+      if (!raced || attempt === RACES_MAX) throw error;
+    }
+  }
+}
+
+const hasCode = (error: unknown, code: string): boolean => error instanceof PlatformError && error.code === code;
+
+/** The field and the value of the address. A field that is hidden or no external id is answered like an unknown one. */
+function externalKey(access: ObjectAccess, { path }: OperationCall): ExternalKey {
+  const name = path['externalIdField'] ?? '';
+  const field = own(access.fields, name)?.read ? fieldOf(access.object, name) : undefined;
+  if (!field?.externalId) throw invalid('externalIdField', 'The object has no such external id for this connection.');
+  const text = path['value'] ?? '';
+  const given = typeOf(field).bindType !== 'text' && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
+  const parsed = typeOf(field).parseFilter(given, field, 'path:value');
+  if (!parsed.ok) throw invalid('value', parsed.violation.message);
+  return { field, value: parsed.value, given };
+}
+
+const invalid = (parameter: string, message: string): PlatformError =>
+  new PlatformError('PARAMETER_INVALID', message, {
+    errors: [violation(`path:${parameter}`, 'PARAMETER_INVALID', message)],
+  });
+
+interface Found {
+  readonly id: string;
+  readonly recordVersion: number;
+}
+
+/** The record that the user can see under the key. 400 when the body names another key. */
+async function find(
+  database: Database,
+  view: View,
+  { object }: ObjectAccess,
+  { field, value }: ExternalKey,
+  body: Body,
+): Promise<Found | null> {
+  const sql = new Sql();
+  const schema = schemaOf(view.tenantId);
+  const { bindType } = typeOf(field);
+  const key = sql.bind(value, bindType);
+  const named = own(body, field.apiName);
+  const other = named === undefined ? null : typeOf(field).parseFilter(named, field, pointerTo(field.apiName));
+  // What is no value at all is refused with everything else that is wrong with the body.
+  const contradicts =
+    named === null
+      ? 'true'
+      : other?.ok
+        ? `(${sameKey(sql.bind(other.value, bindType), key, field)}) IS NOT TRUE`
+        : 'false';
+  const { rows } = await database.tenant(view.tenantId, (tx) =>
+    tx.arrays(
+      sql.statement(`SELECT s.metadata_version, s.access_version, ${contradicts}, f.id, f.version
+        FROM ${schema}._state s LEFT JOIN LATERAL (
+          SELECT t."id" AS id, t."recordVersion" AS version FROM ${table(schema, object.apiName)} t
+          WHERE ${sameKey(`t.${columnName(field)}`, key, field)} AND ${reachSql(view, sql, object.apiName, 'read', 't')} LIMIT 2) f ON true`),
+    ),
+  );
+  const row = rows[0]!;
+  assertFresh(view, row[0], row[1]);
+  if (row[2] === true)
+    throw new PlatformError('PARAMETER_CONFLICT', 'The body gives the record another external id than the address.', {
+      errors: [
+        violation(pointerTo(field.apiName), 'PARAMETER_CONFLICT', 'The address says otherwise.', {
+          field: field.apiName,
+        }),
+      ],
+    });
+  // An external id need not be unique.
+  if (rows.length > 1)
+    throw new PlatformError('UNIQUE_VALUE_CONFLICT', 'More than one record has this external id.', {
+      details: { field: field.apiName },
+      errors: [
+        violation('path:value', 'UNIQUE_VALUE_CONFLICT', 'More than one record has this external id.', {
+          field: field.apiName,
+        }),
+      ],
+    });
+  return row[3] === null ? null : { id: row[3] as string, recordVersion: row[4] as number };
+}
+
+/** If-Match is for updates only, If-None-Match: * for creates only. */
+function checkVersion({ headers }: OperationCall, found: Found | null): void {
+  if (found ? headers.ifNoneMatch === undefined : headers.ifMatch === undefined) return;
+  throw new PlatformError(
+    'ETAG_MISMATCH',
+    found ? 'There is a record with this external id already.' : 'There is no record with this external id any more.',
+    { details: { currentETag: found ? etagOf(found.recordVersion) : null } },
+  );
+}
+
+/**
+ * Step of a create by an external id that no index keeps unique: one at a time, and only while there is none. Needs a
+ * transaction.
+ */
+export const lockKey: Step = async ({ external, view, object, schema, tx }: Write) => {
+  if (!external || external.field.unique) return;
+  const { field, value } = external;
+  const sql = new Sql();
+  const key = sql.bind(value, typeOf(field).bindType);
+  const name = sql.bind(`${schema} ${object.apiName} ${field.apiName} `, 'text');
+  await tx.arrays(sql.statement(`SELECT pg_advisory_xact_lock(hashtextextended(${name} || lower(${key}::text), 0))`));
+  const again = new Sql();
+  const { rows } = await tx.arrays(
+    again.statement(`SELECT 1 FROM ${table(schema, object.apiName)} t
+      WHERE ${sameKey(`t.${columnName(field)}`, again.bind(value, typeOf(field).bindType), field)} AND ${reachSql(view, again, object.apiName, 'read', 't')} LIMIT 1`),
+  );
+  if (rows.length === 0) return;
+  throw new PlatformError(
+    'WRITE_CONTENTION',
+    'Another request has created a record with this external id; try again.',
+    {
+      retryAfterSeconds: 1,
+    },
+  );
+};

@@ -1,0 +1,170 @@
+/** Create or update by an external id. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { type CallOptions, codes, createWorld, type Person, type Reply, refusal, type World } from './world.ts';
+
+describe('upserts', () => {
+  let world: World;
+  before(async function () {
+    this.timeout(60_000);
+    world = await createWorld();
+  });
+  after(() => world?.stop());
+
+  const upsert = (
+    value: string,
+    body: unknown,
+    options: CallOptions & { field?: string; query?: Record<string, unknown>; by?: Person } = {},
+  ): Promise<Reply> =>
+    (options.by ?? world.clerk).send(
+      'data.records.upsert',
+      { objectApiName: 'Company__c', externalIdField: options.field ?? 'Code__c', value },
+      options.query ?? {},
+      body,
+      options,
+    );
+  const code = async (promise: Promise<Reply>): Promise<string> => (await refusal(promise)).code;
+
+  it('creates, then updates, and keeps what is equal', async () => {
+    const created = await upsert('UP-1', { name: 'First', Count__c: 1 });
+    assert.equal(created.status, 201);
+    assert.equal(created.body.Code__c, 'UP-1');
+    assert.equal(created.headers['Location'], `/api/v1/data/Company__c/${created.body.id}`);
+    assert.equal(created.headers['ETag'], '"1"');
+    const updated = await upsert('up-1', { Count__c: 2 });
+    assert.equal(updated.status, 200);
+    assert.deepEqual(
+      [updated.body.id, updated.body.name, updated.body.Count__c, updated.body.Code__c, updated.headers['ETag']],
+      [created.body.id, 'First', 2, 'UP-1', '"2"'],
+    );
+    const same = await upsert('UP-1', {});
+    assert.deepEqual([same.status, same.headers['ETag']], [200, '"2"']);
+    const [audit] = await world.rows(
+      `SELECT count(*)::int FROM $schema._audit WHERE record_id = $1 AND operation_id = 'data.records.upsert' AND outcome = 'committed'`,
+      [created.body.id],
+    );
+    assert.equal(audit!['count'], 2);
+  });
+
+  it('takes a body that says the same and refuses one that says otherwise', async () => {
+    const { body } = await upsert('SAME-1', { name: 'x', Code__c: 'SAME-1' });
+    const renamed = await upsert('SAME-1', { Code__c: 'same-1' });
+    assert.deepEqual([renamed.body.id, renamed.body.Code__c], [body.id, 'same-1']);
+    assert.equal(await code(upsert('SAME-1', { Code__c: 'OTHER' })), 'PARAMETER_CONFLICT');
+    assert.equal(await code(upsert('SAME-1', { Code__c: null })), 'PARAMETER_CONFLICT');
+    assert.deepEqual(codes(await refusal(upsert('SAME-1', { Code__c: 7 }))), ['/Code__c FIELD_TYPE_INVALID']);
+  });
+
+  it('keeps the conditions of the request', async () => {
+    assert.equal(await code(upsert('COND-1', { name: 'x' }, { etag: '"1"' })), 'ETAG_MISMATCH');
+    assert.equal((await upsert('COND-1', { name: 'x' }, { ifNoneMatch: '*' })).status, 201);
+    const taken = await refusal(upsert('COND-1', { name: 'y' }, { ifNoneMatch: '*' }));
+    assert.deepEqual([taken.code, taken.details], ['ETAG_MISMATCH', { currentETag: '"1"' }]);
+    assert.equal(await code(upsert('COND-1', { name: 'y' }, { etag: '"7"' })), 'ETAG_MISMATCH');
+    assert.equal((await upsert('COND-1', { name: 'y' }, { etag: '"1"' })).headers['ETag'], '"2"');
+    assert.equal(await code(upsert('COND-1', {}, { etag: '*' })), 'IF_MATCH_INVALID');
+    assert.equal(await code(upsert('COND-1', {}, { etag: '"2"', ifNoneMatch: '*' })), 'PARAMETER_CONFLICT');
+  });
+
+  it('answers a hidden field, no external id and an unknown field alike', async () => {
+    const shape = async (field: string) => {
+      const { code, message, errors } = await refusal(upsert('x', { name: 'x' }, { field }));
+      return { code, message, errors };
+    };
+    const unknown = await shape('Nope__c');
+    assert.equal(unknown.code, 'PARAMETER_INVALID');
+    for (const field of ['Secret__c', 'name', 'constructor']) assert.deepEqual(await shape(field), unknown);
+  });
+
+  it('asks for the permission of what it does', async () => {
+    await upsert('PERM-1', { name: 'x' });
+    const by = world.reader;
+    assert.equal(await code(upsert('PERM-1', { name: 'y' }, { by })), 'OBJECT_PERMISSION_DENIED');
+    assert.equal(await code(upsert('PERM-2', { name: 'y' }, { by })), 'OBJECT_PERMISSION_DENIED');
+    const invalid = await refusal(upsert('PERM-2', { name: ' ', Count__c: 'x' }));
+    assert.deepEqual(codes(invalid), ['/Count__c FIELD_TYPE_INVALID', '/name FIELD_REQUIRED']);
+    assert.deepEqual(codes(await refusal(upsert('x'.repeat(41), { name: 'y' }))), ['/Code__c FIELD_TOO_LONG']);
+  });
+
+  it('is tried out by a dry run', async () => {
+    const dry = await upsert('DRY-1', { name: 'x' }, { query: { checkOnly: true } });
+    assert.deepEqual([dry.status, dry.body.valid, dry.body.effects[0].kind], [200, true, 'create']);
+    const { id } = (await upsert('DRY-1', { name: 'x' })).body;
+    const again = await upsert('DRY-1', { name: 'y' }, { query: { checkOnly: true } });
+    assert.deepEqual(
+      [again.body.valid, again.body.effects[0].kind, again.body.effects[0].id, again.body.record.name],
+      [true, 'update', id, 'y'],
+    );
+  });
+
+  it('answers the stored outcome to a retry, whatever became of the record', async () => {
+    const key = randomUUID();
+    const first = await upsert('RETRY-1', { name: 'x' }, { key, ifNoneMatch: '*' });
+    const again = await upsert('RETRY-1', { name: 'x' }, { key, ifNoneMatch: '*' });
+    assert.equal(again.text, first.text);
+    assert.equal(again.status, 201);
+    await world.clerk.delete('Company__c', first.body.id, { etag: '"1"' });
+    const late = await upsert('RETRY-1', { name: 'x' }, { key });
+    assert.deepEqual([late.text, late.headers['Idempotency-Replayed']], [first.text, 'true']);
+    assert.equal(await code(upsert('RETRY-1', { name: 'other' }, { key })), 'IDEMPOTENCY_KEY_REUSED');
+  });
+
+  it('creates one record when many ask at once', async () => {
+    for (let round = 0; round < 5; round++) {
+      const replies = await Promise.all(
+        Array.from({ length: 8 }, (_, i) => upsert(`RACE-${round}`, { name: 'x', Count__c: i })),
+      );
+      assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 200, 200, 200, 200, 200, 200, 201]);
+      assert.equal(new Set(replies.map(({ body }) => body.id)).size, 1);
+    }
+  });
+
+  it('creates again what is deleted meanwhile', async () => {
+    await upsert('GONE-1', { name: 'x' });
+    const remove = async (): Promise<void> => {
+      const { body } = await upsert('GONE-1', {});
+      await world.clerk.delete('Company__c', body.id, { etag: `"${body.recordVersion.toString(36)}"` }).catch(() => {});
+    };
+    await Promise.all(
+      Array.from({ length: 12 }, async (_, i) =>
+        i % 3
+          ? upsert('GONE-1', { name: `n${i}` }).then(({ status }) => assert.ok([200, 201].includes(status)))
+          : remove().catch((error: { code: string }) => assert.fail(`${error.code}`)),
+      ),
+    );
+  });
+});
+
+describe('upserts by an external id that is not unique', () => {
+  let world: World;
+  before(async function () {
+    this.timeout(60_000);
+    world = await createWorld();
+    const path = 'objects/Company__c/fields/Loose__c.yaml';
+    const field =
+      'type: CustomField\napiName: Loose__c\nobject: Company__c\nlabel: L\nfieldType: integer\nexternalId: true\n';
+    await world.deploy(world.tenantId, { [path]: field });
+  });
+  after(() => world?.stop());
+
+  const upsert = (value: string, body: unknown = { name: 'x' }): Promise<Reply> =>
+    world.admin.send(
+      'data.records.upsert',
+      { objectApiName: 'Company__c', externalIdField: 'Loose__c', value },
+      {},
+      body,
+    );
+
+  it('types the value like the field', async () => {
+    assert.equal((await upsert('42')).body.Loose__c, 42);
+    assert.equal((await upsert('042')).status, 200);
+    assert.equal((await refusal(upsert('4x'))).code, 'PARAMETER_INVALID');
+  });
+
+  it('creates one record when many ask at once, and refuses to choose', async () => {
+    const replies = await Promise.all(Array.from({ length: 6 }, () => upsert('7')));
+    assert.equal(new Set(replies.map(({ body }) => body.id)).size, 1);
+    await world.admin.create('Company__c', { name: 'Twin', Loose__c: 7 });
+    assert.equal((await refusal(upsert('7'))).code, 'UNIQUE_VALUE_CONFLICT');
+  });
+});
