@@ -177,6 +177,22 @@ export interface StateModelMeta {
   readonly transitions: readonly TransitionMeta[];
 }
 
+export type MatchMethod = 'exact' | 'normalized' | 'fuzzy';
+
+/** Records that are alike by its items are told before one more of them is stored. */
+export interface DuplicateRuleMeta {
+  readonly apiName: string;
+  readonly label: string;
+  readonly active: boolean;
+  readonly action: 'block' | 'confirm';
+  /** visible: only records that the caller can read count; all: hidden ones as well, without being told. */
+  readonly scope: 'visible' | 'all';
+  readonly revealHiddenCount: boolean;
+  /** Least weighted mean of the similarities, in (0, 1]. */
+  readonly threshold: number;
+  readonly match: readonly { readonly field: string; readonly method: MatchMethod; readonly weight: number }[];
+}
+
 export type SharingDefault = 'private' | 'read' | 'readWrite' | 'controlledByParent';
 
 export interface ObjectMeta {
@@ -202,6 +218,8 @@ export interface ObjectMeta {
   readonly childRelationships: readonly ChildRelationship[];
   /** By apiName. */
   readonly validationRules: readonly ValidationRuleMeta[];
+  /** By apiName. */
+  readonly duplicateRules: readonly DuplicateRuleMeta[];
   /** By apiName. */
   readonly sharingRules: readonly SharingRuleMeta[];
   readonly stateModel: StateModelMeta | null;

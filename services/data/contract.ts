@@ -482,6 +482,16 @@ const FIELD_ERRORS = [
   'VALIDATION_FAILED',
 ] as const;
 
+const DUPLICATE_ERRORS = ['CONFIRMATION_TOKEN_INVALID', 'DUPLICATE_RULE'] as const;
+
+/** On operations that store the values of a record. */
+const duplicateConfirmation: Parameter = {
+  name: 'X-Duplicate-Confirmation',
+  description:
+    'The `confirmationToken` of a 409 `DUPLICATE_RULE`, after the matches were shown to somebody who wants the record all the same. The repeated request has a new Idempotency-Key.',
+  schema: Type.String(),
+};
+
 const IF_MATCH_ERRORS = ['IF_MATCH_REQUIRED', 'IF_MATCH_INVALID', 'ETAG_MISMATCH', 'RECORD_NOT_FOUND'] as const;
 
 const READ = {
@@ -614,6 +624,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     risk: 'medium',
     precondition: 'none',
     pathParameters: [objectApiName],
+    headerParameters: [duplicateConfirmation],
     requestBody: {
       required: true,
       schema: RecordSchema,
@@ -629,7 +640,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
       headers: { ...etagHeader, Location: { description: 'Path of the record.', schema: Type.String() } },
       example: EXAMPLE_RECORD,
     },
-    errors: [...MUTATION_ERRORS, ...FIELD_ERRORS],
+    errors: [...MUTATION_ERRORS, ...FIELD_ERRORS, ...DUPLICATE_ERRORS],
     action: 'data.records.create',
   },
   {
@@ -666,6 +677,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     risk: 'medium',
     precondition: 'ifMatch',
     pathParameters: [objectApiName, id],
+    headerParameters: [duplicateConfirmation],
     requestBody: {
       required: true,
       schema: RecordSchema,
@@ -682,7 +694,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
       headers: etagHeader,
       example: { ...EXAMPLE_RECORD, city: 'Hamburg', recordVersion: 2 },
     },
-    errors: [...MUTATION_ERRORS, ...IF_MATCH_ERRORS, ...FIELD_ERRORS],
+    errors: [...MUTATION_ERRORS, ...IF_MATCH_ERRORS, ...FIELD_ERRORS, ...DUPLICATE_ERRORS],
     action: 'data.records.update',
   },
   {
@@ -764,6 +776,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
         schema: Type.String({ pattern: '^\\*$' }),
         example: '*',
       },
+      duplicateConfirmation,
     ],
     requestBody: {
       required: true,
@@ -787,6 +800,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     errors: [
       ...MUTATION_ERRORS,
       ...FIELD_ERRORS,
+      ...DUPLICATE_ERRORS,
       'IF_MATCH_INVALID',
       'ETAG_MISMATCH',
       'PARAMETER_CONFLICT',

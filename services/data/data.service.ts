@@ -53,6 +53,7 @@ export default function dataService(platform: Platform): ServiceSchema {
   const writeDeps: MutationDeps = {
     platform,
     tenants,
+    sealingKey: () => readDeps.cursorKey,
     usersChanged: (tenantId) => {
       const sent = sending.then(() => sendUnsentUsers(database, tenantId, sync));
       sending = sent.catch((error) => sync.failed(tenantId, '', error));

@@ -10,6 +10,7 @@ import { filterable, operatorsFor, searchable, sortable } from '../../lib/query/
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
 import { visibleModel } from './transitions/acts.ts';
 import { defaultOf } from './write/body.ts';
+import { hasDuplicateRules } from './write/duplicate-rules.ts';
 
 /** Items of GET /objects, by apiName. */
 export function describeObjects(access: Access, scopes: ScopeSet): { records: object[] } {
@@ -70,7 +71,7 @@ export function describeObject(access: Access, object: ObjectAccess, scopes: Sco
         field,
         onDelete,
       })),
-    duplicateRulesActive: false,
+    duplicateRulesActive: hasDuplicateRules(meta),
     sharingDefault: meta.sharingDefault,
     fields: object.readable.map((field) => describeField(access, object, field, able, scopes)),
     capabilities: able,

@@ -9,6 +9,7 @@ import { removeExpired } from './trail/chain.ts';
 import { sendUnsentUsers, type UserSync } from './users/sync.ts';
 
 export interface SweepResult {
+  confirmations: number;
   keys: number;
   records: number;
   shares: number;
@@ -33,6 +34,7 @@ export async function sweepTenant(database: Database, tenantId: string, sync: Us
       }
     });
   return {
+    confirmations: await deleteExpired('_confirmations', 'confirmation_id', 'expires_at'),
     keys: await deleteExpired('_idempotency', 'client_id, user_id, key', 'expires_at'),
     records: await deleteExpired('_recycle_bin', 'object, record_id', 'restorable_until', sharesOfGone),
     shares: await deleteExpired('_revoked_shares', 'share_id', 'kept_until'),

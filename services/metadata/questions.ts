@@ -36,11 +36,14 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
   }
 }
 
+/** Types whose changes can touch the table of an object. */
+const TABLE_TYPES: ReadonlySet<string> = new Set(['CustomObject', 'CustomField', 'DuplicateRule']);
+
 /** Existing objects whose tables or fields the plan changes. */
 function existingObjects(plan: Plan, before: State): string[] {
   const names = new Set<string>();
   for (const { type, fullName } of [...plan.creates, ...plan.updates]) {
-    if (type !== 'CustomObject' && type !== 'CustomField') continue;
+    if (!TABLE_TYPES.has(type)) continue;
     const object = fullName.split('.')[0]!;
     if (before.has(componentKey('CustomObject', object))) names.add(object);
   }
@@ -79,7 +82,7 @@ export async function answerQuestions(tx: Tx, schema: string, plan: Plan, before
   }
   const counts = new Map(objects.map((object, i) => [object, answers[plan.dataChecks.length + i]!]));
   const withImpact = (change: Change): Change => {
-    if (change.type !== 'CustomObject' && change.type !== 'CustomField') return change;
+    if (!TABLE_TYPES.has(change.type)) return change;
     const records = counts.get(change.fullName.split('.')[0]!);
     return records === undefined ? change : { ...change, impact: { ...change.impact, records } };
   };

@@ -32,6 +32,7 @@ export const wholePackage = (files: Record<string, string>): Anything => {
     const named: [RegExp, string][] = [
       [/^objects\/([^/]+)\/object\.yaml$/, 'CustomObject'],
       [/^objects\/([^/]+)\/fields\/([^/]+)\.yaml$/, 'CustomField'],
+      [/^objects\/([^/]+)\/duplicateRules\/([^/]+)\.yaml$/, 'DuplicateRule'],
       [/^objects\/([^/]+)\/validationRules\/([^/]+)\.yaml$/, 'ValidationRule'],
       [/^objects\/([^/]+)\/sharingRules\/([^/]+)\.yaml$/, 'SharingRule'],
       [/^objects\/([^/]+)\/stateModels\/([^/]+)\.yaml$/, 'StateModel'],

@@ -60,7 +60,7 @@ export async function refuseInvalid(write: Write): Promise<void> {
 }
 
 /** Off the success path only: there the statement of the write finds them itself. */
-async function missingReferences(write: Write): Promise<Violation[]> {
+export async function missingReferences(write: Write): Promise<Violation[]> {
   const lookups = write.given.filter((item) => item.lookup);
   if (lookups.length === 0) return [];
   const sql = new Sql();

@@ -30,6 +30,7 @@ import {
 } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { lookupSql, refuseDenied, refuseInvalid } from './checks.ts';
+import { checkDuplicates, confirmedSql } from './duplicates.ts';
 import { actorSql } from './rollups.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
@@ -47,6 +48,7 @@ export const CREATE_STEPS: readonly Step[] = [
   checkRules,
   refuseInvalid,
   lockKey,
+  checkDuplicates,
   insert,
 ];
 
@@ -98,6 +100,7 @@ async function insert(write: Write): Promise<void> {
       object,
       'c',
     ),
+    ...confirmedSql(write, sql, 'c'),
     ...(isUser ? USER_STEPS.createSql(write, sql, 'c') : []),
   ];
   const { rows } = await write.commit(

@@ -16,6 +16,7 @@ import { Sql } from '../sql.ts';
 import { own, type View } from '../tenants.ts';
 import { pointerTo, validationFailed } from './body.ts';
 import { refused } from './check-only.ts';
+import { invalidConfirmation } from './confirmation.ts';
 
 interface DriverError {
   readonly code?: string;
@@ -51,6 +52,7 @@ export function toPlatformError(view: View | undefined, call: OperationCall, err
     // A field the caller cannot read is not named.
     const field = column !== null && own(access.fields, column)?.read ? column : null;
     const pointer = field === null ? '' : pointerTo(field);
+    if (state === '23505' && driver.constraint === '_confirmations_pkey') return invalidConfirmation();
     if (state === '23505')
       return new PlatformError('UNIQUE_VALUE_CONFLICT', 'Another record already has this value.', {
         details: { field },

@@ -19,6 +19,7 @@ import { bodyObject } from './body.ts';
 import { passed } from './check-only.ts';
 import { CREATE_STEPS } from './create.ts';
 import { DELETE_STEPS } from './delete.ts';
+import { mayAskDuplicates } from './duplicates.ts';
 import { concludeCheck, concludeFailure, isDeployment, isTransient, toPlatformError } from './failures.ts';
 import { UPDATE_STEPS } from './update.ts';
 import { type ExternalKey, upsert, upsertVersions } from './upsert.ts';
@@ -45,6 +46,8 @@ const DEPLOYMENT_PATIENCE_MS = 15_000;
 export interface MutationDeps {
   readonly platform: Platform;
   readonly tenants: Tenants;
+  /** Seals what is handed to callers: 32 bytes, the same in every process of the deployment. */
+  readonly sealingKey: () => Uint8Array;
   /** Called after a commit that changed User records. */
   readonly usersChanged: (tenantId: string) => Promise<void>;
   /** Asks auth whether a username is free on the whole platform; throws UNIQUE_VALUE_CONFLICT. */
@@ -135,6 +138,7 @@ async function once(
       reached: 'read',
       stored: {},
       changed: [],
+      confirmed: null,
       reply: null,
     };
     const reply = await runSteps(write, STEPS[mutation]);
@@ -143,7 +147,11 @@ async function once(
   const { database } = deps.platform;
   // A create is one statement and so one transaction by itself. Behind a lost race for locks it goes the longer way.
   const { reply, write } = await database.tenant(request.tenantId, (tx) =>
-    mutation === 'create' && !cautious && !key.checkOnly && !(external && !external.field.unique)
+    mutation === 'create' &&
+    !cautious &&
+    !key.checkOnly &&
+    !(external && !external.field.unique) &&
+    !mayAskDuplicates(access.object, call.headers)
       ? run(tx, (statement) => tx.arrays(statement))
       : inTransaction(tx, cautious, key.checkOnly, (commit) => run(tx, commit)),
   );

@@ -19,6 +19,7 @@ import {
 } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { lookupSql, readLock, refuseDenied, sameKey } from './checks.ts';
+import { checkDuplicates, confirmedSql } from './duplicates.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
 import { checkRules, ruleFields } from './rules.ts';
 import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
@@ -38,6 +39,7 @@ export const UPDATE_STEPS: readonly Step[] = [
   USER_STEPS.beforeUpdate,
   checkRules,
   refuseContent,
+  checkDuplicates,
   keepWhenEqual,
   store,
 ];
@@ -187,6 +189,7 @@ async function store(write: Write): Promise<void> {
       object,
       'c',
     ),
+    ...confirmedSql(write, sql, 'c'),
     ...(object.apiName === 'User' ? USER_STEPS.updateSql(write, sql, 'c') : []),
   ];
   const { rows } = await write.commit(sql.statement(`WITH ${ctes.join(',\n')}\nSELECT body FROM j`));

@@ -9,6 +9,7 @@ import type { IdempotencyKey } from '../../../mixins/idempotency/idempotency.ts'
 import type { View } from '../tenants.ts';
 import type { Given } from './body.ts';
 import type { Effect } from './check-only.ts';
+import type { Confirmation } from './confirmation.ts';
 import type { Mutation, MutationDeps } from './mutate.ts';
 import type { Reached } from './sharing.ts';
 import type { ExternalKey } from './upsert.ts';
@@ -55,6 +56,8 @@ export interface Write {
   stored: Readonly<Record<string, unknown>>;
   /** Fields whose values differ from what is stored. */
   changed: readonly Given[];
+  /** The confirmation of duplicates that goes with this write, and the matches it was needed for. */
+  confirmed: { readonly confirmation: Confirmation; readonly matches: Record<string, unknown> | null } | null;
   reply: OperationReply | null;
 }
 

@@ -195,6 +195,7 @@ export const customObject: Kind = {
       },
       childRelationships: [],
       validationRules: [],
+      duplicateRules: [],
       sharingRules: [],
       stateModel: null,
       actions: [],

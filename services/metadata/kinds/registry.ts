@@ -3,6 +3,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { customAction } from './custom-action.ts';
 import { customField } from './custom-field.ts';
 import { customObject } from './custom-object.ts';
+import { duplicateRule } from './duplicate-rule.ts';
 import { externalClient } from './external-client.ts';
 import { group } from './group.ts';
 import type { Kind } from './kind.ts';
@@ -20,6 +21,7 @@ export const KINDS: readonly Kind[] = [
   customObject,
   customField,
   validationRule,
+  duplicateRule,
   sharingRule,
   stateModel,
   customAction,

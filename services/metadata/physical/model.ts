@@ -5,9 +5,12 @@
  */
 import { createHash } from 'node:crypto';
 import { fieldType } from '../../../lib/field-types/registry.ts';
-import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
+import { matchForm } from '../../../lib/matching/forms.ts';
+import type { FieldMeta, FieldTypeName, MatchMethod } from '../../../lib/snapshot/types.ts';
 import { compileField } from '../kinds/custom-field.ts';
 import { customObject, type ObjectBody } from '../kinds/custom-object.ts';
+import type { DuplicateRuleBody } from '../kinds/duplicate-rule.ts';
+import { fieldMeta } from '../kinds/field-meta.ts';
 import type { Component, Draft, State } from '../kinds/kind.ts';
 import { columnType } from './column-type.ts';
 
@@ -47,11 +50,14 @@ const SYSTEM_COLUMNS: readonly Column[] = (
   ] as const
 ).map(([name, type, notNull]) => ({ name, type, notNull, field: null }));
 
+/** An index of a duplicate rule, by method. */
+type MatchIndexKind = 'de' | 'dn' | 'df';
+
 /**
  * Names of indexes and constraints: what it is, the object in eight characters (names are limited to 63), the column.
  * The column can be read back from the name in an error of PostgreSQL.
  */
-const physicalName = (kind: 'u' | 'i' | 's' | 'f', object: string, column: string): string =>
+const physicalName = (kind: 'u' | 'i' | 's' | 'f' | MatchIndexKind, object: string, column: string): string =>
   `_${kind}_${createHash('sha256').update(object).digest('hex').slice(0, 8)}_${column}`;
 
 export const sequenceName = (object: string, field: string): string => `_seq_${object}_${field}`;
@@ -65,7 +71,7 @@ const keyExpression = (field: FieldMeta): string => {
 
 export const uniqueExpression = keyExpression;
 
-function tableOf(object: Component, fields: readonly Component[], state: State): Table {
+function tableOf(object: Component, fields: readonly Component[], rules: readonly Component[], state: State): Table {
   const body = object.body as ObjectBody;
   const draft = { objects: {} as Draft['objects'] } as Draft;
   customObject.compile!(object, draft, state);
@@ -98,23 +104,63 @@ function tableOf(object: Component, fields: readonly Component[], state: State):
           unique: false,
           on: `USING gin (erp.search_text(${quote(column)}) public.gin_trgm_ops)`,
         });
+  if (body.features.duplicates)
+    for (const { active, match } of rules.map((rule) => rule.body as DuplicateRuleBody))
+      for (const { field, method } of active ? match : []) addMatchIndex(indexes, body.apiName, method, field, columns);
   return { name: body.apiName, columns, indexes, foreignKeys, sequences };
+}
+
+const MATCH_INDEX: Readonly<Record<MatchMethod, MatchIndexKind>> = { exact: 'de', normalized: 'dn', fuzzy: 'df' };
+
+/** `ownerId` is a reference, though no component says so. */
+const OWNER = fieldMeta({ apiName: 'ownerId', fieldType: 'reference', label: '', system: true });
+
+/**
+ * The index by which a duplicate rule finds candidates; none when another one of the object serves as well. Records of
+ * one value stand in the order of their ids, so that the first of very many are found at once. Trigrams go straight
+ * into their index: the check before every write would read a list of pending ones from end to end.
+ */
+function addMatchIndex(
+  indexes: Map<string, { unique: boolean; on: string }>,
+  object: string,
+  method: MatchMethod,
+  field: string,
+  columns: ReadonlyMap<string, Column>,
+): void {
+  const meta = field === 'ownerId' ? OWNER : columns.get(field)?.field;
+  if (!meta) return;
+  const form = matchForm(method, meta, quote(field));
+  const expression = form === quote(field) ? form : `(${form})`;
+  if (method !== 'fuzzy') {
+    const same = new Set([`(${form})`, `(${expression})`]);
+    if ([...indexes.values()].some(({ on }) => same.has(on))) return;
+  }
+  indexes.set(physicalName(MATCH_INDEX[method], object, field), {
+    unique: false,
+    on: method === 'fuzzy' ? `USING gin (${form} public.gin_trgm_ops) WITH (fastupdate = off)` : `(${expression}, id)`,
+  });
 }
 
 /** The tables of the objects in `only` (all without it). */
 export function physicalModel(state: State, only?: ReadonlySet<string>): Model {
-  const fields = new Map<string, Component[]>();
-  for (const component of state.values()) {
-    if (component.type !== 'CustomField') continue;
-    const object = String(component.body['object']);
-    if (only && !only.has(object)) continue;
-    fields.set(object, [...(fields.get(object) ?? []), component]);
-  }
+  const fields = childrenByObject('CustomField', state, only);
+  const rules = childrenByObject('DuplicateRule', state, only);
   const model = new Map<string, Table>();
   for (const component of state.values()) {
     if (component.type !== 'CustomObject' || (only && !only.has(component.fullName))) continue;
     const own = (fields.get(component.fullName) ?? []).sort((a, b) => (a.fullName < b.fullName ? -1 : 1));
-    model.set(component.fullName, tableOf(component, own, state));
+    model.set(component.fullName, tableOf(component, own, rules.get(component.fullName) ?? [], state));
   }
   return model;
+}
+
+function childrenByObject(type: string, state: State, only?: ReadonlySet<string>): Map<string, Component[]> {
+  const children = new Map<string, Component[]>();
+  for (const component of state.values()) {
+    if (component.type !== type) continue;
+    const object = String(component.body['object']);
+    if (only && !only.has(object)) continue;
+    children.set(object, [...(children.get(object) ?? []), component]);
+  }
+  return children;
 }

@@ -244,8 +244,8 @@ function checkReferences(changed: readonly Component[], context: CheckContext): 
   }
 }
 
-/** Components whose expressions speak of the fields of an object. */
-const OVER_FIELDS: ReadonlySet<string> = new Set(['ValidationRule', 'SharingRule']);
+/** Components that speak of the fields of an object. */
+const OVER_FIELDS: ReadonlySet<string> = new Set(['ValidationRule', 'DuplicateRule', 'SharingRule']);
 
 /** Objects, rules and rollups that did not change themselves, while a field of the object did. */
 function affectedByFields(changed: readonly Component[], after: State): Component[] {

@@ -1,0 +1,104 @@
+/**
+ * The token by which a caller says: I was shown these matches, store it all the same. Sealed, so that nobody forges or
+ * reads it; bound to tenant, user and client, to operation, record and body, and to the matches; good once, for 15
+ * minutes. Source: docs/reference/duplicates.md#confirming.
+ */
+import { hash } from 'node:crypto';
+import canonicalize from 'canonicalize';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { uuidv7 } from '../../../lib/ids.ts';
+import { type CursorSeal, openPayload, sealPayload } from '../../../lib/query/cursor.ts';
+import type { Write } from './write.ts';
+
+const VALID_MS = 15 * 60 * 1000;
+const PREFIX = 'dct_';
+const PURPOSE = 'duplicate confirmation';
+/** What sealPayload puts before what it sealed. */
+const SEALED_PREFIX = 'c1.';
+
+/** A rule that fired, as far as the caller is shown. */
+export interface Shown {
+  readonly ruleApiName: string;
+  readonly ids: readonly string[];
+  readonly hiddenMatchCount: number;
+}
+
+interface Payload {
+  /** Its id: each is used once. */
+  readonly i: string;
+  /** End of validity, milliseconds since 1970. */
+  readonly e: number;
+  /** Hash of the request it belongs to. */
+  readonly r: string;
+  /** Hashes of the rules and of the matches shown. */
+  readonly m: readonly string[];
+  /** Hidden matches that were told, by hash of the rule. */
+  readonly h: Readonly<Record<string, number>>;
+}
+
+export interface Confirmation {
+  readonly id: string;
+  readonly expiresAt: Date;
+  /** Nothing was found that was not shown. */
+  covers(found: readonly Shown[]): boolean;
+}
+
+const short = (...parts: readonly string[]): string => hash('sha256', parts.join('\n'), 'base64url').slice(0, 12);
+
+const sealOf = ({ deps, request }: Write, now: number): CursorSeal => ({
+  key: deps.sealingKey(),
+  now,
+  tenantId: request.tenantId,
+  userId: request.userId,
+  clientId: request.clientId,
+});
+
+/** Operation, address, record and body: what the confirmed request must have in common with the refused one. */
+function requestOf({ call, object, id, recordVersion }: Write): string {
+  const record = recordVersion === 0 ? null : id;
+  return short(canonicalize([call.operationId, object.apiName, call.path, record, call.body ?? null]) ?? '');
+}
+
+export function sealConfirmation(write: Write, shown: readonly Shown[]): { token: string; expiresAt: Date } {
+  const now = Date.now();
+  const payload: Payload = {
+    i: uuidv7(now),
+    e: now + VALID_MS,
+    r: requestOf(write),
+    m: shown.flatMap(({ ruleApiName, ids }) => [short(ruleApiName), ...ids.map((id) => short(ruleApiName, id))]),
+    h: Object.fromEntries(
+      shown.filter((rule) => rule.hiddenMatchCount > 0).map((rule) => [short(rule.ruleApiName), rule.hiddenMatchCount]),
+    ),
+  };
+  const sealed = sealPayload(payload, sealOf(write, now), PURPOSE);
+  return { token: PREFIX + sealed.slice(SEALED_PREFIX.length), expiresAt: new Date(payload.e) };
+}
+
+/** @throws PlatformError 400 CONFIRMATION_TOKEN_INVALID: not ours, altered, expired, or of another request or caller. */
+export function openConfirmation(write: Write, token: string): Confirmation {
+  const now = Date.now();
+  const payload = token.startsWith(PREFIX)
+    ? openPayload<Payload>(SEALED_PREFIX + token.slice(PREFIX.length), sealOf(write, now), PURPOSE)
+    : null;
+  if (payload === null || payload.e <= now || payload.r !== requestOf(write)) throw invalidConfirmation();
+  const known = new Set(payload.m);
+  return {
+    id: payload.i,
+    expiresAt: new Date(payload.e),
+    covers: (found) =>
+      found.every(
+        ({ ruleApiName, ids, hiddenMatchCount }) =>
+          known.has(short(ruleApiName)) &&
+          ids.every((id) => known.has(short(ruleApiName, id))) &&
+          hiddenMatchCount <= (payload.h[short(ruleApiName)] ?? 0),
+      ),
+  };
+}
+
+/** One answer for everything that can be wrong with a token: it says nothing about whose it is. */
+export function invalidConfirmation(): PlatformError {
+  const message = 'The duplicate confirmation is not valid for this request, has expired or was used before.';
+  return new PlatformError('CONFIRMATION_TOKEN_INVALID', message, {
+    errors: [violation('header:X-Duplicate-Confirmation', 'CONFIRMATION_TOKEN_INVALID', message)],
+  });
+}

@@ -1,0 +1,79 @@
+/**
+ * Which duplicate rules hold for a write, and by which of their items the candidates are looked for. Pure.
+ * Source: docs/reference/duplicates.md.
+ */
+import type { ObjectAccess } from '../../../lib/access/types.ts';
+import type { DuplicateRuleMeta, FieldMeta, MatchMethod, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { remembered } from '../sql.ts';
+import { own } from '../tenants.ts';
+
+/** The rules in force on an object. Snapshots that an older version compiled know none. */
+export const activeRules = remembered((object: ObjectMeta): readonly DuplicateRuleMeta[] =>
+  object.features.duplicates
+    ? ((object.duplicateRules as ObjectMeta['duplicateRules'] | undefined) ?? []).filter((rule) => rule.active)
+    : [],
+);
+
+export const hasDuplicateRules = (object: ObjectMeta): boolean => activeRules(object).length > 0;
+
+/** One item of a rule, for one caller. */
+export interface MatchItem {
+  readonly field: FieldMeta;
+  readonly method: MatchMethod;
+  readonly weight: number;
+}
+
+/** The items whose fields the caller reads: a score made of others would tell what stands in them. */
+export const readableItems = (rule: DuplicateRuleMeta, object: ObjectMeta, access: ObjectAccess): MatchItem[] =>
+  rule.match.flatMap(({ field: name, method, weight }) => {
+    const field = own(access.fields, name)?.read ? own(object.fields, name) : undefined;
+    return field ? [{ field, method, weight }] : [];
+  });
+
+/** Scores are sums of floating point numbers. */
+export const EPSILON = 1e-6;
+
+export interface Search<I extends MatchItem> {
+  /** A record that matches is equal to the new one in one of these … */
+  readonly equal: readonly I[];
+  /** … or at least so similar in one of those. */
+  readonly similar: readonly I[];
+  readonly similarity: number;
+}
+
+/**
+ * By which items a matching record can be found. A record matches when the weights of its items, each times its
+ * similarity, sum up to `threshold` of all weights. Items that together weigh less than that cannot make a match, so
+ * at least one of the others must contribute: the most expensive ones are left out. `present` are the items with a
+ * value, of all `items` of the rule. Null: too little has a value for a match.
+ */
+export function searchBy<I extends MatchItem>(
+  items: readonly MatchItem[],
+  present: readonly I[],
+  threshold: number,
+): Search<I> | null {
+  const needed = threshold * weightOf(items);
+  if (weightOf(present) < needed - EPSILON) return null;
+  let left = 0;
+  const used: I[] = [];
+  for (const item of [...present].sort((a, b) => expense(b) - expense(a)))
+    if (left + item.weight < needed - EPSILON) left += item.weight;
+    else used.push(item);
+  const similar = used.filter((item) => item.method === 'fuzzy');
+  // A record that is equal in none of the others needs all of what is missing from these.
+  const similarity = (needed - left) / (weightOf(similar) || 1);
+  return {
+    equal: used.filter((item) => item.method !== 'fuzzy'),
+    similar: similarity > 1 + EPSILON ? [] : similar,
+    similarity: Math.min(1, similarity),
+  };
+}
+
+export const weightOf = (items: readonly MatchItem[]): number => items.reduce((sum, item) => sum + item.weight, 0);
+
+/** What it costs to look records up by an item: how many share a value, and what reading them takes. */
+function expense({ method, field }: MatchItem): number {
+  if (field.fieldType === 'boolean' || field.fieldType === 'picklist') return 3;
+  if (method === 'fuzzy') return 2;
+  return ['text', 'email', 'phone', 'url'].includes(field.fieldType) ? 0 : 1;
+}

@@ -1,0 +1,315 @@
+/**
+ * Duplicate rules: the record as it would be stored is compared with the others, inside the transaction of the write.
+ * Twins that are written at the same time wait for each other before they look. Source: docs/reference/duplicates.md.
+ */
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { typeOf } from '../../../lib/field-types/registry.ts';
+import { uuidv7 } from '../../../lib/ids.ts';
+import { matchForm } from '../../../lib/matching/forms.ts';
+import type { DuplicateRuleMeta, FieldMeta } from '../../../lib/snapshot/types.ts';
+import type { Statement } from '../../../mixins/database/database.ts';
+import { columnName, columnType, recordJson, Sql, table } from '../sql.ts';
+import { assertFresh } from '../tenants.ts';
+import { type Given, isBlank, validationFailed } from './body.ts';
+import { lookupSql, missingReferences } from './checks.ts';
+import { type Confirmation, invalidConfirmation, openConfirmation, sealConfirmation } from './confirmation.ts';
+import {
+  activeRules,
+  EPSILON,
+  type MatchItem,
+  readableItems,
+  type Search,
+  searchBy,
+  weightOf,
+} from './duplicate-rules.ts';
+import { reachSql } from './sharing.ts';
+import type { Write } from './write.ts';
+
+/** Matches shown for a rule, in order of score, then id. */
+const MATCHES_MAX = 10;
+/** Records that an item brings to the comparison at most: by id when they are equal, the most similar ones otherwise. */
+const CANDIDATES_MAX = 100;
+/** Records over the similarity that are ranked to find those. */
+const RANKED_MAX = 1_000;
+/** From this similarity on a field is named as one that matches, unless the threshold of the rule is lower. */
+const MATCHED_FROM = 0.5;
+
+export interface DuplicateMatch {
+  readonly objectApiName: string;
+  readonly id: string;
+  readonly displayName: string | null;
+  readonly score: number;
+  readonly matchedFields: readonly string[];
+  readonly record: Record<string, unknown>;
+}
+
+/** An item of `rules` in the details of DUPLICATE_RULE. */
+export interface FiredRule {
+  readonly ruleApiName: string;
+  readonly label: string;
+  readonly action: 'block' | 'confirm';
+  readonly matches: readonly DuplicateMatch[];
+  readonly hiddenMatchCount: number;
+}
+
+/** An item with SQL of the value that the record would have. */
+interface Valued extends MatchItem {
+  readonly given: Given | null;
+}
+
+/** A rule that may fire, as this caller and this write see it. */
+interface Check {
+  readonly rule: DuplicateRuleMeta;
+  readonly items: readonly MatchItem[];
+  readonly present: readonly Valued[];
+  readonly search: Search<Valued>;
+}
+
+/**
+ * Step of every mutation that stores the values of a record, after it was found valid: 409 with what it may be a
+ * duplicate of, unless the caller confirms exactly that. Needs a transaction when mayAskDuplicates says so, and
+ * confirmedSql in the statement that stores the record.
+ */
+export async function checkDuplicates(write: Write): Promise<void> {
+  const token = write.call.headers.duplicateConfirmation;
+  const confirmation = token === undefined ? null : openConfirmation(write, token);
+  const checks = activeRules(write.object).flatMap((rule) => checkOf(write, rule) ?? []);
+  if (checks.length === 0 && confirmation === null) return;
+  const found = await ask(write, checks, confirmation);
+  const fired = checks.flatMap((check, index) => firedRule(write, check, found[index]!) ?? []);
+  write.confirmed = confirmation && { confirmation, matches: null };
+  if (fired.length === 0) return;
+  await refuseMissingReferences(write);
+  const shown = fired.map(({ ruleApiName, matches, hiddenMatchCount }) => ({
+    ruleApiName,
+    ids: matches.map((match) => match.id),
+    hiddenMatchCount,
+  }));
+  const confirmable = fired.every((rule) => rule.action === 'confirm');
+  if (confirmable && confirmation?.covers(shown)) {
+    write.confirmed = { confirmation, matches: changesOf(fired) };
+    return;
+  }
+  const next = confirmable ? sealConfirmation(write, shown) : null;
+  throw new PlatformError('DUPLICATE_RULE', 'A similar record exists.', {
+    details: {
+      rules: fired,
+      confirmable,
+      confirmationToken: next?.token ?? null,
+      confirmationExpiresAt: next?.expiresAt.toISOString() ?? null,
+    },
+  });
+}
+
+/** A create finds out with its last statement which references name no record, and faults come before duplicates. */
+async function refuseMissingReferences(write: Write): Promise<void> {
+  const missing = write.recordVersion === 0 ? await missingReferences(write) : [];
+  if (missing.length > 0) throw validationFailed(missing);
+}
+
+/** The write asks the database before it stores: it cannot be one statement. */
+export const mayAskDuplicates = (object: Write['object'], headers: Write['call']['headers']): boolean =>
+  headers.duplicateConfirmation !== undefined || activeRules(object).length > 0;
+
+/** Null: the rule cannot fire, or the write changes nothing that it looks at. */
+function checkOf(write: Write, rule: DuplicateRuleMeta): Check | null {
+  const { object, access, recordVersion } = write;
+  const isCreate = recordVersion === 0;
+  const items = readableItems(rule, object, access);
+  const changed = new Set(write.changed.map((item) => item.field.apiName));
+  if (!isCreate && !items.some(({ field }) => changed.has(field.apiName))) return null;
+  const given = new Map(write.given.map((item) => [item.field.apiName, item]));
+  const present = items.flatMap((item): Valued[] => {
+    const value = given.get(item.field.apiName) ?? null;
+    if (value) return value.lookup || !isBlank(item.field, value.value) ? [{ ...item, given: value }] : [];
+    // A stored value may be blank; the statement finds out.
+    if (!isCreate) return [{ ...item, given: null }];
+    return item.field.apiName === 'ownerId' ? [{ ...item, given: ownerOf(write, item.field) }] : [];
+  });
+  const search = present.length === 0 ? null : searchBy(items, present, rule.threshold);
+  return search && { rule, items, present, search };
+}
+
+/** A new record belongs to who makes it. */
+const ownerOf = ({ request }: Write, field: FieldMeta): Given => ({ field, value: request.userId, lookup: null });
+
+type Row = readonly unknown[];
+
+/** Asks for all rules at once; the rows of each rule. Nothing is asked for a reference that the create will be refused for. */
+async function ask(write: Write, checks: readonly Check[], confirmation: Confirmation | null): Promise<Row[][]> {
+  const { tx, view, schema } = write;
+  const running: Promise<{ rows: unknown[][] }>[] = [];
+  const send = (statement: Statement): Promise<{ rows: unknown[][] }> => {
+    const answer = tx.arrays(statement);
+    answer.catch(() => {});
+    running.push(answer);
+    return answer;
+  };
+  tx.gather();
+  // What a deployment waits for comes first, as in every write.
+  const state =
+    write.recordVersion === 0
+      ? send({ text: `SELECT metadata_version, access_version FROM ${schema}._state FOR SHARE` })
+      : null;
+  if (checks.length > 0) send(lockSql(write, checks));
+  const used = confirmation && send(usedSql(schema, confirmation));
+  const answers = checks.map((check) => {
+    if (check.search.similar.length > 0) send(similaritySql(check.search.similarity));
+    return send(matchSql(write, check));
+  });
+  for (const answer of running) await answer;
+  if (state) {
+    const versions = (await state).rows[0]!;
+    assertFresh(view, versions[0], versions[1]);
+  }
+  if (used && (await used).rows.length > 0) throw invalidConfirmation();
+  return Promise.all(answers.map(async (answer) => (await answer).rows));
+}
+
+/** A row when the confirmation was used before. */
+function usedSql(schema: string, { id }: Confirmation): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT 1 FROM ${schema}._confirmations WHERE confirmation_id = ${sql.bind(id, 'uuid')}`);
+}
+
+const similaritySql = (similarity: number): Statement => ({
+  name: 'data trigram similarity',
+  text: `SELECT set_config('pg_trgm.similarity_threshold', $1, true)`,
+  values: [String(Math.max(0.01, similarity - EPSILON))],
+});
+
+/**
+ * Locks until the end of the transaction on what is about to be stored: a twin waits here, and finds the record
+ * afterwards. Two records that match by a rule are equal in one of the items that it looks up by, or similar in one; of
+ * similar ones nothing is shared that could be locked, so a rule that blocks by similarity takes one write at a time.
+ */
+function lockSql(write: Write, checks: readonly Check[]): Statement {
+  const sql = new Sql();
+  const keys = checks.flatMap(({ rule, items, present }) => {
+    const name = [write.schema, write.object.apiName, rule.apiName];
+    const every = searchBy(items, items, rule.threshold)!;
+    const fields = new Set([...every.equal, ...every.similar].map((item) => item.field.apiName));
+    const locked = present.filter((item) => fields.has(item.field.apiName));
+    const values = (locked.length > 0 ? locked : present).map(
+      (item) =>
+        `hashtextextended(${sql.bind([...name, item.field.apiName, ''].join('|'), 'text')} || ${formOf(write, sql, item)}::text, 0)`,
+    );
+    const whole = rule.action === 'block' && every.similar.length > 0;
+    return whole ? [...values, `hashtextextended(${sql.bind(name.join('|'), 'text')}, 0)`] : values;
+  });
+  // In one order everywhere, or two writes could wait for each other.
+  return sql.statement(
+    `SELECT count(pg_advisory_xact_lock(k)) FROM (SELECT DISTINCT k FROM (VALUES ${keys.map((key) => `(${key})`).join(', ')}) v(k) WHERE k IS NOT NULL ORDER BY k OFFSET 0) o`,
+  );
+}
+
+/** SQL of the form of the value that the record would have. */
+const formOf = (write: Write, sql: Sql, item: Valued): string =>
+  matchForm(item.method, item.field, valueSql(write, sql, item));
+
+function valueSql({ schema, object, id }: Write, sql: Sql, { field, given }: Valued): string {
+  if (!given)
+    return `(SELECT o.${columnName(field)} FROM ${table(schema, object.apiName)} o WHERE o."id" = ${sql.bind(id, 'uuid')})`;
+  if (given.lookup && given.value === null) return `(${lookupSql(schema, sql, given)})`;
+  return `(${sql.bind(given.value, typeOf(field).bindType)}::${columnType(field)})`;
+}
+
+/**
+ * The matches of a rule: id, name, score, similarities, record, and on every row the number of hidden matches; one row
+ * with nulls when no match is visible. Candidates come by index from each item that is looked up by; all of them are
+ * then scored by all items.
+ */
+function matchSql(write: Write, check: Check): Statement {
+  const { object, schema, view, access, call } = write;
+  const { rule, items, present, search } = check;
+  const sql = new Sql();
+  const name = table(schema, object.apiName);
+  const self = sql.bind(write.id, 'uuid');
+  const forms = new Map(present.map((item) => [item as MatchItem, formOf(write, sql, item)]));
+  const ofRow = (item: MatchItem, alias: string): string =>
+    matchForm(item.method, item.field, `${alias}.${columnName(item.field)}`);
+  const visible = reachSql(view, sql, object.apiName, 'read', 't');
+
+  const arm = (item: Valued, where: string): string => {
+    const form = ofRow(item, 't');
+    const value = forms.get(item)!;
+    const other = `t."id" <> ${self} AND ${where}`;
+    if (item.method !== 'fuzzy')
+      return `(SELECT t."id" FROM ${name} t WHERE ${form} = ${value} AND ${other} ORDER BY t."id" LIMIT ${CANDIDATES_MAX})`;
+    return `(SELECT q."id" FROM (SELECT t."id", public.similarity(${form}, ${value}) AS s FROM ${name} t
+      WHERE ${form} OPERATOR(public.%) ${value} AND ${other} LIMIT ${RANKED_MAX}) q ORDER BY q.s DESC, q."id" LIMIT ${CANDIDATES_MAX})`;
+  };
+  const candidates = (where: string): string =>
+    [...search.equal, ...search.similar].map((item) => arm(item, where)).join(' UNION ');
+  const similarities = present.map((item) =>
+    item.method === 'fuzzy'
+      ? `coalesce(public.similarity(${ofRow(item, 'r')}, ${forms.get(item)!})::float8, 0)`
+      : `CASE WHEN ${ofRow(item, 'r')} = ${forms.get(item)!} THEN 1 ELSE 0 END`,
+  );
+  const score = `(${present.map((item, index) => `s.s${index} * ${sql.bind(item.weight, 'float8')}`).join(' + ')}) / ${sql.bind(weightOf(items), 'float8')}`;
+  const scored = (where: string): string => `(${candidates(where)}) c JOIN ${name} r ON r."id" = c."id"
+      CROSS JOIN LATERAL (SELECT ${similarities.map((part, index) => `${part} AS s${index}`).join(', ')} OFFSET 0) s
+      WHERE ${score} >= ${sql.bind(rule.threshold - EPSILON, 'float8')}`;
+
+  const shown = new Set([object.nameField, ...items.map((item) => item.field.apiName)]);
+  const fields = access.readable.filter((field) => shown.has(field.apiName));
+  const tellsHidden = (rule.scope === 'all' || rule.revealHiddenCount) && visible !== 'true';
+  const hidden = tellsHidden ? `(SELECT count(*)::int FROM ${scored(`NOT (${visible})`)})` : '0';
+  return sql.statement(
+    `SELECT m.*, ${hidden} FROM (VALUES (1)) one LEFT JOIN LATERAL (
+      SELECT r."id", r.${columnName(object.fields[object.nameField]!)}, ${score} AS score, ARRAY[${present.map((_, index) => `s.s${index}`).join(', ')}]::float8[] AS similarities,
+        ${recordJson('r', fields, call.ieee754Compatible)}::text AS record
+      FROM ${scored(visible)} ORDER BY score DESC, r."id" LIMIT ${MATCHES_MAX}) m ON true`,
+  );
+}
+
+/** What of a rule's rows the caller is told; null when it does not fire. */
+function firedRule({ object }: Write, { rule, present }: Check, rows: readonly Row[]): FiredRule | null {
+  const hidden = Number(rows[0]![5]);
+  const matches = rows
+    .filter((row) => row[0] !== null)
+    .map((row) => ({
+      objectApiName: object.apiName,
+      id: row[0] as string,
+      displayName: row[1] as string | null,
+      score: Math.min(1, Math.round((row[2] as number) * 10_000) / 10_000),
+      matchedFields: present
+        .filter((_, index) => (row[3] as number[])[index]! >= Math.min(MATCHED_FROM, rule.threshold) - EPSILON)
+        .map((item) => item.field.apiName),
+      record: JSON.parse(row[4] as string) as Record<string, unknown>,
+    }));
+  if (matches.length === 0 && !(rule.scope === 'all' && hidden > 0)) return null;
+  return {
+    ruleApiName: `${object.apiName}.${rule.apiName}`,
+    label: rule.label,
+    action: rule.action,
+    matches,
+    hiddenMatchCount: rule.revealHiddenCount ? hidden : 0,
+  };
+}
+
+/** What was confirmed, in the form in which the audit keeps changes. */
+const changesOf = (fired: readonly FiredRule[]): Record<string, unknown> =>
+  Object.fromEntries(
+    fired.map((rule) => [rule.ruleApiName, { from: null, to: rule.matches.map((match) => match.id) }]),
+  );
+
+/**
+ * CTEs of the statement that stores the record: the confirmation is used up, and who confirmed which matches is told to
+ * the audit beside the change itself. One row of the relation `from` stands for the record, as in trailSql.
+ */
+export function confirmedSql(write: Write, sql: Sql, from: string): string[] {
+  if (!write.confirmed) return [];
+  const { request, key, call, object, schema, confirmed } = write;
+  const { bind } = sql;
+  const { id, expiresAt } = confirmed.confirmation;
+  const used = `dct AS (INSERT INTO ${schema}._confirmations (confirmation_id, expires_at)
+    SELECT ${bind(id, 'uuid')}, ${bind(expiresAt.toISOString(), 'timestamptz')} FROM ${from})`;
+  if (!confirmed.matches) return [used];
+  return [
+    used,
+    `dca AS (INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, code, request_id, idempotency_key, object, record_id, changes, ip)
+      SELECT ${bind(uuidv7(), 'uuid')}, ${bind(request.userId, 'uuid')}, ${bind(request.clientId, 'text')}, ${bind(request.agentRunId, 'uuid')}, ${bind(request.channel, 'text')}, ${bind(call.operationId, 'text')},
+        'committed', 'DUPLICATE_RULE', ${bind(request.requestId, 'text')}, ${bind(key.key, 'text')}, ${bind(object.apiName, 'text')}, record_id, ${bind(JSON.stringify(confirmed.matches), 'jsonb')}, ${bind(request.ip, 'text')} FROM ${from})`,
+  ];
+}

@@ -1,0 +1,206 @@
+/** DuplicateRule: when two records of an object are so alike that whoever stores the second is told of the first. */
+import { Type } from 'typebox';
+import { fieldType } from '../../../lib/field-types/registry.ts';
+import { methodsOf } from '../../../lib/matching/forms.ts';
+import type { DuplicateRuleMeta, FieldTypeName, MatchMethod } from '../../../lib/snapshot/types.ts';
+import type { ObjectBody } from './custom-object.ts';
+import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
+import { API_NAME, apiName, group, label, optional, shownChoice, shownFlag } from './schema.ts';
+import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
+
+export interface DuplicateRuleBody extends Body {
+  readonly apiName: string;
+  readonly object: string;
+  readonly label?: string;
+  readonly active: boolean;
+  readonly action: 'block' | 'confirm';
+  readonly scope: 'visible' | 'all';
+  readonly revealHiddenCount: boolean;
+  readonly threshold: number;
+  readonly match: { field: string; method: MatchMethod; weight: number }[];
+}
+
+const DUPLICATE_RULES_PER_OBJECT_MAX = 20;
+const MATCH_ITEMS_MAX = 10;
+
+export const duplicateRule: Kind = {
+  type: 'DuplicateRule',
+  memberFormat: '<Object>.<Rule>',
+  pathPattern: 'objects/{object}/duplicateRules/{apiName}.yaml',
+  child: true,
+  reversible: true,
+  schema: Type.Object(
+    {
+      type: Type.Literal('DuplicateRule'),
+      apiName: apiName('Stable name; answers tell it as `<Object>.<Rule>`.'),
+      object: apiName('The object whose records are compared.'),
+      label: optional(label('For people; made of the apiName when there is none.')),
+      active: optional(shownFlag(true, 'Records are held to it.')),
+      action: optional(
+        shownChoice(['confirm', 'block'], 'confirm', 'A match must be confirmed, or cannot be stored at all.'),
+      ),
+      scope: optional(
+        shownChoice(['visible', 'all'], 'visible', 'Records that count: those the user can read, or all of them.'),
+      ),
+      revealHiddenCount: optional(shownFlag(false, 'The number of matches that the user cannot read is told.')),
+      threshold: optional(
+        Type.Number({
+          exclusiveMinimum: 0,
+          maximum: 1,
+          default: 1,
+          description: 'Least weighted mean of the similarities, above 0, at most 1.',
+          'x-erp-always': true,
+        }),
+      ),
+      match: Type.Array(
+        group(
+          {
+            field: Type.String({ pattern: API_NAME, description: 'A field of the object.' }),
+            method: optional(
+              shownChoice(
+                ['exact', 'normalized', 'fuzzy'],
+                'exact',
+                'Equal; equal but for case, accents, punctuation and white space; similar.',
+              ),
+            ),
+            weight: optional(
+              Type.Number({
+                exclusiveMinimum: 0,
+                maximum: 1_000,
+                default: 1,
+                description: 'What the field counts among the others.',
+                'x-erp-always': true,
+              }),
+            ),
+          },
+          'One field and how its values are compared.',
+        ),
+        { minItems: 1, maxItems: MATCH_ITEMS_MAX, description: 'The fields that make records alike.' },
+      ),
+    },
+    { additionalProperties: false },
+  ),
+
+  references(body) {
+    const { object, match } = body as DuplicateRuleBody;
+    const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
+    for (const [index, { field }] of match.entries())
+      if (!SYSTEM_FIELD_NAMES.has(field))
+        found.push({ type: 'CustomField', fullName: `${object}.${field}`, pointer: `/match/${index}/field` });
+    return found;
+  },
+
+  check(component, context) {
+    const { object, active, match } = component.body as DuplicateRuleBody;
+    const owner = context.after.get(componentKey('CustomObject', object));
+    if (!owner) return;
+    if (active && (owner.body as ObjectBody).features.duplicates !== true)
+      context.warning(
+        'UNPUBLISHED_OBJECT',
+        component,
+        '/object',
+        `The rule does nothing until features.duplicates of ${object} is true.`,
+      );
+    const seen = new Set<string>();
+    for (const [index, item] of match.entries()) {
+      const type = typeOfField(object, item.field, context);
+      if (type !== undefined) checkItem(component, context, index, item, type);
+      if (seen.has(item.field))
+        context.problem(
+          'YAML_SCHEMA_INVALID',
+          component,
+          `/match/${index}/field`,
+          `${item.field} stands in the rule twice.`,
+        );
+      seen.add(item.field);
+    }
+  },
+
+  checkAll(context) {
+    const objects = new Map<string, Map<string, Component>>();
+    for (const component of context.after.values()) {
+      if (component.type !== 'DuplicateRule') continue;
+      const { object, apiName: name } = component.body as DuplicateRuleBody;
+      let rules = objects.get(object);
+      if (!rules) objects.set(object, (rules = new Map()));
+      const twin = rules.get(name.toLowerCase());
+      if (twin)
+        context.problem(
+          'NAME_CONFLICT',
+          component,
+          '/apiName',
+          `Differs from ${twin.fullName} in upper and lower case only.`,
+        );
+      rules.set(name.toLowerCase(), component);
+    }
+    for (const rules of objects.values())
+      if (rules.size > DUPLICATE_RULES_PER_OBJECT_MAX)
+        context.problem(
+          'LIMIT_EXCEEDED',
+          [...rules.values()].at(-1)!,
+          '',
+          `An object has ${DUPLICATE_RULES_PER_OBJECT_MAX} duplicate rules at most.`,
+          { details: { max: DUPLICATE_RULES_PER_OBJECT_MAX } },
+        );
+  },
+
+  compile(component, draft) {
+    const body = component.body as DuplicateRuleBody;
+    (draft.objects[body.object]?.duplicateRules as DuplicateRuleMeta[] | undefined)?.push({
+      apiName: body.apiName,
+      label: body.label ?? inWords(body.apiName),
+      active: body.active,
+      action: body.action,
+      scope: body.scope,
+      revealHiddenCount: body.revealHiddenCount,
+      threshold: body.threshold,
+      match: body.match,
+    });
+  },
+};
+
+/** Undefined: there is no such field, which the references say. */
+function typeOfField(object: string, field: string, context: CheckContext): FieldTypeName | undefined {
+  if (field === 'name')
+    return (context.after.get(componentKey('CustomObject', object))!.body as ObjectBody).nameField.fieldType;
+  if (field === 'ownerId') return 'reference';
+  // What the platform keeps differs from record to record, or says nothing about them.
+  if (SYSTEM_FIELD_NAMES.has(field)) return 'id';
+  return context.fieldsOf(object).get(field)?.body['fieldType'] as FieldTypeName | undefined;
+}
+
+function checkItem(
+  component: Component,
+  context: CheckContext,
+  index: number,
+  { field, method }: DuplicateRuleBody['match'][number],
+  type: FieldTypeName,
+): void {
+  const methods = fieldType(type).writable ? methodsOf(type) : [];
+  if (methods.includes(method)) return;
+  if (methods.length === 0)
+    context.problem(
+      'REFERENCE_INVALID',
+      component,
+      `/match/${index}/field`,
+      `The values of ${field} (${type}) cannot be compared.`,
+    );
+  else
+    context.problem(
+      'REFERENCE_INVALID',
+      component,
+      `/match/${index}/method`,
+      `${field} is ${type} and is compared by: ${methods.join(', ')}.`,
+      { remedy: `Use method: ${methods[0]}.` },
+    );
+}
+
+/** `SameTaxId` → `Same tax id`. */
+function inWords(name: string): string {
+  const words = name
+    .replaceAll('_', ' ')
+    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .trim()
+    .toLowerCase();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,694 @@
+/** Duplicate rules over HTTP: what is told, what is hidden, and what a confirmation is good for. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { Database } from '../../../mixins/database/database.ts';
+import { type Answer, type Api, api, type CallOptions, tokenFor } from '../../support/client.ts';
+import { fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+
+const OBJECT = 'Partner__c';
+
+interface Rule {
+  action?: string;
+  scope?: string;
+  reveal?: boolean;
+  threshold?: number;
+  active?: boolean;
+  label?: string;
+  match: [field: string, method: string, weight?: number][];
+}
+
+const ruleFile = (apiName: string, rule: Rule) => ({
+  [`objects/${OBJECT}/duplicateRules/${apiName}.yaml`]: [
+    'type: DuplicateRule',
+    `apiName: ${apiName}`,
+    `object: ${OBJECT}`,
+    ...(rule.label ? [`label: ${rule.label}`] : []),
+    `active: ${rule.active ?? true}`,
+    `action: ${rule.action ?? 'confirm'}`,
+    `scope: ${rule.scope ?? 'visible'}`,
+    `revealHiddenCount: ${rule.reveal ?? false}`,
+    `threshold: ${rule.threshold ?? 1}`,
+    'match:',
+    ...rule.match.flatMap(([field, method, weight = 1]) => [
+      `  - field: ${field}`,
+      `    method: ${method}`,
+      `    weight: ${weight}`,
+    ]),
+    '',
+  ].join('\n'),
+});
+
+const FIELDS: Record<string, string> = {
+  TaxId__c: 'fieldType: text\nlength: 20',
+  Code__c: 'fieldType: text\nlength: 30',
+  Key__c: 'fieldType: text\nlength: 30',
+  Extern__c: 'fieldType: text\nexternalId: true\nlength: 30',
+  Phone__c: 'fieldType: phone',
+  Site__c: 'fieldType: url',
+  Mail__c: 'fieldType: email',
+  City__c: 'fieldType: text',
+  Title__c: 'fieldType: text',
+  Motto__c: 'fieldType: text\nlength: 4000',
+  Rank__c: 'fieldType: integer',
+  Secret__c: 'fieldType: text',
+  AccountId__c: 'fieldType: reference\nreferenceTo:\n  - Account\nrelationshipName: Partners__r\nonDelete: setNull',
+};
+
+const PERMISSIONS = [
+  'type: PermissionSet',
+  'apiName: Partners',
+  'label: Partners',
+  'objects:',
+  `  ${OBJECT}:`,
+  ...['create', 'read', 'update', 'delete'].map((name) => `    ${name}: true`),
+  'fields:',
+  ...Object.keys(FIELDS)
+    .filter((name) => name !== 'Secret__c')
+    .flatMap((name) => [`  ${OBJECT}.${name}:`, '    read: true', '    edit: true']),
+  '',
+].join('\n');
+
+const RULES = {
+  ...ruleFile('SameTaxId', { label: 'Same tax number', match: [['TaxId__c', 'normalized']] }),
+  ...ruleFile('SameCode', { action: 'block', match: [['Code__c', 'exact']] }),
+  ...ruleFile('SameKey', { action: 'block', scope: 'all', match: [['Key__c', 'exact']] }),
+  ...ruleFile('SamePhone', { scope: 'all', reveal: true, match: [['Phone__c', 'normalized']] }),
+  ...ruleFile('SameMail', { scope: 'all', match: [['Mail__c', 'normalized']] }),
+  ...ruleFile('SameSite', { reveal: true, match: [['Site__c', 'normalized']] }),
+  ...ruleFile('LikeTitle', { action: 'block', threshold: 0.6, match: [['Title__c', 'fuzzy']] }),
+  ...ruleFile('NameAndCity', {
+    threshold: 0.7,
+    match: [
+      ['name', 'fuzzy', 2],
+      ['City__c', 'normalized', 1],
+    ],
+  }),
+  ...ruleFile('Motto', { match: [['Motto__c', 'exact']] }),
+  ...ruleFile('AccountRank', {
+    match: [
+      ['AccountId__c', 'exact'],
+      ['Rank__c', 'exact'],
+    ],
+  }),
+  ...ruleFile('Secret', {
+    threshold: 0.5,
+    match: [
+      ['Secret__c', 'exact', 5],
+      ['Rank__c', 'exact', 1],
+      ['City__c', 'exact', 4],
+    ],
+  }),
+  ...ruleFile('OnlySecret', { match: [['Secret__c', 'normalized']] }),
+  ...ruleFile('Off', { active: false, action: 'block', match: [['Rank__c', 'exact']] }),
+};
+
+const DUPLICATES_ON = 'features:\n  history: true\n  search: true\n  duplicates: true\n  events: true\n';
+
+describe('duplicate rules', function () {
+  this.timeout(120_000);
+  let platform: TestPlatform;
+  let sam: Api;
+  let sue: Api;
+  let ada: Api;
+  let schema: string;
+  let database: Database;
+
+  before(async () => {
+    platform = await startPlatform();
+    database = new Database(platform.database.url, { size: 1, applicationName: 'test' });
+    [sam, sue, ada] = (await Promise.all(
+      ['sam', 'sue', 'ada'].map(async (user) => api(platform.baseUrl, await tokenFor(platform.baseUrl, user))),
+    )) as [Api, Api, Api];
+    const { body } = await ada.get('/identity');
+    schema = `"t_${body.tenant.id.replaceAll('-', '')}"`;
+    const object = objectFiles(OBJECT, {}, `sharingDefault: private\n${DUPLICATES_ON}`);
+    const fields = Object.entries(FIELDS).map(([name, yaml]) => fieldFile(OBJECT, name, yaml));
+    await deploy(Object.assign({ 'permissionSets/Partners.yaml': PERMISSIONS }, object, ...fields, RULES));
+    for (const name of ['sam', 'sue']) {
+      const user = (
+        await ada.get(`/data/User?where=${JSON.stringify({ username: `${name}@demo.example` })}&includeEtag=true`)
+      ).body.records[0];
+      const reply = await ada.patch(
+        `/data/User/${user.id}`,
+        { permissionSetApiNames: ['Partners'] },
+        { etag: user._etag },
+      );
+      assert.equal(reply.status, 200, reply.text);
+    }
+  });
+  after(async () => {
+    await database?.close();
+    await platform?.stop();
+  });
+
+  const project = (files: Record<string, string>) => ({ files, package: wholePackage(files) });
+  async function deploy(files: Record<string, string>): Promise<void> {
+    const { body, text } = await ada.post('/metadata/deploy', project(files));
+    for (let i = 0; i < 400; i++) {
+      const { body: found } = await ada.get(`/metadata/deployments/${body.deploymentId}`);
+      if (found.status === 'SUCCEEDED') return;
+      assert.notEqual(found.status, 'FAILED', JSON.stringify([found.error, found.blocked]));
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    assert.fail(`The deployment did not end: ${text}`);
+  }
+
+  let counter = 0;
+  const unique = (text: string): string => `${text} ${randomUUID().slice(0, 8)}${counter++}`;
+  const create = (body: Record<string, unknown>, who = sam, options: CallOptions = {}) =>
+    who.post(`/data/${OBJECT}`, { name: unique('Partner'), ...body }, options);
+  async function created(body: Record<string, unknown>, who = sam): Promise<Answer> {
+    const reply = await create(body, who);
+    assert.equal(reply.status, 201, reply.text);
+    return reply;
+  }
+  const confirming = (token: string, more: CallOptions = {}): CallOptions => ({
+    ...more,
+    headers: { 'X-Duplicate-Confirmation': token, ...more.headers },
+  });
+  const firedRules = (reply: Answer): string[] => {
+    assert.equal(reply.status, 409, reply.text);
+    assert.equal(reply.body.code, 'DUPLICATE_RULE');
+    return reply.body.details.rules.map((rule: { ruleApiName: string }) => rule.ruleApiName);
+  };
+  const query = async (text: string, values: unknown[] = []) => (await database.query(text, values)).rows;
+
+  it('tell what a record may be a duplicate of, and store it once that is confirmed', async () => {
+    const first = await created({ name: 'Acme GmbH', TaxId__c: 'DE 123' });
+    const body = { name: 'Another', TaxId__c: 'de-123' };
+    const key = randomUUID();
+    const refused = await sam.post(`/data/${OBJECT}`, body, { idempotencyKey: key });
+    assert.equal(refused.status, 409, refused.text);
+    const { details, ...rest } = refused.body;
+    assert.equal(rest.code, 'DUPLICATE_RULE');
+    assert.equal(rest.message, 'A similar record exists.');
+    assert.equal(rest.retryable, false);
+    assert.match(details.confirmationToken, /^dct_[A-Za-z0-9_-]+$/);
+    assert.match(details.confirmationExpiresAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    const left = Date.parse(details.confirmationExpiresAt) - Date.now();
+    assert.ok(left > 14 * 60_000 && left <= 15 * 60_000, `${left} ms`);
+    assert.deepEqual(
+      { ...details, confirmationToken: '', confirmationExpiresAt: '' },
+      {
+        rules: [
+          {
+            ruleApiName: `${OBJECT}.SameTaxId`,
+            label: 'Same tax number',
+            action: 'confirm',
+            matches: [
+              {
+                objectApiName: OBJECT,
+                id: first.body.id,
+                displayName: 'Acme GmbH',
+                score: 1,
+                matchedFields: ['TaxId__c'],
+                record: { name: 'Acme GmbH', TaxId__c: 'DE 123' },
+              },
+            ],
+            hiddenMatchCount: 0,
+          },
+        ],
+        confirmable: true,
+        confirmationToken: '',
+        confirmationExpiresAt: '',
+      },
+    );
+
+    const sameKey = await sam.post(
+      `/data/${OBJECT}`,
+      body,
+      confirming(details.confirmationToken, { idempotencyKey: key }),
+    );
+    assert.equal(sameKey.body.code, 'IDEMPOTENCY_KEY_REUSED', 'a confirmed request is another request');
+    const options = confirming(details.confirmationToken, { idempotencyKey: randomUUID() });
+    const stored = await sam.post(`/data/${OBJECT}`, body, options);
+    assert.equal(stored.status, 201, stored.text);
+    assert.equal(stored.headers.get('etag'), '"1"');
+    const again = await sam.post(`/data/${OBJECT}`, body, options);
+    assert.equal(again.status, 201, again.text);
+    assert.equal(again.headers.get('idempotency-replayed'), 'true');
+    assert.equal(again.text, stored.text);
+
+    const audit = await query(
+      `SELECT outcome, code, user_id IS NOT NULL AS by, changes FROM ${schema}._audit WHERE record_id = $1 AND code = 'DUPLICATE_RULE'`,
+      [stored.body.id],
+    );
+    assert.deepEqual(audit, [
+      {
+        outcome: 'committed',
+        code: 'DUPLICATE_RULE',
+        by: true,
+        changes: { [`${OBJECT}.SameTaxId`]: { from: null, to: [first.body.id] } },
+      },
+    ]);
+  });
+
+  it('look at an update when a field of theirs changes, and never at the record itself', async () => {
+    const taxId = unique('T');
+    const first = await created({ TaxId__c: taxId });
+    const second = await created({});
+    const path = `/data/${OBJECT}/${second.body.id}`;
+    const refused = await sam.patch(path, { TaxId__c: taxId.toLowerCase() }, { etag: '"1"' });
+    assert.deepEqual(firedRules(refused), [`${OBJECT}.SameTaxId`]);
+    assert.deepEqual(
+      refused.body.details.rules[0].matches.map((match: { id: string }) => match.id),
+      [first.body.id],
+    );
+    const token = refused.body.details.confirmationToken;
+    const stored = await sam.patch(path, { TaxId__c: taxId.toLowerCase() }, confirming(token, { etag: '"1"' }));
+    assert.equal(stored.status, 200, stored.text);
+    assert.equal((await sam.patch(path, { City__c: 'Ulm' }, { etag: '"2"' })).status, 200, 'another field');
+    assert.equal((await sam.patch(path, { TaxId__c: taxId.toLowerCase() }, { etag: '"3"' })).status, 200, 'no change');
+    const changed = await sam.patch(path, { TaxId__c: `${taxId}.` }, { etag: '"3"' });
+    assert.deepEqual(firedRules(changed), [`${OBJECT}.SameTaxId`]);
+    assert.equal((await sam.patch(path, { TaxId__c: null }, { etag: '"3"' })).status, 200, 'blank matches nothing');
+    const stale = await sam.patch(path, { TaxId__c: taxId }, { etag: '"1"' });
+    assert.equal(stale.status, 412, 'the ETag comes first');
+  });
+
+  it('come after validation, and after references that name no record', async () => {
+    const code = unique('C');
+    await created({ Code__c: code });
+    const invalid = await create({ Code__c: code, Rank__c: 'first' });
+    assert.equal(invalid.status, 422, invalid.text);
+    const missing = await create({ Code__c: code, AccountId__c: randomUUID() });
+    assert.equal(missing.status, 422, missing.text);
+    assert.equal(missing.body.errors[0].code, 'REFERENCE_NOT_FOUND');
+    const blocked = await create({ Code__c: code });
+    assert.deepEqual(firedRules(blocked), [`${OBJECT}.SameCode`]);
+    const { confirmable, confirmationToken, confirmationExpiresAt, rules } = blocked.body.details;
+    assert.deepEqual([confirmable, confirmationToken, confirmationExpiresAt], [false, null, null]);
+    assert.equal(rules[0].action, 'block');
+    assert.equal(rules[0].label, 'Same code');
+  });
+
+  it('block all that is found together with what could be confirmed', async () => {
+    const [code, taxId] = [unique('C'), unique('T')];
+    await created({ Code__c: code, TaxId__c: taxId });
+    const reply = await create({ Code__c: code, TaxId__c: taxId });
+    assert.deepEqual(firedRules(reply).sort(), [`${OBJECT}.SameCode`, `${OBJECT}.SameTaxId`]);
+    assert.equal(reply.body.details.confirmable, false);
+    assert.equal(reply.body.details.confirmationToken, null);
+  });
+
+  it('refuse a confirmation that is not for this very request, and store nothing', async () => {
+    const taxId = unique('T');
+    await created({ TaxId__c: taxId });
+    const target = await created({});
+    const body = { name: unique('Twin'), TaxId__c: taxId };
+    const post = (given: unknown, token: string, who = sam) => who.post(`/data/${OBJECT}`, given, confirming(token));
+    const tokenOf = async (given: unknown = body): Promise<string> =>
+      (await sam.post(`/data/${OBJECT}`, given)).body.details.confirmationToken;
+    const token = await tokenOf();
+    const count = async () => Number((await query(`SELECT count(*) AS n FROM ${schema}."${OBJECT}"`))[0]!['n']);
+    const before = await count();
+    const refused = async (what: string, reply: Promise<Answer>): Promise<void> => {
+      const { status, body: error, text } = await reply;
+      assert.equal(status, 400, `${what}: ${text}`);
+      assert.equal(error.code, 'CONFIRMATION_TOKEN_INVALID', what);
+      assert.equal(error.errors[0].pointer, 'header:X-Duplicate-Confirmation');
+    };
+    for (const bad of ['', 'dct_', 'dct_AAAA', `x${token}`, `${token}A`, token.slice(0, -2)])
+      await refused(`altered: ${bad.slice(0, 12)}`, post(body, bad));
+    const at = Math.floor(token.length / 2);
+    await refused(
+      'one character',
+      post(body, `${token.slice(0, at)}${token[at] === 'A' ? 'B' : 'A'}${token.slice(at + 1)}`),
+    );
+    await refused('another body', post({ ...body, City__c: 'Ulm' }, token));
+    await refused(
+      'another record',
+      sam.patch(`/data/${OBJECT}/${target.body.id}`, body, confirming(token, { etag: '"1"' })),
+    );
+    await refused('another object', sam.post('/data/Account', { name: 'x' }, confirming(token)));
+    await refused('without a match', post({ name: unique('Alone') }, token));
+    await refused('another user', post(body, token, sue));
+    const cli = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam', 'data:read data:write'));
+    assert.ok(cli);
+    const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
+    await refused('another tenant', eve.post('/data/Account', { name: 'x' }, confirming(token)));
+    assert.equal(await count(), before, 'nothing was stored');
+
+    const stored = await post({ TaxId__c: body.TaxId__c, name: body.name }, token);
+    assert.equal(stored.status, 201, 'the order of the members makes no other body');
+    await refused('used before', post(body, token));
+    assert.equal(await count(), before + 1);
+  });
+
+  it('hold an upsert to them, whatever it amounts to', async () => {
+    const taxId = unique('T');
+    await created({ TaxId__c: taxId });
+    const path = `/data/${OBJECT}/by/Extern__c/${encodeURIComponent(unique('E'))}`;
+    const body = { name: unique('Upserted'), TaxId__c: taxId };
+    const refused = await sam.put(path, body);
+    assert.deepEqual(firedRules(refused), [`${OBJECT}.SameTaxId`]);
+    const token = refused.body.details.confirmationToken;
+    assert.equal((await sam.put(`${path}x`, body, confirming(token))).status, 400, 'another address');
+    const made = await sam.put(path, body, confirming(token));
+    assert.equal(made.status, 201, made.text);
+    const changed = { ...body, TaxId__c: `${taxId}.` };
+    const again = await sam.put(path, changed);
+    assert.deepEqual(firedRules(again), [`${OBJECT}.SameTaxId`]);
+    const stored = await sam.put(path, changed, confirming(again.body.details.confirmationToken));
+    assert.equal(stored.status, 200, stored.text);
+  });
+
+  it('use a confirmation once when two requests carry it at the same time', async () => {
+    const taxId = unique('T');
+    await created({ TaxId__c: taxId });
+    const body = { name: unique('Twin'), TaxId__c: taxId };
+    const token = (await sam.post(`/data/${OBJECT}`, body)).body.details.confirmationToken;
+    const replies = await Promise.all(
+      Array.from({ length: 4 }, () => sam.post(`/data/${OBJECT}`, body, confirming(token))),
+    );
+    assert.deepEqual(replies.map((reply) => reply.status).sort(), [201, 400, 400, 400]);
+  });
+
+  it('ask again when there are matches that were not shown', async () => {
+    const taxId = unique('T');
+    const first = await created({ TaxId__c: taxId });
+    const body = { name: unique('Late'), TaxId__c: taxId };
+    const shown = await sam.post(`/data/${OBJECT}`, body);
+    const other = { name: unique('Meanwhile'), TaxId__c: taxId };
+    const token = (await sam.post(`/data/${OBJECT}`, other)).body.details.confirmationToken;
+    const second = await sam.post(`/data/${OBJECT}`, other, confirming(token));
+    assert.equal(second.status, 201, second.text);
+
+    const again = await sam.post(`/data/${OBJECT}`, body, confirming(shown.body.details.confirmationToken));
+    assert.deepEqual(firedRules(again), [`${OBJECT}.SameTaxId`]);
+    assert.deepEqual(
+      again.body.details.rules[0].matches.map((match: { id: string }) => match.id).sort(),
+      [first.body.id, second.body.id].sort(),
+    );
+    assert.notEqual(again.body.details.confirmationToken, shown.body.details.confirmationToken);
+    const { etag } = { etag: '"1"' };
+    assert.equal((await sam.delete(`/data/${OBJECT}/${first.body.id}`, { etag })).status, 200);
+    const fewer = await sam.post(`/data/${OBJECT}`, body, confirming(again.body.details.confirmationToken));
+    assert.equal(fewer.status, 201, fewer.text);
+  });
+
+  it('say in a dry run what would be found, and use nothing up', async () => {
+    const taxId = unique('T');
+    const first = await created({ TaxId__c: taxId });
+    const body = { name: unique('Dry'), TaxId__c: taxId };
+    const dry = await sam.post(`/data/${OBJECT}?checkOnly=true`, body);
+    assert.equal(dry.status, 200, dry.text);
+    assert.equal(dry.body.valid, false);
+    assert.equal(dry.body.duplicates[0].matches[0].id, first.body.id);
+    const token = (await sam.post(`/data/${OBJECT}`, body)).body.details.confirmationToken;
+    const tried = await sam.post(`/data/${OBJECT}?checkOnly=true`, body, confirming(token));
+    assert.deepEqual([tried.status, tried.body.valid, tried.body.duplicates], [200, true, []]);
+    assert.equal((await sam.post(`/data/${OBJECT}`, body, confirming(token))).status, 201);
+  });
+
+  it('find what is written in another way', async () => {
+    const same: [field: string, a: string, b: string][] = [
+      ['TaxId__c', 'ÄÖ-1 2', 'ao12'],
+      ['Phone__c', '+49 (0)30 777001', '0049 30/777 001'],
+      ['Mail__c', 'Ada.Müller@Example.com', 'ada.müller@example.COM'],
+      ['Site__c', 'https://www.Example.com/a/', 'http://example.com/a'],
+      ['Code__c', 'Größe 7', 'GRÖßE 7'],
+      ['Motto__c', 'x'.repeat(3_000), 'X'.repeat(3_000)],
+    ];
+    for (const [field, a, b] of same) {
+      await created({ [field]: a });
+      assert.equal(firedRules(await create({ [field]: b })).length, 1, field);
+    }
+    const different: [field: string, a: string, b: string][] = [
+      ['Phone__c', '+49 30 888001', '030 888001'],
+      ['Phone__c', '+49 30 888002 x1', '+49 30 888002 x2'],
+      ['Mail__c', 'a.b@example.com', 'ab@example.com'],
+      ['Site__c', 'https://example.com/b', 'https://example.com/c'],
+      ['Code__c', 'Grosse 8', 'Größe 8'],
+      ['Motto__c', `${'y'.repeat(3_000)}1`, `${'y'.repeat(3_000)}2`],
+      ['TaxId__c', '---', '...'],
+    ];
+    for (const [field, a, b] of different) {
+      await created({ [field]: a });
+      assert.equal((await create({ [field]: b })).status, 201, field);
+    }
+  });
+
+  it('score by weight and similarity, show the best first and name what matches', async () => {
+    const near = await created({ name: 'Nordwind Maschinenbau Handels', City__c: 'Kiel' });
+    const nearer = await created({ name: 'Nordwind Maschinenbau Handel', City__c: 'Bremen' });
+    const reply = await create({ name: 'Nordwind Maschinenbau', City__c: 'KIEL ' });
+    assert.deepEqual(firedRules(reply), [`${OBJECT}.NameAndCity`]);
+    const [match, ...others] = reply.body.details.rules[0].matches;
+    assert.equal(match.id, near.body.id);
+    assert.deepEqual(match.matchedFields, ['name', 'City__c']);
+    assert.ok(match.score > 0.7 && match.score < 1, String(match.score));
+    assert.deepEqual(match.record, { name: 'Nordwind Maschinenbau Handels', City__c: 'Kiel' });
+    assert.deepEqual(others, [], `${nearer.body.id} is in another city`);
+    const [{ score }] = (await query(
+      `SELECT round(((2 * public.similarity('nordwind maschinenbau handels', 'nordwind maschinenbau') + 1) / 3)::numeric, 4)::float8 AS score`,
+    )) as [{ score: number }];
+    assert.equal(match.score, score);
+  });
+
+  it('compare similar texts of any script', async () => {
+    await created({ Title__c: 'Заместитель директора' });
+    assert.deepEqual(firedRules(await create({ Title__c: 'заместитель  директорa' })), [`${OBJECT}.LikeTitle`]);
+    await created({ Title__c: '東京都港区赤坂支店長' });
+    assert.deepEqual(firedRules(await create({ Title__c: '東京都港区赤坂支店' })), [`${OBJECT}.LikeTitle`]);
+    assert.equal((await create({ Title__c: 'Assistant' })).status, 201);
+  });
+
+  it('compare references, also those given by an external id, and numbers', async () => {
+    const account = await sam.post('/data/Account', { name: unique('Account') });
+    await created({ AccountId__c: account.body.id, Rank__c: 7 });
+    assert.deepEqual(firedRules(await create({ AccountId__c: account.body.id, Rank__c: 7 })), [
+      `${OBJECT}.AccountRank`,
+    ]);
+    assert.equal((await create({ AccountId__c: account.body.id, Rank__c: 8 })).status, 201);
+    assert.equal((await create({ AccountId__c: account.body.id })).status, 201, 'half of the fields is not enough');
+    const other = await created({ Rank__c: 7 });
+    const moved = await sam.patch(
+      `/data/${OBJECT}/${other.body.id}`,
+      { AccountId__c: account.body.id },
+      { etag: '"1"' },
+    );
+    assert.deepEqual(firedRules(moved), [`${OBJECT}.AccountRank`], 'the stored number counts with the new reference');
+  });
+
+  it('show ten matches at most', async () => {
+    const taxId = unique('T');
+    for (let i = 0; i < 12; i++) {
+      const body = { name: unique('Many'), TaxId__c: taxId };
+      const reply = await sam.post(`/data/${OBJECT}`, body);
+      if (reply.status === 409) {
+        const stored = await sam.post(`/data/${OBJECT}`, body, confirming(reply.body.details.confirmationToken));
+        assert.equal(stored.status, 201, stored.text);
+      }
+    }
+    const ids = (await create({ TaxId__c: taxId })).body.details.rules[0].matches.map(
+      (match: { id: string }) => match.id,
+    );
+    assert.equal(ids.length, 10);
+    assert.deepEqual(ids, [...ids].sort(), 'equal scores stand in the order of ids');
+  });
+
+  describe('and what a caller cannot see', () => {
+    const shapeOf = (reply: Answer): string =>
+      JSON.stringify([
+        reply.status,
+        { ...reply.body, id: '', name: '', createdAt: '', updatedAt: '', requestId: '' },
+        [...reply.headers.keys()].sort(),
+      ]);
+
+    it('a hidden match looks exactly like no match', async () => {
+      const taxId = unique('T');
+      await created({ TaxId__c: taxId, City__c: 'Hidden' }, sue);
+      const hidden = await create({ TaxId__c: taxId });
+      const none = await create({ TaxId__c: taxId.replace('T', 'U') });
+      assert.equal(hidden.status, 201, hidden.text);
+      assert.equal(shapeOf(hidden).replaceAll(taxId, ''), shapeOf(none).replaceAll(taxId.replace('T', 'U'), ''));
+      const seen = await create({ TaxId__c: taxId });
+      assert.deepEqual(
+        seen.body.details.rules[0].matches.map((match: { id: string }) => match.id),
+        [hidden.body.id],
+        'the hidden one is not listed beside the visible one',
+      );
+      assert.equal(seen.body.details.rules[0].hiddenMatchCount, 0);
+    });
+
+    it('a rule over all records fires without telling what it found, and counts only when it is told to', async () => {
+      const key = unique('K');
+      await created({ Key__c: key }, sue);
+      const blocked = await create({ Key__c: key });
+      assert.deepEqual(firedRules(blocked), [`${OBJECT}.SameKey`]);
+      assert.deepEqual(blocked.body.details.rules[0].matches, []);
+      assert.equal(blocked.body.details.rules[0].hiddenMatchCount, 0);
+
+      await created({ Phone__c: '+49 30 555001' }, sue);
+      const counted = await create({ Phone__c: '+49 30 555001' });
+      assert.deepEqual(counted.body.details.rules[0].matches, []);
+      assert.equal(counted.body.details.rules[0].hiddenMatchCount, 1);
+      assert.equal(counted.body.details.confirmable, true);
+
+      await created({ Mail__c: 'hidden@example.com' }, sue);
+      const body = { name: unique('M'), Mail__c: 'hidden@example.com' };
+      const uncounted = await sam.post(`/data/${OBJECT}`, body);
+      assert.deepEqual(uncounted.body.details.rules[0].matches, []);
+      assert.equal(uncounted.body.details.rules[0].hiddenMatchCount, 0);
+      const stored = await sam.post(`/data/${OBJECT}`, body, confirming(uncounted.body.details.confirmationToken));
+      assert.equal(stored.status, 201, stored.text);
+    });
+
+    it('a rule over visible records counts hidden ones beside a visible match only', async () => {
+      await created({ Site__c: 'https://hidden.example' }, sue);
+      const own = await created({ Site__c: 'https://hidden.example' });
+      const reply = await create({ Site__c: 'https://hidden.example' });
+      assert.equal(reply.body.details.rules[0].hiddenMatchCount, 1);
+      assert.deepEqual(
+        reply.body.details.rules[0].matches.map((match: { id: string }) => match.id),
+        [own.body.id],
+      );
+    });
+
+    it('a field that the caller cannot read has no part in the score, and a rule of such fields does not run', async () => {
+      const secret = unique('S');
+      const city = unique('City');
+      const stored = await ada.post(`/data/${OBJECT}`, {
+        name: unique('Open'),
+        Secret__c: secret,
+        City__c: city,
+        Rank__c: 3,
+      });
+      assert.equal(stored.status, 201, stored.text);
+      await query(
+        `UPDATE ${schema}."${OBJECT}" SET "ownerId" = (SELECT id FROM ${schema}."User" WHERE username = 'sam@demo.example') WHERE id = $1`,
+        [stored.body.id],
+      );
+      const seen = await create({ City__c: city });
+      const rule = seen.body.details.rules.find(
+        (one: { ruleApiName: string }) => one.ruleApiName === `${OBJECT}.Secret`,
+      );
+      assert.equal(rule.matches[0].score, 0.8, 'city 4 of city 4 and rank 1');
+      assert.deepEqual(rule.matches[0].matchedFields, ['City__c']);
+      assert.deepEqual(Object.keys(rule.matches[0].record), ['name', 'City__c', 'Rank__c']);
+      assert.equal(seen.text.includes('Secret__c'), false);
+      const admin = await ada.post(`/data/${OBJECT}`, { name: unique('Admin'), Secret__c: secret });
+      assert.deepEqual(firedRules(admin).sort(), [`${OBJECT}.OnlySecret`, `${OBJECT}.Secret`]);
+    });
+  });
+
+  describe('and requests at the same time', () => {
+    it('let one of many equal records through', async () => {
+      for (const field of ['Code__c', 'Key__c', 'TaxId__c']) {
+        const value = unique('R');
+        const replies = await Promise.all(Array.from({ length: 8 }, () => create({ [field]: value })));
+        assert.deepEqual(replies.map((reply) => reply.status).sort(), [201, 409, 409, 409, 409, 409, 409, 409], field);
+      }
+    });
+
+    it('let one of many similar records through when similarity blocks', async () => {
+      const words = unique('Oberingenieur Wasserwirtschaft');
+      const replies = await Promise.all(Array.from({ length: 6 }, (_, i) => create({ Title__c: `${words} ${i}` })));
+      assert.deepEqual(replies.map((reply) => reply.status).sort(), [201, 409, 409, 409, 409, 409]);
+    });
+
+    it('let one of two updates to the same value through', async () => {
+      const code = unique('R');
+      const records = await Promise.all([created({}), created({})]);
+      const replies = await Promise.all(
+        records.map(({ body }) => sam.patch(`/data/${OBJECT}/${body.id}`, { Code__c: code }, { etag: '"1"' })),
+      );
+      assert.deepEqual(replies.map((reply) => reply.status).sort(), [200, 409]);
+    });
+
+    it('answer the same key with the outcome of the first', async () => {
+      const body = { name: unique('Key'), Code__c: unique('R') };
+      const idempotencyKey = randomUUID();
+      const replies = await Promise.all(
+        Array.from({ length: 4 }, () => sam.post(`/data/${OBJECT}`, body, { idempotencyKey })),
+      );
+      for (const reply of replies) assert.equal(reply.status, 201, reply.text);
+      assert.equal(new Set(replies.map((reply) => reply.body.id)).size, 1);
+    });
+  });
+
+  // Last, for it switches the rules off.
+  describe('and their deployment', () => {
+    it('they are described, checked when deployed, retrieved as they are, and switched by the feature', async () => {
+      assert.equal((await sam.get(`/objects/${OBJECT}/describe`)).body.duplicateRulesActive, true);
+      assert.equal((await sam.get('/objects/Contact/describe')).body.duplicateRulesActive, false);
+      const { body } = await ada.post('/metadata/retrieve', {
+        package: { version: 1, types: [{ name: 'DuplicateRule', members: [`${OBJECT}.*`] }] },
+      });
+      const path = `objects/${OBJECT}/duplicateRules/SameTaxId.yaml`;
+      assert.equal(body.files[path], RULES[path]);
+
+      const problems = async (rule: string): Promise<string[]> => {
+        const files = {
+          [`objects/${OBJECT}/duplicateRules/X.yaml`]: `type: DuplicateRule\napiName: X\nobject: ${OBJECT}\n${rule}`,
+        };
+        const reply = await ada.post('/metadata/validate', project(files));
+        return reply.body.blocked.map(
+          (problem: { code: string; message: string }) => `${problem.code} ${problem.message}`,
+        );
+      };
+      const item = (field: string, more = ''): string => `match:\n  - field: ${field}\n${more}`;
+      assert.deepEqual(await problems(item('TaxId__c')), []);
+      for (const [rule, wanted] of [
+        [item('Nope__c'), /DEPENDENCY_MISSING.*Nope__c/],
+        [item('Rank__c', '    method: fuzzy\n'), /REFERENCE_INVALID Rank__c is integer and is compared by: exact/],
+        [item('createdAt'), /REFERENCE_INVALID.*cannot be compared/],
+        [item('TaxId__c', '    weight: 0\n'), /YAML_SCHEMA_INVALID/],
+        [item('TaxId__c', '    method: like\n'), /YAML_SCHEMA_INVALID/],
+        [`threshold: 0\n${item('TaxId__c')}`, /YAML_SCHEMA_INVALID/],
+        [`threshold: 1.01\n${item('TaxId__c')}`, /YAML_SCHEMA_INVALID/],
+        [`action: warn\n${item('TaxId__c')}`, /YAML_SCHEMA_INVALID/],
+        ['match: []\n', /YAML_SCHEMA_INVALID/],
+        [`${item('TaxId__c')}  - field: TaxId__c\n`, /YAML_SCHEMA_INVALID.*twice/],
+      ] as const) {
+        const found = await problems(rule);
+        assert.match(found.join('\n'), wanted, rule);
+      }
+      const contact = {
+        'objects/Contact/duplicateRules/X.yaml':
+          'type: DuplicateRule\napiName: X\nobject: Contact\nmatch:\n  - field: name\n',
+      };
+      const warned = await ada.post('/metadata/validate', project(contact));
+      assert.match(warned.body.warnings[0].message, /features\.duplicates/);
+
+      const indexes = async () =>
+        (
+          await query(
+            `SELECT indexdef FROM pg_indexes WHERE tablename = $1 AND indexname LIKE '\\_d%' ORDER BY indexname`,
+            [OBJECT],
+          )
+        ).map((row) => String(row['indexdef']));
+      const all = await indexes();
+      assert.equal(all.filter((text) => /TaxId__c/.test(text)).length, 1);
+      assert.ok(
+        all.some((text) => /gin \(erp\.fuzzy_text\("Title__c"\)/.test(text)),
+        all.join('\n'),
+      );
+      assert.equal(
+        all.some((text) => /AccountId__c/.test(text)),
+        false,
+        'the index of the reference serves',
+      );
+      await deploy(ruleFile('SameTaxId', { active: false, match: [['TaxId__c', 'normalized']] }));
+      assert.equal(
+        (await indexes()).some((text) => /TaxId__c/.test(text)),
+        false,
+        'nobody needs it any more',
+      );
+      const taxId = unique('T');
+      await created({ TaxId__c: taxId });
+      await created({ TaxId__c: taxId });
+      await deploy(
+        objectFiles(
+          OBJECT,
+          {},
+          `sharingDefault: private\n${DUPLICATES_ON.replace('duplicates: true', 'duplicates: false')}`,
+        ),
+      );
+      assert.deepEqual(await indexes(), []);
+      assert.equal((await sam.get(`/objects/${OBJECT}/describe`)).body.duplicateRulesActive, false);
+    });
+  });
+});
