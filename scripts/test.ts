@@ -26,7 +26,7 @@ interface Suite {
 const SUITES: readonly Suite[] = [
   { name: 'unit', jobs: 2, needsDatabase: false, needsNats: false },
   { name: 'tidy', jobs: 1, needsDatabase: false, needsNats: false },
-  { name: 'service', jobs: 2, needsDatabase: true, needsNats: false },
+  { name: 'service', jobs: 2, needsDatabase: true, needsNats: true },
   { name: 'api', jobs: 2, needsDatabase: true, needsNats: false },
   { name: 'isolation', jobs: 1, needsDatabase: true, needsNats: false },
   { name: 'cluster', jobs: 1, needsDatabase: true, needsNats: true },
