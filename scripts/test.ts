@@ -101,8 +101,8 @@ function ensureNats(): boolean {
   if (process.getuid?.() === 0 && existsSync('/usr/bin/apt-get')) {
     say('nats-server is missing: installing the Debian package nats-server');
     for (const args of [
-      ['update', '-qq'],
-      ['install', '-y', '-qq', 'nats-server'],
+      ['-o', 'DPkg::Lock::Timeout=120', 'update', '-qq'],
+      ['-o', 'DPkg::Lock::Timeout=120', 'install', '-y', '-qq', 'nats-server'],
     ]) {
       try {
         execFileSync('apt-get', args, {

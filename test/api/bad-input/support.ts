@@ -59,7 +59,7 @@ export async function picture(platform: TestPlatform): Promise<Record<string, st
          SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'recordVersion') AS versioned
        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
        WHERE c.relkind = 'r' AND (n.nspname ~ '^t_[0-9a-f]{32}$' OR n.nspname = 'metadata')
-         AND c.relname NOT IN ('_idempotency', '_audit') ORDER BY 1, 2`,
+         AND c.relname NOT IN ('_idempotency', '_audit', '_audit_chain') ORDER BY 1, 2`,
     );
     const parts = rows.map(({ schema, name, versioned }) => {
       const measure = versioned ? `count(*) || '/' || coalesce(sum("recordVersion"), 0)` : 'count(*)::text';
