@@ -118,9 +118,9 @@ describe('the demo tenants', () => {
     const { Database } = await import('../../mixins/database/database.ts');
     const database = new Database(platform.database.url, { size: 2, applicationName: 'seed again' });
     try {
-      const started = performance.now();
-      await seedDemo(platform.broker, platform.config, database);
-      assert.ok(performance.now() - started < 200);
+      // Nobody is asked to do anything: one query tells that all is there.
+      const idle = { waitForServices: () => assert.fail('something is left to do') };
+      await seedDemo(idle as unknown as typeof platform.broker, platform.config, database);
       assert.equal(await total(mia, 'Account'), before);
     } finally {
       await database.close();
