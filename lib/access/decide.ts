@@ -1,41 +1,73 @@
 /** "May I?": yes or no for one operation, by the rules of rules.ts. Source: docs/reference/access.md. */
 import { PlatformError } from '../errors/platform-error.ts';
+import { type Grant, grantsTo, parentFields, type RecordLevel, type SharedRecord } from './sharing.ts';
 import type { Access, Capabilities, DataOperation, ObjectAccess, ScopeSet } from './types.ts';
 
 /** The layer that refused, as access explanations and error details name it. */
 export type Layer = 'publication' | 'objectPermission' | 'fieldPermission' | 'sharing';
 
 export type Decision =
-  | { readonly allowed: true }
+  /** `grantedBy`: the ways that lead the user to the record; of an operation without a record there are none. */
+  | { readonly allowed: true; readonly grantedBy: readonly Pick<Grant, 'kind' | 'apiName'>[] }
   | {
       readonly allowed: false;
       readonly layer: Layer;
       readonly code: 'OBJECT_NOT_FOUND' | 'OBJECT_PERMISSION_DENIED' | 'RECORD_NOT_FOUND' | 'RECORD_ACCESS_DENIED';
     };
 
-/** What sharing looks at. */
-export interface SharedRecord {
-  readonly id: string;
-  readonly ownerId: string | null;
-}
+/** What is done to a record. Whoever may update records of an object may also execute transitions and give them away. */
+export type RecordOperation = DataOperation | 'transition' | 'changeOwner' | 'share';
 
-const ALLOWED: Decision = { allowed: true };
+const NEEDS: Readonly<Record<RecordOperation, { permission: DataOperation; level: RecordLevel }>> = {
+  create: { permission: 'create', level: 'edit' },
+  read: { permission: 'read', level: 'read' },
+  update: { permission: 'update', level: 'edit' },
+  transition: { permission: 'update', level: 'edit' },
+  changeOwner: { permission: 'update', level: 'full' },
+  delete: { permission: 'delete', level: 'full' },
+  share: { permission: 'read', level: 'full' },
+};
+
 const ABSENT: Decision = { allowed: false, layer: 'publication', code: 'OBJECT_NOT_FOUND' };
 const DENIED: Decision = { allowed: false, layer: 'objectPermission', code: 'OBJECT_PERMISSION_DENIED' };
 
+const UNSEEN: Decision = { allowed: false, layer: 'sharing', code: 'RECORD_NOT_FOUND' };
+const UNREACHED: Decision = { allowed: false, layer: 'sharing', code: 'RECORD_ACCESS_DENIED' };
+
 /**
- * One operation on an object, or on one record of it when `record` is given. Records of a readable object are open to
- * everybody who has the object permission.
+ * One operation on an object, or on one record of it when `record` is given: for a create the record as it would be,
+ * of which sharing asks only for the parents that control it.
  */
 export function decide(
   access: Access,
   objectApiName: string,
-  operation: DataOperation,
-  _record?: SharedRecord,
+  operation: RecordOperation,
+  record?: SharedRecord,
 ): Decision {
   const object = access.objects[objectApiName];
   if (!object) return ABSENT;
-  return object.permission[operation] ? ALLOWED : DENIED;
+  const { permission, level } = NEEDS[operation];
+  const creates = operation === 'create';
+  if (record && !creates && grantsTo(access, objectApiName, 'read', record).length === 0) return UNSEEN;
+  if (!object.permission[permission]) return DENIED;
+  if (!record) return { allowed: true, grantedBy: [] };
+  if (creates) return decideParents(access, object, record);
+  const grantedBy = grantsTo(access, objectApiName, level, record);
+  return grantedBy.length > 0 ? { allowed: true, grantedBy } : UNREACHED;
+}
+
+/** A record under a parent that controls its sharing is created by those who may edit the parent. */
+function decideParents(access: Access, { object }: ObjectAccess, record: SharedRecord): Decision {
+  const grantedBy: Grant[] = [];
+  for (const field of parentFields(object)) {
+    const parent = record.parents[field.apiName];
+    const apiName = field.referenceTo[0]!;
+    if (!parent || grantsTo(access, apiName, 'read', parent).length === 0) return UNSEEN;
+    const grants = grantsTo(access, apiName, 'edit', parent);
+    if (grants.length === 0) return UNREACHED;
+    grantedBy.push(...grants);
+  }
+  return { allowed: true, grantedBy };
 }
 
 const VERBS: Readonly<Record<DataOperation, string>> = {

@@ -3,16 +3,7 @@
  * follows from the snapshot and the User records, so it is worked out once per pair of versions.
  * Source: docs/reference/access.md#sharing.
  */
-import type { Snapshot } from '../snapshot/types.ts';
-
-export interface GroupMeta {
-  readonly apiName: string;
-  readonly members: {
-    readonly roles: readonly string[];
-    readonly groups: readonly string[];
-    readonly users: readonly string[];
-  };
-}
+import type { GroupMeta, SharingPrincipal, Snapshot } from '../snapshot/types.ts';
 
 /** The User records of a tenant, deactivated ones too: their records stay where they are. */
 export interface Directory {
@@ -59,8 +50,9 @@ export function rolesReceived(snapshot: Snapshot, role: string | null): readonly
   return role === null || !Object.hasOwn(snapshot.roles, role) ? [] : [role, ...rolesBelow(snapshot, role)];
 }
 
+/** Snapshots that an older version compiled know no groups. */
 const groupsIn = (snapshot: Snapshot): Readonly<Record<string, GroupMeta>> =>
-  (snapshot as { groups?: Readonly<Record<string, GroupMeta>> }).groups ?? {};
+  (snapshot.groups as Snapshot['groups'] | undefined) ?? {};
 
 /** The groups a user is in: by name, by a role received, or through a group inside another one. */
 export function groupsOf(snapshot: Snapshot, username: string, roles: readonly string[]): ReadonlySet<string> {
@@ -89,11 +81,7 @@ export function holdersOf(directory: Directory, roles: ReadonlySet<string>): rea
 }
 
 /** Whose records an owner rule opens: those who hold the role, or who are named by the group or hold a role of it. */
-export function ownersOf(
-  snapshot: Snapshot,
-  directory: Directory,
-  from: { readonly role?: string; readonly group?: string },
-): ReadonlySet<string> {
+export function ownersOf(snapshot: Snapshot, directory: Directory, from: SharingPrincipal): ReadonlySet<string> {
   if (from.role !== undefined) return new Set(holdersOf(directory, new Set([from.role])));
   const roles = new Set<string>();
   const names = new Set<string>();

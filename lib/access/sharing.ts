@@ -4,7 +4,8 @@
  * `grantsFor` evaluates it for one record. Source: docs/reference/access.md#sharing.
  */
 import type { PlanNode } from '../query/types.ts';
-import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
+import type { FieldMeta, ObjectMeta, SharingRuleMeta } from '../snapshot/types.ts';
+import { meetsCriteria } from './criteria.ts';
 import { holdersOf, ownersOf, rolesBelow } from './directory.ts';
 import type { Access } from './types.ts';
 
@@ -30,16 +31,8 @@ export type Records =
 
 export type ShareAccess = 'read' | 'edit';
 
-export interface SharingRuleMeta {
-  readonly apiName: string;
-  readonly kind: 'owner' | 'criteria';
-  readonly from: { readonly role?: string; readonly group?: string } | null;
-  readonly criteria: string | null;
-  readonly to: { readonly role?: string; readonly group?: string };
-  readonly access: 'read' | 'readWrite';
-}
-
-const RANK: Readonly<Record<RecordLevel, number>> = { read: 0, edit: 1, full: 2 };
+/** Each level includes those before it. */
+export const RANK: Readonly<Record<RecordLevel, number>> = { read: 0, edit: 1, full: 2 };
 const NOTHING: PlanNode = { kind: 'false' };
 /** So many objects a chain of parents may have. A chain that comes back to itself gives nothing. */
 const PARENTS_MAX = 8;
@@ -78,7 +71,12 @@ function compile(access: Access, apiName: string, level: RecordLevel, path: read
         for (const userId of records.userIds) userIds.add(userId);
         break;
       case 'criteria':
-        nodes.push({ kind: 'criteria', object: access.objects[apiName]!.object, expression: records.expression });
+        nodes.push({
+          kind: 'criteria',
+          object: access.objects[apiName]!.object,
+          expression: records.expression,
+          timezone: access.snapshot.tenant.timezone,
+        });
         break;
       case 'shares': {
         if (seen.has('shares')) break; // the wider one comes first
@@ -170,6 +168,76 @@ function* allGrants(access: Access, objectApiName: string): Iterable<Grant> {
   yield { kind: 'manualShare', apiName: null, level: 'edit', records: { kind: 'shares', access: ['edit'] } };
 }
 
+/** A record with what sharing asks of it. */
+export interface SharedRecord {
+  readonly id: string;
+  readonly ownerId: string | null;
+  /** Stored values as JSON, decimals as text, of the fields that criteria read. */
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly shares: readonly Share[];
+  /** By field: the records that control the sharing of this one. */
+  readonly parents: Readonly<Record<string, SharedRecord | null>>;
+}
+
+export interface Share {
+  readonly principalType: 'user' | 'role' | 'group';
+  readonly principalId: string;
+  readonly access: ShareAccess;
+}
+
+/** The ways that lead the user to this record at a level. */
+export function grantsTo(
+  access: Access,
+  objectApiName: string,
+  level: RecordLevel,
+  record: SharedRecord,
+): readonly Grant[] {
+  return grantsFrom(access, objectApiName, level, record, []);
+}
+
+function grantsFrom(
+  access: Access,
+  apiName: string,
+  level: RecordLevel,
+  record: SharedRecord,
+  path: readonly string[],
+): readonly Grant[] {
+  if (path.includes(apiName) || path.length >= PARENTS_MAX) return [];
+  const below = [...path, apiName];
+  return grantsOf(access, apiName).filter(
+    (grant) => RANK[grant.level] >= RANK[level] && leadsTo(access, apiName, grant.records, record, below),
+  );
+}
+
+function leadsTo(
+  access: Access,
+  apiName: string,
+  records: Records,
+  record: SharedRecord,
+  path: readonly string[],
+): boolean {
+  switch (records.kind) {
+    case 'all':
+      return true;
+    case 'owners':
+      return record.ownerId !== null && records.userIds.has(record.ownerId);
+    case 'criteria':
+      return meetsCriteria(access.objects[apiName]!.object, records.expression, record.values, access.snapshot);
+    case 'shares':
+      return record.shares.some((share) => records.access.includes(share.access) && isGivenTo(access, share));
+    case 'parents':
+      return records.fields.every((field) => {
+        const parent = record.parents[field.apiName];
+        return parent != null && grantsFrom(access, field.referenceTo[0]!, records.level, parent, path).length > 0;
+      });
+  }
+}
+
+function isGivenTo({ principal, circle }: Access, { principalType, principalId }: Share): boolean {
+  if (principalType === 'user') return principalId === principal.userId;
+  return principalType === 'role' ? circle.roles.includes(principalId) : circle.groups.has(principalId);
+}
+
 /** Permissions on all records, one grant for each profile or permission set that has them. */
 function* everything(
   { bundles }: Access,
@@ -224,5 +292,6 @@ export const parentFields = (object: ObjectMeta): readonly FieldMeta[] =>
     ? Object.values(object.fields).filter((field) => field.fieldType === 'masterDetail')
     : [];
 
+/** Snapshots that an older version compiled know no rules. */
 const rulesOf = (object: ObjectMeta): readonly SharingRuleMeta[] =>
-  (object as { sharingRules?: readonly SharingRuleMeta[] }).sharingRules ?? [];
+  (object.sharingRules as ObjectMeta['sharingRules'] | undefined) ?? [];

@@ -7,6 +7,7 @@
  * came tells that there is a next page. Expressions are worked out after LIMIT, or a sort would carry their results.
  */
 import { hash } from 'node:crypto';
+import { criteriaSql } from '../access/criteria.ts';
 import { TEXT_COLLATION } from '../field-types/common.ts';
 import { typeOf } from '../field-types/registry.ts';
 import type { SqlValue } from '../field-types/types.ts';
@@ -268,7 +269,7 @@ class Compiler {
       case 'ownedBy':
         return `${alias}."ownerId" = ANY(${this.bind([...node.userIds], 'uuid[]')})`;
       case 'criteria':
-        return 'false';
+        return criteriaSql(node.object, node.expression, node.timezone, (name) => `${alias}.${quoted(name)}`);
       case 'shared':
         return this.#shared(node, alias);
       case 'false':

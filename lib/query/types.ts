@@ -75,7 +75,13 @@ export type PlanNode =
   | { readonly kind: 'search'; readonly fields: readonly FieldMeta[]; readonly tokens: readonly string[] }
   | { readonly kind: 'ownedBy'; readonly userIds: readonly string[] }
   /** Records for which an expression of the configuration is true. */
-  | { readonly kind: 'criteria'; readonly object: ObjectMeta; readonly expression: string }
+  | {
+      readonly kind: 'criteria';
+      readonly object: ObjectMeta;
+      readonly expression: string;
+      /** Zone of the tenant, where moments have their days. */
+      readonly timezone: string;
+    }
   /** Records that are shared by hand with the user, one of the roles or one of the groups. */
   | {
       readonly kind: 'shared';

@@ -2,7 +2,7 @@
  * Sharing in the statements of a mutation: what the user cannot read is not locked and not found, and how far they
  * reach what they can read comes along with the lock. Source: docs/reference/access.md#what-an-operation-needs.
  */
-import { parentFields, type RecordLevel, reach } from '../../../lib/access/sharing.ts';
+import { parentFields, RANK, type RecordLevel, reach } from '../../../lib/access/sharing.ts';
 import { tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { conditionSql } from '../../../lib/query/sql.ts';
@@ -57,8 +57,6 @@ export function deniedParentsSql(
   });
   return denied.length > 0 ? `(${denied.join(' OR ')})` : null;
 }
-
-const RANK: Readonly<Record<RecordLevel, number>> = { read: 0, edit: 1, full: 2 };
 
 /** 403 when the user reads the record but does not reach it far enough. */
 export function requireReached(reached: Reached, wanted: RecordLevel): void {

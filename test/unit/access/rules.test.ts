@@ -154,7 +154,7 @@ describe('a decision', () => {
   const access = accessOf({ objects: reads });
 
   it('is yes, denied, or absent', () => {
-    assert.deepEqual(decide(access, 'Invoice__c', 'read'), { allowed: true });
+    assert.deepEqual(decide(access, 'Invoice__c', 'read'), { allowed: true, grantedBy: [] });
     const denied = { allowed: false, layer: 'objectPermission', code: 'OBJECT_PERMISSION_DENIED' };
     assert.deepEqual(decide(access, 'Invoice__c', 'create'), denied);
     const absent = { allowed: false, layer: 'publication', code: 'OBJECT_NOT_FOUND' };

@@ -1,0 +1,231 @@
+/**
+ * Random worlds: the list a user gets is exactly the set of records on which decide() says yes, whichever way it is
+ * asked for. ACCESS_WORLDS sets how many worlds are tried, ACCESS_SEED replays one run.
+ */
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import fc from 'fast-check';
+import { constrain } from '../../../lib/access/constrain.ts';
+import { decide, type RecordOperation } from '../../../lib/access/decide.ts';
+import { type RecordLevel, reach } from '../../../lib/access/sharing.ts';
+import type { Access } from '../../../lib/access/types.ts';
+import type { SqlValue } from '../../../lib/field-types/types.ts';
+import { type CursorSeal, continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
+import { parseListQuery } from '../../../lib/query/parse.ts';
+import { planGet, planList } from '../../../lib/query/plan.ts';
+import { compileGet, compileList, conditionSql, readPage, readRecord } from '../../../lib/query/sql.ts';
+import type { QueryView } from '../../../lib/query/types.ts';
+import { Database, type Tx } from '../../../mixins/database/database.ts';
+import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { TENANT_ID } from '../../support/snapshots.ts';
+import {
+  createTables,
+  type Generate,
+  OBJECTS,
+  type ObjectName,
+  type Row,
+  randomWorld,
+  sharedRecord,
+  storeWorld,
+  type World,
+} from './world.ts';
+
+const SCHEMA = 't_01939f6e000070008000000000000001';
+const WORLDS = Number(process.env['ACCESS_WORLDS'] ?? 1_000);
+const seed = Number(process.env['ACCESS_SEED'] ?? Date.now() % 1_000_000_000);
+const TRUNCATE_EVERY = 100;
+/** Users and objects of a world that are looked at. */
+const USERS = 2;
+const LISTED = 2;
+
+const LEVELS: readonly (readonly [RecordLevel, RecordOperation])[] = [
+  ['read', 'read'],
+  ['edit', 'update'],
+  ['full', 'delete'],
+];
+
+describe(`sharing in random worlds (ACCESS_SEED=${seed})`, function () {
+  this.timeout(3_600_000);
+  let server: TestDatabase;
+  let database: Database;
+
+  before(async () => {
+    server = await createDatabase();
+    database = new Database(server.url, { size: 2, applicationName: 'access test' });
+    const folder = new URL('../../../services/metadata/migrations/', import.meta.url);
+    for (const file of (await readdir(folder)).sort())
+      if (/functions|expressions/.test(file)) await database.query(await readFile(new URL(file, folder), 'utf8'));
+    await database.query(createTables(SCHEMA));
+  });
+  after(async () => {
+    await database.close();
+    await server.drop();
+  });
+
+  it('gives each user exactly the records that a decision allows, at every level and by every way', async () => {
+    const seen = { records: 0, hidden: 0, partly: 0 };
+    let worlds = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.gen(), async (g) => {
+        const world = randomWorld(g);
+        await database.query(storeWorld(world, SCHEMA, worlds++ % TRUNCATE_EVERY === 0));
+        await database.transaction(async (tx) => {
+          for (const { access } of g(() =>
+            fc.shuffledSubarray([...world.users], { minLength: 1, maxLength: Math.min(USERS, world.users.length) }),
+          ))
+            await checkUser(tx, g, world, access, seen).catch((error: Error) => {
+              const { snapshot, rows, shares } = world;
+              error.message += ` ${JSON.stringify({ user: access.principal, snapshot, rows, shares }, null, 1)}`;
+              throw error;
+            });
+        });
+      }),
+      { seed, numRuns: WORLDS, endOnFailure: true },
+    );
+    // Worlds in which everybody sees everything, or nothing, would prove nothing.
+    assert.ok(seen.records > WORLDS && seen.hidden > WORLDS && seen.partly > WORLDS, JSON.stringify(seen));
+  });
+
+  async function checkUser(
+    tx: Tx,
+    g: Generate,
+    world: World,
+    access: Access,
+    seen: { records: number; hidden: number; partly: number },
+  ): Promise<void> {
+    const allowed = (object: ObjectName, operation: RecordOperation): Row[] =>
+      world.rows[object].filter((row) => decide(access, object, operation, sharedRecord(world, object, row)).allowed);
+    for (const object of OBJECTS) {
+      const readable = allowed(object, 'read');
+      seen.records += readable.length;
+      seen.hidden += world.rows[object].length - readable.length;
+      if (readable.length > 0 && readable.length < world.rows[object].length) seen.partly++;
+    }
+    await checkLevels(tx, world, access);
+    for (const object of g(() => fc.shuffledSubarray([...OBJECTS], { minLength: LISTED, maxLength: LISTED }))) {
+      if (!access.objects[object]) continue;
+      const readable = allowed(object, 'read');
+      await checkList(tx, world, access, object, {}, readable, g);
+      const rows = world.rows[object];
+      if (rows.length === 0) continue;
+      const row = g(() => fc.constantFrom(...rows));
+      assert.equal(await get(tx, world, access, object, row.id), readable.includes(row));
+    }
+    // Orders of a visible account, and accounts with a visible order: the related records are held to sharing as well.
+    if (!access.objects['Order__c'] || !access.objects['Account__c'] || g(fc.nat, { max: 2 }) > 0) return;
+    const orders = allowed('Order__c', 'read');
+    const accounts = allowed('Account__c', 'read');
+    const related = (field: string, objectApiName: string, to: string) => ({
+      filters: {
+        logic: 'and',
+        conditions: [{ id: 'c', field, operator: 'in_related', value: { objectApiName, field: to } }],
+      },
+    });
+    await checkList(
+      tx,
+      world,
+      access,
+      'Order__c',
+      related('AccountId__c', 'Account__c', 'id'),
+      orders.filter((order) => accounts.some((account) => account.id === order.values['AccountId__c'])),
+      g,
+    );
+    await checkList(
+      tx,
+      world,
+      access,
+      'Account__c',
+      related('id', 'Order__c', 'AccountId__c'),
+      accounts.filter((account) => orders.some((order) => account.id === order.values['AccountId__c'])),
+      g,
+    );
+  }
+
+  /** The predicates as statements of writes use them; one statement for all levels and objects. */
+  async function checkLevels(tx: Tx, world: World, access: Access): Promise<void> {
+    const values: SqlValue[] = [];
+    const bind = (value: SqlValue, type: string): string => {
+      values.push(value);
+      return `$${values.length}::${type}`;
+    };
+    const selects = OBJECTS.map((object) => {
+      const columns = LEVELS.map(([level]) => {
+        const node = reach(access, object, level);
+        return node === null ? 'true' : `(${conditionSql(node, 't', SCHEMA, bind)}) IS TRUE`;
+      });
+      return `SELECT t."id", ${columns.join(', ')} FROM "${SCHEMA}"."${object}" t`;
+    });
+    const { rows } = await tx.arrays({ text: selects.join(' UNION ALL '), values });
+    const found = new Map(rows.map(([id, ...levels]) => [id as string, levels as boolean[]]));
+    for (const object of OBJECTS)
+      for (const row of world.rows[object]) checkDecisions(world, access, object, row, found.get(row.id)!);
+  }
+
+  function checkDecisions(world: World, access: Access, object: ObjectName, row: Row, found: readonly boolean[]): void {
+    const record = sharedRecord(world, object, row);
+    const may = access.objects[object]?.permission;
+    for (const [index, [level, operation]] of LEVELS.entries()) {
+      const decision = decide(access, object, operation, record);
+      const permitted = may?.[operation as 'read' | 'update' | 'delete'] === true;
+      assert.equal(decision.allowed, permitted && found[index], `${level} ${object} ${row.id}`);
+      if (decision.allowed) assert.ok(decision.grantedBy.length > 0);
+      else if (may && !found[0]) assert.equal(decision.code, 'RECORD_NOT_FOUND');
+    }
+  }
+
+  async function checkList(
+    tx: Tx,
+    world: World,
+    access: Access,
+    object: ObjectName,
+    query: Record<string, unknown>,
+    expected: readonly Row[],
+    g: Generate,
+  ): Promise<void> {
+    const view = viewOf(world, access);
+    const sort = g(fc.nat, { max: 3 }) === 0 ? { sort: [{ id: 'Amount__c', desc: g(fc.boolean) }] } : {};
+    const take = g(fc.integer, { min: 1, max: 8 });
+    const found: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const raw: Record<string, unknown> = { ...query, ...sort, fields: ['id'], take, includeTotal: true };
+      const request = parseListQuery(cursor === null ? raw : { ...raw, cursor }, 'body');
+      const seal = sealOf(access);
+      const plan = continuePlan(planList(request, world.snapshot.objects[object]!, view), request, seal);
+      const { name: _, ...compiled } = compileList(constrain(plan, access), SCHEMA);
+      const { writer, found: count, rest } = await tx.page(compiled, '[');
+      writer.append(']');
+      const page = readPage(compiled, count, rest);
+      const records = JSON.parse(writer.finish().toString()) as { id: string }[];
+      assert.equal(page.total, expected.length, `total`);
+      found.push(...records.map((record) => record.id));
+      assert.ok(found.length <= expected.length);
+      cursor = page.lastKeys && sealCursor(page.lastKeys, plan, request, seal);
+      // A page is full unless it is the last one.
+      assert.ok(cursor === null || records.length === take);
+    } while (cursor !== null);
+    assert.deepEqual([...found].sort(), expected.map((row) => row.id).sort());
+  }
+
+  async function get(tx: Tx, world: World, access: Access, object: ObjectName, id: string): Promise<boolean> {
+    const plan = planGet(id, ['id'], world.snapshot.objects[object]!, viewOf(world, access));
+    const { name: _, ...compiled } = compileGet(constrain(plan, access), SCHEMA);
+    const { rows } = await tx.arrays(compiled);
+    return readRecord(rows[0]!).record !== null;
+  }
+});
+
+const viewOf = (world: World, access: Access): QueryView => ({
+  access,
+  snapshot: world.snapshot,
+  now: Date.parse('2026-11-21T00:00:00Z'),
+  timezone: 'UTC',
+});
+
+const sealOf = (access: Access): CursorSeal => ({
+  key: Buffer.alloc(32, 7),
+  now: Date.parse('2026-11-21T00:00:00Z'),
+  tenantId: TENANT_ID,
+  userId: access.principal.userId,
+  clientId: 'test',
+});
