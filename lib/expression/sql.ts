@@ -283,7 +283,7 @@ class Compiler {
       case 'number':
         return bindType === 'bigint'
           ? part(type, () => `${column(name)}::numeric`, { nullable: true, whole: 19, scale: 0 })
-          : part(type, () => column(name), { nullable: true, ...(stored === 'rollup' ? SUMMED : DECIMAL) });
+          : part(type, () => column(name), { nullable: true, ...DECIMAL });
       case 'boolean':
         return {
           ...part(type, () => `${column(name)}::integer`, { nullable: true }),
@@ -603,9 +603,8 @@ class Compiler {
   }
 }
 
-const DECIMAL = { whole: 30, scale: 15 };
-/** A rollup: sums and averages of decimals. */
-const SUMMED = { whole: 60, scale: 30 };
+/** More than a field of its own can have: a rollup adds them up. */
+const DECIMAL = { whole: 40, scale: 30 };
 const COUNT = { whole: 16, scale: 0 };
 
 const ORDERS = {

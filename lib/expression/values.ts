@@ -28,7 +28,7 @@ const TYPES: Readonly<Record<FieldTypeName, Type | null>> = {
   url: 'text',
   autoNumber: 'text',
   formula: null,
-  rollup: 'number',
+  rollup: null,
   geolocation: 'geolocation',
   address: 'address',
   file: 'text',

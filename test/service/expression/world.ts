@@ -9,7 +9,7 @@ export const FIELDS: Readonly<Record<string, FieldTypeName>> = {
   Amount: 'currency',
   Rate: 'percent',
   Exact: 'decimal',
-  Sum: 'rollup',
+  Sum: 'decimal',
   Count: 'integer',
   Flag: 'boolean',
   Done: 'boolean',

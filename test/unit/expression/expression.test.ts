@@ -25,7 +25,7 @@ const FIELDS: Record<string, FieldTypeName> = {
   Address__c: 'address',
   Place__c: 'geolocation',
   Data__c: 'json',
-  Total__c: 'formula',
+  Total__c: 'rollup',
 };
 
 const schema = {
