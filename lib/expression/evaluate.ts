@@ -104,9 +104,9 @@ class Evaluation implements Runtime {
       case 'if':
         return this.value(this.#holds(node.condition) ? node.yes : node.no);
       case 'equal':
-        return this.#isEqual(this.value(node.left), this.value(node.right));
+        return isSameValue(this.value(node.left), this.value(node.right));
       case 'unequal':
-        return !this.#isEqual(this.value(node.left), this.value(node.right));
+        return !isSameValue(this.value(node.left), this.value(node.right));
       case 'less':
         return this.#inOrder(node.left, node.right, (order) => order < 0);
       case 'lessOrEqual':
@@ -121,7 +121,7 @@ class Evaluation implements Runtime {
         const value = operands[0]!;
         const list = operands[1] as readonly Value[];
         this.spend(list.length);
-        return list.some((item) => this.#isEqual(item, value));
+        return list.some((item) => isSameValue(item, value));
       }
       case 'changed':
         return this.#facts.old !== null && this.#facts.isChanged(node.field);
@@ -205,12 +205,6 @@ class Evaluation implements Runtime {
     return value === null || (Array.isArray(value) && value.length === 0);
   }
 
-  /** Both null, or both the same value: 1.50 is 1.5, and "a" is not "A". */
-  #isEqual(a: Value, b: Value): boolean {
-    if (a === null || b === null || typeof a !== 'object' || typeof b !== 'object') return a === b;
-    return this.#compare(a, b) === 0;
-  }
-
   #inOrder(left: Node, right: Node, decide: (order: number) => boolean): boolean {
     const operands = this.#operands([left, right]);
     return operands !== null && decide(this.#compare(operands[0]!, operands[1]!));
@@ -221,10 +215,19 @@ class Evaluation implements Runtime {
       this.spend(Math.min(a.length, (b as string).length) / 100);
       return byCodePoint(a, b as string);
     }
-    if ('ms' in (a as object)) return (a as Instant).ms - (b as Instant).ms;
-    return compare(a as Exact, b as Exact);
+    return compareObjects(a, b);
   }
 }
+
+/** Both null, or both the same value: 1.50 is 1.5, and "a" is not "A". */
+export function isSameValue(a: Value, b: Value): boolean {
+  if (a === null || b === null || typeof a !== 'object' || typeof b !== 'object') return a === b;
+  return compareObjects(a, b) === 0;
+}
+
+/** Moments or numbers. */
+const compareObjects = (a: Value, b: Value): number =>
+  'ms' in (a as object) ? (a as Instant).ms - (b as Instant).ms : compare(a as Exact, b as Exact);
 
 /** Negative, zero or positive; not by UTF-16 units, where 🙂 would stand before ﬁ. */
 function byCodePoint(a: string, b: string): number {

@@ -25,6 +25,8 @@ export interface SqlContext {
   fieldType(field: string): FieldTypeName;
   /** Most characters of a text field, when it has fewer than its type allows. */
   length?(field: string): number | null;
+  /** Most units that looking at the field costs beside the one for its name, when it is calculated. */
+  cost?(field: string): number;
   /** The tenant's zone: where `today` and `date(moment)` are days. */
   readonly timezone: string;
   /** SQL of the moment that `now` stands for; by default that at which the statement began. */
@@ -37,13 +39,20 @@ export interface CompiledExpression {
   readonly immutable: boolean;
   /** Most units that evaluate() can spend on it. */
   readonly cost: number;
+  /** Most characters of a text. */
+  readonly chars: number;
 }
 
 /** SQL of the expression's value, of the PostgreSQL type that fields of its type have; null where evaluate() fails. */
 export function expressionSql(expression: Expression, context: SqlContext): CompiledExpression {
   const compiler = new Compiler(context);
   const part = compiler.part(expression.root);
-  return { sql: compiler.result(part, expression.type), immutable: compiler.immutable, cost: part.cost };
+  return {
+    sql: compiler.result(part, expression.type),
+    immutable: compiler.immutable,
+    cost: part.cost,
+    chars: part.chars,
+  };
 }
 
 /**
@@ -53,7 +62,7 @@ export function expressionSql(expression: Expression, context: SqlContext): Comp
 export function conditionSql(expression: Expression, context: SqlContext): CompiledExpression {
   const compiler = new Compiler(context);
   const part = compiler.part(expression.root);
-  return { sql: part.holds(true), immutable: compiler.immutable, cost: part.cost };
+  return { sql: part.holds(true), immutable: compiler.immutable, cost: part.cost, chars: part.chars };
 }
 
 /** A text as an SQL constant that also stands well between dollar quotes. */
@@ -279,22 +288,23 @@ class Compiler {
     const type = typeOfField(stored)!;
     const { bindType } = fieldType(stored);
     const cast = type === 'text' && bindType !== 'text' ? '::text' : '';
+    const known = { nullable: true, cost: 1 + (this.#context.cost?.(name) ?? 0) };
     switch (type) {
       case 'number':
         return bindType === 'bigint'
-          ? part(type, () => `${column(name)}::numeric`, { nullable: true, whole: 19, scale: 0 })
-          : part(type, () => column(name), { nullable: true, ...DECIMAL });
+          ? part(type, () => `${column(name)}::numeric`, { ...known, whole: 19, scale: 0 })
+          : part(type, () => column(name), { ...known, ...DECIMAL });
       case 'boolean':
         return {
-          ...part(type, () => `${column(name)}::integer`, { nullable: true }),
+          ...part(type, () => `${column(name)}::integer`, known),
           holds: (loose) => (loose ? column(name) : `coalesce(${column(name)}, false)`),
         };
       case 'opaque':
-        return part(type, () => `(CASE WHEN ${column(name)} IS NOT NULL THEN 1 END)`, { nullable: true });
+        return part(type, () => `(CASE WHEN ${column(name)} IS NOT NULL THEN 1 END)`, known);
       default: {
         const most = FIELD_CHARS[stored] ?? OTHER_CHARS;
         const chars = Math.min(this.#context.length?.(name) ?? most, most);
-        return part(type, () => column(name) + cast, { nullable: true, chars, items: FIELD_ITEMS_MAX });
+        return part(type, () => column(name) + cast, { ...known, chars, items: FIELD_ITEMS_MAX });
       }
     }
   }

@@ -10,8 +10,9 @@ export const formula: FieldType = {
   columnType: () => null,
   parseInput: (_value, field, pointer) => readOnly(field, pointer),
   operators: [],
+  searchable: false,
   aggregations: [],
   outputSql: () => 'NULL',
-  attributes: ['formula', 'precision', 'scale'],
+  attributes: ['formula', 'precision', 'scale', 'currencyField'],
   example: () => null,
 };

@@ -82,7 +82,8 @@ export function typeOf(field: FieldMeta): FieldType {
     const { name, writable, parseInput, attributes } = own;
     // Of a formula nothing is stored.
     const columnType = field.rollup ? TYPES[result].columnType : own.columnType;
-    calculated.set(key, (type = { ...TYPES[result], name, writable, parseInput, attributes, columnType }));
+    const { searchable } = own;
+    calculated.set(key, (type = { ...TYPES[result], name, writable, parseInput, attributes, searchable, columnType }));
   }
   return type;
 }

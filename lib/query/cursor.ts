@@ -5,6 +5,7 @@
  */
 import { createCipheriv, createDecipheriv, createSecretKey, hash, type KeyObject, randomBytes } from 'node:crypto';
 import { PlatformError, violation } from '../errors/platform-error.ts';
+import { valueTypeName } from '../field-types/registry.ts';
 import type { ListRequest, Plan } from './types.ts';
 
 export const CURSOR_VALID_MS = 24 * 60 * 60 * 1000;
@@ -144,7 +145,7 @@ const owner = ({ tenantId, userId, clientId }: CursorSeal, purpose: string): Buf
   Buffer.from(JSON.stringify(purpose ? [tenantId, userId, clientId, purpose] : [tenantId, userId, clientId]));
 
 const sortShape = (plan: Plan): string =>
-  plan.sort.map(({ field, desc }) => `${field.apiName}:${field.fieldType}:${desc ? 'desc' : 'asc'}`).join();
+  plan.sort.map(({ field, desc }) => `${field.apiName}:${valueTypeName(field)}:${desc ? 'desc' : 'asc'}`).join();
 
 const hashesOf = new WeakMap<ListRequest, readonly string[]>();
 

@@ -5,7 +5,7 @@
  */
 import type { ObjectAccess } from '../access/types.ts';
 import { dateOfDay } from '../field-types/calendar.ts';
-import { typeOf } from '../field-types/registry.ts';
+import { typeOf, valueTypeName } from '../field-types/registry.ts';
 import type { SqlValue } from '../field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
 import { filterable, operatorsFor, searchable, sortable } from './capabilities.ts';
@@ -207,8 +207,9 @@ class Planner {
   }
 
   #operand(value: unknown, condition: Condition, field: FieldMeta, pointer: string): Operand | null {
-    const isDate = field.fieldType === 'date';
-    if ((isDate || field.fieldType === 'dateTime') && typeof value === 'string') {
+    const type = valueTypeName(field);
+    const isDate = type === 'date';
+    if ((isDate || type === 'dateTime') && typeof value === 'string') {
       const { now, timezone } = this.#view;
       const days = relativeDays(value, now, timezone);
       if (days && isDate) return { from: dateOfDay(days.from), to: dateOfDay(days.to) };
@@ -216,7 +217,7 @@ class Planner {
     }
     const result = typeOf(field).parseFilter(value, field, pointer);
     if (result.ok) return { value: result.value };
-    const hint = isDate || field.fieldType === 'dateTime' ? ` Or one of ${RELATIVE_DATES.join(', ')}.` : '';
+    const hint = isDate || type === 'dateTime' ? ` Or one of ${RELATIVE_DATES.join(', ')}.` : '';
     this.#wrongValue(pointer, result.violation.message + hint, condition);
     return null;
   }

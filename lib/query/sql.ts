@@ -11,6 +11,7 @@ import { criteriaSql } from '../access/criteria.ts';
 import { TEXT_COLLATION } from '../field-types/common.ts';
 import { typeOf } from '../field-types/registry.ts';
 import type { SqlValue } from '../field-types/types.ts';
+import { columnSql, storedReads } from '../formulas.ts';
 import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
 import type { CompiledQuery, ConstrainedPlan, PlanNode, SortKey } from './types.ts';
 
@@ -49,9 +50,13 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
     .filter((node) => node !== null)
     .map((node) => compiler.condition(node, 'r'));
   const { inner, outer, shown } = columns(plan);
-  const order = plan.sort.map(({ field, desc }) => `r.${quoted(field.apiName)}${desc ? ' DESC' : ' ASC'}`).join(', ');
+  const orderOf = (column: (field: FieldMeta) => string): string =>
+    plan.sort.map(({ field, desc }) => `${column(field)}${desc ? ' DESC' : ' ASC'}`).join(', ');
+  const order = orderOf((field) => `r.${quoted(field.apiName)}`);
+  // A formula has no column of the table, only one of the select list.
+  const innerOrder = orderOf((field) => `${field.formula ? '' : 'r.'}${quoted(field.apiName)}`);
   const rows = (where: readonly string[]): string =>
-    `SELECT ${inner} FROM ${table} r${whereSql(where)} ORDER BY ${order} LIMIT ${plan.take + 1}`;
+    `SELECT ${inner} FROM ${table} r${whereSql(where)} ORDER BY ${innerOrder} LIMIT ${plan.take + 1}`;
   const keyset = plan.after === null ? [[]] : compiler.after(plan.sort, plan.after, 'r');
   let page = rows([...conditions, ...keyset[0]!]);
   if (keyset.length > 1) {
@@ -139,19 +144,20 @@ export function recordJsonSql(
 
 /**
  * The select list of records in API form, each column named after its field. `plain`: the columns are read as text, not
- * by row_to_json, so that a list must come as JSON.
+ * by row_to_json, so that a list must come as JSON. `made`: formulas that the row has as a column.
  */
 function outputColumns(
   fields: readonly FieldMeta[],
   options: { readonly ieee754Compatible?: boolean; readonly includeEtag?: boolean },
   alias: string,
   plain = false,
+  made: ReadonlySet<FieldMeta> | null = null,
 ): string {
   const list = fields.map((field) => {
-    const column = `${alias}.${quoted(field.apiName)}`;
+    const column = made?.has(field) ? `${alias}.${quoted(field.apiName)}` : columnSql(field, alias);
     const output = typeOf(field).outputSql(column, field, options.ieee754Compatible ?? false);
     if (plain && typeOf(field).bindType === 'text[]') return `to_json(${output}) AS ${quoted(field.apiName)}`;
-    return output === column ? column : `${output} AS ${quoted(field.apiName)}`;
+    return output === column && !field.formula ? column : `${output} AS ${quoted(field.apiName)}`;
   });
   if (options.includeEtag) list.push(`'"' || erp.base36(${alias}."recordVersion") || '"' AS "_etag"`);
   return list.join(', ');
@@ -189,12 +195,17 @@ function columns(plan: ConstrainedPlan): Columns {
   const shape = `${plan.ieee754Compatible}${plan.includeEtag}${sorted.join()}`;
   let found = byShape.get(shape);
   if (!found) {
-    const stored = plan.fields.filter((field) => typeOf(field).columnType(field) !== null);
-    const names = new Set([...stored.map((field) => field.apiName), ...sorted]);
+    const sortedBy = plan.sort.map(({ field }) => field);
+    const made = new Set(sortedBy.filter((field) => field.formula));
+    const names = new Set(
+      [...plan.fields, ...sortedBy].filter((field) => !made.has(field)).flatMap((field) => [...storedReads(field)]),
+    );
     if (plan.includeEtag) names.add('recordVersion');
+    const columnsOfTable = [...names].map((name) => `r.${quoted(name)}`);
+    const formulas = [...made].map((field) => `${columnSql(field, 'r')} AS ${quoted(field.apiName)}`);
     found = {
-      inner: [...names].map((name) => `r.${quoted(name)}`).join(', '),
-      outer: outputColumns(plan.fields, plan, 'r', true),
+      inner: [...columnsOfTable, ...formulas].join(', '),
+      outer: outputColumns(plan.fields, plan, 'r', true, made),
       shown: plan.fields.length + (plan.includeEtag ? 1 : 0),
     };
     byShape.set(shape, found);
@@ -291,7 +302,7 @@ class Compiler {
   }
 
   #compare({ field, operator, values }: Extract<PlanNode, { kind: 'compare' }>, alias: string): string {
-    const column = `${alias}.${quoted(field.apiName)}`;
+    const column = columnSql(field, alias);
     const { bindType, blank } = typeOf(field);
     if (operator === 'is_blank')
       return blank === 'null' ? `${column} IS NULL` : `(${column} IS NULL OR ${blankSql[blank](column)})`;
@@ -395,7 +406,7 @@ class Compiler {
     const keys = sort.map(({ field, desc }, index) => {
       const value = last[index]!;
       return {
-        column: `${alias}.${quoted(field.apiName)}`,
+        column: columnSql(field, alias),
         desc,
         nullable: !NOT_NULL.has(field.apiName),
         bound: value === null ? null : this.bind(value, typeOf(field).bindType),

@@ -44,6 +44,29 @@ export interface PicklistValue {
   readonly validFor: readonly string[] | null;
 }
 
+/** A formula with everything that it takes to work it out, wherever its field is named. */
+export interface FormulaMeta {
+  readonly expression: string;
+  readonly resultType: FieldTypeName;
+  /** Digits of a decimal result; null for other types. */
+  readonly precision: number | null;
+  readonly scale: number | null;
+  /** Most characters of a text; null for other types. */
+  readonly length: number | null;
+  /** The tenant's: where `today` is a day. */
+  readonly timezone: string;
+  /** The fields of the record that it reads, by apiName. */
+  readonly reads: Readonly<Record<string, FormulaRead>>;
+}
+
+export interface FormulaRead {
+  /** Type of its values: of a calculated field, that of its result. */
+  readonly fieldType: FieldTypeName;
+  readonly length: number | null;
+  /** Of a formula field, its formula. */
+  readonly formula: FormulaMeta | null;
+}
+
 export interface FieldMeta {
   readonly apiName: string;
   readonly fieldType: FieldTypeName;
@@ -75,7 +98,7 @@ export interface FieldMeta {
   readonly onDelete: 'setNull' | 'restrict' | 'cascade' | null;
   /** currency: apiName of the sibling field that holds the ISO 4217 code. */
   readonly currencyField: string | null;
-  readonly formula: { readonly expression: string; readonly resultType: FieldTypeName } | null;
+  readonly formula: FormulaMeta | null;
   readonly rollup: {
     readonly childObject: string;
     readonly referenceField: string;

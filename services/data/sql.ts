@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import { tenantSchema } from '../../lib/context.ts';
 import { typeOf } from '../../lib/field-types/registry.ts';
+import { columnSql } from '../../lib/formulas.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
 import { identifier, type Statement } from '../../mixins/database/database.ts';
 import type { Bind } from '../../mixins/idempotency/idempotency.ts';
@@ -61,7 +62,7 @@ export const columnName = remembered((field: FieldMeta): string => identifier(fi
 
 /** JSON value of a field of the row `alias`. */
 export const outputOf = (alias: string, field: FieldMeta, ieee754Compatible = false): string =>
-  typeOf(field).outputSql(`${alias}.${columnName(field)}`, field, ieee754Compatible);
+  typeOf(field).outputSql(columnSql(field, alias), field, ieee754Compatible);
 
 /**
  * SQL of the JSON of the row `alias` with those of the fields that are stored, as PostgreSQL type json. A user's readable
@@ -73,7 +74,7 @@ export function recordJson(alias: string, fields: readonly FieldMeta[], ieee754C
   let sql = known.get(form);
   if (sql === undefined) {
     const columns = fields
-      .filter((field) => columnType(field) !== null)
+      .filter((field) => columnType(field) !== null || field.formula)
       .map((field) => `${outputOf(alias, field, ieee754Compatible)} AS ${columnName(field)}`);
     known.set(form, (sql = `(SELECT row_to_json(x) FROM (SELECT ${columns.join(', ')}) x)`));
   }

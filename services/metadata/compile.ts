@@ -1,5 +1,6 @@
 /** Components → the snapshot that the other services decide by. Pure. Source: docs/reference/metadata.md#snapshots. */
 import type { ChildRelationship, FieldMeta, ObjectMeta, Snapshot, TenantInfo } from '../../lib/snapshot/types.ts';
+import { linkFormulas } from './kinds/formula.ts';
 import type { Component, Draft, State } from './kinds/kind.ts';
 import { findKind, kindOrder } from './kinds/registry.ts';
 import { byCodePoint } from './kinds/schema.ts';
@@ -19,6 +20,7 @@ export function compileSnapshot(tenant: TenantInfo, version: number, state: Stat
     (a: Component, b: Component) => kindOrder(a.type) - kindOrder(b.type) || byCodePoint(a.fullName, b.fullName),
   );
   for (const component of components) findKind(component.type)?.compile?.(component, draft, state);
+  for (const object of Object.values(draft.objects)) linkFormulas(object, draft.tenant.timezone);
   for (const object of Object.values(draft.objects))
     for (const field of Object.values(object.fields)) addChild(draft.objects, object, field);
   return draft;

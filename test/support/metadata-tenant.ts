@@ -16,7 +16,12 @@ export interface MetadataTenant {
   /** Quoted schema of the tenant. */
   readonly schema: string;
   readonly users: Readonly<Record<string, string>>;
-  call(operationId: string, call?: Partial<OperationCall>, user?: string): Promise<OperationReply & { json: Anything }>;
+  call(
+    operationId: string,
+    call?: Partial<OperationCall>,
+    user?: string,
+    scopes?: RequestContext['scopes'],
+  ): Promise<OperationReply & { json: Anything }>;
   retrieve(types: Record<string, string[]>): Promise<Anything>;
   validate(files: Record<string, string>, more?: object): Promise<Anything>;
   /** Deploys and waits for the end; answers the Deployment. */
@@ -81,7 +86,7 @@ export async function createMetadataTenant(platform: TestPlatform): Promise<Meta
   const users = Object.fromEntries(Object.keys(people).map((name) => [name, userIds[`${name}@${key}.example`]!]));
   const database = new Database(platform.database.url, { size: 4, applicationName: 'metadata test' });
 
-  const call: MetadataTenant['call'] = async (operationId, given = {}, user = 'admin') => {
+  const call: MetadataTenant['call'] = async (operationId, given = {}, user = 'admin', scopes = []) => {
     const request: RequestContext = {
       requestId: requestId(),
       clientRequestId: null,
@@ -89,7 +94,7 @@ export async function createMetadataTenant(platform: TestPlatform): Promise<Meta
       userId: users[user] ?? user,
       clientId: `${key}-test`,
       grantId: randomUUID(),
-      scopes: [],
+      scopes,
       agent: false,
       agentRunId: null,
       tokenExpiresAt: null,

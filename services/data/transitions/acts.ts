@@ -6,11 +6,13 @@ import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../../lib/expression/functions.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
 import { valueOfField } from '../../../lib/expression/values.ts';
+import { valueTypeName } from '../../../lib/field-types/registry.ts';
+import { withFormulas } from '../../../lib/formulas.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { ActMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/snapshot/types.ts';
 import { remembered } from '../sql.ts';
 import { own, type View } from '../tenants.ts';
-import { callerFacts } from '../write/rules.ts';
+import { callerFacts, storedFieldsOf } from '../write/rules.ts';
 
 export interface Act {
   readonly kind: 'transition' | 'action';
@@ -24,7 +26,10 @@ export interface Act {
 export const expressionSchema = remembered(
   (object: ObjectMeta): Schema => ({
     object: object.apiName,
-    fieldType: (name: string) => fieldOf(object, name)?.fieldType,
+    fieldType: (name: string) => {
+      const field = fieldOf(object, name);
+      return field && valueTypeName(field);
+    },
   }),
 );
 
@@ -54,7 +59,7 @@ export const visibleActs = (access: ObjectAccess): readonly Act[] =>
 
 /** Fields that decide what can be done: the state and what the guards read. */
 export const decidingFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
-  const names = new Set(actsOf(object).flatMap((act) => act.guard?.fields ?? []));
+  const names = new Set(actsOf(object).flatMap((act) => (act.guard ? storedFieldsOf(object, act.guard) : [])));
   if (object.stateModel) names.add(object.stateModel.field);
   return [...names].map((name) => object.fields[name]!);
 });
@@ -128,6 +133,11 @@ export function guardHolds({ guard }: Act, facts: Facts): boolean {
 
 /** What the variables stand for before anything happens: `old` is the record itself. */
 export function storedFacts(view: View, object: ObjectMeta, stored: Readonly<Record<string, unknown>>): Facts {
-  const stand: Facts['record'] = (name) => valueOfField(object.fields[name]!.fieldType, own(stored, name) ?? null);
-  return { record: stand, old: stand, isChanged: () => false, ...callerFacts(view, Date.now()) };
+  const caller = callerFacts(view, Date.now());
+  const stand = withFormulas(
+    object,
+    (name) => valueOfField(valueTypeName(object.fields[name]!), own(stored, name) ?? null),
+    caller,
+  );
+  return { record: stand, old: stand, isChanged: () => false, ...caller };
 }

@@ -4,11 +4,12 @@
  */
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { checkExpression } from '../../../lib/expression/check.ts';
-import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
+import { evaluate, type Facts, isSameValue } from '../../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../../lib/expression/functions.ts';
 import type { Expression, Value } from '../../../lib/expression/types.ts';
 import { valueOfField } from '../../../lib/expression/values.ts';
 import { valueTypeName } from '../../../lib/field-types/registry.ts';
+import { storedReads, withFormulas } from '../../../lib/formulas.ts';
 import { emptyRollup } from '../../../lib/rollups.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta, ValidationRuleMeta } from '../../../lib/snapshot/types.ts';
@@ -20,6 +21,8 @@ import type { Write } from './write.ts';
 
 interface Rule extends ValidationRuleMeta {
   readonly expression: Expression;
+  /** Stored fields that it depends on. */
+  readonly reads: ReadonlySet<string>;
 }
 
 /** The active rules of an object, ready to run. */
@@ -28,14 +31,21 @@ const rulesOf = remembered((object: ObjectMeta): readonly Rule[] => {
   // Snapshots that an older version compiled know no rules.
   return ((object.validationRules as ObjectMeta['validationRules'] | undefined) ?? [])
     .filter((rule) => rule.active)
-    .map((rule) => ({ ...rule, expression: checkExpression(rule.condition, schema, ['boolean']) }));
+    .map((rule) => {
+      const expression = checkExpression(rule.condition, schema, ['boolean']);
+      return { ...rule, expression, reads: new Set(storedFieldsOf(object, expression)) };
+    });
 });
+
+/** The stored fields that an expression depends on, those of the formulas that it names among them. */
+export const storedFieldsOf = (object: ObjectMeta, { fields }: Expression): readonly string[] =>
+  fields.flatMap((name) => [...storedReads(object.fields[name]!)]);
 
 const typeNameOf = (field: FieldMeta | undefined) => field && valueTypeName(field);
 
-/** Fields that the rules of an object read; none when it has no active rules. */
+/** Stored fields that the rules of an object depend on; none when it has no active rules. */
 export const ruleFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
-  const names = new Set(rulesOf(object).flatMap((rule) => rule.expression.fields));
+  const names = new Set(rulesOf(object).flatMap((rule) => [...rule.reads]));
   return [...names].map((name) => object.fields[name]!);
 });
 
@@ -44,7 +54,7 @@ export async function checkRules(write: Write): Promise<void> {
   const rules = rulesOf(write.object);
   if (rules.length === 0) return;
   const unreadable = invalidFields(write.invalid);
-  const runnable = rules.filter((rule) => !rule.expression.fields.some((name) => unreadable.has(name)));
+  const runnable = rules.filter((rule) => rule.reads.isDisjointFrom(unreadable));
   if (runnable.length === 0) return;
   const facts = factsOf(write, await referredIds(write));
   for (const rule of runnable) {
@@ -103,11 +113,18 @@ function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
   const stored = (name: string): unknown => own(write.stored, name) ?? null;
   const changed = new Set(write.changed.map((item) => item.field.apiName));
   const toValue = (name: string, raw: unknown): Value => valueOfField(valueTypeName(object.fields[name]!), raw);
+  const caller = callerFacts(view, now);
+  const record = withFormulas(
+    object,
+    (name) => toValue(name, values.has(name) ? values.get(name) : stored(name)),
+    caller,
+  );
+  const old = withFormulas(object, (name) => toValue(name, stored(name)), caller);
   return {
-    record: (name) => toValue(name, values.has(name) ? values.get(name) : stored(name)),
-    old: isCreate ? null : (name) => toValue(name, stored(name)),
-    isChanged: (name) => changed.has(name),
-    ...callerFacts(view, now),
+    record,
+    old: isCreate ? null : old,
+    isChanged: (name) => (object.fields[name]!.formula ? !isSameValue(record(name), old(name)) : changed.has(name)),
+    ...caller,
   };
 }
 

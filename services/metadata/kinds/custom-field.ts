@@ -7,6 +7,7 @@ import { FIELD_TYPE_NAMES } from '../../../lib/snapshot/types.ts';
 import { AUTO_NUMBER_FORMAT, isCustom } from './custom-object.ts';
 import { DECIMAL_DEFAULTS, LENGTH_DEFAULTS, NEEDED, TYPED_ATTRIBUTES } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';
+import { checkFormulaAttributes, checkFormulas, compileFormula, formulaReferences } from './formula.ts';
 import type { Body, CheckContext, Component, Kind, Reference, State } from './kind.ts';
 import { componentKey } from './kind.ts';
 import { checkRollup, checkRollups, compileRollup, rollupReferences } from './rollup.ts';
@@ -135,6 +136,7 @@ export const customField: Kind = {
     if (picklist?.valueSet)
       found.push({ type: 'ValueSet', fullName: picklist.valueSet, pointer: '/picklist/valueSet' });
     if (body['rollup']) found.push(...rollupReferences(body));
+    if (body['formula']) found.push(...formulaReferences(body));
     return found;
   },
 
@@ -185,6 +187,7 @@ export const customField: Kind = {
     checkRelationshipNames(context);
     checkMasterDetailCycles(context);
     checkRollups(context);
+    checkFormulas(context);
   },
 
   compile(component, draft, state) {
@@ -227,12 +230,13 @@ export function compileField(component: Component, state: State): FieldMeta {
     relationshipName: related ? relationshipName(component) : null,
     onDelete: related ? onDelete(body) : null,
     currencyField: get('currencyField', null),
-    formula: get('formula', null),
+    formula: null,
     rollup: null,
     dataClassification: get('dataClassification', null),
     semantics: get('semantics', null),
     deprecated: get('deprecated', false),
     example: get<unknown>('example', null),
+    ...(type === 'formula' && body['formula'] ? compileFormula(body) : {}),
     ...(type === 'rollup' && body['rollup'] ? compileRollup(body, state) : {}),
   });
 }
@@ -310,8 +314,7 @@ function checkAttributes(component: Component, context: CheckContext): void {
       invalid(`/${name}`, `A field of type ${type} has no ${name}.`);
   for (const name of NEEDED[type] ?? [])
     if (!Object.hasOwn(body, name)) invalid('', `A field of type ${type} needs ${name}.`);
-  if (type === 'formula')
-    invalid('/fieldType', `Fields of type ${type} are not available in this version of the platform.`);
+  if (type === 'formula') checkFormulaAttributes(body, invalid);
 
   const length = LENGTH_DEFAULTS[type];
   if (length && Number(body['length'] ?? 0) > length.max)

@@ -145,5 +145,9 @@ export function schemaOf(object: string, context: CheckContext): Schema {
       const field = custom.get(name);
       return field && valueTypeName(compileField(field, context.after));
     },
+    length: (name) => {
+      const field = custom.get(name);
+      return field ? compileField(field, context.after).length : null;
+    },
   };
 }

@@ -295,3 +295,17 @@ CREATE FUNCTION erp.expr_size(list anyarray, failed anyelement) RETURNS numeric
   BEGIN
     RETURN CASE WHEN list = ARRAY[failed] THEN 'NaN'::numeric ELSE cardinality(list) END;
   END $$;
+
+-- What a formula gives to its field: rounded half away from zero to so many digits, null when it is greater than `most`.
+CREATE FUNCTION erp.expr_result(value numeric, most numeric, digits integer) RETURNS numeric
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  BEGIN
+    value := round(value, digits);
+    RETURN CASE WHEN abs(value) <= most THEN value END;
+  END $$;
+
+CREATE FUNCTION erp.expr_result(value text, most integer) RETURNS text
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  BEGIN
+    RETURN CASE WHEN length(value) <= most THEN value END;
+  END $$;

@@ -117,8 +117,8 @@ function changedField(component: Component, old: FieldMeta, field: FieldMeta, co
     );
     return;
   }
-  // Worked out anew from the children.
-  if (field.rollup) return;
+  // Worked out anew, from the children or from the record.
+  if (field.rollup || field.formula) return;
   if (field.required && !old.required && field.defaultValue === null)
     add(
       { kind: 'blank', field: name },

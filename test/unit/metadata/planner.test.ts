@@ -172,9 +172,9 @@ describe('metadata: the planner', () => {
     ],
     ['a pattern outside the grammar', field('fieldType: text\npattern: "(?=a)"'), ['YAML_SCHEMA_INVALID']],
     [
-      'a formula, for now',
-      field('fieldType: formula\nformula: {expression: "1", resultType: integer}'),
-      ['YAML_SCHEMA_INVALID'],
+      'a formula that gives something else',
+      field('fieldType: formula\nformula: {expression: "1", resultType: date}'),
+      ['EXPRESSION_INVALID'],
     ],
     ['a text that is too long', field('fieldType: text\nlength: 5000'), ['YAML_SCHEMA_INVALID']],
     ['a currency without its code', field('fieldType: currency\ncurrencyField: X__c'), ['REFERENCE_INVALID']],

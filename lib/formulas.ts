@@ -1,0 +1,157 @@
+/**
+ * Formula fields: nothing is stored, so their SQL stands wherever a column would be named, and where a record is held in
+ * memory they are evaluated. Both give the same value, shaped like a field of the result's type; a formula that cannot
+ * be worked out for a record is null there. Pure. Source: docs/reference/field-types.md#formulas.
+ */
+import { checkExpression, type Schema } from './expression/check.ts';
+import { compare, type Exact, exactOf, round } from './expression/decimal.ts';
+import { evaluate, type Facts } from './expression/evaluate.ts';
+import { EvaluationError } from './expression/functions.ts';
+import { type CompiledExpression, expressionSql, type SqlContext } from './expression/sql.ts';
+import type { Expression, Type, Value } from './expression/types.ts';
+import { typeOfField } from './expression/values.ts';
+import { countChars, TEXT_COLLATION } from './field-types/common.ts';
+import { valueTypeName } from './field-types/registry.ts';
+import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from './snapshot/types.ts';
+
+/** Longest text that a formula gives; a longer one is null. */
+export const FORMULA_TEXT_MAX_CHARS = 4_000;
+
+const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/** SQL of the value of a field of the row `alias`: its column, or the formula that stands in its place. */
+export const columnSql = (field: FieldMeta, alias: string): string =>
+  field.formula ? formulaSql(field.formula, alias) : `${alias}.${quoted(field.apiName)}`;
+
+/** What an expression over the row `alias` of an object is compiled against. */
+export const rowContext = (object: ObjectMeta, alias: string, timezone: string): SqlContext => ({
+  column: (name) => columnSql(object.fields[name]!, alias),
+  fieldType: (name) => valueTypeName(object.fields[name]!),
+  length: (name) => object.fields[name]!.length,
+  timezone,
+});
+
+const compiled = new WeakMap<FormulaMeta, Map<string, string>>();
+
+function formulaSql(formula: FormulaMeta, alias: string): string {
+  let known = compiled.get(formula);
+  if (!known) compiled.set(formula, (known = new Map()));
+  let sql = known.get(alias);
+  if (sql === undefined) known.set(alias, (sql = shapedSql(formula, compileFormula(formula, alias))));
+  return sql;
+}
+
+const compileFormula = (formula: FormulaMeta, alias: string): CompiledExpression =>
+  expressionSql(expressionOf(formula), {
+    column: (name) => {
+      const inner = formula.reads[name]!.formula;
+      return inner ? formulaSql(inner, alias) : `${alias}.${quoted(name)}`;
+    },
+    fieldType: (name) => formula.reads[name]!.fieldType,
+    length: (name) => formula.reads[name]!.length,
+    timezone: formula.timezone,
+  });
+
+/** In parentheses, as the column for which it stands. */
+function shapedSql(formula: FormulaMeta, { sql, chars }: CompiledExpression): string {
+  const digits = digitsOf(formula);
+  if (digits) {
+    const number = `erp.expr_result(${sql}, ${digits.most}, ${digits.scale})`;
+    return formula.resultType === 'integer' ? `(${number}::bigint)` : number;
+  }
+  if (formula.resultType !== 'text') return `(${sql})`;
+  const bounded = chars <= formula.length! ? sql : `erp.expr_result(${sql}, ${formula.length})`;
+  return `((${bounded}) COLLATE "${TEXT_COLLATION}")`;
+}
+
+/** Digits after the point and the largest number of a result; null when it is no number. */
+function digitsOf({ resultType, precision, scale }: FormulaMeta): { most: string; scale: number } | null {
+  if (resultType === 'integer') return { most: String(Number.MAX_SAFE_INTEGER), scale: 0 };
+  if (precision === null || scale === null) return null;
+  const nines = '9'.repeat(precision);
+  const whole = nines.slice(scale) || '0';
+  return { most: scale > 0 ? `${whole}.${nines.slice(0, scale)}` : whole, scale };
+}
+
+const expressions = new WeakMap<FormulaMeta, Expression>();
+
+/** It was checked when it was deployed, so this only reads it again. */
+function expressionOf(formula: FormulaMeta): Expression {
+  let found = expressions.get(formula);
+  if (!found) {
+    const schema: Schema = {
+      object: '',
+      fieldType: (name) => (Object.hasOwn(formula.reads, name) ? formula.reads[name]!.fieldType : undefined),
+    };
+    expressions.set(formula, (found = checkExpression(formula.expression, schema, [resultOf(formula.resultType)])));
+  }
+  return found;
+}
+
+/** What an expression must give for a field with values of this type. */
+export const resultOf = (type: FieldTypeName): Type => typeOfField(type)!;
+
+/** The stored fields that a field is worked out from; a stored field is its own. */
+export function storedReads({ apiName, formula }: Pick<FieldMeta, 'apiName' | 'formula'>): ReadonlySet<string> {
+  const names = new Set<string>();
+  const visit = (name: string, of: FormulaMeta | null): void => {
+    if (of === null) names.add(name);
+    else for (const [read, inner] of Object.entries(of.reads)) visit(read, inner.formula);
+  };
+  visit(apiName, formula);
+  return names;
+}
+
+/**
+ * Reads the fields of a record in memory, formulas included: `stored` gives the values of those that are stored. Each
+ * formula is worked out once, and not unless it is asked for.
+ */
+export function withFormulas(
+  object: ObjectMeta,
+  stored: (field: string) => Value,
+  at: Pick<Facts, 'now' | 'timezone'>,
+): (field: string) => Value {
+  const known = new Map<string, Value>();
+  return function read(name) {
+    const { formula } = object.fields[name]!;
+    if (!formula) return stored(name);
+    let value = known.get(name);
+    if (value === undefined) known.set(name, (value = formulaValue(formula, read, at)));
+    return value;
+  };
+}
+
+function formulaValue(
+  formula: FormulaMeta,
+  record: (field: string) => Value,
+  { now, timezone }: Pick<Facts, 'now' | 'timezone'>,
+): Value {
+  const facts: Facts = {
+    record,
+    old: null,
+    isChanged: () => false,
+    user: {},
+    hasPermission: () => false,
+    inGroup: () => false,
+    now,
+    timezone,
+  };
+  try {
+    return shaped(formula, evaluate(expressionOf(formula), facts));
+  } catch (error) {
+    // A busy machine is no property of the record.
+    if (!(error instanceof EvaluationError) || error.reason === 'TIME_EXCEEDED') throw error;
+    return null;
+  }
+}
+
+function shaped(formula: FormulaMeta, value: Value): Value {
+  if (value === null) return null;
+  const digits = digitsOf(formula);
+  if (digits) {
+    const number = round(value as Exact, digits.scale);
+    const size = { ...number, units: number.units < 0n ? -number.units : number.units };
+    return compare(size, exactOf(digits.most)!) > 0 ? null : number;
+  }
+  return typeof value === 'string' && formula.length !== null && countChars(value) > formula.length ? null : value;
+}

@@ -1,0 +1,230 @@
+/**
+ * The formula of a CustomField: its expression against the fields of the object and the type of its result, formulas
+ * over formulas without circles, and bounds on what stands in a statement in their place.
+ * Source: docs/reference/field-types.md#formulas.
+ */
+import { checkRecordExpression } from '../../../lib/expression/check.ts';
+import { COST_MAX } from '../../../lib/expression/evaluate.ts';
+import { expressionSql } from '../../../lib/expression/sql.ts';
+import { type Expression, ExpressionError } from '../../../lib/expression/types.ts';
+import { nodesOf } from '../../../lib/expression/walk.ts';
+import { valueTypeName } from '../../../lib/field-types/registry.ts';
+import { FORMULA_TEXT_MAX_CHARS, resultOf } from '../../../lib/formulas.ts';
+import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { DECIMAL_DEFAULTS } from './field-attributes.ts';
+import { type Body, type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
+import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
+import { fieldsNamed, schemaOf } from './validation-rule.ts';
+
+/** Parts of a formula, with those of the formulas that it names in their place. */
+export const FORMULA_PARTS_MAX = 1_000;
+/** Formulas over formulas. */
+export const FORMULA_LEVELS_MAX = 5;
+
+interface FormulaBody {
+  readonly expression: string;
+  readonly resultType: FieldTypeName;
+}
+
+const POINTER = '/formula/expression';
+const formulaOf = (body: Body): FormulaBody => body['formula'] as unknown as FormulaBody;
+
+export function formulaReferences(body: Body): Reference[] {
+  const object = String(body['object']);
+  return [...fieldsNamed(formulaOf(body).expression)]
+    .filter((name) => !SYSTEM_FIELD_NAMES.has(name))
+    .map((name) => ({ type: 'CustomField', fullName: `${object}.${name}`, pointer: POINTER, ownCheck: true }));
+}
+
+/** The field's own part of the snapshot; linkFormulas adds what depends on other fields. */
+export function compileFormula(body: Body): Pick<FieldMeta, 'formula' | 'precision' | 'scale' | 'length'> {
+  const { expression, resultType } = formulaOf(body);
+  const defaults = DECIMAL_DEFAULTS[resultType];
+  const precision = defaults ? Number(body['precision'] ?? defaults.precision) : null;
+  const scale = defaults ? Number(body['scale'] ?? Math.min(defaults.scale, precision!)) : null;
+  const length = resultType === 'text' ? FORMULA_TEXT_MAX_CHARS : null;
+  return {
+    formula: { expression, resultType, precision, scale, length, timezone: '', reads: {} },
+    precision,
+    scale,
+    length,
+  };
+}
+
+export function checkFormulaAttributes(
+  body: Body,
+  invalid: (pointer: string, message: string, remedy?: string) => void,
+): void {
+  if (!body['formula']) return;
+  const { resultType } = formulaOf(body);
+  const digits = DECIMAL_DEFAULTS[resultType] !== undefined;
+  for (const name of ['precision', 'scale'])
+    if (Object.hasOwn(body, name) && !digits)
+      invalid(`/${name}`, `A formula with a result of type ${resultType} has no ${name}.`);
+  if (Object.hasOwn(body, 'currencyField') && resultType !== 'currency')
+    invalid('/currencyField', `A formula with a result of type ${resultType} has no currencyField.`);
+  const { precision, scale } = compileFormula(body);
+  if (precision !== null && scale !== null && scale > precision)
+    invalid('/scale', `scale ${scale} is greater than precision ${precision}.`);
+}
+
+/** What a formula that holds together takes. */
+interface Sized {
+  readonly expression: Expression;
+  readonly parts: number;
+  readonly cost: number;
+  readonly levels: number;
+}
+
+/** All formulas of the configuration to be: a change of one field can spoil the formula of another. */
+export function checkFormulas(context: CheckContext): void {
+  const objects = new Map<string, Map<string, Component>>();
+  for (const component of context.after.values()) {
+    const { type, body } = component;
+    if (type !== 'CustomField' || body['fieldType'] !== 'formula' || !body['formula']) continue;
+    const object = String(body['object']);
+    if (!context.after.has(componentKey('CustomObject', object))) continue;
+    let fields = objects.get(object);
+    if (!fields) objects.set(object, (fields = new Map()));
+    fields.set(String(body['apiName']), component);
+  }
+  for (const [object, formulas] of objects) new Formulas(object, formulas, context).check();
+}
+
+class Formulas {
+  readonly #object: string;
+  readonly #formulas: ReadonlyMap<string, Component>;
+  readonly #context: CheckContext;
+  readonly #expressions = new Map<string, Expression>();
+  /** null: it has a mistake, which has been told. */
+  readonly #sized = new Map<string, Sized | null>();
+
+  constructor(object: string, formulas: ReadonlyMap<string, Component>, context: CheckContext) {
+    this.#object = object;
+    this.#formulas = formulas;
+    this.#context = context;
+  }
+
+  check(): void {
+    const schema = schemaOf(this.#object, this.#context);
+    for (const [name, component] of this.#formulas) {
+      const { expression, resultType } = formulaOf(component.body);
+      try {
+        this.#expressions.set(name, checkRecordExpression(expression, schema, [resultOf(resultType)]));
+      } catch (error) {
+        if (!(error instanceof ExpressionError)) throw error;
+        for (const { start, message, remedy } of error.mistakes)
+          this.#context.problem('EXPRESSION_INVALID', component, POINTER, message, {
+            ...(remedy === null ? {} : { remedy }),
+            offset: start,
+          });
+      }
+    }
+    for (const name of this.#expressions.keys()) this.#size(name, []);
+  }
+
+  #size(name: string, path: readonly string[]): Sized | null {
+    const known = this.#sized.get(name);
+    if (known !== undefined) return known;
+    const expression = this.#expressions.get(name);
+    if (!expression) return null;
+    let result: Sized | null = { expression, parts: 0, cost: 0, levels: 1 };
+    const within = [...path, name];
+    const costs = new Map<string, number>();
+    for (const node of nodesOf(expression.root)) {
+      result &&= { ...result, parts: result.parts + 1 };
+      if (node.op !== 'field' || !this.#formulas.has(node.field)) continue;
+      if (within.includes(node.field)) {
+        this.#circle(within.slice(within.indexOf(node.field)), name, node.start);
+        result = null;
+        continue;
+      }
+      const inner = this.#size(node.field, within);
+      if (inner) costs.set(node.field, inner.cost);
+      result = result &&
+        inner && {
+          ...result,
+          parts: result.parts + inner.parts,
+          levels: Math.max(result.levels, inner.levels + 1),
+        };
+    }
+    if (result) result = this.#bounded(name, { ...result, cost: this.#cost(expression, costs) });
+    this.#sized.set(name, result);
+    return result;
+  }
+
+  #cost(expression: Expression, costs: ReadonlyMap<string, number>): number {
+    const schema = schemaOf(this.#object, this.#context);
+    return expressionSql(expression, {
+      column: () => 'r.c',
+      fieldType: (field) => schema.fieldType(field)!,
+      length: (field) => schema.length?.(field) ?? null,
+      cost: (field) => costs.get(field) ?? 0,
+      timezone: 'UTC',
+    }).cost;
+  }
+
+  #circle(names: readonly string[], name: string, start: number): void {
+    const message =
+      names.length === 1
+        ? 'The formula names its own field.'
+        : `The formulas form a circle: ${[...names, names[0]].join(', ')}.`;
+    this.#context.problem('EXPRESSION_INVALID', this.#formulas.get(name)!, POINTER, message, { offset: start });
+  }
+
+  #bounded(name: string, sized: Sized): Sized | null {
+    const limits: readonly [number, number, string][] = [
+      [sized.levels, FORMULA_LEVELS_MAX, `Formulas over formulas have ${FORMULA_LEVELS_MAX} levels at most.`],
+      [
+        sized.parts,
+        FORMULA_PARTS_MAX,
+        `With the formulas that it names in their place it has ${sized.parts} parts, and ${FORMULA_PARTS_MAX} are the most.`,
+      ],
+      [
+        sized.cost,
+        COST_MAX,
+        `With the formulas that it names it can cost ${Math.ceil(sized.cost)} units for one record, and ${COST_MAX} are the most.`,
+      ],
+    ];
+    const passed = limits.find(([size, max]) => size > max);
+    if (!passed) return sized;
+    this.#context.problem('LIMIT_EXCEEDED', this.#formulas.get(name)!, POINTER, passed[2], {
+      details: { max: passed[1] },
+    });
+    return null;
+  }
+}
+
+/** Gives each formula of a configuration that holds together what it reads, and its field the length of its texts. */
+export function linkFormulas(object: ObjectMeta, timezone: string): void {
+  const fields = object.fields as Record<string, FieldMeta>;
+  const linked = new Set<string>();
+  const link = (name: string): FieldMeta => {
+    const field = fields[name]!;
+    if (!field.formula || linked.has(name)) return field;
+    linked.add(name);
+    const { expression: source, resultType } = field.formula;
+    const schema = { object: object.apiName, fieldType: (read: string) => fields[read] && valueTypeName(fields[read]) };
+    const expression = checkRecordExpression(source, schema, [resultOf(resultType)]);
+    const reads = Object.fromEntries(
+      expression.fields.map((read) => {
+        const { length, formula } = link(read);
+        return [read, { fieldType: valueTypeName(fields[read]!), length, formula }];
+      }),
+    );
+    const length = resultType === 'text' ? textLength(expression, reads) : null;
+    const formula: FormulaMeta = { ...field.formula, length, timezone, reads };
+    return (fields[name] = { ...field, length, formula });
+  };
+  for (const name of Object.keys(fields)) link(name);
+}
+
+function textLength(expression: Expression, reads: FormulaMeta['reads']): number {
+  const { chars } = expressionSql(expression, {
+    column: () => 'r.c',
+    fieldType: (name) => reads[name]!.fieldType,
+    length: (name) => reads[name]!.length,
+    timezone: 'UTC',
+  });
+  return Math.min(Math.max(chars, 1), FORMULA_TEXT_MAX_CHARS);
+}
