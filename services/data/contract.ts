@@ -4,6 +4,7 @@ import { LIMITS } from '../../config/limits.ts';
 import { OPERATORS } from '../../lib/field-types/types.ts';
 import type { Operation, OperationCall, OperationReply, Parameter } from '../../lib/operation.ts';
 import { FIELD_TYPE_NAMES } from '../../lib/snapshot/types.ts';
+import { EXPLAIN_OPERATIONS } from './explain/operations.ts';
 import { SHARE_OPERATIONS } from './shares/operations.ts';
 import { TRAIL_OPERATIONS } from './trail/operations.ts';
 import type { Verification, VerifyRequest } from './trail/verify.ts';
@@ -58,10 +59,10 @@ export interface DataActions {
   'data.records.create': { params: OperationCall; result: OperationReply };
   'data.records.update': { params: OperationCall; result: OperationReply };
   'data.records.delete': { params: OperationCall; result: OperationReply };
+  'data.access.explain': { params: OperationCall; result: OperationReply };
   'data.shares.list': { params: OperationCall; result: OperationReply };
   'data.shares.create': { params: OperationCall; result: OperationReply };
   'data.shares.delete': { params: OperationCall; result: OperationReply };
-  'data.records.restore': { params: OperationCall; result: OperationReply };
   'data.records.upsert': { params: OperationCall; result: OperationReply };
   'data.transitions.list': { params: OperationCall; result: OperationReply };
   'data.history.list': { params: OperationCall; result: OperationReply };
@@ -810,35 +811,6 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     action: 'data.records.upsert',
   },
   {
-    ...WRITE,
-    ...CHECKED,
-    operationId: 'data.records.restore',
-    method: 'POST',
-    path: '/data/{objectApiName}/{id}/restore',
-    tag: 'data',
-    summary: 'Restore a deleted record',
-    description: `Brings a record back that was deleted in the last ${LIMITS.recycle_bin_days} days, with the records that were deleted along with it.`,
-    scopes: ['data:delete'],
-    risk: 'medium',
-    precondition: 'none',
-    pathParameters: [objectApiName, id],
-    response: {
-      status: 201,
-      description: 'The record, one version after the one that was deleted.',
-      schema: RecordSchema,
-      headers: { ...etagHeader, Location: { description: 'Path of the record.', schema: Type.String() } },
-      example: { ...EXAMPLE_RECORD, recordVersion: 2 },
-    },
-    errors: [
-      ...MUTATION_ERRORS,
-      'RECORD_NOT_FOUND',
-      'RECORD_ACCESS_DENIED',
-      'UNIQUE_VALUE_CONFLICT',
-      'VALIDATION_FAILED',
-    ],
-    action: 'data.records.restore',
-  },
-  {
     ...READ,
     operationId: 'data.records.query',
     method: 'POST',
@@ -913,4 +885,5 @@ export const DATA_OPERATIONS: readonly Operation[] = [
   },
   ...TRAIL_OPERATIONS,
   ...SHARE_OPERATIONS,
+  ...EXPLAIN_OPERATIONS,
 ];

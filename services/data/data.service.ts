@@ -9,6 +9,7 @@ import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
 import type { AuthEvents } from '../auth/contract.ts';
 import { call } from '../contracts.ts';
 import type { DataActions } from './contract.ts';
+import { explainAccess } from './explain/answer.ts';
 import * as reads from './reads.ts';
 import { loadSamples } from './samples.ts';
 import { cursorKey } from './secrets.ts';
@@ -113,10 +114,10 @@ export default function dataService(platform: Platform): ServiceSchema {
       'records.update': write('update'),
       'records.delete': write('delete'),
       'records.upsert': write('upsert'),
-      'records.restore': write('restore'),
       'transitions.list': read(listTransitions),
       'history.list': read(listHistory),
       'audit.list': read(listAudit),
+      'access.explain': read(explainAccess),
       'shares.list': read(listShares),
       'shares.create': write('share'),
       'shares.delete': write('unshare'),

@@ -198,7 +198,9 @@ export function visibleObject(view: View, apiName: string): ObjectAccess {
 /** 403 for users without the API permission. */
 export function requireApi(view: View): void {
   if (!view.access.system.has('apiEnabled'))
-    throw new PlatformError('API_ACCESS_DISABLED', 'The user has no permission to use the API.');
+    throw new PlatformError('API_ACCESS_DISABLED', 'The user has no permission to use the API.', {
+      details: { layer: 'objectPermission' },
+    });
 }
 
 export const objectNotFound = (): PlatformError =>

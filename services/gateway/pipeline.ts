@@ -156,7 +156,10 @@ function checkApiPermission(gate: Gate, x: Exchange): void | Promise<void> {
   if (!x.session || WITHOUT_API_PERMISSION.has(x.label)) return undefined;
   const user = gate.sessions.user(x.session);
   const check = ({ apiEnabled }: { apiEnabled: boolean }): void => {
-    if (!apiEnabled) throw new PlatformError('API_ACCESS_DISABLED', 'The user has no permission to use the API.');
+    if (!apiEnabled)
+      throw new PlatformError('API_ACCESS_DISABLED', 'The user has no permission to use the API.', {
+        details: { layer: 'objectPermission' },
+      });
   };
   return user instanceof Promise ? user.then(check) : check(user);
 }
@@ -168,7 +171,7 @@ function checkScope(_gate: Gate, x: Exchange): void {
   for (const scope of required) {
     if (granted.includes(scope)) continue;
     throw new PlatformError('SCOPE_INSUFFICIENT', `The access token lacks the scope ${scope}.`, {
-      details: { required: [...required], granted: [...granted] },
+      details: { required: [...required], granted: [...granted], layer: 'scope' },
       headers: { 'WWW-Authenticate': `Bearer error="insufficient_scope", scope="${required.join(' ')}"` },
     });
   }

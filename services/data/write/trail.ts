@@ -8,13 +8,12 @@ import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
 import type { IdempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
 import { literal, type Sql } from '../sql.ts';
 
-export type ChangeKind = 'create' | 'update' | 'delete' | 'restore';
+export type ChangeKind = 'create' | 'update' | 'delete';
 
 const EVENT_OF: Readonly<Record<ChangeKind, string>> = {
   create: 'data.record.created',
   update: 'data.record.updated',
   delete: 'data.record.deleted',
-  restore: 'data.record.restored',
 };
 
 export interface Trail {

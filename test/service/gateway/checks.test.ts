@@ -104,7 +104,7 @@ describe('The edge: order and form of checks', () => {
       const token = await stage.token({ scope: 'data:read' });
       const answer = await stage.send('POST', '/stub/Account', { token, body: 'not json' });
       isError(answer, 403, 'SCOPE_INSUFFICIENT');
-      assert.deepEqual(answer.json.details, { required: ['data:write'], granted: ['data:read'] });
+      assert.deepEqual(answer.json.details, { required: ['data:write'], granted: ['data:read'], layer: 'scope' });
       assert.equal(answer.headers['www-authenticate'], 'Bearer error="insufficient_scope", scope="data:write"');
     });
   });

@@ -1,0 +1,108 @@
+/**
+ * Explaining access to a record to who can read it, about themselves; to administrators about others as well.
+ * Source: docs/reference/access.md#explanations.
+ */
+import { accessFor } from '../../../lib/access/rules.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { isUuid } from '../../../lib/ids.ts';
+import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
+import type { Tx } from '../../../mixins/database/database.ts';
+import type { Read } from '../reads.ts';
+import { recordJson, Sql, table } from '../sql.ts';
+import { findPrincipal } from '../store.ts';
+import { assertFresh, recordNotFound, type View, visibleObject } from '../tenants.ts';
+import { decidingFields } from '../transitions/acts.ts';
+import { reachSql } from '../write/sharing.ts';
+import { explain, type Question } from './explain.ts';
+import { readSharedRecord, sharedRecordSql } from './record.ts';
+
+/** The body as the gateway has checked it. */
+interface Body {
+  readonly operation: Question['operation'];
+  readonly field?: string;
+  readonly transitionKey?: string;
+  readonly userId?: string;
+}
+
+const EXACT_DECIMALS = true;
+
+export const explainAccess: Read = async (deps, request, call) => {
+  const body = call.body as Body;
+  const question = questionIn(body);
+  const userId = body.userId?.toLowerCase() ?? request.userId;
+  const other = userId !== request.userId;
+  if (other) requireScope(request);
+  const id = (call.path['id'] ?? '').toLowerCase();
+  return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
+    const shown = visibleObject(view, call.path['objectApiName'] ?? '');
+    if (!isUuid(id)) throw recordNotFound();
+    const { object } = shown;
+    const { found, about } = await deps.database.tenant(request.tenantId, async (tx) => ({
+      found: await readRow(tx, view, object, id),
+      about: other ? await viewOf(tx, view, userId) : view,
+    }));
+    const { record, stored } = found;
+    const scopes = other ? null : request.scopes;
+    return { body: explain({ view: about, scopes, object, shown, record, stored }, question) };
+  });
+};
+
+/** Which of the two names goes with which operation. */
+function questionIn({ operation, ...names }: Body): Question {
+  const field = names.field ?? null;
+  const transitionKey = names.transitionKey ?? null;
+  if (operation === 'transition' && transitionKey === null)
+    throw new PlatformError('PARAMETER_REQUIRED', 'Say which transition.', {
+      errors: [violation('/transitionKey', 'PARAMETER_REQUIRED', 'transitionKey is required with transition.')],
+    });
+  const wrong: [name: string, applies: boolean][] = [
+    ['transitionKey', transitionKey === null || operation === 'transition'],
+    ['field', field === null || !['delete', 'transition'].includes(operation)],
+  ];
+  const errors = wrong
+    .filter(([, applies]) => !applies)
+    .map(([name]) => violation(`/${name}`, 'PARAMETER_CONFLICT', `${name} does not go with ${operation}.`));
+  if (errors.length > 0)
+    throw new PlatformError('PARAMETER_CONFLICT', 'The body asks for what does not go together.', { errors });
+  return { operation, field, transitionKey };
+}
+
+function requireScope({ scopes }: RequestContext): void {
+  if (scopes.includes('setup:read')) return;
+  throw new PlatformError('SCOPE_INSUFFICIENT', 'The access token lacks the scope setup:read.', {
+    details: { required: ['data:read', 'setup:read'], granted: [...scopes], layer: 'scope' },
+    headers: { 'WWW-Authenticate': 'Bearer error="insufficient_scope", scope="data:read setup:read"' },
+  });
+}
+
+async function readRow(tx: Tx, view: View, object: ObjectMeta, id: string) {
+  const sql = new Sql();
+  const fields = decidingFields(object);
+  const { rows } = await tx.arrays(
+    sql.statement(`SELECT s.metadata_version, s.access_version, o.record, o.stored FROM ${tx.schema}._state s LEFT JOIN (
+        SELECT ${sharedRecordSql(tx.schema, view.snapshot, object, 't')}::text AS record,
+          ${fields.length > 0 ? `${recordJson('t', fields, EXACT_DECIMALS)}::text` : "'{}'"} AS stored
+        FROM ${table(tx.schema, object.apiName)} t WHERE t."id" = ${sql.bind(id, 'uuid')} AND ${reachSql(view, sql, object.apiName, 'read', 't')}) o ON true`),
+  );
+  const [metadataVersion, accessVersion, record, stored] = rows[0]!;
+  assertFresh(view, metadataVersion, accessVersion);
+  if (record === null) throw recordNotFound();
+  return { record: readSharedRecord(record), stored: JSON.parse(stored as string) as Record<string, unknown> };
+}
+
+/** The view of another user, for who may read the configuration that it follows from. */
+async function viewOf(tx: Tx, view: View, userId: string): Promise<View> {
+  const { system } = view.access;
+  if (!system.has('metadataRead') && !system.has('metadataManage'))
+    throw new PlatformError('METADATA_PERMISSION_DENIED', 'The user lacks the system permission metadataRead.', {
+      details: { layer: 'objectPermission' },
+    });
+  const found = isUuid(userId) ? await findPrincipal(tx, userId) : null;
+  if (found) assertFresh(view, found.versions.metadataVersion, found.versions.accessVersion);
+  if (!found?.principal)
+    throw new PlatformError('VALIDATION_FAILED', 'There is no such user.', {
+      errors: [violation('/userId', 'REFERENCE_NOT_FOUND', 'There is no such user.')],
+    });
+  return { ...view, access: accessFor(view.snapshot, found.principal, view.access.directory) };
+}

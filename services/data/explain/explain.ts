@@ -1,0 +1,303 @@
+/**
+ * Why an operation on a record is allowed or not: every layer of access in its order, looked up in the same rules that
+ * decide when the operation is carried out. Pure. Source: docs/reference/access.md#explanations.
+ */
+import {
+  type Grant,
+  grantsTo,
+  parentFields,
+  type RecordLevel,
+  type SharedRecord,
+} from '../../../lib/access/sharing.ts';
+import type { Access, DataOperation, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
+import { fieldType } from '../../../lib/field-types/registry.ts';
+import type { Scope } from '../../../lib/operation.ts';
+import { fieldOf } from '../../../lib/snapshot/lookup.ts';
+import type { FieldMeta, ObjectMeta, PermissionBundle } from '../../../lib/snapshot/types.ts';
+import { own, type View } from '../tenants.ts';
+import {
+  type Act,
+  guardHolds,
+  guardMessage,
+  isPermitted,
+  notPermitted,
+  startsIn,
+  storedFacts,
+  visibleActs,
+  visibleModel,
+  wrongState,
+} from '../transitions/acts.ts';
+
+export const LAYERS = [
+  'scope',
+  'publication',
+  'objectPermission',
+  'fieldPermission',
+  'sharing',
+  'recordState',
+  'agentPolicy',
+] as const;
+
+export const OPERATIONS_EXPLAINED = ['read', 'create', 'update', 'delete', 'transition'] as const;
+
+export const GRANT_KINDS = [
+  'profile',
+  'permissionSet',
+  'role',
+  'sharingRule',
+  'manualShare',
+  'owner',
+  'orgDefault',
+] as const;
+
+type Layer = (typeof LAYERS)[number];
+type GrantedBy = { readonly kind: (typeof GRANT_KINDS)[number]; readonly apiName: string | null };
+
+export interface Step {
+  readonly layer: Layer;
+  readonly result: 'pass' | 'deny' | 'notApplicable';
+  readonly grantedBy: readonly GrantedBy[];
+  readonly remedy: string | null;
+}
+
+export interface Question {
+  readonly operation: (typeof OPERATIONS_EXPLAINED)[number];
+  readonly field: string | null;
+  readonly transitionKey: string | null;
+}
+
+export interface Subject {
+  /** Whose access is explained. */
+  readonly view: View;
+  /** Scopes of the connection; null: another user's, which is not known. */
+  readonly scopes: ScopeSet | null;
+  readonly object: ObjectMeta;
+  /** The object as whoever asks sees it: what does not exist for them is not explained. */
+  readonly shown: ObjectAccess;
+  readonly record: SharedRecord;
+  /** Stored values of the fields that decide about transitions. */
+  readonly stored: Readonly<Record<string, unknown>>;
+}
+
+const NEEDS: Readonly<
+  Record<
+    Question['operation'],
+    { readonly scope: Scope; readonly permission: DataOperation; readonly level: RecordLevel }
+  >
+> = {
+  read: { scope: 'data:read', permission: 'read', level: 'read' },
+  create: { scope: 'data:write', permission: 'create', level: 'edit' },
+  update: { scope: 'data:write', permission: 'update', level: 'edit' },
+  delete: { scope: 'data:delete', permission: 'delete', level: 'full' },
+  transition: { scope: 'actions:execute', permission: 'update', level: 'edit' },
+};
+
+export function explain(subject: Subject, question: Question): { allowed: boolean; steps: Step[] } {
+  const act = actOf(subject, question);
+  const steps = [
+    ofScope(subject, question),
+    ofPublication(subject),
+    ofObject(subject, question, act),
+    ofField(subject, question, act),
+    ofSharing(subject, question),
+    ofState(subject, question, act),
+    step('agentPolicy', 'notApplicable'),
+  ];
+  return { allowed: steps.every((item) => item.result !== 'deny'), steps };
+}
+
+const step = (layer: Layer, result: 'pass' | 'notApplicable', grantedBy: readonly GrantedBy[] = []): Step => ({
+  layer,
+  result,
+  grantedBy,
+  remedy: null,
+});
+const deny = (layer: Layer, remedy: string): Step => ({ layer, result: 'deny', grantedBy: [], remedy });
+
+/** Null: no transition is asked about, or there is none of this name for whoever asks. */
+const actOf = ({ shown }: Subject, { transitionKey }: Question): Act | null =>
+  visibleActs(shown).find(({ meta }) => meta.key === transitionKey) ?? null;
+
+function ofScope({ scopes }: Subject, { operation }: Question): Step {
+  const { scope } = NEEDS[operation];
+  if (scopes === null) return step('scope', 'notApplicable');
+  if (scopes.includes(scope)) return step('scope', 'pass');
+  return deny(
+    'scope',
+    `Sign in again and ask for the scope ${scope}; the client application must be allowed to have it (ExternalClient, scopes).`,
+  );
+}
+
+function ofPublication({ object }: Subject): Step {
+  if (object.published) return step('publication', 'pass');
+  return deny('publication', `Publish the object: api.published: true in CustomObject ${object.apiName}.`);
+}
+
+function ofObject(subject: Subject, { operation }: Question, act: Act | null): Step {
+  const { view, object } = subject;
+  const { access } = view;
+  const { permission } = NEEDS[operation];
+  if (!access.principal.active) return deny('objectPermission', 'The user is deactivated: activate the user.');
+  if (!access.system.has('apiEnabled'))
+    return deny('objectPermission', 'Give the system permission apiEnabled in the profile or a permission set.');
+  if (!own(access.objects, object.apiName)?.permission[permission]) {
+    const remedy =
+      object.apiName !== 'User'
+        ? `Give ${permission} on ${object.apiName} in the profile or a permission set of the user.`
+        : permission === 'delete'
+          ? 'Users are deactivated, never deleted.'
+          : 'Give the system permission manageUsers in the profile or a permission set.';
+    return deny('objectPermission', remedy);
+  }
+  if (act && !isPermitted(act, view))
+    return deny('objectPermission', `${notPermitted(act)} Add it to the actions of the profile or a permission set.`);
+  const given = bundlesThat(access, (bundle) => givesObject(bundle, object, permission));
+  const acting = act?.meta.permission;
+  const more = acting == null ? [] : bundlesThat(access, (bundle) => bundle.actions.includes(acting));
+  const names = new Set(given.map(({ apiName }) => apiName));
+  return step('objectPermission', 'pass', [...given, ...more.filter(({ apiName }) => !names.has(apiName))]);
+}
+
+const bundlesThat = ({ bundles }: Access, gives: (bundle: PermissionBundle) => boolean): GrantedBy[] =>
+  bundles.flatMap(({ kind, bundle }) => (gives(bundle) ? [{ kind, apiName: bundle.apiName }] : []));
+
+function givesObject({ system, objects }: PermissionBundle, object: ObjectMeta, permission: DataOperation): boolean {
+  if (object.apiName === 'User' && permission !== 'read') return system.includes('manageUsers');
+  if (object.apiName === 'User' && (system.includes('manageUsers') || system.includes('apiEnabled'))) return true;
+  if (system.includes('modifyAllData') || (permission === 'read' && system.includes('viewAllData'))) return true;
+  const given = own(objects, object.apiName);
+  if (!given) return false;
+  if (permission !== 'create' && given.modifyAll) return true;
+  return given[permission] || (permission === 'read' && given.viewAll);
+}
+
+const noSuchField = (name: string): string =>
+  `There is no field ${name} that can be read: check the name, or ask an administrator whether it needs read permission.`;
+
+function ofField(subject: Subject, { operation, field: name }: Question, act: Act | null): Step {
+  const { view, object, shown } = subject;
+  const known = own(view.access.objects, object.apiName);
+  const model = act?.kind === 'transition' ? visibleModel(shown) : null;
+  if (model && known && !visibleModel(known))
+    return deny('fieldPermission', `Give read on the state, ${object.apiName}.${model.field}.`);
+  if (name === null) return step('fieldPermission', 'notApplicable');
+  const field = own(shown.fields, name)?.read ? fieldOf(object, name) : undefined;
+  if (!field) return deny('fieldPermission', noSuchField(name));
+  if (!known) return step('fieldPermission', 'notApplicable');
+  const writes = operation !== 'read';
+  const given = grantsOfField(view.access, object, field, operation);
+  if (!own(known.fields, name)?.read) return deny('fieldPermission', `Give read on ${object.apiName}.${name}.`);
+  if (!writes) return step('fieldPermission', 'pass', given);
+  if (!isWritable(field)) return deny('fieldPermission', `Nobody writes ${name}: the platform works it out.`);
+  // Without the permission on the object there is none on its fields; that layer says so.
+  if (given.length > 0) return step('fieldPermission', 'pass', given);
+  if (followsObject(object, field)) return step('fieldPermission', 'notApplicable');
+  return deny('fieldPermission', `Give edit on ${object.apiName}.${name} in the profile or a permission set.`);
+}
+
+const isWritable = (field: FieldMeta): boolean =>
+  fieldType(field.fieldType).writable && (!field.system || field.apiName === 'ownerId');
+
+const followsObject = (object: ObjectMeta, { system, apiName }: FieldMeta): boolean =>
+  system || apiName === object.nameField || object.apiName === 'User';
+
+/** The bundles that let a field be read, or written. */
+function grantsOfField(
+  access: Access,
+  object: ObjectMeta,
+  field: FieldMeta,
+  operation: Question['operation'],
+): readonly GrantedBy[] {
+  const permission = NEEDS[operation].permission;
+  const key = `${object.apiName}.${field.apiName}`;
+  return bundlesThat(access, (bundle) => {
+    if (followsObject(object, field) && givesObject(bundle, object, permission)) return true;
+    if (bundle.system.includes('modifyAllData')) return true;
+    if (operation === 'read' && bundle.system.includes('viewAllData')) return true;
+    const given = own(bundle.fields, key);
+    return given !== undefined && (given.edit || (operation === 'read' && given.read));
+  });
+}
+
+function ofSharing(subject: Subject, { operation, field }: Question): Step {
+  const { view, object, record } = subject;
+  // Who may not read the object at all is told by another layer; what sharing would give then has no meaning.
+  if (!own(view.access.objects, object.apiName)) return step('sharing', 'notApplicable');
+  const parents = parentFields(object);
+  if (operation === 'create') {
+    if (parents.length === 0) return step('sharing', 'notApplicable');
+    return ofParents(subject, parents);
+  }
+  const level = operation === 'update' && field === 'ownerId' ? 'full' : NEEDS[operation].level;
+  const grants = grantsTo(view.access, object.apiName, level, record);
+  if (grants.length > 0) return step('sharing', 'pass', shownGrants(subject, grants, level));
+  return deny('sharing', sharingRemedy(subject, level, parents.length > 0));
+}
+
+/** A record under parents that control its sharing is made by those who may edit all of them. */
+function ofParents({ view, record }: Subject, parents: readonly FieldMeta[]): Step {
+  const found: GrantedBy[] = [];
+  for (const field of parents) {
+    const parent = record.parents[field.apiName];
+    const apiName = field.referenceTo[0]!;
+    const grants = parent ? grantsTo(view.access, apiName, 'edit', parent) : [];
+    if (grants.length === 0)
+      return deny('sharing', `Let the user edit the ${apiName} record that ${field.apiName} names.`);
+    found.push(...grants.map(({ kind, apiName: name }) => ({ kind, apiName: name })));
+  }
+  return step('sharing', 'pass', distinct(found));
+}
+
+/** Manual shares are told by the principal that they are for. */
+function shownGrants({ view, record }: Subject, grants: readonly Grant[], level: RecordLevel): GrantedBy[] {
+  const { principal, circle } = view.access;
+  return distinct(
+    grants.flatMap(({ kind, apiName }): GrantedBy[] => {
+      if (kind !== 'manualShare') return [{ kind, apiName }];
+      return record.shares
+        .filter(({ access }) => level === 'read' || access === 'edit')
+        .flatMap(({ principalType, principalId }) => {
+          if (principalType === 'user')
+            return principalId === principal.userId ? [{ kind, apiName: principal.username }] : [];
+          const mine = principalType === 'role' ? circle.roles.includes(principalId) : circle.groups.has(principalId);
+          return mine ? [{ kind, apiName: principalId }] : [];
+        });
+    }),
+  );
+}
+
+const distinct = (grants: readonly GrantedBy[]): GrantedBy[] => [
+  ...new Map(grants.map(({ kind, apiName }) => [`${kind} ${apiName}`, { kind, apiName }])).values(),
+];
+
+function sharingRemedy({ view, object, record }: Subject, level: RecordLevel, followsParent: boolean): string {
+  const { apiName } = object;
+  if (apiName === 'User') return 'Give the system permission manageUsers in the profile or a permission set.';
+  if (followsParent)
+    return `Records of ${apiName} follow their parents: let the user ${level === 'read' ? 'read' : 'edit'} every parent of the record.`;
+  const reads = level !== 'read' && grantsTo(view.access, apiName, 'read', record).length > 0;
+  const start = reads ? 'The user reads the record and may not' : 'The user does not reach the record to';
+  switch (level) {
+    case 'read':
+      return `${start} read it: share it with the user, a role or a group, add a sharing rule of ${apiName}, or widen its sharingDefault.`;
+    case 'edit':
+      return `${start} change it: share it with access edit, add a sharing rule of ${apiName} with access readWrite, or make the user its owner.`;
+    case 'full':
+      return `${start} delete it, give it away or share it: that is for its owner, users above the owner, and who has modifyAll on ${apiName}.`;
+  }
+}
+
+function ofState(subject: Subject, { operation, field, transitionKey }: Question, act: Act | null): Step {
+  const { view, object, shown, stored } = subject;
+  const model = visibleModel(shown);
+  if (operation === 'update' && model && field === model.field && !model.allowDirectEdit)
+    return deny('recordState', `${field} changes by transitions only: execute one of them.`);
+  if (operation !== 'transition') return step('recordState', 'notApplicable');
+  if (!act)
+    return deny('recordState', `There is no transition or action ${transitionKey} here: list those that there are.`);
+  const state = model ? ((own(stored, model.field) as string | null | undefined) ?? null) : null;
+  if (!startsIn(act, state))
+    return deny('recordState', `${wrongState(act)} The record is in ${state ?? 'no state'}: take it there first.`);
+  if (!guardHolds(act, storedFacts(view, object, stored))) return deny('recordState', guardMessage(act));
+  return step('recordState', 'pass');
+}

@@ -1,0 +1,49 @@
+/** A record with everything that sharing asks of it, read in one statement. */
+import { criteriaOf } from '../../../lib/access/criteria.ts';
+import { parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
+import { objectOf } from '../../../lib/snapshot/lookup.ts';
+import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
+import { identifier } from '../../../mixins/database/database.ts';
+import { literal, recordJson, remembered, table } from '../sql.ts';
+
+/** Decimals come as text, for criteria compare every digit of them. */
+const EXACT_DECIMALS = true;
+/** So many objects a chain of parents has, as where it is followed. */
+const PARENTS_MAX = 8;
+
+/** SQL (json) of the row `alias` of an object as SharedRecord, its parents as well. */
+export function sharedRecordSql(
+  schema: string,
+  snapshot: Snapshot,
+  object: ObjectMeta,
+  alias: string,
+  path: readonly string[] = [],
+): string {
+  const parents = parentFields(object).flatMap((field) => {
+    const parent = objectOf(snapshot, field.referenceTo[0]!);
+    if (!parent || path.includes(parent.apiName) || path.length >= PARENTS_MAX) return [];
+    const inner = `${alias}_${path.length}`;
+    const row = sharedRecordSql(schema, snapshot, parent, inner, [...path, object.apiName]);
+    return [
+      `${literal(field.apiName)}, (SELECT ${row} FROM ${table(schema, parent.apiName)} ${inner} WHERE ${inner}."id" = ${alias}.${identifier(field.apiName)})`,
+    ];
+  });
+  const fields = criteriaFields(object);
+  return `json_build_object('id', ${alias}."id", 'ownerId', ${alias}."ownerId",
+    'values', ${fields.length > 0 ? recordJson(alias, fields, EXACT_DECIMALS) : "'{}'::json"},
+    'shares', (SELECT coalesce(json_agg(json_build_object('principalType', sh.principal_type, 'principalId', sh.principal_id, 'access', sh.access) ORDER BY sh.created_at, sh.share_id), '[]')
+      FROM ${schema}._shares sh WHERE sh.record_id = ${alias}."id" AND sh.object = ${literal(object.apiName)}),
+    'parents', json_build_object(${parents.join(', ')}))`;
+}
+
+/** Fields that the criteria of an object's sharing rules read. */
+const criteriaFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
+  const rules = (object.sharingRules as ObjectMeta['sharingRules'] | undefined) ?? [];
+  const names = new Set(
+    rules.flatMap((rule) => (rule.criteria === null ? [] : criteriaOf(object, rule.criteria).fields)),
+  );
+  return [...names].map((name) => object.fields[name]!);
+});
+
+/** What sharedRecordSql answered. */
+export const readSharedRecord = (text: unknown): SharedRecord => JSON.parse(text as string) as SharedRecord;

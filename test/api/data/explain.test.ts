@@ -1,0 +1,359 @@
+/** Explanations of access over HTTP: each layer in turn, and that they agree with what then happens. */
+import assert from 'node:assert/strict';
+import { uuidv7 } from '../../../lib/ids.ts';
+import type { Answer, Api } from '../../support/client.ts';
+import { fieldFile } from '../../support/metadata-tenant.ts';
+import { type Deals, startDeals } from './deals.ts';
+
+type Step = {
+  layer: string;
+  result: string;
+  grantedBy: { kind: string; apiName: string | null }[];
+  remedy: string | null;
+};
+
+const LAYERS = ['scope', 'publication', 'objectPermission', 'fieldPermission', 'sharing', 'recordState', 'agentPolicy'];
+
+const FILES: Record<string, string> = {
+  ...fieldFile(
+    'Deal__c',
+    'State__c',
+    'fieldType: picklist\npicklist:\n  restricted: true\n  values:\n    - value: open\n      label: Open\n      default: true\n    - value: won\n      label: Won\n    - value: paid\n      label: Paid',
+  ),
+  ...fieldFile('Deal__c', 'Number__c', 'fieldType: autoNumber\nformat: D-{000}'),
+  'objects/Deal__c/stateModels/Life.yaml': [
+    'type: StateModel',
+    'apiName: Life',
+    'object: Deal__c',
+    'field: State__c',
+    'initial: open',
+    'allowDirectEdit: false',
+    'transitions:',
+    '  - key: win',
+    '    label: Win',
+    '    from:',
+    '      - open',
+    '    to: won',
+    '    guard: record.Stage__c == "signed" && !inGroup("Admins")',
+    '  - key: pay',
+    '    label: Pay',
+    '    from:',
+    '      - won',
+    '    to: paid',
+    '    permission: Deal__c.pay',
+    '',
+  ].join('\n'),
+  'objects/Deal__c/sharingRules/Signed.yaml':
+    'type: SharingRule\napiName: Signed\nobject: Deal__c\nkind: criteria\ncriteria: record.Stage__c == "signed"\nto:\n  group: Auditors\naccess: read\n',
+  'objects/Deal__c/sharingRules/ByAda.yaml':
+    'type: SharingRule\napiName: ByAda\nobject: Deal__c\nkind: owner\nfrom:\n  group: Admins\nto:\n  role: SalesRep\naccess: readWrite\n',
+  'groups/Admins.yaml': 'type: Group\napiName: Admins\nlabel: Admins\nmembers:\n  users:\n    - ada@demo.example\n',
+  'permissionSets/DealState.yaml':
+    'type: PermissionSet\napiName: DealState\nlabel: State\nfields:\n  Deal__c.Number__c:\n    read: true\n    edit: false\n  Deal__c.State__c:\n    read: true\n    edit: true\n',
+  'permissionSets/DealPay.yaml': 'type: PermissionSet\napiName: DealPay\nlabel: Pay\nactions:\n  - Deal__c.pay\n',
+};
+
+describe('explanations of access over HTTP', () => {
+  let deals: Deals;
+  let ada: Api;
+  let mia: Api;
+  let sam: Api;
+  let sue: Api;
+  before(async function () {
+    this.timeout(120_000);
+    deals = await startDeals();
+    ({ ada, mia, sam, sue } = deals.as);
+    await deals.deploy(FILES);
+    await deals.setUser('mia', { permissionSetApiNames: ['Deals', 'DealState', 'DealPay'] });
+    await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'DealState'] });
+    await deals.setUser('sue', { permissionSetApiNames: ['DealsRead'] });
+  });
+  after(() => deals?.platform.stop());
+
+  const ask = (who: Api, id: string, body: object, object = 'Deal__c'): Promise<Answer> =>
+    who.post(`/data/${object}/${id}/access/explain`, body, { idempotencyKey: null });
+  /** The layers as `layer result`, only those that are not notApplicable; and the steps by layer. */
+  const explained = async (who: Api, id: string, body: object, object?: string) => {
+    const reply = await ask(who, id, body, object);
+    assert.equal(reply.status, 200, reply.text);
+    const steps = reply.body.steps as Step[];
+    assert.deepEqual(
+      steps.map((step) => step.layer),
+      LAYERS,
+      'all layers in their order',
+    );
+    for (const { result, grantedBy, remedy } of steps) {
+      assert.equal(remedy !== null, result === 'deny');
+      if (result !== 'pass') assert.deepEqual(grantedBy, []);
+    }
+    assert.equal(reply.body.allowed, !steps.some((step) => step.result === 'deny'));
+    return {
+      allowed: reply.body.allowed as boolean,
+      denied: steps.filter((step) => step.result === 'deny').map((step) => step.layer),
+      of: Object.fromEntries(steps.map((step) => [step.layer, step])) as Record<string, Step>,
+    };
+  };
+  const refused = (reply: Answer, status: number, code: string): void =>
+    assert.deepEqual([reply.status, reply.body.code], [status, code], reply.text);
+  const newDeal = async (more = {}, owner = sam): Promise<string> => (await deals.deal(owner, more)).body.id;
+
+  it('say by what an owner may do everything', async () => {
+    const id = await newDeal();
+    for (const operation of ['read', 'update', 'delete']) {
+      const { allowed, of } = await explained(sam, id, { operation });
+      assert.equal(allowed, true);
+      assert.equal(of['scope']!.result, 'pass');
+      assert.equal(of['publication']!.result, 'pass');
+      assert.deepEqual(of['objectPermission']!.grantedBy, [{ kind: 'permissionSet', apiName: 'Deals' }]);
+      assert.equal(of['fieldPermission']!.result, 'notApplicable');
+      assert.deepEqual(of['sharing']!.grantedBy, [{ kind: 'owner', apiName: 'sam@demo.example' }]);
+      assert.equal(of['agentPolicy']!.result, 'notApplicable');
+    }
+  });
+
+  it('name every way that leads to a record', async () => {
+    const id = await newDeal({ Stage__c: 'signed' });
+    const grants = async (who: Api, operation = 'read') =>
+      (await explained(who, id, { operation })).of['sharing']!.grantedBy.map(
+        ({ kind, apiName }) => `${kind} ${apiName}`,
+      );
+    assert.deepEqual(await grants(mia), ['role SalesManager']);
+    assert.deepEqual(await grants(ada), ['profile Administrator', 'role Ceo']);
+    assert.deepEqual(await grants(sue), ['sharingRule Deal__c.Signed']);
+    for (const [principalType, principalId, access] of [
+      ['user', deals.ids.sue, 'read'],
+      ['role', 'SalesRep', 'read'],
+      ['group', 'Auditors', 'edit'],
+    ])
+      assert.equal((await sam.post(`/data/Deal__c/${id}/shares`, { principalType, principalId, access })).status, 201);
+    assert.deepEqual(await grants(sue), [
+      'sharingRule Deal__c.Signed',
+      'manualShare sue@demo.example',
+      'manualShare SalesRep',
+      'manualShare Auditors',
+    ]);
+    assert.deepEqual(await grants(sue, 'update'), ['manualShare Auditors']);
+    const byAda = await newDeal({}, ada);
+    const rule = (await explained(sam, byAda, { operation: 'update' })).of['sharing']!;
+    assert.deepEqual(rule.grantedBy, [{ kind: 'sharingRule', apiName: 'Deal__c.ByAda' }]);
+    const account = await sam.post('/data/Account', { name: 'A' });
+    const open = await explained(sam, account.body.id, { operation: 'read' }, 'Account');
+    assert.ok(open.allowed);
+  });
+
+  it('tell that the scope is missing', async () => {
+    const id = await newDeal();
+    const reader = await deals.sign('sam', 'data:read');
+    for (const [operation, scope] of [
+      ['update', 'data:write'],
+      ['create', 'data:write'],
+      ['delete', 'data:delete'],
+    ]) {
+      const { denied, of } = await explained(reader, id, { operation });
+      assert.deepEqual(denied, ['scope'], operation);
+      assert.match(of['scope']!.remedy!, new RegExp(`the scope ${scope};`));
+    }
+    assert.equal((await explained(reader, id, { operation: 'read' })).allowed, true);
+    const patch = await reader.patch(`/data/Deal__c/${id}`, { Stage__c: 'x' }, { etag: '"1"' });
+    refused(patch, 403, 'SCOPE_INSUFFICIENT');
+    assert.equal(patch.body.details.layer, 'scope');
+  });
+
+  it('tell that the permission on the object is missing', async () => {
+    const id = await newDeal({ Stage__c: 'signed' });
+    const { denied, of } = await explained(sue, id, { operation: 'update' });
+    assert.deepEqual(denied, ['objectPermission', 'sharing']);
+    assert.match(of['objectPermission']!.remedy!, /Give update on Deal__c/);
+    assert.match(of['sharing']!.remedy!, /reads the record and may not change it.*access edit/);
+    const patch = await sue.patch(`/data/Deal__c/${id}`, { Stage__c: 'x' }, { etag: '"1"' });
+    refused(patch, 403, 'OBJECT_PERMISSION_DENIED');
+    assert.equal(patch.body.details.layer, 'objectPermission', 'the first denying layer');
+    assert.deepEqual((await explained(sue, id, { operation: 'create' })).denied, ['objectPermission']);
+  });
+
+  it('tell about fields: who gives them, who may not, and what nobody writes', async () => {
+    const id = await newDeal();
+    const of = async (body: object, who = sam) => (await explained(who, id, body)).of['fieldPermission']!;
+    assert.deepEqual((await of({ operation: 'read', field: 'Stage__c' })).grantedBy, [
+      { kind: 'permissionSet', apiName: 'Deals' },
+    ]);
+    assert.deepEqual((await of({ operation: 'read', field: 'name' })).grantedBy, [
+      { kind: 'permissionSet', apiName: 'Deals' },
+    ]);
+    assert.equal((await of({ operation: 'update', field: 'Stage__c' })).result, 'pass');
+    for (const field of ['Number__c', 'createdAt', 'id'])
+      assert.match((await of({ operation: 'update', field })).remedy!, /Nobody writes/, field);
+    // Sue reads the stage and may not edit it; her permission on the object is missing, too.
+    const signed = await newDeal({ Stage__c: 'signed' });
+    const edit = await explained(sue, signed, { operation: 'update', field: 'Stage__c' });
+    assert.deepEqual(edit.denied, ['objectPermission', 'fieldPermission', 'sharing']);
+    assert.match(edit.of['fieldPermission']!.remedy!, /Give edit on Deal__c\.Stage__c/);
+  });
+
+  it('treat what is hidden like what does not exist', async () => {
+    const id = await newDeal();
+    const answer = async (body: object, name: string) => (await ask(sam, id, body)).text.replaceAll(name, '…');
+    for (const operation of ['read', 'update', 'create'])
+      assert.equal(
+        await answer({ operation, field: 'Secret__c' }, 'Secret__c'),
+        await answer({ operation, field: 'Nothing__c' }, 'Nothing__c'),
+      );
+    const hidden = await explained(sam, id, { operation: 'read', field: 'Secret__c' });
+    assert.deepEqual(hidden.denied, ['fieldPermission']);
+    assert.deepEqual((await explained(sam, id, { operation: 'read', field: 'constructor' })).denied, [
+      'fieldPermission',
+    ]);
+    // Sue cannot read the state, so there are no transitions for her.
+    const signed = await newDeal({ Stage__c: 'signed' });
+    const transition = async (transitionKey: string) =>
+      (await ask(sue, signed, { operation: 'transition', transitionKey })).text.replaceAll(transitionKey, '…');
+    assert.equal(await transition('win'), await transition('fly'));
+    assert.equal(await transition('pay'), await transition('fly'));
+  });
+
+  it('tell that the record is in the wrong state, or that its state has a life of its own', async () => {
+    const id = await newDeal({ Stage__c: 'signed' });
+    const direct = await explained(sam, id, { operation: 'update', field: 'State__c' });
+    assert.deepEqual(direct.denied, ['recordState']);
+    assert.match(direct.of['recordState']!.remedy!, /transitions only/);
+    assert.equal((await explained(sam, id, { operation: 'transition', transitionKey: 'win' })).allowed, true);
+    const early = await explained(mia, id, { operation: 'transition', transitionKey: 'pay' });
+    assert.deepEqual(early.denied, ['recordState']);
+    assert.match(early.of['recordState']!.remedy!, /starts from won.*is in open/);
+    assert.deepEqual(early.of['objectPermission']!.grantedBy, [
+      { kind: 'permissionSet', apiName: 'Deals' },
+      { kind: 'permissionSet', apiName: 'DealPay' },
+    ]);
+    const unsigned = await newDeal();
+    const guarded = await explained(sam, unsigned, { operation: 'transition', transitionKey: 'win' });
+    assert.deepEqual(guarded.denied, ['recordState']);
+    const grouped = await explained(ada, id, { operation: 'transition', transitionKey: 'win' });
+    assert.deepEqual(grouped.denied, ['recordState'], 'a guard asks for groups');
+    const notPermitted = await explained(sam, id, { operation: 'transition', transitionKey: 'pay' });
+    assert.deepEqual(notPermitted.denied, ['objectPermission', 'recordState']);
+    assert.match(notPermitted.of['objectPermission']!.remedy!, /Deal__c\.pay/);
+    const unknown = await explained(sam, id, { operation: 'transition', transitionKey: 'fly' });
+    assert.deepEqual(unknown.denied, ['recordState']);
+  });
+
+  it('follow the parent where it controls access', async () => {
+    const id = await newDeal({ Stage__c: 'signed' });
+    const line = (await sam.post('/data/DealLine__c', { name: 'L', Deal__c: id })).body.id;
+    const mine = await explained(sam, line, { operation: 'delete' }, 'DealLine__c');
+    assert.deepEqual(mine.of['sharing']!.grantedBy, [
+      { kind: 'orgDefault', apiName: 'DealLine__c' },
+      { kind: 'owner', apiName: 'sam@demo.example' },
+    ]);
+    const hers = await explained(sue, line, { operation: 'update' }, 'DealLine__c');
+    assert.deepEqual(hers.denied, ['objectPermission', 'sharing']);
+    assert.match(hers.of['sharing']!.remedy!, /follow their parents: let the user edit/);
+    const beside = await explained(sue, line, { operation: 'create' }, 'DealLine__c');
+    assert.deepEqual(beside.denied, ['objectPermission', 'sharing']);
+    assert.match(beside.of['sharing']!.remedy!, /edit the Deal__c record that Deal__c names/);
+    const alsoMine = await explained(sam, line, { operation: 'create' }, 'DealLine__c');
+    assert.deepEqual(alsoMine.of['sharing']!.grantedBy, [{ kind: 'owner', apiName: 'sam@demo.example' }]);
+  });
+
+  it('are told about others to administrators alone', async () => {
+    const id = await newDeal();
+    const about = (userId: string, more = {}) => ({ operation: 'read', userId, ...more });
+    const hers = await explained(ada, id, about(deals.ids.sue));
+    assert.deepEqual(hers.denied, ['sharing']);
+    assert.equal(hers.of['scope']!.result, 'notApplicable');
+    assert.match(hers.of['sharing']!.remedy!, /does not reach the record to read it/);
+    const his = await explained(ada, id, about(deals.ids.sam, { operation: 'update', field: 'Secret__c' }));
+    assert.deepEqual(his.denied, ['fieldPermission']);
+    assert.match(his.of['fieldPermission']!.remedy!, /Give read on Deal__c\.Secret__c/);
+    const state = await explained(ada, id, about(deals.ids.sue, { operation: 'transition', transitionKey: 'win' }));
+    assert.ok(state.denied.includes('fieldPermission'));
+    const pat = (await ada.get(`/data/User?where=${encodeURIComponent('{"username":"pat@demo.example"}')}`)).body
+      .records[0];
+    assert.match(
+      (await explained(ada, id, about(pat.id))).of['objectPermission']!.remedy!,
+      /system permission apiEnabled/,
+    );
+    await ada.patch(`/data/User/${pat.id}`, { active: false }, { etag: `"${pat.recordVersion}"` });
+    assert.match((await explained(ada, id, about(pat.id))).of['objectPermission']!.remedy!, /activate/);
+
+    refused(await ask(sam, id, about(deals.ids.sue)), 403, 'METADATA_PERMISSION_DENIED');
+    const withoutSetup = await deals.sign('ada', 'data:read');
+    const scope = await ask(withoutSetup, id, about(deals.ids.sue));
+    refused(scope, 403, 'SCOPE_INSUFFICIENT');
+    assert.match(scope.headers.get('www-authenticate')!, /insufficient_scope.*setup:read/);
+    for (const nobody of [uuidv7(), deals.ids.eve, 'sue@demo.example'])
+      refused(await ask(ada, id, about(nobody)), 422, 'VALIDATION_FAILED');
+    // About oneself it needs neither.
+    assert.equal((await explained(sam, id, about(deals.ids.sam.toUpperCase()))).allowed, true);
+    refused(await ask(sue, id, about(deals.ids.sam)), 404, 'RECORD_NOT_FOUND');
+  });
+
+  it('do not tell that a record exists', async () => {
+    const id = await newDeal();
+    const shapeOf = ({ status, body }: Answer): unknown => ({ status, body: { ...body, requestId: '' } });
+    const hidden = await ask(sue, id, { operation: 'read' });
+    refused(hidden, 404, 'RECORD_NOT_FOUND');
+    assert.deepEqual(shapeOf(hidden), shapeOf(await ask(sue, uuidv7(), { operation: 'read' })));
+    refused(await ask(sam, 'x', { operation: 'read' }), 404, 'RECORD_NOT_FOUND');
+    refused(await ask(sam, id, { operation: 'read' }, 'Nope__c'), 404, 'OBJECT_NOT_FOUND');
+    await deals.deploy({
+      'objects/Hidden__c/object.yaml':
+        'type: CustomObject\napiName: Hidden__c\nlabel: H\nlabelPlural: H\nnameField:\n  label: Name\n  fieldType: text\n',
+    });
+    refused(await ask(ada, id, { operation: 'read' }, 'Hidden__c'), 404, 'OBJECT_NOT_FOUND');
+  });
+
+  it('answer what is wrong with a question', async () => {
+    const id = await newDeal();
+    refused(await ask(sam, id, { operation: 'fly' }), 400, 'PARAMETER_INVALID');
+    refused(await ask(sam, id, {}), 400, 'PARAMETER_REQUIRED');
+    refused(await ask(sam, id, { operation: 'read', fields: 'x' }), 400, 'BODY_PROPERTY_UNKNOWN');
+    refused(await ask(sam, id, { operation: 'transition' }), 400, 'PARAMETER_REQUIRED');
+    for (const body of [
+      { operation: 'read', transitionKey: 'win' },
+      { operation: 'delete', field: 'name' },
+      { operation: 'transition', transitionKey: 'win', field: 'name' },
+    ])
+      refused(await ask(sam, id, body), 400, 'PARAMETER_CONFLICT');
+    refused(await ask(sam, id, { operation: 'read', field: 'x'.repeat(81) }), 400, 'PARAMETER_INVALID');
+  });
+
+  it('agree with what then happens', async () => {
+    const people: [string, Api][] = [
+      ['mia', mia],
+      ['sam', sam],
+      ['sue', sue],
+      ['ada', ada],
+    ];
+    const records = [
+      await newDeal(),
+      await newDeal({ Stage__c: 'signed' }),
+      await newDeal({}, mia),
+      await newDeal({}, ada),
+    ];
+    await sam.post(`/data/Deal__c/${records[0]}/shares`, {
+      principalType: 'group',
+      principalId: 'Auditors',
+      access: 'edit',
+    });
+    for (const [name, who] of people)
+      for (const [index, id] of records.entries()) {
+        const path = `/data/Deal__c/${id}`;
+        const told = await ask(who, id, { operation: 'read' });
+        const read = await who.get(path);
+        assert.equal(told.status, read.status, `${name} ${index}`);
+        if (read.status !== 200) continue;
+        assert.equal(told.body.allowed, true);
+        const etag = read.headers.get('etag')!;
+        const update = await explained(who, id, { operation: 'update', field: 'name' });
+        const patch = await who.patch(path, { name: `by ${name}` }, { etag });
+        assert.equal(patch.status === 200, update.allowed, `${name} ${index} ${patch.text}`);
+        if (!update.allowed) assert.equal(patch.body.details.layer, update.denied[0]);
+        const remove = await explained(who, id, { operation: 'delete' });
+        const shares = await who.get(`${path}/shares`);
+        if (name !== 'sue') assert.equal(shares.status === 200, remove.allowed, `${name} ${index}`);
+        const gone = await who.delete(`${path}`, { etag: '"never"' });
+        if (remove.allowed) refused(gone, 412, 'ETAG_MISMATCH');
+        else assert.equal(gone.body.details.layer, remove.denied[0], `${name} ${index} ${gone.text}`);
+      }
+  });
+});
