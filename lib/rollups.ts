@@ -12,6 +12,8 @@ export interface RollupEdge {
   readonly fields: readonly FieldMeta[];
   /** Stored fields of the child whose change can change one of them; the reference field is among them. */
   readonly reads: ReadonlySet<string>;
+  /** Children go with their parent when it is deleted. */
+  readonly cascades: boolean;
 }
 
 /** All edges, by child and reference field. */
@@ -33,6 +35,7 @@ export function rollupEdges(
       parent: parent.apiName,
       fields: found.map(({ field }) => field),
       reads: new Set(found.flatMap((item) => item.rollup.reads)),
+      cascades: rollup.cascades,
     };
   });
 }
@@ -48,19 +51,15 @@ const feeds = (edge: RollupEdge, next: RollupEdge): boolean =>
 /** More levels than any deployment lets through. */
 const LEVELS_BOUND = 10;
 
-/** How many edges a change along `edge` passes after it; infinite when they form a circle. */
-export function levelsAbove(
-  edge: RollupEdge,
-  edges: readonly RollupEdge[],
-  path: readonly RollupEdge[] = [edge],
-): number {
-  let most = 0;
-  for (const next of edges) {
-    if (!feeds(edge, next)) continue;
-    if (path.includes(next)) return Number.POSITIVE_INFINITY;
-    most = Math.max(most, 1 + (path.length < LEVELS_BOUND ? levelsAbove(next, edges, [...path, next]) : 0));
+/** How many edges a change passes along one after the other until it has passed `edge`; infinite in a circle. */
+export function levelsOf(edge: RollupEdge, edges: readonly RollupEdge[], path: readonly RollupEdge[] = [edge]): number {
+  let below = 0;
+  for (const before of edges) {
+    if (!feeds(before, edge)) continue;
+    if (path.includes(before)) return Number.POSITIVE_INFINITY;
+    below = Math.max(below, path.length < LEVELS_BOUND ? levelsOf(before, edges, [...path, before]) : 1);
   }
-  return most;
+  return below + 1;
 }
 
 /** Records of one object that are locked in one statement, in the order of their ids. */
@@ -71,26 +70,30 @@ export interface ParentLock {
 }
 
 /**
- * The records that a change passes on its way along `first`, topmost object first. `ids` is SQL of the ids of the first
- * parents; `column` gives the SQL of a field of a table.
+ * The records that a change passes on its way along `first`, in the one order in which everybody locks them: the object
+ * with the most levels below first; of equals, the one whose children go with it, for a deletion goes down from there.
+ * `ids` is SQL of the ids of the first parents, `idsAbove` makes SQL of the ids one level up.
  */
 export function parentLocks(
   edges: readonly RollupEdge[],
   first: readonly { readonly edge: RollupEdge; readonly ids: string }[],
   idsAbove: (edge: RollupEdge, ids: string) => string,
 ): readonly ParentLock[] {
-  const found = new Map<string, { rank: number; ids: Set<string> }>();
+  const found = new Map<string, Set<string>>();
   const visit = (edge: RollupEdge, ids: string): void => {
-    const known = found.get(edge.parent) ?? { rank: 0, ids: new Set() };
-    known.ids.add(ids);
-    known.rank = Math.max(known.rank, levelsAbove(edge, edges));
-    found.set(edge.parent, known);
+    found.set(edge.parent, (found.get(edge.parent) ?? new Set()).add(ids));
     for (const next of edges) if (feeds(edge, next)) visit(next, idsAbove(next, ids));
   };
   for (const { edge, ids } of first) visit(edge, ids);
+  const place = (object: string): number => {
+    const own = edges.filter((edge) => edge.parent === object);
+    const levels = Math.max(...own.map((edge) => levelsOf(edge, edges)));
+    return -levels - (own.some((edge) => edge.cascades) ? 0.5 : 0);
+  };
   return [...found]
-    .sort(([a, x], [b, y]) => x.rank - y.rank || (a < b ? -1 : 1))
-    .map(([object, { ids }]) => ({ object, ids: [...ids] }));
+    .map(([object, ids]) => ({ object, ids: [...ids], place: place(object) }))
+    .sort((a, b) => a.place - b.place || (a.object < b.object ? -1 : 1))
+    .map(({ object, ids }) => ({ object, ids }));
 }
 
 /** What a rollup over no child is: of nothing, a count and a sum are 0. */

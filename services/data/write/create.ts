@@ -31,7 +31,7 @@ import {
 import { noteEffect } from './check-only.ts';
 import { lookupSql, refuseDenied, refuseInvalid } from './checks.ts';
 import { checkDuplicates, confirmedSql } from './duplicates.ts';
-import { actorSql } from './rollups.ts';
+import { actorSql, parentLocksSql } from './rollups.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import { newTrailIds, trailSql } from './trail.ts';
@@ -73,11 +73,19 @@ async function insert(write: Write): Promise<void> {
   const isUser = object.apiName === 'User';
   const found = new Map(lookups.map((item, index) => [item, `r.r${index}`]));
   const deniedParents = deniedParentsSql(write, sql, found, null);
+  const parents = parentLocksSql(write, {
+    object: object.apiName,
+    ids: null,
+    changed: null,
+    moves: new Map(lookups.map((item, index) => [item.field.apiName, `SELECT r.r${index} FROM r`])),
+    gate: ' AND EXISTS (SELECT FROM s)',
+  });
   const ctes = [
     `s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR ${isUser ? 'UPDATE' : 'SHARE'})`,
     `r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'})`,
     ...(deniedParents ? [`p AS MATERIALIZED (SELECT ${deniedParents} AS denied FROM r)`] : []),
-    `v AS MATERIALIZED (SELECT ${selects.join(', ')} FROM s, r WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}${lookups.map((_, index) => ` AND r.r${index} IS NOT NULL`).join('')}${deniedParents ? ' AND NOT (SELECT denied FROM p)' : ''})`,
+    ...parents.ctes,
+    `v AS MATERIALIZED (SELECT ${selects.join(', ')} FROM s, r WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}${lookups.map((_, index) => ` AND r.r${index} IS NOT NULL`).join('')}${parents.after}${deniedParents ? ' AND NOT (SELECT denied FROM p)' : ''})`,
     `j AS MATERIALIZED (SELECT ${recordJson(
       'v',
       write.access.readable,

@@ -37,7 +37,12 @@ async function lockRecord(write: Write): Promise<void> {
   const { view, object, schema, key, tx } = write;
   const sql = new Sql();
   const id = sql.bind(write.id, 'uuid');
-  const parents = parentLocksSql(write, id, null);
+  const parents = parentLocksSql(write, {
+    object: object.apiName,
+    ids: id,
+    changed: null,
+    gate: ' AND EXISTS (SELECT FROM k)',
+  });
   const { rows } = await tx.arrays(
     sql.statement(`WITH
       s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR SHARE),

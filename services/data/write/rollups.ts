@@ -35,47 +35,60 @@ export function actorSql(write: Write, sql: Sql, operationId: string, anyObject 
   return ` WHERE set_config('app.actor', ${sql.bind(JSON.stringify(actor), 'text')}, true) IS NOT NULL`;
 }
 
-/** Where a reference is going to point, by field. */
+/** SQL queries of the ids that references of a write point to from now on, by field. */
 export type Moves = ReadonlyMap<FieldMeta['apiName'], string>;
 
-/**
- * CTEs that lock the parents of the record `id`, topmost first, and the condition under which the record itself may be
- * locked after them. `changed` names the fields that a write gives; null: the record goes. `moves` has SQL queries of
- * the ids that given references point to. Without rollups over these fields there is nothing to lock.
- */
-export function parentLocksSql(
-  write: Write,
-  id: string,
-  changed: ReadonlySet<string> | null,
-  moves: Moves = new Map(),
-): { readonly ctes: readonly string[]; readonly after: string } {
-  const { schema, object } = write;
+export interface ParentLocks {
+  /** To be put before the statement takes or makes the record; empty: there is nothing to lock. */
+  readonly ctes: readonly string[];
+  /** A condition, beginning with AND, under which the record may be locked or made after them. */
+  readonly after: string;
+}
+
+export interface Concerned {
+  readonly object: string;
+  /** SQL of the ids of the records concerned, or a query of them; null: a record that does not exist yet. */
+  readonly ids: string | null;
+  /** Fields that the write gives; null: the record comes or goes. */
+  readonly changed: ReadonlySet<string> | null;
+  readonly moves?: Moves;
+  /** What must hold before the first lock is taken, beginning with AND. */
+  readonly gate: string;
+}
+
+/** CTEs p0, p1, … that lock the parents of records whose rollups a write concerns, in the order of all writers. */
+export function parentLocksSql(write: Write, { object, ids, changed, moves, gate }: Concerned): ParentLocks {
+  const { schema } = write;
   const edges = edgesOf(write);
   const first = edges
     .filter(
       (edge) =>
-        edge.child === object.apiName &&
+        edge.child === object &&
         (changed === null || [...edge.reads].some((name) => changed.has(name) || CHANGED_ALONG.includes(name))),
     )
-    .map((edge) => {
-      const now = `SELECT x.${identifier(edge.referenceField)} FROM ${table(schema, edge.child)} x WHERE x."id" = ${id}`;
-      const next = moves.get(edge.referenceField);
-      return { edge, ids: next === undefined ? now : `${now} UNION ALL ${next}` };
+    .flatMap((edge) => {
+      const queries: string[] = [];
+      if (ids !== null)
+        queries.push(
+          `SELECT x.${identifier(edge.referenceField)} FROM ${table(schema, edge.child)} x WHERE x."id" IN (${ids})`,
+        );
+      const next = moves?.get(edge.referenceField);
+      if (next !== undefined) queries.push(next);
+      return queries.length > 0 ? [{ edge, ids: queries.join(' UNION ALL ') }] : [];
     });
   if (first.length === 0) return { ctes: [], after: '' };
   const locks = parentLocks(
     edges,
     first,
-    (edge, ids) =>
-      `SELECT x.${identifier(edge.referenceField)} FROM ${table(schema, edge.child)} x WHERE x."id" IN (${ids})`,
+    (edge, below) =>
+      `SELECT x.${identifier(edge.referenceField)} FROM ${table(schema, edge.child)} x WHERE x."id" IN (${below})`,
   );
-  const gate = (index: number): string =>
-    index < 0 ? ' AND EXISTS (SELECT FROM k)' : ` AND (SELECT count(*) FROM p${index}) >= 0`;
+  const after = (index: number): string => (index < 0 ? gate : ` AND (SELECT count(*) FROM p${index}) >= 0`);
   return {
     ctes: locks.map(
-      ({ object: parent, ids }, index) =>
-        `p${index} AS MATERIALIZED (SELECT p."id" FROM ${table(schema, parent)} p WHERE p."id" IN (${ids.join(' UNION ALL ')})${gate(index - 1)} ORDER BY p."id" FOR NO KEY UPDATE)`,
+      ({ object: parent, ids: locked }, index) =>
+        `p${index} AS MATERIALIZED (SELECT p."id" FROM ${table(schema, parent)} p WHERE p."id" IN (${locked.join(' UNION ALL ')})${after(index - 1)} ORDER BY p."id" FOR NO KEY UPDATE)`,
     ),
-    after: gate(locks.length - 1),
+    after: after(locks.length - 1),
   };
 }

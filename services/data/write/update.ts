@@ -78,7 +78,13 @@ async function lockRecord(write: Write): Promise<void> {
       : `${sql.bind(item.value, typeOf(item.field).bindType)}::${columnType(item.field)}`;
   const id = sql.bind(write.id, 'uuid');
   const moves = new Map(lookups.map((item, index) => [item.field.apiName, `SELECT r.r${index} FROM r`]));
-  const parents = parentLocksSql(write, id, new Set(given.map((item) => item.field.apiName)), moves);
+  const parents = parentLocksSql(write, {
+    object: object.apiName,
+    ids: id,
+    changed: new Set(given.map((item) => item.field.apiName)),
+    moves,
+    gate: ' AND EXISTS (SELECT FROM k)',
+  });
   const text = `WITH
     s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR ${isUser ? 'UPDATE' : 'SHARE'}),
     k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),

@@ -2,7 +2,7 @@
  * The rollup of a CustomField: what it is over, what its values are, and everything that could make it wrong later.
  * Source: docs/reference/field-types.md#rollups.
  */
-import { levelsAbove, rollupEdges } from '../../../lib/rollups.ts';
+import { levelsOf, rollupEdges } from '../../../lib/rollups.ts';
 import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
 import { DECIMAL_DEFAULTS } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';
@@ -83,10 +83,17 @@ export function compileRollup(body: Body, state: State): Pick<FieldMeta, 'rollup
       criteria: rollup.criteria ?? null,
       resultType: result.type,
       reads: [...new Set([rollup.referenceField, ...(rollup.field === undefined ? [] : [rollup.field])])].sort(),
+      cascades: cascades(fieldOf(state, rollup.childObject, rollup.referenceField)),
     },
     precision: result.precision,
     scale: result.scale,
   };
+}
+
+/** As onDelete of the reference field says, or by default. */
+function cascades(reference: Component | undefined): boolean {
+  const given = reference?.body['onDelete'];
+  return given === undefined ? reference?.body['fieldType'] === 'masterDetail' : given === 'cascade';
 }
 
 export function rollupReferences(body: Body): Reference[] {
@@ -203,7 +210,7 @@ export function checkRollups(context: CheckContext): void {
       );
   const edges = rollupEdges(rollupObjects(components, context.after));
   for (const edge of edges) {
-    const levels = levelsAbove(edge, edges) + 1;
+    const levels = levelsOf(edge, edges);
     if (levels <= ROLLUP_LEVELS_MAX) continue;
     for (const { apiName } of edge.fields) {
       const component = fieldOf(context.after, edge.parent, apiName)!;

@@ -5,9 +5,9 @@
  */
 import { createHash } from 'node:crypto';
 import { typeOf } from '../../../lib/field-types/registry.ts';
-import { emptyRollup, levelsAbove, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/rollups.ts';
+import { emptyRollup, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/rollups.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
-import type { Component, State } from '../kinds/kind.ts';
+import { componentKey, type State } from '../kinds/kind.ts';
 import { rollupObjects, rollupsOf } from '../kinds/rollup.ts';
 import { columnType } from './column-type.ts';
 import { literal } from './ddl.ts';
@@ -25,61 +25,68 @@ interface Column {
   readonly to: string;
 }
 
-/** Everything that the functions and triggers of one edge are made of. */
-interface Ties {
+/** What the function is made of that works out the rollups of one edge. */
+interface Figures {
   readonly child: string;
   readonly referenceField: string;
   readonly parent: string;
   readonly features: { readonly history: boolean; readonly events: boolean };
   readonly columns: readonly Column[];
-  readonly reads: readonly string[];
-  /** Locked before anything is worked out; `{schema}` stands for the schema. */
-  readonly locks: readonly { readonly object: string; readonly ids: readonly string[] }[];
-  /** Triggers fire in the order of their names, which is the order of locks. */
-  readonly order: number;
 }
 
-export type RollupModel = ReadonlyMap<string, Ties>;
+/** What the triggers of a child are made of: which parents a statement concerns, and what is locked for them. */
+interface Watch {
+  readonly edges: readonly {
+    readonly name: string;
+    readonly referenceField: string;
+    readonly reads: readonly string[];
+  }[];
+  /** In this order; `{schema}` stands for the schema, `ids_<n>` for the parents over the edge n. */
+  readonly locks: readonly { readonly object: string; readonly ids: readonly string[] }[];
+}
+
+export interface RollupModel {
+  /** By the name of the function. */
+  readonly figures: ReadonlyMap<string, Figures>;
+  /** By child. */
+  readonly watches: ReadonlyMap<string, Watch>;
+}
 
 const hash = (name: string): string => createHash('sha256').update(name).digest('hex').slice(0, 8);
-const functionName = (child: string, referenceField: string): string => `_rollup_${hash(child)}_${referenceField}`;
+const figuresName = ({ child, referenceField }: RollupEdge): string => `_rollup_${hash(child)}_${referenceField}`;
+const watchName = (child: string): string => `_rollups_${hash(child)}`;
 const ownName = (parent: string): string => `_rollup_own_${hash(parent)}`;
 
-/** What a configuration wants its triggers to be, by the name of their function. */
+/** What a configuration wants its triggers to be. */
 export function rollupModel(state: State): RollupModel {
   const edges = rollupEdges(rollupObjects(rollupsOf(state), state));
-  const ranked = edges
-    .map((edge) => ({ edge, rank: levelsAbove(edge, edges) }))
-    .sort((a, b) => a.rank - b.rank || (a.edge.parent < b.edge.parent ? -1 : 1));
-  return new Map(
-    edges.map((edge) => [
-      functionName(edge.child, edge.referenceField),
-      tiesOf(
-        edge,
-        edges,
-        ranked.findIndex((item) => item.edge === edge),
-        state,
-      ),
-    ]),
-  );
+  return {
+    figures: new Map(edges.map((edge) => [figuresName(edge), figuresOf(edge, state)])),
+    watches: new Map([...Map.groupBy(edges, (edge) => edge.child)].map(([child, own]) => [child, watchOf(own, edges)])),
+  };
 }
 
-function tiesOf(edge: RollupEdge, edges: readonly RollupEdge[], order: number, state: State): Ties {
-  const parent = [...state.values()].find(
-    (component: Component) => component.type === 'CustomObject' && component.fullName === edge.parent,
-  );
-  const { history, events } = (parent?.body['features'] ?? {}) as unknown as ObjectMeta['features'];
+function figuresOf(edge: RollupEdge, state: State): Figures {
+  const { child, referenceField, parent } = edge;
+  const features = state.get(componentKey('CustomObject', parent))?.body['features'];
+  const { history, events } = features as unknown as ObjectMeta['features'];
+  return { child, referenceField, parent, features: { history, events }, columns: edge.fields.map(columnOf) };
+}
+
+function watchOf(own: readonly RollupEdge[], edges: readonly RollupEdge[]): Watch {
   const above = (next: RollupEdge, ids: string): string =>
     `SELECT x.${quote(next.referenceField)} FROM {schema}.${quote(next.child)} x WHERE x.id IN (${ids})`;
   return {
-    child: edge.child,
-    referenceField: edge.referenceField,
-    parent: edge.parent,
-    features: { history, events },
-    columns: edge.fields.map(columnOf),
-    reads: [...edge.reads].sort(),
-    locks: parentLocks(edges, [{ edge, ids: 'SELECT unnest(ids)' }], above),
-    order,
+    edges: own.map((edge) => ({
+      name: figuresName(edge),
+      referenceField: edge.referenceField,
+      reads: [...edge.reads].sort(),
+    })),
+    locks: parentLocks(
+      edges,
+      own.map((edge, n) => ({ edge, ids: `SELECT unnest(ids_${n})` })),
+      above,
+    ),
   };
 }
 
@@ -94,6 +101,8 @@ function columnOf(field: FieldMeta): Column {
   return { name: field.apiName, type, value: `(${value})::${type}`, empty, from: shown('b'), to: shown('u') };
 }
 
+const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
 /** Statements that come before the tables change, and those that come after. */
 export function rollupDdl(
   before: RollupModel,
@@ -103,56 +112,47 @@ export function rollupDdl(
   const first: string[] = [];
   const last: string[] = [];
   const fills: string[] = [];
-  const parents = new Set<string>();
-  for (const [name, old] of before) {
-    const ties = after.get(name);
-    if (ties && JSON.stringify(ties) === JSON.stringify(old)) continue;
-    parents.add(old.parent);
-    for (const event of EVENTS)
-      first.push(`DROP TRIGGER ${quote(triggerName(old, event))} ON ${schema}.${quote(old.child)}`);
-    if (!ties) first.push(`DROP FUNCTION ${schema}.${quote(name)}(), ${schema}.${quote(name)}(uuid[])`);
+  for (const child of before.watches.keys())
+    if (!after.watches.has(child)) {
+      for (const event of EVENTS) first.push(`DROP TRIGGER ${triggerName(event)} ON ${schema}.${quote(child)}`);
+      first.push(`DROP FUNCTION ${schema}.${quote(watchName(child))}()`);
+    }
+  for (const name of before.figures.keys())
+    if (!after.figures.has(name)) first.push(`DROP FUNCTION ${schema}.${quote(name)}(uuid[])`);
+  for (const [name, figures] of after.figures) {
+    const old = before.figures.get(name);
+    if (same(old, figures)) continue;
+    last.push(figuresFunction(name, figures, schema));
+    if (figures.columns.some((column) => !old?.columns.some((known) => same(known, column))))
+      fills.push(fill(figures, schema));
   }
-  for (const [name, ties] of after) {
-    const old = before.get(name);
-    if (old && JSON.stringify(ties) === JSON.stringify(old)) continue;
-    parents.add(ties.parent);
-    last.push(applyFunction(name, ties, schema), triggerFunction(name, ties, schema), ...triggers(name, ties, schema));
-    const known = new Map(old?.columns.map((column) => [column.name, JSON.stringify(column)]));
-    if (ties.columns.some((column) => known.get(column.name) !== JSON.stringify(column)))
-      fills.push(fill(ties, schema));
+  for (const [child, watch] of after.watches) {
+    const old = before.watches.get(child);
+    if (!same(old, watch)) last.push(watchFunction(child, watch, schema));
+    if (!old) last.push(...triggers(child, schema));
   }
-  const had = new Set([...before.values()].map((ties) => ties.parent));
-  const has = Map.groupBy(after, ([, ties]) => ties.parent);
-  for (const parent of parents) {
-    if (had.has(parent)) first.push(`DROP TRIGGER _rollup_own ON ${schema}.${quote(parent)}`);
-    const own = has.get(parent);
-    if (own) last.push(...ownTrigger(parent, own, schema));
-    else if (had.has(parent)) first.push(`DROP FUNCTION ${schema}.${quote(ownName(parent))}()`);
+  const had = ownTriggers(before);
+  const has = ownTriggers(after);
+  for (const [parent, own] of had) {
+    if (!same(own, has.get(parent))) first.push(`DROP TRIGGER _rollup_own ON ${schema}.${quote(parent)}`);
+    if (!has.has(parent)) first.push(`DROP FUNCTION ${schema}.${quote(ownName(parent))}()`);
   }
+  for (const [parent, own] of has) if (!same(own, had.get(parent))) last.push(...ownTrigger(parent, own, schema));
   return { first, last: [...last, ...fills] };
 }
 
 const EVENTS = ['insert', 'update', 'delete'] as const;
 type Event = (typeof EVENTS)[number];
 
-const triggerName = (ties: Ties, event: Event): string =>
-  `_rollup_${String(ties.order).padStart(3, '0')}_${event[0]}_${ties.referenceField}`;
+const triggerName = (event: Event): string => `_rollups_${event}`;
 
 const columns = (alias: string, names: readonly string[]): string =>
   `ROW(${names.map((name) => `${alias}.${quote(name)}`).join(', ')})`;
 
-/**
- * Works out the rollups of the parents `ids`. The first statement takes the locks, in the one order that everybody
- * follows; the next one has a new snapshot, in which all that earlier holders of the locks did has been committed. So
- * the last of several writers counts everything, at READ COMMITTED and without a retry.
- */
-function applyFunction(name: string, ties: Ties, schema: string): string {
+/** Works out the rollups of the parents `ids`, which are locked. */
+function figuresFunction(name: string, ties: Figures, schema: string): string {
   const parent = `${schema}.${quote(ties.parent)}`;
   const names = ties.columns.map((column) => column.name);
-  const locks = ties.locks.map(
-    ({ object, ids }) =>
-      `PERFORM FROM ${schema}.${quote(object)} p WHERE p.id IN (${ids.join(' UNION ALL ').replaceAll('{schema}', schema)}) ORDER BY p.id FOR NO KEY UPDATE;`,
-  );
   const changes = ties.columns.map(
     ({ name, from, to }) =>
       `CASE WHEN b.${quote(name)} IS DISTINCT FROM u.${quote(name)} THEN jsonb_build_object(${literal(name)}, jsonb_build_object('from', ${from}, 'to', ${to})) ELSE '{}' END`,
@@ -162,7 +162,6 @@ DECLARE
   actor jsonb := nullif(current_setting('app.actor', true), '');
   changed jsonb;
 BEGIN
-  ${locks.join('\n  ')}
   WITH f AS MATERIALIZED (
       SELECT p.id, ${names.map((column) => `a.${quote(column)}`).join(', ')} FROM ${parent} p,
         LATERAL (SELECT ${ties.columns.map((column) => `${column.value} AS ${quote(column.name)}`).join(', ')}
@@ -181,31 +180,50 @@ BEGIN
 END $rollup$`;
 }
 
-/** Which parents a statement on the children concerns: of a child that moves, the old one and the new one. */
-function triggerFunction(name: string, ties: Ties, schema: string): string {
-  const reference = quote(ties.referenceField);
-  const apply = `${schema}.${quote(name)}`;
-  return `CREATE OR REPLACE FUNCTION ${apply}() RETURNS trigger LANGUAGE plpgsql AS $rollup$
+/**
+ * Which parents a statement on the children concerns (of a child that moves, the old one and the new one), and their
+ * figures. One statement each takes the locks, in the one order that everybody follows; those that work the figures out
+ * have a new snapshot, in which all that earlier holders of the locks did has been committed. So the last of several
+ * writers counts everything, at READ COMMITTED and without a retry.
+ */
+function watchFunction(child: string, { edges, locks }: Watch, schema: string): string {
+  const collect = (how: (edge: Watch['edges'][number], n: number) => string): string => edges.map(how).join('\n    ');
+  const gathered = (rows: string) =>
+    collect(({ referenceField }, n) => {
+      const column = `r.${quote(referenceField)}`;
+      return `SELECT array_agg(DISTINCT ${column}) INTO ids_${n} FROM ${rows} r WHERE ${column} IS NOT NULL;`;
+    });
+  return `CREATE OR REPLACE FUNCTION ${schema}.${quote(watchName(child))}() RETURNS trigger LANGUAGE plpgsql AS $rollup$
 DECLARE
-  ids uuid[];
+  ${edges.map((_, n) => `ids_${n} uuid[];`).join(' ')}
 BEGIN
   IF TG_OP = 'INSERT' THEN
-    SELECT array_agg(DISTINCT n.${reference}) INTO ids FROM new_rows n WHERE n.${reference} IS NOT NULL;
+    ${gathered('new_rows')}
   ELSIF TG_OP = 'DELETE' THEN
-    SELECT array_agg(DISTINCT o.${reference}) INTO ids FROM old_rows o WHERE o.${reference} IS NOT NULL;
+    ${gathered('old_rows')}
   ELSE
-    SELECT array_agg(DISTINCT x.parent) INTO ids
-      FROM old_rows o JOIN new_rows n ON n.id = o.id, LATERAL (VALUES (o.${reference}), (n.${reference})) x (parent)
-      WHERE x.parent IS NOT NULL AND ${columns('o', ties.reads)} IS DISTINCT FROM ${columns('n', ties.reads)};
+    ${collect(
+      ({ referenceField, reads }, n) =>
+        `SELECT array_agg(DISTINCT x.parent) INTO ids_${n}
+      FROM old_rows o JOIN new_rows n ON n.id = o.id, LATERAL (VALUES (o.${quote(referenceField)}), (n.${quote(referenceField)})) x (parent)
+      WHERE x.parent IS NOT NULL AND ${columns('o', reads)} IS DISTINCT FROM ${columns('n', reads)};`,
+    )}
   END IF;
-  IF ids IS NOT NULL THEN
-    PERFORM ${apply}(ids);
+  IF ${edges.map((_, n) => `ids_${n} IS NULL`).join(' AND ')} THEN
+    RETURN NULL;
   END IF;
+  ${locks
+    .map(
+      ({ object, ids }) =>
+        `PERFORM FROM ${schema}.${quote(object)} p WHERE p.id IN (${ids.join(' UNION ALL ').replaceAll('{schema}', schema)}) ORDER BY p.id FOR NO KEY UPDATE;`,
+    )
+    .join('\n  ')}
+  ${edges.map(({ name }, n) => `IF ids_${n} IS NOT NULL THEN PERFORM ${schema}.${quote(name)}(ids_${n}); END IF;`).join('\n  ')}
   RETURN NULL;
 END $rollup$`;
 }
 
-function triggers(name: string, ties: Ties, schema: string): string[] {
+function triggers(child: string, schema: string): string[] {
   const rows: Readonly<Record<Event, string>> = {
     insert: 'NEW TABLE AS new_rows',
     update: 'OLD TABLE AS old_rows NEW TABLE AS new_rows',
@@ -213,20 +231,37 @@ function triggers(name: string, ties: Ties, schema: string): string[] {
   };
   return EVENTS.map(
     (event) =>
-      `CREATE TRIGGER ${quote(triggerName(ties, event))} AFTER ${event.toUpperCase()} ON ${schema}.${quote(ties.child)} REFERENCING ${rows[event]} FOR EACH STATEMENT EXECUTE FUNCTION ${schema}.${quote(name)}()`,
+      `CREATE TRIGGER ${triggerName(event)} AFTER ${event.toUpperCase()} ON ${schema}.${quote(child)} REFERENCING ${rows[event]} FOR EACH STATEMENT EXECUTE FUNCTION ${schema}.${quote(watchName(child))}()`,
+  );
+}
+
+interface Own {
+  readonly figures: readonly string[];
+  readonly columns: readonly Pick<Column, 'name' | 'type' | 'empty'>[];
+}
+
+/** By parent. */
+function ownTriggers({ figures }: RollupModel): Map<string, Own> {
+  const byParent = Map.groupBy(figures, ([, { parent }]) => parent);
+  return new Map(
+    [...byParent].map(([parent, own]) => [
+      parent,
+      {
+        figures: own.map(([name]) => name),
+        columns: own.flatMap(([, ties]) => ties.columns.map(({ name, type, empty }) => ({ name, type, empty }))),
+      },
+    ]),
   );
 }
 
 /** A parent that comes into being with figures of its own (restored, loaded) or after its children: they are checked. */
-function ownTrigger(parent: string, own: readonly (readonly [string, Ties])[], schema: string): string[] {
+function ownTrigger(parent: string, own: Own, schema: string): string[] {
   const name = `${schema}.${quote(ownName(parent))}`;
-  const isSet = own.flatMap(([, ties]) =>
-    ties.columns.map((column) => `NEW.${quote(column.name)} IS DISTINCT FROM ${column.empty}`),
-  );
+  const isSet = own.columns.map((column) => `NEW.${quote(column.name)} IS DISTINCT FROM ${column.empty}`);
   return [
     `CREATE OR REPLACE FUNCTION ${name}() RETURNS trigger LANGUAGE plpgsql AS $rollup$
 BEGIN
-  ${own.map(([apply]) => `PERFORM ${schema}.${quote(apply)}(ARRAY[NEW.id]);`).join('\n  ')}
+  ${own.figures.map((figures) => `PERFORM ${schema}.${quote(figures)}(ARRAY[NEW.id]);`).join('\n  ')}
   RETURN NULL;
 END $rollup$`,
     `CREATE TRIGGER _rollup_own AFTER INSERT ON ${schema}.${quote(parent)} FOR EACH ROW WHEN (NEW."recordVersion" > 1 OR ${isSet.join(' OR ')}) EXECUTE FUNCTION ${name}()`,
@@ -234,7 +269,7 @@ END $rollup$`,
 }
 
 /** Works out the rollups of all parents at once. What changes gets a new version: its ETag must not stay. */
-function fill(ties: Ties, schema: string): string {
+function fill(ties: Figures, schema: string): string {
   const names = ties.columns.map((column) => column.name);
   const parent = `${schema}.${quote(ties.parent)}`;
   const reference = `c.${quote(ties.referenceField)}`;

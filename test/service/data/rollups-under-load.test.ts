@@ -1,0 +1,169 @@
+/** Many writers on the same few parents: every figure is right in the end, and nobody hears of a deadlock. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
+type Anything = any;
+
+const rollup = (child: string, field: string, fn: string, of: string): string =>
+  `fieldType: rollup\nrollup:\n  childObject: ${child}\n  referenceField: ${field}\n  function: ${fn}\n${of}`;
+
+const FILES = {
+  ...objectFiles('Firm__c', {
+    Total__c: rollup('Deal__c', 'Firm__c', 'sum', '  field: Total__c\n'),
+    Deals__c: rollup('Deal__c', 'Firm__c', 'count', ''),
+  }),
+  ...objectFiles('Deal__c', {
+    Firm__c: 'fieldType: reference\nreferenceTo:\n  - Firm__c\nrelationshipName: Deals__r',
+    Note__c: 'fieldType: text',
+    Total__c: rollup('Line__c', 'Deal__c', 'sum', '  field: Amount__c\n'),
+    Lines__c: rollup('Line__c', 'Deal__c', 'count', ''),
+  }),
+  ...objectFiles('Item__c', { Sold__c: rollup('Line__c', 'Item__c', 'count', '') }),
+  ...objectFiles('Line__c', {
+    Deal__c: 'fieldType: masterDetail\nreferenceTo:\n  - Deal__c\nrelationshipName: Lines__r',
+    Item__c: 'fieldType: reference\nreferenceTo:\n  - Item__c\nrelationshipName: Sales__r',
+    Amount__c: 'fieldType: currency\nprecision: 10\nscale: 2',
+  }),
+  ...fieldFile('Line__c', 'Text__c', 'fieldType: text'),
+};
+
+const WRITERS = 16;
+const STEPS = 12;
+/** What a client expects when others write the same records: it reads again and goes on. */
+const EXPECTED = ['ETAG_MISMATCH', 'RECORD_NOT_FOUND', 'REFERENCE_NOT_FOUND', 'FIELD_REQUIRED'];
+
+describe('rollups under load', () => {
+  let platform: TestPlatform;
+  let tenant: MetadataTenant;
+  before(async function () {
+    this.timeout(120_000);
+    platform = await startPlatform({ seed: false });
+    tenant = await createMetadataTenant(platform);
+    const done = await tenant.deploy(FILES);
+    assert.equal(done.status, 'SUCCEEDED', JSON.stringify(done.blocked));
+  });
+  after(async () => {
+    await tenant?.database.close();
+    await platform?.stop();
+  });
+
+  const send = async (operation: string, object: string, id: string | null, body: object | null): Promise<Anything> => {
+    const path = { objectApiName: object, ...(id === null ? {} : { id }) };
+    const ifMatch =
+      id === null ? undefined : ((await tenant.call('data.records.get', { path })).headers?.['ETag'] as string);
+    return (
+      await tenant.call(`data.records.${operation}`, {
+        path,
+        ...(body ? { body: id === null ? { name: 'x', ...body } : body } : {}),
+        headers: { idempotencyKey: randomUUID(), ...(ifMatch ? { ifMatch } : {}) },
+      })
+    ).json;
+  };
+  const ids = async (object: string): Promise<string[]> =>
+    (
+      await tenant.database.query<{ id: string }>(`SELECT id FROM ${tenant.schema}."${object}" ORDER BY random()`)
+    ).rows.map(({ id }) => id);
+
+  /** Parents whose stored figures are not those of their children. */
+  const wrong = async (): Promise<Anything[]> => {
+    const { schema } = tenant;
+    const { rows } = await tenant.database.query(`
+      SELECT 'Deal' AS object, d.id FROM ${schema}."Deal__c" d, LATERAL (SELECT count(*) AS n, coalesce(sum("Amount__c"), 0) AS s FROM ${schema}."Line__c" WHERE "Deal__c" = d.id) l
+        WHERE (d."Total__c", d."Lines__c") IS DISTINCT FROM (l.s, l.n)
+      UNION ALL SELECT 'Firm', f.id FROM ${schema}."Firm__c" f, LATERAL (SELECT count(*) AS n, coalesce(sum("Total__c"), 0) AS s FROM ${schema}."Deal__c" WHERE "Firm__c" = f.id) l
+        WHERE (f."Total__c", f."Deals__c") IS DISTINCT FROM (l.s, l.n)
+      UNION ALL SELECT 'Item', i.id FROM ${schema}."Item__c" i, LATERAL (SELECT count(*) AS n FROM ${schema}."Line__c" WHERE "Item__c" = i.id) l
+        WHERE i."Sold__c" IS DISTINCT FROM l.n`);
+    return rows;
+  };
+  const deadlocks = async (): Promise<number> => {
+    await tenant.database.query('SELECT pg_stat_force_next_flush()');
+    const { rows } = await tenant.database.query<{ n: number }>(
+      'SELECT deadlocks::int AS n FROM pg_stat_database WHERE datname = current_database()',
+    );
+    return rows[0]!.n;
+  };
+
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
+  const amount = (): string => (Math.floor(Math.random() * 10_000) / 100).toFixed(2);
+
+  async function step(): Promise<void> {
+    const [firms, deals, items] = [await ids('Firm__c'), await ids('Deal__c'), await ids('Item__c')];
+    const lines = await ids('Line__c');
+    const chance = Math.random();
+    if (deals.length < 3) await send('create', 'Deal__c', null, { Firm__c: pick(firms) });
+    else if (chance < 0.35 || lines.length === 0)
+      await send('create', 'Line__c', null, { Deal__c: pick(deals), Item__c: pick(items), Amount__c: amount() });
+    else if (chance < 0.5) await send('update', 'Line__c', pick(lines), { Amount__c: amount() });
+    else if (chance < 0.65)
+      await send('update', 'Line__c', pick(lines), { Deal__c: pick(deals), Item__c: pick(items) });
+    else if (chance < 0.75) await send('delete', 'Line__c', pick(lines), null);
+    else if (chance < 0.85) await send('update', 'Deal__c', pick(deals), { Note__c: randomUUID() });
+    else if (chance < 0.93) await send('update', 'Deal__c', pick(deals), { Firm__c: pick(firms) });
+    else await send('delete', 'Deal__c', pick(deals), null);
+  }
+
+  it('are right in the end, and few mutations had to be repeated', async function () {
+    this.timeout(120_000);
+    for (let i = 0; i < 2; i++) await send('create', 'Firm__c', null, {});
+    for (let i = 0; i < 3; i++) await send('create', 'Item__c', null, {});
+    const before = await deadlocks();
+    const surprises: string[] = [];
+    let done = 0;
+    await Promise.all(
+      Array.from({ length: WRITERS }, async () => {
+        for (let i = 0; i < STEPS; i++)
+          try {
+            await step();
+            done++;
+          } catch (error) {
+            const { code, errors = [] } = error as Anything;
+            const codes = [code, ...errors.map((item: Anything) => item.code)];
+            // On a busy machine somebody may wait longer than a writer waits. That is said, and no deadlock.
+            const waited = code === 'WRITE_CONTENTION' && (error as Anything).cause?.code === '55P03';
+            if (!waited && !codes.some((item) => EXPECTED.includes(item)))
+              surprises.push(`${codes} ${(error as Anything).cause ?? error}`);
+          }
+      }),
+    );
+    assert.deepEqual(surprises, []);
+    assert.ok(done > (WRITERS * STEPS) / 3, `only ${done} of ${WRITERS * STEPS} steps went through`);
+    assert.deepEqual(await wrong(), []);
+    const found = (await deadlocks()) - before;
+    assert.ok(found <= (WRITERS * STEPS) / 20, `${found} deadlocks in ${WRITERS * STEPS} steps`);
+  });
+
+  it('are right when connections are cut in the middle of writes', async function () {
+    this.timeout(120_000);
+    const deal = await send('create', 'Deal__c', null, { Firm__c: pick(await ids('Firm__c')) });
+    const { schema, database } = tenant;
+    // The parent is held, so that writers of its lines stand in their triggers when they die.
+    let created = 0;
+    await database.transaction(async (tx) => {
+      await tx.query(`SELECT FROM ${schema}."Deal__c" WHERE id = $1 FOR UPDATE`, [deal.id]);
+      const writers = Array.from({ length: 4 }, () =>
+        send('create', 'Line__c', null, { Deal__c: deal.id, Amount__c: amount() }).then(
+          () => created++,
+          () => {},
+        ),
+      );
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      const cut = await database.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+      );
+      assert.ok(cut.rowCount >= 1, 'somebody waited');
+      await tx.query('SELECT 1');
+      void Promise.allSettled(writers);
+    });
+    for (let i = 0; i < 40 && created < 4; i++) await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.deepEqual(await wrong(), []);
+    const { rows } = await database.query<{ n: number }>(
+      `SELECT count(*)::int AS n FROM ${schema}."Line__c" WHERE "Deal__c" = $1`,
+      [deal.id],
+    );
+    assert.equal(rows[0]!.n, created, 'a write that was told to be done is there, once');
+  });
+});
