@@ -47,9 +47,9 @@ function touchedObjects(before: State, plan: Plan): Set<string> {
 /** DDL of a plan, as statements. */
 export function planStatements(tenantId: string, before: State, plan: Plan): string[] {
   const touched = touchedObjects(before, plan);
-  if (touched.size === 0) return [];
   const schema = quote(tenantSchema(tenantId));
   const rollups = rollupDdl(rollupModel(before), rollupModel(plan.after), schema);
+  if (touched.size === 0) return [...rollups.first, ...rollups.last];
   const tables = ddl(physicalModel(before, touched), physicalModel(plan.after, touched), schema, schema);
   return [...rollups.first, ...tables, ...rollups.last];
 }

@@ -113,7 +113,7 @@ async function insert(write: Write): Promise<void> {
   ];
   const { rows } = await write.commit(
     sql.statement(`WITH ${ctes.join(',\n')}
-      SELECT s.m, s.a, (SELECT count(*)::int FROM k), (SELECT body FROM j)${lookups.map((_, index) => `, r.r${index} IS NOT NULL`).join('')}${deniedParents ? ', (SELECT denied FROM p)' : ''} FROM s, r${actorSql(write, sql, write.call.operationId)}`),
+      SELECT s.m, s.a, (SELECT count(*)::int FROM k), (SELECT body FROM j)${lookups.map((_, index) => `, r.r${index} IS NOT NULL`).join('')}${deniedParents ? ', (SELECT denied FROM p)' : ''} FROM s, r${actorSql(write, sql)}`),
   );
   const row = rows[0]!;
   assertFresh(view, row[0], row[1]);

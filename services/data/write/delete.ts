@@ -48,7 +48,7 @@ async function lockRecord(write: Write): Promise<void> {
       s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR SHARE),
       k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
       ${parents.ctes.map((cte) => `${cte},\n      `).join('')}o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${id} AND EXISTS (SELECT FROM k)${parents.after} AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR UPDATE)
-      SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reachedSql(write, sql, 'o', 'full')} FROM s LEFT JOIN o ON true${actorSql(write, sql, 'data.records.delete', true)}`),
+      SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reachedSql(write, sql, 'o', 'full')} FROM s LEFT JOIN o ON true${actorSql(write, sql, true)}`),
   );
   const row = rows[0]!;
   await readLock(write, row);

@@ -17,9 +17,11 @@ const edgesOf = ({ view }: Pick<Write, 'view'>): readonly RollupEdge[] => edgesO
  * A WHERE clause, always true, for the statement that begins a write: it tells the triggers who acts, until the
  * transaction ends. Empty where no trigger asks: a delete may touch any object, other writes their own.
  */
-export function actorSql(write: Write, sql: Sql, operationId: string, anyObject = false): string {
+export function actorSql(write: Write, sql: Sql, anyObject = false): string {
   if (!edgesOf(write).some((edge) => anyObject || edge.child === write.object.apiName)) return '';
   const { request, key } = write;
+  // A write that is only tried out leaves no trail.
+  if (key.checkOnly) return '';
   const actor = {
     userId: request.userId,
     clientId: request.clientId,
@@ -27,7 +29,7 @@ export function actorSql(write: Write, sql: Sql, operationId: string, anyObject 
     requestId: request.requestId,
     channel: request.channel,
     ip: request.ip,
-    operationId,
+    operationId: write.call.operationId,
     key: key.key,
     transactionId: write.transactionId,
     transactionSize: 1,

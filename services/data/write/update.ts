@@ -94,7 +94,7 @@ async function lockRecord(write: Write): Promise<void> {
       needed.size ? `${recordJson('o', [...needed], EXACT_DECIMALS)}::text` : 'NULL'
     }${given.map((item) => `, ${item.lookup ? `r.r${lookups.indexOf(item)}` : 'NULL'}, o.${identifier(item.field.apiName)} IS DISTINCT FROM ${sqlOf(item)}`).join('')},
       ${reachedSql(write, sql, 'o', levelOf(given), new Map(lookups.map((item, index) => [item, `r.r${index}`])))}
-    FROM s CROSS JOIN r LEFT JOIN o ON true${actorSql(write, sql, write.call.operationId)}`;
+    FROM s CROSS JOIN r LEFT JOIN o ON true${actorSql(write, sql)}`;
   const row = (await tx.arrays(sql.statement(text))).rows[0]!;
   if (!(await readLock(write, row))) return;
   write.reached = row.at(-1) as Reached;

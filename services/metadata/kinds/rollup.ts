@@ -2,12 +2,15 @@
  * The rollup of a CustomField: what it is over, what its values are, and everything that could make it wrong later.
  * Source: docs/reference/field-types.md#rollups.
  */
+import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
+import { ExpressionError } from '../../../lib/expression/types.ts';
 import { levelsOf, rollupEdges } from '../../../lib/rollups.ts';
 import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
 import { DECIMAL_DEFAULTS } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Reference, type State } from './kind.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
+import { fieldsNamed, schemaOf } from './validation-rule.ts';
 
 export interface RollupBody {
   readonly childObject: string;
@@ -74,6 +77,9 @@ export function resultOf(body: Body, state: State, depth = 0): ValueType | null 
 export function compileRollup(body: Body, state: State): Pick<FieldMeta, 'rollup' | 'precision' | 'scale'> {
   const rollup = rollupOf(body);
   const result = resultOf(body, state) ?? INTEGER;
+  const named = [...fieldsNamed(rollup.criteria ?? '')].filter(
+    (name) => SYSTEM_FIELD_NAMES.has(name) || fieldOf(state, rollup.childObject, name),
+  );
   return {
     rollup: {
       childObject: rollup.childObject,
@@ -82,7 +88,9 @@ export function compileRollup(body: Body, state: State): Pick<FieldMeta, 'rollup
       field: rollup.field ?? null,
       criteria: rollup.criteria ?? null,
       resultType: result.type,
-      reads: [...new Set([rollup.referenceField, ...(rollup.field === undefined ? [] : [rollup.field])])].sort(),
+      reads: [
+        ...new Set([rollup.referenceField, ...(rollup.field === undefined ? [] : [rollup.field]), ...named]),
+      ].sort(),
       cascades: cascades(fieldOf(state, rollup.childObject, rollup.referenceField)),
     },
     precision: result.precision,
@@ -97,13 +105,21 @@ function cascades(reference: Component | undefined): boolean {
 }
 
 export function rollupReferences(body: Body): Reference[] {
-  const { childObject, referenceField, field } = rollupOf(body);
+  const { childObject, referenceField, field, criteria } = rollupOf(body);
   const found: Reference[] = [{ type: 'CustomObject', fullName: childObject, pointer: '/rollup/childObject' }];
   const add = (name: string, pointer: string): void => {
     if (!SYSTEM_FIELD_NAMES.has(name)) found.push({ type: 'CustomField', fullName: `${childObject}.${name}`, pointer });
   };
   add(referenceField, '/rollup/referenceField');
   if (field !== undefined) add(field, '/rollup/field');
+  for (const name of fieldsNamed(criteria ?? ''))
+    if (!SYSTEM_FIELD_NAMES.has(name))
+      found.push({
+        type: 'CustomField',
+        fullName: `${childObject}.${name}`,
+        pointer: '/rollup/criteria',
+        ownCheck: true,
+      });
   return found;
 }
 
@@ -114,8 +130,25 @@ export function checkRollup(component: Component, context: CheckContext): void {
   if (!context.after.has(componentKey('CustomObject', rollup.childObject))) return;
   checkReferenceField(component, rollup, context);
   checkRolledField(component, rollup, context);
-  if (rollup.criteria !== undefined)
-    context.problem('EXPRESSION_INVALID', component, '/rollup/criteria', 'Criteria are not available yet.');
+  if (rollup.criteria !== undefined) checkCriteria(component, rollup.childObject, rollup.criteria, context);
+}
+
+/** Over stored fields of the child alone: what it says of a record changes when the record does, and never by itself. */
+function checkCriteria(component: Component, child: string, criteria: string, context: CheckContext): void {
+  const problem = (message: string, more: { remedy?: string; offset?: number } = {}): void =>
+    context.problem('EXPRESSION_INVALID', component, '/rollup/criteria', message, more);
+  try {
+    const schema = schemaOf(child, context);
+    const { fields } = checkExpression(criteria, { ...schema, variables: ['record'] }, ['boolean']);
+    checkRecordExpression(criteria, schema, ['boolean']);
+    for (const name of fields)
+      if (fieldOf(context.after, child, name)?.body['fieldType'] === 'formula')
+        problem(`${name} is a formula, whose value is not stored.`, { remedy: 'Write out what the formula says.' });
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    for (const { start, message, remedy } of error.mistakes)
+      problem(message, { ...(remedy === null ? {} : { remedy }), offset: start });
+  }
 }
 
 function checkReferenceField(component: Component, rollup: RollupBody, context: CheckContext): void {

@@ -4,11 +4,16 @@
  * Source: docs/decisions/rollups-by-triggers.md.
  */
 import { createHash } from 'node:crypto';
-import { typeOf } from '../../../lib/field-types/registry.ts';
+import { checkExpression } from '../../../lib/expression/check.ts';
+import { conditionSql } from '../../../lib/expression/sql.ts';
+import { typeOf, valueTypeName } from '../../../lib/field-types/registry.ts';
 import { emptyRollup, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/rollups.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
-import { componentKey, type State } from '../kinds/kind.ts';
+import { compileField } from '../kinds/custom-field.ts';
+import { customObject } from '../kinds/custom-object.ts';
+import { componentKey, type Draft, type State } from '../kinds/kind.ts';
 import { rollupObjects, rollupsOf } from '../kinds/rollup.ts';
+import { systemFields } from '../kinds/system-fields.ts';
 import { columnType } from './column-type.ts';
 import { literal } from './ddl.ts';
 import { quote } from './model.ts';
@@ -70,7 +75,13 @@ function figuresOf(edge: RollupEdge, state: State): Figures {
   const { child, referenceField, parent } = edge;
   const features = state.get(componentKey('CustomObject', parent))?.body['features'];
   const { history, events } = features as unknown as ObjectMeta['features'];
-  return { child, referenceField, parent, features: { history, events }, columns: edge.fields.map(columnOf) };
+  return {
+    child,
+    referenceField,
+    parent,
+    features: { history, events },
+    columns: edge.fields.map((field) => columnOf(field, state)),
+  };
 }
 
 function watchOf(own: readonly RollupEdge[], edges: readonly RollupEdge[]): Watch {
@@ -90,15 +101,48 @@ function watchOf(own: readonly RollupEdge[], edges: readonly RollupEdge[]): Watc
   };
 }
 
-function columnOf(field: FieldMeta): Column {
+function columnOf(field: FieldMeta, state: State): Column {
   const rollup = field.rollup!;
   const over = rollup.field === null ? '*' : `c.${quote(rollup.field)}`;
-  const aggregate = `${rollup.function}(${over})`;
+  const where =
+    rollup.criteria === null ? '' : ` FILTER (WHERE ${criteriaSql(rollup.childObject, rollup.criteria, state)})`;
+  const aggregate = `${rollup.function}(${over})${where}`;
   const empty = emptyRollup(field);
   const type = columnType(field)!;
   const value = empty === '0' ? `coalesce(${aggregate}, 0)` : aggregate;
   const shown = (alias: string): string => typeOf(field).outputSql(`${alias}.${quote(field.apiName)}`, field, false);
   return { name: field.apiName, type, value: `(${value})::${type}`, empty, from: shown('b'), to: shown('u') };
+}
+
+/** SQL of criteria over rows `c` of the child. */
+function criteriaSql(child: string, criteria: string, state: State): string {
+  const fields = new Map<string, FieldMeta | undefined>();
+  const fieldOf = (name: string): FieldMeta | undefined => {
+    if (!fields.has(name)) fields.set(name, childField(child, name, state));
+    return fields.get(name);
+  };
+  const typeName = (name: string) => {
+    const field = fieldOf(name);
+    return field && valueTypeName(field);
+  };
+  const expression = checkExpression(criteria, { object: child, fieldType: typeName }, ['boolean']);
+  const settings = [...state.values()].find(({ type }) => type === 'TenantSettings');
+  return conditionSql(expression, {
+    column: (name) => `c.${quote(name)}`,
+    fieldType: (name) => typeName(name)!,
+    length: (name) => fieldOf(name)!.length,
+    timezone: String(settings?.body['timezone'] ?? 'UTC'),
+  }).sql;
+}
+
+function childField(child: string, name: string, state: State): FieldMeta | undefined {
+  const builtIn = systemFields();
+  if (Object.hasOwn(builtIn, name)) return builtIn[name];
+  const component = state.get(componentKey('CustomField', `${child}.${name}`));
+  if (component) return compileField(component, state);
+  const draft = { objects: {} as Draft['objects'] } as Draft;
+  customObject.compile!(state.get(componentKey('CustomObject', child))!, draft, state);
+  return draft.objects[child]!.fields[name];
 }
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);

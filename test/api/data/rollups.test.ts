@@ -169,6 +169,85 @@ describe('rollup fields', () => {
     );
   });
 
+  it('are over the children that meet the criteria, and are worked out anew when these change', async () => {
+    const over = (criteria: string) =>
+      fieldFile(
+        'Deal__c',
+        'Large__c',
+        `${rollup('Line__c', 'Deal__c', 'sum', 'Amount__c')}  criteria: ${JSON.stringify(criteria)}\n`,
+      );
+    await deploy(over('record.Pieces__c >= 10 && record.Text__c != "gift"'));
+    const deal = await create('Deal__c', {});
+    const line = await create('Line__c', { Deal__c: deal.id, Amount__c: 5, Pieces__c: 10 });
+    await create('Line__c', { Deal__c: deal.id, Amount__c: 3, Pieces__c: 1 });
+    await create('Line__c', { Deal__c: deal.id, Amount__c: 2 });
+    const large = async () => (await get('Deal__c', deal.id)).Large__c;
+    assert.equal(await large(), 5);
+    await change('update', 'Line__c', line.id, { Text__c: 'gift' });
+    assert.equal(await large(), 0, 'a field of the criteria alone has changed');
+    const { recordVersion } = await get('Deal__c', deal.id);
+    await deploy(over('record.Pieces__c < 10'));
+    assert.equal(await large(), 3);
+    assert.equal((await get('Deal__c', deal.id)).recordVersion, recordVersion + 1);
+    await change('update', 'Line__c', line.id, { Pieces__c: 9 });
+    assert.equal(await large(), 8);
+    const day = 'date(record.createdAt) >= date("2020-01-01")';
+    await deploy(over(day));
+    assert.equal(await large(), 10);
+    const settings = (timezone: string) => ({
+      'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en-US\ntimezone: ${timezone}\ncurrency: EUR\n`,
+    });
+    await deploy(settings('Asia/Tokyo'));
+    const { rows } = await tenant.database.query<{ source: string }>(
+      `SELECT prosrc AS source FROM pg_proc WHERE proname LIKE '\\_rollup\\_%\\_Deal\\_\\_c' AND pronamespace = $1::regnamespace`,
+      [tenant.schema],
+    );
+    assert.match(rows.map(({ source }) => source).join(), /Asia\/Tokyo/, 'a day begins where the tenant is');
+  });
+
+  it('are refused at deployment when they could not be kept right', async () => {
+    const problems = async (files: Record<string, string>): Promise<string[]> =>
+      (await tenant.validate(files)).blocked.map(({ code, line, message }: Anything) => `${code} ${line} ${message}`);
+    const field = (yaml: string, object = 'Deal__c', name = 'New__c') => fieldFile(object, name, yaml);
+    const refused = async (yaml: string, expected: RegExp, object?: string): Promise<void> => {
+      const found = await problems(field(yaml, object));
+      assert.equal(found.length, 1, found.join('\n'));
+      assert.match(found[0]!, expected);
+    };
+    await refused(rollup('None__c', 'Deal__c', 'count').replace('Deal__c', 'name'), /^DEPENDENCY_MISSING 7 /);
+    await refused(rollup('Line__c', 'None__c', 'count'), /^DEPENDENCY_MISSING 8 .*Line__c.None__c/);
+    await refused(rollup('Line__c', 'Text__c', 'count'), /^REFERENCE_INVALID 8 .*no reference/);
+    await refused(rollup('Deal__c', 'ownerId', 'count'), /^REFERENCE_INVALID 8 /);
+    await refused(rollup('Line__c', 'Deal__c', 'sum'), /^YAML_SCHEMA_INVALID 6 .*needs a field/);
+    await refused(rollup('Line__c', 'Deal__c', 'count', 'Amount__c'), /^YAML_SCHEMA_INVALID 10 .*takes no field/);
+    await refused(rollup('Line__c', 'Deal__c', 'sum', 'Day__c'), /^REFERENCE_INVALID 10 .*not possible over/);
+    await refused(rollup('Line__c', 'Deal__c', 'max', 'Text__c'), /^REFERENCE_INVALID 10 /);
+    await refused(rollup('Line__c', 'Deal__c', 'max', 'Day__c', 'scale: 1\n'), /^YAML_SCHEMA_INVALID 6 /);
+    await refused(
+      rollup('Line__c', 'Deal__c', 'sum', 'Amount__c', 'scale: 1\n'),
+      /^YAML_SCHEMA_INVALID 6 .*all decimals/,
+    );
+    const criteria = (text: string) => `${rollup('Line__c', 'Deal__c', 'count')}  criteria: ${JSON.stringify(text)}\n`;
+    await refused(criteria('record.Amount__c'), /^EXPRESSION_INVALID 10 .*boolean/);
+    await refused(criteria('record.None__c > 1'), /^EXPRESSION_INVALID 10 .*no field None__c/);
+    await refused(criteria('record.Day__c < today'), /^EXPRESSION_INVALID 10 .*today/);
+    await refused(criteria('user.id == record.ownerId'), /^EXPRESSION_INVALID 10 .*user/);
+    const circle = {
+      ...fieldFile('Line__c', 'Twin__c', 'fieldType: reference\nreferenceTo:\n  - Deal__c\nrelationshipName: Twins__r'),
+      ...field('fieldType: reference\nreferenceTo:\n  - Line__c\nrelationshipName: Deals__r', 'Deal__c', 'Up__c'),
+      ...field(rollup('Deal__c', 'Up__c', 'sum', 'Total__c'), 'Line__c', 'Below__c'),
+      ...field(rollup('Line__c', 'Deal__c', 'max', 'Below__c'), 'Deal__c', 'Back__c'),
+    };
+    assert.match((await problems(circle)).join('\n'), /REFERENCE_INVALID \d+ Rollups over rollups form a circle/);
+    await refused('fieldType: rollup', /^YAML_SCHEMA_INVALID .* needs rollup/);
+    const several = Object.assign(
+      {},
+      ...Array.from({ length: 26 }, (_, n) => fieldFile('Item__c', `R${n}__c`, rollup('Item__c', 'Up__c', 'count'))),
+      objectFiles('Item__c', { Up__c: 'fieldType: reference\nreferenceTo:\n  - Item__c' }),
+    );
+    assert.match((await problems(several)).join(), /LIMIT_EXCEEDED \d+ An object has 25 rollups at most/);
+  });
+
   it('refuse a child that takes them out of their range', async () => {
     await deploy(
       fieldFile('Deal__c', 'Narrow__c', rollup('Line__c', 'Deal__c', 'sum', 'Pieces__c', 'precision: 3\nscale: 0\n')),
