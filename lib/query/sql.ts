@@ -172,8 +172,17 @@ export function conditionSql(
   alias: string,
   schema: string,
   bind: (value: SqlValue, type: string) => string,
+  relations: Relations | null = null,
 ): string {
-  return new Compiler(schema, bind).condition(node, alias);
+  return new Compiler(schema, bind, relations).condition(node, alias);
+}
+
+/** What stands in the place of tables that a predicate looks into, such as how they were at another moment. */
+export interface Relations {
+  /** SQL of a FROM item with the columns of the object's table. */
+  readonly records: (object: ObjectMeta) => string;
+  /** SQL of a FROM item with the columns of `_shares`. */
+  readonly shares: string;
 }
 
 interface Columns {
@@ -244,12 +253,18 @@ class Compiler {
    */
   plannedWithValues = false;
   readonly #bind: ((value: SqlValue, type: string) => string) | null;
+  readonly #relations: Relations | null;
   #aliases = 0;
 
   /** `bind` puts values into the statement of somebody else. */
-  constructor(schema: string, bind: ((value: SqlValue, type: string) => string) | null = null) {
+  constructor(
+    schema: string,
+    bind: ((value: SqlValue, type: string) => string) | null = null,
+    relations: Relations | null = null,
+  ) {
     this.schema = quoted(schema);
     this.#bind = bind;
+    this.#relations = relations;
   }
 
   table(object: ObjectMeta): string {
@@ -296,7 +311,7 @@ class Compiler {
     if (node.roles.length > 0) principals.push(of('role', `= ANY(${this.bind([...node.roles], 'text[]')})`));
     if (node.groups.length > 0) principals.push(of('group', `= ANY(${this.bind([...node.groups], 'text[]')})`));
     return (
-      `${alias}."id" IN (SELECT s.record_id FROM ${this.schema}._shares s WHERE s.object = ${this.bind(node.object.apiName, 'text')} ` +
+      `${alias}."id" IN (SELECT s.record_id FROM ${this.#relations?.shares ?? `${this.schema}._shares`} s WHERE s.object = ${this.bind(node.object.apiName, 'text')} ` +
       `AND (${principals.join(' OR ')})${node.access.length > 1 ? '' : ` AND s.access = '${node.access[0]}'`})`
     );
   }
@@ -381,7 +396,8 @@ class Compiler {
       `${inner}.${quoted(node.relatedField.apiName)} = ${alias}.${quoted(node.field.apiName)}`,
       ...[node.node, node.sharing].filter((part) => part !== null).map((part) => this.condition(part, inner)),
     ];
-    return `EXISTS (SELECT FROM ${this.table(node.object)} ${inner}${whereSql(conditions)})`;
+    const records = this.#relations?.records(node.object) ?? this.table(node.object);
+    return `EXISTS (SELECT FROM ${records} ${inner}${whereSql(conditions)})`;
   }
 
   /** Every word begins some word of some field. */

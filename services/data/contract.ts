@@ -66,6 +66,7 @@ export interface DataActions {
   'data.records.upsert': { params: OperationCall; result: OperationReply };
   'data.transitions.list': { params: OperationCall; result: OperationReply };
   'data.history.list': { params: OperationCall; result: OperationReply };
+  'data.changes.list': { params: OperationCall; result: OperationReply };
   'data.audit.list': { params: OperationCall; result: OperationReply };
   /** Puts all committed audit rows of a tenant into its chain now; a background job does the same. */
   'data.audit.seal': { params: { tenantId: string }; result: { sealed: number } };

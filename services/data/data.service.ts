@@ -18,6 +18,7 @@ import { type PeriodicWork, startPeriodic, sweepTenant } from './sweep.ts';
 import { Tenants } from './tenants.ts';
 import { listAudit } from './trail/audit-list.ts';
 import { sealTenant } from './trail/chain.ts';
+import { listChanges } from './trail/changes.ts';
 import { listHistory } from './trail/history.ts';
 import { verifyTenant } from './trail/verify.ts';
 import { listTransitions } from './transitions/list.ts';
@@ -121,6 +122,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       'shares.list': read(listShares),
       'shares.create': write('share'),
       'shares.delete': write('unshare'),
+      'changes.list': read(listChanges),
 
       'users.get': async (ctx: Params<'data.users.get'>) => {
         const { tenantId, userId } = ctx.params;

@@ -88,7 +88,7 @@ async function share(write: Write): Promise<void> {
       sh AS (INSERT INTO ${schema}._shares AS t (share_id, object, record_id, principal_type, principal_id, access, reason, created_by_id)
         VALUES (${values.join(', ')})
         ON CONFLICT (record_id, principal_type, principal_id, object) DO UPDATE SET access = excluded.access, reason = excluded.reason,
-          created_at = excluded.created_at, created_by_id = excluded.created_by_id, tx = pg_current_xact_id()
+          created_at = excluded.created_at, created_by_id = excluded.created_by_id
         RETURNING t.*),
       x AS MATERIALIZED (SELECT ${SHARE_COLUMNS} FROM sh),
       j AS MATERIALIZED (SELECT row_to_json(x)::text AS body FROM x),
@@ -113,7 +113,7 @@ async function takeBack(write: Write): Promise<void> {
   await write.commit(
     sql.statement(`WITH
       sh AS (DELETE FROM ${schema}._shares sh WHERE ${which(sql)} RETURNING *),
-      r AS (INSERT INTO ${schema}._revoked_shares (${columns}, revoked_by_id) SELECT ${columns}, ${sql.bind(request.userId, 'uuid')} FROM sh),
+      r AS (INSERT INTO ${schema}._revoked_shares (${columns}, revoked_by_id, granted_tx) SELECT ${columns}, ${sql.bind(request.userId, 'uuid')}, tx FROM sh),
       k AS (${completeKeySql(schema, key, sql.bind, { status: '204', headers: "'{}'::jsonb", body: 'NULL' })}),
       a AS (${auditSql(write, sql, `(SELECT to_jsonb(x) FROM (SELECT ${SHARE_COLUMNS} FROM sh) x)`, 'NULL')})
       SELECT count(*) FROM sh`),

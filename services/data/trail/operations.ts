@@ -125,6 +125,57 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
   },
   {
     ...READ,
+    operationId: 'data.changes.list',
+    path: '/data/{objectApiName}/changes',
+    tag: 'data',
+    summary: 'Follow the changes of an object',
+    description:
+      'What to put into a copy of the records that the user can see, and what to drop from it. Without a cursor it starts now; list the records after that, then follow.',
+    scopes: ['data:read'],
+    cost: 1,
+    pathParameters: [objectApiName],
+    queryParameters: [
+      take,
+      {
+        name: 'cursor',
+        description: '`nextCursor` of the page before, or `resumeCursor` of an earlier answer, at most 7 days old.',
+        schema: Type.String(),
+      },
+    ],
+    response: {
+      status: 200,
+      description: 'One page of changes, by record id; a record stands in it once, as it is now.',
+      schema: Type.Object({
+        records: Type.Array(
+          Type.Object({
+            id: Type.String(),
+            change: Type.Union([Type.Literal('upserted'), Type.Literal('deleted'), Type.Literal('accessLost')]),
+            record: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
+            etag: nullable(Type.String()),
+          }),
+        ),
+        nextCursor,
+        resumeCursor: Type.String({ description: 'Where to go on; always there.' }),
+      }),
+      headers: effectiveTake,
+      example: {
+        records: [
+          {
+            id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
+            change: 'accessLost',
+            record: null,
+            etag: null,
+          },
+        ],
+        nextCursor: null,
+        resumeCursor: 'c1.AAAA',
+      },
+    },
+    errors: ['PARAMETER_INVALID', 'CURSOR_INVALID', 'CURSOR_QUERY_MISMATCH', 'SYNC_TOKEN_EXPIRED', 'OBJECT_NOT_FOUND'],
+    action: 'data.changes.list',
+  },
+  {
+    ...READ,
     operationId: 'events.audit.list',
     path: '/events/audit',
     tag: 'events',

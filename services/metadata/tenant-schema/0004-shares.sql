@@ -1,5 +1,5 @@
--- A principal has one share of a record: sharing again replaces what was given. `tx` is the transaction that gave it, so
--- that who asks for changes since a moment hears of records that became visible.
+-- A principal has one share of a record: sharing again replaces what was given. `tx` is the transaction that first gave it,
+-- so that who asks for changes since a moment hears of records that became visible.
 ALTER TABLE _shares ADD COLUMN tx xid8 NOT NULL DEFAULT pg_current_xact_id();
 DROP INDEX _shares_record;
 CREATE UNIQUE INDEX _shares_once ON _shares (record_id, principal_type, principal_id, object);
@@ -20,6 +20,8 @@ CREATE TABLE _revoked_shares (
   revoked_at     timestamptz(3) NOT NULL DEFAULT now(),
   revoked_by_id  uuid           NOT NULL,
   kept_until     timestamptz(3) NOT NULL DEFAULT now() + interval '8 days',
+  -- The transaction that gave it.
+  granted_tx     xid8           NOT NULL,
   tx             xid8           NOT NULL DEFAULT pg_current_xact_id()
 );
 CREATE INDEX _revoked_shares_tx ON _revoked_shares (object, tx);

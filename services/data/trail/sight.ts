@@ -1,0 +1,75 @@
+/** What a caller sees of an object apart from the records themselves: which of them, by which rules, with which fields. */
+import { createHash } from 'node:crypto';
+import { reach } from '../../../lib/access/sharing.ts';
+import type { Access, ObjectAccess } from '../../../lib/access/types.ts';
+import type { PlanNode } from '../../../lib/query/types.ts';
+import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { columnType } from '../sql.ts';
+
+/** An object whose records decide about records that refer to them. */
+export interface Parent {
+  /** Field of the child. */
+  readonly field: FieldMeta;
+  readonly object: ObjectMeta;
+  readonly parents: readonly Parent[];
+}
+
+export interface Sight {
+  /** Which records the caller can read; null: all. */
+  readonly node: PlanNode | null;
+  readonly parents: readonly Parent[];
+  /** Changes whenever something but a record or a share decides otherwise than before. */
+  readonly hash: string;
+}
+
+const known = new WeakMap<Access, Map<string, Sight>>();
+
+export function sightOf(access: Access, { object, readable }: ObjectAccess): Sight {
+  let sights = known.get(access);
+  if (!sights) known.set(access, (sights = new Map()));
+  let sight = sights.get(object.apiName);
+  if (!sight) {
+    const node = reach(access, object.apiName, 'read');
+    const text = JSON.stringify([readable.map(fieldShape), node], shapeOf);
+    sight = {
+      node,
+      parents: node ? parentsOf(node) : [],
+      hash: createHash('sha256').update(text).digest('base64url').slice(0, 22),
+    };
+    sights.set(object.apiName, sight);
+  }
+  return sight;
+}
+
+function parentsOf(node: PlanNode): Parent[] {
+  switch (node.kind) {
+    case 'and':
+    case 'or':
+      return node.nodes.flatMap(parentsOf);
+    case 'related':
+      return [{ field: node.field, object: node.object, parents: node.sharing ? parentsOf(node.sharing) : [] }];
+    default:
+      return [];
+  }
+}
+
+const fieldShape = (field: FieldMeta): unknown => [
+  field.apiName,
+  field.fieldType,
+  columnType(field),
+  field.formula,
+  field.rollup,
+];
+
+/** Names instead of whole objects and fields; of an object with a criterion also what is calculated in it. */
+function shapeOf(this: unknown, key: string, value: unknown): unknown {
+  if (key === 'field' || key === 'relatedField') return fieldShape(value as FieldMeta);
+  if (key === 'object') {
+    const { apiName, fields } = value as ObjectMeta;
+    const calculated = (this as PlanNode).kind === 'criteria';
+    return calculated ? [apiName, Object.values(fields).map((field) => [field.apiName, field.formula])] : apiName;
+  }
+  // Sets of users, roles and groups come in any order.
+  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return [...value].sort();
+  return value;
+}

@@ -1,0 +1,437 @@
+/** Following the changes of an object: what a copy must take in and drop, for everybody who keeps one. */
+import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { Database } from '../../../mixins/database/database.ts';
+import type { Answer, Api } from '../../support/client.ts';
+import { type Deals, startDeals } from './deals.ts';
+
+interface Change {
+  id: string;
+  change: 'upserted' | 'deleted' | 'accessLost';
+  record: Record<string, unknown> | null;
+  etag: string | null;
+}
+
+const OBJECTS = ['Deal__c', 'DealLine__c'] as const;
+type ObjectName = (typeof OBJECTS)[number];
+
+/** What a client does: one copy of the records it can see, kept up to date by changes. */
+class Copy {
+  readonly records = new Map<string, unknown>();
+  readonly user: Api;
+  readonly object: ObjectName;
+  cursor = '';
+
+  constructor(user: Api, object: ObjectName) {
+    this.user = user;
+    this.object = object;
+  }
+
+  async start(): Promise<this> {
+    const first = await this.user.get(`/data/${this.object}/changes`);
+    assert.equal(first.status, 200, first.text);
+    assert.deepEqual([first.body.records, first.body.nextCursor], [[], null]);
+    this.cursor = first.body.resumeCursor;
+    for (const [id, record] of await this.list()) this.records.set(id, record);
+    return this;
+  }
+
+  async list(): Promise<Map<string, unknown>> {
+    const found = new Map<string, unknown>();
+    let cursor: string | null = null;
+    do {
+      const { body, text }: Answer = await this.user.get(
+        `/data/${this.object}?take=200${cursor ? `&cursor=${cursor}` : ''}`,
+      );
+      assert.ok(body.records, text);
+      for (const record of body.records) found.set(record.id, record);
+      cursor = body.nextCursor;
+    } while (cursor);
+    return found;
+  }
+
+  /** Takes in what changed; answers it. `between` runs after each page. */
+  async follow(take = 200, between?: () => Promise<unknown>): Promise<Change[]> {
+    const told: Change[] = [];
+    let cursor: string | null = this.cursor;
+    while (cursor !== null) {
+      const { body, status, text }: Answer = await this.user.get(
+        `/data/${this.object}/changes?take=${take}&cursor=${cursor}`,
+      );
+      assert.equal(status, 200, text);
+      assert.ok(body.records.length <= take);
+      if (body.nextCursor) assert.equal(body.records.length, take, 'pages are full');
+      told.push(...body.records);
+      this.cursor = body.resumeCursor;
+      cursor = body.nextCursor;
+      if (cursor) await between?.();
+    }
+    assert.equal(new Set(told.map(({ id }) => id)).size, told.length, 'a record is told once in a round');
+    for (const { id, change, record, etag } of told) {
+      if (change === 'upserted') {
+        this.records.set(id, record);
+        assert.equal(etag, `"${(record!['recordVersion'] as number).toString(36)}"`);
+      } else {
+        assert.deepEqual([record, etag], [null, null]);
+        this.records.delete(id);
+      }
+    }
+    return told;
+  }
+
+  async compare(hint: string): Promise<void> {
+    const now = await this.list();
+    assert.deepEqual([...this.records.keys()].sort(), [...now.keys()].sort(), hint);
+    assert.deepEqual(this.records, now, hint);
+  }
+}
+
+describe('following the changes of an object', () => {
+  let deals: Deals;
+  let database: Database;
+  let ada: Api;
+  let mia: Api;
+  let sam: Api;
+  let sue: Api;
+  before(async function () {
+    this.timeout(120_000);
+    deals = await startDeals();
+    ({ ada, mia, sam, sue } = deals.as);
+    database = new Database(deals.platform.database.url, { size: 4, applicationName: 'changes test' });
+  });
+  after(async () => {
+    await database?.close();
+    await deals?.platform.stop();
+  });
+
+  const newDeal = async (who = sam, more = {}): Promise<string> => (await deals.deal(who, more)).body.id;
+  const line = async (deal: string, who = ada): Promise<string> => {
+    const reply = await who.post('/data/DealLine__c', { name: 'Line', Deal__c: deal });
+    assert.equal(reply.status, 201, reply.text);
+    return reply.body.id;
+  };
+  const path = (id: string, object: ObjectName = 'Deal__c'): string => `/data/${object}/${id}`;
+  const change = async (id: string, body: object, who = ada, object: ObjectName = 'Deal__c'): Promise<Answer> => {
+    const etag = (await who.get(path(id, object))).headers.get('etag')!;
+    const reply = await who.patch(path(id, object), body, { etag });
+    assert.equal(reply.status, 200, reply.text);
+    return reply;
+  };
+  const remove = async (id: string, who = ada, object: ObjectName = 'Deal__c'): Promise<void> => {
+    const reply = await who.delete(path(id, object), { etag: (await who.get(path(id, object))).headers.get('etag')! });
+    assert.equal(reply.status, 200, reply.text);
+  };
+  const share = async (id: string, principalType: string, principalId: string): Promise<string> => {
+    const reply = await ada.post(`${path(id)}/shares`, { principalType, principalId, access: 'read' });
+    assert.equal(reply.status, 201, reply.text);
+    return reply.body.shareId;
+  };
+  const unshare = async (id: string, shareId: string): Promise<void> => {
+    assert.equal((await ada.delete(`${path(id)}/shares/${shareId}`)).status, 204);
+  };
+  const follow = (who: Api, object: ObjectName = 'Deal__c') => new Copy(who, object).start();
+  const brief = (told: readonly Change[]): string[] => told.map(({ id, change: kind }) => `${id} ${kind}`).sort();
+
+  it('tells what was created, changed and deleted, each record once and as it is now', async () => {
+    const [kept, gone] = [await newDeal(), await newDeal()];
+    const copy = await follow(sam);
+    assert.deepEqual(await copy.follow(), []);
+    const created = await newDeal();
+    await change(created, { Stage__c: 'a' });
+    await change(kept, { Stage__c: 'b' });
+    await change(kept, { Stage__c: 'c' });
+    await remove(gone);
+    const passing = await newDeal();
+    await remove(passing);
+    assert.deepEqual(
+      brief(await copy.follow()),
+      [`${created} upserted`, `${kept} upserted`, `${gone} deleted`].sort(),
+      'what came and went in between is not told',
+    );
+    await copy.compare('after changes');
+    assert.deepEqual(await copy.follow(), [], 'nothing twice');
+    await change(kept, { Secret__c: 'hidden from sam' });
+    const [told] = await copy.follow();
+    assert.equal(told!.change, 'upserted', 'the version is another one');
+    assert.ok(!('Secret__c' in told!.record!));
+  });
+
+  it('tells of records that come into sight and go out of it, and of no others', async () => {
+    const hers = await newDeal(sue);
+    const his = await newDeal(sam);
+    const copy = await follow(sue);
+    const other = await follow(sam);
+    await change(his, { Stage__c: 'not for sue' });
+    assert.deepEqual(await copy.follow(), []);
+    await change(hers, { ownerId: deals.ids.sam });
+    await change(his, { ownerId: deals.ids.sue });
+    assert.deepEqual(brief(await copy.follow()), [`${hers} accessLost`, `${his} upserted`].sort());
+    assert.deepEqual(brief(await other.follow()), [`${hers} upserted`, `${his} accessLost`].sort());
+    await change(hers, { Stage__c: 'now none of her business' });
+    await remove(hers);
+    assert.deepEqual(await copy.follow(), [], 'what happens to a record out of sight is not told');
+    assert.deepEqual(brief(await other.follow()), [`${hers} deleted`]);
+    await change(his, { ownerId: deals.ids.sam });
+    await remove(his);
+    assert.deepEqual(brief(await copy.follow()), [`${his} accessLost`], 'that it was deleted is none of her business');
+  });
+
+  it('follows shares with a user, a role or a group, given and taken back', async () => {
+    const id = await newDeal(sam);
+    const copy = await follow(sue);
+    const all = await follow(mia);
+    for (const [type, principal] of [
+      ['user', deals.ids.sue],
+      ['role', 'SalesRep'],
+      ['group', 'Auditors'],
+    ] as const) {
+      const shareId = await share(id, type, principal);
+      assert.deepEqual(brief(await copy.follow()), [`${id} upserted`], type);
+      assert.deepEqual(await copy.follow(), []);
+      await share(id, type, principal);
+      assert.deepEqual(await copy.follow(), [], 'sharing again changes nothing');
+      await unshare(id, shareId);
+      assert.deepEqual(brief(await copy.follow()), [`${id} accessLost`], type);
+    }
+    assert.deepEqual(await all.follow(), [], 'who saw it all the time hears nothing');
+    const first = await share(id, 'user', deals.ids.sue!);
+    await copy.follow();
+    await share(id, 'group', 'Auditors');
+    await unshare(id, first);
+    assert.deepEqual(await copy.follow(), [], 'one way is as good as another');
+    await remove(id);
+    assert.deepEqual(brief(await copy.follow()), [`${id} deleted`]);
+  });
+
+  it('tells lines by what happens to their deal', async () => {
+    const [deal, other] = [await newDeal(sam), await newDeal(sam)];
+    const [one, two] = [await line(deal), await line(deal)];
+    const copy = await follow(sue, 'DealLine__c');
+    const his = await follow(sam, 'DealLine__c');
+    const shareId = await share(deal, 'user', deals.ids.sue!);
+    assert.deepEqual(brief(await copy.follow()), [`${one} upserted`, `${two} upserted`].sort());
+    await change(deal, { Stage__c: 'nothing to do with lines' });
+    assert.deepEqual([await copy.follow(), await his.follow()], [[], []]);
+    await change(two, { Deal__c: other }, ada, 'DealLine__c');
+    assert.deepEqual(brief(await copy.follow()), [`${two} accessLost`]);
+    assert.deepEqual(brief(await his.follow()), [`${two} upserted`]);
+    await unshare(deal, shareId);
+    assert.deepEqual(brief(await copy.follow()), [`${one} accessLost`]);
+    await change(deal, { ownerId: deals.ids.sue });
+    assert.deepEqual(brief(await copy.follow()), [`${one} upserted`]);
+    assert.deepEqual(brief(await his.follow()), [`${one} accessLost`]);
+    await remove(deal);
+    assert.deepEqual(brief(await copy.follow()), [`${one} deleted`]);
+    assert.deepEqual(await his.follow(), []);
+  });
+
+  it('pages through a round, whatever happens between the pages', async () => {
+    const ids: string[] = [];
+    for (let n = 0; n < 7; n++) ids.push(await newDeal(sam));
+    const copy = await follow(sam);
+    for (const id of ids) await change(id, { Stage__c: 'x' });
+    let n = 0;
+    await copy.follow(2, async () => {
+      await change(ids[n++]!, { Stage__c: `between ${n}` });
+      await change(ids[6 - n]!, { Stage__c: `between ${n}` });
+      if (n === 2) await change(ids[0]!, { ownerId: deals.ids.sue });
+    });
+    await copy.follow(2);
+    await copy.compare('after pages');
+    assert.deepEqual(await copy.follow(), []);
+  });
+
+  it('starts over when what somebody may see changes by other means', async () => {
+    const copy = await follow(sue);
+    await deals.setUser('sue', { permissionSetApiNames: ['DealsRead'] });
+    assert.equal((await copy.follow()).length, 0, 'reading is as before');
+    await deals.setUser('sue', { roleApiName: 'SalesManager' });
+    const expired = await sue.get(`/data/Deal__c/changes?cursor=${copy.cursor}`);
+    assert.deepEqual([expired.status, expired.body.code], [400, 'SYNC_TOKEN_EXPIRED'], expired.text);
+    const again = await sue.get(`/data/Deal__c/changes?cursor=${expired.body.details.oldestCursor}`);
+    assert.deepEqual([again.status, again.body.records], [200, []]);
+    await deals.setUser('sue', { roleApiName: 'SalesRep', permissionSetApiNames: ['Deals'] });
+    const mias = await follow(mia);
+    await deals.setUser('sue', { displayName: 'Susan' });
+    assert.deepEqual(await mias.follow(), [], 'a name decides about nothing');
+  });
+
+  it('refuses cursors that are not its own, and parameters it does not have', async () => {
+    const copy = await follow(sam);
+    const code = async (who: Api, query: string, object = 'Deal__c'): Promise<string> =>
+      (await who.get(`/data/${object}/changes?${query}`)).body.code;
+    assert.equal(await code(sue, `cursor=${copy.cursor}`), 'CURSOR_INVALID');
+    assert.equal(await code(sam, `cursor=${copy.cursor}`, 'DealLine__c'), 'CURSOR_QUERY_MISMATCH');
+    assert.equal(await code(sam, `cursor=${copy.cursor.slice(0, -2)}AA`), 'CURSOR_INVALID');
+    assert.equal(await code(sam, 'cursor=c1.'), 'CURSOR_INVALID');
+    const { body } = await sam.get('/data/Account?take=1');
+    assert.equal(await code(sam, `cursor=${body.nextCursor}`), 'CURSOR_INVALID');
+    assert.equal(await code(sam, 'take=0'), 'PARAMETER_INVALID');
+    assert.equal(await code(sam, 'includeTotal=true'), 'PARAMETER_UNKNOWN');
+    assert.equal(await code(sam, '', 'Nothing__c'), 'OBJECT_NOT_FOUND');
+    assert.equal(
+      (await sam.get(`/data/Deal__c/changes?take=500&cursor=${copy.cursor}`)).headers.get('x-effective-take'),
+      '200',
+    );
+  });
+
+  it('misses nothing that a slow transaction commits after faster ones were told', async () => {
+    const [slow, quick] = [await newDeal(sam), await newDeal(sam)];
+    const copy = await follow(sam);
+    const { rows: tenants } = await database.query<{ id: string }>(
+      `SELECT id FROM metadata.tenants WHERE key = 'demo'`,
+    );
+    let commit: () => void = () => {};
+    const held = new Promise<void>((resolve) => {
+      commit = resolve;
+    });
+    let begun: () => void = () => {};
+    const inside = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const writer = database.tenantTransaction(tenants[0]!.id, async (tx) => {
+      await tx.query(
+        `WITH u AS (UPDATE ${tx.schema}."Deal__c" SET "Stage__c" = 'late', "recordVersion" = "recordVersion" + 1 WHERE "id" = $1 RETURNING *)
+          INSERT INTO ${tx.schema}._audit (audit_id, channel, operation_id, outcome, request_id, object, record_id, kind, record_version, changes)
+          SELECT gen_random_uuid(), 'job', 'test', 'committed', 'req', 'Deal__c', "id", 'update', "recordVersion", '{"Stage__c":{"from":null,"to":"late"}}' FROM u`,
+        [slow],
+      );
+      begun();
+      await held;
+    });
+    await inside;
+    await change(quick, { Stage__c: 'first' });
+    assert.deepEqual(brief(await copy.follow()), [`${quick} upserted`]);
+    await change(quick, { Stage__c: 'second' });
+    assert.deepEqual(brief(await copy.follow()), [`${quick} upserted`]);
+    commit();
+    await writer;
+    assert.deepEqual(brief(await copy.follow()), [`${slow} upserted`]);
+    await copy.compare('after the slow one');
+  });
+
+  /** One random change by one of several users; what is refused is none. */
+  async function anything(random: (below: number) => number, ids: Record<ObjectName, string[]>, shares: string[][]) {
+    const pick = <T>(list: readonly T[]): T | undefined => list[random(list.length)];
+    const who = pick([sam, sue, ada])!;
+    const deal = pick(ids.Deal__c);
+    const someLine = pick(ids.DealLine__c);
+    const etagOf = async (at: string): Promise<string> => (await ada.get(at)).headers.get('etag') ?? '"0"';
+    switch (random(11)) {
+      case 0:
+      case 1:
+        ids.Deal__c.push(await newDeal(pick([sam, sue])!));
+        return;
+      case 2:
+        if (deal) {
+          const reply = await ada.post('/data/DealLine__c', { name: 'Line', Deal__c: deal });
+          if (reply.status === 201) ids.DealLine__c.push(reply.body.id);
+        }
+        return;
+      case 3:
+      case 4:
+        if (deal) await who.patch(path(deal), { Stage__c: `${random(5)}` }, { etag: await etagOf(path(deal)) });
+        return;
+      case 5:
+        if (deal)
+          await ada.patch(
+            path(deal),
+            { ownerId: pick([deals.ids.sam, deals.ids.sue, deals.ids.mia, deals.ids.ada]) },
+            { etag: await etagOf(path(deal)) },
+          );
+        return;
+      case 6: {
+        const principal = pick([
+          ['user', deals.ids.sue],
+          ['user', deals.ids.sam],
+          ['role', 'SalesRep'],
+          ['group', 'Auditors'],
+        ])!;
+        if (!deal) return;
+        const body = { principalType: principal[0], principalId: principal[1], access: pick(['read', 'edit']) };
+        const reply = await ada.post(`${path(deal)}/shares`, body);
+        if (reply.status === 201) shares.push([deal, reply.body.shareId]);
+        return;
+      }
+      case 7: {
+        const given = pick(shares);
+        if (given) await ada.delete(`${path(given[0]!)}/shares/${given[1]}`);
+        return;
+      }
+      case 8:
+        if (deal && random(3) === 0) await who.delete(path(deal), { etag: await etagOf(path(deal)) });
+        return;
+      case 9:
+        if (someLine && deal) {
+          const at = path(someLine, 'DealLine__c');
+          await ada.patch(at, { Deal__c: deal }, { etag: await etagOf(at) });
+        }
+        return;
+      case 10:
+        if (someLine) {
+          const at = path(someLine, 'DealLine__c');
+          if (random(3) === 0) await who.delete(at, { etag: await etagOf(at) });
+          else await who.patch(at, { name: `Line ${random(9)}` }, { etag: await etagOf(at) });
+        }
+    }
+  }
+
+  const copies = async (): Promise<Copy[]> =>
+    Promise.all([sam, sue, mia, ada].flatMap((who) => OBJECTS.map((object) => follow(who, object))));
+
+  it('keeps the copies of all users the same as their lists, whatever is changed', async function () {
+    this.timeout(120_000);
+    const seed = Number(process.env['SEED'] ?? randomInt(2 ** 31));
+    const random = randomFrom(seed);
+    const ids: Record<ObjectName, string[]> = { Deal__c: [], DealLine__c: [] };
+    const shares: string[][] = [];
+    const kept = await copies();
+    for (let round = 0; round < 40; round++) {
+      for (let n = random(12); n >= 0; n--) await anything(random, ids, shares);
+      const copy = kept[random(kept.length)]!;
+      await copy.follow(1 + random(5), () => anything(random, ids, shares));
+      if (round % 8 !== 7) continue;
+      for (const one of kept) {
+        await one.follow();
+        await one.compare(`seed ${seed}, round ${round}`);
+        assert.deepEqual(await one.follow(), [], `seed ${seed}, round ${round}`);
+      }
+    }
+  });
+
+  it('misses nothing while many write and many follow', async function () {
+    this.timeout(120_000);
+    const seed = Number(process.env['SEED'] ?? randomInt(2 ** 31));
+    const ids: Record<ObjectName, string[]> = { Deal__c: [], DealLine__c: [] };
+    const shares: string[][] = [];
+    const kept = await copies();
+    let writing = true;
+    const writers = [1, 2, 3, 4].map(async (n) => {
+      const random = randomFrom(seed + n);
+      for (let left = 60; left > 0; left--) await anything(random, ids, shares);
+    });
+    const followers = kept.map(async (copy, n) => {
+      while (writing) await copy.follow(1 + (n % 4) * 3);
+    });
+    await Promise.all(writers);
+    writing = false;
+    await Promise.all(followers);
+    for (const copy of kept) {
+      await copy.follow();
+      await copy.compare(`seed ${seed}`);
+      assert.deepEqual(await copy.follow(), [], `seed ${seed}`);
+    }
+  });
+});
+
+/** Numbers from a seed (mulberry32). */
+function randomFrom(seed: number): (below: number) => number {
+  let state = seed >>> 0;
+  return (below) => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * below);
+  };
+}
