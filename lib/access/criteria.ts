@@ -3,10 +3,12 @@ import { checkExpression } from '../expression/check.ts';
 import { evaluate } from '../expression/evaluate.ts';
 import { EvaluationError } from '../expression/functions.ts';
 import { conditionSql } from '../expression/sql.ts';
-import type { Expression } from '../expression/types.ts';
+import type { Expression, Value } from '../expression/types.ts';
 import { valueOfField } from '../expression/values.ts';
+import { valueTypeName } from '../field-types/registry.ts';
+import { rowContext, withFormulas } from '../formulas.ts';
 import { fieldOf } from '../snapshot/lookup.ts';
-import type { FieldMeta, ObjectMeta, Snapshot } from '../snapshot/types.ts';
+import type { ObjectMeta, Snapshot } from '../snapshot/types.ts';
 
 const known = new WeakMap<ObjectMeta, Map<string, Expression>>();
 
@@ -16,27 +18,21 @@ export function criteriaOf(object: ObjectMeta, text: string): Expression {
   if (!ofObject) known.set(object, (ofObject = new Map()));
   let expression = ofObject.get(text);
   if (!expression) {
-    const schema = { object: object.apiName, fieldType: (name: string) => fieldOf(object, name)?.fieldType };
+    const schema = {
+      object: object.apiName,
+      fieldType: (name: string) => {
+        const field = fieldOf(object, name);
+        return field && valueTypeName(field);
+      },
+    };
     ofObject.set(text, (expression = checkExpression(text, schema, ['boolean'])));
   }
   return expression;
 }
 
-/** SQL of the criteria for WHERE: true where the record meets them. It names no parameter. */
-export function criteriaSql(
-  object: ObjectMeta,
-  text: string,
-  timezone: string,
-  column: (field: string) => string,
-): string {
-  const field = (name: string): FieldMeta => object.fields[name]!;
-  return conditionSql(criteriaOf(object, text), {
-    column,
-    fieldType: (name) => field(name).fieldType,
-    length: (name) => field(name).length,
-    timezone,
-  }).sql;
-}
+/** SQL of the criteria for WHERE, over the row `alias`: true where the record meets them. It names no parameter. */
+export const criteriaSql = (object: ObjectMeta, text: string, timezone: string, alias: string): string =>
+  conditionSql(criteriaOf(object, text), rowContext(object, alias, timezone)).sql;
 
 /** True when the record meets the criteria; what cannot be evaluated is not met. */
 export function meetsCriteria(
@@ -45,18 +41,20 @@ export function meetsCriteria(
   values: Readonly<Record<string, unknown>>,
   { tenant }: Snapshot,
 ): boolean {
+  // No criteria ask what time it is, nor do formulas that they name.
+  const at = { now: 0, timezone: tenant.timezone };
+  const stored = (name: string): Value => valueOfField(valueTypeName(object.fields[name]!), values[name]);
   try {
     const result = evaluate(
       criteriaOf(object, text),
       {
-        record: (name) => valueOfField(object.fields[name]!.fieldType, values[name]),
+        record: withFormulas(object, stored, at),
         old: null,
         isChanged: () => false,
         user: {},
         hasPermission: () => false,
         inGroup: () => false,
-        now: 0,
-        timezone: tenant.timezone,
+        ...at,
       },
       () => 0,
     );

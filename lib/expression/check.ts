@@ -75,11 +75,11 @@ const nameOf = (type: Type): string =>
 const RECORD_AND_TIME: readonly VariableName[] = ['record', 'now', 'today'];
 
 /**
- * Checks an expression over nothing but the record and the time, which therefore has a form in SQL: it also costs no more
+ * Checks an expression over nothing but the record and the time (or fewer `variables`), which therefore has a form in SQL: it also costs no more
  * than evaluate() allows, whatever the record holds, because a database does not count. Throws like checkExpression.
  */
 export function checkRecordExpression(source: string, schema: Schema, results: readonly Type[]): Expression {
-  const expression = checkExpression(source, { ...schema, variables: RECORD_AND_TIME }, results);
+  const expression = checkExpression(source, { variables: RECORD_AND_TIME, ...schema }, results);
   const { cost } = expressionSql(expression, {
     column: (name) => `"${name}"`,
     fieldType: (name) => schema.fieldType(name)!,

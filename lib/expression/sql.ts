@@ -373,12 +373,13 @@ class Compiler {
     const known = together(left, right);
     const cost = known.cost + (left.type === 'text' ? Math.min(left.chars, right.chars) / 50 : 0);
     const { sign, found } = ORDERS[op];
+    // On both sides: one of them may be a formula, which says its own.
     const collate = left.type === 'text' ? ' COLLATE "C"' : '';
     return condition(
       (loose) => {
         if (known.fails && !loose)
-          return `(erp.expr_order(${left.value()}${collate}, ${right.value()}, ${failed(left.type)}) ${found})`;
-        const [a, b] = [firm(left) + collate, firm(right)];
+          return `(erp.expr_order(${left.value()}${collate}, ${right.value()}${collate}, ${failed(left.type)}) ${found})`;
+        const [a, b] = [firm(left) + collate, firm(right) + collate];
         return loose || !known.nullable ? `(${a} ${sign} ${b})` : `coalesce(${a} ${sign} ${b}, false)`;
       },
       { ...known, cost },

@@ -2,7 +2,7 @@
 import type { Node } from './types.ts';
 
 /** Every node of the tree, parents first. */
-export function* nodesOf(node: Node): Iterable<Node> {
+export function* nodesOf(node: Node): Generator<Node, undefined> {
   yield node;
   for (const inner of partsOf(node)) yield* nodesOf(inner);
 }

@@ -295,7 +295,7 @@ class Compiler {
       case 'ownedBy':
         return `${alias}."ownerId" = ANY(${this.bind([...node.userIds], 'uuid[]')})`;
       case 'criteria':
-        return criteriaSql(node.object, node.expression, node.timezone, (name) => `${alias}.${quoted(name)}`);
+        return criteriaSql(node.object, node.expression, node.timezone, alias);
       case 'shared':
         return this.#shared(node, alias);
       case 'false':

@@ -3,7 +3,7 @@
  * over formulas without circles, and bounds on what stands in a statement in their place.
  * Source: docs/reference/field-types.md#formulas.
  */
-import { checkRecordExpression } from '../../../lib/expression/check.ts';
+import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
 import { COST_MAX } from '../../../lib/expression/evaluate.ts';
 import { expressionSql } from '../../../lib/expression/sql.ts';
 import { type Expression, ExpressionError } from '../../../lib/expression/types.ts';
@@ -66,6 +66,26 @@ export function checkFormulaAttributes(
   const { precision, scale } = compileFormula(body);
   if (precision !== null && scale !== null && scale > precision)
     invalid('/scale', `scale ${scale} is greater than precision ${precision}.`);
+}
+
+/** A field of an object is a formula that asks for `now` or `today`, or one over such a formula. */
+export function asksTheTime(object: string, name: string, context: CheckContext): boolean {
+  const seen = new Set<string>();
+  const asks = (field: string): boolean => {
+    const body = context.fieldsOf(object).get(field)?.body;
+    if (!body?.['formula'] || seen.has(field)) return false;
+    seen.add(field);
+    try {
+      const { expression, resultType } = formulaOf(body);
+      const { root, fields } = checkExpression(expression, schemaOf(object, context), [resultOf(resultType)]);
+      const timed = nodesOf(root).some((node) => node.op === 'now' || node.op === 'today');
+      return timed || fields.some(asks);
+    } catch (error) {
+      if (error instanceof ExpressionError) return false;
+      throw error;
+    }
+  };
+  return asks(name);
 }
 
 /** What a formula that holds together takes. */

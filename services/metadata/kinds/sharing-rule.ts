@@ -1,9 +1,10 @@
 /** SharingRule: opens records of an object, by their owners or by what stands in them, to a role or a group. */
 import { Type } from 'typebox';
-import { checkExpression, EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
+import { checkRecordExpression, EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
 import { ExpressionError } from '../../../lib/expression/types.ts';
 import type { SharingPrincipal, SharingRuleMeta } from '../../../lib/snapshot/types.ts';
 import type { ObjectBody } from './custom-object.ts';
+import { asksTheTime } from './formula.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
 import { API_NAME, apiName, group, optional } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
@@ -158,7 +159,14 @@ function checkCriteria(component: Component, context: CheckContext): void {
   if (criteria === undefined || !context.after.has(componentKey('CustomObject', object))) return;
   try {
     // Compiled into every statement on the object: it looks at the stored record and at nothing else.
-    checkExpression(criteria, { ...schemaOf(object, context), variables: ['record'] }, ['boolean']);
+    const schema = { ...schemaOf(object, context), variables: ['record'] as const };
+    const { fields } = checkRecordExpression(criteria, schema, ['boolean']);
+    const timed = fields.find((name) => asksTheTime(object, name, context));
+    if (timed !== undefined)
+      context.problem('EXPRESSION_INVALID', component, '/criteria', `What ${timed} is depends on the time.`, {
+        remedy: 'Name fields whose values are stored, or formulas over such fields.',
+        offset: criteria.indexOf(timed),
+      });
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;
     for (const { start, message, remedy } of error.mistakes)

@@ -4,15 +4,20 @@
  */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { checkExpression } from '../../../lib/expression/check.ts';
+import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
 import { exactOf, exactText } from '../../../lib/expression/decimal.ts';
 import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../../lib/expression/functions.ts';
 import { conditionSql, expressionSql, type SqlContext } from '../../../lib/expression/sql.ts';
 import { type Expression, ExpressionError, type Type, type Value } from '../../../lib/expression/types.ts';
-import { valueOfField } from '../../../lib/expression/values.ts';
+import { typeOfField, valueOfField } from '../../../lib/expression/values.ts';
+import { valueTypeName } from '../../../lib/field-types/registry.ts';
+import { columnSql, withFormulas } from '../../../lib/formulas.ts';
+import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { Database } from '../../../mixins/database/database.ts';
+import { compileFormula, linkFormulas } from '../../../services/metadata/kinds/formula.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { aField, anObject } from '../../support/snapshots.ts';
 import { COLUMNS, FIELDS, Random, type Row, randomExpression, randomRow } from './world.ts';
 
 const COUNT = Number(process.env['EXPRESSION_COUNT'] ?? 2_400);
@@ -165,7 +170,83 @@ describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, func
     assert.ok(compared > 0.9 * COUNT * ROWS, `only ${compared} values were compared`);
     assert.ok(failing < COUNT, `${failing} expressions were no expressions`);
   });
+
+  it('agree on formulas over formulas, in the form of their fields', async () => {
+    const random = new Random(seed + 1);
+    const results = ['text', 'integer', 'decimal', 'boolean', 'date', 'dateTime'] as const;
+    let compared = 0;
+    for (let round = 0; round < 25; round++) {
+      const rows = Array.from({ length: ROWS }, () => randomRow(random));
+      await store(rows);
+      const timezone = random.of(ZONES);
+      const object = { ...anObject('Thing'), fields: { ...stored() } };
+      const names: string[] = [];
+      while (names.length < 8) {
+        const resultType = random.of(results);
+        const wanted = resultType === 'integer' || resultType === 'decimal' ? 'number' : resultType;
+        const name = `F${names.length}`;
+        // Formulas that were made before take the place of some fields.
+        const expression = randomExpression(random, wanted, 1 + random.below(4))
+          .replaceAll('record.Sum', () => `record.${earlier(names, object.fields, 'number') ?? 'Sum'}`)
+          .replaceAll('record.Name', () => `record.${earlier(names, object.fields, 'text') ?? 'Name'}`)
+          .replaceAll('record.Flag', () => `record.${earlier(names, object.fields, 'boolean') ?? 'Flag'}`)
+          .replaceAll('record.Day', () => `record.${earlier(names, object.fields, 'date') ?? 'Day'}`);
+        if (/\b(?:now|today)\b/.test(expression)) continue;
+        const body = { formula: { expression, resultType }, ...(random.chance(0.5) ? { precision: 9, scale: 3 } : {}) };
+        const field = aField(name, 'formula', compileFormula(body));
+        try {
+          checkRecordExpression(expression, fieldsSchema({ ...object.fields, [name]: field }), [
+            typeOfField(resultType)!,
+          ]);
+        } catch (error) {
+          if (error instanceof ExpressionError) continue;
+          throw error;
+        }
+        object.fields[name] = field;
+        names.push(name);
+      }
+      linkFormulas(object, timezone);
+      const found = await query(
+        names.map((name) => {
+          const field = object.fields[name]!;
+          return textOf(columnSql(field, 'r'), typeOfField(valueTypeName(field))!);
+        }),
+      );
+      for (const [n, row] of rows.entries()) {
+        const value = (name: string): Value => valueOfField(FIELDS[name]!, row[name]);
+        const read = withFormulas(object, value, { now: 0, timezone });
+        for (const [index, name] of names.entries()) {
+          const { expression, resultType } = object.fields[name]!.formula!;
+          const actual = found[n]![index]!;
+          const number = resultType === 'integer' || resultType === 'decimal';
+          compared++;
+          assert.equal(
+            actual === null ? null : plain(actual, number ? 'number' : 'text'),
+            shown(read(name)),
+            `${resultType} ${expression}\n${JSON.stringify(row)}`,
+          );
+        }
+      }
+    }
+    assert.equal(compared, 25 * 8 * ROWS);
+  });
 });
+
+const stored = (): Record<string, FieldMeta> =>
+  Object.fromEntries(Object.entries(FIELDS).map(([name, fieldType]) => [name, aField(name, fieldType)]));
+
+const fieldsSchema = (fields: Readonly<Record<string, FieldMeta>>) => ({
+  object: 'Thing',
+  fieldType: (name: string) => fields[name] && valueTypeName(fields[name]),
+  length: (name: string) => fields[name]?.length ?? null,
+});
+
+/** The last formula before that gives a type. */
+const earlier = (
+  names: readonly string[],
+  fields: Readonly<Record<string, FieldMeta>>,
+  type: Type,
+): string | undefined => names.findLast((name) => typeOfField(valueTypeName(fields[name]!)) === type);
 
 /** SQL of a value as text, in the form of `shown`. */
 function textOf(sql: string, type: Type): string {
