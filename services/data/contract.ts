@@ -63,6 +63,7 @@ export interface DataActions {
   'data.shares.list': { params: OperationCall; result: OperationReply };
   'data.shares.create': { params: OperationCall; result: OperationReply };
   'data.shares.delete': { params: OperationCall; result: OperationReply };
+  'data.records.restore': { params: OperationCall; result: OperationReply };
   'data.records.upsert': { params: OperationCall; result: OperationReply };
   'data.transitions.list': { params: OperationCall; result: OperationReply };
   'data.history.list': { params: OperationCall; result: OperationReply };
@@ -810,6 +811,35 @@ export const DATA_OPERATIONS: readonly Operation[] = [
       'RECORD_ACCESS_DENIED',
     ],
     action: 'data.records.upsert',
+  },
+  {
+    ...WRITE,
+    ...CHECKED,
+    operationId: 'data.records.restore',
+    method: 'POST',
+    path: '/data/{objectApiName}/{id}/restore',
+    tag: 'data',
+    summary: 'Restore a deleted record',
+    description: `Brings a record back that was deleted in the last ${LIMITS.recycle_bin_days} days, with the records that were deleted along with it.`,
+    scopes: ['data:delete'],
+    risk: 'medium',
+    precondition: 'none',
+    pathParameters: [objectApiName, id],
+    response: {
+      status: 201,
+      description: 'The record, one version after the one that was deleted.',
+      schema: RecordSchema,
+      headers: { ...etagHeader, Location: { description: 'Path of the record.', schema: Type.String() } },
+      example: { ...EXAMPLE_RECORD, recordVersion: 2 },
+    },
+    errors: [
+      ...MUTATION_ERRORS,
+      'RECORD_NOT_FOUND',
+      'RECORD_ACCESS_DENIED',
+      'UNIQUE_VALUE_CONFLICT',
+      'VALIDATION_FAILED',
+    ],
+    action: 'data.records.restore',
   },
   {
     ...READ,

@@ -115,6 +115,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       'records.update': write('update'),
       'records.delete': write('delete'),
       'records.upsert': write('upsert'),
+      'records.restore': write('restore'),
       'transitions.list': read(listTransitions),
       'history.list': read(listHistory),
       'audit.list': read(listAudit),

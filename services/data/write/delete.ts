@@ -231,7 +231,7 @@ async function detach(
 }
 
 // Ids of trail rows for sets of records: made by the database, ordered by time like the ones made here.
-const randomTrailIds = ['change_id', 'audit_id']
+export const randomTrailIds = ['change_id', 'audit_id']
   .map(
     (name) =>
       `(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') || '7' || substr(md5(random()::text || clock_timestamp()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid AS ${name}`,

@@ -22,6 +22,7 @@ interface DriverError {
   readonly code?: string;
   readonly constraint?: string;
   readonly column?: string;
+  readonly table?: string;
   readonly where?: string;
 }
 
@@ -48,7 +49,9 @@ export function toPlatformError(view: View | undefined, call: OperationCall, err
   if (state === LOCK_TIMEOUT) return driver.where?.includes('"_idempotency') ? keyInProgress() : contention;
   if (state === '40001' || state === '40P01') return contention;
   if (access && state?.startsWith('23')) {
-    const column = driver.column ?? columnOf(driver.constraint);
+    // Records of other objects may be written along.
+    const isOwn = driver.table === undefined || driver.table === access.object.apiName;
+    const column = isOwn ? (driver.column ?? columnOf(driver.constraint)) : null;
     // A field the caller cannot read is not named.
     const field = column !== null && own(access.fields, column)?.read ? column : null;
     const pointer = field === null ? '' : pointerTo(field);

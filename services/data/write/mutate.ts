@@ -21,11 +21,12 @@ import { CREATE_STEPS } from './create.ts';
 import { DELETE_STEPS } from './delete.ts';
 import { mayAskDuplicates } from './duplicates.ts';
 import { concludeCheck, concludeFailure, isDeployment, isTransient, toPlatformError } from './failures.ts';
+import { RESTORE_STEPS } from './restore.ts';
 import { UPDATE_STEPS } from './update.ts';
 import { type ExternalKey, upsert, upsertVersions } from './upsert.ts';
 import { parseIfMatch, runSteps, type Step, type Write } from './write.ts';
 
-export type Mutation = 'create' | 'update' | 'delete' | 'share' | 'unshare';
+export type Mutation = 'create' | 'update' | 'delete' | 'restore' | 'share' | 'unshare';
 /** What an operation asks for: an upsert becomes a create or an update. */
 export type Asked = Mutation | 'upsert';
 
@@ -33,12 +34,13 @@ const STEPS: Readonly<Record<Mutation, readonly Step[]>> = {
   create: CREATE_STEPS,
   update: UPDATE_STEPS,
   delete: DELETE_STEPS,
+  restore: RESTORE_STEPS,
   share: SHARE_STEPS,
   unshare: UNSHARE_STEPS,
 };
 
-const WITHOUT_IF_MATCH: ReadonlySet<Asked> = new Set(['create', 'share', 'unshare']);
-const WITHOUT_BODY: ReadonlySet<Asked> = new Set(['delete', 'unshare']);
+const WITHOUT_IF_MATCH: ReadonlySet<Asked> = new Set(['create', 'restore', 'share', 'unshare']);
+const WITHOUT_BODY: ReadonlySet<Asked> = new Set(['delete', 'restore', 'unshare']);
 
 /** A write waits for a deployment, but stops so long before its own deadline. */
 const DEPLOYMENT_PATIENCE_MS = 15_000;

@@ -8,12 +8,13 @@ import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
 import type { IdempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
 import { literal, type Sql } from '../sql.ts';
 
-export type ChangeKind = 'create' | 'update' | 'delete';
+export type ChangeKind = 'create' | 'update' | 'delete' | 'restore';
 
 const EVENT_OF: Readonly<Record<ChangeKind, string>> = {
   create: 'data.record.created',
   update: 'data.record.updated',
   delete: 'data.record.deleted',
+  restore: 'data.record.restored',
 };
 
 export interface Trail {
