@@ -12,6 +12,8 @@ export const LIMITS = {
   uri_max_bytes: 16 * 1024,
   headers_max_bytes: 64 * 1024,
   body_max_bytes: 1024 * 1024,
+  transition_body_max_bytes: 64 * 1024,
+  comment_max_chars: 2_000,
   metadata_body_max_bytes: 32 * 1024 * 1024,
   metadata_file_max_bytes: 1024 * 1024,
   metadata_files_max: 5_000,

@@ -66,6 +66,7 @@ export interface DataActions {
   'data.records.restore': { params: OperationCall; result: OperationReply };
   'data.records.upsert': { params: OperationCall; result: OperationReply };
   'data.transitions.list': { params: OperationCall; result: OperationReply };
+  'data.transitions.execute': { params: OperationCall; result: OperationReply };
   'data.history.list': { params: OperationCall; result: OperationReply };
   'data.changes.list': { params: OperationCall; result: OperationReply };
   'data.audit.list': { params: OperationCall; result: OperationReply };
@@ -913,6 +914,91 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: ['OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND'],
     action: 'data.transitions.list',
+  },
+  {
+    ...WRITE,
+    ...CHECKED,
+    operationId: 'data.transitions.execute',
+    method: 'POST',
+    path: '/data/{objectApiName}/{id}/transitions/{transitionKey}',
+    tag: 'data',
+    summary: 'Execute a transition or action of a record',
+    description:
+      'The new state, what the effects set and create, history, audit and events are one transaction. It takes the permission to change the record and the one that the transition names.',
+    scopes: ['actions:execute'],
+    risk: 'high',
+    cost: 3,
+    precondition: 'ifMatch',
+    pathParameters: [
+      objectApiName,
+      id,
+      {
+        name: 'transitionKey',
+        required: true,
+        description: '`transitionKey` of the list.',
+        schema: Type.String(),
+        example: 'submit',
+      },
+    ],
+    headerParameters: [duplicateConfirmation],
+    requestBody: {
+      required: false,
+      schema: Type.Object(
+        {
+          input: Type.Optional(
+            Type.Object({}, { additionalProperties: true, description: 'As the `input` schema of the list says.' }),
+          ),
+          comment: Type.Optional(Type.String({ maxLength: LIMITS.comment_max_chars })),
+        },
+        { additionalProperties: false },
+      ),
+      maxBytes: LIMITS.transition_body_max_bytes,
+      example: { comment: 'Agreed with the customer by telephone.' },
+    },
+    response: {
+      status: 201,
+      description: 'What was done, and the record as it is now.',
+      schema: Type.Object({
+        executionId: Type.String(),
+        transitionKey: Type.String(),
+        fromState: nullable(Type.String()),
+        toState: nullable(Type.String()),
+        executedAt: Type.String({ format: 'date-time' }),
+        record: RecordSchema,
+        sideEffects: Type.Array(
+          Type.Object({
+            kind: Type.Union((['create', 'notification', 'event'] as const).map((kind) => Type.Literal(kind))),
+            objectApiName: Type.String(),
+            id: Type.String({ description: 'The created record, or the one that the message is about.' }),
+          }),
+        ),
+      }),
+      headers: etagHeader,
+      example: {
+        executionId: '0193d3a8-5d2f-7c11-8e4b-2a6f9d0c7b15',
+        transitionKey: 'submit',
+        fromState: 'draft',
+        toState: 'submitted',
+        executedAt: '2026-11-21T00:01:22.123+00:00',
+        record: { ...EXAMPLE_RECORD, recordVersion: 2 },
+        sideEffects: [],
+      },
+    },
+    errors: [
+      ...MUTATION_ERRORS,
+      ...IF_MATCH_ERRORS,
+      'RECORD_ACCESS_DENIED',
+      'FIELD_PERMISSION_DENIED',
+      'CONFIRMATION_TOKEN_INVALID',
+      'DUPLICATE_RULE',
+      'TRANSITION_NOT_FOUND',
+      'TRANSITION_NOT_ALLOWED',
+      'TRANSITION_INPUT_INVALID',
+      'STATE_CONFLICT',
+      'UNIQUE_VALUE_CONFLICT',
+      'VALIDATION_FAILED',
+    ],
+    action: 'data.transitions.execute',
   },
   ...TRAIL_OPERATIONS,
   ...SHARE_OPERATIONS,

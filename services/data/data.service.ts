@@ -117,6 +117,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       'records.upsert': write('upsert'),
       'records.restore': write('restore'),
       'transitions.list': read(listTransitions),
+      'transitions.execute': write('transition'),
       'history.list': read(listHistory),
       'audit.list': read(listAudit),
       'access.explain': read(explainAccess),

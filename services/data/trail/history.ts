@@ -7,7 +7,8 @@ import type { CursorSeal } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import type { Read } from '../reads.ts';
 import { Sql } from '../sql.ts';
-import { assertFresh, recordNotFound, visibleObject } from '../tenants.ts';
+import { assertFresh, own, recordNotFound, visibleObject } from '../tenants.ts';
+import { TRANSITION_ENTRY } from '../write/trail.ts';
 import { bindShown, changesJson } from './changes-json.ts';
 import { type ListOf, openPlace, sealPlace } from './place.ts';
 import { visibleSql } from './visible.ts';
@@ -18,7 +19,10 @@ export const listHistory: Read = async (deps, request, call) => {
   const objectApiName = call.path['objectApiName'] ?? '';
   const id = (call.path['id'] ?? '').toLowerCase();
   return deps.tenants.withView(tenantId, userId, async (view) => {
-    const { object, readable } = visibleObject(view, objectApiName);
+    const { object, readable, fields } = visibleObject(view, objectApiName);
+    // Who cannot read the state is told of no way from one to another.
+    const { stateModel = null, actions = [] } = object as Partial<typeof object>;
+    const showsState = stateModel ? own(fields, stateModel.field)?.read === true : actions.length > 0;
     const list: ListOf = { name: 'history', bound: { objectApiName, id, take } };
     const seal: CursorSeal = { key: deps.cursorKey, now: Date.now(), tenantId, userId, clientId };
     const after = cursor === null ? null : openPlace(list, cursor, seal);
@@ -33,7 +37,7 @@ export const listHistory: Read = async (deps, request, call) => {
         LEFT JOIN LATERAL (
           SELECT h.record_version, h.change_id, (SELECT row_to_json(x) FROM (SELECT h.change_id AS "changeId", h.at,
               (SELECT row_to_json(a) FROM (SELECT h.user_id AS "userId", h.client_id AS "clientId", h.agent_run_id AS "agentRunId") a) AS actor,
-              h.operation, h.request_id AS "requestId", ${changesJson('h.changes', shown)} AS changes) x) AS entry
+              h.operation, h.request_id AS "requestId", ${changesJson('h.changes', shown)} AS changes${showsState ? `, h.changes -> '${TRANSITION_ENTRY}' AS transition` : ''}) x) AS entry
           FROM ${tx.schema}._history h
           WHERE v.seen AND ${object.features.history} AND h.record_id = ${record} AND h.object = ${sql.bind(object.apiName, 'text')}
             AND (h.operation NOT IN ('update', 'transition') OR h.changes ?| ${shown.names})${

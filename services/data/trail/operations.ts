@@ -53,6 +53,14 @@ const Changes = Type.Array(Type.Object({ field: Type.String(), from: Type.Unknow
   description: 'The fields that the caller can read, in the form in which records show them.',
 });
 
+const Transition = Type.Object({
+  executionId: Type.String(),
+  key: Type.String(),
+  fromState: nullable(Type.String()),
+  toState: nullable(Type.String()),
+  comment: nullable(Type.String()),
+});
+
 const EXAMPLE_ACTOR = { userId: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33', clientId: 'erp-cli', agentRunId: null };
 const EXAMPLE_CHANGES = [{ field: 'city', from: 'Berlin', to: 'Hamburg' }];
 
@@ -94,6 +102,9 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
             ),
             requestId: Type.String(),
             changes: Changes,
+            transition: Type.Optional(
+              Type.Union([Transition, Type.Null()], { description: 'Of an object with transitions or actions.' }),
+            ),
           }),
         ),
         nextCursor,

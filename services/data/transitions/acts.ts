@@ -15,6 +15,7 @@ import { own, type View } from '../tenants.ts';
 import { callerFacts, storedFieldsOf } from '../write/rules.ts';
 
 export interface Act {
+  readonly object: ObjectMeta;
   readonly kind: 'transition' | 'action';
   readonly meta: ActMeta;
   /** States in which it can be taken, and where it leads; null for an action, which leaves the state as it is. */
@@ -41,9 +42,9 @@ const actsOf = remembered((object: ObjectMeta): readonly Act[] => {
   const { stateModel, actions } = object as Partial<Pick<ObjectMeta, 'stateModel' | 'actions'>>;
   return [
     ...(stateModel?.transitions ?? []).map(
-      (meta): Act => ({ kind: 'transition', meta, from: meta.from, to: meta.to, guard: guard(meta) }),
+      (meta): Act => ({ object, kind: 'transition', meta, from: meta.from, to: meta.to, guard: guard(meta) }),
     ),
-    ...(actions ?? []).map((meta): Act => ({ kind: 'action', meta, from: null, to: null, guard: guard(meta) })),
+    ...(actions ?? []).map((meta): Act => ({ object, kind: 'action', meta, from: null, to: null, guard: guard(meta) })),
   ];
 });
 

@@ -232,7 +232,7 @@ export function completeCreate(
 }
 
 /** Fields whose stored values decide whether a new value of a dependent picklist is allowed. */
-export function controlledFields(object: ObjectMeta, given: readonly Given[]): FieldMeta[] {
+export function controlledFields(object: ObjectMeta, given: readonly Pick<Given, 'field'>[]): FieldMeta[] {
   const touched = new Set(given.map((item) => item.field.apiName));
   return Object.values(object.fields).filter(
     (field) =>

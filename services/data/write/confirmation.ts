@@ -54,9 +54,13 @@ const sealOf = ({ deps, request }: Write, now: number): CursorSeal => ({
 });
 
 /** Operation, address, record and body: what the confirmed request must have in common with the refused one. */
-function requestOf({ call, object, id, recordVersion }: Write): string {
-  const record = recordVersion === 0 ? null : id;
-  return short(canonicalize([call.operationId, object.apiName, call.path, record, call.body ?? null]) ?? '');
+function requestOf({ call, object, id, recordVersion, mutation, within }: Write): string {
+  // A transition and what it creates are one request, which its address names.
+  const whole = within || mutation === 'transition';
+  const record = whole || recordVersion === 0 ? null : id;
+  return short(
+    canonicalize([call.operationId, whole ? null : object.apiName, call.path, record, call.body ?? null]) ?? '',
+  );
 }
 
 export function sealConfirmation(write: Write, shown: readonly Shown[]): { token: string; expiresAt: Date } {

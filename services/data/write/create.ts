@@ -91,9 +91,12 @@ async function insert(write: Write): Promise<void> {
       write.access.readable,
       write.call.ieee754Compatible,
     )}::text AS body FROM v)`,
-    `k AS (${claimKeySql(schema, key, sql.bind, 'FROM j', { status: '201', headers: sql.bind(JSON.stringify(headers), 'jsonb'), body: 'j.body' })})`,
+    // What another mutation creates along the way stands under the key of that mutation.
+    write.within
+      ? 'k AS (SELECT FROM j)'
+      : `k AS (${claimKeySql(schema, key, sql.bind, 'FROM j', { status: '201', headers: sql.bind(JSON.stringify(headers), 'jsonb'), body: 'j.body' })})`,
     `i AS (INSERT INTO ${table(schema, object.apiName)} (${columns.join(', ')}) SELECT ${columns.join(', ')} FROM v WHERE EXISTS (SELECT FROM k))`,
-    `c AS MATERIALIZED (SELECT v."id" AS record_id, 1 AS record_version, 0 AS position, ${newTrailIds(sql)}, ${createdChanges(write)} AS changes FROM v WHERE EXISTS (SELECT FROM k))`,
+    `c AS MATERIALIZED (SELECT v."id" AS record_id, 1 AS record_version, ${write.place.index} AS position, ${newTrailIds(sql)}, ${createdChanges(write)} AS changes FROM v WHERE EXISTS (SELECT FROM k))`,
     ...trailSql(
       schema,
       sql,
@@ -103,7 +106,7 @@ async function insert(write: Write): Promise<void> {
         request,
         key,
         transactionId: write.transactionId,
-        transactionSize: 1,
+        transactionSize: write.place.size,
       },
       object,
       'c',

@@ -305,9 +305,11 @@ export function confirmedSql(write: Write, sql: Sql, from: string): string[] {
   const { id, expiresAt } = confirmed.confirmation;
   const used = `dct AS (INSERT INTO ${schema}._confirmations (confirmation_id, expires_at)
     SELECT ${bind(id, 'uuid')}, ${bind(expiresAt.toISOString(), 'timestamptz')} FROM ${from})`;
-  if (!confirmed.matches) return [used];
+  // What another mutation creates along the way leaves the confirmation to that mutation.
+  const spent = write.within ? [] : [used];
+  if (!confirmed.matches) return spent;
   return [
-    used,
+    ...spent,
     `dca AS (INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, code, request_id, idempotency_key, object, record_id, changes, ip)
       SELECT ${bind(uuidv7(), 'uuid')}, ${bind(request.userId, 'uuid')}, ${bind(request.clientId, 'text')}, ${bind(request.agentRunId, 'uuid')}, ${bind(request.channel, 'text')}, ${bind(call.operationId, 'text')},
         'committed', 'DUPLICATE_RULE', ${bind(request.requestId, 'text')}, ${bind(key.key, 'text')}, ${bind(object.apiName, 'text')}, record_id, ${bind(JSON.stringify(confirmed.matches), 'jsonb')}, ${bind(request.ip, 'text')} FROM ${from})`,

@@ -22,11 +22,12 @@ import { DELETE_STEPS } from './delete.ts';
 import { mayAskDuplicates } from './duplicates.ts';
 import { concludeCheck, concludeFailure, isDeployment, isTransient, toPlatformError } from './failures.ts';
 import { RESTORE_STEPS } from './restore.ts';
+import { TRANSITION_STEPS } from './transition.ts';
 import { UPDATE_STEPS } from './update.ts';
 import { type ExternalKey, upsert, upsertVersions } from './upsert.ts';
 import { parseIfMatch, runSteps, type Step, type Write } from './write.ts';
 
-export type Mutation = 'create' | 'update' | 'delete' | 'restore' | 'share' | 'unshare';
+export type Mutation = 'create' | 'update' | 'delete' | 'restore' | 'transition' | 'share' | 'unshare';
 /** What an operation asks for: an upsert becomes a create or an update. */
 export type Asked = Mutation | 'upsert';
 
@@ -35,6 +36,7 @@ const STEPS: Readonly<Record<Mutation, readonly Step[]>> = {
   update: UPDATE_STEPS,
   delete: DELETE_STEPS,
   restore: RESTORE_STEPS,
+  transition: TRANSITION_STEPS,
   share: SHARE_STEPS,
   unshare: UNSHARE_STEPS,
 };
@@ -69,7 +71,7 @@ export async function mutate(
       : WITHOUT_IF_MATCH.has(mutation)
         ? []
         : parseIfMatch(call.headers.ifMatch);
-  const body = WITHOUT_BODY.has(mutation) ? {} : bodyObject(call.body);
+  const body = WITHOUT_BODY.has(mutation) ? {} : bodyObject(call.body ?? (mutation === 'transition' ? {} : undefined));
   for (let attempt = 0; ; attempt++) {
     let view: View | undefined;
     let outcome: OperationReply | PlatformError;
@@ -129,6 +131,8 @@ async function once(
       tx,
       commit,
       transactionId: uuidv7(),
+      place: { index: 0, size: 1 },
+      within: false,
       usernameConflict,
       external,
       body,

@@ -8,13 +8,14 @@ import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
 import type { IdempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
 import { literal, type Sql } from '../sql.ts';
 
-export type ChangeKind = 'create' | 'update' | 'delete' | 'restore';
+export type ChangeKind = 'create' | 'update' | 'delete' | 'restore' | 'transition';
 
 const EVENT_OF: Readonly<Record<ChangeKind, string>> = {
   create: 'data.record.created',
   update: 'data.record.updated',
   delete: 'data.record.deleted',
   restore: 'data.record.restored',
+  transition: 'data.record.transitioned',
 };
 
 export interface Trail {
@@ -25,7 +26,20 @@ export interface Trail {
   readonly transactionId: string;
   /** Records that the whole transaction changes. */
   readonly transactionSize: number;
+  /** Which transition or action it was. */
+  readonly transition?: Transition;
 }
+
+export interface Transition {
+  readonly executionId: string;
+  readonly key: string;
+  readonly fromState: string | null;
+  readonly toState: string | null;
+  readonly comment: string | null;
+}
+
+/** Where history and audit keep the transition, beside the changed fields: no field has such a name. */
+export const TRANSITION_ENTRY = '@transition';
 
 /**
  * CTEs that write history, audit and event of each row of the relation `from`, which has the columns record_id uuid,
@@ -47,17 +61,22 @@ export function trailSql(
   const run = sql.bind(request.agentRunId, 'uuid');
   const requestId = sql.bind(request.requestId, 'text');
   const name = sql.bind(object.apiName, 'text');
+  const { transition } = trail;
+  const changes = transition
+    ? `changes || jsonb_build_object('${TRANSITION_ENTRY}', ${sql.bind(JSON.stringify(transition), 'jsonb')})`
+    : 'changes';
+  const told = transition && { key: transition.key, fromState: transition.fromState, toState: transition.toState };
   const parts = [
     `audit${suffix} AS (INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, idempotency_key, object, record_id, kind, record_version, changes, ip)
-      SELECT audit_id, ${user}, ${client}, ${run}, ${sql.bind(request.channel, 'text')}, ${literal(trail.operationId)}, 'committed', ${requestId}, ${sql.bind(key.key, 'text')}, ${name}, record_id, ${literal(trail.kind)}, record_version, changes, ${sql.bind(request.ip, 'text')} FROM ${from})`,
+      SELECT audit_id, ${user}, ${client}, ${run}, ${sql.bind(request.channel, 'text')}, ${literal(trail.operationId)}, 'committed', ${requestId}, ${sql.bind(key.key, 'text')}, ${name}, record_id, ${literal(trail.kind)}, record_version, ${changes}, ${sql.bind(request.ip, 'text')} FROM ${from})`,
   ];
   if (object.features.history)
     parts.push(`history${suffix} AS (INSERT INTO ${schema}._history (change_id, object, record_id, record_version, operation, user_id, client_id, agent_run_id, request_id, changes)
-      SELECT change_id, ${name}, record_id, record_version, ${literal(trail.kind)}, ${user}, ${client}, ${run}, ${requestId}, changes FROM ${from})`);
+      SELECT change_id, ${name}, record_id, record_version, ${literal(trail.kind)}, ${user}, ${client}, ${run}, ${requestId}, ${changes} FROM ${from})`);
   if (object.features.events)
     parts.push(`event${suffix} AS (INSERT INTO ${schema}._outbox (type, object, record_id, record_version, user_id, client_id, agent_run_id, request_id, data)
       SELECT ${literal(EVENT_OF[trail.kind])}, ${name}, record_id, record_version, ${user}, ${client}, ${run}, ${requestId},
-        jsonb_build_object('changes', changes, 'transactionId', ${sql.bind(trail.transactionId, 'text')}, 'transactionIndex', position, 'transactionSize', ${sql.bind(trail.transactionSize, 'integer')}) FROM ${from})`);
+        jsonb_build_object('changes', changes, 'transactionId', ${sql.bind(trail.transactionId, 'text')}, 'transactionIndex', position, 'transactionSize', ${sql.bind(trail.transactionSize, 'integer')})${told ? ` || jsonb_build_object('transition', ${sql.bind(JSON.stringify(told), 'jsonb')})` : ''} FROM ${from})`);
   return parts;
 }
 

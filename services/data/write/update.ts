@@ -5,6 +5,7 @@
 import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
+import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
 import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { changesSql, columnType, etagOf, outputOf, recordJson, Sql, table } from '../sql.ts';
@@ -56,8 +57,16 @@ function readValues(write: Write): void {
     write.invalid.push(violation('', 'FIELD_REQUIRED', 'The body names no field to change.'));
 }
 
+/** What a write knows beforehand of values that it works out under the lock. */
+interface Ahead {
+  /** Stored fields that it will read. */
+  readonly reads: readonly FieldMeta[];
+  /** Fields that it will set. */
+  readonly sets: readonly FieldMeta[];
+}
+
 /** Claims the key, takes the row lock, looks references up and compares given values with stored ones: one round trip. */
-async function lockRecord(write: Write): Promise<void> {
+export async function lockRecord(write: Write, ahead: Ahead = { reads: [], sets: [] }): Promise<void> {
   const { view, object, schema, key, tx, given } = write;
   const sql = new Sql();
   const lookups = given.filter((item) => item.lookup);
@@ -66,8 +75,8 @@ async function lockRecord(write: Write): Promise<void> {
     isUser
       ? Object.values(object.fields).filter((field) => columnType(field) !== null)
       : [
-          ...ruleFields(object).filter((field) => columnType(field) !== null),
-          ...controlledFields(object, given).flatMap((field) =>
+          ...[...ruleFields(object), ...ahead.reads].filter((field) => columnType(field) !== null),
+          ...controlledFields(object, given.length ? given : ahead.sets.map((field) => ({ field }))).flatMap((field) =>
             [field, object.fields[field.controllingField!]].filter((item) => item !== undefined),
           ),
         ],
@@ -81,7 +90,7 @@ async function lockRecord(write: Write): Promise<void> {
   const parents = parentLocksSql(write, {
     object: object.apiName,
     ids: id,
-    changed: new Set(given.map((item) => item.field.apiName)),
+    changed: new Set([...given.map((item) => item.field), ...ahead.sets].map((field) => field.apiName)),
     moves,
     gate: ' AND EXISTS (SELECT FROM k)',
   });
@@ -118,11 +127,11 @@ const keySql = ({ external }: Write, sql: Sql): string =>
 const levelOf = (given: readonly Given[]): 'edit' | 'full' =>
   given.some((item) => item.field.apiName === 'ownerId') ? 'full' : 'edit';
 
-function refuseUnreached({ reached, changed }: Write): void {
+export function refuseUnreached({ reached, changed }: Write): void {
   requireReached(reached, levelOf(changed));
 }
 
-function mayUpdate({ view, object }: Write): void {
+export function mayUpdate({ view, object }: Write): void {
   requireObject(view.access, object.apiName, 'update');
 }
 
@@ -157,7 +166,7 @@ async function keepWhenEqual(write: Write): Promise<void> {
   write.reply = { status: 200, headers, body: Buffer.from(rows[0]![0] as string) };
 }
 
-const answerSql = (write: Write, alias: string): string =>
+export const answerSql = (write: Write, alias: string): string =>
   recordJson(alias, write.access.readable, write.call.ieee754Compatible);
 
 async function store(write: Write): Promise<void> {

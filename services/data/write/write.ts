@@ -50,6 +50,10 @@ export interface Write {
   recordVersion: number;
   /** Names this transaction in its events. */
   readonly transactionId: string;
+  /** Which of the records that the transaction changes this is. */
+  readonly place: { readonly index: number; readonly size: number };
+  /** Part of another mutation, which has the key and commits. */
+  readonly within: boolean;
   /** How far sharing lets the user reach the locked record. */
   reached: Reached;
   /** Stored values that rules need, by apiName. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { call } from '../../../services/contracts.ts';
-import { codes, createWorld, FILES, type Person, refusal, type World } from './world.ts';
+import { type CallOptions, codes, createWorld, FILES, type Person, type Reply, refusal, type World } from './world.ts';
 
 const MODEL = `type: StateModel
 apiName: Lifecycle
@@ -281,5 +281,360 @@ describe('state models: the state of a record', () => {
         ['It starts from new or held.', 'It starts from going.', 'It starts from new or going.', undefined],
       );
     }
+  });
+});
+
+describe('transitions: executing them', () => {
+  let world: World;
+  let worker: Person;
+  let mate: Person;
+  let watcher: Person;
+  let blind: Person;
+  before(async function () {
+    this.timeout(60_000);
+    const made = await taskWorld();
+    world = made.world;
+    ({ worker, mate, watcher, blind } = made.people as Record<'worker' | 'mate' | 'watcher' | 'blind', Person>);
+  });
+  after(() => world?.stop());
+
+  const task = async (more: object = {}): Promise<string> =>
+    (await worker.create('Task__c', { name: 'task', Effort__c: '2.50', ...more })).body.id;
+  const act = (
+    id: string,
+    transitionKey: string,
+    body: object | undefined = {},
+    options: CallOptions = {},
+    person: Person = worker,
+  ): Promise<Reply> =>
+    person.send('data.transitions.execute', { objectApiName: 'Task__c', id, transitionKey }, {}, body, {
+      etag: '"1"',
+      ...options,
+    });
+  const version = async (id: string): Promise<number> =>
+    (await world.rows('SELECT "recordVersion" AS v FROM $schema."Task__c" WHERE "id" = $1', [id]))[0]!['v'];
+  const count = async (table: string): Promise<number> =>
+    (await world.rows(`SELECT count(*)::int AS n FROM $schema.${table}`))[0]!['n'];
+
+  it('move the state, answer the record and leave history, audit and event', async () => {
+    const id = await task();
+    const reply = await act(id, 'start', { comment: 'Let us go.' });
+    assert.equal(reply.status, 201);
+    assert.equal(reply.headers['ETag'], '"2"');
+    const { executionId, executedAt, record, ...rest } = reply.body;
+    assert.deepEqual(rest, { transitionKey: 'start', fromState: 'new', toState: 'going', sideEffects: [] });
+    assert.match(executionId, /^[0-9a-f-]{36}$/);
+    assert.equal(record.Stage__c, 'going');
+    assert.equal(record.recordVersion, 2);
+    assert.equal(record.updatedAt, executedAt);
+    const entry = { executionId, key: 'start', fromState: 'new', toState: 'going', comment: 'Let us go.' };
+    const changes = { Stage__c: { from: 'new', to: 'going' }, '@transition': entry };
+    const [history] = await world.rows(
+      `SELECT operation, changes, record_version FROM $schema._history WHERE record_id = $1 AND record_version = 2`,
+      [id],
+    );
+    assert.deepEqual(history, { operation: 'transition', changes, record_version: 2 });
+    const scopes = ['audit:read', 'data:read'] as const;
+    const list = (person: Person) =>
+      person.send('data.history.list', { objectApiName: 'Task__c', id }, {}, undefined, { scopes });
+    const [shown] = (await list(worker)).body.records;
+    assert.deepEqual(
+      [shown.operation, shown.changes, shown.transition],
+      ['transition', [{ field: 'Stage__c', from: 'new', to: 'going' }], entry],
+    );
+    assert.equal(JSON.stringify((await list(blind)).body).includes('going'), false);
+    const [audit] = await world.rows(
+      `SELECT operation_id, outcome, kind, changes FROM $schema._audit WHERE record_id = $1 AND record_version = 2`,
+      [id],
+    );
+    assert.deepEqual(audit, {
+      operation_id: 'data.transitions.execute',
+      outcome: 'committed',
+      kind: 'transition',
+      changes,
+    });
+    const [event] = await world.rows(
+      `SELECT type, record_version, data FROM $schema._outbox WHERE record_id = $1 AND record_version = 2`,
+      [id],
+    );
+    assert.equal(event!['type'], 'data.record.transitioned');
+    assert.deepEqual(event!['data'].transition, { key: 'start', fromState: 'new', toState: 'going' });
+    assert.deepEqual(event!['data'].changes, { Stage__c: { from: 'new', to: 'going' } });
+  });
+
+  it('do all their effects in one transaction', async () => {
+    const id = await task();
+    await act(id, 'start');
+    const body = { input: { rate: 10.5, day: '2026-03-04', note: 'well done' }, comment: 'Finished.' };
+    const reply = await act(id, 'finish', body, { etag: '"2"' });
+    const { record, sideEffects } = reply.body;
+    assert.deepEqual(
+      [record.Stage__c, record.ClosedOn__c, record.Price__c, record.Hidden__c, record.recordVersion],
+      ['done', '2026-03-04', 26.25, undefined, 3],
+    );
+    assert.deepEqual(
+      sideEffects.map((item: { kind: string; objectApiName: string }) => `${item.kind} ${item.objectApiName}`),
+      ['create Entry__c', 'event Task__c', 'notification Task__c'],
+    );
+    const [row] = await world.rows(`SELECT "Hidden__c" AS h FROM $schema."Task__c" WHERE "id" = $1`, [id]);
+    assert.equal(row!['h'], 'by worker@one.example');
+    const entry = await worker.get('Entry__c', sideEffects[0].id);
+    assert.deepEqual(
+      [entry.body.name, entry.body.Text__c, entry.body.TaskId__c, entry.body.ownerId],
+      ['task is done', 'well done', id, worker.userId],
+    );
+    const told = await world.rows(
+      `SELECT type, object, record_id, data - 'transactionId' AS data FROM $schema._outbox WHERE request_id = (SELECT request_id FROM $schema._history WHERE record_id = $1 AND record_version = 3) ORDER BY type`,
+      [id],
+    );
+    assert.deepEqual(
+      told.map((item) => item['type']),
+      ['custom.taskDone', 'data.record.created', 'data.record.transitioned', 'notifications.notification.requested'],
+    );
+    assert.deepEqual([told[0]!['data'].data.effort, told[0]!['data'].data.rate], [2.5, 10.5]);
+    assert.deepEqual(told[3]!['data'].recipientIds, [worker.userId]);
+    assert.deepEqual(
+      told.slice(1, 3).map((item) => [item['data'].transactionIndex, item['data'].transactionSize]),
+      [
+        [1, 2],
+        [0, 2],
+      ],
+    );
+  });
+
+  it('fail as a whole when a part fails, and point to nothing that was not sent', async () => {
+    const id = await task();
+    await act(id, 'start');
+    const before = [await count('"Entry__c"'), await count('_outbox'), await count('_history')];
+    const finish = (input: object, person = worker) =>
+      act(id, 'finish', { input, comment: 'x' }, { etag: '"2"' }, person);
+    const dear = await refusal(finish({ rate: 500 }));
+    assert.equal(dear.code, 'VALIDATION_FAILED');
+    assert.deepEqual(
+      dear.errors!.map(({ pointer, field, code, ruleApiName }) => [pointer, field, code, ruleApiName]),
+      [['', 'Price__c', 'VALIDATION_RULE', 'Task__c.Cheap']],
+    );
+    const precise = await refusal(finish({ rate: 1.001 }));
+    assert.deepEqual(
+      precise.errors!.map(({ pointer, field, code }) => [pointer, field, code]),
+      [['', 'Price__c', 'FIELD_OUT_OF_RANGE']],
+    );
+    // The name of the task is too long for the text of the entry.
+    const [other] = [await task({ name: 'a task with a rather long name' })];
+    await act(other, 'start');
+    const long = await refusal(act(other, 'finish', { input: { rate: 1 }, comment: 'x' }, { etag: '"2"' }));
+    assert.deepEqual(
+      long.errors!.map(({ pointer, field, code, params }) => [pointer, field, code, params['objectApiName']]),
+      [['', 'Text__c', 'FIELD_TOO_LONG', 'Entry__c']],
+    );
+    assert.deepEqual([await count('"Entry__c"'), await version(id), await version(other)], [before[0], 2, 2]);
+    const stage = await worker.get('Task__c', id);
+    assert.equal(stage.body.Stage__c, 'going');
+  });
+
+  it('take an input that fits, a comment where one is needed, and tell all that is wrong', async () => {
+    const id = await task();
+    await act(id, 'start');
+    const wrong = await refusal(
+      act(id, 'finish', { input: { day: 'soon', note: 'x'.repeat(21), rate: 0, more: 1, 'a/b': 2 } }, { etag: '"2"' }),
+    );
+    assert.equal(wrong.code, 'TRANSITION_INPUT_INVALID');
+    assert.deepEqual(codes(wrong), [
+      '/comment FIELD_REQUIRED',
+      '/input/a~1b FIELD_UNKNOWN',
+      '/input/day FIELD_FORMAT_INVALID',
+      '/input/more FIELD_UNKNOWN',
+      '/input/note FIELD_TOO_LONG',
+      '/input/rate FIELD_OUT_OF_RANGE',
+    ]);
+    assert.deepEqual(codes(await refusal(act(id, 'finish', undefined, { etag: '"2"' }))), [
+      '/comment FIELD_REQUIRED',
+      '/input/rate FIELD_REQUIRED',
+    ]);
+    assert.deepEqual(codes(await refusal(act(id, 'hold', { input: { a: 1 } }, { etag: '"2"' }))), [
+      '/input/a FIELD_UNKNOWN',
+    ]);
+    assert.equal((await act(id, 'hold', undefined, { etag: '"2"' })).status, 201);
+  });
+
+  it('are refused with what stands against them, in the order of the checks', async () => {
+    const id = await task();
+    const code = async (promise: Promise<unknown>) => {
+      const { code: name, details } = await refusal(promise);
+      return [name, details?.['layer']].filter((part) => part !== undefined).join(' ');
+    };
+    assert.equal(await code(act('0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24', 'nothing')), 'RECORD_NOT_FOUND');
+    assert.equal(await code(act(id, 'nothing')), 'TRANSITION_NOT_FOUND');
+    assert.equal(await code(act(id, 'constructor')), 'TRANSITION_NOT_FOUND');
+    assert.equal(await code(act(id, 'start', {}, {}, blind)), 'TRANSITION_NOT_FOUND');
+    assert.equal(await code(act(id, 'Nudge', {}, {}, blind)), 'RECORD_ACCESS_DENIED sharing');
+    assert.equal(
+      await code(act(id, 'finish', {}, { etag: '"9"' }, watcher)),
+      'OBJECT_PERMISSION_DENIED objectPermission',
+    );
+    assert.equal(await code(act(id, 'finish', {}, { etag: '"9"' }, mate)), 'RECORD_ACCESS_DENIED sharing');
+    assert.equal(
+      await code(act(id, 'finish', {}, { etag: '"9"' }, world.admin)),
+      'TRANSITION_NOT_ALLOWED objectPermission',
+    );
+    assert.equal(await code(act(id, 'finish', {}, { etag: '"9"' })), 'ETAG_MISMATCH');
+    assert.equal(await code(act(id, 'finish', {})), 'TRANSITION_INPUT_INVALID');
+    assert.equal(await code(act(id, 'finish', { input: { rate: 1 }, comment: 'x' })), 'STATE_CONFLICT');
+    assert.equal(
+      await code(
+        world.stranger.send(
+          'data.transitions.execute',
+          { objectApiName: 'Company__c', id, transitionKey: 'start' },
+          {},
+          {},
+          { etag: '"1"' },
+        ),
+      ),
+      'RECORD_NOT_FOUND',
+    );
+    const conflict = await refusal(act(id, 'finish', { input: { rate: 1 }, comment: 'x' }));
+    assert.deepEqual(
+      [conflict.details, conflict.message],
+      [{ currentState: 'new', allowed: ['start', 'hold', 'Nudge'], reason: 'state' }, 'It starts from going.'],
+    );
+    const idle = await task({ Effort__c: 0 });
+    const guarded = await refusal(act(idle, 'start'));
+    assert.deepEqual(
+      [guarded.details, guarded.message],
+      [{ currentState: 'new', allowed: ['hold', 'Nudge'], reason: 'guard' }, 'Say how much work it is.'],
+    );
+    // A guard that divides by zero does not hold; one over a hidden field tells only that it does not.
+    await world.rows(`UPDATE $schema."Task__c" SET "Stage__c" = 'going' WHERE "id" = ANY($1)`, [[idle, id]]);
+    const finish = { input: { rate: 1 }, comment: 'x' };
+    const undecided = await refusal(act(idle, 'finish', finish));
+    assert.deepEqual([undecided.code, undecided.message], ['STATE_CONFLICT', 'The condition for “Finish” is not met.']);
+    await world.rows(`UPDATE $schema."Task__c" SET "Hidden__c" = 'stop' WHERE "id" = $1`, [id]);
+    assert.equal((await refusal(act(id, 'finish', finish))).message, undecided.message);
+    assert.deepEqual([await version(id), await version(idle)], [1, 1]);
+  });
+
+  it('set fields that the caller could not, and change the version even when no field does', async () => {
+    const id = await task();
+    const reply = await act(id, 'Nudge');
+    const { record, fromState, toState } = reply.body;
+    assert.deepEqual([record.Nudges__c, fromState, toState, reply.headers['ETag']], [1, 'new', 'new', '"2"']);
+    assert.deepEqual((await refusal(act(id, 'Nudge'))).code, 'ETAG_MISMATCH');
+    assert.equal((await act(id, 'Nudge', {}, { etag: '"2"' })).body.record.Nudges__c, 2);
+    const own = (await blind.create('Task__c', { name: 'own' })).body.id;
+    const blindly = await act(own, 'Nudge', {}, {}, blind);
+    assert.deepEqual(
+      [blindly.body.fromState, blindly.body.toState, blindly.body.record.Nudges__c],
+      [null, null, undefined],
+    );
+  });
+
+  it('need what a created record needs: its object and fields as the caller has them', async () => {
+    const id = await task();
+    await act(id, 'start');
+    const finish = { input: { rate: 1 }, comment: 'x' };
+    const narrower = PROJECT['profiles/Worker.yaml']!;
+    for (const [from, to, layer] of [
+      ['Entry__c:\n    create: true', 'Entry__c:\n    create: false', 'OBJECT_PERMISSION_DENIED objectPermission'],
+      [
+        'Entry__c:\n    create: true\n    read: true',
+        'Entry__c:\n    create: false\n    read: false',
+        'TRANSITION_NOT_ALLOWED objectPermission',
+      ],
+      [
+        'Entry__c.Text__c:\n    read: true\n    edit: true',
+        'Entry__c.Text__c:\n    read: false\n    edit: false',
+        'TRANSITION_NOT_ALLOWED fieldPermission',
+      ],
+      [
+        'Entry__c.Text__c:\n    read: true\n    edit: true',
+        'Entry__c.Text__c:\n    read: true\n    edit: false',
+        'TRANSITION_NOT_ALLOWED fieldPermission',
+      ],
+    ] as const) {
+      assert(narrower.includes(from));
+      await world.deploy(world.tenantId, { 'profiles/Worker.yaml': narrower.replace(from, to) });
+      const error = await refusal(act(id, 'finish', finish, { etag: '"2"' }));
+      assert.equal(`${error.code} ${error.details?.['layer']}`, layer);
+      assert.equal(JSON.stringify(error.errors ?? []).includes('Text__c'), false);
+    }
+    await world.deploy(world.tenantId, { 'profiles/Worker.yaml': narrower });
+    assert.equal((await act(id, 'finish', finish, { etag: '"2"' })).status, 201);
+  });
+
+  it('happen once per key: the stored answer is the answer, also when the transition is gone', async () => {
+    const id = await task();
+    const first = await act(id, 'start', {}, { key: 'start-just-once' });
+    const again = await act(id, 'start', {}, { key: 'start-just-once' });
+    assert.deepEqual([again.status, again.text, again.headers['Idempotency-Replayed']], [201, first.text, 'true']);
+    assert.equal(await version(id), 2);
+    const other = await refusal(act(id, 'hold', {}, { key: 'start-just-once', etag: '"2"' }));
+    assert.equal(other.code, 'IDEMPOTENCY_KEY_REUSED');
+    await world.deploy(world.tenantId, {
+      'objects/Task__c/stateModels/Lifecycle.yaml': MODEL.replace('key: start', 'key: begin'),
+    });
+    assert.equal((await refusal(act(id, 'start', {}, { etag: '"2"' }))).code, 'TRANSITION_NOT_FOUND');
+    assert.equal((await act(id, 'start', {}, { key: 'start-just-once' })).text, first.text);
+    await world.deploy(world.tenantId, { 'objects/Task__c/stateModels/Lifecycle.yaml': MODEL });
+  });
+
+  it('are raced by many and won by one; the others see that the record has changed', async () => {
+    for (let round = 0; round < 5; round++) {
+      const id = await task();
+      const outcomes = await Promise.all(
+        ['start', 'hold', 'Nudge', 'start', 'hold', 'Nudge', 'start', 'hold'].map((key) =>
+          act(id, key).then(
+            (reply) => `${reply.status}`,
+            (error: { code: string }) => error.code,
+          ),
+        ),
+      );
+      assert.deepEqual(outcomes.toSorted(), ['201', ...Array.from({ length: 7 }, () => 'ETAG_MISMATCH')]);
+      assert.equal(await version(id), 2);
+    }
+  });
+
+  it('can be tried out: the verdict and the effects, and nothing has happened', async () => {
+    const id = await task();
+    await act(id, 'start');
+    const before = [await count('"Entry__c"'), await count('_outbox'), await count('_history')];
+    const tried = await worker.send(
+      'data.transitions.execute',
+      { objectApiName: 'Task__c', id, transitionKey: 'finish' },
+      { checkOnly: true },
+      { input: { rate: 2 }, comment: 'x' },
+      { etag: '"2"' },
+    );
+    assert.equal(tried.status, 200);
+    assert.deepEqual([tried.body.valid, tried.body.record.Stage__c, tried.body.record.Price__c], [true, 'done', 5]);
+    assert.deepEqual(
+      tried.body.effects.map((item: { kind: string; objectApiName: string }) => `${item.kind} ${item.objectApiName}`),
+      [
+        'create Entry__c',
+        'event Entry__c',
+        'transition Task__c',
+        'event Task__c',
+        'event Task__c',
+        'notification Task__c',
+      ],
+    );
+    assert.deepEqual([await count('"Entry__c"'), await count('_outbox'), await count('_history')], before);
+    const refused = await worker.send(
+      'data.transitions.execute',
+      { objectApiName: 'Task__c', id, transitionKey: 'start' },
+      { checkOnly: true },
+      {},
+      { etag: '"2"' },
+    );
+    assert.deepEqual([refused.body.valid, refused.body.errors[0].code], [false, 'STATE_CONFLICT']);
+  });
+
+  it('leave the state to people as well where the model says so', async () => {
+    await world.deploy(world.tenantId, {
+      'objects/Task__c/stateModels/Lifecycle.yaml': MODEL.replace('allowDirectEdit: false', 'allowDirectEdit: true'),
+    });
+    const id = await task();
+    assert.equal((await worker.update('Task__c', id, { Stage__c: 'done' }, { etag: '"1"' })).body.Stage__c, 'done');
+    const none = await refusal(worker.update('Task__c', id, { Stage__c: 'lost' }, { etag: '"2"' }));
+    assert.deepEqual(codes(none), ['/Stage__c PICKLIST_VALUE_INVALID']);
   });
 });

@@ -1,0 +1,113 @@
+/**
+ * Effects of transitions and actions, made ready once per configuration: what they read, what they set, and the values
+ * that their expressions give. Source: docs/reference/transitions.md#effects.
+ */
+import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { checkExpression } from '../../../lib/expression/check.ts';
+import { exactText } from '../../../lib/expression/decimal.ts';
+import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
+import { EvaluationError } from '../../../lib/expression/functions.ts';
+import type { Expression, Type, Value } from '../../../lib/expression/types.ts';
+import { ExactNumber } from '../../../lib/json/exact-number.ts';
+import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { type InputCheck, inputCheck, inputTypes, inputValue } from '../../../lib/transition/input.ts';
+import { remembered } from '../sql.ts';
+import { own } from '../tenants.ts';
+import { type Act, decidingFields, expressionSchema } from './acts.ts';
+
+/** Expressions by the names of what they give. */
+type Expressions = readonly (readonly [name: string, expression: Expression])[];
+
+interface Preparation {
+  readonly input: InputCheck | null;
+  readonly inputTypes: Readonly<Record<string, Type>>;
+  readonly updates: Expressions;
+  readonly creates: readonly { readonly objectApiName: string; readonly fields: Expressions }[];
+  readonly messages: readonly Message[];
+  /** Stored fields that all of it reads, and those that it sets. */
+  readonly reads: readonly FieldMeta[];
+  readonly sets: readonly FieldMeta[];
+}
+
+/** What others are told: by a notification or by an event. */
+export type Message =
+  | { readonly kind: 'notification'; readonly type: string; readonly to: string }
+  | { readonly kind: 'event'; readonly type: string; readonly data: Expressions };
+
+const ANY: readonly Type[] = [
+  ...(['text', 'number', 'boolean', 'date', 'dateTime', 'time', 'null', 'address', 'geolocation'] as const),
+  ...(['list:text', 'list:number', 'list:boolean', 'list:date', 'list:dateTime', 'list:time', 'list:null'] as const),
+];
+
+export const preparationOf = remembered((act: Act): Preparation => {
+  const { object, meta } = act;
+  const types = inputTypes(meta.input);
+  const schema = { ...expressionSchema(object), input: types };
+  const all: Expression[] = [];
+  const expressions = (of: Readonly<Record<string, string>>): Expressions =>
+    Object.entries(of).map(([name, source]) => {
+      const expression = checkExpression(source, schema, ANY);
+      all.push(expression);
+      return [name, expression];
+    });
+  const updates: Expressions[] = [];
+  const creates: Preparation['creates'][number][] = [];
+  const messages: Message[] = [];
+  for (const effect of meta.effects)
+    switch (effect.verb) {
+      case 'updateFields':
+        updates.push(expressions(effect.fields));
+        break;
+      case 'createRecord':
+        creates.push({ objectApiName: effect.object, fields: expressions(effect.fields) });
+        break;
+      case 'sendNotification':
+        messages.push({ kind: 'notification', type: effect.type, to: effect.to });
+        break;
+      default:
+        messages.push({ kind: 'event', type: effect.type, data: expressions(effect.data) });
+    }
+  const recipients = messages.flatMap((message) => (message.kind === 'notification' ? recipientField(message.to) : []));
+  const names = new Set([...all.flatMap((expression) => expression.fields), ...recipients]);
+  const sets = updates.flat().map(([name]) => object.fields[name]!);
+  return {
+    input: meta.input && inputCheck(meta.input),
+    inputTypes: types,
+    updates: updates.flat(),
+    creates,
+    messages,
+    reads: [...decidingFields(object), ...[...names].map((name) => object.fields[name]!)],
+    sets: object.stateModel && act.kind === 'transition' ? [...sets, object.fields[object.stateModel.field]!] : sets,
+  };
+});
+
+/** The field that names who is told; none for the one who acts. */
+export const recipientField = (to: string): string[] => (to === 'actor' ? [] : [to === 'owner' ? 'ownerId' : to]);
+
+/** The facts of a record, and what was sent along. */
+export const withInput = (facts: Facts, { inputTypes: types }: Preparation, input: Record<string, unknown>): Facts => ({
+  ...facts,
+  input: (name) => inputValue(own(types, name), own(input, name)),
+});
+
+/** What expressions give, as a body would say it; what cannot be worked out is a violation. */
+export function valuesOf(expressions: Expressions, facts: Facts, invalid: Violation[]): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const [name, expression] of expressions)
+    try {
+      values[name] = asJson(evaluate(expression, facts));
+    } catch (error) {
+      if (!(error instanceof EvaluationError)) throw error;
+      const message = `The value of ${name} cannot be worked out: ${error.message}.`;
+      invalid.push(violation('', 'FIELD_OUT_OF_RANGE', message, { field: name, params: { reason: error.reason } }));
+    }
+  return values;
+}
+
+function asJson(value: Value): unknown {
+  if (value === null || typeof value !== 'object') return value;
+  if (Array.isArray(value)) return value.map(asJson);
+  if ('ms' in value) return new Date(value.ms as unknown as number).toISOString();
+  if ('units' in value) return new ExactNumber(exactText(value as never));
+  return Object.fromEntries(Object.entries(value).map(([part, item]) => [part, asJson(item)]));
+}

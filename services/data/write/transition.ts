@@ -1,0 +1,383 @@
+/**
+ * Taking a transition or action: the record is locked, what stands against it is found out, its effects are worked out
+ * from the record as it is, and then everything is written in one transaction. Source: docs/reference/transitions.md.
+ */
+import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import type { Facts } from '../../../lib/expression/evaluate.ts';
+import { typeOf } from '../../../lib/field-types/registry.ts';
+import { uuidv7 } from '../../../lib/ids.ts';
+import { fieldOf } from '../../../lib/snapshot/lookup.ts';
+import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { identifier, sqlState } from '../../../mixins/database/database.ts';
+import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
+import { changesSql, columnType, etagOf, outputOf, Sql, table } from '../sql.ts';
+import { own } from '../tenants.ts';
+import {
+  type Act,
+  guardHolds,
+  guardMessage,
+  isPermitted,
+  notPermitted,
+  reasonsAgainst,
+  type Situation,
+  startsIn,
+  storedFacts,
+  visibleActs,
+  visibleModel,
+  wrongState,
+} from '../transitions/acts.ts';
+import { type Message, preparationOf, recipientField, valuesOf, withInput } from '../transitions/effects.ts';
+import {
+  checkDependentPicklists,
+  type Given,
+  pointerTo,
+  readValue,
+  referenceNotFound,
+  validationFailed,
+} from './body.ts';
+import { noteEffect } from './check-only.ts';
+import { lookupSql } from './checks.ts';
+import { CREATE_STEPS } from './create.ts';
+import { checkDuplicates, confirmedSql } from './duplicates.ts';
+import { toPlatformError } from './failures.ts';
+import { checkRules } from './rules.ts';
+import { deniedParentsSql, parentDenied } from './sharing.ts';
+import { newTrailIds, type Transition, trailSql } from './trail.ts';
+import { answerSql, lockRecord, matchVersion, mayUpdate, refuseUnreached } from './update.ts';
+import { runSteps, type Step, type Write } from './write.ts';
+
+/** One step, for what is found out on the way belongs to this one request. */
+export const TRANSITION_STEPS: readonly Step[] = [take];
+
+interface SideEffect {
+  readonly kind: 'create' | 'notification' | 'event';
+  readonly objectApiName: string;
+  readonly id: string;
+}
+
+/** In the order of the checks of every mutation. */
+async function take(write: Write): Promise<void> {
+  const key = write.call.path['transitionKey'] ?? '';
+  const act = visibleActs(write.access).find(({ meta }) => meta.key === key);
+  await lockRecord(write, act && preparationOf(act));
+  if (write.reply) return;
+  if (!act) throw new PlatformError('TRANSITION_NOT_FOUND', 'There is no such transition for this connection.');
+  mayUpdate(write);
+  refuseUnreached(write);
+  mayTake(write, act);
+  matchVersion(write);
+  const { input, comment } = readAlong(write, act);
+  const state = stateOf(write);
+  const facts = storedFacts(write.view, write.object, write.stored);
+  refuseConflict(write, act, state, facts);
+  const known = withInput(facts, preparationOf(act), input);
+  const transition: Transition = {
+    executionId: uuidv7(),
+    key,
+    fromState: state,
+    toState: act.to ?? state,
+    comment,
+  };
+  await setFields(write, act, known);
+  const created = await createRecords(write, act, known);
+  await store(write, transition, created, messagesOf(write, act, known));
+}
+
+const stateOf = (write: Write): string | null => {
+  const model = visibleModel(write.access);
+  return model ? ((own(write.stored, model.field) as string | null | undefined) ?? null) : null;
+};
+
+function mayTake({ view }: Write, act: Act): void {
+  if (isPermitted(act, view)) return;
+  throw new PlatformError('TRANSITION_NOT_ALLOWED', notPermitted(act), {
+    details: { layer: 'objectPermission', permission: act.meta.permission },
+  });
+}
+
+/** What the caller sends along: 422 with everything that is wrong with it. */
+function readAlong({ body }: Write, act: Act): { input: Record<string, unknown>; comment: string | null } {
+  const input = (own(body, 'input') ?? {}) as Record<string, unknown>;
+  const comment = (own(body, 'comment') as string | null | undefined) ?? null;
+  const { input: check } = preparationOf(act);
+  const errors: Violation[] = check
+    ? check(input)
+    : Object.keys(input).map((name) =>
+        violation(`/input${pointerTo(name)}`, 'FIELD_UNKNOWN', 'The transition takes no input.'),
+      );
+  if (act.meta.requiresComment && (comment === null || comment.trim() === ''))
+    errors.push(violation('/comment', 'FIELD_REQUIRED', 'A comment is needed.'));
+  if (errors.length > 0)
+    throw new PlatformError('TRANSITION_INPUT_INVALID', 'What is sent along does not fit the transition.', { errors });
+  return { input, comment };
+}
+
+/** 409 when the state is another one or the guard does not hold; `allowed` says what could be done instead. */
+function refuseConflict(write: Write, act: Act, state: string | null, facts: Facts): void {
+  const fits = startsIn(act, state);
+  if (fits && guardHolds(act, facts)) return;
+  const { view, access, request } = write;
+  const situation: Situation = { view, scopes: request.scopes, access, state, editable: true, facts };
+  const allowed = visibleActs(access).filter((other) => reasonsAgainst(other, situation).length === 0);
+  throw new PlatformError('STATE_CONFLICT', fits ? guardMessage(act) : wrongState(act), {
+    details: {
+      currentState: state,
+      allowed: allowed.map(({ meta }) => meta.key),
+      reason: fits ? 'guard' : 'state',
+    },
+  });
+}
+
+/** The new state and what the effects set, held to everything that a PATCH is held to. */
+async function setFields(write: Write, act: Act, facts: Facts): Promise<void> {
+  const { view, object } = write;
+  const given: Given[] = [];
+  for (const [name, value] of Object.entries(valuesOf(preparationOf(act).updates, facts, write.invalid))) {
+    const read = readValue(view, object.fields[name]!, value, pointerTo(name));
+    if ('code' in read) write.invalid.push(read);
+    else given.push(read);
+  }
+  const settled = await settle(write, given);
+  const field = act.kind === 'transition' ? object.fields[object.stateModel!.field]! : null;
+  const state: Given[] = field ? [{ field, value: act.to, lookup: null }] : [];
+  write.given = [...state, ...settled.given];
+  write.changed = [...(field && act.to !== own(write.stored, field.apiName) ? state : []), ...settled.changed];
+  write.invalid.push(...checkDependentPicklists(object, write.given, write.stored));
+  await checkRules(write);
+  if (write.invalid.length > 0) throw validationFailed(write.invalid.map((found) => placed(write, found)));
+  await checkDuplicates(write);
+}
+
+/** A violation of a value that no body holds; a field that the caller cannot read is not named. */
+function placed({ access }: Write, found: Violation): Violation {
+  const visible = found.field === null || own(access.fields, found.field)?.read === true;
+  if (visible) return { ...found, pointer: '' };
+  return violation('', found.code, 'A value that this sets cannot be stored.', { ruleApiName: found.ruleApiName });
+}
+
+/** Looks references up and compares values with stored ones, as the lock does it for values that a body gives. */
+async function settle(write: Write, given: readonly Given[]): Promise<{ given: Given[]; changed: Given[] }> {
+  if (given.length === 0) return { given: [], changed: [] };
+  const { schema, object, tx } = write;
+  const sql = new Sql();
+  const lookups = given.filter((item) => item.lookup);
+  const found = new Map(lookups.map((item, index) => [item, `r.r${index}`]));
+  const sqlOf = (item: Given): string =>
+    found.get(item) ?? `${sql.bind(item.value, typeOf(item.field).bindType)}::${columnType(item.field)}`;
+  const pairs = given.map(
+    (item) => `${found.get(item) ?? 'NULL'}, o.${identifier(item.field.apiName)} IS DISTINCT FROM ${sqlOf(item)}`,
+  );
+  const denied = deniedParentsSql(write, sql, found, (item) => `o.${identifier(item.field.apiName)}`) ?? 'false';
+  const { rows } = await tx.arrays(
+    sql.statement(`WITH r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'})
+      SELECT ${pairs.join(', ')}, ${denied} FROM r, ${table(schema, object.apiName)} o WHERE o."id" = ${sql.bind(write.id, 'uuid')}`),
+  );
+  const row = rows[0]!;
+  if (row.at(-1) === true) throw parentDenied();
+  const settled = given.map((item, index) =>
+    item.lookup ? { ...item, value: row[index * 2] as string | null, lookup: null } : item,
+  );
+  for (const item of lookups)
+    if (row[given.indexOf(item) * 2] === null) write.invalid.push(referenceNotFound(item.field));
+  return { given: settled, changed: settled.filter((_, index) => row[index * 2 + 1] === true) };
+}
+
+/** Records that come along, each through the whole pipeline of a create, as the caller. */
+async function createRecords(write: Write, act: Act, facts: Facts): Promise<SideEffect[]> {
+  const { creates } = preparationOf(act);
+  const created: SideEffect[] = [];
+  for (const [index, { objectApiName, fields }] of creates.entries()) {
+    const access = own(write.view.access.objects, objectApiName);
+    if (!access) throw notForCaller('objectPermission');
+    const invalid: Violation[] = [];
+    const body = valuesOf(fields, facts, invalid);
+    const part: Write = {
+      ...write,
+      mutation: 'create',
+      object: access.object,
+      access,
+      id: uuidv7(),
+      commit: (statement) => write.tx.arrays(statement),
+      place: { index: index + 1, size: creates.length + 1 },
+      within: true,
+      body,
+      given: [],
+      invalid,
+      denied: [],
+      ifMatch: [],
+      recordVersion: 0,
+      stored: {},
+      changed: [],
+      confirmed: null,
+    };
+    await asPart(part, () => runSteps(part, CREATE_STEPS));
+    created.push({ kind: 'create', objectApiName, id: part.id });
+  }
+  return created;
+}
+
+/** Refusals of a part point to nothing in the body, and tell nothing of what the caller cannot see. */
+async function asPart<T>(part: Write, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    // Everything but what the content of a record is refused for is tried again or told by those who wait above.
+    if (!(error instanceof PlatformError) && !/^2[23]/.test(sqlState(error) ?? '')) throw error;
+    const { view, call, object } = part;
+    const path = { ...call.path, objectApiName: object.apiName };
+    const failure = toPlatformError(view, { ...call, path }, error);
+    const { errors = [], details } = failure;
+    if (errors.some(({ code }) => code === 'FIELD_UNKNOWN' || code === 'FIELD_PERMISSION_DENIED'))
+      throw notForCaller('fieldPermission');
+    throw new PlatformError(failure.code, failure.message, {
+      ...(details ? { details } : {}),
+      ...(failure.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: failure.retryAfterSeconds }),
+      errors: errors.map((found) => ({
+        ...placed(part, found),
+        params: { ...found.params, objectApiName: object.apiName },
+      })),
+      cause: failure.cause,
+    });
+  }
+}
+
+const notForCaller = (layer: 'objectPermission' | 'fieldPermission'): PlatformError =>
+  new PlatformError('TRANSITION_NOT_ALLOWED', 'You may not do everything that this transition does.', {
+    details: { layer },
+  });
+
+interface Told {
+  readonly effect: SideEffect;
+  /** Type and content of the event. */
+  readonly type: string;
+  readonly data: Record<string, unknown>;
+}
+
+function messagesOf(write: Write, act: Act, facts: Facts): Told[] {
+  const { object, request } = write;
+  const invalid: Violation[] = [];
+  const told = preparationOf(act).messages.map((message: Message): Told => {
+    const effect = { kind: message.kind, objectApiName: object.apiName, id: write.id };
+    if (message.kind === 'event')
+      return { effect, type: `custom.${message.type}`, data: { data: valuesOf(message.data, facts, invalid) } };
+    const [field] = recipientField(message.to);
+    const set = write.given.find((item) => item.field.apiName === field);
+    const recipient = field === undefined ? request.userId : set ? set.value : (own(write.stored, field) ?? null);
+    return {
+      effect,
+      type: 'notifications.notification.requested',
+      data: { notificationType: message.type, to: message.to, recipientIds: recipient === null ? [] : [recipient] },
+    };
+  });
+  if (invalid.length > 0) throw validationFailed(invalid.map((found) => ({ ...found, field: null })));
+  return told;
+}
+
+/** Rollups may have moved the record on while records were created below it. */
+async function currentVersion({ schema, object, tx, id, recordVersion }: Write, created: number): Promise<number> {
+  if (created === 0) return recordVersion;
+  const sql = new Sql();
+  const { rows } = await tx.arrays(
+    sql.statement(`SELECT "recordVersion" FROM ${table(schema, object.apiName)} WHERE "id" = ${sql.bind(id, 'uuid')}`),
+  );
+  return rows[0]![0] as number;
+}
+
+/** An execution changes the record in any case: whoever repeats it with the old ETag has not seen it. */
+async function store(
+  write: Write,
+  transition: Transition,
+  created: readonly SideEffect[],
+  messages: readonly Told[],
+): Promise<void> {
+  const { schema, object, key, request, changed } = write;
+  const sql = new Sql();
+  const version = (await currentVersion(write, created.length)) + 1;
+  const headers = { ETag: etagOf(version) };
+  const name = table(schema, object.apiName);
+  const id = sql.bind(write.id, 'uuid');
+  const sets = changed.map(
+    (item) => `${identifier(item.field.apiName)} = ${sql.bind(item.value, typeOf(item.field).bindType)}, `,
+  );
+  const fields = changed.map((item) => item.field);
+  const place = { index: 0, size: created.length + 1 };
+  const sideEffects = [...created, ...messages.map((message) => message.effect)];
+  const ctes = [
+    `o AS MATERIALIZED (SELECT * FROM ${name} WHERE "id" = ${id})`,
+    `u AS (UPDATE ${name} SET ${sets.join('')}"recordVersion" = ${sql.bind(version, 'integer')}, "updatedAt" = statement_timestamp(), "updatedById" = ${sql.bind(request.userId, 'uuid')} WHERE "id" = ${id} RETURNING *)`,
+    `j AS MATERIALIZED (SELECT ${executionSql(write, sql, transition, sideEffects)} AS body FROM u)`,
+    `k AS (${completeKeySql(schema, key, sql.bind, { status: '201', headers: sql.bind(JSON.stringify(headers), 'jsonb'), body: 'j.body' }, 'FROM j')})`,
+    `c AS MATERIALIZED (SELECT u."id" AS record_id, u."recordVersion" AS record_version, ${place.index} AS position, ${newTrailIds(sql)}, ${changesSql(
+      fields,
+      (field) => outputOf('o', field),
+      (field) => outputOf('u', field),
+    )} AS changes FROM u, o)`,
+    ...trailSql(
+      schema,
+      sql,
+      {
+        kind: 'transition',
+        operationId: write.call.operationId,
+        request,
+        key,
+        transactionId: write.transactionId,
+        transactionSize: place.size,
+        transition,
+      },
+      object,
+      'c',
+    ),
+    ...confirmedSql(write, sql, 'c'),
+    ...messages.flatMap((message, index) => messageSql(write, sql, message, transition, `m${index}`)),
+  ];
+  const { rows } = await storing(write, () =>
+    write.commit(sql.statement(`WITH ${ctes.join(',\n')}\nSELECT body FROM j`)),
+  );
+  noteEffect(write, 'transition', object, { id: write.id, fields: fields.map((field) => field.apiName) });
+  if (write.checkOnly)
+    for (const { effect } of messages)
+      write.effects.push({ kind: effect.kind, objectApiName: object.apiName, id: write.id, fields: [] });
+  write.reply = { status: 201, headers, body: Buffer.from(rows[0]![0] as string) };
+}
+
+/** SQL of the answer as text; that of a dry run is the record alone. */
+function executionSql(write: Write, sql: Sql, transition: Transition, sideEffects: readonly SideEffect[]): string {
+  const record = `${answerSql(write, 'u')}::text`;
+  if (write.checkOnly) return record;
+  const { executionId, key, fromState, toState } = transition;
+  const before = JSON.stringify({ executionId, transitionKey: key, fromState, toState }).slice(0, -1);
+  const at = outputOf('u', fieldOf(write.object, 'updatedAt') as FieldMeta);
+  return `${sql.bind(before, 'text')} || ',"executedAt":' || to_json(${at})::text || ',"record":' || ${record} || ${sql.bind(`,"sideEffects":${JSON.stringify(sideEffects)}}`, 'text')}`;
+}
+
+/** Events of a tenant's own and requests for notifications stand beside what the change itself tells. */
+function messageSql(write: Write, sql: Sql, { type, data }: Told, transition: Transition, name: string): string[] {
+  if (write.checkOnly) return [];
+  const { schema, object, request } = write;
+  const { executionId, key, fromState, toState } = transition;
+  const content = {
+    ...data,
+    transition: { executionId, key, fromState, toState },
+    transactionId: write.transactionId,
+  };
+  return [
+    `${name} AS (INSERT INTO ${schema}._outbox (type, object, record_id, record_version, user_id, client_id, agent_run_id, request_id, data)
+      SELECT ${sql.bind(type, 'text')}, ${sql.bind(object.apiName, 'text')}, record_id, record_version, ${sql.bind(request.userId, 'uuid')}, ${sql.bind(request.clientId, 'text')}, ${sql.bind(request.agentRunId, 'uuid')}, ${sql.bind(request.requestId, 'text')}, ${sql.bind(JSON.stringify(content), 'jsonb')} FROM c)`,
+  ];
+}
+
+/** What only the database can refuse, such as a value that another record has, points to nothing in the body. */
+async function storing<T>(write: Write, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!/^2[23]/.test(sqlState(error) ?? '')) throw error;
+    const failure = toPlatformError(write.view, write.call, error);
+    const { details, errors = [] } = failure;
+    throw new PlatformError(failure.code, failure.message, {
+      ...(details ? { details } : {}),
+      errors: errors.map((found) => placed(write, found)),
+      cause: failure.cause,
+    });
+  }
+}
