@@ -63,4 +63,16 @@ describe('the guide', () => {
     assert.match(output, /"name":"M-0001"/);
     assert.match(output, /"metadataVersion":/);
   });
+
+  it('who-sees-what.md opens a private record to Sue by a rule and by hand, and explains the rest', async function () {
+    this.timeout(60_000);
+    const output = await walk('who-sees-what.md');
+    assert.deepEqual(codes(output), ['RECORD_NOT_FOUND']);
+    assert.match(output, /"status":"SUCCEEDED"/);
+    assert.match(output, /mia 200\nsam 200\nsue 200/);
+    const totals = [...output.matchAll(/(\w+) sees\n.*?"total":(\d+)/g)].map((match) => `${match[1]} ${match[2]}`);
+    assert.deepEqual(totals, ['SAM 2', 'MIA 2', 'SUE 1']);
+    assert.match(output, /"allowed":false.*"layer":"sharing","result":"deny"/);
+    assert.match(output, /204\n$/);
+  });
 });

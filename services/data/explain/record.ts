@@ -1,6 +1,7 @@
 /** A record with everything that sharing asks of it, read in one statement. */
 import { criteriaOf } from '../../../lib/access/criteria.ts';
 import { parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
+import { storedReads } from '../../../lib/formulas.ts';
 import { objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
@@ -36,13 +37,12 @@ export function sharedRecordSql(
     'parents', json_build_object(${parents.join(', ')}))`;
 }
 
-/** Fields that the criteria of an object's sharing rules read. */
+/** Stored fields that the criteria of an object's sharing rules depend on, those of formulas among them. */
 const criteriaFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
   const rules = (object.sharingRules as ObjectMeta['sharingRules'] | undefined) ?? [];
-  const names = new Set(
-    rules.flatMap((rule) => (rule.criteria === null ? [] : criteriaOf(object, rule.criteria).fields)),
-  );
-  return [...names].map((name) => object.fields[name]!);
+  const read = rules.flatMap((rule) => (rule.criteria === null ? [] : criteriaOf(object, rule.criteria).fields));
+  const stored = new Set(read.flatMap((name) => [...storedReads(object.fields[name]!)]));
+  return [...stored].map((name) => object.fields[name]!);
 });
 
 /** What sharedRecordSql answered. */
