@@ -58,20 +58,27 @@ export async function upsert(
 ): Promise<OperationReply> {
   const access = visibleObject(view, call.path['objectApiName'] ?? '');
   const key = externalKey(access, call);
+  let found = await find(database, view, access, key, body);
   for (let attempt = 1; ; attempt++) {
-    const found = await find(database, view, access, key, body);
     checkVersion(call, found);
     try {
       if (found) return await run('update', { ...call, path: { ...call.path, id: found.id } }, body, key);
       return await run('create', call, { ...body, [key.field.apiName]: key.given }, key);
     } catch (error) {
-      const raced = found
-        ? hasCode(error, 'RECORD_NOT_FOUND')
-        : sqlState(error) === '23505' || hasCode(error, 'WRITE_CONTENTION');
-      if (!raced || attempt === RACES_MAX) throw error;
+      if (attempt === RACES_MAX || !mayBeRaced(found, error)) throw error;
+      const before = found;
+      found = await find(database, view, access, key, body);
+      // Nobody was faster: it is a duplicate of another record.
+      if (!before && !found && hasCode(error, 'DUPLICATE_RULE')) throw error;
     }
   }
 }
+
+/** The record was deleted before it could be updated, or somebody else has created it meanwhile. */
+const mayBeRaced = (found: Found | null, error: unknown): boolean =>
+  found
+    ? hasCode(error, 'RECORD_NOT_FOUND')
+    : sqlState(error) === '23505' || hasCode(error, 'WRITE_CONTENTION') || hasCode(error, 'DUPLICATE_RULE');
 
 const hasCode = (error: unknown, code: string): boolean => error instanceof PlatformError && error.code === code;
 

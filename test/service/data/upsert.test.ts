@@ -1,7 +1,7 @@
 /** Create or update by an external id. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { type CallOptions, codes, createWorld, type Person, type Reply, refusal, type World } from './world.ts';
+import { type CallOptions, codes, createWorld, FILES, type Person, type Reply, refusal, type World } from './world.ts';
 
 describe('upserts', () => {
   let world: World;
@@ -116,6 +116,31 @@ describe('upserts', () => {
       );
       assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 200, 200, 200, 200, 200, 200, 201]);
       assert.equal(new Set(replies.map(({ body }) => body.id)).size, 1);
+    }
+  });
+
+  it('creates one record when many ask at once, also where that would be a duplicate', async () => {
+    const path = 'objects/Company__c/duplicateRules/SameName.yaml';
+    const object = 'objects/Company__c/object.yaml';
+    const rule = (active: boolean) => ({
+      [object]: FILES[object]!.replace('features:', 'features:\n  duplicates: true'),
+      [path]: `type: DuplicateRule\napiName: SameName\nobject: Company__c\nactive: ${active}\naction: block\nscope: visible\nthreshold: 1\nmatch:\n  - field: name\n    method: normalized\n    weight: 1\n`,
+    });
+    await world.deploy(world.tenantId, rule(true));
+    try {
+      for (let round = 0; round < 4; round++) {
+        const replies = await Promise.all(
+          Array.from({ length: 6 }, () => upsert(`TWIN-${round}`, { name: `Twin ${round}` })),
+        );
+        assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 200, 200, 200, 200, 201]);
+      }
+      assert.equal(await code(upsert('TWIN-NEW', { name: 'twin 0' })), 'DUPLICATE_RULE');
+      const dry = await upsert('TWIN-NEW', { name: 'twin 0' }, { query: { checkOnly: true } });
+      assert.deepEqual([dry.body.valid, dry.body.errors, dry.body.duplicates.length], [false, [], 1]);
+      assert.equal(dry.body.duplicates[0].matches[0].displayName, 'Twin 0');
+      assert.doesNotMatch(dry.text, /confirmation/i);
+    } finally {
+      await world.deploy(world.tenantId, rule(false));
     }
   });
 
