@@ -13,6 +13,7 @@ import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { type InputCheck, inputCheck, inputTypes, inputValue } from '../../../lib/transition/input.ts';
 import { remembered } from '../sql.ts';
 import { own } from '../tenants.ts';
+import { storedFieldsOf } from '../write/rules.ts';
 import { type Act, decidingFields, expressionSchema } from './acts.ts';
 
 /** Expressions by the names of what they give. */
@@ -68,7 +69,7 @@ export const preparationOf = remembered((act: Act): Preparation => {
         messages.push({ kind: 'event', type: effect.type, data: expressions(effect.data) });
     }
   const recipients = messages.flatMap((message) => (message.kind === 'notification' ? recipientField(message.to) : []));
-  const names = new Set([...all.flatMap((expression) => expression.fields), ...recipients]);
+  const names = new Set([...all.flatMap((expression) => storedFieldsOf(object, expression)), ...recipients]);
   const sets = updates.flat().map(([name]) => object.fields[name]!);
   return {
     input: meta.input && inputCheck(meta.input),

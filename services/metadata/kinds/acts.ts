@@ -300,7 +300,9 @@ function checkAssignment(
   source: string,
   at: string,
 ): void {
-  const target = schemaOf(object, context).fieldType(name);
+  const field = context.fieldsOf(object).get(name);
+  // What a formula or rollup gives is no field type that can be set, so its own type counts here.
+  const target = (field?.body['fieldType'] as FieldTypeName | undefined) ?? schemaOf(object, context).fieldType(name);
   const refuse = (message: string): void => context.problem('REFERENCE_INVALID', component, at, message);
   if (target === undefined) {
     refuse(`There is no field ${name} on ${object}.`);
@@ -312,7 +314,6 @@ function checkAssignment(
     return;
   }
   const checked = checkedExpression(component, context, at, source, schema, valuesFor(target));
-  const field = context.fieldsOf(object).get(name);
   if (checked?.root.op !== 'literal' || target !== 'picklist' || !field) return;
   const { picklistValues, restrictedPicklist } = compileField(field, context.after);
   const { value } = checked.root;

@@ -25,7 +25,7 @@ transitions:
     from:
       - going
     to: done
-    guard: 100 / record.Effort__c < 1000 && record.Hidden__c != "stop"
+    guard: record.Share__c < 1000 && record.Hidden__c != "stop"
     permission: Task__c.finish
     risk: medium
     requiresComment: true
@@ -59,6 +59,7 @@ transitions:
         type: taskDone
         data:
           effort: record.Effort__c
+          share: record.Share__c
           rate: input.rate
           when: now
       - verb: sendNotification
@@ -119,6 +120,11 @@ const PROJECT: Record<string, string> = {
   ...field('Task__c', 'ClosedOn__c', 'fieldType: date'),
   ...field('Task__c', 'Price__c', 'fieldType: currency\nprecision: 10\nscale: 2'),
   ...field('Task__c', 'Nudges__c', 'fieldType: integer'),
+  ...field(
+    'Task__c',
+    'Share__c',
+    'fieldType: formula\nformula:\n  expression: 100 / record.Effort__c\n  resultType: decimal\nprecision: 18\nscale: 2',
+  ),
   ...field('Task__c', 'Hidden__c', 'fieldType: text\nlength: 60'),
   'objects/Task__c/stateModels/Lifecycle.yaml': MODEL,
   'objects/Task__c/actions/Nudge.yaml': ACTION,
@@ -391,7 +397,8 @@ describe('transitions: executing them', () => {
       told.map((item) => item['type']),
       ['custom.taskDone', 'data.record.created', 'data.record.transitioned', 'notifications.notification.requested'],
     );
-    assert.deepEqual([told[0]!['data'].data.effort, told[0]!['data'].data.rate], [2.5, 10.5]);
+    const { effort, rate, share } = told[0]!['data'].data;
+    assert.deepEqual([effort, rate, share], [2.5, 10.5, 40]);
     assert.deepEqual(told[3]!['data'].recipientIds, [worker.userId]);
     assert.deepEqual(
       told.slice(1, 3).map((item) => [item['data'].transactionIndex, item['data'].transactionSize]),

@@ -29,6 +29,7 @@ const BILL: Files = {
     Due__c: 'fieldType: date',
     Number__c: 'fieldType: autoNumber\nformat: B-{000}',
     Status__c: STATUS,
+    Twice__c: 'fieldType: formula\nformula:\n  expression: record.Amount__c * 2\n  resultType: decimal',
     Tag__c: 'fieldType: picklist\npicklist:\n  restricted: false\n  values:\n    - value: a',
     KeeperId__c: 'fieldType: reference\nreferenceTo:\n  - User\nrelationshipName: Bills__r',
   }),
@@ -268,6 +269,10 @@ ${PAY}`,
 
   it('have effects of the fixed verbs, each with what it needs', async () => {
     const cases: [string, string[]][] = [
+      [
+        '      - verb: updateFields\n        fields:\n          Twice__c: "1"\n',
+        ['REFERENCE_INVALID 18:11 Twice__c is kept by the platform and cannot be set.'],
+      ],
       ['      - verb: runScript\n', ['YAML_SCHEMA_INVALID']],
       [
         '      - verb: requestApproval\n',
