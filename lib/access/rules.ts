@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { fieldType } from '../field-types/registry.ts';
+import { isWritable } from '../record-types.ts';
 import type {
   FieldMeta,
   ObjectMeta,
@@ -79,7 +80,7 @@ function ordinary(
   const permission = objectPermission(object, bundles, system);
   return withFields(object, permission, (field) => {
     const mayEdit = permission.create || permission.update;
-    if (field.system) return { read: true, edit: field.apiName === 'ownerId' && mayEdit };
+    if (field.system) return { read: true, edit: isWritable(object, field) && mayEdit };
     if (field.apiName === object.nameField) return { read: true, edit: mayEdit };
     const given = fieldPermission(object, field, bundles, system);
     return { read: given.read, edit: given.edit && mayEdit };

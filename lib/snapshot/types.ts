@@ -218,6 +218,16 @@ export interface DuplicateRuleMeta {
   readonly match: readonly { readonly field: string; readonly method: MatchMethod; readonly weight: number }[];
 }
 
+export interface RecordTypeMeta {
+  readonly apiName: string;
+  readonly label: string;
+  readonly active: boolean;
+  /** Given to new records that do not say their type; one active type at most. */
+  readonly default: boolean;
+  /** By apiName of a picklist: the values that it takes in records of this type. */
+  readonly picklistValues: Readonly<Record<string, readonly string[]>>;
+}
+
 export type SharingDefault = 'private' | 'read' | 'readWrite' | 'controlledByParent';
 
 export interface ObjectMeta {
@@ -248,6 +258,8 @@ export interface ObjectMeta {
   /** By apiName. */
   readonly sharingRules: readonly SharingRuleMeta[];
   readonly stateModel: StateModelMeta | null;
+  /** By apiName. */
+  readonly recordTypes: readonly RecordTypeMeta[];
   /** Custom actions by apiName, the active ones. */
   readonly actions: readonly ActMeta[];
 }

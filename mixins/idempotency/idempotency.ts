@@ -59,6 +59,13 @@ export function idempotencyKey(
 /** Binds a value to a statement and returns its placeholder with a cast. */
 export type Bind = (value: unknown, type: string) => string;
 
+/** SQL condition: claimKeySql would claim the key, as far as can be seen. What a claim allows need not be begun in vain. */
+export function claimableSql(schema: string, key: IdempotencyKey, bind: Bind): string {
+  if (key.checkOnly) return 'true';
+  return `NOT EXISTS (SELECT FROM ${schema}._idempotency k WHERE k.client_id = ${bind(key.clientId, 'text')} AND k.user_id = ${bind(key.userId, 'uuid')} AND k.key = ${bind(key.key, 'text')}
+    AND k.expires_at > now() AND NOT (k.state = 'FAILED' AND k.fingerprint = ${bind(key.fingerprint, 'text')}))`;
+}
+
 /**
  * `INSERT INTO _idempotency … RETURNING`: claims the key, or returns no row when it belongs to an outcome, to another
  * request, or to work in progress. A concurrent twin makes it wait until that one has ended (lock_timeout). Failed and

@@ -7,6 +7,7 @@ import { capabilities } from '../../lib/access/decide.ts';
 import type { Access, Capabilities, ObjectAccess, ScopeSet } from '../../lib/access/types.ts';
 import { typeOf } from '../../lib/field-types/registry.ts';
 import { filterable, operatorsFor, searchable, sortable } from '../../lib/query/capabilities.ts';
+import { defaultRecordType, isWritable, RECORD_TYPE_FIELD, recordTypesOf } from '../../lib/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
 import { visibleModel } from './transitions/acts.ts';
 import { defaultOf } from './write/body.ts';
@@ -24,10 +25,6 @@ export function describeObjects(access: Access, scopes: ScopeSet): { records: ob
       })),
   };
 }
-
-/** Fields that a create or update body of this user may hold. */
-export const writable = (field: FieldMeta): boolean =>
-  typeOf(field).writable && (!field.system || field.apiName === 'ownerId');
 
 /** The state of a record, where only transitions change it. */
 const isStateKept = ({ stateModel }: ObjectMeta, field: FieldMeta): boolean =>
@@ -59,7 +56,12 @@ export function describeObject(access: Access, object: ObjectAccess, scopes: Sco
     searchable: meta.features.search,
     defaultSearchFields: meta.defaultSearchFields.filter(isReadable),
     stateModel: visibleModel(object)?.apiName ?? null,
-    recordTypes: [],
+    recordTypes: recordTypesOf(meta).map(({ apiName, label, default: isDefault, active }) => ({
+      apiName,
+      label,
+      default: isDefault,
+      active,
+    })),
     childRelationships: meta.childRelationships
       .filter(({ objectApiName, field }) => {
         const child = Object.hasOwn(access.objects, objectApiName) ? access.objects[objectApiName] : undefined;
@@ -87,11 +89,12 @@ function describeField(
   scopes: ScopeSet,
 ): Record<string, unknown> {
   const type = typeOf(field);
-  const editable = writable(field) && object.fields[field.apiName]!.edit;
+  const editable = isWritable(object.object, field) && object.fields[field.apiName]!.edit;
   const creatable = editable && able.creatable;
   const updateable = editable && able.updateable && !isStateKept(object.object, field);
   const calculated = field.fieldType === 'formula' || field.fieldType === 'rollup';
-  const fallback = defaultOf(field);
+  const isType = field.apiName === RECORD_TYPE_FIELD;
+  const fallback = isType ? (defaultRecordType(object.object)?.apiName ?? null) : defaultOf(field);
   return {
     apiName: field.apiName,
     fieldType: field.fieldType,
@@ -157,7 +160,7 @@ const isPlatformDefault = (field: FieldMeta): boolean => field.system && PLATFOR
 export function schemaOfObject(access: Access, object: ObjectAccess, scopes: ScopeSet): Record<string, unknown> {
   const meta: ObjectMeta = object.object;
   const able = capabilities(access, meta.apiName, scopes);
-  const editable = object.readable.filter((field) => writable(field) && object.fields[field.apiName]!.edit);
+  const editable = object.readable.filter((field) => isWritable(meta, field) && object.fields[field.apiName]!.edit);
   const schemaOf = (field: FieldMeta): Record<string, unknown> => typeOf(field).jsonSchema(field);
   const read = object.readable.map((field) => [field.apiName, orNull(field, documented(field, schemaOf(field)))]);
   const write = (field: FieldMeta): Record<string, unknown> => {

@@ -1,5 +1,6 @@
 /** Rows that templates bring along, loaded as the platform: many at a time, without history and events. */
 
+import { numberFormat } from '../../lib/auto-number.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { emptyRollup } from '../../lib/rollups.ts';
 import { fieldOf, objectOf } from '../../lib/snapshot/lookup.ts';
@@ -96,12 +97,12 @@ async function moveSequence(
   rows: readonly unknown[][],
   column: number,
 ): Promise<void> {
-  const [before, after] = (field.format ?? '{0}').split(/\{0+\}/);
+  const { before, after } = numberFormat(field.format);
   let highest = 0;
   for (const row of rows) {
     const value = row[column];
     if (typeof value !== 'string') continue;
-    const digits = value.slice(before!.length, value.length - (after ?? '').length);
+    const digits = value.slice(before.length, value.length - after.length);
     if (/^\d{1,15}$/.test(digits)) highest = Math.max(highest, Number(digits));
   }
   if (!highest) return;

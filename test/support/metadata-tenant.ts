@@ -42,6 +42,7 @@ export const wholePackage = (files: Record<string, string>): Anything => {
       [/^objects\/([^/]+)\/sharingRules\/([^/]+)\.yaml$/, 'SharingRule'],
       [/^objects\/([^/]+)\/stateModels\/([^/]+)\.yaml$/, 'StateModel'],
       [/^objects\/([^/]+)\/actions\/([^/]+)\.yaml$/, 'CustomAction'],
+      [/^objects\/([^/]+)\/recordTypes\/([^/]+)\.yaml$/, 'RecordType'],
       [/^valueSets\/([^/]+)\.yaml$/, 'ValueSet'],
       [/^profiles\/([^/]+)\.yaml$/, 'Profile'],
       [/^permissionSets\/([^/]+)\.yaml$/, 'PermissionSet'],

@@ -47,6 +47,7 @@ export function anObject(
     fields: Object.fromEntries([...SYSTEM_FIELDS, ...name, ...fields].map((field) => [field.apiName, field])),
     childRelationships: [],
     validationRules: [],
+    recordTypes: [],
     duplicateRules: [],
     sharingRules: [],
     stateModel: null,

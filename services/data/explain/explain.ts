@@ -10,8 +10,8 @@ import {
   type SharedRecord,
 } from '../../../lib/access/sharing.ts';
 import type { Access, DataOperation, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
-import { fieldType } from '../../../lib/field-types/registry.ts';
 import type { Scope } from '../../../lib/operation.ts';
+import { isWritable } from '../../../lib/record-types.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta, PermissionBundle } from '../../../lib/snapshot/types.ts';
 import { own, type View } from '../tenants.ts';
@@ -188,15 +188,12 @@ function ofField(subject: Subject, { operation, field: name }: Question, act: Ac
   const given = grantsOfField(view.access, object, field, operation);
   if (!own(known.fields, name)?.read) return deny('fieldPermission', `Give read on ${object.apiName}.${name}.`);
   if (!writes) return step('fieldPermission', 'pass', given);
-  if (!isWritable(field)) return deny('fieldPermission', `Nobody writes ${name}: the platform works it out.`);
+  if (!isWritable(object, field)) return deny('fieldPermission', `Nobody writes ${name}: the platform works it out.`);
   // Without the permission on the object there is none on its fields; that layer says so.
   if (given.length > 0) return step('fieldPermission', 'pass', given);
   if (followsObject(object, field)) return step('fieldPermission', 'notApplicable');
   return deny('fieldPermission', `Give edit on ${object.apiName}.${name} in the profile or a permission set.`);
 }
-
-const isWritable = (field: FieldMeta): boolean =>
-  fieldType(field.fieldType).writable && (!field.system || field.apiName === 'ownerId');
 
 const followsObject = (object: ObjectMeta, { system, apiName }: FieldMeta): boolean =>
   system || apiName === object.nameField || object.apiName === 'User';

@@ -11,9 +11,11 @@ import { externalReference } from '../../../lib/field-types/reference-family.ts'
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import type { SqlValue } from '../../../lib/field-types/types.ts';
 import type { PlanNode } from '../../../lib/query/types.ts';
+import { isWritable } from '../../../lib/record-types.ts';
 import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
 import { own, type View } from '../tenants.ts';
+import { defaultIn, typeGiven, withDefaultType } from './record-types.ts';
 
 /** How the record that a reference names is found. */
 export interface Lookup {
@@ -46,12 +48,6 @@ export interface Body {
 
 /** RFC 6901 pointer to a member of the body. */
 export const pointerTo = (name: string): string => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-
-/** The fields the platform fills in by itself, whatever a body says. */
-const WRITABLE_SYSTEM_FIELDS: ReadonlySet<string> = new Set(['ownerId']);
-
-const isWritable = (field: FieldMeta): boolean =>
-  typeOf(field).writable && (!field.system || WRITABLE_SYSTEM_FIELDS.has(field.apiName));
 
 export const isReference = (field: FieldMeta): boolean =>
   field.fieldType === 'reference' || field.fieldType === 'masterDetail';
@@ -98,7 +94,7 @@ export function readBody(
       continue;
     }
     const pointer = pointerTo(name);
-    if (!isWritable(field)) {
+    if (!isWritable(object, field)) {
       invalid.push(violation(pointer, 'FIELD_READ_ONLY', `${name} is kept by the platform.`, { field: name }));
       continue;
     }
@@ -208,11 +204,12 @@ export function completeCreate(
   body: Record<string, unknown>,
   read: Body,
 ): Body {
-  const given = [...read.given];
+  const given = [...read.given, ...withDefaultType(object, body)];
   const invalid = [...read.invalid];
+  const type = typeGiven(object, given);
   for (const field of Object.values(object.fields)) {
     if (field.system || Object.hasOwn(body, field.apiName) || !typeOf(field).writable) continue;
-    const value = defaultOf(field);
+    const value = defaultIn(type, field, defaultOf(field));
     if (value !== null) {
       const result = readValue(view, field, value, pointerTo(field.apiName));
       if (!('code' in result)) {

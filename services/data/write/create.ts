@@ -1,11 +1,12 @@
 /** Creating a record: every check, then one statement that writes everything or nothing. */
 import { requireObject } from '../../../lib/access/decide.ts';
+import { formattedSql } from '../../../lib/auto-number.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import { emptyRollup } from '../../../lib/rollups.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
-import { answerOf, claimKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
+import { answerOf, claimableSql, claimKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
 import {
   changesSql,
   columnName,
@@ -31,6 +32,7 @@ import {
 import { noteEffect } from './check-only.ts';
 import { lookupSql, refuseDenied, refuseInvalid } from './checks.ts';
 import { checkDuplicates, confirmedSql } from './duplicates.ts';
+import { checkRecordType } from './record-types.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
@@ -61,7 +63,11 @@ function readValues(write: Write): void {
   const read = completeCreate(view, object, access, body, readBody(view, object, access, body, 'create'));
   write.given = read.given;
   write.denied = read.denied;
-  write.invalid.push(...read.invalid, ...checkDependentPicklists(object, read.given));
+  write.invalid.push(
+    ...read.invalid,
+    ...checkDependentPicklists(object, read.given),
+    ...checkRecordType(object, read.given),
+  );
 }
 
 async function insert(write: Write): Promise<void> {
@@ -71,6 +77,8 @@ async function insert(write: Write): Promise<void> {
   const lookups = write.given.filter((item) => item.lookup);
   const { columns, selects } = columnsOf(write, sql, lookups);
   const isUser = object.apiName === 'User';
+  // A request that is repeated under its key takes no number.
+  const numbered = Object.values(object.fields).some((field) => field.fieldType === 'autoNumber');
   const found = new Map(lookups.map((item, index) => [item, `r.r${index}`]));
   const deniedParents = deniedParentsSql(write, sql, found, null);
   const parents = parentLocksSql(write, {
@@ -85,7 +93,7 @@ async function insert(write: Write): Promise<void> {
     `r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'})`,
     ...(deniedParents ? [`p AS MATERIALIZED (SELECT ${deniedParents} AS denied FROM r)`] : []),
     ...parents.ctes,
-    `v AS MATERIALIZED (SELECT ${selects.join(', ')} FROM s, r WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}${lookups.map((_, index) => ` AND r.r${index} IS NOT NULL`).join('')}${parents.after}${deniedParents ? ' AND NOT (SELECT denied FROM p)' : ''})`,
+    `v AS MATERIALIZED (SELECT ${selects.join(', ')} FROM s, r WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}${lookups.map((_, index) => ` AND r.r${index} IS NOT NULL`).join('')}${parents.after}${deniedParents ? ' AND NOT (SELECT denied FROM p)' : ''}${numbered ? ` AND ${claimableSql(schema, key, sql.bind)}` : ''})`,
     `j AS MATERIALIZED (SELECT ${recordJson(
       'v',
       write.access.readable,
@@ -172,9 +180,8 @@ function columnsOf(write: Write, sql: Sql, lookups: readonly Given[]): { columns
 
 /** The next number of a sequence in the field's format, such as INV-00042; longer numbers keep all their digits. */
 export function autoNumberSql(schema: string, objectApiName: string, field: FieldMeta): string {
-  const [, before, zeros, after] = /^(.*?)\{(0+)\}(.*)$/.exec(field.format ?? '{0}') ?? ['', '', '0', ''];
   const sequence = literal(`${schema}.${identifier(`_seq_${objectApiName}_${field.apiName}`)}`);
-  return `(SELECT ${literal(before!)} || lpad(q.n::text, greatest(${zeros!.length}, length(q.n::text)), '0') || ${literal(after!)} FROM (SELECT nextval(${sequence}) AS n) q)`;
+  return `(SELECT ${formattedSql(field.format, 'q.n', literal)} FROM (SELECT nextval(${sequence}) AS n) q)`;
 }
 
 /** `{field: {from: null, to}}` of everything that a new record carries besides what the platform keeps. */

@@ -40,6 +40,7 @@ import { lookupSql } from './checks.ts';
 import { CREATE_STEPS } from './create.ts';
 import { checkDuplicates, confirmedSql } from './duplicates.ts';
 import { toPlatformError } from './failures.ts';
+import { checkRecordType } from './record-types.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import { newTrailIds, type Transition, trailSql } from './trail.ts';
@@ -142,7 +143,10 @@ async function setFields(write: Write, act: Act, facts: Facts): Promise<void> {
   const state: Given[] = field ? [{ field, value: act.to, lookup: null }] : [];
   write.given = [...state, ...settled.given];
   write.changed = [...(field && act.to !== own(write.stored, field.apiName) ? state : []), ...settled.changed];
-  write.invalid.push(...checkDependentPicklists(object, write.given, write.stored));
+  write.invalid.push(
+    ...checkDependentPicklists(object, write.given, write.stored),
+    ...checkRecordType(object, write.given, write.stored),
+  );
   await checkRules(write);
   if (write.invalid.length > 0) throw validationFailed(write.invalid.map((found) => placed(write, found)));
   await checkDuplicates(write);

@@ -21,6 +21,7 @@ import {
 import { noteEffect } from './check-only.ts';
 import { lookupSql, readLock, refuseDenied, sameKey } from './checks.ts';
 import { checkDuplicates, confirmedSql } from './duplicates.ts';
+import { checkRecordType, typedFields } from './record-types.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
 import { checkRules, ruleFields } from './rules.ts';
 import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
@@ -76,6 +77,7 @@ export async function lockRecord(write: Write, ahead: Ahead = { reads: [], sets:
       ? Object.values(object.fields).filter((field) => columnType(field) !== null)
       : [
           ...[...ruleFields(object), ...ahead.reads].filter((field) => columnType(field) !== null),
+          ...typedFields(object, given.length ? given : ahead.sets.map((field) => ({ field }))),
           ...controlledFields(object, given.length ? given : ahead.sets.map((field) => ({ field }))).flatMap((field) =>
             [field, object.fields[field.controllingField!]].filter((item) => item !== undefined),
           ),
@@ -145,7 +147,8 @@ export function matchVersion({ ifMatch, recordVersion, external }: Write): void 
 }
 
 function checkContent(write: Write): void {
-  write.invalid.push(...checkDependentPicklists(write.object, write.given, write.stored));
+  const { object, given, stored } = write;
+  write.invalid.push(...checkDependentPicklists(object, given, stored), ...checkRecordType(object, given, stored));
 }
 
 function refuseContent({ invalid }: Write): void {

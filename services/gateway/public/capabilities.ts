@@ -36,6 +36,7 @@ export const METADATA_TYPES = [
   'CustomObject',
   'CustomField',
   'ValidationRule',
+  'RecordType',
   'SharingRule',
   'StateModel',
   'CustomAction',

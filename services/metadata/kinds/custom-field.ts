@@ -186,6 +186,7 @@ export const customField: Kind = {
     }
     checkRelationshipNames(context);
     checkMasterDetailCycles(context);
+    checkControllingCircles(context);
     checkRollups(context);
     checkFormulas(context);
   },
@@ -406,6 +407,49 @@ function checkPicklist(component: Component, context: CheckContext): void {
       `${picklist.controllingField} is not a picklist or boolean field of ${body.object}.`,
     );
   if (picklist.controllingField === body.apiName) invalid('/controllingField', 'A picklist cannot control itself.');
+  if (controller) checkValidFor(component, picklist, controller, context);
+}
+
+/** A value that waits for something that the controlling field never says could never be chosen. */
+function checkValidFor(
+  component: Component,
+  picklist: PicklistBody,
+  controller: Component,
+  context: CheckContext,
+): void {
+  const { fieldType: type, picklistValues, restrictedPicklist } = compileField(controller, context.after);
+  if (type !== 'boolean' && !(restrictedPicklist && picklistValues)) return;
+  const known = new Set(type === 'boolean' ? ['true', 'false'] : picklistValues!.map((option) => option.value));
+  for (const [i, { validFor = [] }] of (picklist.values ?? []).entries())
+    for (const [j, value] of validFor.entries())
+      if (!known.has(value))
+        context.problem(
+          'REFERENCE_INVALID',
+          component,
+          `/picklist/values/${i}/validFor/${j}`,
+          `${controller.fullName} has no value ${value}.`,
+        );
+}
+
+/** Each would wait for the other's value. */
+function checkControllingCircles(context: CheckContext): void {
+  for (const field of context.after.values()) {
+    if (field.type !== 'CustomField') continue;
+    const path = new Set<string>();
+    const fields = context.fieldsOf(String(field.body['object']));
+    for (let name: string | undefined = String(field.body['apiName']); name !== undefined; ) {
+      if (path.has(name)) break;
+      path.add(name);
+      name = (fields.get(name)?.body['picklist'] as PicklistBody | undefined)?.controllingField;
+      if (name !== field.body['apiName'] || path.size === 1) continue;
+      context.problem(
+        'REFERENCE_INVALID',
+        field,
+        '/picklist/controllingField',
+        'Picklists control each other in a circle.',
+      );
+    }
+  }
 }
 
 function checkRelationshipNames(context: CheckContext): void {

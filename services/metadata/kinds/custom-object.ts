@@ -198,6 +198,7 @@ export const customObject: Kind = {
       duplicateRules: [],
       sharingRules: [],
       stateModel: null,
+      recordTypes: [],
       actions: [],
     };
   },

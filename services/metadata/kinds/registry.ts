@@ -8,6 +8,7 @@ import { externalClient } from './external-client.ts';
 import { group } from './group.ts';
 import type { Kind } from './kind.ts';
 import { permissionSet, profile } from './permissions.ts';
+import { recordType } from './record-type.ts';
 import { role } from './role.ts';
 import { sharingRule } from './sharing-rule.ts';
 import { stateModel } from './state-model.ts';
@@ -20,6 +21,7 @@ export const KINDS: readonly Kind[] = [
   valueSet,
   customObject,
   customField,
+  recordType,
   validationRule,
   duplicateRule,
   sharingRule,

@@ -1,4 +1,5 @@
 /** The statements that lead from one physical model to the next. Pure; every name is quoted. */
+import { formattedSql } from '../../../lib/auto-number.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import { emptyRollup } from '../../../lib/rollups.ts';
 import { type Column, type Model, quote, type Table } from './model.ts';
@@ -65,10 +66,21 @@ export function ddl(before: Model, after: Model, schema: string, role: string): 
         const full = `${schema}.${quote(sequence)}`;
         sequences.push(`CREATE SEQUENCE ${full} OWNED BY ${name}.${quote(column)}`);
         sequences.push(`GRANT USAGE, SELECT ON SEQUENCE ${full} TO ${role}`);
+        if (old) sequences.push(...numberRecords(name, full, table.columns.get(column)!));
       }
   }
   if (created.length > 0) keys.push(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${created.join(', ')} TO ${role}`);
   return [...tables, ...drops, ...columns, ...indexes, ...sequences, ...keys];
+}
+
+/** Records that are there already get their numbers in the order in which they were created. */
+function numberRecords(name: string, sequence: string, column: Column): string[] {
+  const id = quote(column.name);
+  const number = formattedSql(column.field!.format, 'q.n', literal);
+  return [
+    `UPDATE ${name} t SET ${id} = ${number}, "recordVersion" = t."recordVersion" + 1 FROM (SELECT r.id, row_number() OVER (ORDER BY r."createdAt", r.id) AS n FROM ${name} r) q WHERE q.id = t.id`,
+    `SELECT setval('${sequence.replaceAll("'", "''")}', n) FROM (SELECT count(*) AS n FROM ${name}) q WHERE n > 0`,
+  ];
 }
 
 const definition = (column: Column): string =>

@@ -245,17 +245,19 @@ function checkReferences(changed: readonly Component[], context: CheckContext): 
 }
 
 /** Components that speak of the fields of an object. */
-const OVER_FIELDS: ReadonlySet<string> = new Set(['ValidationRule', 'DuplicateRule', 'SharingRule']);
+const OVER_FIELDS: ReadonlySet<string> = new Set(['ValidationRule', 'DuplicateRule', 'SharingRule', 'RecordType']);
 
 /** Objects, rules and rollups that did not change themselves, while a field of the object did. */
 function affectedByFields(changed: readonly Component[], after: State): Component[] {
   const objects = new Set(changed.filter((c) => c.type === 'CustomField').map((c) => String(c.body['object'])));
-  if (objects.size === 0) return [];
+  const values = changed.some((component) => component.type === 'ValueSet');
+  if (objects.size === 0 && !values) return [];
   const own = new Set(changed);
   return [...after.values()].filter(
     (component) =>
       !own.has(component) &&
-      ((component.type === 'CustomObject' && objects.has(component.fullName)) ||
+      ((values && component.type === 'RecordType') ||
+        (component.type === 'CustomObject' && objects.has(component.fullName)) ||
         (OVER_FIELDS.has(component.type) && objects.has(String(component.body['object']))) ||
         (component.type === 'CustomField' && objects.has(rollupChild(component)))),
   );

@@ -1,0 +1,30 @@
+/**
+ * Record types: kinds of records of one object that take different values in their picklists. Pure.
+ * Source: docs/reference/records.md#record-types.
+ */
+import { typeOf } from './field-types/registry.ts';
+import type { FieldMeta, ObjectMeta, RecordTypeMeta } from './snapshot/types.ts';
+
+export const RECORD_TYPE_FIELD = 'recordTypeApiName';
+
+/** Snapshots that an older version compiled know no record types. */
+export const recordTypesOf = (object: ObjectMeta): readonly RecordTypeMeta[] =>
+  (object.recordTypes as ObjectMeta['recordTypes'] | undefined) ?? [];
+
+export const findRecordType = (object: ObjectMeta, apiName: unknown): RecordTypeMeta | null =>
+  recordTypesOf(object).find((type) => type.apiName === apiName) ?? null;
+
+/** The type of a new record that does not say its own. */
+export const defaultRecordType = (object: ObjectMeta): RecordTypeMeta | null =>
+  recordTypesOf(object).find((type) => type.active && type.default) ?? null;
+
+/** Values that a field takes in records of a type; null: as the field says. */
+export const valuesIn = (type: RecordTypeMeta | null, field: FieldMeta): readonly string[] | null =>
+  type && Object.hasOwn(type.picklistValues, field.apiName) ? type.picklistValues[field.apiName]! : null;
+
+/** Fields that callers may write, permission aside: the owner, and where there are record types, the type. */
+export const isWritable = (object: ObjectMeta, field: FieldMeta): boolean =>
+  typeOf(field).writable &&
+  (!field.system ||
+    field.apiName === 'ownerId' ||
+    (field.apiName === RECORD_TYPE_FIELD && recordTypesOf(object).length > 0));

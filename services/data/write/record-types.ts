@@ -1,0 +1,83 @@
+/** What the type of a record allows in its picklists. Pure. Source: docs/reference/records.md#record-types. */
+import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import {
+  defaultRecordType,
+  findRecordType,
+  RECORD_TYPE_FIELD,
+  recordTypesOf,
+  valuesIn,
+} from '../../../lib/record-types.ts';
+import type { FieldMeta, ObjectMeta, RecordTypeMeta } from '../../../lib/snapshot/types.ts';
+import { own } from '../tenants.ts';
+import { type Given, pointerTo } from './body.ts';
+
+type Stored = Readonly<Record<string, unknown>>;
+
+const givenType = (given: readonly Given[]): Given | undefined =>
+  given.find((item) => item.field.apiName === RECORD_TYPE_FIELD);
+
+/** The default type, when a create leaves its type out. */
+export function withDefaultType(object: ObjectMeta, body: Readonly<Record<string, unknown>>): readonly Given[] {
+  const type = Object.hasOwn(body, RECORD_TYPE_FIELD) ? null : defaultRecordType(object);
+  return type ? [{ field: object.fields[RECORD_TYPE_FIELD]!, value: type.apiName, lookup: null }] : [];
+}
+
+/** A default value as far as the type of the new record takes it; null: there is none. */
+export function defaultIn(type: RecordTypeMeta | null, field: FieldMeta, value: unknown): unknown {
+  const allowed = valuesIn(type, field);
+  if (allowed === null || value === null) return value;
+  if (!Array.isArray(value)) return allowed.includes(String(value)) ? value : null;
+  const kept = value.filter((item) => allowed.includes(String(item)));
+  return kept.length > 0 ? kept : null;
+}
+
+export const typeGiven = (object: ObjectMeta, given: readonly Given[]): RecordTypeMeta | null =>
+  findRecordType(object, givenType(given)?.value);
+
+/** Stored fields that an update must know to hold the record to its type. */
+export function typedFields(object: ObjectMeta, given: readonly Pick<Given, 'field'>[]): FieldMeta[] {
+  const types = recordTypesOf(object);
+  if (types.length === 0) return [];
+  const limited = new Set(types.flatMap((type) => Object.keys(type.picklistValues)));
+  const changesType = given.some((item) => item.field.apiName === RECORD_TYPE_FIELD);
+  if (!changesType && !given.some((item) => limited.has(item.field.apiName))) return [];
+  const names = changesType ? [RECORD_TYPE_FIELD, ...limited] : [RECORD_TYPE_FIELD];
+  return names.flatMap((name) => own(object.fields, name) ?? []);
+}
+
+/** The type must be an active one, or the stored one; picklists must keep to it, also those that stay as they are. */
+export function checkRecordType(object: ObjectMeta, given: readonly Given[], stored: Stored = {}): Violation[] {
+  const types = recordTypesOf(object);
+  if (types.length === 0) return [];
+  const named = givenType(given);
+  const name = named ? named.value : own(stored, RECORD_TYPE_FIELD);
+  const type = findRecordType(object, name);
+  const isKept = named !== undefined && named.value === own(stored, RECORD_TYPE_FIELD);
+  if (named && named.value !== null && !isKept && !type?.active)
+    return [
+      violation(pointerTo(RECORD_TYPE_FIELD), 'PICKLIST_VALUE_INVALID', `${object.apiName} has no such record type.`, {
+        field: RECORD_TYPE_FIELD,
+        params: { allowed: types.filter((item) => item.active).map((item) => item.apiName) },
+      }),
+    ];
+  if (!type) return [];
+  const values = new Map(given.map((item) => [item.field.apiName, item.value]));
+  return Object.keys(type.picklistValues).flatMap((apiName) => {
+    const field = own(object.fields, apiName);
+    if (!field || !(values.has(apiName) || (named && !isKept))) return [];
+    const value: unknown = values.has(apiName) ? values.get(apiName) : own(stored, apiName);
+    const allowed = valuesIn(type, field)!;
+    const wrong = [value]
+      .flat()
+      .filter((item) => item !== null && item !== undefined && !allowed.includes(String(item)));
+    return wrong.length > 0 ? [refused(field, type, allowed)] : [];
+  });
+}
+
+const refused = (field: FieldMeta, type: RecordTypeMeta, allowed: readonly string[]): Violation =>
+  violation(
+    pointerTo(field.apiName),
+    'PICKLIST_VALUE_INVALID',
+    `${field.apiName} does not take this value in records of type ${type.apiName}.`,
+    { field: field.apiName, params: { allowed: [...allowed], recordTypeApiName: type.apiName } },
+  );
