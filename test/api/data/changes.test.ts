@@ -97,6 +97,10 @@ describe('following the changes of an object', () => {
     this.timeout(120_000);
     deals = await startDeals();
     ({ ada, mia, sam, sue } = deals.as);
+    await deals.deploy({
+      'objects/Deal__c/sharingRules/Signed.yaml':
+        'type: SharingRule\napiName: Signed\nobject: Deal__c\nkind: criteria\ncriteria: record.Stage__c == "1"\nto:\n  group: Auditors\naccess: read\n',
+    });
     database = new Database(deals.platform.database.url, { size: 4, applicationName: 'changes test' });
   });
   after(async () => {
@@ -201,6 +205,42 @@ describe('following the changes of an object', () => {
     assert.deepEqual(await copy.follow(), [], 'one way is as good as another');
     await remove(id);
     assert.deepEqual(brief(await copy.follow()), [`${id} deleted`]);
+  });
+
+  it('follows a rule that reads a field, and deleting and restoring', async () => {
+    const id = await newDeal(sam);
+    const one = await line(id);
+    const copy = await follow(sue);
+    const lines = await follow(sue, 'DealLine__c');
+    await change(id, { Stage__c: '1' });
+    assert.deepEqual(
+      [brief(await copy.follow()), brief(await lines.follow())],
+      [[`${id} upserted`], [`${one} upserted`]],
+    );
+    await remove(id);
+    assert.deepEqual(
+      [brief(await copy.follow()), brief(await lines.follow())],
+      [[`${id} deleted`], [`${one} deleted`]],
+    );
+    const restore = async (): Promise<void> => {
+      const reply = await ada.post(`${path(id)}/restore`);
+      assert.equal(reply.status, 201, reply.text);
+    };
+    await restore();
+    assert.deepEqual(
+      [brief(await copy.follow()), brief(await lines.follow())],
+      [[`${id} upserted`], [`${one} upserted`]],
+    );
+    await remove(id);
+    await restore();
+    await change(id, { Stage__c: '2' });
+    assert.deepEqual(
+      [brief(await copy.follow()), brief(await lines.follow())],
+      [[`${id} accessLost`], [`${one} accessLost`]],
+    );
+    await change(id, { Stage__c: '1' });
+    await change(id, { Stage__c: '2' });
+    assert.deepEqual([await copy.follow(), await lines.follow()], [[], []]);
   });
 
   it('tells lines by what happens to their deal', async () => {
@@ -317,7 +357,7 @@ describe('following the changes of an object', () => {
     const deal = pick(ids.Deal__c);
     const someLine = pick(ids.DealLine__c);
     const etagOf = async (at: string): Promise<string> => (await ada.get(at)).headers.get('etag') ?? '"0"';
-    switch (random(11)) {
+    switch (random(12)) {
       case 0:
       case 1:
         ids.Deal__c.push(await newDeal(pick([sam, sue])!));
@@ -367,6 +407,11 @@ describe('following the changes of an object', () => {
           await ada.patch(at, { Deal__c: deal }, { etag: await etagOf(at) });
         }
         return;
+      case 11: {
+        const gone = pick([...ids.Deal__c, ...ids.DealLine__c]);
+        for (const object of OBJECTS) if (gone) await ada.post(`${path(gone, object)}/restore`);
+        return;
+      }
       case 10:
         if (someLine) {
           const at = path(someLine, 'DealLine__c');
