@@ -70,6 +70,17 @@ export interface DataActions {
   'data.history.list': { params: OperationCall; result: OperationReply };
   'data.changes.list': { params: OperationCall; result: OperationReply };
   'data.audit.list': { params: OperationCall; result: OperationReply };
+  /** Records a mutation of the request's user that was refused before it reached its service. */
+  'data.audit.deny': {
+    params: {
+      operationId: string;
+      code: string;
+      objectApiName: string | null;
+      recordId: string | null;
+      idempotencyKey: string | null;
+    };
+    result: null;
+  };
   /** Puts all committed audit rows of a tenant into its chain now; a background job does the same. */
   'data.audit.seal': { params: { tenantId: string }; result: { sealed: number } };
   /** Checks a part of a tenant's audit trail against its chain; `next` of the result is `from` of the next part. */

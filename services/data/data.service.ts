@@ -19,6 +19,7 @@ import { Tenants } from './tenants.ts';
 import { listAudit } from './trail/audit-list.ts';
 import { sealTenant } from './trail/chain.ts';
 import { listChanges } from './trail/changes.ts';
+import { recordDenial } from './trail/denial.ts';
 import { listHistory } from './trail/history.ts';
 import { verifyTenant } from './trail/verify.ts';
 import { listTransitions } from './transitions/list.ts';
@@ -150,6 +151,7 @@ export default function dataService(platform: Platform): ServiceSchema {
         await forgetUnsent(database, tenantId, Object.values(userIds));
         return { userIds };
       },
+      'audit.deny': (ctx: Params<'data.audit.deny'>) => recordDenial(database, requestContext(ctx), ctx.params),
       'audit.seal': async (ctx: Params<'data.audit.seal'>) => ({
         sealed: await sealTenant(database, ctx.params.tenantId, () => stopped),
       }),

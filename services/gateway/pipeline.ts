@@ -22,6 +22,8 @@ export interface Gate {
   readonly budgets: Budgets;
   readonly originAllowed: (origin: string, clientId?: string) => boolean | Promise<boolean>;
   readonly forward: (x: Exchange) => Promise<OperationReply>;
+  /** Hears of requests that a check refused. */
+  readonly refused: (x: Exchange, error: unknown) => void;
   readonly now: () => number;
 }
 
@@ -46,9 +48,14 @@ const STEPS: readonly Step[] = [
 
 /** Runs the checks, then the operation. */
 export async function answer(gate: Gate, x: Exchange): Promise<OperationReply> {
-  for (const step of STEPS) {
-    const waiting = step(gate, x);
-    if (waiting) await waiting;
+  try {
+    for (const step of STEPS) {
+      const waiting = step(gate, x);
+      if (waiting) await waiting;
+    }
+  } catch (error) {
+    gate.refused(x, error);
+    throw error;
   }
   return gate.forward(x);
 }

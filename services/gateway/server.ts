@@ -14,6 +14,7 @@ import { busConnected } from '../../mixins/health.ts';
 import { call } from '../contracts.ts';
 import { ownerOf } from '../ratelimit/contract.ts';
 import { AccessLog } from './access-log.ts';
+import { type Denial, Denials } from './denials.ts';
 import { Exchange } from './exchange.ts';
 import { TimeLimit, toPlatformError } from './failures.ts';
 import { ClientGone, checkHead } from './intake.ts';
@@ -98,6 +99,9 @@ export class Gateway {
       const params = clientId === undefined ? { origin } : { origin, clientId };
       return (await call(broker, 'auth.origins.check', params)).allowed;
     });
+    const denials = new Denials((denial, request) =>
+      this.#broker.call<unknown, Denial>('data.audit.deny', denial, { meta: { request } }),
+    );
     this.#gate = {
       baseUrl: this.baseUrl,
       router: this.#router,
@@ -116,6 +120,7 @@ export class Gateway {
       ),
       originAllowed: (origin, clientId) => origins.allowed(origin, clientId),
       forward: (x) => this.#forward(x),
+      refused: (x, error) => denials.note(x, error, x.session?.grant ? requestContextOf(x) : undefined),
       now: Date.now,
     };
     this.#probes = {

@@ -431,7 +431,7 @@ describe('following the changes of an object', () => {
     const ids: Record<ObjectName, string[]> = { Deal__c: [], DealLine__c: [] };
     const shares: string[][] = [];
     const kept = await copies();
-    for (let round = 0; round < 40; round++) {
+    for (let round = 0; round < 32; round++) {
       for (let n = random(12); n >= 0; n--) await anything(random, ids, shares);
       const copy = kept[random(kept.length)]!;
       await copy.follow(1 + random(5), () => anything(random, ids, shares));
@@ -453,7 +453,7 @@ describe('following the changes of an object', () => {
     let writing = true;
     const writers = [1, 2, 3, 4].map(async (n) => {
       const random = randomFrom(seed + n);
-      for (let left = 60; left > 0; left--) await anything(random, ids, shares);
+      for (let left = 45; left > 0; left--) await anything(random, ids, shares);
     });
     const followers = kept.map(async (copy, n) => {
       while (writing) await copy.follow(1 + (n % 4) * 3);
