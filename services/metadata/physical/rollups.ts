@@ -213,7 +213,8 @@ BEGIN
       WHERE p.id = ANY (ids)),
     b AS MATERIALIZED (SELECT p.* FROM ${parent} p JOIN f ON f.id = p.id WHERE ${columns('p', names)} IS DISTINCT FROM ${columns('f', names)}),
     u AS (UPDATE ${parent} p SET ${names.map((column) => `${quote(column)} = f.${quote(column)}`).join(', ')},
-        "recordVersion" = p."recordVersion" + 1, "updatedAt" = clock_timestamp(),
+        "recordVersion" = p."recordVersion" + 1,
+        "updatedAt" = CASE WHEN actor IS NULL THEN p."updatedAt" ELSE clock_timestamp() END,
         "updatedById" = coalesce((actor ->> 'userId')::uuid, p."updatedById")
       FROM f JOIN b ON b.id = f.id WHERE p.id = f.id RETURNING p.*)
   SELECT jsonb_agg(jsonb_build_object('id', u.id, 'version', u."recordVersion", 'changes', ${changes.join(' || ')}))

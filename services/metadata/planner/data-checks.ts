@@ -97,6 +97,8 @@ type Add = (
 
 function changedField(component: Component, old: FieldMeta, field: FieldMeta, context: CheckContext, add: Add): void {
   const name = field.apiName;
+  // The platform's own templates may work out what was typed in before: their tenants have no say in those values.
+  if (context.platform && (field.rollup || field.formula)) return;
   if (old.fieldType !== field.fieldType && !TAKES_OVER[field.fieldType]?.includes(old.fieldType)) {
     context.problem(
       'FIELD_TYPE_CHANGE_UNSUPPORTED',

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { evaluate } from '../../../lib/expression/evaluate.ts';
 import { valueOfField } from '../../../lib/expression/values.ts';
+import { valueTypeName } from '../../../lib/field-types/registry.ts';
 import type { ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { makePlan } from '../../../services/metadata/planner/plan.ts';
@@ -23,12 +24,15 @@ describe('validation rules of the ERP template', () => {
 
   /** Names of the rules that refuse a record. */
   const refusals = (object: ObjectMeta): ((row: Row, old?: Row) => string[]) => {
-    const schema = { object: object.apiName, fieldType: (name: string) => object.fields[name]?.fieldType };
+    const schema = {
+      object: object.apiName,
+      fieldType: (name: string) => object.fields[name] && valueTypeName(object.fields[name]),
+    };
     const rules = object.validationRules.map((rule) => ({
       name: rule.apiName,
       expression: checkExpression(rule.condition, schema, ['boolean']),
     }));
-    const read = (row: Row) => (name: string) => valueOfField(object.fields[name]!.fieldType, row[name]);
+    const read = (row: Row) => (name: string) => valueOfField(valueTypeName(object.fields[name]!), row[name]);
     return (row, old) =>
       rules
         .filter(({ expression }) =>

@@ -180,14 +180,11 @@ describe('sample records of the ERP template', () => {
         }
   });
 
-  it('have orders of two to eight lines whose totals add up to the cent', () => {
+  it('have orders of two to eight lines that are worth their quantity times their price, to the cent', () => {
     const lines = groupBy(demo('SalesOrderLine__c'), 'SalesOrderId__c');
     for (const order of demo('SalesOrder__c')) {
       const own = lines.get(order['id'])!;
       assert.ok(own.length >= 2 && own.length <= 8);
-      assert.equal(units(order['NetAmount__c']), sum(own.map((line) => units(line['NetAmount__c']))));
-      assert.equal(units(order['TaxAmount__c']), sum(own.map((line) => units(line['TaxAmount__c']))));
-      assert.equal(units(order['TotalAmount__c']), units(order['NetAmount__c']) + units(order['TaxAmount__c']));
     }
     for (const line of demo('SalesOrderLine__c'))
       assert.equal(
@@ -200,26 +197,30 @@ describe('sample records of the ERP template', () => {
   it('have an invoice for every order that was delivered, over the same lines and the same amount', () => {
     const invoices = new Map(demo('Invoice__c').map((invoice) => [invoice['SalesOrderId__c'], invoice]));
     const lines = groupBy(demo('InvoiceLine__c'), 'InvoiceId__c');
+    const orderLines = groupBy(demo('SalesOrderLine__c'), 'SalesOrderId__c');
     for (const order of demo('SalesOrder__c')) {
       const invoice = invoices.get(order['id']);
       assert.equal(invoice !== undefined, ['fulfilled', 'closed'].includes(order['Status__c'] as string));
       if (!invoice) continue;
-      assert.equal(invoice['Amount__c'], order['NetAmount__c']);
-      assert.equal(invoice['TotalAmount__c'], order['TotalAmount__c']);
       const own = lines.get(invoice['id'])!;
+      const ordered = orderLines.get(order['id'])!;
+      assert.deepEqual(
+        own.map((line) => line['NetAmount__c']),
+        ordered.map((line) => line['NetAmount__c']),
+      );
       assert.equal(units(invoice['Amount__c']), sum(own.map((line) => units(line['NetAmount__c']))));
     }
   });
 
   it('have payments that explain what is paid, what is open and what is overdue', () => {
     const payments = groupBy(demo('Payment__c'), 'InvoiceId__c');
+    const lines = groupBy(demo('InvoiceLine__c'), 'InvoiceId__c');
     const today = new Date(ANCHOR).toISOString().slice(0, 10);
     for (const invoice of demo('Invoice__c')) {
       const paid = sum((payments.get(invoice['id']) ?? []).map((payment) => units(payment['Amount__c'])));
-      const total = units(invoice['TotalAmount__c']);
+      const own = lines.get(invoice['id'])!;
+      const total = units(invoice['Amount__c']) + sum(own.map((line) => units(line['TaxAmount__c'])));
       const status = invoice['Status__c'];
-      assert.equal(units(invoice['PaidAmount__c']), paid);
-      if (status !== 'draft' && status !== 'canceled') assert.equal(units(invoice['OpenAmount__c']), total - paid);
       assert.equal(status === 'paid', paid === total);
       if (status === 'overdue') assert.ok((invoice['DueDate__c'] as string) < today);
       if (status === 'sent') assert.ok((invoice['DueDate__c'] as string) >= today);

@@ -1,0 +1,100 @@
+/** The table "Who sees what" in the README of the ERP template, held against the running platform. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Api, api, tokenFor } from '../support/client.ts';
+import { startPlatform, type TestPlatform } from '../support/platform.ts';
+
+interface Row {
+  readonly object: string;
+  /** Numbers of records, by the heads of the columns; null: no permission for the object. */
+  readonly seen: Readonly<Record<string, number | null>>;
+}
+
+/** Rows of the table whose first column is headed `Records`. */
+function readTable(): { people: string[]; rows: Row[] } {
+  const readme = readFileSync(join(import.meta.dirname, '../../templates/erp/README.md'), 'utf8');
+  const lines = readme.split('\n');
+  const head = lines.findIndex((line) => /^\| Records /.test(line));
+  assert.ok(head > 0, 'the README has the table');
+  const cells = (line: string): string[] =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim());
+  const people = cells(lines[head]!).slice(1);
+  const rows: Row[] = [];
+  for (let at = head + 2; lines[at]?.startsWith('|'); at++) {
+    const [name, ...numbers] = cells(lines[at]!);
+    rows.push({
+      object: name!.replaceAll('`', ''),
+      seen: Object.fromEntries(
+        people.map((person, i) => [person, numbers[i] === '–' ? null : Number(numbers[i]!.replaceAll(',', ''))]),
+      ),
+    });
+  }
+  return { people, rows };
+}
+
+describe('who sees what in the demo tenant', () => {
+  let platform: TestPlatform;
+  const sessions = new Map<string, Api>();
+  const { people, rows } = readTable();
+
+  before(async function () {
+    this.timeout(120_000);
+    platform = await startPlatform();
+    const ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
+    const { tenant } = (await ada.get('/identity')).body;
+    await platform.broker.call('data.users.provision', {
+      tenantId: tenant.id ?? tenant.tenantId,
+      users: [
+        {
+          username: 'accountant@demo.example',
+          email: 'accountant@demo.example',
+          displayName: 'Accountant',
+          profileApiName: 'Accountant',
+          roleApiName: 'Finance',
+          password: process.env['DEMO_PASSWORD'] || 'demo-password',
+        },
+      ],
+    });
+    for (const person of people) {
+      const name = person.split(' ').at(-1)!.toLowerCase();
+      sessions.set(person, api(platform.baseUrl, await tokenFor(platform.baseUrl, name)));
+    }
+  });
+
+  after(() => platform.stop());
+
+  const total = async (person: string, object: string): Promise<number | null> => {
+    const { status, body, text } = await sessions.get(person)!.get(`/data/${object}?take=1&includeTotal=true`);
+    if (status === 404 && body.code === 'OBJECT_NOT_FOUND') return null;
+    assert.equal(status, 200, text);
+    return body.total;
+  };
+
+  it('is told by the README, number by number', async () => {
+    const actual: Row[] = [];
+    for (const { object } of rows) {
+      const seen: Record<string, number | null> = {};
+      for (const person of people) seen[person] = await total(person, object);
+      actual.push({ object, seen });
+    }
+    assert.deepEqual(actual, rows);
+  });
+
+  it('opens what a list holds, and nothing else', async () => {
+    const [sam, mia] = [sessions.get('Sam')!, sessions.get('Mia')!];
+    const mine = new Set(
+      (await sam.get('/data/Invoice__c?take=200')).body.records.map((record: { id: string }) => record.id),
+    );
+    const { records } = (await mia.get('/data/Invoice__c?take=200')).body;
+    const hidden = records.filter((record: { id: string; ownerId: string }) => !mine.has(record.id)).slice(0, 5);
+    assert.ok(hidden.length > 0);
+    const { userId } = (await sam.get('/identity')).body.user;
+    for (const record of hidden)
+      if (record.ownerId !== userId) assert.equal((await sam.get(`/data/Invoice__c/${record.id}`)).status, 404);
+    for (const id of [...mine].slice(0, 5)) assert.equal((await sam.get(`/data/Invoice__c/${id}`)).status, 200);
+  });
+});
