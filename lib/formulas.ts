@@ -102,6 +102,10 @@ export function storedReads({ apiName, formula }: Pick<FieldMeta, 'apiName' | 'f
   return names;
 }
 
+/** The stored fields that an expression depends on, those of the formulas that it names among them. */
+export const storedFieldsOf = (object: ObjectMeta, { fields }: Expression): readonly string[] =>
+  fields.flatMap((name) => [...storedReads(object.fields[name]!)]);
+
 /**
  * Reads the fields of a record in memory, formulas included: `stored` gives the values of those that are stored. Each
  * formula is worked out once, and not unless it is asked for.

@@ -170,7 +170,8 @@ export const FUNCTIONS: Readonly<Record<string, Fn>> = {
   ),
   lower: method(['text'], 'text', ([value], runtime) => {
     charge(runtime, text(value));
-    return text(value).toLowerCase();
+    // Else a sigma would become another letter at the end of a word, and where words end changes with each Unicode.
+    return text(value).replaceAll('Σ', 'σ').toLowerCase();
   }),
   upper: method(['text'], 'text', ([value], runtime) => {
     charge(runtime, text(value));

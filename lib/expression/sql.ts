@@ -441,7 +441,8 @@ class Compiler {
       items: list.items,
       chars: list.chars,
     };
-    // The list is named once and its name used: a list within a list would else be written for every use.
+    // The list is named once and its name used: a list within a list would else be written for every use. OFFSET 0 keeps
+    // the planner from doing just that.
     const named = (make: (name: string) => string): string =>
       `(SELECT ${make(`l${slot}.v`)} FROM (SELECT ${this.#as(list, type)} AS v OFFSET 0) l${slot})`;
     const guarded = (failure: string, make: (name: string) => string): string =>
@@ -451,7 +452,7 @@ class Compiler {
       const kept = (name: string): string => {
         if (!holds.fails)
           return `ARRAY(SELECT ${item} FROM ${rows(name)} WHERE ${holds.holds(true)} ORDER BY ${alias}.n)`;
-        const tried = `SELECT ${item}, ${alias}.n, ${holds.holds(false)} AS c FROM ${rows(name)}`;
+        const tried = `SELECT ${item}, ${alias}.n, ${holds.holds(false)} AS c FROM ${rows(name)} OFFSET 0`;
         const marked = `SELECT CASE WHEN c IS NULL THEN ${failed(itemOf(type))} ELSE v END`;
         return `erp.expr_list(ARRAY(${marked} FROM (${tried}) t WHERE c IS NOT false ORDER BY n), ${failed(itemOf(type))})`;
       };
@@ -465,7 +466,7 @@ class Compiler {
         return decided
           ? `EXISTS (SELECT FROM ${rows} WHERE ${holds.holds(true)})`
           : `NOT EXISTS (SELECT FROM ${rows} WHERE NOT ${holds.holds(false)})`;
-      const tried = `(SELECT ${holds.holds(false)} AS c FROM ${rows}) t`;
+      const tried = `(SELECT ${holds.holds(false)} AS c FROM ${rows} OFFSET 0) t`;
       return `(SELECT CASE WHEN bool_or(${decided ? 'c' : 'NOT c'}) THEN ${decided} WHEN bool_or(c IS NULL) THEN NULL ELSE ${!decided} END FROM ${tried})`;
     };
     return condition(() => (list.fails ? guarded('NULL', over) : `(${over(this.#as(list, type))})`), known);

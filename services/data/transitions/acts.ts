@@ -7,12 +7,12 @@ import { EvaluationError } from '../../../lib/expression/functions.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
 import { valueOfField } from '../../../lib/expression/values.ts';
 import { valueTypeName } from '../../../lib/field-types/registry.ts';
-import { withFormulas } from '../../../lib/formulas.ts';
+import { storedFieldsOf, withFormulas } from '../../../lib/formulas.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { ActMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/snapshot/types.ts';
 import { remembered } from '../sql.ts';
 import { own, type View } from '../tenants.ts';
-import { callerFacts, storedFieldsOf } from '../write/rules.ts';
+import { callerFacts } from '../write/rules.ts';
 
 export interface Act {
   readonly object: ObjectMeta;

@@ -8,12 +8,12 @@ import { exactText } from '../../../lib/expression/decimal.ts';
 import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../../lib/expression/functions.ts';
 import type { Expression, Type, Value } from '../../../lib/expression/types.ts';
+import { storedFieldsOf } from '../../../lib/formulas.ts';
 import { ExactNumber } from '../../../lib/json/exact-number.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { type InputCheck, inputCheck, inputTypes, inputValue } from '../../../lib/transition/input.ts';
 import { remembered } from '../sql.ts';
 import { own } from '../tenants.ts';
-import { storedFieldsOf } from '../write/rules.ts';
 import { type Act, decidingFields, expressionSchema } from './acts.ts';
 
 /** Expressions by the names of what they give. */

@@ -9,7 +9,7 @@ import { EvaluationError } from '../../../lib/expression/functions.ts';
 import type { Expression, Value } from '../../../lib/expression/types.ts';
 import { valueOfField } from '../../../lib/expression/values.ts';
 import { valueTypeName } from '../../../lib/field-types/registry.ts';
-import { storedReads, withFormulas } from '../../../lib/formulas.ts';
+import { storedFieldsOf, withFormulas } from '../../../lib/formulas.ts';
 import { emptyRollup } from '../../../lib/rollups.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta, ValidationRuleMeta } from '../../../lib/snapshot/types.ts';
@@ -36,10 +36,6 @@ const rulesOf = remembered((object: ObjectMeta): readonly Rule[] => {
       return { ...rule, expression, reads: new Set(storedFieldsOf(object, expression)) };
     });
 });
-
-/** The stored fields that an expression depends on, those of the formulas that it names among them. */
-export const storedFieldsOf = (object: ObjectMeta, { fields }: Expression): readonly string[] =>
-  fields.flatMap((name) => [...storedReads(object.fields[name]!)]);
 
 const typeNameOf = (field: FieldMeta | undefined) => field && valueTypeName(field);
 

@@ -163,7 +163,7 @@ function checkCriteria(component: Component, context: CheckContext): void {
     const { fields } = checkRecordExpression(criteria, schema, ['boolean']);
     const timed = fields.find((name) => asksTheTime(object, name, context));
     if (timed !== undefined)
-      context.problem('EXPRESSION_INVALID', component, '/criteria', `What ${timed} is depends on the time.`, {
+      context.problem('EXPRESSION_INVALID', component, '/criteria', `${timed} depends on the time.`, {
         remedy: 'Name fields whose values are stored, or formulas over such fields.',
         offset: criteria.indexOf(timed),
       });

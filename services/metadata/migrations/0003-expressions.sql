@@ -111,7 +111,7 @@ CREATE FUNCTION erp.expr_has_failed(value text) RETURNS boolean
   AS $$ SELECT value = E'\uFFFFfailed' $$;
 
 -- Upper and lower case by the rules of Unicode 17 for texts in no particular language, whatever older version of them
--- the collation of the database has: these letters have got their other case since.
+-- the collation of the database has: these letters have got their other case since. A sigma stays one at the end of a word.
 DO $do$
 DECLARE
   capital text;
@@ -142,7 +142,7 @@ BEGIN
       LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
       BEGIN
         IF octet_length(value) = length(value) THEN RETURN lower(value COLLATE "C"); END IF;
-        RETURN translate(lower(value COLLATE "und-x-icu"), %L, %L);
+        RETURN translate(lower(replace(value, 'Σ', 'σ') COLLATE "und-x-icu"), %L, %L);
       END $$ $f$, capital, small);
   EXECUTE format($f$
     CREATE FUNCTION erp.expr_upper(value text) RETURNS text

@@ -395,4 +395,106 @@ describe('formula fields', () => {
     const [problem] = await blocked(fieldFile('Order__c', 'Parts__c', 'fieldType: text'));
     assert.ok(problem, 'a formula calculates with it');
   });
+
+  describe('of private records', () => {
+    const SECRET = 'Secret__c';
+    const path = `objects/${SECRET}/object.yaml`;
+    const files = objectFiles(SECRET, {
+      Net__c: 'fieldType: currency',
+      Status__c: 'fieldType: picklist\npicklist:\n  values:\n    - value: open\n    - value: closed',
+      Gross__c: formula('record.Net__c * 2', 'currency'),
+      Hidden__c: formula('record.Net__c * 3', 'currency'),
+      Today__c: formula('daysBetween(today, date("2026-01-01"))', 'integer'),
+    });
+    const rule = (criteria: string): Record<string, string> => ({
+      [`objects/${SECRET}/sharingRules/Big.yaml`]: `type: SharingRule\napiName: Big\nobject: ${SECRET}\nkind: criteria\ncriteria: ${criteria}\nto:\n  group: Readers\naccess: read\n`,
+    });
+    const life = [
+      'type: StateModel',
+      'apiName: Life',
+      `object: ${SECRET}`,
+      'field: Status__c',
+      'initial: open',
+      'transitions:',
+      '  - key: close',
+      '    label: Close',
+      '    from:',
+      '      - open',
+      '    to: closed',
+      '    guard: record.Gross__c > 100',
+      '',
+    ].join('\n');
+    let big: Anything;
+    let small: Anything;
+    const asReader = (operationId: string, call: Partial<OperationCall>): Promise<Anything> =>
+      tenant.call(operationId, call, 'reader', ['data:read']);
+
+    before(async function () {
+      this.timeout(60_000);
+      const reader = (
+        await tenant.call('data.records.get', { path: { objectApiName: 'User', id: tenant.users['reader']! } })
+      ).json;
+      await deploy({
+        ...files,
+        [path]: files[path]!.replace('api:', 'sharingDefault: private\napi:'),
+        'groups/Readers.yaml': `type: Group\napiName: Readers\nlabel: Readers\nmembers:\n  users:\n    - ${reader.username}\n`,
+        'profiles/Reader.yaml': [
+          'type: Profile\napiName: Reader\nlabel: Reader\nsystem:\n  - apiEnabled\n  - metadataRead',
+          `objects:\n  ${SECRET}:\n    read: true`,
+          `fields:\n  ${SECRET}.Gross__c:\n    read: true\n`,
+        ].join('\n'),
+        ...rule('record.Gross__c > 100'),
+        [`objects/${SECRET}/stateModels/Life.yaml`]: life,
+      });
+      const make = async (body: object): Promise<Anything> =>
+        (await mutate('data.records.create', { path: { objectApiName: SECRET }, body })).json;
+      big = await make({ name: 'big', Net__c: 51 });
+      small = await make({ name: 'small', Net__c: 50 });
+    });
+
+    it('open them by sharing criteria, alike in lists, gets and explanations', async () => {
+      const { records, total } = (
+        await asReader('data.records.query', { path: { objectApiName: SECRET }, body: { includeTotal: true } })
+      ).json;
+      assert.deepEqual([records.map((record: Anything) => record.name), total], [['big'], 1]);
+      await assert.rejects(asReader('data.records.get', { path: { objectApiName: SECRET, id: small.id } }), {
+        code: 'RECORD_NOT_FOUND',
+      });
+      const { allowed } = (
+        await asReader('data.access.explain', {
+          path: { objectApiName: SECRET, id: big.id },
+          body: { operation: 'read' },
+        })
+      ).json;
+      assert.equal(allowed, true);
+      const problems = await blocked(rule('record.Today__c > 1'));
+      assert.equal(problems[0].code, 'EXPRESSION_INVALID');
+      assert.match(problems[0].message, /Today__c depends on the time/);
+      assert.ok(problems[0].line > 0 && problems[0].column > 0);
+    });
+
+    it('show a value to whoever may read the formula, whatever it is made of, and nothing to others', async () => {
+      const { json } = await asReader('data.records.get', { path: { objectApiName: SECRET, id: big.id } });
+      assert.deepEqual([json.Gross__c, 'Net__c' in json, 'Hidden__c' in json], [102, false, false]);
+      const ask = (body: object): Promise<Anything> =>
+        asReader('data.records.query', { path: { objectApiName: SECRET }, body });
+      assert.equal((await ask({ where: { Gross__c: 102 } })).json.records.length, 1);
+      for (const field of ['Hidden__c', 'Net__c', 'Nothing__c']) {
+        await assert.rejects(ask({ where: { [field]: 1 } }), { code: 'FILTER_FIELD_UNKNOWN' });
+        await assert.rejects(ask({ sort: [{ id: field, desc: false }] }), { code: 'SORT_INVALID' });
+      }
+    });
+
+    it('are asked by the guards of transitions', async () => {
+      const available = async (id: string): Promise<unknown> =>
+        (
+          await tenant.call('data.transitions.list', { path: { objectApiName: SECRET, id } }, 'admin', [
+            'actions:read',
+            'actions:execute',
+          ])
+        ).json.records.map((record: Anything) => [record.transitionKey, record.available]);
+      assert.deepEqual(await available(big.id), [['close', true]]);
+      assert.deepEqual(await available(small.id), [['close', false]]);
+    });
+  });
 });

@@ -171,6 +171,29 @@ describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, func
     assert.ok(failing < COUNT, `${failing} expressions were no expressions`);
   });
 
+  it('do not stall the database, however deep they nest', async () => {
+    await store([randomRow(new Random(1))]);
+    const list = (test: string): string =>
+      Array.from({ length: 60 }, (_, i) => i).reduceRight(
+        (inner, i) => `["a"].${i % 2 ? 'all' : 'exists'}(i${i}, ${inner})`,
+        test,
+      );
+    const sources = [
+      list('record.Count > 1'),
+      list('1 / record.Count > 1'),
+      `size(["a"]${'.filter(i0, 1 / record.Count > 1)'.repeat(40)}) > 0`,
+      `${'abs('.repeat(190)}record.Count${')'.repeat(190)} > 0`,
+      `record.Exact${' / record.Exact'.repeat(180)} > 0`,
+      `${'(record.Flag ? '.repeat(90)}record.Count${' : 0)'.repeat(90)} > 1`,
+    ];
+    const began = performance.now();
+    for (const source of sources) {
+      const expression = checkRecordExpression(source, schema, ['boolean']);
+      await query([expressionSql(expression, contextOf('UTC', NOWS[0]!)).sql]);
+    }
+    assert.ok(performance.now() - began < 10_000);
+  });
+
   it('agree on formulas over formulas, in the form of their fields', async () => {
     const random = new Random(seed + 1);
     const results = ['text', 'integer', 'decimal', 'boolean', 'date', 'dateTime'] as const;
