@@ -44,7 +44,9 @@ export const explainAccess: Read = async (deps, request, call) => {
     }));
     const { record, stored } = found;
     const scopes = other ? null : request.scopes;
-    return { body: explain({ view: about, scopes, object, shown, record, stored }, question) };
+    return {
+      body: explain({ view: about, scopes, object, shown, known: view.access.objects, record, stored }, question),
+    };
   });
 };
 

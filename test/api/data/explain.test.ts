@@ -20,6 +20,11 @@ const FILES: Record<string, string> = {
     'State__c',
     'fieldType: picklist\npicklist:\n  restricted: true\n  values:\n    - value: open\n      label: Open\n      default: true\n    - value: won\n      label: Won\n    - value: paid\n      label: Paid',
   ),
+  ...fieldFile(
+    'Deal__c',
+    'Shout__c',
+    'fieldType: formula\nformula:\n  expression: record.Stage__c.upper()\n  resultType: text',
+  ),
   ...fieldFile('Deal__c', 'Number__c', 'fieldType: autoNumber\nformat: D-{000}'),
   'objects/Deal__c/stateModels/Life.yaml': [
     'type: StateModel',
@@ -41,10 +46,31 @@ const FILES: Record<string, string> = {
     '      - won',
     '    to: paid',
     '    permission: Deal__c.pay',
+    '  - key: note',
+    '    label: Note',
+    '    from:',
+    '      - open',
+    '    to: won',
+    '    effects:',
+    '      - verb: createRecord',
+    '        object: Account',
+    '        fields:',
+    '          name: record.name',
+    '          creditLimit: "1"',
+    '  - key: log',
+    '    label: Log',
+    '    from:',
+    '      - open',
+    '    to: won',
+    '    effects:',
+    '      - verb: createRecord',
+    '        object: Account',
+    '        fields:',
+    '          name: record.name',
     '',
   ].join('\n'),
   'objects/Deal__c/sharingRules/Signed.yaml':
-    'type: SharingRule\napiName: Signed\nobject: Deal__c\nkind: criteria\ncriteria: record.Stage__c == "signed"\nto:\n  group: Auditors\naccess: read\n',
+    'type: SharingRule\napiName: Signed\nobject: Deal__c\nkind: criteria\ncriteria: record.Shout__c == "SIGNED"\nto:\n  group: Auditors\naccess: read\n',
   'objects/Deal__c/sharingRules/ByAda.yaml':
     'type: SharingRule\napiName: ByAda\nobject: Deal__c\nkind: owner\nfrom:\n  group: Admins\nto:\n  role: SalesRep\naccess: readWrite\n',
   'groups/Admins.yaml': 'type: Group\napiName: Admins\nlabel: Admins\nmembers:\n  users:\n    - ada@demo.example\n',
@@ -355,5 +381,42 @@ describe('explanations of access over HTTP', () => {
         if (remove.allowed) refused(gone, 412, 'ETAG_MISMATCH');
         else assert.equal(gone.body.details.layer, remove.denied[0], `${name} ${index} ${gone.text}`);
       }
+  });
+
+  it('agree with what transitions then answer', async () => {
+    const statuses: Record<string, number> = {};
+    for (const [name, who] of [
+      ['mia', mia],
+      ['sam', sam],
+    ] as const)
+      for (const transitionKey of ['win', 'pay', 'note', 'log'])
+        for (const stage of ['signed', 'new']) {
+          const id = await newDeal({ name: `${name} ${transitionKey} ${stage}`, Stage__c: stage }, who);
+          const told = await explained(who, id, { operation: 'transition', transitionKey });
+          const done = await who.post(`/data/Deal__c/${id}/transitions/${transitionKey}`, {}, { etag: '"1"' });
+          const what = `${name} ${transitionKey} ${stage}`;
+          statuses[what] = done.status;
+          assert.equal(done.status === 201, told.allowed, `${what}: ${done.text}`);
+          if (done.status === 403) assert.equal(done.body.details.layer, told.denied[0], what);
+          if (done.status === 409) assert.deepEqual(told.denied, ['recordState'], what);
+        }
+    assert.deepEqual(statuses, {
+      'mia win signed': 201,
+      'mia win new': 409,
+      'mia pay signed': 409,
+      'mia pay new': 409,
+      'mia note signed': 403,
+      'mia note new': 403,
+      'mia log signed': 201,
+      'mia log new': 201,
+      'sam win signed': 201,
+      'sam win new': 409,
+      'sam pay signed': 403,
+      'sam pay new': 403,
+      'sam note signed': 403,
+      'sam note new': 403,
+      'sam log signed': 201,
+      'sam log new': 201,
+    });
   });
 });

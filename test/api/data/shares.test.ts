@@ -280,7 +280,10 @@ describe('manual shares over HTTP', () => {
     assert.equal((await sam.get(at(id))).status, 404, 'who gives a record away has no share of it');
     await mia.delete(at(id), { etag: '"2"' });
     refused(await share(id, toSue(), mia), 404, 'RECORD_NOT_FOUND');
-    assert.equal((await rows('SELECT FROM $schema._shares WHERE record_id = $1', [id])).length, 1);
+    assert.equal((await sue.get(at(id))).status, 404);
+    const restored = await mia.post(`${at(id)}/restore`);
+    assert.equal(restored.status, 201, restored.text);
+    assert.equal((await sue.get(at(id))).status, 200);
   });
 
   it('are not for records that follow their parent, nor for users', async () => {

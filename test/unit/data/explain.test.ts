@@ -49,6 +49,7 @@ function ask(question: Partial<Question>, given: Given = {}) {
       scopes: given.scopes === undefined ? ['data:read', 'data:write', 'data:delete', 'actions:execute'] : given.scopes,
       object,
       shown: accessFor(published, aPrincipal()).objects['Bill__c']!,
+      known: accessFor(published, aPrincipal()).objects,
       record: { id: OTHER, ownerId: given.ownerId ?? USER_ID, values: {}, shares: [], parents: {} },
       stored: {},
     },
