@@ -44,8 +44,9 @@ export interface Search<I extends MatchItem> {
 /**
  * By which items a matching record can be found. A record matches when the weights of its items, each times its
  * similarity, sum up to `threshold` of all weights. Items that together weigh less than that cannot make a match, so
- * at least one of the others must contribute: the most expensive ones are left out. `present` are the items with a
- * value, of all `items` of the rule. Null: too little has a value for a match.
+ * at least one of the others must contribute: the most expensive ones are left out. What is cheap is always used, for
+ * the more the rest must contribute, the fewer records are similar enough. `present` are the items with a value, of all
+ * `items` of the rule. Null: too little has a value for a match.
  */
 export function searchBy<I extends MatchItem>(
   items: readonly MatchItem[],
@@ -57,7 +58,7 @@ export function searchBy<I extends MatchItem>(
   let left = 0;
   const used: I[] = [];
   for (const item of [...present].sort((a, b) => expense(b) - expense(a)))
-    if (left + item.weight < needed - EPSILON) left += item.weight;
+    if (expense(item) > 0 && left + item.weight < needed - EPSILON) left += item.weight;
     else used.push(item);
   const similar = used.filter((item) => item.method === 'fuzzy');
   // A record that is equal in none of the others needs all of what is missing from these.

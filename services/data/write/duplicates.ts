@@ -27,10 +27,8 @@ import type { Write } from './write.ts';
 
 /** Matches shown for a rule, in order of score, then id. */
 const MATCHES_MAX = 10;
-/** Records that an item brings to the comparison at most: by id when they are equal, the most similar ones otherwise. */
-const CANDIDATES_MAX = 100;
-/** Records over the similarity that are ranked to find those. */
-const RANKED_MAX = 1_000;
+/** Records that an item brings to the comparison at most: by id when they are equal. */
+const CANDIDATES_MAX = 1_000;
 /** From this similarity on a field is named as one that matches, unless the threshold of the rule is lower. */
 const MATCHED_FROM = 0.5;
 
@@ -234,10 +232,9 @@ function matchSql(write: Write, check: Check): Statement {
     const form = ofRow(item, 't');
     const value = forms.get(item)!;
     const other = `t."id" <> ${self} AND ${where}`;
-    if (item.method !== 'fuzzy')
-      return `(SELECT t."id" FROM ${name} t WHERE ${form} = ${value} AND ${other} ORDER BY t."id" LIMIT ${CANDIDATES_MAX})`;
-    return `(SELECT q."id" FROM (SELECT t."id", public.similarity(${form}, ${value}) AS s FROM ${name} t
-      WHERE ${form} OPERATOR(public.%) ${value} AND ${other} LIMIT ${RANKED_MAX}) q ORDER BY q.s DESC, q."id" LIMIT ${CANDIDATES_MAX})`;
+    return item.method === 'fuzzy'
+      ? `(SELECT t."id" FROM ${name} t WHERE ${form} OPERATOR(public.%) ${value} AND ${other} LIMIT ${CANDIDATES_MAX})`
+      : `(SELECT t."id" FROM ${name} t WHERE ${form} = ${value} AND ${other} ORDER BY t."id" LIMIT ${CANDIDATES_MAX})`;
   };
   const candidates = (where: string): string =>
     [...search.equal, ...search.similar].map((item) => arm(item, where)).join(' UNION ');

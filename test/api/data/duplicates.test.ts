@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Database } from '../../../mixins/database/database.ts';
+import { signIn } from '../../../scripts/sign-in.ts';
 import { type Answer, type Api, api, type CallOptions, tokenFor } from '../../support/client.ts';
 import { fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
@@ -103,6 +104,26 @@ const RULES = {
   ...ruleFile('Off', { active: false, action: 'block', match: [['Rank__c', 'exact']] }),
 };
 
+const SECOND_CLIENT = {
+  user: 'sam@demo.example',
+  password: 'demo-password',
+  clientId: 'demo-Second',
+  scope: 'data:read data:write',
+};
+const SECOND_CLIENT_FILE = [
+  'type: ExternalClient',
+  'apiName: Second',
+  'name: Second',
+  'redirectUris:',
+  '  - http://127.0.0.1:8976/callback',
+  'scopes:',
+  '  - data:read',
+  '  - data:write',
+  'grantTypes:',
+  '  - authorization_code',
+  '',
+].join('\n');
+
 const DUPLICATES_ON = 'features:\n  history: true\n  search: true\n  duplicates: true\n  events: true\n';
 
 describe('duplicate rules', function () {
@@ -124,7 +145,14 @@ describe('duplicate rules', function () {
     schema = `"t_${body.tenant.id.replaceAll('-', '')}"`;
     const object = objectFiles(OBJECT, {}, `sharingDefault: private\n${DUPLICATES_ON}`);
     const fields = Object.entries(FIELDS).map(([name, yaml]) => fieldFile(OBJECT, name, yaml));
-    await deploy(Object.assign({ 'permissionSets/Partners.yaml': PERMISSIONS }, object, ...fields, RULES));
+    await deploy(
+      Object.assign(
+        { 'permissionSets/Partners.yaml': PERMISSIONS, 'externalClients/Second.yaml': SECOND_CLIENT_FILE },
+        object,
+        ...fields,
+        RULES,
+      ),
+    );
     for (const name of ['sam', 'sue']) {
       const user = (
         await ada.get(`/data/User?where=${JSON.stringify({ username: `${name}@demo.example` })}&includeEtag=true`)
@@ -324,8 +352,8 @@ describe('duplicate rules', function () {
     await refused('another object', sam.post('/data/Account', { name: 'x' }, confirming(token)));
     await refused('without a match', post({ name: unique('Alone') }, token));
     await refused('another user', post(body, token, sue));
-    const cli = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam', 'data:read data:write'));
-    assert.ok(cli);
+    const second = await signIn({ ...SECOND_CLIENT, baseUrl: platform.baseUrl });
+    await refused('another client', post(body, token, api(platform.baseUrl, second.access_token)));
     const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
     await refused('another tenant', eve.post('/data/Account', { name: 'x' }, confirming(token)));
     assert.equal(await count(), before, 'nothing was stored');

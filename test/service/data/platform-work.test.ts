@@ -90,8 +90,12 @@ describe('what the platform does with records by itself', () => {
         SELECT gen_random_uuid(), 'Company__c', $1, 'role', 'R', 'read', now(), $2, $2, '3'::xid8, now() + days * interval '1 day' FROM unnest(ARRAY[-1, 1]) days`,
       [ids[1], world.clerk.userId],
     );
+    await world.rows(
+      `INSERT INTO $schema._confirmations (confirmation_id, expires_at)
+        SELECT gen_random_uuid(), now() + hours * interval '1 hour' FROM unnest(ARRAY[-1, 1]) hours`,
+    );
     const swept = await sweepTenant(world.database, world.tenantId, { send: async () => {}, failed: () => {} });
-    assert.deepEqual(swept, { keys: 1, records: 1, shares: 1, confirmations: 0, users: 0, audit: 0 });
+    assert.deepEqual(swept, { keys: 1, records: 1, shares: 1, confirmations: 1, users: 0, audit: 0 });
     const keys = await world.rows(`SELECT key FROM $schema._idempotency WHERE key LIKE 'sweep-%'`);
     assert.deepEqual(
       keys.map((row) => row['key']),
