@@ -52,6 +52,9 @@ export function matchForm(method: MatchMethod, field: FieldMeta, value: string):
   return (field.length ?? fieldLength(field)) > INDEXED_CHARS ? `md5(${key})` : key;
 }
 
+/** SQL of the number of trigrams of `value`, which is SQL of a text. */
+export const fuzzySize = (value: string): string => `erp.fuzzy_size(${value})`;
+
 /** The most characters of a type whose fields declare no length. */
 function fieldLength(field: FieldMeta): number {
   return Number(fieldType(field.fieldType).jsonSchema(field)['maxLength']);

@@ -5,7 +5,7 @@
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import { uuidv7 } from '../../../lib/ids.ts';
-import { matchForm } from '../../../lib/matching/forms.ts';
+import { fuzzySize, matchForm } from '../../../lib/matching/forms.ts';
 import type { DuplicateRuleMeta, FieldMeta } from '../../../lib/snapshot/types.ts';
 import type { Statement } from '../../../mixins/database/database.ts';
 import { columnName, columnType, recordJson, Sql, table } from '../sql.ts';
@@ -29,6 +29,8 @@ import type { Write } from './write.ts';
 const MATCHES_MAX = 10;
 /** Records that an item brings to the comparison at most: by id when they are equal. */
 const CANDIDATES_MAX = 1_000;
+/** Texts so short are compared with short ones only. */
+const SHORT_CHARS = 16;
 /** From this similarity on a field is named as one that matches, unless the threshold of the rule is lower. */
 const MATCHED_FROM = 0.5;
 
@@ -152,7 +154,7 @@ async function ask(write: Write, checks: readonly Check[], confirmation: Confirm
   if (checks.length > 0) send(lockSql(write, checks));
   const used = confirmation && send(usedSql(schema, confirmation));
   const answers = checks.map((check) => {
-    if (check.search.similar.length > 0) send(similaritySql(check.search.similarity));
+    if (check.search.similar.length > 0) send(similaritySql(check.search));
     return send(matchSql(write, check));
   });
   for (const answer of running) await answer;
@@ -170,10 +172,13 @@ function usedSql(schema: string, { id }: Confirmation): Statement {
   return sql.statement(`SELECT 1 FROM ${schema}._confirmations WHERE confirmation_id = ${sql.bind(id, 'uuid')}`);
 }
 
-const similaritySql = (similarity: number): Statement => ({
+/** Below a hundredth everything is similar. */
+const leastSimilarity = ({ similarity }: Search<Valued>): number => Math.max(0.01, similarity - EPSILON);
+
+const similaritySql = (search: Search<Valued>): Statement => ({
   name: 'data trigram similarity',
   text: `SELECT set_config('pg_trgm.similarity_threshold', $1, true)`,
-  values: [String(Math.max(0.01, similarity - EPSILON))],
+  values: [String(leastSimilarity(search))],
 });
 
 /**
@@ -233,8 +238,15 @@ function matchSql(write: Write, check: Check): Statement {
     const value = forms.get(item)!;
     const other = `t."id" <> ${self} AND ${where}`;
     return item.method === 'fuzzy'
-      ? `(SELECT t."id" FROM ${name} t WHERE ${form} OPERATOR(public.%) ${value} AND ${other} LIMIT ${CANDIDATES_MAX})`
+      ? `(SELECT t."id" FROM ${name} t WHERE ${form} OPERATOR(public.%) ${value}${shortOnly(item)} AND ${other} LIMIT ${CANDIDATES_MAX})`
       : `(SELECT t."id" FROM ${name} t WHERE ${form} = ${value} AND ${other} ORDER BY t."id" LIMIT ${CANDIDATES_MAX})`;
+  };
+  // The trigrams of a short text may all be common ones. What is similar to it is short as well.
+  const shortOnly = (item: Valued): string => {
+    const text = item.given?.value;
+    if (typeof text !== 'string' || text.length > SHORT_CHARS) return '';
+    const most = `${fuzzySize(valueSql(write, sql, item))} / ${sql.bind(leastSimilarity(search), 'float8')}`;
+    return ` AND ${fuzzySize(`t.${columnName(item.field)}`)} <= floor(${most})::int`;
   };
   const candidates = (where: string): string =>
     [...search.equal, ...search.similar].map((item) => arm(item, where)).join(' UNION ');

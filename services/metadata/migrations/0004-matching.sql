@@ -1,6 +1,7 @@
 -- Forms in which duplicate rules compare texts (docs/reference/duplicates.md). Indexes stand on them, so a form never
 -- changes once released; a better one gets a new name. NULL stands for blank, which matches nothing. Their cost is told
 -- to the planner for the same reason as that of erp.search_text.
+CREATE EXTENSION IF NOT EXISTS btree_gin;
 
 -- Characters of a form that count: what an index entry can hold.
 CREATE FUNCTION erp.match_text(value text) RETURNS text
@@ -47,4 +48,12 @@ CREATE FUNCTION erp.fuzzy_text(value text) RETURNS text
         FROM regexp_split_to_table(words, '') WITH ORDINALITY AS t(c, n);
     END IF;
     RETURN nullif(words, '');
+  END $$;
+
+-- Number of different trigrams of a text. Texts that are similar to a short one are short: by that alone they are found
+-- among many when all their trigrams are common ones.
+CREATE FUNCTION erp.fuzzy_size(value text) RETURNS integer
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE COST 300
+  AS $$ BEGIN
+    RETURN cardinality(public.show_trgm(erp.fuzzy_text(value)));
   END $$;

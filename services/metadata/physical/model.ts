@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { fieldType } from '../../../lib/field-types/registry.ts';
-import { matchForm } from '../../../lib/matching/forms.ts';
+import { fuzzySize, matchForm } from '../../../lib/matching/forms.ts';
 import type { FieldMeta, FieldTypeName, MatchMethod } from '../../../lib/snapshot/types.ts';
 import { compileField } from '../kinds/custom-field.ts';
 import { customObject, type ObjectBody } from '../kinds/custom-object.ts';
@@ -137,7 +137,10 @@ function addMatchIndex(
   }
   indexes.set(physicalName(MATCH_INDEX[method], object, field), {
     unique: false,
-    on: method === 'fuzzy' ? `USING gin (${form} public.gin_trgm_ops) WITH (fastupdate = off)` : `(${expression}, id)`,
+    on:
+      method === 'fuzzy'
+        ? `USING gin (${fuzzySize(quote(field))}, ${form} public.gin_trgm_ops) WITH (fastupdate = off)`
+        : `(${expression}, id)`,
   });
 }
 

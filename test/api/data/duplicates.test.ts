@@ -481,6 +481,9 @@ describe('duplicate rules', function () {
     await created({ Title__c: '東京都港区赤坂支店長' });
     assert.deepEqual(firedRules(await create({ Title__c: '東京都港区赤坂支店' })), [`${OBJECT}.LikeTitle`]);
     assert.equal((await create({ Title__c: 'Assistant' })).status, 201);
+    await created({ Title__c: 'Prokurist' });
+    assert.deepEqual(firedRules(await create({ Title__c: 'PROKURIST.' })), [`${OBJECT}.LikeTitle`], 'a short text');
+    assert.deepEqual(firedRules(await create({ Title__c: 'Prokuristen' })), [`${OBJECT}.LikeTitle`], 'a short text');
   });
 
   it('compare references, also those given by an external id, and numbers', async () => {
@@ -691,7 +694,7 @@ describe('duplicate rules', function () {
       const all = await indexes();
       assert.equal(all.filter((text) => /TaxId__c/.test(text)).length, 1);
       assert.ok(
-        all.some((text) => /gin \(erp\.fuzzy_text\("Title__c"\)/.test(text)),
+        all.some((text) => /gin \(erp\.fuzzy_size\("Title__c"\), erp\.fuzzy_text\("Title__c"\)/.test(text)),
         all.join('\n'),
       );
       assert.equal(
