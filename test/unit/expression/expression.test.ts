@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { checkExpression } from '../../../lib/expression/check.ts';
+import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
 import { COST_MAX, evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../../lib/expression/functions.ts';
 import { ExpressionError, type Type, type Value } from '../../../lib/expression/types.ts';
@@ -281,6 +281,48 @@ describe('expressions: what they mean', () => {
 });
 
 describe('expressions: what stops them', () => {
+  it('a failure, unless the other side decides', () => {
+    holds(
+      {},
+      '!(false && 1 / 0 > 0) && !(1 / 0 > 0 && false)',
+      '(true || 1 / 0 > 0) && (1 / 0 > 0 || true)',
+      '[0, 1].exists(n, 1 / n > 0) && ![0, 1].all(n, 1 / n > 2)',
+      'isBlank(record.Amount__c + 1 / 0) && !(1 / 0 < record.Amount__c) && !(1 / 0 in [record.Amount__c].filter(n, false) && false)',
+      '(true ? 1 : 1 / 0) == 1 && coalesce(1, 1 / 0) == 1',
+    );
+    for (const source of [
+      '1 / 0 > 0 && true',
+      '1 / 0 > 0 || false',
+      '!(1 / 0 > 0)',
+      'isBlank(1 / 0)',
+      '1 / 0 == null',
+      'coalesce(null, 1 / 0) == 1',
+      '[0, 1].all(n, 1 / n > 0)',
+      '[0, 1].exists(n, 1 / n > 2)',
+      'size([0, 1].filter(n, 1 / n > 0)) == 1',
+      '(1 / 0 > 0 ? 1 : 2) == 2',
+    ])
+      assert.equal(failure(source).reason, 'DIVISION_BY_ZERO', source);
+  });
+
+  it('what the record could make too expensive, where nobody counts', () => {
+    const refused = (source: string): string => {
+      try {
+        checkRecordExpression(source, schema, ['boolean']);
+      } catch (error) {
+        assert(error instanceof ExpressionError, String(error));
+        return error.mistakes[0]!.message;
+      }
+      return '';
+    };
+    assert.equal(refused('record.Tags__c.exists(t, t.startsWith("a") && record.Status__c.contains(t))'), '');
+    assert.match(refused('record.Tags__c.exists(a, record.Tags__c.all(b, a <= b))'), /can cost \d{6,} units/);
+    assert.match(refused(`record.name${'.upper()'.repeat(120)} == "A"`), /can cost \d+ units/);
+    assert.equal(refused('record.Status__c.matches("[A-Z]{2}-\\\\d{4,6}")'), '');
+    assert.match(refused('record.name.matches("(a?){400}")'), /can cost \d+ units/);
+    assert.match(refused('user.id == record.name'), /user has no meaning here/);
+  });
+
   it('division by zero', () => {
     for (const source of ['1 / record.Count__c > 0', '1 % 0 == 0', '1 / (0.1 + 0.2 - 0.3) > 1'])
       assert.equal(failure(source, { record: { Count__c: 0 } }).reason, 'DIVISION_BY_ZERO', source);
