@@ -230,7 +230,7 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
             channel: Type.Union((['api', 'cli', 'mcp', 'ui', 'job'] as const).map((name) => Type.Literal(name))),
             operationId: Type.String(),
             outcome: Type.Union(OUTCOMES.map((name) => Type.Literal(name))),
-            code: nullable(Type.String({ description: 'The error code of a refusal.' })),
+            code: nullable(Type.String({ description: 'The error code of a refusal; `CHECK_ONLY` of a dry run.' })),
             requestId: Type.String(),
             objectApiName: nullable(Type.String()),
             recordId: nullable(Type.String()),
