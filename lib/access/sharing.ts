@@ -6,7 +6,7 @@
 import type { PlanNode } from '../query/types.ts';
 import type { FieldMeta, ObjectMeta, SharingRuleMeta } from '../snapshot/types.ts';
 import { meetsCriteria } from './criteria.ts';
-import { holdersOf, ownersOf, rolesBelow } from './directory.ts';
+import { type Directory, holdersOf, ownersOf, rolesBelow } from './directory.ts';
 import type { Access } from './types.ts';
 
 /** What a way to a record gives; each includes those before it. */
@@ -101,9 +101,17 @@ function compile(access: Access, apiName: string, level: RecordLevel, path: read
       }
     }
   }
-  if (userIds.size > 0) nodes.unshift({ kind: 'ownedBy', userIds: [...userIds] });
+  if (userIds.size > 0) nodes.unshift(ownedBy(access.directory, userIds));
   if (nodes.length <= 1) return nodes[0] ?? NOTHING;
   return { kind: 'or', nodes };
+}
+
+/** Of nearly all users it is shorter to say who is not meant: an owner is always one of the users. */
+function ownedBy({ users }: Directory, owners: ReadonlySet<string>): PlanNode {
+  const among = users.length;
+  if (owners.size <= among / 2) return { kind: 'ownedBy', userIds: [...owners], except: false, among };
+  const others = users.filter((user) => !owners.has(user.userId)).map((user) => user.userId);
+  return { kind: 'ownedBy', userIds: others, except: true, among };
 }
 
 /** A masterDetail field is never empty and its record never missing, so a parent that is always reached asks nothing. */

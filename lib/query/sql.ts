@@ -13,6 +13,7 @@ import { typeOf } from '../field-types/registry.ts';
 import type { SqlValue } from '../field-types/types.ts';
 import { columnSql, storedReads } from '../formulas.ts';
 import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
+import { isSparse, mergedWays, type OwnedBy } from './merge.ts';
 import type { CompiledQuery, ConstrainedPlan, PlanNode, SortKey } from './types.ts';
 
 /** The statement of a page: first the columns of a record, then its sort keys, then versions and total. */
@@ -46,9 +47,11 @@ export interface Page {
 export function compileList(plan: ConstrainedPlan, schema: string): CompiledList {
   const compiler = new Compiler(schema);
   const table = compiler.table(plan.object);
-  const conditions = [plan.filter, plan.sharing]
-    .filter((node) => node !== null)
-    .map((node) => compiler.condition(node, 'r'));
+  const ways = mergedWays(plan);
+  compiler.plannedWithValues = compiler.ownersPlanned = dependsOnOwners(plan, ways !== null);
+  const filter = plan.filter ? [compiler.condition(plan.filter, 'r')] : [];
+  const sharing = plan.sharing && (ways === null || plan.includeTotal) ? [compiler.condition(plan.sharing, 'r')] : [];
+  const conditions = [...filter, ...sharing];
   const { inner, outer, shown } = columns(plan);
   const orderOf = (column: (field: FieldMeta) => string): string =>
     plan.sort.map(({ field, desc }) => `${column(field)}${desc ? ' DESC' : ' ASC'}`).join(', ');
@@ -58,8 +61,13 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
   const rows = (where: readonly string[]): string =>
     `SELECT ${inner} FROM ${table} r${whereSql(where)} ORDER BY ${innerOrder} LIMIT ${plan.take + 1}`;
   const keyset = plan.after === null ? [[]] : compiler.after(plan.sort, plan.after, 'r');
-  let page = rows([...conditions, ...keyset[0]!]);
-  if (keyset.length > 1) {
+  let page = ways ? '' : rows([...conditions, ...keyset[0]!]);
+  if (ways) {
+    const branches = ways.map((way) => `(${rows([...filter, compiler.condition(way, 'r'), ...keyset[0]!])})`);
+    const key = plan.sort.map(({ field }) => `r.${quoted(field.apiName)}`).join(', ');
+    // A record that several ways lead to comes from each of them, and is shown once.
+    page = `SELECT DISTINCT ON (${key}) * FROM (${branches.join(' UNION ALL ')}) r ORDER BY ${order} LIMIT ${plan.take + 1}`;
+  } else if (keyset.length > 1) {
     const branches = keyset.map((part) => `(${rows([...conditions, ...part])})`);
     page = `SELECT * FROM (${branches.join(' UNION ALL ')}) r ORDER BY ${order} LIMIT ${plan.take + 1}`;
   }
@@ -222,6 +230,28 @@ function columns(plan: ConstrainedPlan): Columns {
   return found;
 }
 
+/** Owners that are compared one after the other. */
+const OWNERS_COMPARED_MAX = 16;
+
+/**
+ * Whether a list is planned with the owners that it looks for: when all are counted, and when the few records of a few
+ * owners are to be found, in an order or by a filter for which there may be no better index.
+ */
+function dependsOnOwners({ sharing, includeTotal }: ConstrainedPlan, merged: boolean): boolean {
+  const owned = sharing?.kind === 'or' ? sharing.nodes.find((node) => node.kind === 'ownedBy') : sharing;
+  if (owned?.kind !== 'ownedBy') return false;
+  return includeTotal || (!merged && isSparse(owned));
+}
+
+const uuidLists = new WeakMap<readonly string[], string>();
+
+/** An array as PostgreSQL reads it; lists of owners are long and the same for every request of a user. */
+function uuidList(ids: readonly string[]): string {
+  let text = uuidLists.get(ids);
+  if (text === undefined) uuidLists.set(ids, (text = `{${ids.join(',')}}`));
+  return text;
+}
+
 /** Columns that are never null: a row comparison may be used, and an index follows it. */
 const NOT_NULL: ReadonlySet<string> = new Set([
   'ownerId',
@@ -252,6 +282,8 @@ class Compiler {
    * tenth of the table. Such a statement is not prepared; planning it each time costs less than one bad plan.
    */
   plannedWithValues = false;
+  /** The planner sees the lists of owners as well. */
+  ownersPlanned = false;
   readonly #bind: ((value: SqlValue, type: string) => string) | null;
   readonly #relations: Relations | null;
   #aliases = 0;
@@ -293,7 +325,7 @@ class Compiler {
       case 'search':
         return this.#search(node, alias);
       case 'ownedBy':
-        return `${alias}."ownerId" = ANY(${this.bind([...node.userIds], 'uuid[]')})`;
+        return this.#ownedBy(node, alias);
       case 'criteria':
         return criteriaSql(node.object, node.expression, node.timezone, alias);
       case 'shared':
@@ -301,6 +333,20 @@ class Compiler {
       case 'false':
         return 'false';
     }
+  }
+
+  /**
+   * A long list is hashed once and never looked at by the planner, whom it would cost more time than running the
+   * statement takes. Where the values matter to the plan, they are few or the statement is planned with them.
+   */
+  #ownedBy(node: OwnedBy, alias: string): string {
+    const column = `${alias}."ownerId"`;
+    // An index is followed in its order for one value, not for a list of one.
+    if (node.userIds.length === 1 && !node.except) return `${column} = ${this.bind(node.userIds[0]!, 'uuid')}`;
+    const list = this.bind(uuidList(node.userIds), 'uuid[]');
+    const hashed = node.userIds.length > OWNERS_COMPARED_MAX && !this.ownersPlanned;
+    if (node.except) return hashed ? `${column} NOT IN (SELECT unnest(${list}))` : `${column} <> ALL(${list})`;
+    return hashed ? `${column} IN (SELECT unnest(${list}))` : `${column} = ANY(${list})`;
   }
 
   /** One look at the shares of the user, whatever number of records is tried. */
@@ -311,8 +357,8 @@ class Compiler {
     if (node.roles.length > 0) principals.push(of('role', `= ANY(${this.bind([...node.roles], 'text[]')})`));
     if (node.groups.length > 0) principals.push(of('group', `= ANY(${this.bind([...node.groups], 'text[]')})`));
     return (
-      `${alias}."id" IN (SELECT s.record_id FROM ${this.#relations?.shares ?? `${this.schema}._shares`} s WHERE s.object = ${this.bind(node.object.apiName, 'text')} ` +
-      `AND (${principals.join(' OR ')})${node.access.length > 1 ? '' : ` AND s.access = '${node.access[0]}'`})`
+      `${alias}."id" = ANY(ARRAY(SELECT s.record_id FROM ${this.#relations?.shares ?? `${this.schema}._shares`} s WHERE s.object = ${this.bind(node.object.apiName, 'text')} ` +
+      `AND (${principals.join(' OR ')})${node.access.length > 1 ? '' : ` AND s.access = '${node.access[0]}'`}))`
     );
   }
 

@@ -73,7 +73,14 @@ export type PlanNode =
       readonly sharing: PlanNode | null;
     }
   | { readonly kind: 'search'; readonly fields: readonly FieldMeta[]; readonly tokens: readonly string[] }
-  | { readonly kind: 'ownedBy'; readonly userIds: readonly string[] }
+  | {
+      readonly kind: 'ownedBy';
+      readonly userIds: readonly string[];
+      /** Whose records they are not, instead. */
+      readonly except: boolean;
+      /** Users there are in all. */
+      readonly among: number;
+    }
   /** Records for which an expression of the configuration is true. */
   | {
       readonly kind: 'criteria';

@@ -29,7 +29,7 @@ function touchedObjects(before: State, plan: Plan): Set<string> {
   const names = new Set<string>();
   for (const component of plan.changed) {
     if (component.type === 'CustomObject') names.add(component.fullName);
-    if (component.type === 'CustomField' || component.type === 'DuplicateRule')
+    if (['CustomField', 'DuplicateRule', 'SharingRule'].includes(component.type))
       names.add(String(component.body['object']));
   }
   // The column of a rollup is of the type of the field that it is over.

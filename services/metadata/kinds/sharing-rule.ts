@@ -10,7 +10,7 @@ import { API_NAME, apiName, group, optional } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 import { fieldsNamed, schemaOf } from './validation-rule.ts';
 
-interface SharingRuleBody extends Body {
+export interface SharingRuleBody extends Body {
   readonly apiName: string;
   readonly object: string;
   readonly kind: SharingRuleMeta['kind'];

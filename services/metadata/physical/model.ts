@@ -4,7 +4,10 @@
  * Source: docs/reference/metadata.md#storage.
  */
 import { createHash } from 'node:crypto';
-import { fieldType } from '../../../lib/field-types/registry.ts';
+import { checkExpression } from '../../../lib/expression/check.ts';
+import { conditionSql } from '../../../lib/expression/sql.ts';
+import { ExpressionError } from '../../../lib/expression/types.ts';
+import { fieldType, valueTypeName } from '../../../lib/field-types/registry.ts';
 import { fuzzySize, matchForm } from '../../../lib/matching/forms.ts';
 import type { FieldMeta, FieldTypeName, MatchMethod } from '../../../lib/snapshot/types.ts';
 import { compileField } from '../kinds/custom-field.ts';
@@ -12,6 +15,8 @@ import { customObject, type ObjectBody } from '../kinds/custom-object.ts';
 import type { DuplicateRuleBody } from '../kinds/duplicate-rule.ts';
 import { fieldMeta } from '../kinds/field-meta.ts';
 import type { Component, Draft, State } from '../kinds/kind.ts';
+import type { SharingRuleBody } from '../kinds/sharing-rule.ts';
+import { systemFields } from '../kinds/system-fields.ts';
 import { columnType } from './column-type.ts';
 
 export interface Column {
@@ -57,7 +62,7 @@ type MatchIndexKind = 'de' | 'dn' | 'df';
  * Names of indexes and constraints: what it is, the object in eight characters (names are limited to 63), the column.
  * The column can be read back from the name in an error of PostgreSQL.
  */
-const physicalName = (kind: 'u' | 'i' | 's' | 'f' | MatchIndexKind, object: string, column: string): string =>
+const physicalName = (kind: 'u' | 'i' | 's' | 'f' | 'r' | MatchIndexKind, object: string, column: string): string =>
   `_${kind}_${createHash('sha256').update(object).digest('hex').slice(0, 8)}_${column}`;
 
 export const sequenceName = (object: string, field: string): string => `_seq_${object}_${field}`;
@@ -110,6 +115,60 @@ function tableOf(object: Component, fields: readonly Component[], rules: readonl
   return { name: body.apiName, columns, indexes, foreignKeys, sequences };
 }
 
+/**
+ * Indexes by which the newest of the records that a user reaches are found, where they do not reach all: by owner, and
+ * for each sharing rule with criteria those records that meet them.
+ */
+function sharingIndexes(
+  { columns }: Pick<Table, 'columns'>,
+  { apiName, sharingDefault }: ObjectBody,
+  rules: readonly Component[],
+): Table['indexes'] {
+  const indexes = new Map<string, { unique: boolean; on: string }>();
+  if (sharingDefault !== 'private') return indexes;
+  const newest = '"createdAt" DESC, id DESC';
+  indexes.set(physicalName('i', apiName, 'ownerId'), { unique: false, on: `("ownerId", ${newest})` });
+  const fields = {
+    ...systemFields(),
+    ...Object.fromEntries([...columns.values()].flatMap(({ name, field }) => (field ? [[name, field]] : []))),
+  };
+  for (const { body } of rules) {
+    const { criteria } = body as SharingRuleBody;
+    const where = criteria === undefined ? null : indexableCriteria(apiName, criteria, fields);
+    if (where)
+      indexes.set(physicalName('r', apiName, String(body['apiName'])), {
+        unique: false,
+        on: `(${newest}) WHERE ${where}`,
+      });
+  }
+  return indexes;
+}
+
+/** SQL of criteria for an index; null when they look at what is not stored, or at days, which have a time zone. */
+function indexableCriteria(
+  object: string,
+  criteria: string,
+  fields: Readonly<Record<string, FieldMeta>>,
+): string | null {
+  const field = (name: string): FieldMeta | undefined => (Object.hasOwn(fields, name) ? fields[name] : undefined);
+  const schema = { object, fieldType: (name: string) => field(name)?.fieldType };
+  try {
+    const expression = checkExpression(criteria, schema, ['boolean']);
+    const sqlIn = (timezone: string) =>
+      conditionSql(expression, {
+        column: quote,
+        fieldType: (name) => valueTypeName(field(name)!),
+        length: (name) => field(name)!.length,
+        timezone,
+      });
+    const { sql, immutable } = sqlIn('UTC');
+    return immutable && sql === sqlIn('Asia/Tokyo').sql ? sql : null;
+  } catch (error) {
+    if (error instanceof ExpressionError) return null; // it reads what is not stored
+    throw error;
+  }
+}
+
 const MATCH_INDEX: Readonly<Record<MatchMethod, MatchIndexKind>> = { exact: 'de', normalized: 'dn', fuzzy: 'df' };
 
 /** `ownerId` is a reference, though no component says so. */
@@ -148,11 +207,14 @@ function addMatchIndex(
 export function physicalModel(state: State, only?: ReadonlySet<string>): Model {
   const fields = childrenByObject('CustomField', state, only);
   const rules = childrenByObject('DuplicateRule', state, only);
+  const sharing = childrenByObject('SharingRule', state, only);
   const model = new Map<string, Table>();
   for (const component of state.values()) {
     if (component.type !== 'CustomObject' || (only && !only.has(component.fullName))) continue;
     const own = (fields.get(component.fullName) ?? []).sort((a, b) => (a.fullName < b.fullName ? -1 : 1));
-    model.set(component.fullName, tableOf(component, own, rules.get(component.fullName) ?? [], state));
+    const table = tableOf(component, own, rules.get(component.fullName) ?? [], state);
+    const added = sharingIndexes(table, component.body as ObjectBody, sharing.get(component.fullName) ?? []);
+    model.set(component.fullName, { ...table, indexes: new Map([...table.indexes, ...added]) });
   }
   return model;
 }

@@ -1,0 +1,63 @@
+/**
+ * The newest records that a user reaches, when those are few among very many: one ordered, limited look into an index
+ * for each way that leads to records, merged in order. A filter would read past everybody else's records instead; an OR
+ * over the ways would fetch and sort all that the user may see. Source: docs/decisions/sharing-as-predicates.md.
+ */
+import type { Plan, PlanNode } from './types.ts';
+
+/** Owners that are looked up one by one. */
+const OWNERS_MAX = 20;
+const WAYS_MAX = 40;
+/** Users of which one in so many owns what is looked for: a scan in order finds enough soon when there are more. */
+const SPARSE = 40;
+/** Statements are prepared for these numbers of owners; the rest is filled up with an owner who has no records. */
+const BUCKETS = [1, 2, 4, 8, 12, 16, OWNERS_MAX];
+const NO_USER = '00000000-0000-0000-0000-000000000000';
+
+export type OwnedBy = Extract<PlanNode, { kind: 'ownedBy' }>;
+
+/** So few owners of so many that their records are not found by going through all in order. */
+export const isSparse = (node: OwnedBy): boolean => !node.except && node.userIds.length * SPARSE <= node.among;
+
+/** The ways of a plan whose records are merged; null when the plan is better read in one go. */
+export function mergedWays(plan: Plan & { readonly sharing: PlanNode | null }): readonly PlanNode[] | null {
+  if (plan.skip > 0 || !isNewestFirst(plan) || (plan.filter && isSelective(plan.filter))) return null;
+  const { sharing } = plan;
+  const ways = sharing?.kind === 'or' ? sharing.nodes : sharing ? [sharing] : [];
+  const owned = ways.find((way) => way.kind === 'ownedBy');
+  if (!owned || owned.userIds.length > OWNERS_MAX || !isSparse(owned)) return null;
+  const rest = ways.filter((way) => way !== owned);
+  if (!rest.every((way) => way.kind === 'criteria' || way.kind === 'shared')) return null;
+  const size = BUCKETS.find((bucket) => bucket >= owned.userIds.length)!;
+  const userIds = [...owned.userIds, ...Array<string>(size - owned.userIds.length).fill(NO_USER)];
+  const all = [...userIds.map((userId): PlanNode => ({ ...owned, userIds: [userId] })), ...rest];
+  return all.length > WAYS_MAX ? null : all;
+}
+
+/** By createdAt and id, both in one direction: the order that an index has for every owner. */
+const isNewestFirst = ({ sort }: Plan): boolean =>
+  sort.length === 2 &&
+  sort[0]!.field.apiName === 'createdAt' &&
+  sort[1]!.field.apiName === 'id' &&
+  sort[0]!.desc === sort[1]!.desc;
+
+/** A filter that an index answers with few records: sharing is then asked of those alone. */
+function isSelective(node: PlanNode): boolean {
+  switch (node.kind) {
+    case 'and':
+      return node.nodes.some(isSelective);
+    case 'or':
+      return node.nodes.length > 0 && node.nodes.every(isSelective);
+    case 'compare': {
+      const { field, operator } = node;
+      if (operator !== 'eq' && operator !== 'in') return false;
+      return field.fieldType === 'id' || field.referenceTo.length > 0 || field.unique || field.externalId;
+    }
+    case 'related':
+    case 'search':
+    case 'false':
+      return true;
+    default:
+      return false;
+  }
+}
