@@ -126,6 +126,40 @@ describe('rollup fields', () => {
     await change('delete', 'Firm__c', one.id);
   });
 
+  it('come back with the records that a restore brings back, and the ETag it answers is that of the record', async () => {
+    const firm = await create('Firm__c', {});
+    const deal = await create('Deal__c', { Firm__c: firm.id });
+    const line = await create('Line__c', { Deal__c: deal.id, Amount__c: 4, Pieces__c: 1 });
+    await create('Line__c', { Deal__c: deal.id, Amount__c: 6, Pieces__c: 2 });
+    const restore = async (object: string, id: string) =>
+      tenant.call('data.records.restore', {
+        path: { objectApiName: object, id },
+        headers: { idempotencyKey: randomUUID() },
+      });
+    await change('delete', 'Line__c', line.id);
+    await change('delete', 'Deal__c', deal.id);
+    assert.equal((await get('Firm__c', firm.id)).Total__c, 0);
+    const { headers } = await restore('Deal__c', deal.id);
+    const back = await get('Deal__c', deal.id);
+    assert.deepEqual(sums(back), [6, 1, 2, 2, null], 'the line that was deleted before stays deleted');
+    assert.equal(headers?.['ETag'], etag(back.recordVersion));
+    assert.equal((await get('Firm__c', firm.id)).Total__c, 6);
+    await restore('Line__c', line.id);
+    assert.deepEqual(sums(await get('Deal__c', deal.id)), [10, 2, 1, 1.5, null]);
+    assert.equal((await get('Firm__c', firm.id)).Total__c, 10);
+  });
+
+  it('are read by validation rules of the parent when the parent is written', async () => {
+    await deploy({
+      'objects/Deal__c/validationRules/NoteForLarge.yaml':
+        'type: ValidationRule\napiName: NoteForLarge\nobject: Deal__c\ncondition: record.Total__c > 1000 && isBlank(record.Note__c)\nmessage: Say why.\n',
+    });
+    const deal = await create('Deal__c', {});
+    await create('Line__c', { Deal__c: deal.id, Amount__c: 1001 });
+    await assert.rejects(change('update', 'Deal__c', deal.id, { name: 'other' }), { code: 'VALIDATION_FAILED' });
+    await change('update', 'Deal__c', deal.id, { name: 'other', Note__c: 'large' });
+  });
+
   it('leave the parent alone when nothing changes for it', async () => {
     const deal = await create('Deal__c', {});
     const line = await create('Line__c', { Deal__c: deal.id, Amount__c: 5, Pieces__c: 2 });
