@@ -82,6 +82,7 @@ describe('isolation of every operation', () => {
     });
     assert.equal(shared.status, 201, shared.text);
     real['shareId'] = shared.body.shareId;
+    real['transitionKey'] = 'send';
     const identity = await ada.get('/identity');
     assert.equal(identity.status, 200, identity.text);
     real['connectionId'] = identity.body.connection.grantId;

@@ -85,6 +85,7 @@ describe('bad input: bodies', function () {
       row.path
         .replace('{objectApiName}', 'Account')
         .replace('{id}', id)
+        .replace('{externalIdField}', 'accountNumber')
         .replace(/\{\w+\}/g, uuidv7()),
       body,
       row.precondition === 'ifMatch' ? { etag: '"never"' } : {},
