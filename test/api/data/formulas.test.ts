@@ -5,6 +5,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import type { OperationCall } from '../../../lib/operation.ts';
 import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { type Deals, startDeals } from './deals.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
 type Anything = any;
@@ -496,5 +497,71 @@ describe('formula fields', () => {
       assert.deepEqual(await available(big.id), [['close', true]]);
       assert.deepEqual(await available(small.id), [['close', false]]);
     });
+  });
+});
+
+describe('formula fields over HTTP', () => {
+  let deals: Deals;
+  let mine: { path: string; etag: string };
+
+  before(async function () {
+    this.timeout(120_000);
+    deals = await startDeals();
+    const permission = (name: string): string => `  Deal__c.${name}:\n    read: true\n    edit: true\n`;
+    await deals.deploy({
+      ...fieldFile('Deal__c', 'Pieces__c', 'fieldType: integer'),
+      ...fieldFile('Deal__c', 'Each__c', formula('1000 / record.Pieces__c', 'decimal', 'scale: 4\n')),
+      ...fieldFile('Deal__c', 'Inner__c', formula('record.Pieces__c + 1', 'integer')),
+      'permissionSets/Pieces.yaml': `type: PermissionSet\napiName: Pieces\nlabel: Pieces\nfields:\n${permission('Each__c')}${permission('Pieces__c')}`,
+    });
+    await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'Pieces'] });
+    const { body, headers } = await deals.deal(deals.as.sam, { Pieces__c: 3 });
+    assert.equal(body.Each__c, 333.3333);
+    mine = { path: `/data/Deal__c/${body.id}`, etag: headers.get('etag')! };
+  });
+  after(() => deals?.platform.stop());
+
+  it('change with the record that they are made of, whose ETag tells it', async () => {
+    const { sam } = deals.as;
+    const read = await sam.get(mine.path);
+    assert.deepEqual([read.body.Each__c, 'Inner__c' in read.body], [333.3333, false]);
+    const changed = await sam.patch(mine.path, { Pieces__c: 0 }, { etag: mine.etag });
+    assert.deepEqual([changed.status, changed.body.Each__c], [200, null], changed.text);
+    assert.notEqual(changed.headers.get('etag'), mine.etag);
+    assert.match(
+      (await sam.get(mine.path, { headers: { Accept: 'application/json;IEEE754Compatible=true' } })).text,
+      /"Each__c":null/,
+    );
+    const back = await sam.patch(mine.path, { Pieces__c: 8 }, { etag: changed.headers.get('etag')! });
+    assert.equal(back.body.Each__c, 125);
+    const strings = await sam.get(mine.path, { headers: { Accept: 'application/json;IEEE754Compatible=true' } });
+    assert.equal(strings.body.Each__c, '125.0000');
+  });
+
+  it('refuse to be written, and are unknown to those who may not read them', async () => {
+    const { sam, sue } = deals.as;
+    const { headers } = await sam.get(mine.path);
+    const written = await sam.patch(mine.path, { Each__c: 1 }, { etag: headers.get('etag')! });
+    assert.deepEqual(
+      [written.status, written.body.errors[0].code, written.body.errors[0].pointer],
+      [422, 'FIELD_READ_ONLY', '/Each__c'],
+    );
+    const filters = encodeURIComponent(
+      JSON.stringify({ logic: 'and', conditions: [{ id: 'a', field: 'Each__c', operator: 'gte', value: 100 }] }),
+    );
+    const found = await sam.get(`/data/Deal__c?filters=${filters}&orderBy=Each__c&fields=Each__c&includeTotal=true`);
+    assert.deepEqual(found.body, { records: [{ Each__c: 125 }], total: 1, nextCursor: null });
+    const unknown = encodeURIComponent(JSON.stringify({ Inner__c: 1 }));
+    for (const who of [sam, sue]) {
+      const refused = await who.get(`/data/Deal__c?where=${unknown}`);
+      assert.deepEqual([refused.status, refused.body.code], [400, 'FILTER_FIELD_UNKNOWN']);
+    }
+    const described = (await sam.get('/objects/Deal__c/describe')).body.fields;
+    const each = described.find((field: Anything) => field.apiName === 'Each__c');
+    assert.deepEqual([each.calculated, each.editable, each.scale], [true, false, 4]);
+    assert.equal(
+      described.some((field: Anything) => field.apiName === 'Inner__c'),
+      false,
+    );
   });
 });
