@@ -56,13 +56,6 @@ const lists: Readonly<Record<string, Record<string, unknown>>> = {
   'newest first': {},
   'one status': { where: { Status__c: 'disputed' } },
   'one account': { where: { Account__c: '017e1a07-eac0-7000-8000-000000000014' } },
-  'amount between': {
-    filters: {
-      logic: 'and',
-      conditions: [{ id: 'a', field: 'Amount__c', operator: 'between', value: 5000, valueTo: 5200 }],
-    },
-  },
-  'by amount': { sort: [{ id: 'Amount__c', desc: true }] },
   'newest with total': { includeTotal: true },
 };
 

@@ -83,7 +83,7 @@ describe(`sharing in random worlds (ACCESS_SEED=${seed})`, function () {
       { seed, numRuns: WORLDS, endOnFailure: true },
     );
     // Worlds in which everybody sees everything, or nothing, would prove nothing.
-    assert.ok(seen.records > WORLDS && seen.hidden > WORLDS && seen.partly > WORLDS, JSON.stringify(seen));
+    assert.ok(seen.records > WORLDS && seen.hidden > WORLDS && seen.partly > WORLDS / 2, JSON.stringify(seen));
   });
 
   async function checkUser(
