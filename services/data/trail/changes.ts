@@ -29,6 +29,10 @@ import { type Parent, type Sight, sightOf } from './sight.ts';
 
 /** Rows that came out of a backup have numbers of transactions that mean nothing here; their age tells them apart. */
 const TOO_OLD_MS = 24 * 60 * 60 * 1_000;
+/** Records that one statement looks at. */
+const CHUNK = 1_000;
+/** A page that has not filled up by then is answered as it is. */
+const ROUND_MS = 5_000;
 
 export const listChanges: Read = async (deps, request, call) => {
   const { tenantId, userId, clientId } = request;
@@ -124,6 +128,7 @@ async function walk(tx: Tx, asked: Question, given: Delta, now: number): Promise
   const begun = given.after === null ? now : given.begun;
   let { after, pending, done } = given;
   const entries: string[] = [];
+  const until = Date.now() + ROUND_MS;
   while (pending.length > 0) {
     const [segment] = pending as [Segment];
     const statement = changesSql(asked, segment, after, take - entries.length + 1, given.since);
@@ -136,10 +141,12 @@ async function walk(tx: Tx, asked: Question, given: Delta, now: number): Promise
     const full = found.length > room;
     // With no room at all the range is left as it is; the page has told everything before it.
     if (full && room === 0) break;
-    after = full ? (found[room - 1]![4] as string) : segment.upTo;
+    const chunked = rows[0]![8] === CHUNK;
+    after = full ? (found[room - 1]![4] as string) : chunked ? (rows[0]![9] as string) : segment.upTo;
     done = joined(done, { upTo: after, snapshot: moment.snapshot });
     if (full) break;
-    pending = pending.slice(1);
+    if (!chunked) pending = pending.slice(1);
+    else if (Date.now() > until) break;
   }
   if (pending.length > 0) return { entries, delta: { ...given, begun, after, pending, done }, more: true };
   return { entries, delta: { ...given, since: begun, begun, after: null, pending: done, done: [] }, more: false };
@@ -157,16 +164,21 @@ const entryOf = (row: readonly unknown[]): string =>
   }}`;
 
 /**
- * One statement for the changes in one range of ids. `log` is what was committed since the snapshot, about the object and
- * those that decide about its records; `first` says of each record whether it came into being since, `was` the values it
- * had. `touched` are the records that may have changed or come into or out of sight.
+ * One statement for the changes in one range of ids, of CHUNK records that may have changed or come into or out of sight
+ * (`page`; `own`: changed themselves). `log` is what was committed since the snapshot, about the object and those that
+ * decide about its records.
  */
 function changesSql(asked: Question, segment: Segment, after: string | null, limit: number, since: number) {
   const { view, object, sight, ieee754 } = asked;
   const sql = new Sql();
   const schema = `"${tenantSchema(view.tenantId)}"`;
+  const records = table(schema, object.apiName);
   const name = literal(object.apiName);
-  const past = pastOf(schema, sql.bind(segment.snapshot, 'pg_snapshot'));
+  const past = pastOf(
+    schema,
+    sql.bind(segment.snapshot, 'pg_snapshot'),
+    sql.bind(new Date(since - TOO_OLD_MS).toISOString(), 'timestamptz'),
+  );
   const range = [
     ...(after === null ? [] : [`u.id > ${sql.bind(after, 'uuid')}`]),
     ...(segment.upTo === null ? [] : [`u.id <= ${sql.bind(segment.upTo, 'uuid')}`]),
@@ -174,36 +186,33 @@ function changesSql(asked: Question, segment: Segment, after: string | null, lim
   const sees = (row: string, relations?: Relations): string =>
     predicate(sight.node, row, tenantSchema(view.tenantId), sql, relations);
   const objects = sql.bind([object.apiName, ...sight.parents.flatMap(namesOf)], 'text[]');
+  const { readable } = view.access.objects[object.apiName]!;
+  const gone = `jsonb_populate_record(NULL::${records}, b.record)`;
   const text = `WITH
-    log AS MATERIALIZED (SELECT a.object, a.record_id, a.kind, a.record_version, a.changes FROM ${schema}._audit a
-      WHERE ${past.since('a.tx')} AND a.object = ANY(${objects}) AND a.kind IS NOT NULL
-        AND a.at > ${sql.bind(new Date(since - TOO_OLD_MS).toISOString(), 'timestamptz')}),
-    first AS MATERIALIZED (SELECT object, record_id,
-        (array_agg(kind ORDER BY record_version, (kind = 'delete')::int))[1] IN ('create', 'restore') AS born
-      FROM log GROUP BY object, record_id),
-    was AS MATERIALIZED (SELECT l.object, l.record_id,
-        jsonb_object_agg(e.key, e.value -> 'from' ORDER BY l.record_version DESC, (l.kind = 'delete')::int DESC) AS fields
-      FROM log l CROSS JOIN LATERAL jsonb_each(l.changes) e GROUP BY l.object, l.record_id),
+    log AS MATERIALIZED (SELECT a.object, a.record_id, a.kind, a.changes FROM ${schema}._audit a
+      WHERE a.object = ANY(${objects}) AND ${past.changes}),
     shared AS MATERIALIZED (${past.shared(objects)}),
-    touched AS MATERIALIZED (SELECT u.id FROM (${touchedSql(schema, object, sight.parents)}) u${
-      range.length ? ` WHERE ${range.join(' AND ')}` : ''
-    })
-    SELECT ${MOMENT}, e.id::text, e.change, e.record, e.version FROM ${schema}._state s LEFT JOIN LATERAL (
+    page AS MATERIALIZED (SELECT u.id, bool_or(u.own) AS own FROM (
+        SELECT record_id AS id, true AS own FROM log WHERE object = ${name}
+        UNION ALL SELECT record_id, false FROM shared WHERE object = ${name}
+        ${sight.parents.map((parent) => `UNION ALL SELECT t."id", false FROM ${records} t WHERE t.${columnName(parent.field)} IN (${touchedSql(schema, parent)})`).join(' ')}
+      ) u${range.length ? ` WHERE ${range.join(' AND ')}` : ''} GROUP BY u.id ORDER BY u.id LIMIT ${CHUNK})
+    SELECT ${MOMENT}, e.id::text, e.change, e.record, e.version, (SELECT count(*)::int FROM page),
+      (SELECT id::text FROM page ORDER BY id DESC LIMIT 1)
+    FROM ${schema}._state s LEFT JOIN LATERAL (
       SELECT c.id, CASE WHEN n.seen THEN 'upserted' WHEN r."id" IS NULL AND d.seen THEN 'deleted' ELSE 'accessLost' END AS change,
-        CASE WHEN n.seen THEN ${recordJsonSql(object, view.access.objects[object.apiName]!.readable, { ieee754Compatible: ieee754 })} END AS record,
+        CASE WHEN n.seen THEN ${recordJsonSql(object, readable, { ieee754Compatible: ieee754 })} END AS record,
         CASE WHEN n.seen THEN r."recordVersion" END AS version
-      FROM touched c
-      LEFT JOIN ${table(schema, object.apiName)} r ON r."id" = c.id
+      FROM page c
+      LEFT JOIN ${records} r ON r."id" = c.id
       LEFT JOIN ${schema}._recycle_bin b ON b.object = ${name} AND b.record_id = c.id AND r."id" IS NULL
-      LEFT JOIN first f ON f.object = ${name} AND f.record_id = c.id
-      LEFT JOIN was w ON w.object = ${name} AND w.record_id = c.id
       CROSS JOIN LATERAL (SELECT r."id" IS NOT NULL AND coalesce(${sees('r')}, false) AS seen) n
-      CROSS JOIN LATERAL (SELECT (r."id" IS NOT NULL OR b.record_id IS NOT NULL) AND NOT coalesce(f.born, false) AND EXISTS (
-        SELECT FROM jsonb_populate_record(CASE WHEN r."id" IS NOT NULL THEN r ELSE jsonb_populate_record(NULL::${table(schema, object.apiName)}, b.record) END,
-          coalesce(w.fields, '{}')) o WHERE ${sees('o', past.relations)}) AS seen) t
-      CROSS JOIN LATERAL (SELECT r."id" IS NULL AND EXISTS (
-        SELECT FROM jsonb_populate_record(NULL::${table(schema, object.apiName)}, b.record) o WHERE ${sees('o', past.relations)}) AS seen) d
-      WHERE CASE WHEN n.seen THEN f.record_id IS NOT NULL OR NOT t.seen ELSE t.seen END
+      CROSS JOIN LATERAL (SELECT (r."id" IS NOT NULL OR b.record_id IS NOT NULL) AND EXISTS (
+        SELECT FROM (${past.undo('c.id')}) w
+          CROSS JOIN LATERAL jsonb_populate_record(CASE WHEN r."id" IS NOT NULL THEN r ELSE ${gone} END, w.fields) o
+          WHERE NOT w.born AND ${sees('o', past.relations)}) AS seen) t
+      CROSS JOIN LATERAL (SELECT r."id" IS NULL AND EXISTS (SELECT FROM ${gone} o WHERE ${sees('o', past.relations)}) AS seen) d
+      WHERE CASE WHEN n.seen THEN c.own OR NOT t.seen ELSE t.seen END
       ORDER BY c.id LIMIT ${sql.bind(limit, 'integer')}) e ON true`;
   return sql.statement(text);
 }
@@ -213,40 +222,53 @@ const predicate = (node: PlanNode | null, row: string, schema: string, sql: Sql,
 
 const namesOf = ({ object, parents }: Parent): string[] => [object.apiName, ...parents.flatMap(namesOf)];
 
-/** SQL of the ids of records that were changed or shared otherwise, and of those below such. */
-function touchedSql(schema: string, object: ObjectMeta, parents: readonly Parent[]): string {
+/** SQL of the ids of parents that were changed in what decides or shared otherwise, and of those below such. */
+function touchedSql(schema: string, { object, parents, deciding }: Parent): string {
   const name = literal(object.apiName);
+  const fields = deciding?.map(literal).join(', ');
+  const decides = fields ? ` AND (kind NOT IN ('update', 'transition') OR changes ?| ARRAY[${fields}])` : '';
   return [
-    `SELECT record_id AS id FROM log WHERE object = ${name}`,
+    `SELECT record_id AS id FROM log WHERE object = ${name}${decides}`,
     `SELECT record_id AS id FROM shared WHERE object = ${name}`,
     ...parents.map(
       (parent) =>
-        `SELECT t."id" AS id FROM ${table(schema, object.apiName)} t WHERE t.${columnName(parent.field)} IN (${touchedSql(schema, parent.object, parent.parents)})`,
+        `SELECT t."id" AS id FROM ${table(schema, object.apiName)} t WHERE t.${columnName(parent.field)} IN (${touchedSql(schema, parent)})`,
     ),
   ].join(' UNION ');
 }
 
-/** Shares and records as a snapshot saw them. `log`, `first` and `was` are those of changesSql. */
-function pastOf(schema: string, snapshot: string) {
+/** Shares and records as a snapshot saw them. */
+function pastOf(schema: string, snapshot: string, notBefore: string) {
   const since = (tx: string): string =>
     `${tx} >= pg_snapshot_xmin(${snapshot}) AND ${tx} < pg_snapshot_xmax(pg_current_snapshot()) AND NOT pg_visible_in_snapshot(${tx}, ${snapshot})`;
+  const changes = `a.kind IS NOT NULL AND a.at > ${notBefore} AND ${since('a.tx')}`;
+  /** What was changed of a record since: whether it came into being, and the values that it had. */
+  const undo = (id: string): string => {
+    const own = `${schema}._audit a`;
+    const where = `WHERE a.record_id = ${id} AND ${changes}`;
+    return `SELECT coalesce((SELECT a.kind IN ('create', 'restore') FROM ${own} ${where}
+          ORDER BY a.record_version, (a.kind = 'delete')::int LIMIT 1), false) AS born,
+        (SELECT coalesce(jsonb_object_agg(e.key, e.value -> 'from' ORDER BY a.record_version DESC, (a.kind = 'delete')::int DESC), '{}')
+          FROM ${own} CROSS JOIN LATERAL jsonb_each(a.changes) e ${where}) AS fields`;
+  };
   const columns = 'object, record_id, principal_type, principal_id, access';
   const relations: Relations = {
     shares: `(SELECT ${columns} FROM ${schema}._shares WHERE NOT (${since('tx')})
       UNION ALL SELECT ${columns} FROM ${schema}._revoked_shares WHERE ${since('tx')} AND NOT (${since('granted_tx')}))`,
     records: (object) => {
-      const name = literal(object.apiName);
-      const stored = storedFields(object).map((field) => columnName(field));
-      const rest = stored.filter((column) => column !== '"id"').map((column) => `x.${column}`);
-      const populated = (row: string): string => `jsonb_populate_record(${row}, coalesce(w.fields, '{}')) x`;
-      return `(SELECT p."id", ${rest.join(', ')} FROM ${table(schema, object.apiName)} p
-          LEFT JOIN was w ON w.object = ${name} AND w.record_id = p."id" CROSS JOIN LATERAL ${populated('p')}
-          WHERE NOT EXISTS (SELECT FROM first f WHERE f.object = ${name} AND f.record_id = p."id" AND f.born)
-        UNION ALL SELECT b.record_id AS "id", ${rest.join(', ')} FROM ${schema}._recycle_bin b
-          JOIN first f ON f.object = ${name} AND f.record_id = b.record_id AND NOT f.born
-          LEFT JOIN was w ON w.object = ${name} AND w.record_id = b.record_id
-          CROSS JOIN LATERAL ${populated(`jsonb_populate_record(NULL::${table(schema, object.apiName)}, b.record)`)}
-          WHERE b.object = ${name})`;
+      const records = table(schema, object.apiName);
+      const rest = storedFields(object)
+        .map(columnName)
+        .filter((column) => column !== '"id"')
+        .map((column) => `x.${column}`)
+        .join(', ');
+      const before = (id: string, row: string): string =>
+        `CROSS JOIN LATERAL (${undo(id)}) w CROSS JOIN LATERAL jsonb_populate_record(${row}, w.fields) x`;
+      return `(SELECT p."id", ${rest} FROM ${records} p ${before('p."id"', 'p')} WHERE NOT w.born
+        UNION ALL SELECT b.record_id AS "id", ${rest} FROM ${schema}._recycle_bin b
+          ${before('b.record_id', `jsonb_populate_record(NULL::${records}, b.record)`)}
+          WHERE b.object = ${literal(object.apiName)} AND NOT w.born
+            AND EXISTS (SELECT FROM ${schema}._audit a WHERE a.record_id = b.record_id AND ${changes}))`;
     },
   };
   const shared = (objects: string): string =>
@@ -255,5 +277,5 @@ function pastOf(schema: string, snapshot: string) {
         (from) => `SELECT object, record_id FROM ${schema}.${from} WHERE object = ANY(${objects}) AND ${since('tx')}`,
       )
       .join(' UNION ');
-  return { since, relations, shared };
+  return { changes, undo, relations, shared };
 }

@@ -12,6 +12,8 @@ export interface Parent {
   readonly field: FieldMeta;
   readonly object: ObjectMeta;
   readonly parents: readonly Parent[];
+  /** Fields of the parent that decide; null: any may. */
+  readonly deciding: readonly string[] | null;
 }
 
 export interface Sight {
@@ -47,11 +49,21 @@ function parentsOf(node: PlanNode): Parent[] {
     case 'or':
       return node.nodes.flatMap(parentsOf);
     case 'related':
-      return [{ field: node.field, object: node.object, parents: node.sharing ? parentsOf(node.sharing) : [] }];
+      return [parentOf(node.field, node.object, node.sharing)];
     default:
       return [];
   }
 }
+
+function parentOf(field: FieldMeta, object: ObjectMeta, sharing: PlanNode | null): Parent {
+  const parents = sharing ? parentsOf(sharing) : [];
+  const deciding =
+    sharing && asksCriteria(sharing) ? null : ['ownerId', ...parents.map((above) => above.field.apiName)];
+  return { field, object, parents, deciding };
+}
+
+const asksCriteria = (node: PlanNode): boolean =>
+  node.kind === 'criteria' || ((node.kind === 'and' || node.kind === 'or') && node.nodes.some(asksCriteria));
 
 const fieldShape = (field: FieldMeta): unknown => [
   field.apiName,
