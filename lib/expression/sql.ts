@@ -260,7 +260,7 @@ class Compiler {
   }
 
   get #zone(): string {
-    return textSql(this.#context.timezone);
+    return `erp.expr_zone(${textSql(this.#context.timezone)})`;
   }
 
   /** The value where one of `type` is needed: null and the empty list take any. */

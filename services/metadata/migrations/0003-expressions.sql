@@ -50,6 +50,17 @@ CREATE FUNCTION erp.expr_max(a numeric, b numeric) RETURNS numeric
     RETURN greatest(a, b);
   END $$;
 
+-- A time zone, or UTC in place of one that this server has not heard of. Of a constant it is worked out when a statement is
+-- planned, so that no row pays for the exception block.
+CREATE FUNCTION erp.expr_zone(zone text) RETURNS text
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED AS $$
+  BEGIN
+    PERFORM timestamptz '2000-01-01 00:00:00Z' AT TIME ZONE zone;
+    RETURN zone;
+  EXCEPTION WHEN invalid_parameter_value THEN
+    RETURN 'UTC';
+  END $$;
+
 -- The day of a moment in a time zone, in the years 0001 to 9999.
 CREATE FUNCTION erp.expr_day(moment timestamptz, zone text) RETURNS date
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$

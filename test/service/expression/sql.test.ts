@@ -191,6 +191,16 @@ describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, func
     }
   });
 
+  it('take a time zone that the database has not heard of for UTC', async () => {
+    await store([{ ...randomRow(new Random(1)), At: '2026-11-21T23:30:00.000Z' }]);
+    const expression = checkExpression('date(record.At)', schema, ['date']);
+    const dayIn = async (zone: string): Promise<unknown> =>
+      (await query([`(${expressionSql(expression, contextOf(zone, NOWS[0]!)).sql})::text`]))[0]![0];
+    assert.equal(await dayIn('Europe/Berlin'), '2026-11-22');
+    assert.equal(await dayIn('Mars/Olympus'), '2026-11-21');
+    await query([expressionSql(checkExpression('today', schema, ['date']), contextOf('Mars/Olympus', NOWS[0]!)).sql]);
+  });
+
   it('do not stall the database, however deep they nest', async () => {
     await store([randomRow(new Random(1))]);
     const list = (test: string): string =>
