@@ -20,6 +20,7 @@ interface DemoUser {
   readonly profileApiName: string;
   readonly roleApiName: string | null;
   readonly managerUsername: string | null;
+  readonly permissionSetApiNames: string[];
 }
 
 interface DemoTenant {
@@ -41,7 +42,8 @@ const user = (
   profileApiName: string,
   roleApiName: string | null,
   managerUsername: string | null,
-): DemoUser => ({ username, displayName, profileApiName, roleApiName, managerUsername });
+  permissionSetApiNames: string[] = [],
+): DemoUser => ({ username, displayName, profileApiName, roleApiName, managerUsername, permissionSetApiNames });
 
 export const DEMO_TENANTS: readonly DemoTenant[] = [
   {
@@ -51,7 +53,7 @@ export const DEMO_TENANTS: readonly DemoTenant[] = [
     timezone: 'Europe/Berlin',
     currency: 'EUR',
     users: [
-      user('ada@demo.example', 'Ada Lindqvist', 'Administrator', 'Ceo', null),
+      user('ada@demo.example', 'Ada Lindqvist', 'Administrator', 'Ceo', null, ['OrderDesk']),
       user('mia@demo.example', 'Mia Hartmann', 'SalesManager', 'SalesManager', 'ada@demo.example'),
       user('sam@demo.example', 'Sam Keller', 'SalesRep', 'SalesRep', 'mia@demo.example'),
       user('sue@demo.example', 'Sue Bennett', 'SalesRep', 'SalesRep', 'mia@demo.example'),
@@ -70,7 +72,7 @@ export const DEMO_TENANTS: readonly DemoTenant[] = [
     locale: 'en-US',
     timezone: 'America/Chicago',
     currency: 'USD',
-    users: [user('eve@acme.example', 'Eve Carter', 'Administrator', 'Ceo', null)],
+    users: [user('eve@acme.example', 'Eve Carter', 'Administrator', 'Ceo', null, ['OrderDesk'])],
     samples: { set: 1, accounts: 40, contacts: 80, orders: 150, opportunities: 20, countries: ['US', 'CA'] },
     owners: [['eve@acme.example', 1]],
   },

@@ -78,7 +78,7 @@ async function insert(write: Write): Promise<void> {
   const { columns, selects } = columnsOf(write, sql, lookups);
   const isUser = object.apiName === 'User';
   // A request that is repeated under its key takes no number.
-  const numbered = Object.values(object.fields).some((field) => field.fieldType === 'autoNumber');
+  const numbered = !write.within && Object.values(object.fields).some((field) => field.fieldType === 'autoNumber');
   const found = new Map(lookups.map((item, index) => [item, `r.r${index}`]));
   const deniedParents = deniedParentsSql(write, sql, found, null);
   const parents = parentLocksSql(write, {
