@@ -178,6 +178,7 @@ function changesSql(asked: Question, segment: Segment, after: string | null, lim
     schema,
     sql.bind(segment.snapshot, 'pg_snapshot'),
     sql.bind(new Date(since - TOO_OLD_MS).toISOString(), 'timestamptz'),
+    sight.readsStamps,
   );
   const range = [
     ...(after === null ? [] : [`u.id > ${sql.bind(after, 'uuid')}`]),
@@ -238,10 +239,15 @@ function touchedSql(schema: string, { object, parents, deciding }: Parent): stri
 }
 
 /** Shares and records as a snapshot saw them. */
-function pastOf(schema: string, snapshot: string, notBefore: string) {
+function pastOf(schema: string, snapshot: string, notBefore: string, withStamps: boolean) {
   const since = (tx: string): string =>
     `${tx} >= pg_snapshot_xmin(${snapshot}) AND ${tx} < pg_snapshot_xmax(pg_current_snapshot()) AND NOT pg_visible_in_snapshot(${tx}, ${snapshot})`;
   const changes = `a.kind IS NOT NULL AND a.at > ${notBefore} AND ${since('a.tx')}`;
+  /** What a write changes by itself, from the last one that the snapshot saw. */
+  const stamps = (id: string): string =>
+    `coalesce((SELECT jsonb_build_object('updatedAt', a.at, 'updatedById', a.user_id, 'recordVersion', a.record_version)
+      FROM ${schema}._audit a WHERE a.record_id = ${id} AND a.kind IS NOT NULL AND NOT (${since('a.tx')})
+      ORDER BY a.record_version DESC LIMIT 1), '{}')`;
   /** What was changed of a record since: whether it came into being, and the values that it had. */
   const undo = (id: string): string => {
     const own = `${schema}._audit a`;
@@ -249,7 +255,7 @@ function pastOf(schema: string, snapshot: string, notBefore: string) {
     return `SELECT coalesce((SELECT a.kind IN ('create', 'restore') FROM ${own} ${where}
           ORDER BY a.record_version, (a.kind = 'delete')::int LIMIT 1), false) AS born,
         (SELECT coalesce(jsonb_object_agg(e.key, e.value -> 'from' ORDER BY a.record_version DESC, (a.kind = 'delete')::int DESC), '{}')
-          FROM ${own} CROSS JOIN LATERAL jsonb_each(a.changes) e ${where}) AS fields`;
+          FROM ${own} CROSS JOIN LATERAL jsonb_each(a.changes) e ${where})${withStamps ? ` || ${stamps(id)}` : ''} AS fields`;
   };
   const columns = 'object, record_id, principal_type, principal_id, access';
   const relations: Relations = {

@@ -20,6 +20,8 @@ export interface Sight {
   /** Which records the caller can read; null: all. */
   readonly node: PlanNode | null;
   readonly parents: readonly Parent[];
+  /** A rule reads what every write changes by itself, such as updatedAt. */
+  readonly readsStamps: boolean;
   /** Changes whenever something but a record or a share decides otherwise than before. */
   readonly hash: string;
 }
@@ -36,6 +38,8 @@ export function sightOf(access: Access, { object, readable }: ObjectAccess): Sig
     sight = {
       node,
       parents: node ? parentsOf(node) : [],
+      readsStamps:
+        /"criteria"/.test(text) && /\b(?:updatedAt|updatedById|recordVersion)\b/.test(JSON.stringify(node, shapeOf)),
       hash: createHash('sha256').update(text).digest('base64url').slice(0, 22),
     };
     sights.set(object.apiName, sight);

@@ -100,6 +100,8 @@ describe('following the changes of an object', () => {
     await deals.deploy({
       'objects/Deal__c/sharingRules/Signed.yaml':
         'type: SharingRule\napiName: Signed\nobject: Deal__c\nkind: criteria\ncriteria: record.Stage__c == "1"\nto:\n  group: Auditors\naccess: read\n',
+      'objects/Deal__c/sharingRules/Fresh.yaml':
+        'type: SharingRule\napiName: Fresh\nobject: Deal__c\nkind: criteria\ncriteria: record.Stage__c == "fresh" && record.recordVersion < 3\nto:\n  group: Auditors\naccess: read\n',
     });
     database = new Database(deals.platform.database.url, { size: 4, applicationName: 'changes test' });
   });
@@ -241,6 +243,16 @@ describe('following the changes of an object', () => {
     await change(id, { Stage__c: '1' });
     await change(id, { Stage__c: '2' });
     assert.deepEqual([await copy.follow(), await lines.follow()], [[], []]);
+  });
+
+  it('follows a rule that reads the version', async () => {
+    const id = await newDeal(sam, { Stage__c: 'fresh' });
+    const copy = await follow(sue);
+    assert.ok(copy.records.has(id));
+    await change(id, { name: 'two' });
+    assert.deepEqual(brief(await copy.follow()), [`${id} upserted`]);
+    await change(id, { name: 'three' });
+    assert.deepEqual(brief(await copy.follow()), [`${id} accessLost`]);
   });
 
   it('tells lines by what happens to their deal', async () => {
