@@ -23,7 +23,7 @@ import { Database } from '../mixins/database/database.ts';
 import { startEmbeddedDatabase } from '../mixins/database/embedded.ts';
 import { signIn } from '../scripts/sign-in.ts';
 import { call } from '../services/contracts.ts';
-import { INVOICES, loadPlain, loadTenant, METADATA } from './dataset.ts';
+import { INVOICES, loadPlain, loadTenant, METADATA, rowId } from './dataset.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -55,7 +55,7 @@ type Asker = keyof typeof ASKERS;
 const lists: Readonly<Record<string, Record<string, unknown>>> = {
   'newest first': {},
   'one status': { where: { Status__c: 'disputed' } },
-  'one account': { where: { Account__c: '017e1a07-eac0-7000-8000-000000000014' } },
+  'one account': { where: { Account__c: rowId(20) } },
   'newest with total': { includeTotal: true },
 };
 

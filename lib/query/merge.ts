@@ -42,7 +42,7 @@ const isNewestFirst = ({ sort }: Plan): boolean =>
   sort[0]!.desc === sort[1]!.desc;
 
 /** A filter that an index answers with few records: sharing is then asked of those alone. */
-function isSelective(node: PlanNode): boolean {
+export function isSelective(node: PlanNode): boolean {
   switch (node.kind) {
     case 'and':
       return node.nodes.some(isSelective);

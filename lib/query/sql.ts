@@ -13,7 +13,7 @@ import { typeOf } from '../field-types/registry.ts';
 import type { SqlValue } from '../field-types/types.ts';
 import { columnSql, storedReads } from '../formulas.ts';
 import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
-import { isSparse, mergedWays, type OwnedBy } from './merge.ts';
+import { isSelective, isSparse, mergedWays, type OwnedBy } from './merge.ts';
 import type { CompiledQuery, ConstrainedPlan, PlanNode, SortKey } from './types.ts';
 
 /** The statement of a page: first the columns of a record, then its sort keys, then versions and total. */
@@ -58,12 +58,15 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
   const order = orderOf((field) => `r.${quoted(field.apiName)}`);
   // A formula has no column of the table, only one of the select list.
   const innerOrder = orderOf((field) => `${field.formula ? '' : 'r.'}${quoted(field.apiName)}`);
-  const rows = (where: readonly string[]): string =>
-    `SELECT ${inner} FROM ${table} r${whereSql(where)} ORDER BY ${innerOrder} LIMIT ${plan.take + 1}`;
+  const rows = (where: readonly string[], limit: number | string = plan.take + 1): string =>
+    `SELECT ${inner} FROM ${table} r${whereSql(where)} ORDER BY ${innerOrder} LIMIT ${limit}`;
   const keyset = plan.after === null ? [[]] : compiler.after(plan.sort, plan.after, 'r');
   let page = ways ? '' : rows([...conditions, ...keyset[0]!]);
   if (ways) {
-    const branches = ways.map((way) => `(${rows([...filter, compiler.condition(way, 'r'), ...keyset[0]!])})`);
+    // A limit that the planner does not know: it then expects to read the beginning of each way, as the merge does, and
+    // follows the index instead of sorting all that a way leads to.
+    const limit = compiler.bind(plan.take + 1, 'bigint');
+    const branches = ways.map((way) => `(${rows([...filter, compiler.condition(way, 'r'), ...keyset[0]!], limit)})`);
     const key = plan.sort.map(({ field }) => `r.${quoted(field.apiName)}`).join(', ');
     // A record that several ways lead to comes from each of them, and is shown once.
     page = `SELECT DISTINCT ON (${key}) * FROM (${branches.join(' UNION ALL ')}) r ORDER BY ${order} LIMIT ${plan.take + 1}`;
@@ -237,10 +240,10 @@ const OWNERS_COMPARED_MAX = 16;
  * Whether a list is planned with the owners that it looks for: when all are counted, and when the few records of a few
  * owners are to be found, in an order or by a filter for which there may be no better index.
  */
-function dependsOnOwners({ sharing, includeTotal }: ConstrainedPlan, merged: boolean): boolean {
+function dependsOnOwners({ sharing, filter, includeTotal }: ConstrainedPlan, merged: boolean): boolean {
   const owned = sharing?.kind === 'or' ? sharing.nodes.find((node) => node.kind === 'ownedBy') : sharing;
   if (owned?.kind !== 'ownedBy') return false;
-  return includeTotal || (!merged && isSparse(owned));
+  return includeTotal || (!merged && isSparse(owned) && !(filter && isSelective(filter)));
 }
 
 const uuidLists = new WeakMap<readonly string[], string>();
