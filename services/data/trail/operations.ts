@@ -200,13 +200,13 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
       {
         name: 'objectApiName',
         description: 'Of records of this object.',
-        schema: Type.String({ minLength: 1, maxLength: 80 }),
+        schema: Type.String({ pattern: '^[A-Za-z][A-Za-z0-9_]{0,39}$' }),
       },
       { name: 'recordId', description: 'Of this record.', schema: Type.String({ format: 'uuid' }) },
       {
         name: 'operationId',
         description: 'Of this operation, such as `data.records.update`.',
-        schema: Type.String({ minLength: 1, maxLength: 100 }),
+        schema: Type.String({ pattern: '^[A-Za-z]+(\\.[A-Za-z]+)+$', maxLength: 100 }),
       },
       {
         name: 'outcome',

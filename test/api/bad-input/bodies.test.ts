@@ -97,7 +97,12 @@ describe('bad input: bodies', function () {
     const properties = Object.keys((row.requestBody!.schema as { properties?: object }).properties ?? {});
 
     it(`${row.operationId}: a body that is no strict JSON`, async () => {
-      for (const text of MALFORMED) assertRefused(await call(row, text), text.slice(0, 60), 'REQUEST_MALFORMED');
+      for (const text of MALFORMED)
+        assertRefused(
+          await call(row, text),
+          text.slice(0, 60),
+          text.length > row.requestBody!.maxBytes ? 'REQUEST_TOO_LARGE' : 'REQUEST_MALFORMED',
+        );
       for (const bytes of [
         [0xff],
         [0x7b, 0xff, 0x7d],
