@@ -236,7 +236,7 @@ try {
       };
       lines.push(`| ${name} | ${asker} | ${seen[asker]} | ${cell(http)} | ${cell(inside)} |`);
       console.log(lines.at(-1));
-      if (options.plans && (name === 'newest first' || name === 'one status'))
+      if (options.plans && name === 'newest first')
         plans.push(`## ${name}, ${asker}\n\n\`\`\`\n${await explain(accesses.get(asker)!, query, tenantId)}\n\`\`\`\n`);
     }
   }

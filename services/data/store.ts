@@ -1,13 +1,10 @@
 /** Reading records: the one place where a compiled query meets the database and rows become the bytes of an answer. */
 import type { Directory } from '../../lib/access/directory.ts';
-import { parentFields, type SharedRecord } from '../../lib/access/sharing.ts';
 import type { Principal } from '../../lib/access/types.ts';
 import { type CompiledList, type Page, readPage, readRecord, type SingleRecord } from '../../lib/query/sql.ts';
 import type { CompiledQuery } from '../../lib/query/types.ts';
-import { objectOf } from '../../lib/snapshot/lookup.ts';
-import type { Snapshot } from '../../lib/snapshot/types.ts';
 import type { Tx } from '../../mixins/database/database.ts';
-import { recordJson, Sql, storedFields, table } from './sql.ts';
+import { table } from './sql.ts';
 
 /** The versions of configuration and permissions that a statement saw. */
 export interface Versions {
@@ -73,41 +70,6 @@ export async function readDirectory(tx: Tx): Promise<{ versions: Versions; direc
           roleApiName: row[4] as string | null,
         })),
     },
-  };
-}
-
-/** A record with all that sharing asks of it, and of the parents that control it; null: there is none. */
-export async function readShared(
-  tx: Tx,
-  snapshot: Snapshot,
-  objectApiName: string,
-  id: string,
-  below: readonly string[] = [],
-): Promise<SharedRecord | null> {
-  const object = objectOf(snapshot, objectApiName);
-  // Objects that control each other give nothing to each other.
-  if (!object || below.includes(objectApiName)) return null;
-  const sql = new Sql();
-  const record = sql.bind(id, 'uuid');
-  const { rows } = await tx.arrays(
-    sql.statement(`SELECT ${recordJson('t', storedFields(object), true)}::text, (SELECT json_agg(json_build_object(
-        'principalType', s.principal_type, 'principalId', s.principal_id, 'access', s.access))::text
-        FROM ${tx.schema}._shares s WHERE s.record_id = ${record} AND s.object = ${sql.bind(objectApiName, 'text')})
-      FROM ${table(tx.schema, objectApiName)} t WHERE t."id" = ${record}`),
-  );
-  if (!rows[0]) return null;
-  const [text, shares] = rows[0] as [string, string | null];
-  const values = JSON.parse(text) as Record<string, unknown>;
-  const path = [...below, objectApiName];
-  const parents: Record<string, SharedRecord | null> = {};
-  for (const field of parentFields(object))
-    parents[field.apiName] = await readShared(tx, snapshot, field.referenceTo[0]!, String(values[field.apiName]), path);
-  return {
-    id,
-    ownerId: (values['ownerId'] as string | null) ?? null,
-    values,
-    shares: shares === null ? [] : (JSON.parse(shares) as SharedRecord['shares']),
-    parents,
   };
 }
 
