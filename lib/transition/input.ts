@@ -19,6 +19,10 @@ const DEPTH_MAX = 10;
 const PATTERN_SIZE_MAX = 200;
 /** Comparing items with one another costs their number squared. */
 const UNIQUE_ITEMS_MAX = 200;
+/** Each value meets each keyword at most once, and leaves an error behind when it does not fit. */
+const MEETINGS_MAX = 200_000;
+/** Characters times steps per character, over all patterns. */
+const PATTERN_STEPS_MAX = 2_000_000;
 
 const FORMATS: Readonly<Record<string, (text: string) => boolean>> = {
   date: isDate,
@@ -188,7 +192,55 @@ export type InputCheck = (input: unknown) => Violation[];
 
 export function inputCheck(schema: InputSchema): InputCheck {
   const validate = compile(schema);
-  return (input) => (validate(plainNumbers(input)) ? [] : violationsOf(validate.errors ?? []));
+  const weight = weightOf(schema);
+  return (input) => {
+    const { values, chars } = sizeOf(input);
+    if (values * weight.keywords > MEETINGS_MAX || chars * weight.patterns > PATTERN_STEPS_MAX)
+      return [violation('/input', 'FIELD_TOO_LONG', 'This is too much to be checked against the schema.')];
+    return validate(plainNumbers(input)) ? [] : violationsOf(validate.errors ?? []);
+  };
+}
+
+interface Weight {
+  /** Keywords of all schemas within, and the values that they compare with. */
+  readonly keywords: number;
+  /** Steps per character of all patterns. */
+  readonly patterns: number;
+}
+
+function weightOf(schema: unknown): Weight {
+  let [keywords, patterns] = [1, 0];
+  const within = (inner: unknown): void => {
+    const weight = weightOf(inner);
+    keywords += weight.keywords;
+    patterns += weight.patterns;
+  };
+  for (const [keyword, value] of Object.entries(isObject(schema) ? schema : {}))
+    if (SCHEMAS.has(keyword)) within(value);
+    else if (LISTS_OF_SCHEMAS.has(keyword) && Array.isArray(value)) value.forEach(within);
+    else if (MAPS_OF_SCHEMAS.has(keyword) && isObject(value)) {
+      Object.values(value).forEach(within);
+      if (keyword === 'patternProperties') for (const name of Object.keys(value)) patterns += patternSize(name);
+    } else if (keyword === 'pattern') patterns += patternSize(String(value));
+    else keywords += sizeOf(value).values;
+  return { keywords, patterns };
+}
+
+/** Values in a value, itself among them, and the characters of its texts and names. */
+function sizeOf(value: unknown): { values: number; chars: number } {
+  let [values, chars] = [1, typeof value === 'string' ? value.length : 0];
+  const within = (inner: unknown): void => {
+    const size = sizeOf(inner);
+    values += size.values;
+    chars += size.chars;
+  };
+  if (Array.isArray(value)) value.forEach(within);
+  else if (isObject(value) && !(value instanceof ExactNumber))
+    for (const [name, item] of Object.entries(value)) {
+      chars += name.length;
+      within(item);
+    }
+  return { values, chars };
 }
 
 /** Keywords that only repeat what a more precise error beside them says. */

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { inputCheck, inputProblems } from '../../../lib/transition/input.ts';
+
+const codes = (found: readonly { pointer: string; code: string }[]): string[] =>
+  found.map(({ pointer, code }) => `${pointer} ${code}`);
+const zeros = (count: number): number[] => Array.from({ length: count }, () => 0);
+
+describe('inputs of transitions', () => {
+  it('are refused unread when checking every value against every keyword would take too long', function () {
+    this.timeout(10_000);
+    const choices = Array.from({ length: 1_000 }, (_, index) => ({ const: index + 1 }));
+    const schema = { type: 'object', properties: { a: { type: 'array', items: { anyOf: choices } } } };
+    assert.deepEqual(inputProblems(schema), []);
+    const check = inputCheck(schema);
+    assert.deepEqual(codes(check({ a: zeros(30_000) })), ['/input FIELD_TOO_LONG']);
+    assert.deepEqual(codes(check({ a: [1, 1_000, 0] })).slice(0, 1), ['/input/a/2 PICKLIST_VALUE_INVALID']);
+    assert.deepEqual(check({ a: [1, 1_000] }), []);
+    const plain = inputCheck({ type: 'object', properties: { a: { type: 'array', items: { type: 'number' } } } });
+    assert.deepEqual(plain({ a: zeros(20_000) }), [], 'a list for a short schema');
+  });
+
+  it('are refused unread when all patterns together would take too long', () => {
+    const pattern = '^(?:[ab]*a[ab]{90})$';
+    const patterns = Array.from({ length: 300 }, () => ({ pattern }));
+    const schema = { type: 'object', properties: { a: { type: 'string', allOf: patterns } } };
+    assert.deepEqual(inputProblems(schema), []);
+    assert.deepEqual(codes(inputCheck(schema)({ a: 'ab'.repeat(30_000) })), ['/input FIELD_TOO_LONG']);
+    const names = { type: 'object', patternProperties: { [pattern]: true } };
+    assert.deepEqual(codes(inputCheck(names)({ ['ab'.repeat(30_000)]: 1 })), ['/input FIELD_TOO_LONG']);
+    const one = inputCheck({ type: 'object', properties: { a: { type: 'string', pattern: '^[ab]+$' } } });
+    assert.deepEqual(
+      [one({ a: 'ab'.repeat(30_000) }), codes(one({ a: 'c' }))],
+      [[], ['/input/a FIELD_FORMAT_INVALID']],
+    );
+  });
+});
