@@ -4,6 +4,7 @@ import type { RecordTypeMeta } from '../../../lib/snapshot/types.ts';
 import { compileField } from './custom-field.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
 import { API_NAME, apiName, flag, label, mapOf, optional, setOf, shownFlag, text } from './schema.ts';
+import { checkBeginnings } from './state-model.ts';
 import { VALUES_MAX } from './value-set.ts';
 
 interface RecordTypeBody extends Body {
@@ -69,6 +70,7 @@ export const recordType: Kind = {
       (component) => String(component.body['object']),
     );
     for (const types of objects.values()) checkObject(types, context);
+    checkBeginnings(context);
   },
 
   compile(component, draft) {

@@ -118,6 +118,7 @@ export const stateModel: Kind = {
         );
       else models.set(object, component);
     }
+    checkBeginnings(context);
     checkKeys(context);
   },
 
@@ -193,6 +194,28 @@ function checkStates(component: Component, context: CheckContext, body: StateMod
       '/transitions',
       `No transition leads from ${body.initial} to ${value}.`,
     );
+}
+
+/** A record of a type that does not take the initial state would have none, and no transition leads out of that. */
+export function checkBeginnings(context: CheckContext): void {
+  const components = [...context.after.values()];
+  const types = components.filter(({ type }) => type === 'RecordType');
+  if (types.length === 0) return;
+  for (const component of components) {
+    const { object, field, initial, active } = component.body as StateModelBody;
+    if (component.type !== 'StateModel' || active === false) continue;
+    for (const { fullName, body } of types) {
+      const values = (body['picklistValues'] as Record<string, string[]> | undefined)?.[field];
+      if (body['object'] === object && values && !values.includes(initial))
+        context.problem(
+          'STATE_MODEL_INVALID',
+          component,
+          '/initial',
+          `Records of the type ${fullName} do not take ${initial}.`,
+          { remedy: `Add ${initial} to the values of ${field} in the record type.` },
+        );
+    }
+  }
 }
 
 function unreachable({ initial, transitions = [] }: StateModelBody, states: ReadonlySet<string>): string[] {

@@ -188,6 +188,20 @@ ${PAY}`,
     );
   });
 
+  it('begin in a state that every record type takes', async () => {
+    const type = (values: string[], field = 'Status__c'): Files => ({
+      'objects/Bill__c/recordTypes/Late.yaml': `type: RecordType\napiName: Late\nobject: Bill__c\nlabel: Late\nactive: true\npicklistValues:\n  ${field}:\n${values.map((value) => `    - ${value}\n`).join('')}`,
+    });
+    const told = async (files: Files, before: State = new Map()): Promise<string[]> =>
+      (await plan(before, files)).blocked.map((found) => `${found.code} ${found.fullName} ${found.message}`);
+    const refusal = ['STATE_MODEL_INVALID Bill__c.Lifecycle Records of the type Bill__c.Late do not take draft.'];
+    assert.deepEqual(await told({ ...BILL, ...model(), ...type(['paid', 'sent']) }), refusal);
+    assert.deepEqual(await told({ ...BILL, ...model(), ...type(['draft', 'sent']) }), []);
+    assert.deepEqual(await told({ ...BILL, ...model(), ...type(['a'], 'Tag__c') }), []);
+    const { after } = await plan(new Map(), { ...BILL, ...model() });
+    assert.deepEqual(await told(type(['paid']), after), refusal, 'the record type comes later');
+  });
+
   it('have keys that are unique over transitions and actions', async () => {
     const files = { ...model(transition() + transition('', '      - sent', 'Remind', 'paid')), ...action() };
     assert.deepEqual(await problems(files), [
