@@ -97,4 +97,12 @@ describe('who sees what in the demo tenant', () => {
       if (record.ownerId !== userId) assert.equal((await sam.get(`/data/Invoice__c/${record.id}`)).status, 404);
     for (const id of [...mine].slice(0, 5)) assert.equal((await sam.get(`/data/Invoice__c/${id}`)).status, 200);
   });
+
+  it('lets each of them follow the changes of every object', async () => {
+    for (const person of people)
+      for (const { apiName } of (await sessions.get(person)!.get('/objects')).body.records) {
+        const { status, text } = await sessions.get(person)!.get(`/data/${apiName}/changes`);
+        assert.equal(status, 200, `${person} ${apiName}: ${text}`);
+      }
+  });
 });

@@ -79,7 +79,9 @@ const fieldShape = (field: FieldMeta): unknown => [
 
 /** Names instead of whole objects and fields; of an object with a criterion also what is calculated in it. */
 function shapeOf(this: unknown, key: string, value: unknown): unknown {
-  if (key === 'field' || key === 'relatedField') return fieldShape(value as FieldMeta);
+  // The field of a rollup is a name already.
+  if ((key === 'field' || key === 'relatedField') && typeof value === 'object' && value !== null)
+    return fieldShape(value as FieldMeta);
   if (key === 'object') {
     const { apiName, fields } = value as ObjectMeta;
     const calculated = (this as PlanNode).kind === 'criteria';
