@@ -73,7 +73,7 @@ export function describeObject(access: Access, object: ObjectAccess, scopes: Sco
         field,
         onDelete,
       })),
-    duplicateRulesActive: hasDuplicateRules(meta),
+    duplicateRulesActive: hasDuplicateRules(object),
     sharingDefault: meta.sharingDefault,
     fields: object.readable.map((field) => describeField(access, object, field, able, scopes)),
     capabilities: able,
@@ -92,6 +92,8 @@ function describeField(
   const editable = isWritable(object.object, field) && object.fields[field.apiName]!.edit;
   const creatable = editable && able.creatable;
   const updateable = editable && able.updateable && !isStateKept(object.object, field);
+  const { controllingField: controlling } = field;
+  const controllingField = controlling !== null && Object.hasOwn(object.fields, controlling) ? controlling : null;
   const calculated = field.fieldType === 'formula' || field.fieldType === 'rollup';
   const isType = field.apiName === RECORD_TYPE_FIELD;
   const fallback = isType ? (defaultRecordType(object.object)?.apiName ?? null) : defaultOf(field);
@@ -134,13 +136,11 @@ function describeField(
         label: value.label,
         active: value.active,
         isDefault: value.default,
-        validFor: value.validFor,
+        // Which values go with which of a hidden field is nothing to a caller without it.
+        validFor: controllingField === null ? null : value.validFor,
       })) ?? null,
     restrictedPicklist: field.restrictedPicklist,
-    controllingField:
-      field.controllingField !== null && Object.hasOwn(object.fields, field.controllingField)
-        ? field.controllingField
-        : null,
+    controllingField,
     referenceTo: field.referenceTo.filter((name) => Object.hasOwn(access.objects, name)),
     relationshipName: field.relationshipName,
     onDelete: field.onDelete,

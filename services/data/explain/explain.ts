@@ -255,14 +255,17 @@ function ofSharing(subject: Subject, { operation, field }: Question): Step {
 }
 
 /** A record under parents that control its sharing is made by those who may edit all of them. */
-function ofParents({ view, record }: Subject, parents: readonly FieldMeta[]): Step {
+function ofParents({ view, record, shown, known }: Subject, parents: readonly FieldMeta[]): Step {
   const found: GrantedBy[] = [];
   for (const field of parents) {
     const parent = record.parents[field.apiName];
     const apiName = field.referenceTo[0]!;
     const grants = parent ? grantsTo(view.access, apiName, 'edit', parent) : [];
-    if (grants.length === 0)
-      return deny('sharing', `Let the user edit the ${apiName} record that ${field.apiName} names.`);
+    if (grants.length === 0) {
+      const isNamed = own(known, apiName) !== undefined && own(shown.fields, field.apiName)?.read === true;
+      const place = isNamed ? `the ${apiName} record that ${field.apiName} names` : 'every parent of the record';
+      return deny('sharing', `Let the user edit ${place}.`);
+    }
     found.push(...grants.map(({ kind, apiName: name }) => ({ kind, apiName: name })));
   }
   return step('sharing', 'pass', distinct(found));

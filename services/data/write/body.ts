@@ -5,6 +5,7 @@
 
 import { reach } from '../../../lib/access/sharing.ts';
 import type { ObjectAccess } from '../../../lib/access/types.ts';
+import type { ViolationCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { isBlankText } from '../../../lib/field-types/common.ts';
 import { externalReference } from '../../../lib/field-types/reference-family.ts';
@@ -228,6 +229,10 @@ export function completeCreate(
   return { given, invalid, denied: read.denied };
 }
 
+/** What is wrong with a value that the caller can neither see nor have sent. */
+export const unseenValue = (code: ViolationCode): Violation =>
+  violation('', code, 'A value that this connection cannot set does not go together with the others.');
+
 /** Fields whose stored values decide whether a new value of a dependent picklist is allowed. */
 export function controlledFields(object: ObjectMeta, given: readonly Pick<Given, 'field'>[]): FieldMeta[] {
   const touched = new Set(given.map((item) => item.field.apiName));
@@ -239,9 +244,12 @@ export function controlledFields(object: ObjectMeta, given: readonly Pick<Given,
   );
 }
 
-/** A dependent picklist takes only the values that are valid for its controlling field, after the write. */
+/**
+ * A dependent picklist takes only the values that are valid for its controlling field, after the write. Of the two only
+ * those that the caller can read are named.
+ */
 export function checkDependentPicklists(
-  object: ObjectMeta,
+  { object, fields }: ObjectAccess,
   given: readonly Given[],
   stored: Readonly<Record<string, unknown>> = {},
 ): Violation[] {
@@ -255,13 +263,17 @@ export function checkDependentPicklists(
     const controlling = after(field.controllingField!);
     if (!option?.validFor) continue;
     if (controlling !== null && controlling !== undefined && option.validFor.includes(String(controlling))) continue;
+    const isNamed = own(fields, field.controllingField!)?.read === true;
+    const place = isNamed ? `together with the value of ${field.controllingField}` : 'in this record';
     violations.push(
-      violation(
-        pointerTo(field.apiName),
-        'DEPENDENT_PICKLIST_INVALID',
-        `${field.apiName} does not take this value together with the value of ${field.controllingField}.`,
-        { field: field.apiName, params: { controllingField: field.controllingField } },
-      ),
+      own(fields, field.apiName)?.read
+        ? violation(
+            pointerTo(field.apiName),
+            'DEPENDENT_PICKLIST_INVALID',
+            `${field.apiName} does not take this value ${place}.`,
+            { field: field.apiName, params: isNamed ? { controllingField: field.controllingField } : {} },
+          )
+        : unseenValue('DEPENDENT_PICKLIST_INVALID'),
     );
   }
   return violations;

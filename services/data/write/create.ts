@@ -65,8 +65,8 @@ function readValues(write: Write): void {
   write.denied = read.denied;
   write.invalid.push(
     ...read.invalid,
-    ...checkDependentPicklists(object, read.given),
-    ...checkRecordType(object, read.given),
+    ...checkDependentPicklists(access, read.given),
+    ...checkRecordType(access, read.given),
   );
 }
 

@@ -14,7 +14,9 @@ export const activeRules = remembered((object: ObjectMeta): readonly DuplicateRu
     : [],
 );
 
-export const hasDuplicateRules = (object: ObjectMeta): boolean => activeRules(object).length > 0;
+/** Whether there are rules that are asked for the caller: a rule of hidden fields is none. */
+export const hasDuplicateRules = (access: ObjectAccess): boolean =>
+  activeRules(access.object).some((rule) => readableItems(rule, access.object, access).length > 0);
 
 /** One item of a rule, for one caller. */
 export interface MatchItem {

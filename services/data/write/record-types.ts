@@ -1,4 +1,5 @@
 /** What the type of a record allows in its picklists. Pure. Source: docs/reference/records.md#record-types. */
+import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import {
   defaultRecordType,
@@ -9,7 +10,7 @@ import {
 } from '../../../lib/record-types.ts';
 import type { FieldMeta, ObjectMeta, RecordTypeMeta } from '../../../lib/snapshot/types.ts';
 import { own } from '../tenants.ts';
-import { type Given, pointerTo } from './body.ts';
+import { type Given, pointerTo, unseenValue } from './body.ts';
 
 type Stored = Readonly<Record<string, unknown>>;
 
@@ -46,7 +47,8 @@ export function typedFields(object: ObjectMeta, given: readonly Pick<Given, 'fie
 }
 
 /** The type must be an active one, or the stored one; picklists must keep to it, also those that stay as they are. */
-export function checkRecordType(object: ObjectMeta, given: readonly Given[], stored: Stored = {}): Violation[] {
+export function checkRecordType(access: ObjectAccess, given: readonly Given[], stored: Stored = {}): Violation[] {
+  const { object, fields } = access;
   const types = recordTypesOf(object);
   if (types.length === 0) return [];
   const named = givenType(given);
@@ -70,7 +72,8 @@ export function checkRecordType(object: ObjectMeta, given: readonly Given[], sto
     const wrong = [value]
       .flat()
       .filter((item) => item !== null && item !== undefined && !allowed.includes(String(item)));
-    return wrong.length > 0 ? [refused(field, type, allowed)] : [];
+    if (wrong.length === 0) return [];
+    return [own(fields, apiName)?.read ? refused(field, type, allowed) : unseenValue('PICKLIST_VALUE_INVALID')];
   });
 }
 

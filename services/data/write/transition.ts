@@ -144,8 +144,8 @@ async function setFields(write: Write, act: Act, facts: Facts): Promise<void> {
   write.given = [...state, ...settled.given];
   write.changed = [...(field && act.to !== own(write.stored, field.apiName) ? state : []), ...settled.changed];
   write.invalid.push(
-    ...checkDependentPicklists(object, write.given, write.stored),
-    ...checkRecordType(object, write.given, write.stored),
+    ...checkDependentPicklists(write.access, write.given, write.stored),
+    ...checkRecordType(write.access, write.given, write.stored),
   );
   await checkRules(write);
   if (write.invalid.length > 0) throw validationFailed(write.invalid.map((found) => placed(write, found)));

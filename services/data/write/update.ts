@@ -147,8 +147,8 @@ export function matchVersion({ ifMatch, recordVersion, external }: Write): void 
 }
 
 function checkContent(write: Write): void {
-  const { object, given, stored } = write;
-  write.invalid.push(...checkDependentPicklists(object, given, stored), ...checkRecordType(object, given, stored));
+  const { access, given, stored } = write;
+  write.invalid.push(...checkDependentPicklists(access, given, stored), ...checkRecordType(access, given, stored));
 }
 
 function refuseContent({ invalid }: Write): void {

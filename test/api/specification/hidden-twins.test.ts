@@ -1,0 +1,299 @@
+/**
+ * No answer tells a hidden field, record or object from one that never was: random requests of one user get the same
+ * bytes in a tenant where things are hidden and in its twin without them, while others go on working on what is hidden.
+ * HIDDEN_SEED replays one run, HIDDEN_REQUESTS sets how many requests are sent. What may differ by the choice of an
+ * administrator is in docs/reference/access.md (What hidden data can still be felt), and is named where it is left out.
+ */
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { after, before, describe, it } from 'mocha';
+import type { Answer } from '../../support/client.ts';
+import { type Request, Requests } from './hidden-requests.ts';
+import {
+  HIDDEN,
+  HIDDEN_FIELDS,
+  HIDDEN_OBJECTS,
+  idOf,
+  OBJECTS,
+  type ObjectName,
+  PEOPLE,
+  type Side,
+  startTwins,
+  VISIBLE,
+  vaultId,
+  type World,
+} from './hidden-world.ts';
+
+const seed = Number(process.env['HIDDEN_SEED'] ?? Date.now() % 1_000_000_000);
+const total = Number(process.env['HIDDEN_REQUESTS'] ?? 1_500);
+
+const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
+const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)/g;
+/** Differ between any two requests, or say only how much was asked. */
+const HEADERS = /^(x-request-id|x-ratelimit-.*|ratelimit.*|date|content-length|keep-alive|connection)$/;
+
+describe('specification: two tenants that differ in what is hidden', function () {
+  this.timeout(60_000 + total * 200);
+  let world: World;
+  const began = new Date();
+  /** Ids of records that came into being on the way, in the order of the requests. */
+  const news: Record<string, string>[] = [];
+  const newsOf: Record<ObjectName, number[]> = { Firm__c: [], Deal__c: [], Line__c: [] };
+  const deltas: { path: string; cursors: readonly (string | null)[] }[] = [];
+
+  before(async () => {
+    world = await startTwins();
+  });
+  after(() => world?.platform.stop());
+
+  const filled = (text: string, { key, ids }: Side): string =>
+    text
+      .replace(/\{\{user:(\w+)\}\}/g, (_, name: 'vic') => ids[name])
+      .replace(/\{\{new:(\d+)\}\}/g, (_, n: string) => news[Number(n)]![key]!);
+
+  const known = new Set(
+    [
+      ...OBJECTS.flatMap((name) => Array.from({ length: 100 }, (_, n) => idOf[name](n))),
+      ...HIDDEN.vaults.map(vaultId),
+    ].map(String),
+  );
+  /** The text without what two tenants and two moments differ in anyway. */
+  const plain = (text: string, side: Side): string => {
+    const names = new Map<string, string>(PEOPLE.map((name) => [side.ids[name], `<user ${name}>`]));
+    for (const [n, created] of news.entries()) names.set(created[side.key]!, `<new ${n}>`);
+    return text
+      .replace(UUID, (id) => names.get(id) ?? (known.has(id) ? id : '<uuid>'))
+      .replace(TIME, (time) => (new Date(time) >= began ? '<now>' : time))
+      .replaceAll(side.key, '<tenant>')
+      .replace(/req_[0-9A-Z]{26}/g, '<request>')
+      .replace(/"(nextCursor|resumeCursor|confirmationToken)":"[^"]*"/g, '"$1":"<sealed>"');
+  };
+  const shown = ({ status, headers, text }: Answer, side: Side): string => {
+    const kept = [...headers].filter(([name]) => !HEADERS.test(name)).sort();
+    return `${status} ${plain(JSON.stringify(kept), side)}\n${plain(text, side)}`;
+  };
+
+  const log: string[] = [];
+  const send = async (side: Side, request: Request, more: Readonly<Record<string, string>> = {}): Promise<Answer> => {
+    const body = request.body === undefined ? undefined : JSON.parse(filled(JSON.stringify(request.body), side));
+    return side.uma.send(request.method, filled(request.path, side), body, {
+      headers: { ...request.headers, ...more },
+    });
+  };
+  /** Sends the same to both and compares. */
+  const both = async (
+    request: Request,
+    more: readonly Readonly<Record<string, string>>[] = [],
+  ): Promise<readonly [Answer, Answer]> => {
+    const answers = (await Promise.all(world.sides.map((side, index) => send(side, request, more[index])))) as [
+      Answer,
+      Answer,
+    ];
+    const [withHidden, without] = answers.map((answer, index) => shown(answer, world.sides[index]!));
+    log.push(
+      `${request.method} ${request.path} ${JSON.stringify(request.body ?? '')} -> ${answers[1].status} ${answers[1].body?.code ?? ''}`,
+    );
+    if (withHidden !== without)
+      assert.equal(
+        withHidden,
+        without,
+        `HIDDEN_SEED=${seed}, request ${log.length}: ${request.method} ${decodeURIComponent(request.path)}\n${JSON.stringify(request)}`,
+      );
+    return answers;
+  };
+
+  const cursorOf = ({ body }: Answer): string | null => body?.nextCursor ?? null;
+  /** The request for the page after `answers`, as each tenant says it. */
+  const page = async (request: Request, cursors: readonly (string | null)[]): Promise<readonly [Answer, Answer]> => {
+    const answers = (await Promise.all(
+      world.sides.map((side, index) => {
+        const cursor = cursors[index]!;
+        if (request.method === 'POST') return send(side, { ...request, body: { ...(request.body as object), cursor } });
+        return send(side, {
+          ...request,
+          path: `${request.path}${request.path.includes('?') ? '&' : '?'}cursor=${cursor}`,
+        });
+      }),
+    )) as [Answer, Answer];
+    const [withHidden, without] = answers.map((answer, index) => shown(answer, world.sides[index]!));
+    assert.equal(withHidden, without, `HIDDEN_SEED=${seed}, a page of ${JSON.stringify(request)}`);
+    return answers;
+  };
+  const follow = async (request: Request, first: readonly [Answer, Answer]): Promise<readonly [Answer, Answer]> => {
+    let answers = first;
+    for (let pages = 0; pages < 12 && cursorOf(answers[1]) !== null; pages++)
+      answers = await page(request, answers.map(cursorOf));
+    return answers;
+  };
+
+  const carryOut = async (request: Request): Promise<Answer> => {
+    let more: Record<string, string>[] = [];
+    if (request.etagOf) {
+      const read = await both({ method: 'GET', path: request.etagOf });
+      more = read.map((answer) => ({ 'if-match': answer.headers.get('etag') ?? '"1"' }));
+    }
+    const answers = await both(request, more);
+    const [, answer] = answers;
+    const created = /^\/data\/(\w+)(\/by\/.*)?$/.exec(request.path);
+    if (answer.status === 201 && created) {
+      newsOf[created[1] as ObjectName].push(news.length);
+      news.push(Object.fromEntries(world.sides.map(({ key }, index) => [key, answers[index]!.body.id])));
+    }
+    const confirmed = answer.body?.details?.confirmationToken;
+    if (confirmed) {
+      const tokens = answers.map(({ body }) => ({
+        'x-duplicate-confirmation': body.details.confirmationToken as string,
+      }));
+      const again = await both(
+        request,
+        more.length ? more.map((headers, index) => ({ ...headers, ...tokens[index] })) : tokens,
+      );
+      if (again[1].status === 201 && created) {
+        newsOf[created[1] as ObjectName].push(news.length);
+        news.push(Object.fromEntries(world.sides.map(({ key }, index) => [key, again[index]!.body.id])));
+      }
+    }
+    if (request.follow && answer.status === 200) {
+      const last = await follow(request, answers);
+      if (request.path.endsWith('/changes'))
+        deltas.push({ path: request.path, cursors: last.map(({ body }) => body.resumeCursor) });
+    }
+    return answer;
+  };
+
+  /** What others do with hidden records, where there are any. */
+  const others = async (g: fc.GeneratorValue): Promise<void> => {
+    const side = world.sides[0];
+    const { admin } = side;
+    const pick = <T>(list: readonly T[]): T => list[g(fc.integer, { min: 0, max: list.length - 1 })]!;
+    const deal = `/data/Deal__c/${idOf.Deal__c(pick(HIDDEN.deals))}`;
+    const etag = (await admin.get(deal)).headers.get('etag') ?? '"1"';
+    const hidden = {
+      ownerId: side.ids[pick(['vic', 'max', 'wes'] as const)],
+      Secret__c: `secretword ${pick([1, 2, 3])}`,
+    };
+    const body = {
+      ...hidden,
+      name: `${pick(['alpha', 'beta'])} deal north`,
+      Tax__c: `DE ${pick([1, 2, 3, 4, 5, 16, 17])}`,
+      Ext__c: `D${pick([31, 32, 33, 3])}`,
+    };
+    const ways = [
+      () => admin.post('/data/Deal__c?', body),
+      () => admin.patch(deal, { ...body, Amount__c: pick([1, 2, 3]) }, { etag }),
+      () => admin.delete(deal, { etag }),
+      () => admin.post(`${deal}/restore`),
+      () =>
+        admin.post('/data/Vault__c', {
+          name: 'vault',
+          Text__c: 'secretword',
+          Deal__c: idOf.Deal__c(pick(VISIBLE.deals)),
+        }),
+      () => admin.post(`${deal}/shares`, { principalType: 'user', principalId: side.ids.wes, access: 'edit' }),
+      () => admin.post('/data/Line__c', { name: 'line alpha', Deal__c: deal.split('/')[3], Qty__c: 3 }),
+    ];
+    const answer = await pick(ways)();
+    log.push(`others -> ${answer.status} ${answer.body?.code ?? ''}`);
+  };
+
+  it(`answer ${total} requests alike`, async () => {
+    console.log(`      HIDDEN_SEED=${seed}`);
+    const counts = new Map<string, number>();
+    const [g] = fc.sample(fc.gen(), { seed, numRuns: 1, unbiased: true }) as [fc.GeneratorValue];
+    for (let n = 0; n < total; n++) {
+      const answer = await carryOut(new Requests(g, newsOf).next());
+      const key = `${answer.status} ${answer.body?.code ?? ''}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+      if (n % 6 === 5) await others(g);
+      if (n % 25 === 24)
+        for (const delta of deltas.splice(0)) {
+          const request: Request = { method: 'GET', path: delta.path };
+          const last = await follow(request, await page(request, delta.cursors));
+          if (last[1].status === 200 && deltas.length < 4)
+            deltas.push({ ...delta, cursors: last.map(({ body }) => body.resumeCursor) });
+        }
+    }
+    if (process.env['HIDDEN_LOG'])
+      console.log(
+        [...counts]
+          .sort()
+          .map(([key, n]) => `      ${n} × ${key}`)
+          .join('\n'),
+      );
+    assert.equal(
+      [...counts.keys()].find((key) => key.startsWith('5')),
+      undefined,
+    );
+    const expected = total < 500 ? [] : ['200', '201', '400', '404', '409', '422'];
+    for (const status of expected)
+      assert.ok(
+        [...counts.keys()].some((key) => key.startsWith(status)),
+        `no request was answered ${status}`,
+      );
+  });
+
+  describe('with what may be felt by the choice of an administrator', () => {
+    /** In the tenant that hides: refused for what is hidden, without a name, an id or a number of it. */
+    const refused = async (request: Request, status: number, code: string, etagOf?: string): Promise<Answer> => {
+      const [side] = world.sides;
+      const etag = etagOf && (await side.uma.get(etagOf)).headers.get('etag');
+      const answer = await send(side, request, etag ? { 'if-match': etag } : {});
+      assert.equal(answer.status, status, answer.text);
+      assert.ok(answer.text.includes(code), answer.text);
+      const names = [...HIDDEN_OBJECTS, ...OBJECTS.flatMap((name) => Object.keys(HIDDEN_FIELDS[name]))];
+      for (const name of names) assert.equal(answer.text.includes(name), false, `${name} in ${answer.text}`);
+      for (const id of answer.text.match(UUID) ?? []) assert.equal(request.path.includes(id), true, answer.text);
+      return answer;
+    };
+    /** A new record of the user in the tenant that hides. */
+    const record = async (object: ObjectName, body: Record<string, unknown>): Promise<string> => {
+      const answer = await world.sides[0].uma.post(`/data/${object}`, { name: `special ${news.length}`, ...body });
+      assert.equal(answer.status, 201, answer.text);
+      return `/data/${object}/${answer.body.id}`;
+    };
+    const byAdmin = async (method: string, path: string, body?: unknown, status = 201): Promise<void> => {
+      const { admin } = world.sides[0];
+      const at = /^\/data\/\w+\/[^/]+/.exec(path)?.[0];
+      const etag = at && (await admin.get(at)).headers.get('etag');
+      const answer = await admin.send(method, path, body, etag ? { etag } : {});
+      assert.equal(answer.status, status, answer.text);
+    };
+
+    it('unique values: a value of a hidden record is taken', async () => {
+      await refused(
+        { method: 'POST', path: '/data/Firm__c', body: { name: 'x', Code__c: 'C20' } },
+        409,
+        'UNIQUE_VALUE_CONFLICT',
+      );
+      await refused(
+        { method: 'PUT', path: '/data/Firm__c/by/Code__c/C20', body: { name: 'x' } },
+        409,
+        'UNIQUE_VALUE_CONFLICT',
+      );
+    });
+
+    it('deletes that hidden records stand against', async () => {
+      const path = await record('Deal__c', { name: 'kept' });
+      await byAdmin('POST', '/data/Keep__c', { name: 'keep', Deal__c: path.split('/')[3] });
+      const answer = await refused({ method: 'DELETE', path }, 409, 'DELETE_RESTRICTED', path);
+      assert.deepEqual(answer.body.details.dependents, []);
+    });
+
+    it('values that do not go with a hidden one', async () => {
+      const body = { name: 'blue one', Color__c: 'blue' };
+      await refused({ method: 'POST', path: '/data/Deal__c', body }, 422, 'DEPENDENT_PICKLIST_INVALID');
+      const path = await record('Deal__c', { name: 'tinted', Color__c: 'red' });
+      await byAdmin('PATCH', path, { Tint__c: 'dark' }, 200);
+      await refused({ method: 'PATCH', path, body: { Color__c: 'green' } }, 422, 'DEPENDENT_PICKLIST_INVALID', path);
+      const check = { method: 'PATCH', path: `${path}?checkOnly=true`, body: { Color__c: 'green' } };
+      await refused(check, 200, 'DEPENDENT_PICKLIST_INVALID', path);
+    });
+
+    it('record types that do not take a hidden value', async () => {
+      const path = await record('Firm__c', { recordTypeApiName: 'Small' });
+      await byAdmin('POST', `${path}/transitions/age`, {});
+      const request = { method: 'PATCH', path, body: { recordTypeApiName: 'Big' } };
+      await refused(request, 422, 'PICKLIST_VALUE_INVALID', path);
+    });
+  });
+});
