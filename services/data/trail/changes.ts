@@ -174,12 +174,17 @@ function changesSql(asked: Question, segment: Segment, after: string | null, lim
   const schema = `"${tenantSchema(view.tenantId)}"`;
   const records = table(schema, object.apiName);
   const name = literal(object.apiName);
+  const snapshot = sql.bind(segment.snapshot, 'pg_snapshot');
+  const notBefore = sql.bind(new Date(since - TOO_OLD_MS).toISOString(), 'timestamptz');
   const past = pastOf(
     schema,
-    sql.bind(segment.snapshot, 'pg_snapshot'),
-    sql.bind(new Date(since - TOO_OLD_MS).toISOString(), 'timestamptz'),
+    (tx) =>
+      `${tx} >= pg_snapshot_xmin(${snapshot}) AND ${tx} < pg_snapshot_xmax(pg_current_snapshot()) AND NOT pg_visible_in_snapshot(${tx}, ${snapshot})`,
+    notBefore,
     sight.readsStamps,
   );
+  // What was there when the record was deleted: all but what that transaction and later ones did.
+  const lastSeen = pastOf(schema, (tx) => `${tx} >= deletion.tx`, notBefore, sight.readsStamps);
   const range = [
     ...(after === null ? [] : [`u.id > ${sql.bind(after, 'uuid')}`]),
     ...(segment.upTo === null ? [] : [`u.id <= ${sql.bind(segment.upTo, 'uuid')}`]),
@@ -212,7 +217,9 @@ function changesSql(asked: Question, segment: Segment, after: string | null, lim
         SELECT FROM (${past.undo('c.id')}) w
           CROSS JOIN LATERAL jsonb_populate_record(CASE WHEN r."id" IS NOT NULL THEN r ELSE ${gone} END, w.fields) o
           WHERE NOT w.born AND ${sees('o', past.relations)}) AS seen) t
-      CROSS JOIN LATERAL (SELECT r."id" IS NULL AND EXISTS (SELECT FROM ${gone} o WHERE ${sees('o', past.relations)}) AS seen) d
+      LEFT JOIN LATERAL (SELECT a.tx FROM ${schema}._audit a WHERE a.record_id = c.id AND a.kind = 'delete'
+        ORDER BY a.record_version DESC LIMIT 1) deletion ON t.seen AND r."id" IS NULL
+      CROSS JOIN LATERAL (SELECT deletion.tx IS NOT NULL AND EXISTS (SELECT FROM ${gone} o WHERE ${sees('o', lastSeen.relations)}) AS seen) d
       WHERE CASE WHEN n.seen THEN c.own OR NOT t.seen ELSE t.seen END
       ORDER BY c.id LIMIT ${sql.bind(limit, 'integer')}) e ON true`;
   return sql.statement(text);
@@ -238,10 +245,8 @@ function touchedSql(schema: string, { object, parents, deciding }: Parent): stri
   ].join(' UNION ');
 }
 
-/** Shares and records as a snapshot saw them. */
-function pastOf(schema: string, snapshot: string, notBefore: string, withStamps: boolean) {
-  const since = (tx: string): string =>
-    `${tx} >= pg_snapshot_xmin(${snapshot}) AND ${tx} < pg_snapshot_xmax(pg_current_snapshot()) AND NOT pg_visible_in_snapshot(${tx}, ${snapshot})`;
+/** Shares and records without what was done `since`, an SQL boolean of a transaction. */
+function pastOf(schema: string, since: (tx: string) => string, notBefore: string, withStamps: boolean) {
   const changes = `a.kind IS NOT NULL AND a.at > ${notBefore} AND ${since('a.tx')}`;
   /** What a write changes by itself, from the last one that the snapshot saw. */
   const stamps = (id: string): string =>

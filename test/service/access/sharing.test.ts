@@ -55,7 +55,7 @@ describe(`sharing in random worlds (ACCESS_SEED=${seed})`, function () {
     const folder = new URL('../../../services/metadata/migrations/', import.meta.url);
     for (const file of (await readdir(folder)).sort())
       if (/functions|expressions/.test(file)) await database.query(await readFile(new URL(file, folder), 'utf8'));
-    await database.query(createTables(SCHEMA));
+    await database.query(await createTables(SCHEMA));
   });
   after(async () => {
     await database.close();

@@ -1,4 +1,5 @@
 /** Random worlds of sharing: roles, groups, users, rules, shares and records of objects that control each other. */
+import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import type { Directory } from '../../../lib/access/directory.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
@@ -37,13 +38,14 @@ export interface World {
   readonly shares: readonly (Share & { readonly object: ObjectName; readonly recordId: string })[];
 }
 
-const pick = <T>(g: Generate, list: readonly T[]): T => g(() => fc.constantFrom(...list));
+export const pick = <T>(g: Generate, list: readonly T[]): T => g(() => fc.constantFrom(...list));
 const some = <T>(g: Generate, list: readonly T[], maxLength: number): T[] =>
   list.length === 0 ? [] : g(() => fc.subarray([...list], { maxLength: Math.min(maxLength, list.length) }));
-const count = (g: Generate, min: number, max: number): number => g(fc.integer, { min, max });
+export const count = (g: Generate, min: number, max: number): number => g(fc.integer, { min, max });
 const chance = (g: Generate, of: number): boolean => g(fc.nat, { max: of - 1 }) === 0;
 
-const id = (kind: number, n: number): string => `01939f6e-0000-7000-8${kind}00-${n.toString(16).padStart(12, '0')}`;
+export const id = (kind: number, n: number): string =>
+  `01939f6e-0000-7000-8${kind}00-${n.toString(16).padStart(12, '0')}`;
 
 const BYSTANDERS = Array.from({ length: 300 }, (_, n) => ({
   userId: id(8, n),
@@ -65,7 +67,7 @@ const FIELDS = [
   aField('Kind__c', 'text', { length: 10 }),
   aField('Open__c', 'boolean'),
 ];
-const PARENTS: Readonly<Record<ObjectName, Readonly<Record<string, ObjectName>>>> = {
+export const PARENTS: Readonly<Record<ObjectName, Readonly<Record<string, ObjectName>>>> = {
   Account__c: {},
   Order__c: { AccountId__c: 'Account__c' },
   Line__c: { OrderId__c: 'Order__c' },
@@ -175,6 +177,13 @@ function randomProfile(g: Generate, apiName: string, objects: readonly ObjectMet
   });
 }
 
+/** What the fields that criteria read may hold. */
+export const VALUES: Readonly<Record<string, readonly unknown[]>> = {
+  Amount__c: [null, 0, 5, 11, 30],
+  Kind__c: [null, 'a', 'b', ' '],
+  Open__c: [null, true, false],
+};
+
 function randomRows(g: Generate, userIds: readonly string[]): World['rows'] {
   const rows = {} as Record<ObjectName, Row[]>;
   let number = 0;
@@ -189,9 +198,7 @@ function randomRows(g: Generate, userIds: readonly string[]): World['rows'] {
         ownerId: pick(g, userIds),
         createdAt: moment,
         values: {
-          Amount__c: pick(g, [null, 0, 5, 11, 30]),
-          Kind__c: pick(g, [null, 'a', 'b', ' ']),
-          Open__c: pick(g, [null, true, false]),
+          ...Object.fromEntries(Object.entries(VALUES).map(([field, values]) => [field, pick(g, values)])),
           ...Object.fromEntries(parents.map(([field, to]) => [field, pick(g, rows[to]).id])),
         },
       };
@@ -238,10 +245,16 @@ export function sharedRecord(world: World, object: ObjectName, row: Row): Shared
   };
 }
 
-const text = (value: unknown): string => (value === null ? 'NULL' : `'${String(value).replaceAll("'", "''")}'`);
+/** A value as an SQL constant. */
+export const text = (value: unknown): string => (value === null ? 'NULL' : `'${String(value).replaceAll("'", "''")}'`);
 
-/** Statements that make the tables of every world. */
-export function createTables(schema: string): string {
+/** Statements that make the tables of every world, with the companions that every tenant has. */
+export async function createTables(schema: string): Promise<string> {
+  const companions = await Promise.all(
+    ['0001-companions', '0004-shares', '0009-trail'].map((name) =>
+      readFile(new URL(`../../../services/metadata/tenant-schema/${name}.sql`, import.meta.url), 'utf8'),
+    ),
+  );
   const tables = OBJECTS.map((name) => {
     const columns = Object.values(tableOf(name).fields).map(
       (field) =>
@@ -251,16 +264,17 @@ export function createTables(schema: string): string {
   });
   return [
     `CREATE SCHEMA "${schema}"`,
-    `CREATE TABLE "${schema}"._state (metadata_version integer NOT NULL, access_version integer NOT NULL)`,
-    `INSERT INTO "${schema}"._state VALUES (1, 7)`,
-    `CREATE TABLE "${schema}"._shares (object text, record_id uuid, principal_type text, principal_id text, access text)`,
+    `SET search_path = "${schema}"`,
+    // Here nobody is the tenant's role, so nothing is granted to it.
+    ...companions.map((text) => text.replaceAll(/^DO \$\$[\s\S]*?\$\$;/gm, '')),
+    'RESET search_path',
     ...tables,
   ].join(';');
 }
 
 /** Statements that put a world in the place of the one before. */
 export function storeWorld(world: World, schema: string, truncate: boolean): string {
-  const tables = [...OBJECTS, '_shares'];
+  const tables = [...OBJECTS, '_shares', '_revoked_shares', '_recycle_bin', '_audit', '_history'];
   const statements = truncate
     ? [`TRUNCATE ${tables.map((name) => `"${schema}"."${name}"`).join(', ')}`]
     : tables.map((name) => `DELETE FROM "${schema}"."${name}"`);
@@ -287,10 +301,10 @@ export function storeWorld(world: World, schema: string, truncate: boolean): str
   }
   if (world.shares.length > 0)
     statements.push(
-      `INSERT INTO "${schema}"._shares VALUES ${world.shares
+      `INSERT INTO "${schema}"._shares (share_id, created_by_id, object, record_id, principal_type, principal_id, access) VALUES ${world.shares
         .map(
           (share) =>
-            `(${[share.object, share.recordId, share.principalType, share.principalId, share.access].map(text).join(', ')})`,
+            `(gen_random_uuid(), gen_random_uuid(), ${[share.object, share.recordId, share.principalType, share.principalId, share.access].map(text).join(', ')})`,
         )
         .join(', ')}`,
     );
