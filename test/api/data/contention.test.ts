@@ -108,7 +108,7 @@ describe('twenty people at work on the same records', () => {
               Position__c: round + 1,
               Quantity__c: 1,
               UnitPrice__c: number + 1,
-              NetAmount__c: number + 1 + round / 100,
+              NetAmount__c: ((number + 1) * 100 + round) / 100,
               TaxAmount__c: 0.1,
             }),
             [],
