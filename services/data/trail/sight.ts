@@ -34,7 +34,7 @@ export function sightOf(access: Access, { object, readable }: ObjectAccess): Sig
   let sight = sights.get(object.apiName);
   if (!sight) {
     const node = reach(access, object.apiName, 'read');
-    const text = JSON.stringify([readable.map(fieldShape), node], shapeOf);
+    const text = JSON.stringify([readable.map(fieldShape), filledIn(object), node], shapeOf);
     sight = {
       node,
       parents: node ? parentsOf(node) : [],
@@ -69,13 +69,20 @@ function parentOf(field: FieldMeta, object: ObjectMeta, sharing: PlanNode | null
 const asksCriteria = (node: PlanNode): boolean =>
   node.kind === 'criteria' || ((node.kind === 'and' || node.kind === 'or') && node.nodes.some(asksCriteria));
 
-const fieldShape = (field: FieldMeta): unknown => [
-  field.apiName,
-  field.fieldType,
-  columnType(field),
-  field.formula,
-  field.rollup,
-];
+/** As text: what shapeOf does to the parts of a predicate is not for those of a formula or rollup. */
+const fieldShape = (field: FieldMeta): string =>
+  JSON.stringify([field.apiName, field.fieldType, columnType(field), field.formula, field.rollup]);
+
+/**
+ * What a deployment works out for all records at once, when it brings or changes a rollup or an automatic number. They are
+ * of a new version then, also for those who cannot read the field, and the trail has nothing of it.
+ */
+const filledIn = ({ fields }: ObjectMeta): string =>
+  JSON.stringify(
+    Object.values(fields).flatMap(({ apiName, fieldType, rollup }) =>
+      rollup || fieldType === 'autoNumber' ? [[apiName, rollup]] : [],
+    ),
+  );
 
 /** Names instead of whole objects and fields; of an object with a criterion also what is calculated in it. */
 function shapeOf(this: unknown, key: string, value: unknown): unknown {
@@ -85,7 +92,12 @@ function shapeOf(this: unknown, key: string, value: unknown): unknown {
   if (key === 'object') {
     const { apiName, fields } = value as ObjectMeta;
     const calculated = (this as PlanNode).kind === 'criteria';
-    return calculated ? [apiName, Object.values(fields).map((field) => [field.apiName, field.formula])] : apiName;
+    if (!calculated) return apiName;
+    return [
+      apiName,
+      filledIn(value as ObjectMeta),
+      Object.values(fields).map((field) => [field.apiName, field.formula]),
+    ];
   }
   // Sets of users, roles and groups come in any order.
   if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return [...value].sort();

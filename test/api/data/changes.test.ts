@@ -308,6 +308,37 @@ describe('following the changes of an object', () => {
     assert.deepEqual(await mias.follow(), [], 'a name decides about nothing');
   });
 
+  it('starts over when a deployment works out a hidden rollup or number for all records', async () => {
+    const rollup = (criteria: string): Record<string, string> => ({
+      'objects/Deal__c/fields/Parts__c.yaml': `type: CustomField\napiName: Parts__c\nobject: Deal__c\nlabel: Parts\nfieldType: rollup\nrollup:\n  childObject: DealLine__c\n  referenceField: Deal__c\n  function: count\n  criteria: ${criteria}\n`,
+    });
+    const id = await newDeal(sam, { Stage__c: '1' });
+    await line(id);
+    const expired = async (copy: Copy): Promise<void> => {
+      const { status, body, text } = await sue.get(`/data/${copy.object}/changes?cursor=${copy.cursor}`);
+      assert.deepEqual([status, body.code], [400, 'SYNC_TOKEN_EXPIRED'], text);
+    };
+    const before = await follow(sue);
+    await deals.deploy(rollup('record.name == "Line"'));
+    assert.equal(Object.hasOwn((await sue.get(path(id))).body, 'Parts__c'), false, 'hidden from Sue');
+    await expired(before);
+    const shown = await follow(ada);
+    await line(id);
+    const [told] = await shown.follow();
+    assert.deepEqual([told?.id, told?.record?.['Parts__c']], [id, 2], 'who reads the rollup is told of it');
+    const [copy, lines] = [await follow(sue), await follow(sue, 'DealLine__c')];
+    assert.ok(copy.records.has(id));
+    await deals.deploy(rollup('record.name == "Other"'));
+    await expired(copy);
+    await expired(lines);
+    const numbered = await follow(sue);
+    await deals.deploy({
+      'objects/Deal__c/fields/Number__c.yaml':
+        'type: CustomField\napiName: Number__c\nobject: Deal__c\nlabel: Number\nfieldType: autoNumber\nformat: D-{0}\n',
+    });
+    await expired(numbered);
+  });
+
   it('refuses cursors that are not its own, and parameters it does not have', async () => {
     const copy = await follow(sam);
     const code = async (who: Api, query: string, object = 'Deal__c'): Promise<string> =>
