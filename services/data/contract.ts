@@ -5,6 +5,7 @@ import { OPERATORS } from '../../lib/field-types/types.ts';
 import type { Operation, OperationCall, OperationReply, Parameter } from '../../lib/operation.ts';
 import { FIELD_TYPE_NAMES } from '../../lib/snapshot/types.ts';
 import { EXPLAIN_OPERATIONS } from './explain/operations.ts';
+import { id, objectApiName } from './parameters.ts';
 import { SHARE_OPERATIONS } from './shares/operations.ts';
 import { TRAIL_OPERATIONS } from './trail/operations.ts';
 import type { Verification, VerifyRequest } from './trail/verify.ts';
@@ -86,22 +87,6 @@ export interface DataActions {
   /** Checks a part of a tenant's audit trail against its chain; `next` of the result is `from` of the next part. */
   'data.audit.verify': { params: VerifyRequest; result: Verification };
 }
-
-const objectApiName: Parameter = {
-  name: 'objectApiName',
-  required: true,
-  description: 'apiName of a published object, such as `Account`. Never a label.',
-  schema: Type.String(),
-  example: 'Account',
-};
-
-const id: Parameter = {
-  name: 'id',
-  required: true,
-  description: 'Id of the record (UUID in lower case).',
-  schema: Type.String(),
-  example: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
-};
 
 const EXAMPLE_RECORD = {
   id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',

@@ -5,6 +5,7 @@ import { methodsOf } from '../../../lib/matching/forms.ts';
 import type { DuplicateRuleMeta, FieldTypeName, MatchMethod } from '../../../lib/snapshot/types.ts';
 import type { ObjectBody } from './custom-object.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
+import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, group, label, optional, shownChoice, shownFlag } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
@@ -116,33 +117,7 @@ export const duplicateRule: Kind = {
     }
   },
 
-  checkAll(context) {
-    const objects = new Map<string, Map<string, Component>>();
-    for (const component of context.after.values()) {
-      if (component.type !== 'DuplicateRule') continue;
-      const { object, apiName: name } = component.body as DuplicateRuleBody;
-      let rules = objects.get(object);
-      if (!rules) objects.set(object, (rules = new Map()));
-      const twin = rules.get(name.toLowerCase());
-      if (twin)
-        context.problem(
-          'NAME_CONFLICT',
-          component,
-          '/apiName',
-          `Differs from ${twin.fullName} in upper and lower case only.`,
-        );
-      rules.set(name.toLowerCase(), component);
-    }
-    for (const rules of objects.values())
-      if (rules.size > DUPLICATE_RULES_PER_OBJECT_MAX)
-        context.problem(
-          'LIMIT_EXCEEDED',
-          [...rules.values()].at(-1)!,
-          '',
-          `An object has ${DUPLICATE_RULES_PER_OBJECT_MAX} duplicate rules at most.`,
-          { details: { max: DUPLICATE_RULES_PER_OBJECT_MAX } },
-        );
-  },
+  checkAll: (context) => checkPerObject(context, 'DuplicateRule', 'duplicate rules', DUPLICATE_RULES_PER_OBJECT_MAX),
 
   compile(component, draft) {
     const body = component.body as DuplicateRuleBody;

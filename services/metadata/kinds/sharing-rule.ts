@@ -6,6 +6,7 @@ import type { SharingPrincipal, SharingRuleMeta } from '../../../lib/snapshot/ty
 import type { ObjectBody } from './custom-object.ts';
 import { asksTheTime } from './formula.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
+import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, group, optional } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 import { fieldsNamed, schemaOf } from './validation-rule.ts';
@@ -80,33 +81,7 @@ export const sharingRule: Kind = {
     checkCriteria(component, context);
   },
 
-  checkAll(context) {
-    const objects = new Map<string, Map<string, Component>>();
-    for (const component of context.after.values()) {
-      if (component.type !== 'SharingRule') continue;
-      const { object, apiName: name } = component.body as SharingRuleBody;
-      let rules = objects.get(object);
-      if (!rules) objects.set(object, (rules = new Map()));
-      const twin = rules.get(name.toLowerCase());
-      if (twin)
-        context.problem(
-          'NAME_CONFLICT',
-          component,
-          '/apiName',
-          `Differs from ${twin.fullName} in upper and lower case only.`,
-        );
-      rules.set(name.toLowerCase(), component);
-    }
-    for (const rules of objects.values())
-      if (rules.size > SHARING_RULES_PER_OBJECT_MAX)
-        context.problem(
-          'LIMIT_EXCEEDED',
-          [...rules.values()].at(-1)!,
-          '',
-          `An object has ${SHARING_RULES_PER_OBJECT_MAX} sharing rules at most.`,
-          { details: { max: SHARING_RULES_PER_OBJECT_MAX } },
-        );
-  },
+  checkAll: (context) => checkPerObject(context, 'SharingRule', 'sharing rules', SHARING_RULES_PER_OBJECT_MAX),
 
   compile(component, draft) {
     const { object, apiName: name, kind, from, criteria, to, access } = component.body as SharingRuleBody;

@@ -5,7 +5,8 @@ import { ExpressionError } from '../../../lib/expression/types.ts';
 import { valueTypeName } from '../../../lib/field-types/registry.ts';
 import type { FieldTypeName, ValidationRuleMeta } from '../../../lib/snapshot/types.ts';
 import { compileField } from './custom-field.ts';
-import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
+import { type Body, type CheckContext, componentKey, type Kind, type Reference } from './kind.ts';
+import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, optional, shownFlag } from './schema.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
 
@@ -80,33 +81,7 @@ export const validationRule: Kind = {
     }
   },
 
-  checkAll(context) {
-    const objects = new Map<string, Map<string, Component>>();
-    for (const component of context.after.values()) {
-      if (component.type !== 'ValidationRule') continue;
-      const { object, apiName: name } = component.body as RuleBody;
-      let rules = objects.get(object);
-      if (!rules) objects.set(object, (rules = new Map()));
-      const twin = rules.get(name.toLowerCase());
-      if (twin)
-        context.problem(
-          'NAME_CONFLICT',
-          component,
-          '/apiName',
-          `Differs from ${twin.fullName} in upper and lower case only.`,
-        );
-      rules.set(name.toLowerCase(), component);
-    }
-    for (const rules of objects.values())
-      if (rules.size > RULES_PER_OBJECT_MAX)
-        context.problem(
-          'LIMIT_EXCEEDED',
-          [...rules.values()].at(-1)!,
-          '',
-          `An object has ${RULES_PER_OBJECT_MAX} validation rules at most.`,
-          { details: { max: RULES_PER_OBJECT_MAX } },
-        );
-  },
+  checkAll: (context) => checkPerObject(context, 'ValidationRule', 'validation rules', RULES_PER_OBJECT_MAX),
 
   compile(component, draft) {
     const { object, apiName: name, active, condition, errorField, message } = component.body as RuleBody;
