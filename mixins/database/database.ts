@@ -210,7 +210,7 @@ class Loan implements Tx {
     if (text === undefined) return;
     delete connection.parsedStatements[name];
     // An aborted transaction refuses it; then the connection goes, with all its statements.
-    this.client.query(`DEALLOCATE "${name}"`).catch((error) => {
+    this.client.query(`DEALLOCATE ${identifier(name)}`).catch((error) => {
       this.client.unusable = error as Error;
     });
   }
