@@ -196,6 +196,18 @@ describe('specification: two tenants that differ in what is hidden', function ()
     log.push(`others -> ${answer.status} ${answer.body?.code ?? ''}`);
   };
 
+  /** Records of both tenants go out of the user's sight, and come back. */
+  const give = async (g: fc.GeneratorValue): Promise<void> => {
+    const path = `/data/Deal__c/${idOf.Deal__c(g(fc.integer, { min: 0, max: VISIBLE.deals.length - 1 }))}`;
+    const owner = g(fc.constantFrom, 'uma', 'vic', 'max') as 'uma';
+    const given = world.sides.map(async ({ admin, ids }) => {
+      const etag = (await admin.get(path)).headers.get('etag') ?? '"1"';
+      return (await admin.patch(path, { ownerId: ids[owner] }, { etag })).status;
+    });
+    const [first, second] = await Promise.all(given);
+    assert.equal(first, second);
+  };
+
   it(`answer ${total} requests alike`, async () => {
     console.log(`      HIDDEN_SEED=${seed}`);
     const counts = new Map<string, number>();
@@ -205,6 +217,7 @@ describe('specification: two tenants that differ in what is hidden', function ()
       const key = `${answer.status} ${answer.body?.code ?? ''}`;
       counts.set(key, (counts.get(key) ?? 0) + 1);
       if (n % 6 === 5) await others(g);
+      if (n % 12 === 11) await give(g);
       if (n % 25 === 24)
         for (const delta of deltas.splice(0)) {
           const request: Request = { method: 'GET', path: delta.path };
