@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';
 import type { Operation } from '../../../lib/operation.ts';
+import { id, objectApiName } from '../parameters.ts';
 import { GRANT_KINDS, LAYERS, OPERATIONS_EXPLAINED } from './explain.ts';
 
 const nullable = (schema: ReturnType<typeof Type.String>) => Type.Union([schema, Type.Null()]);
@@ -39,22 +40,7 @@ export const EXPLAIN_OPERATIONS: readonly Operation[] = [
     agentApproval: 'never',
     mcpAvailable: false,
     stability: 'stable',
-    pathParameters: [
-      {
-        name: 'objectApiName',
-        required: true,
-        description: 'apiName of a published object, such as `Account`. Never a label.',
-        schema: Type.String(),
-        example: 'Account',
-      },
-      {
-        name: 'id',
-        required: true,
-        description: 'Id of the record (UUID in lower case).',
-        schema: Type.String(),
-        example: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
-      },
-    ],
+    pathParameters: [objectApiName, id],
     requestBody: {
       required: true,
       schema: Type.Object(
