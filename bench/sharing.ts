@@ -24,6 +24,7 @@ import { startEmbeddedDatabase } from '../mixins/database/embedded.ts';
 import { signIn } from '../scripts/sign-in.ts';
 import { call } from '../services/contracts.ts';
 import { INVOICES, loadPlain, loadTenant, METADATA, rowId } from './dataset.ts';
+import { ensureWrk, type LoadResult, runLoad } from './load.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -34,6 +35,7 @@ const { values: options } = parseArgs({
   },
 });
 const ROUNDS = Number(options.rounds);
+const LOAD_SECONDS = 4;
 const PASSWORD = 'bench-password';
 const OBJECT = 'BenchInvoice__c';
 /** Roles of each level of the tree, from the top, and users of each of them. */
@@ -240,12 +242,36 @@ try {
         plans.push(`## ${name}, ${asker}\n\n\`\`\`\n${await explain(accesses.get(asker)!, query, tenantId)}\n\`\`\`\n`);
     }
   }
+  const load: string[] = [];
+  ensureWrk();
+  for (const connections of [1, 32]) {
+    const first = new Map<Asker, LoadResult>();
+    for (const asker of askers) {
+      const requests = [
+        { path: `/api/v1/data/${OBJECT}?take=50`, headers: { authorization: `Bearer ${tokens.get(asker)!}` } },
+      ];
+      await runLoad(baseUrl, requests, connections, 1);
+      first.set(asker, await runLoad(baseUrl, requests, connections, LOAD_SECONDS));
+      const [own, all] = [first.get(asker)!, first.get('view all')!];
+      load.push(
+        `| ${connections} | ${asker} | ${Math.round(own.rps)} | ${(all.rps / own.rps).toFixed(2)} | ${own.p50.toFixed(2)} | ${(own.p50 / all.p50).toFixed(2)} |`,
+      );
+      console.log(load.at(-1));
+    }
+  }
   const report = [
     `${new Date().toISOString().slice(0, 10)}, ${cpus().length} x ${cpus()[0]!.model.trim()}, Node ${process.version}; ${INVOICES} invoices, ${people.length} users, 20 sharing rules; medians of ${ROUNDS} lists of 50, asked in turn.`,
     '',
     '| list | who | records | HTTP ms | ratio | database ms | ratio |',
     '|---|---|--:|--:|--:|--:|--:|',
     ...lines,
+    '',
+    'Newest first from another process (wrk), one user at a time; the ratio of requests is that of the whole cost, the',
+    'server and the database on the same two cores.',
+    '',
+    '| connections | who | requests/s | view all is so many times as fast | p50 ms | ratio |',
+    '|--:|---|--:|--:|--:|--:|',
+    ...load,
     '',
   ].join('\n');
   if (options.out) writeFileSync(options.out, report);
