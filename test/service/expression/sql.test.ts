@@ -160,7 +160,7 @@ describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, func
           failing++;
           assert.match(
             error.message,
-            /longer than|choice is between|not looked for|takes no|cannot be compared|values of one type|holds no|nests deeper/,
+            /longer than|choice is between|not looked for|takes no|takes \(|cannot be compared|values of one type|holds no|nests deeper/,
             source,
           );
         }
