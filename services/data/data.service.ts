@@ -170,7 +170,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       broker = this.broker;
     },
     async started() {
-      readDeps = { database, tenants, cursorKey: await cursorKey(platform) };
+      readDeps = { database, tenants, cursorKey: await cursorKey(platform), statements: new reads.PreparedReads() };
       stops = [
         periodic(
           {

@@ -22,6 +22,7 @@ export interface ReadDeps {
   readonly tenants: Tenants;
   /** 32 bytes, the same in every process. */
   readonly cursorKey: Uint8Array;
+  readonly statements: PreparedReads;
 }
 
 export type Read = (deps: ReadDeps, request: RequestContext, call: OperationCall) => Promise<OperationReply>;
@@ -149,13 +150,13 @@ async function page(
     const seal: CursorSeal = { key: deps.cursorKey, now: at.now, tenantId, userId, clientId };
     const known = raw['cursor'] === undefined && !RELATIVE.test(asked);
     const key = `${view.key} ${asked}`;
-    let prepared = known ? preparedLists.get(key) : undefined;
+    let prepared = known ? deps.statements.lists.get(key) : undefined;
     if (!prepared) {
       const object = visibleObject(view, objectName(call));
       const planned = planList(parsed, object.object, at, { ieee754Compatible: call.ieee754Compatible ?? false });
       const plan = continuePlan(planned, parsed, seal);
       prepared = { list: parsed, plan, compiled: compileList(constrain(plan, view.access), tenantSchema(tenantId)) };
-      if (known) preparedLists.set(key, prepared);
+      if (known) deps.statements.lists.set(key, prepared);
     }
     const { list, plan, compiled } = prepared;
     const found = await deps.database.tenant(tenantId, (tx) =>
@@ -174,11 +175,22 @@ interface PreparedList {
   readonly compiled: CompiledList;
 }
 
-/** Clients ask the same lists again and again: what they ask, by user and view, made ready once. */
-const preparedLists = new LRUCache<string, PreparedList>({
-  maxSize: 32 * 1024 * 1024,
-  sizeCalculation: ({ compiled }, key) => compiled.text.length + key.length * 3 + 2_048,
-});
+/**
+ * What one data service has made ready, by view: of its own database, for elsewhere the same versions can mean another
+ * configuration.
+ */
+export class PreparedReads {
+  /** Clients ask the same lists again and again: what they ask, by user and view, made ready once. */
+  readonly lists = new LRUCache<string, PreparedList>({
+    maxSize: 32 * 1024 * 1024,
+    sizeCalculation: ({ compiled }, key) => compiled.text.length + key.length * 3 + 2_048,
+  });
+  /** Statements of gets, by view and shape. */
+  readonly gets = new LRUCache<string, CompiledQuery>({
+    maxSize: 32 * 1024 * 1024,
+    sizeCalculation: (compiled, shape) => compiled.text.length + shape.length,
+  });
+}
 
 /** A value that may stand for a date relative to now: its plan is good for this moment only. */
 const RELATIVE = /TODAY|YESTERDAY|TOMORROW|THIS_|LAST_|NEXT_/;
@@ -204,13 +216,13 @@ function readOne(
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
     const object = visibleObject(view, objectName(call));
     const shape = `${view.key} ${object.object.apiName} ${call.ieee754Compatible ?? false} ${fields?.join() ?? '*'}`;
-    let compiled = compiledGets.get(shape);
+    let compiled = deps.statements.gets.get(shape);
     if (!compiled) {
       const plan = planGet(NO_ID, fields, object.object, queryView(view), {
         ieee754Compatible: call.ieee754Compatible ?? false,
       });
       compiled = compileGet(constrain(plan, view.access), tenantSchema(request.tenantId));
-      compiledGets.set(shape, compiled);
+      deps.statements.gets.set(shape, compiled);
     }
     if (!isUuid(id)) throw recordNotFound();
     const values = compiled.values.map((value) => (value === NO_ID ? id : value));
@@ -223,9 +235,3 @@ function readOne(
 
 /** Stands for the id in a compiled statement; no record has it. */
 const NO_ID = '00000000-0000-0000-0000-000000000000';
-
-/** Statements of gets, by view and shape. */
-const compiledGets = new LRUCache<string, CompiledQuery>({
-  maxSize: 32 * 1024 * 1024,
-  sizeCalculation: (compiled, shape) => compiled.text.length + shape.length,
-});
