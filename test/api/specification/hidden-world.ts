@@ -316,17 +316,22 @@ async function sideOf(platform: TestPlatform, key: string, hides: boolean): Prom
     max: 'Manager',
     wes: null,
   };
-  const { userIds } = (await broker.call('data.users.provision', {
-    tenantId,
-    users: PEOPLE.map((name) => ({
+  // One after the other: users made in one call have ids of one moment, whose order is chance, and lists show it.
+  const userIds: Record<string, string> = {};
+  for (const name of PEOPLE) {
+    const user = {
       username: `${name}@${key}.example`,
       email: `${name}@${key}.example`,
       displayName: name,
       profileApiName: name === 'admin' ? 'Administrator' : 'Worker',
       roleApiName: roles[name],
       password: process.env['DEMO_PASSWORD'] || 'demo-password',
-    })),
-  })) as { userIds: Record<string, string> };
+    };
+    const made = (await broker.call('data.users.provision', { tenantId, users: [user] })) as {
+      userIds: Record<string, string>;
+    };
+    Object.assign(userIds, made.userIds);
+  }
   const ids = Object.fromEntries(PEOPLE.map((name) => [name, userIds[`${name}@${key}.example`]!])) as Side['ids'];
   const as = async (name: Name): Promise<Api> => api(baseUrl, await tokenFor(baseUrl, `${name}@${key}.example`));
   const side: Side = { key, tenantId, hides, ids, uma: await as('uma'), admin: await as('admin') };
