@@ -173,7 +173,7 @@ function usedSql(schema: string, { id }: Confirmation): Statement {
 }
 
 /** Below a hundredth everything is similar. */
-const leastSimilarity = ({ similarity }: Search<Valued>): number => Math.max(0.01, similarity - EPSILON);
+const leastSimilarity = ({ similarity }: Search<MatchItem>): number => Math.max(0.01, similarity - EPSILON);
 
 const similaritySql = (search: Search<Valued>): Statement => ({
   name: 'data trigram similarity',
@@ -181,30 +181,54 @@ const similaritySql = (search: Search<Valued>): Statement => ({
   values: [String(leastSimilarity(search))],
 });
 
+/** Trigrams of one object share so many locks: the table of locks is of a fixed size. */
+const TRIGRAM_LOCKS = 128;
+
 /**
  * Locks until the end of the transaction on what is about to be stored: a twin waits here, and finds the record
- * afterwards. Two records that match by a rule are equal in one of the items that it looks up by, or similar in one; of
- * similar ones nothing is shared that could be locked, so a rule that blocks by similarity takes one write at a time.
+ * afterwards. Two records that match by a rule are equal in one of the items that it looks up by, or similar in one, and
+ * what they then have in common is locked: the form, or one of a few trigrams. Whoever reads only some of the fields of a
+ * rule looks up by others than the rest, and therefore writes alone.
  */
 function lockSql(write: Write, checks: readonly Check[]): Statement {
   const sql = new Sql();
+  const name = (...parts: readonly string[]): string =>
+    sql.bind([write.schema, write.object.apiName, ...parts].join('|'), 'text');
   const keys = checks.flatMap(({ rule, items, present }) => {
-    const name = [write.schema, write.object.apiName, rule.apiName];
     const every = searchBy(items, items, rule.threshold)!;
-    const fields = new Set([...every.equal, ...every.similar].map((item) => item.field.apiName));
-    const locked = present.filter((item) => fields.has(item.field.apiName));
-    const values = (locked.length > 0 ? locked : present).map(
-      (item) =>
-        `hashtextextended(${sql.bind([...name, item.field.apiName, ''].join('|'), 'text')} || ${formOf(write, sql, item)}::text, 0)`,
-    );
-    const whole = rule.action === 'block' && every.similar.length > 0;
-    return whole ? [...values, `hashtextextended(${sql.bind(name.join('|'), 'text')}, 0)`] : values;
+    const among = (fields: readonly MatchItem[]): Valued[] =>
+      present.filter((item) => fields.some(({ field }) => field === item.field));
+    const whole = items.length < rule.match.length;
+    return [
+      ...(rule.match.length > 1
+        ? [`SELECT hashtextextended(${name(rule.apiName)}, 0), ${whole ? 'true' : 'false'}`]
+        : []),
+      ...among(every.equal).map(
+        (item) =>
+          `SELECT hashtextextended(${name(rule.apiName, item.field.apiName, '')} || ${formOf(write, sql, item)}::text, 0), true`,
+      ),
+      ...among(every.similar).map(
+        (item) =>
+          `SELECT hashtextextended(${name('trigram', '')} || t.bucket, 0), true FROM (${sharedTrigramsSql(sql, formOf(write, sql, item), leastSimilarity(every))}) t`,
+      ),
+    ];
   });
   // In one order everywhere, or two writes could wait for each other.
   return sql.statement(
-    `SELECT count(pg_advisory_xact_lock(k)) FROM (SELECT DISTINCT k FROM (VALUES ${keys.map((key) => `(${key})`).join(', ')}) v(k) WHERE k IS NOT NULL ORDER BY k OFFSET 0) o`,
+    `SELECT count(CASE WHEN alone THEN pg_advisory_xact_lock(k) ELSE pg_advisory_xact_lock_shared(k) END)
+      FROM (SELECT k, bool_or(alone) AS alone FROM (${keys.join(' UNION ALL ')}) v(k, alone) WHERE k IS NOT NULL GROUP BY k ORDER BY k OFFSET 0) o`,
   );
 }
+
+/**
+ * The trigrams of a text of which every text so similar has one: of n trigrams at least s × n are common to both, so
+ * when all trigrams are put in one order, the first n − ⌈s × n⌉ + 1 of either text cannot all be missing in the other.
+ */
+const sharedTrigramsSql = (sql: Sql, form: string, similarity: number): string =>
+  `SELECT (h & ${TRIGRAM_LOCKS - 1})::text AS bucket FROM (
+    SELECT h, row_number() OVER (ORDER BY h) AS place, count(*) OVER () AS n
+    FROM (SELECT hashtextextended(x, 0) AS h FROM unnest(public.show_trgm(${form})) x) hashed) placed
+  WHERE place <= n - ceil(${sql.bind(similarity, 'float8')} * n) + 1`;
 
 /** SQL of the form of the value that the record would have. */
 const formOf = (write: Write, sql: Sql, item: Valued): string =>

@@ -53,6 +53,9 @@ const FIELDS: Record<string, string> = {
   Motto__c: 'fieldType: text\nlength: 4000',
   Rank__c: 'fieldType: integer',
   Secret__c: 'fieldType: text',
+  Nick__c: 'fieldType: text\nlength: 200',
+  Alias__c: 'fieldType: text',
+  Kind__c: 'fieldType: text\ndefaultValue: standard',
   AccountId__c: 'fieldType: reference\nreferenceTo:\n  - Account\nrelationshipName: Partners__r\nonDelete: setNull',
 };
 
@@ -65,7 +68,7 @@ const PERMISSIONS = [
   ...['create', 'read', 'update', 'delete'].map((name) => `    ${name}: true`),
   'fields:',
   ...Object.keys(FIELDS)
-    .filter((name) => name !== 'Secret__c')
+    .filter((name) => name !== 'Secret__c' && name !== 'Kind__c')
     .flatMap((name) => [`  ${OBJECT}.${name}:`, '    read: true', '    edit: true']),
   '',
 ].join('\n');
@@ -98,6 +101,15 @@ const RULES = {
       ['Secret__c', 'exact', 5],
       ['Rank__c', 'exact', 1],
       ['City__c', 'exact', 4],
+    ],
+  }),
+  ...ruleFile('LikeNick', { threshold: 0.6, match: [['Nick__c', 'fuzzy']] }),
+  ...ruleFile('LikeAlias', {
+    scope: 'all',
+    threshold: 0.7,
+    match: [
+      ['Alias__c', 'fuzzy', 2],
+      ['Kind__c', 'exact', 1],
     ],
   }),
   ...ruleFile('OnlySecret', { match: [['Secret__c', 'normalized']] }),
@@ -618,6 +630,35 @@ describe('duplicate rules', function () {
       const words = unique('Oberingenieur Wasserwirtschaft');
       const replies = await Promise.all(Array.from({ length: 6 }, (_, i) => create({ Title__c: `${words} ${i}` })));
       assert.deepEqual(replies.map((reply) => reply.status).sort(), [201, 409, 409, 409, 409, 409]);
+    });
+
+    it('store no two similar records that nobody confirmed', async () => {
+      const letters = 'abcdefghiklmnoprstuvw';
+      const random = (below: number): number => Math.floor(Math.random() * below);
+      const word = (): string => Array.from({ length: 3 + random(9) }, () => letters[random(letters.length)]).join('');
+      const twinOf = (text: string): string => {
+        const at = random(text.length);
+        return [text.slice(0, at) + text.slice(at + 1), `${text} ${word()}`, text.replace(/ \S+$/, '')][random(3)]!;
+      };
+      const texts = Array.from({ length: 40 }, () => Array.from({ length: 1 + random(5) }, word).join(' '));
+      const nicks = texts.flatMap((text) => [text, twinOf(text), twinOf(text)]);
+      const replies = await Promise.all(nicks.map((Nick__c) => create({ Nick__c })));
+      const stored = replies.filter((reply) => reply.status === 201).length;
+      assert.ok(stored >= 40, `${stored} are stored`);
+      assert.deepEqual([...new Set(replies.map((reply) => reply.status))].sort(), [201, 409]);
+      const pairs = await query(
+        `SELECT a."Nick__c" AS a, b."Nick__c" AS b FROM ${schema}."${OBJECT}" a JOIN ${schema}."${OBJECT}" b ON a.id < b.id
+          AND public.similarity(erp.fuzzy_text(a."Nick__c"), erp.fuzzy_text(b."Nick__c")) >= 0.6`,
+      );
+      assert.deepEqual(pairs, []);
+    });
+
+    it('wait for each other also when they read different fields of the rule', async () => {
+      for (let round = 0; round < 5; round++) {
+        const alias = unique('Alias');
+        const replies = await Promise.all([sam, ada].map((who) => create({ Alias__c: alias }, who)));
+        assert.deepEqual(replies.map((reply) => reply.status).sort(), [201, 409]);
+      }
     });
 
     it('let one of two updates to the same value through', async () => {
