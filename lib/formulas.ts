@@ -12,6 +12,7 @@ import type { Expression, Type, Value } from './expression/types.ts';
 import { typeOfField } from './expression/values.ts';
 import { countChars, TEXT_COLLATION } from './field-types/common.ts';
 import { valueTypeName } from './field-types/registry.ts';
+import { remembered, rememberedByName } from './remembered.ts';
 import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from './snapshot/types.ts';
 
 /** Longest text that a formula gives; a longer one is null. */
@@ -31,15 +32,9 @@ export const rowContext = (object: ObjectMeta, alias: string, timezone: string):
   timezone,
 });
 
-const compiled = new WeakMap<FormulaMeta, Map<string, string>>();
-
-function formulaSql(formula: FormulaMeta, alias: string): string {
-  let known = compiled.get(formula);
-  if (!known) compiled.set(formula, (known = new Map()));
-  let sql = known.get(alias);
-  if (sql === undefined) known.set(alias, (sql = shapedSql(formula, compileFormula(formula, alias))));
-  return sql;
-}
+const formulaSql = rememberedByName((formula: FormulaMeta, alias): string =>
+  shapedSql(formula, compileFormula(formula, alias)),
+);
 
 const compileFormula = (formula: FormulaMeta, alias: string): CompiledExpression =>
   expressionSql(expressionOf(formula), {
@@ -73,20 +68,14 @@ function digitsOf({ resultType, precision, scale }: FormulaMeta): { most: string
   return { most: scale > 0 ? `${whole}.${nines.slice(0, scale)}` : whole, scale };
 }
 
-const expressions = new WeakMap<FormulaMeta, Expression>();
-
 /** It was checked when it was deployed, so this only reads it again. */
-function expressionOf(formula: FormulaMeta): Expression {
-  let found = expressions.get(formula);
-  if (!found) {
-    const schema: Schema = {
-      object: '',
-      fieldType: (name) => (Object.hasOwn(formula.reads, name) ? formula.reads[name]!.fieldType : undefined),
-    };
-    expressions.set(formula, (found = checkExpression(formula.expression, schema, [resultOf(formula.resultType)])));
-  }
-  return found;
-}
+const expressionOf = remembered((formula: FormulaMeta): Expression => {
+  const schema: Schema = {
+    object: '',
+    fieldType: (name) => (Object.hasOwn(formula.reads, name) ? formula.reads[name]!.fieldType : undefined),
+  };
+  return checkExpression(formula.expression, schema, [resultOf(formula.resultType)]);
+});
 
 /** What an expression must give for a field with values of this type. */
 export const resultOf = (type: FieldTypeName): Type => typeOfField(type)!;

@@ -7,16 +7,12 @@ import type { FieldMeta, ObjectMeta, RecordTypeMeta } from './snapshot/types.ts'
 
 export const RECORD_TYPE_FIELD = 'recordTypeApiName';
 
-/** Snapshots that an older version compiled know no record types. */
-export const recordTypesOf = (object: ObjectMeta): readonly RecordTypeMeta[] =>
-  (object.recordTypes as ObjectMeta['recordTypes'] | undefined) ?? [];
-
 export const findRecordType = (object: ObjectMeta, apiName: unknown): RecordTypeMeta | null =>
-  recordTypesOf(object).find((type) => type.apiName === apiName) ?? null;
+  object.recordTypes.find((type) => type.apiName === apiName) ?? null;
 
 /** The type of a new record that does not say its own. */
 export const defaultRecordType = (object: ObjectMeta): RecordTypeMeta | null =>
-  recordTypesOf(object).find((type) => type.active && type.default) ?? null;
+  object.recordTypes.find((type) => type.active && type.default) ?? null;
 
 /** Values that a field takes in records of a type; null: as the field says. */
 export const valuesIn = (type: RecordTypeMeta | null, field: FieldMeta): readonly string[] | null =>
@@ -27,4 +23,4 @@ export const isWritable = (object: ObjectMeta, field: FieldMeta): boolean =>
   typeOf(field).writable &&
   (!field.system ||
     field.apiName === 'ownerId' ||
-    (field.apiName === RECORD_TYPE_FIELD && recordTypesOf(object).length > 0));
+    (field.apiName === RECORD_TYPE_FIELD && object.recordTypes.length > 0));

@@ -7,28 +7,21 @@ import type { Expression, Value } from '../expression/types.ts';
 import { valueOfField } from '../expression/values.ts';
 import { valueTypeName } from '../field-types/registry.ts';
 import { rowContext, withFormulas } from '../formulas.ts';
+import { rememberedByName } from '../remembered.ts';
 import { fieldOf } from '../snapshot/lookup.ts';
 import type { ObjectMeta, Snapshot } from '../snapshot/types.ts';
 
-const known = new WeakMap<ObjectMeta, Map<string, Expression>>();
-
 /** The criteria of an object, checked once per snapshot. A deployment has checked them before. */
-export function criteriaOf(object: ObjectMeta, text: string): Expression {
-  let ofObject = known.get(object);
-  if (!ofObject) known.set(object, (ofObject = new Map()));
-  let expression = ofObject.get(text);
-  if (!expression) {
-    const schema = {
-      object: object.apiName,
-      fieldType: (name: string) => {
-        const field = fieldOf(object, name);
-        return field && valueTypeName(field);
-      },
-    };
-    ofObject.set(text, (expression = checkExpression(text, schema, ['boolean'])));
-  }
-  return expression;
-}
+export const criteriaOf = rememberedByName((object: ObjectMeta, text): Expression => {
+  const schema = {
+    object: object.apiName,
+    fieldType: (name: string) => {
+      const field = fieldOf(object, name);
+      return field && valueTypeName(field);
+    },
+  };
+  return checkExpression(text, schema, ['boolean']);
+});
 
 /** SQL of the criteria for WHERE, over the row `alias`: true where the record meets them. It names no parameter. */
 export const criteriaSql = (object: ObjectMeta, text: string, timezone: string, alias: string): string =>

@@ -3,7 +3,8 @@
  * follows from the snapshot and the User records, so it is worked out once per pair of versions.
  * Source: docs/reference/access.md#sharing.
  */
-import type { GroupMeta, SharingPrincipal, Snapshot } from '../snapshot/types.ts';
+import { remembered, rememberedByName } from '../remembered.ts';
+import type { SharingPrincipal, Snapshot } from '../snapshot/types.ts';
 
 /** The User records of a tenant, deactivated ones too: their records stay where they are. */
 export interface Directory {
@@ -19,44 +20,29 @@ export interface DirectoryUser {
 export const NOBODY: Directory = { users: [] };
 
 /** The roles below one, itself not among them. */
-export const rolesBelow = perSnapshot((snapshot, role: string): ReadonlySet<string> => {
+export const rolesBelow = rememberedByName((snapshot: Snapshot, role): ReadonlySet<string> => {
   const below = new Set<string>();
   const children = childrenOf(snapshot);
   const open = [role];
   for (let at = open.pop(); at !== undefined; at = open.pop())
-    for (const child of children.get(at) ?? [])
-      if (child !== role && !below.has(child)) {
-        below.add(child);
-        open.push(child);
+    for (const { apiName } of children.get(at) ?? [])
+      if (apiName !== role && !below.has(apiName)) {
+        below.add(apiName);
+        open.push(apiName);
       }
   return below;
 });
 
-const children = new WeakMap<Snapshot, ReadonlyMap<string, readonly string[]>>();
-
-function childrenOf(snapshot: Snapshot): ReadonlyMap<string, readonly string[]> {
-  let known = children.get(snapshot);
-  if (!known) {
-    const made = new Map<string, string[]>();
-    for (const { apiName, parent } of Object.values(snapshot.roles))
-      if (parent !== null) made.set(parent, [...(made.get(parent) ?? []), apiName]);
-    children.set(snapshot, (known = made));
-  }
-  return known;
-}
+const childrenOf = remembered(({ roles }: Snapshot) => Map.groupBy(Object.values(roles), (role) => role.parent));
 
 /** What is given to a role reaches its users and those of every role above it: the roles as which a user receives. */
 export function rolesReceived(snapshot: Snapshot, role: string | null): readonly string[] {
   return role === null || !Object.hasOwn(snapshot.roles, role) ? [] : [role, ...rolesBelow(snapshot, role)];
 }
 
-/** Snapshots that an older version compiled know no groups. */
-const groupsIn = (snapshot: Snapshot): Readonly<Record<string, GroupMeta>> =>
-  (snapshot.groups as Snapshot['groups'] | undefined) ?? {};
-
 /** The groups a user is in: by name, by a role received, or through a group inside another one. */
 export function groupsOf(snapshot: Snapshot, username: string, roles: readonly string[]): ReadonlySet<string> {
-  const groups = Object.values(groupsIn(snapshot));
+  const groups = Object.values(snapshot.groups);
   const name = username.toLowerCase();
   const found = new Set(
     groups
@@ -77,7 +63,7 @@ export function groupsOf(snapshot: Snapshot, username: string, roles: readonly s
 /** The users who hold one of these roles. */
 export function holdersOf(directory: Directory, roles: ReadonlySet<string>): readonly string[] {
   const byRole = usersByRole(directory);
-  return [...roles].flatMap((role) => byRole.get(role) ?? []);
+  return [...roles].flatMap((role) => byRole.get(role)?.map((user) => user.userId) ?? []);
 }
 
 /** Whose records an owner rule opens: those who hold the role, or who are named by the group or hold a role of it. */
@@ -88,10 +74,9 @@ export function ownersOf(snapshot: Snapshot, directory: Directory, from: Sharing
   const seen = new Set<string>();
   const open = from.group === undefined ? [] : [from.group];
   for (let at = open.pop(); at !== undefined; at = open.pop()) {
-    const groups = groupsIn(snapshot);
-    if (seen.has(at) || !Object.hasOwn(groups, at)) continue;
+    if (seen.has(at) || !Object.hasOwn(snapshot.groups, at)) continue;
     seen.add(at);
-    const { members } = groups[at]!;
+    const { members } = snapshot.groups[at]!;
     for (const role of members.roles) roles.add(role);
     for (const user of members.users) names.add(user.toLowerCase());
     open.push(...members.groups);
@@ -100,31 +85,4 @@ export function ownersOf(snapshot: Snapshot, directory: Directory, from: Sharing
   return new Set([...holdersOf(directory, roles), ...named]);
 }
 
-const byRole = new WeakMap<Directory, ReadonlyMap<string, readonly string[]>>();
-
-function usersByRole(directory: Directory): ReadonlyMap<string, readonly string[]> {
-  let known = byRole.get(directory);
-  if (!known) {
-    const made = new Map<string, string[]>();
-    for (const { userId, roleApiName } of directory.users) {
-      if (roleApiName === null) continue;
-      const list = made.get(roleApiName);
-      if (list) list.push(userId);
-      else made.set(roleApiName, [userId]);
-    }
-    byRole.set(directory, (known = made));
-  }
-  return known;
-}
-
-/** Remembers the answers for each snapshot; snapshots never change. */
-function perSnapshot<V>(work: (snapshot: Snapshot, name: string) => V): (snapshot: Snapshot, name: string) => V {
-  const known = new WeakMap<Snapshot, Map<string, V>>();
-  return (snapshot, name) => {
-    let answers = known.get(snapshot);
-    if (!answers) known.set(snapshot, (answers = new Map()));
-    let answer = answers.get(name);
-    if (answer === undefined) answers.set(name, (answer = work(snapshot, name)));
-    return answer;
-  };
-}
+const usersByRole = remembered(({ users }: Directory) => Map.groupBy(users, (user) => user.roleApiName));

@@ -4,7 +4,8 @@
  * `grantsFor` evaluates it for one record. Source: docs/reference/access.md#sharing.
  */
 import type { PlanNode } from '../query/types.ts';
-import type { FieldMeta, ObjectMeta, SharingRuleMeta } from '../snapshot/types.ts';
+import { remembered, rememberedByName } from '../remembered.ts';
+import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
 import { meetsCriteria } from './criteria.ts';
 import { type Directory, holdersOf, ownersOf, rolesBelow } from './directory.ts';
 import type { Access } from './types.ts';
@@ -37,9 +38,6 @@ const NOTHING: PlanNode = { kind: 'false' };
 /** So many objects a chain of parents may have. A chain that comes back to itself gives nothing. */
 const PARENTS_MAX = 8;
 
-const grants = new WeakMap<Access, Map<string, readonly Grant[]>>();
-const reaches = new WeakMap<Access, Map<string, PlanNode | null>>();
-
 /**
  * The records of an object that the user reaches at a level: null for all of them, otherwise the predicate. An object
  * that the user may not read at all holds nothing for them.
@@ -50,13 +48,14 @@ export function reach(access: Access, objectApiName: string, level: RecordLevel)
 
 function reachFrom(access: Access, apiName: string, level: RecordLevel, path: readonly string[]): PlanNode | null {
   if (path.includes(apiName) || path.length >= PARENTS_MAX) return NOTHING;
+  const known = reaches(access);
   const key = `${level} ${apiName} ${path.join()}`;
-  let known = reaches.get(access);
-  if (!known) reaches.set(access, (known = new Map()));
   let node = known.get(key);
   if (node === undefined) known.set(key, (node = compile(access, apiName, level, [...path, apiName])));
   return node;
 }
+
+const reaches = remembered((_access: Access) => new Map<string, PlanNode | null>());
 
 function compile(access: Access, apiName: string, level: RecordLevel, path: readonly string[]): PlanNode | null {
   const userIds = new Set<string>();
@@ -133,13 +132,9 @@ function parentsNode(
 }
 
 /** The ways that lead a user to records of an object; none for an object that the user may not read. */
-export function grantsOf(access: Access, objectApiName: string): readonly Grant[] {
-  let known = grants.get(access);
-  if (!known) grants.set(access, (known = new Map()));
-  let found = known.get(objectApiName);
-  if (!found) known.set(objectApiName, (found = [...allGrants(access, objectApiName)]));
-  return found;
-}
+const grantsOf = rememberedByName((access: Access, objectApiName): readonly Grant[] => [
+  ...allGrants(access, objectApiName),
+]);
 
 const ALL: Records = { kind: 'all' };
 
@@ -158,7 +153,7 @@ function* allGrants(access: Access, objectApiName: string): Iterable<Grant> {
     if (userIds.size > 0)
       yield { kind: 'role', apiName: principal.roleApiName, level: 'full', records: { kind: 'owners', userIds } };
   }
-  for (const rule of rulesOf(object)) {
+  for (const rule of object.sharingRules) {
     const { role, group } = rule.to;
     if (!(role !== undefined && circle.roles.includes(role)) && !(group !== undefined && circle.groups.has(group)))
       continue;
@@ -299,7 +294,3 @@ export const parentFields = (object: ObjectMeta): readonly FieldMeta[] =>
   object.sharingDefault === 'controlledByParent'
     ? Object.values(object.fields).filter((field) => field.fieldType === 'masterDetail')
     : [];
-
-/** Snapshots that an older version compiled know no rules. */
-const rulesOf = (object: ObjectMeta): readonly SharingRuleMeta[] =>
-  (object.sharingRules as ObjectMeta['sharingRules'] | undefined) ?? [];

@@ -6,6 +6,7 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hash, type KeyObject, randomBytes } from 'node:crypto';
 import { PlatformError, violation } from '../errors/platform-error.ts';
 import { valueTypeName } from '../field-types/registry.ts';
+import { remembered } from '../remembered.ts';
 import type { ListRequest, Plan } from './types.ts';
 
 export const CURSOR_VALID_MS = 24 * 60 * 60 * 1000;
@@ -73,7 +74,7 @@ export function sealPayload(
   purpose: string,
   random: Uint8Array = randomBytes(IV_BYTES),
 ): string {
-  const cipher = createCipheriv('aes-256-gcm', keyOf(seal), random, { authTagLength: TAG_BYTES });
+  const cipher = createCipheriv('aes-256-gcm', keyOf(seal.key), random, { authTagLength: TAG_BYTES });
   cipher.setAAD(owner(seal, purpose));
   const sealed = Buffer.concat([
     random,
@@ -119,7 +120,7 @@ export function openPayload<T>(cursor: string, seal: CursorSeal, purpose: string
   const sealed = Buffer.from(cursor.slice(PREFIX.length), 'base64url');
   if (sealed.length <= IV_BYTES + TAG_BYTES || sealed.toString('base64url') !== cursor.slice(PREFIX.length))
     return null;
-  const decipher = createDecipheriv('aes-256-gcm', keyOf(seal), sealed.subarray(0, IV_BYTES), {
+  const decipher = createDecipheriv('aes-256-gcm', keyOf(seal.key), sealed.subarray(0, IV_BYTES), {
     authTagLength: TAG_BYTES,
   });
   decipher.setAAD(owner(seal, purpose));
@@ -133,13 +134,7 @@ export function openPayload<T>(cursor: string, seal: CursorSeal, purpose: string
 }
 
 /** Raw bytes are made into a key once: OpenSSL needs 10 µs for it, a third of the whole cursor. */
-const keys = new WeakMap<Uint8Array, KeyObject>();
-
-function keyOf({ key }: CursorSeal): KeyObject {
-  let known = keys.get(key);
-  if (!known) keys.set(key, (known = createSecretKey(key)));
-  return known;
-}
+const keyOf = remembered((key: Uint8Array): KeyObject => createSecretKey(key));
 
 const owner = ({ tenantId, userId, clientId }: CursorSeal, purpose: string): Buffer =>
   Buffer.from(JSON.stringify(purpose ? [tenantId, userId, clientId, purpose] : [tenantId, userId, clientId]));

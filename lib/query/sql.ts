@@ -12,6 +12,7 @@ import { TEXT_COLLATION } from '../field-types/common.ts';
 import { typeOf } from '../field-types/registry.ts';
 import type { SqlValue } from '../field-types/types.ts';
 import { columnSql, storedReads } from '../formulas.ts';
+import { remembered } from '../remembered.ts';
 import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
 import { isSelective, isSparse, mergedWays, type OwnedBy } from './merge.ts';
 import type { CompiledQuery, ConstrainedPlan, PlanNode, SortKey } from './types.ts';
@@ -206,11 +207,10 @@ interface Columns {
 }
 
 /** A user's readable fields are one array per snapshot and permission set, so most pages find their columns here. */
-const known = new WeakMap<readonly FieldMeta[], Map<string, Columns>>();
+const columnsByShape = remembered((_fields: readonly FieldMeta[]) => new Map<string, Columns>());
 
 function columns(plan: ConstrainedPlan): Columns {
-  let byShape = known.get(plan.fields);
-  if (!byShape) known.set(plan.fields, (byShape = new Map()));
+  const byShape = columnsByShape(plan.fields);
   const sorted = plan.sort.map(({ field }) => field.apiName);
   const shape = `${plan.ieee754Compatible}${plan.includeEtag}${sorted.join()}`;
   let found = byShape.get(shape);
@@ -246,14 +246,8 @@ function dependsOnOwners({ sharing, filter, includeTotal }: ConstrainedPlan, mer
   return includeTotal || (!merged && isSparse(owned) && !(filter && isSelective(filter)));
 }
 
-const uuidLists = new WeakMap<readonly string[], string>();
-
 /** An array as PostgreSQL reads it; lists of owners are long and the same for every request of a user. */
-function uuidList(ids: readonly string[]): string {
-  let text = uuidLists.get(ids);
-  if (text === undefined) uuidLists.set(ids, (text = `{${ids.join(',')}}`));
-  return text;
-}
+const uuidList = remembered((ids: readonly string[]): string => `{${ids.join(',')}}`);
 
 /** Columns that are never null: a row comparison may be used, and an index follows it. */
 const NOT_NULL: ReadonlySet<string> = new Set([

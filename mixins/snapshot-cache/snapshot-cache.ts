@@ -3,6 +3,7 @@
  * entry is never edited, only superseded by a higher version, so losing the cache costs a fetch and nothing else.
  */
 import { LRUCache } from 'lru-cache';
+import { completed } from '../../lib/snapshot/complete.ts';
 import type { Snapshot } from '../../lib/snapshot/types.ts';
 
 /** As metadata.snapshots.get answers; null: there is no such tenant. */
@@ -55,7 +56,7 @@ export class SnapshotCache {
     const found = await this.#fetch(tenantId, version);
     if (!found) return null;
     const bytes = Buffer.from(found.snapshot.buffer, found.snapshot.byteOffset, found.snapshot.byteLength);
-    const snapshot = JSON.parse(bytes.toString('utf8')) as Snapshot;
+    const snapshot = completed(JSON.parse(bytes.toString('utf8')) as Snapshot);
     const size = Math.max(1, bytes.byteLength * BYTES_PER_TEXT_BYTE);
     this.#bytes.set(snapshot, size);
     this.#entries.set(`${tenantId}@${found.version}`, { snapshot, bytes: size });

@@ -7,7 +7,7 @@ import { capabilities } from '../../lib/access/decide.ts';
 import type { Access, Capabilities, ObjectAccess, ScopeSet } from '../../lib/access/types.ts';
 import { typeOf } from '../../lib/field-types/registry.ts';
 import { filterable, operatorsFor, searchable, sortable } from '../../lib/query/capabilities.ts';
-import { defaultRecordType, isWritable, RECORD_TYPE_FIELD, recordTypesOf } from '../../lib/record-types.ts';
+import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../lib/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
 import { visibleModel } from './transitions/acts.ts';
 import { defaultOf } from './write/body.ts';
@@ -56,7 +56,7 @@ export function describeObject(access: Access, object: ObjectAccess, scopes: Sco
     searchable: meta.features.search,
     defaultSearchFields: meta.defaultSearchFields.filter(isReadable),
     stateModel: visibleModel(object)?.apiName ?? null,
-    recordTypes: recordTypesOf(meta).map(({ apiName, label, default: isDefault, active }) => ({
+    recordTypes: meta.recordTypes.map(({ apiName, label, default: isDefault, active }) => ({
       apiName,
       label,
       default: isDefault,

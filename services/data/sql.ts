@@ -3,19 +3,10 @@ import { LRUCache } from 'lru-cache';
 import { tenantSchema } from '../../lib/context.ts';
 import { typeOf } from '../../lib/field-types/registry.ts';
 import { columnSql } from '../../lib/formulas.ts';
+import { remembered, rememberedByName } from '../../lib/remembered.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
 import { identifier, type Statement } from '../../mixins/database/database.ts';
 import type { Bind } from '../../mixins/idempotency/idempotency.ts';
-
-/** A function of a part of a snapshot, worked out once for each; snapshots never change. */
-export function remembered<K extends object, V>(work: (of: K) => V): (of: K) => V {
-  const known = new WeakMap<K, { readonly value: V }>();
-  return (of) => {
-    let found = known.get(of);
-    if (!found) known.set(of, (found = { value: work(of) }));
-    return found.value;
-  };
-}
 
 /** Collects the values of one statement. */
 export class Sql {
@@ -65,23 +56,19 @@ export const outputOf = (alias: string, field: FieldMeta, ieee754Compatible = fa
   typeOf(field).outputSql(columnSql(field, alias), field, ieee754Compatible);
 
 /**
- * SQL of the JSON of the row `alias` with those of the fields that are stored, as PostgreSQL type json. A user's readable
- * fields are one array per snapshot and permission set, so this is put together once for all their writes.
+ * SQL of the JSON of the row `alias` with these fields, as PostgreSQL type json. A user's readable fields are one array
+ * per snapshot and permission set, so this is put together once for all their writes.
  */
-export function recordJson(alias: string, fields: readonly FieldMeta[], ieee754Compatible = false): string {
-  const known = recordForms(fields);
-  const form = `${alias} ${ieee754Compatible}`;
-  let sql = known.get(form);
-  if (sql === undefined) {
-    const columns = fields
-      .filter((field) => columnType(field) !== null || field.formula)
-      .map((field) => `${outputOf(alias, field, ieee754Compatible)} AS ${columnName(field)}`);
-    known.set(form, (sql = `(SELECT row_to_json(x) FROM (SELECT ${columns.join(', ')}) x)`));
-  }
-  return sql;
-}
+export const recordJson = (alias: string, fields: readonly FieldMeta[], ieee754Compatible = false): string =>
+  (ieee754Compatible ? withTextDecimals : withNumbers)(fields, alias);
 
-const recordForms = remembered((_fields: readonly FieldMeta[]) => new Map<string, string>());
+const recordForm = (ieee754Compatible: boolean) =>
+  rememberedByName((fields: readonly FieldMeta[], alias) => {
+    const columns = fields.map((field) => `${outputOf(alias, field, ieee754Compatible)} AS ${columnName(field)}`);
+    return `(SELECT row_to_json(x) FROM (SELECT ${columns.join(', ')}) x)`;
+  });
+const withNumbers = recordForm(false);
+const withTextDecimals = recordForm(true);
 
 /** ETag of a record version. */
 export const etagOf = (recordVersion: number): string => `"${recordVersion.toString(36)}"`;

@@ -2,10 +2,11 @@
 import { criteriaOf } from '../../../lib/access/criteria.ts';
 import { parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
 import { storedReads } from '../../../lib/formulas.ts';
+import { remembered } from '../../../lib/remembered.ts';
 import { objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
-import { literal, recordJson, remembered, table } from '../sql.ts';
+import { literal, recordJson, table } from '../sql.ts';
 
 /** Decimals come as text, for criteria compare every digit of them. */
 const EXACT_DECIMALS = true;
@@ -39,8 +40,9 @@ export function sharedRecordSql(
 
 /** Stored fields that the criteria of an object's sharing rules depend on, those of formulas among them. */
 const criteriaFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
-  const rules = (object.sharingRules as ObjectMeta['sharingRules'] | undefined) ?? [];
-  const read = rules.flatMap((rule) => (rule.criteria === null ? [] : criteriaOf(object, rule.criteria).fields));
+  const read = object.sharingRules.flatMap((rule) =>
+    rule.criteria === null ? [] : criteriaOf(object, rule.criteria).fields,
+  );
   const stored = new Set(read.flatMap((name) => [...storedReads(object.fields[name]!)]));
   return [...stored].map((name) => object.fields[name]!);
 });

@@ -40,7 +40,7 @@ export const listChanges: Read = async (deps, request, call) => {
   const seal: CursorSeal = { key: deps.cursorKey, now: Date.now(), tenantId, userId, clientId };
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const access = visibleObject(view, call.path['objectApiName'] ?? '');
-    const sight = sightOf(view.access, access);
+    const sight = sightOf(view.access, access.object.apiName);
     const given = cursor === null ? null : openDelta(cursor, access.object.apiName, seal);
     const asked: Question = { view, object: access.object, sight, take, ieee754: call.ieee754Compatible ?? false };
     const round = await deps.database.tenant(tenantId, (tx) =>

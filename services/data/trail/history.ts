@@ -21,7 +21,7 @@ export const listHistory: Read = async (deps, request, call) => {
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const { object, readable, fields } = visibleObject(view, objectApiName);
     // Who cannot read the state is told of no way from one to another.
-    const { stateModel = null, actions = [] } = object as Partial<typeof object>;
+    const { stateModel, actions } = object;
     const showsState = stateModel ? own(fields, stateModel.field)?.read === true : actions.length > 0;
     const list: ListOf = { name: 'history', bound: { objectApiName, id, take } };
     const seal: CursorSeal = { key: deps.cursorKey, now: Date.now(), tenantId, userId, clientId };

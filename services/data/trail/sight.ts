@@ -1,8 +1,9 @@
 /** What a caller sees of an object apart from the records themselves: which of them, by which rules, with which fields. */
 import { createHash } from 'node:crypto';
 import { reach } from '../../../lib/access/sharing.ts';
-import type { Access, ObjectAccess } from '../../../lib/access/types.ts';
+import type { Access } from '../../../lib/access/types.ts';
 import type { PlanNode } from '../../../lib/query/types.ts';
+import { rememberedByName } from '../../../lib/remembered.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
 import { columnType } from '../sql.ts';
 
@@ -26,26 +27,19 @@ export interface Sight {
   readonly hash: string;
 }
 
-const known = new WeakMap<Access, Map<string, Sight>>();
-
-export function sightOf(access: Access, { object, readable }: ObjectAccess): Sight {
-  let sights = known.get(access);
-  if (!sights) known.set(access, (sights = new Map()));
-  let sight = sights.get(object.apiName);
-  if (!sight) {
-    const node = reach(access, object.apiName, 'read');
-    const text = JSON.stringify([readable.map(fieldShape), filledIn(object), node], shapeOf);
-    sight = {
-      node,
-      parents: node ? parentsOf(node) : [],
-      readsStamps:
-        /"criteria"/.test(text) && /\b(?:updatedAt|updatedById|recordVersion)\b/.test(JSON.stringify(node, shapeOf)),
-      hash: createHash('sha256').update(text).digest('base64url').slice(0, 22),
-    };
-    sights.set(object.apiName, sight);
-  }
-  return sight;
-}
+/** Of an object that the user can see. */
+export const sightOf = rememberedByName((access: Access, objectApiName): Sight => {
+  const { object, readable } = access.objects[objectApiName]!;
+  const node = reach(access, objectApiName, 'read');
+  const text = JSON.stringify([readable.map(fieldShape), filledIn(object), node], shapeOf);
+  return {
+    node,
+    parents: node ? parentsOf(node) : [],
+    readsStamps:
+      /"criteria"/.test(text) && /\b(?:updatedAt|updatedById|recordVersion)\b/.test(JSON.stringify(node, shapeOf)),
+    hash: createHash('sha256').update(text).digest('base64url').slice(0, 22),
+  };
+});
 
 function parentsOf(node: PlanNode): Parent[] {
   switch (node.kind) {

@@ -8,9 +8,9 @@ import type { Expression } from '../../../lib/expression/types.ts';
 import { valueOfField } from '../../../lib/expression/values.ts';
 import { valueTypeName } from '../../../lib/field-types/registry.ts';
 import { storedFieldsOf, withFormulas } from '../../../lib/formulas.ts';
+import { remembered } from '../../../lib/remembered.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { ActMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/snapshot/types.ts';
-import { remembered } from '../sql.ts';
 import { own, type View } from '../tenants.ts';
 import { callerFacts } from '../write/rules.ts';
 
@@ -38,19 +38,18 @@ export const expressionSchema = remembered(
 const actsOf = remembered((object: ObjectMeta): readonly Act[] => {
   const guard = (meta: ActMeta): Expression | null =>
     meta.guard === null ? null : checkExpression(meta.guard, expressionSchema(object), ['boolean']);
-  // Snapshots that an older version compiled know neither.
-  const { stateModel, actions } = object as Partial<Pick<ObjectMeta, 'stateModel' | 'actions'>>;
+  const { stateModel, actions } = object;
   return [
     ...(stateModel?.transitions ?? []).map(
       (meta): Act => ({ object, kind: 'transition', meta, from: meta.from, to: meta.to, guard: guard(meta) }),
     ),
-    ...(actions ?? []).map((meta): Act => ({ object, kind: 'action', meta, from: null, to: null, guard: guard(meta) })),
+    ...actions.map((meta): Act => ({ object, kind: 'action', meta, from: null, to: null, guard: guard(meta) })),
   ];
 });
 
 /** The state model, as far as it exists for the caller: who cannot read the state knows of no states. */
 export function visibleModel({ object, fields }: ObjectAccess): StateModelMeta | null {
-  const model = object.stateModel ?? null;
+  const model = object.stateModel;
   return model && own(fields, model.field)?.read ? model : null;
 }
 

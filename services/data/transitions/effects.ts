@@ -10,9 +10,9 @@ import { EvaluationError } from '../../../lib/expression/functions.ts';
 import type { Expression, Type, Value } from '../../../lib/expression/types.ts';
 import { storedFieldsOf } from '../../../lib/formulas.ts';
 import { ExactNumber } from '../../../lib/json/exact-number.ts';
+import { remembered } from '../../../lib/remembered.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { type InputCheck, inputCheck, inputTypes, inputValue } from '../../../lib/transition/input.ts';
-import { remembered } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { type Act, decidingFields, expressionSchema } from './acts.ts';
 

@@ -3,15 +3,13 @@
  * Source: docs/reference/duplicates.md.
  */
 import type { ObjectAccess } from '../../../lib/access/types.ts';
+import { remembered } from '../../../lib/remembered.ts';
 import type { DuplicateRuleMeta, FieldMeta, MatchMethod, ObjectMeta } from '../../../lib/snapshot/types.ts';
-import { remembered } from '../sql.ts';
 import { own } from '../tenants.ts';
 
-/** The rules in force on an object. Snapshots that an older version compiled know none. */
+/** The rules in force on an object. */
 export const activeRules = remembered((object: ObjectMeta): readonly DuplicateRuleMeta[] =>
-  object.features.duplicates
-    ? ((object.duplicateRules as ObjectMeta['duplicateRules'] | undefined) ?? []).filter((rule) => rule.active)
-    : [],
+  object.features.duplicates ? object.duplicateRules.filter((rule) => rule.active) : [],
 );
 
 /** Whether there are rules that are asked for the caller: a rule of hidden fields is none. */

@@ -1,13 +1,7 @@
 /** What the type of a record allows in its picklists. Pure. Source: docs/reference/records.md#record-types. */
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
-import {
-  defaultRecordType,
-  findRecordType,
-  RECORD_TYPE_FIELD,
-  recordTypesOf,
-  valuesIn,
-} from '../../../lib/record-types.ts';
+import { defaultRecordType, findRecordType, RECORD_TYPE_FIELD, valuesIn } from '../../../lib/record-types.ts';
 import type { FieldMeta, ObjectMeta, RecordTypeMeta } from '../../../lib/snapshot/types.ts';
 import { own } from '../tenants.ts';
 import { type Given, pointerTo, unseenValue } from './body.ts';
@@ -37,7 +31,7 @@ export const typeGiven = (object: ObjectMeta, given: readonly Given[]): RecordTy
 
 /** Stored fields that an update must know to hold the record to its type. */
 export function typedFields(object: ObjectMeta, given: readonly Pick<Given, 'field'>[]): FieldMeta[] {
-  const types = recordTypesOf(object);
+  const types = object.recordTypes;
   if (types.length === 0) return [];
   const limited = new Set(types.flatMap((type) => Object.keys(type.picklistValues)));
   const changesType = given.some((item) => item.field.apiName === RECORD_TYPE_FIELD);
@@ -49,7 +43,7 @@ export function typedFields(object: ObjectMeta, given: readonly Pick<Given, 'fie
 /** The type must be an active one, or the stored one; picklists must keep to it, also those that stay as they are. */
 export function checkRecordType(access: ObjectAccess, given: readonly Given[], stored: Stored = {}): Violation[] {
   const { object, fields } = access;
-  const types = recordTypesOf(object);
+  const types = object.recordTypes;
   if (types.length === 0) return [];
   const named = givenType(given);
   const name = named ? named.value : own(stored, RECORD_TYPE_FIELD);

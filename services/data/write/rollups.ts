@@ -3,10 +3,12 @@
  * and the parents are locked before the child, as everybody does it, so that no two writers wait for each other in a
  * circle. Source: docs/decisions/rollups-by-triggers.md.
  */
+
+import { remembered } from '../../../lib/remembered.ts';
 import { CHANGED_ALONG, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/rollups.ts';
 import type { FieldMeta, Snapshot } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
-import { remembered, type Sql, table } from '../sql.ts';
+import { type Sql, table } from '../sql.ts';
 import type { Write } from './write.ts';
 
 const edgesOfSnapshot = remembered((objects: Snapshot['objects']): readonly RollupEdge[] => rollupEdges(objects));

@@ -10,10 +10,11 @@ import type { Expression, Value } from '../../../lib/expression/types.ts';
 import { valueOfField } from '../../../lib/expression/values.ts';
 import { valueTypeName } from '../../../lib/field-types/registry.ts';
 import { storedFieldsOf, withFormulas } from '../../../lib/formulas.ts';
+import { remembered } from '../../../lib/remembered.ts';
 import { emptyRollup } from '../../../lib/rollups.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta, ValidationRuleMeta } from '../../../lib/snapshot/types.ts';
-import { remembered, Sql } from '../sql.ts';
+import { Sql } from '../sql.ts';
 import { assertFresh, own, type View } from '../tenants.ts';
 import { pointerTo } from './body.ts';
 import { lookupSql } from './checks.ts';
@@ -28,8 +29,7 @@ interface Rule extends ValidationRuleMeta {
 /** The active rules of an object, ready to run. */
 const rulesOf = remembered((object: ObjectMeta): readonly Rule[] => {
   const schema = { object: object.apiName, fieldType: (name: string) => typeNameOf(fieldOf(object, name)) };
-  // Snapshots that an older version compiled know no rules.
-  return ((object.validationRules as ObjectMeta['validationRules'] | undefined) ?? [])
+  return object.validationRules
     .filter((rule) => rule.active)
     .map((rule) => {
       const expression = checkExpression(rule.condition, schema, ['boolean']);

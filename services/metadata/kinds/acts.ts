@@ -7,6 +7,7 @@ import { checkExpression, EXPRESSION_MAX_CHARS, type Schema } from '../../../lib
 import { type Expression, ExpressionError, type Type as ValueType } from '../../../lib/expression/types.ts';
 import { typeOfField } from '../../../lib/expression/values.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
+import { remembered } from '../../../lib/remembered.ts';
 import type { ActMeta, EffectMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
 import { type InputSchema, inputProblems, inputTypes } from '../../../lib/transition/input.ts';
 import { compileField } from './custom-field.ts';
@@ -164,12 +165,8 @@ function checkPermission(
     });
 }
 
-const keysByState = new WeakMap<CheckContext['after'], ReadonlySet<string>>();
-
 /** `<Object>.<key>` of every transition and custom action in the configuration to be. */
-export function actKeysOf({ after }: CheckContext): ReadonlySet<string> {
-  const known = keysByState.get(after);
-  if (known) return known;
+export const actKeysOf = remembered(({ after }: CheckContext): ReadonlySet<string> => {
   const keys = new Set<string>();
   for (const { type, body } of after.values()) {
     if (type === 'CustomAction') keys.add(`${body['object']}.${body['apiName']}`);
@@ -177,9 +174,8 @@ export function actKeysOf({ after }: CheckContext): ReadonlySet<string> {
     for (const { key } of (body['transitions'] as { key: string }[] | undefined) ?? [])
       keys.add(`${body['object']}.${key}`);
   }
-  keysByState.set(after, keys);
   return keys;
-}
+});
 
 interface EffectCheck {
   readonly object: string;

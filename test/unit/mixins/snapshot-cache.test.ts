@@ -8,7 +8,11 @@ describe('the snapshot cache', () => {
     const fetch = async (tenantId: string, version: number | undefined) => {
       asked.push(`${tenantId}@${version ?? 'current'}`);
       if (tenantId === 'none') return null;
-      const text = JSON.stringify({ tenantId, version: version ?? 7, padding: 'x'.repeat(bytes) });
+      const text = JSON.stringify({
+        version: version ?? 7,
+        objects: { Note: { apiName: 'Note' } },
+        padding: 'x'.repeat(bytes),
+      });
       return { version: version ?? 7, snapshot: Buffer.from(text) };
     };
     return { asked, fetch };
@@ -52,6 +56,16 @@ describe('the snapshot cache', () => {
     assert.equal(asked.length, 50);
     await cache.get('t0', 1);
     assert.equal(asked.length, 51);
+  });
+
+  it('gives a snapshot that an older version compiled the parts that it lacks', async () => {
+    const snapshot = await new SnapshotCache(source().fetch).get('a', 1);
+    const { apiName, sharingRules, stateModel, actions } = snapshot!.objects['Note']!;
+    assert.deepEqual(
+      { apiName, sharingRules, stateModel, actions },
+      { apiName: 'Note', sharingRules: [], stateModel: null, actions: [] },
+    );
+    assert.deepEqual(snapshot!.groups, {});
   });
 
   it('asks again after a failure', async () => {
