@@ -5,7 +5,7 @@
  */
 import { checkExpression, type Schema } from './expression/check.ts';
 import { compare, type Exact, exactOf, round } from './expression/decimal.ts';
-import { evaluate, type Facts } from './expression/evaluate.ts';
+import { evaluate, type Facts, recordFacts } from './expression/evaluate.ts';
 import { EvaluationError } from './expression/functions.ts';
 import { type CompiledExpression, expressionSql, type SqlContext } from './expression/sql.ts';
 import type { Expression, Type, Value } from './expression/types.ts';
@@ -117,20 +117,10 @@ export function withFormulas(
 function formulaValue(
   formula: FormulaMeta,
   record: (field: string) => Value,
-  { now, timezone }: Pick<Facts, 'now' | 'timezone'>,
+  at: Pick<Facts, 'now' | 'timezone'>,
 ): Value {
-  const facts: Facts = {
-    record,
-    old: null,
-    isChanged: () => false,
-    user: {},
-    hasPermission: () => false,
-    inGroup: () => false,
-    now,
-    timezone,
-  };
   try {
-    return shaped(formula, evaluate(expressionOf(formula), facts));
+    return shaped(formula, evaluate(expressionOf(formula), recordFacts(record, at)));
   } catch (error) {
     // A busy machine is no property of the record.
     if (!(error instanceof EvaluationError) || error.reason === 'TIME_EXCEEDED') throw error;

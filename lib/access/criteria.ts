@@ -1,27 +1,19 @@
 /** Criteria of sharing rules: one checked expression, evaluated here or compiled into SQL. */
 import { checkExpression } from '../expression/check.ts';
-import { evaluate } from '../expression/evaluate.ts';
+import { evaluate, recordFacts } from '../expression/evaluate.ts';
 import { EvaluationError } from '../expression/functions.ts';
 import { conditionSql } from '../expression/sql.ts';
 import type { Expression, Value } from '../expression/types.ts';
-import { valueOfField } from '../expression/values.ts';
+import { schemaOfObject, valueOfField } from '../expression/values.ts';
 import { valueTypeName } from '../field-types/registry.ts';
 import { rowContext, withFormulas } from '../formulas.ts';
 import { rememberedByName } from '../remembered.ts';
-import { fieldOf } from '../snapshot/lookup.ts';
 import type { ObjectMeta, Snapshot } from '../snapshot/types.ts';
 
 /** The criteria of an object, checked once per snapshot. A deployment has checked them before. */
-export const criteriaOf = rememberedByName((object: ObjectMeta, text): Expression => {
-  const schema = {
-    object: object.apiName,
-    fieldType: (name: string) => {
-      const field = fieldOf(object, name);
-      return field && valueTypeName(field);
-    },
-  };
-  return checkExpression(text, schema, ['boolean']);
-});
+export const criteriaOf = rememberedByName(
+  (object: ObjectMeta, text): Expression => checkExpression(text, schemaOfObject(object), ['boolean']),
+);
 
 /** SQL of the criteria for WHERE, over the row `alias`: true where the record meets them. It names no parameter. */
 export const criteriaSql = (object: ObjectMeta, text: string, timezone: string, alias: string): string =>
@@ -38,20 +30,8 @@ export function meetsCriteria(
   const at = { now: 0, timezone: tenant.timezone };
   const stored = (name: string): Value => valueOfField(valueTypeName(object.fields[name]!), values[name]);
   try {
-    const result = evaluate(
-      criteriaOf(object, text),
-      {
-        record: withFormulas(object, stored, at),
-        old: null,
-        isChanged: () => false,
-        user: {},
-        hasPermission: () => false,
-        inGroup: () => false,
-        ...at,
-      },
-      () => 0,
-    );
-    return result === true;
+    const facts = recordFacts(withFormulas(object, stored, at), at);
+    return evaluate(criteriaOf(object, text), facts, () => 0) === true;
   } catch (error) {
     if (error instanceof EvaluationError) return false;
     throw error;

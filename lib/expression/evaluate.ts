@@ -31,6 +31,18 @@ export interface Facts {
   readonly timezone: string;
 }
 
+/** The variables of an expression about a record alone, whoever asks. */
+export const recordFacts = (record: Facts['record'], { now, timezone }: Pick<Facts, 'now' | 'timezone'>): Facts => ({
+  record,
+  old: null,
+  isChanged: () => false,
+  user: {},
+  hasPermission: () => false,
+  inGroup: () => false,
+  now,
+  timezone,
+});
+
 /**
  * The value of an expression. Throws EvaluationError: it divides by zero, leaves the range of a type, or costs too much.
  * `clock` gives milliseconds.

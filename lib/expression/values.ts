@@ -1,7 +1,10 @@
 /** Between the fields of a record and the values of an expression. */
 import { readInstant, readTime } from '../field-types/calendar.ts';
+import { valueTypeName } from '../field-types/registry.ts';
 import { parseJson } from '../json/parse.ts';
-import type { FieldTypeName } from '../snapshot/types.ts';
+import { fieldOf } from '../snapshot/lookup.ts';
+import type { FieldTypeName, ObjectMeta } from '../snapshot/types.ts';
+import type { Schema } from './check.ts';
 import { exactOf } from './decimal.ts';
 import type { Type, Value } from './types.ts';
 
@@ -38,15 +41,27 @@ const TYPES: Readonly<Record<FieldTypeName, Type | null>> = {
 /** The type that a field's value has in an expression; null: it cannot be used in one. */
 export const typeOfField = (name: FieldTypeName): Type | null => TYPES[name];
 
-const JSON_DEPTH_MAX = 40;
+/** What expressions over records of an object are checked against. */
+export const schemaOfObject = (object: ObjectMeta): Schema => ({
+  object: object.apiName,
+  fieldType: (name) => {
+    const field = fieldOf(object, name);
+    return field && valueTypeName(field);
+  },
+});
 
 /**
  * A field's value for an expression, from what a write is about to store or from the JSON of what is stored (decimals as
  * text there, so that no digit is lost).
  */
-export function valueOfField(name: FieldTypeName, raw: unknown): Value {
+export const valueOfField = (name: FieldTypeName, raw: unknown): Value => valueOfType(TYPES[name], raw);
+
+const JSON_DEPTH_MAX = 40;
+
+/** What a record or a body holds, as the value of a type. */
+export function valueOfType(type: Type | null, raw: unknown): Value {
   if (raw === null || raw === undefined) return null;
-  switch (TYPES[name]) {
+  switch (type) {
     case 'number':
       return exactOf(raw);
     case 'boolean':

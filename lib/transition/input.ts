@@ -5,8 +5,8 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { ViolationCode } from '../errors/catalogue.ts';
 import { type Violation, violation } from '../errors/platform-error.ts';
-import { exactOf } from '../expression/decimal.ts';
 import type { Type, Value } from '../expression/types.ts';
+import { valueOfType } from '../expression/values.ts';
 import { isDate, readInstant, readTime } from '../field-types/calendar.ts';
 import { checkPattern, matchesPattern, PatternError, patternSize } from '../field-types/pattern.ts';
 import { ExactNumber } from '../json/exact-number.ts';
@@ -326,26 +326,10 @@ function typeOf(property: unknown): Type {
   }
 }
 
-/** A property of an input that passed its schema, as a value of an expression. */
-export function inputValue(type: Type | undefined, raw: unknown): Value {
-  if (raw === null || raw === undefined) return null;
-  switch (type) {
-    case 'text':
-    case 'date':
-      return String(raw).normalize('NFC');
-    case 'number':
-      return exactOf(raw);
-    case 'boolean':
-      return raw === true;
-    case 'dateTime': {
-      const ms = readInstant(String(raw));
-      return ms === null ? null : { ms };
-    }
-    case 'time':
-      return readTime(String(raw));
-    case 'list:text':
-      return (raw as readonly unknown[]).map((item) => String(item).normalize('NFC'));
-    default:
-      return true;
-  }
+/** A property of an input that passed its schema, as a value of an expression; texts as fields would hold them. */
+export const inputValue = (type: Type, raw: unknown): Value => valueOfType(type, normalized(raw));
+
+function normalized(raw: unknown): unknown {
+  if (Array.isArray(raw)) return raw.map(normalized);
+  return typeof raw === 'string' ? raw.normalize('NFC') : raw;
 }

@@ -13,6 +13,7 @@ import { type CompiledList, compileGet, compileList } from '../../lib/query/sql.
 import type { CompiledQuery, ListRequest, Plan, QueryView } from '../../lib/query/types.ts';
 import { type Database, isConnectionError, sqlState } from '../../mixins/database/database.ts';
 import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
+import { timezoneOf } from './evaluation.ts';
 import { etagOf } from './sql.ts';
 import { fetchPage, fetchRecord } from './store.ts';
 import { assertFresh, recordNotFound, requireApi, type Tenants, type View, visibleObject } from './tenants.ts';
@@ -72,7 +73,7 @@ const queryView = (view: View): QueryView => ({
   access: view.access,
   snapshot: view.snapshot,
   now: Date.now(),
-  timezone: view.access.principal.timezone || view.snapshot.tenant.timezone,
+  timezone: timezoneOf(view),
 });
 
 /** True when If-None-Match names the tag; weak comparison (RFC 9110 section 13.1.2). */

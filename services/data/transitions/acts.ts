@@ -1,18 +1,15 @@
 /** The transitions and actions of an object, ready to be judged: which there are, and what stands against each. */
 import type { ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
-import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { checkExpression, type Schema } from '../../../lib/expression/check.ts';
+import { checkExpression } from '../../../lib/expression/check.ts';
 import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
-import { EvaluationError } from '../../../lib/expression/functions.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
-import { valueOfField } from '../../../lib/expression/values.ts';
+import { schemaOfObject, valueOfField } from '../../../lib/expression/values.ts';
 import { valueTypeName } from '../../../lib/field-types/registry.ts';
 import { storedFieldsOf, withFormulas } from '../../../lib/formulas.ts';
 import { remembered } from '../../../lib/remembered.ts';
-import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { ActMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/snapshot/types.ts';
+import { callerFacts, failureOf } from '../evaluation.ts';
 import { own, type View } from '../tenants.ts';
-import { callerFacts } from '../write/rules.ts';
 
 export interface Act {
   readonly object: ObjectMeta;
@@ -24,20 +21,10 @@ export interface Act {
   readonly guard: Expression | null;
 }
 
-export const expressionSchema = remembered(
-  (object: ObjectMeta): Schema => ({
-    object: object.apiName,
-    fieldType: (name: string) => {
-      const field = fieldOf(object, name);
-      return field && valueTypeName(field);
-    },
-  }),
-);
-
 /** Transitions in the order of the state model, then actions by name. */
 const actsOf = remembered((object: ObjectMeta): readonly Act[] => {
   const guard = (meta: ActMeta): Expression | null =>
-    meta.guard === null ? null : checkExpression(meta.guard, expressionSchema(object), ['boolean']);
+    meta.guard === null ? null : checkExpression(meta.guard, schemaOfObject(object), ['boolean']);
   const { stateModel, actions } = object;
   return [
     ...(stateModel?.transitions ?? []).map(
@@ -120,13 +107,7 @@ export function guardHolds({ guard }: Act, facts: Facts): boolean {
   try {
     return evaluate(guard, facts) === true;
   } catch (error) {
-    if (!(error instanceof EvaluationError)) throw error;
-    // The cost is counted and not measured, so only a busy machine takes so long over it.
-    if (error.reason === 'TIME_EXCEEDED')
-      throw new PlatformError('SERVICE_UNAVAILABLE', 'A guard could not be evaluated in time.', {
-        retryAfterSeconds: 1,
-        cause: error,
-      });
+    failureOf(error, 'A guard could not be evaluated in time.');
     return false;
   }
 }

@@ -8,13 +8,14 @@ import { exactText } from '../../../lib/expression/decimal.ts';
 import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../../lib/expression/functions.ts';
 import type { Expression, Type, Value } from '../../../lib/expression/types.ts';
+import { schemaOfObject } from '../../../lib/expression/values.ts';
 import { storedFieldsOf } from '../../../lib/formulas.ts';
 import { ExactNumber } from '../../../lib/json/exact-number.ts';
 import { remembered } from '../../../lib/remembered.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { type InputCheck, inputCheck, inputTypes, inputValue } from '../../../lib/transition/input.ts';
 import { own } from '../tenants.ts';
-import { type Act, decidingFields, expressionSchema } from './acts.ts';
+import { type Act, decidingFields } from './acts.ts';
 
 /** Expressions by the names of what they give. */
 type Expressions = readonly (readonly [name: string, expression: Expression])[];
@@ -43,7 +44,7 @@ const ANY: readonly Type[] = [
 export const preparationOf = remembered((act: Act): Preparation => {
   const { object, meta } = act;
   const types = inputTypes(meta.input);
-  const schema = { ...expressionSchema(object), input: types };
+  const schema = { ...schemaOfObject(object), input: types };
   const all: Expression[] = [];
   const expressions = (of: Readonly<Record<string, string>>): Expressions =>
     Object.entries(of).map(([name, source]) => {
@@ -88,7 +89,7 @@ export const recipientField = (to: string): string[] => (to === 'actor' ? [] : [
 /** The facts of a record, and what was sent along. */
 export const withInput = (facts: Facts, { inputTypes: types }: Preparation, input: Record<string, unknown>): Facts => ({
   ...facts,
-  input: (name) => inputValue(own(types, name), own(input, name)),
+  input: (name) => inputValue(types[name]!, own(input, name)),
 });
 
 /** What expressions give, as a body would say it; what cannot be worked out is a violation. */

@@ -2,20 +2,19 @@
  * Validation rules: the record as it would be stored is held to every active rule of its object.
  * Source: docs/reference/records.md#validation-rules.
  */
-import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { evaluate, type Facts, isSameValue } from '../../../lib/expression/evaluate.ts';
-import { EvaluationError } from '../../../lib/expression/functions.ts';
 import type { Expression, Value } from '../../../lib/expression/types.ts';
-import { valueOfField } from '../../../lib/expression/values.ts';
+import { schemaOfObject, valueOfField } from '../../../lib/expression/values.ts';
 import { valueTypeName } from '../../../lib/field-types/registry.ts';
 import { storedFieldsOf, withFormulas } from '../../../lib/formulas.ts';
 import { remembered } from '../../../lib/remembered.ts';
 import { emptyRollup } from '../../../lib/rollups.ts';
-import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta, ValidationRuleMeta } from '../../../lib/snapshot/types.ts';
+import { callerFacts, failureOf } from '../evaluation.ts';
 import { Sql } from '../sql.ts';
-import { assertFresh, own, type View } from '../tenants.ts';
+import { assertFresh, own } from '../tenants.ts';
 import { pointerTo } from './body.ts';
 import { lookupSql } from './checks.ts';
 import type { Write } from './write.ts';
@@ -28,7 +27,7 @@ interface Rule extends ValidationRuleMeta {
 
 /** The active rules of an object, ready to run. */
 const rulesOf = remembered((object: ObjectMeta): readonly Rule[] => {
-  const schema = { object: object.apiName, fieldType: (name: string) => typeNameOf(fieldOf(object, name)) };
+  const schema = schemaOfObject(object);
   return object.validationRules
     .filter((rule) => rule.active)
     .map((rule) => {
@@ -36,8 +35,6 @@ const rulesOf = remembered((object: ObjectMeta): readonly Rule[] => {
       return { ...rule, expression, reads: new Set(storedFieldsOf(object, expression)) };
     });
 });
-
-const typeNameOf = (field: FieldMeta | undefined) => field && valueTypeName(field);
 
 /** Stored fields that the rules of an object depend on; none when it has no active rules. */
 export const ruleFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
@@ -76,15 +73,9 @@ function apply({ object, access }: Write, rule: Rule, facts: Facts): Violation |
   try {
     return evaluate(rule.expression, facts) === true ? refuse(rule.message) : null;
   } catch (error) {
-    if (!(error instanceof EvaluationError)) throw error;
-    // The cost is counted and not measured, so only a busy machine takes so long over it: no fault of the record.
-    if (error.reason === 'TIME_EXCEEDED')
-      throw new PlatformError('SERVICE_UNAVAILABLE', 'The validation rules could not be evaluated in time.', {
-        retryAfterSeconds: 1,
-        cause: error,
-      });
     // What cannot be decided is not let through.
-    return refuse(`The rule ${ruleApiName} cannot be evaluated: ${error.message}.`, { reason: error.reason });
+    const { message, reason } = failureOf(error, 'The validation rules could not be evaluated in time.');
+    return refuse(`The rule ${ruleApiName} cannot be evaluated: ${message}.`, { reason });
   }
 }
 
@@ -123,32 +114,6 @@ function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
     ...caller,
   };
 }
-
-/** What the variables stand for that do not depend on a record. */
-export function callerFacts(
-  view: View,
-  now: number,
-): Pick<Facts, 'user' | 'hasPermission' | 'inGroup' | 'now' | 'timezone'> {
-  const { principal, system, circle } = view.access;
-  return {
-    user: {
-      id: principal.userId,
-      username: principal.username,
-      displayName: principal.displayName,
-      locale: principal.locale,
-      timezone: timezoneOf(view),
-      profileApiName: principal.profileApiName,
-      roleApiName: principal.roleApiName,
-      permissionSetApiNames: principal.permissionSetApiNames,
-    },
-    hasPermission: (name) => system.has(name),
-    inGroup: (name) => circle.groups.has(name),
-    now,
-    timezone: view.snapshot.tenant.timezone,
-  };
-}
-
-const timezoneOf = (view: View): string => view.access.principal.timezone || view.snapshot.tenant.timezone;
 
 /**
  * Ids of the records that a create refers to by an external id, when a rule reads such a field: the statement that

@@ -7,6 +7,7 @@ import { checkExpression, checkRecordExpression } from '../../../lib/expression/
 import { COST_MAX } from '../../../lib/expression/evaluate.ts';
 import { expressionSql } from '../../../lib/expression/sql.ts';
 import { type Expression, ExpressionError } from '../../../lib/expression/types.ts';
+import { schemaOfObject } from '../../../lib/expression/values.ts';
 import { nodesOf } from '../../../lib/expression/walk.ts';
 import { valueTypeName } from '../../../lib/field-types/registry.ts';
 import { FORMULA_TEXT_MAX_CHARS, resultOf } from '../../../lib/formulas.ts';
@@ -224,8 +225,7 @@ export function linkFormulas(object: ObjectMeta, timezone: string): void {
     if (!field.formula || linked.has(name)) return field;
     linked.add(name);
     const { expression: source, resultType } = field.formula;
-    const schema = { object: object.apiName, fieldType: (read: string) => fields[read] && valueTypeName(fields[read]) };
-    const expression = checkRecordExpression(source, schema, [resultOf(resultType)]);
+    const expression = checkRecordExpression(source, schemaOfObject(object), [resultOf(resultType)]);
     const reads = Object.fromEntries(
       expression.fields.map((read) => {
         const { length, formula } = link(read);
