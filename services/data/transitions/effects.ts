@@ -6,7 +6,6 @@ import { type Violation, violation } from '../../../lib/errors/platform-error.ts
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { exactText } from '../../../lib/expression/decimal.ts';
 import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
-import { EvaluationError } from '../../../lib/expression/functions.ts';
 import type { Expression, Type, Value } from '../../../lib/expression/types.ts';
 import { schemaOfObject } from '../../../lib/expression/values.ts';
 import { storedFieldsOf } from '../../../lib/formulas.ts';
@@ -14,6 +13,7 @@ import { ExactNumber } from '../../../lib/json/exact-number.ts';
 import { remembered } from '../../../lib/remembered.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { type InputCheck, inputCheck, inputTypes, inputValue } from '../../../lib/transition/input.ts';
+import { failureOf } from '../evaluation.ts';
 import { own } from '../tenants.ts';
 import { type Act, decidingFields } from './acts.ts';
 
@@ -99,9 +99,9 @@ export function valuesOf(expressions: Expressions, facts: Facts, invalid: Violat
     try {
       values[name] = asJson(evaluate(expression, facts));
     } catch (error) {
-      if (!(error instanceof EvaluationError)) throw error;
-      const message = `The value of ${name} cannot be worked out: ${error.message}.`;
-      invalid.push(violation('', 'FIELD_OUT_OF_RANGE', message, { field: name, params: { reason: error.reason } }));
+      const failure = failureOf(error, 'The effects could not be worked out in time.');
+      const message = `The value of ${name} cannot be worked out: ${failure.message}.`;
+      invalid.push(violation('', 'FIELD_OUT_OF_RANGE', message, { field: name, params: { reason: failure.reason } }));
     }
   return values;
 }
