@@ -85,11 +85,12 @@ const PG: Readonly<Partial<Record<Type, string>>> = {
   opaque: 'integer',
 };
 
-const FAILED_PARTS = ['street', 'city', 'state', 'postalCode', 'country'].map((part) => `"${part}":"\\uFFFFfailed"`);
+const FAILED_PARTS = ['street', 'city', 'state', 'postalCode', 'country'].map((part) => `"${part}":"\\u0958"`);
 
 /** By type, the value that stands for a failure. */
 const FAILED: Readonly<Partial<Record<Type, string>>> = {
-  text: `E'\\uFFFFfailed'::text`,
+  // Fields and constants are in NFC, which writes this letter as two; no function puts them together.
+  text: `E'\\u0958'::text`,
   number: `'NaN'::numeric`,
   boolean: '-1',
   date: `'infinity'::date`,

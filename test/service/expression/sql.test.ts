@@ -201,6 +201,21 @@ describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, func
     await query([expressionSql(checkExpression('today', schema, ['date']), contextOf('Mars/Olympus', NOWS[0]!)).sql]);
   });
 
+  it('take no text that a field can hold for a failure', async () => {
+    const texts = ['\uffff', '\uFFFFfailed', '\u{10ffff}', '\u0958'.normalize('NFC'), 'NaN', 'infinity'];
+    await store(texts.map((text) => ({ ...randomRow(new Random(1)), Name: text, Tags: [text] })));
+    const sqlOf = (source: string): string =>
+      expressionSql(checkExpression(source, schema, ['text', 'boolean']), contextOf('UTC', NOWS[0]!)).sql;
+    const found = await query([
+      sqlOf('record.Name.substring(0)'),
+      `(${sqlOf('record.Tags.filter(x, x.substring(0) != "a").exists(x, x == record.Name)')})::text`,
+    ]);
+    assert.deepEqual(
+      found,
+      texts.map((text) => [text, 'true']),
+    );
+  });
+
   it('do not stall the database, however deep they nest', async () => {
     await store([randomRow(new Random(1))]);
     const list = (test: string): string =>

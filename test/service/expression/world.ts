@@ -107,6 +107,8 @@ const TEXTS = [
   'null',
   '\u001c',
   '\uffff',
+  '\uFFFFfailed',
+  '\u0958',
 ].map((text) => text.normalize('NFC'));
 const NUMBERS = [
   '0',
