@@ -47,6 +47,15 @@ export function methodsOf(type: FieldTypeName): readonly MatchMethod[] {
 export function matchForm(method: MatchMethod, field: FieldMeta, value: string): string {
   if (method === 'fuzzy') return `erp.fuzzy_text(${value})`;
   if (method === 'normalized') return `${NORMAL_FORM[field.fieldType] ?? 'erp.match_text'}(${value})`;
+  return keyForm(field, value);
+}
+
+/**
+ * SQL of what is the same for equal values of a field and for no others: what a unique index holds, and what a look-up
+ * by an external id compares. Text counts without regard to case unless the field says otherwise, so that `value` must
+ * have the collation of the column; a long one is hashed, for an entry of an index has 2,704 bytes at most.
+ */
+export function keyForm(field: FieldMeta, value: string): string {
   if (!TEXTS.has(field.fieldType)) return value;
   const key = field.caseSensitive ? value : `lower(${value})`;
   return (field.length ?? fieldLength(field)) > INDEXED_CHARS ? `md5(${key})` : key;

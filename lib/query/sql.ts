@@ -12,6 +12,7 @@ import { TEXT_COLLATION } from '../field-types/common.ts';
 import { typeOf } from '../field-types/registry.ts';
 import type { SqlValue } from '../field-types/types.ts';
 import { columnSql, storedReads } from '../formulas.ts';
+import { keyForm } from '../matching/forms.ts';
 import { remembered } from '../remembered.ts';
 import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
 import { isSelective, isSparse, mergedWays, type OwnedBy } from './merge.ts';
@@ -260,9 +261,8 @@ const NOT_NULL: ReadonlySet<string> = new Set([
   'recordVersion',
 ]);
 
-/** Keys without regard to case are indexed by their lower case: the index finds the few, then they are compared exactly. */
-const isFoldedKey = (field: FieldMeta): boolean =>
-  typeOf(field).bindType === 'text' && (field.unique || field.externalId) && !field.caseSensitive;
+/** Keys are indexed in a form of theirs: the index finds the few, then they are compared exactly. */
+const isFoldedKey = (field: FieldMeta): boolean => (field.unique || field.externalId) && keyForm(field, '') !== '';
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
@@ -376,7 +376,7 @@ class Compiler {
       case 'eq': {
         const bound = value();
         return isFoldedKey(field)
-          ? `(lower(${column}) = lower(${bound} COLLATE "${TEXT_COLLATION}") AND ${column} = ${bound})`
+          ? `(${keyForm(field, column)} = ${keyForm(field, `${bound} COLLATE "${TEXT_COLLATION}"`)} AND ${column} = ${bound})`
           : `${column} = ${bound}`;
       }
       case 'neq':
@@ -393,9 +393,9 @@ class Compiler {
         return `(${column} >= ${value()} AND ${column} <= ${this.bind(values[1]!, bindType)})`;
       case 'in': {
         const bound = list();
-        const folded = `ARRAY(SELECT lower(v COLLATE "${TEXT_COLLATION}") FROM unnest(${bound}) v)`;
+        const folded = `ARRAY(SELECT ${keyForm(field, `v COLLATE "${TEXT_COLLATION}"`)} FROM unnest(${bound}) v)`;
         return isFoldedKey(field)
-          ? `(lower(${column}) = ANY(${folded}) AND ${column} = ANY(${bound}))`
+          ? `(${keyForm(field, column)} = ANY(${folded}) AND ${column} = ANY(${bound}))`
           : `${column} = ANY(${bound})`;
       }
       case 'not_in':

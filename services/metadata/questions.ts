@@ -1,7 +1,7 @@
 /** Asks the tenant's records what the planner could not know, and adds what they say to the plan. */
 import type { Tx } from '../../mixins/database/database.ts';
 import { componentKey, type State } from './kinds/kind.ts';
-import { quote, uniqueExpression } from './physical/model.ts';
+import { keyExpression, quote } from './physical/model.ts';
 import type { DataCheck } from './planner/data-checks.ts';
 import type { Change, Plan } from './planner/plan.ts';
 
@@ -18,7 +18,7 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
     case 'blank':
       return `SELECT count(*) FROM ${table} WHERE ${quote(question.field)} IS NULL`;
     case 'duplicates': {
-      const key = uniqueExpression(question.field);
+      const key = keyExpression(question.field);
       return `SELECT coalesce(sum(n), 0) FROM (SELECT count(*) AS n FROM ${table} WHERE ${quote(question.field.apiName)} IS NOT NULL GROUP BY ${key} HAVING count(*) > 1) AS same`;
     }
     case 'longerThan':

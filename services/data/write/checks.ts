@@ -1,6 +1,7 @@
 /** Checks that several mutations share. */
 import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
+import { keyForm } from '../../../lib/matching/forms.ts';
 import { conditionSql } from '../../../lib/query/sql.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
@@ -47,11 +48,12 @@ export function lookupSql(schema: string, sql: Sql, item: Given): string {
   return found.length === 1 ? found[0]! : `COALESCE(${found.join(', ')})`;
 }
 
-/** Equality as the unique index of the field has it: text without regard to case unless the field says otherwise. */
+/** Equality of a column with a bound value, as the unique index of the field has it. */
 export const sameKey = (column: string, value: string, field: FieldMeta): string =>
-  columnType(field)?.startsWith('text') && !field.caseSensitive && field.fieldType !== 'autoNumber'
-    ? `lower(${column}) = lower(${value})`
-    : `${column} = ${value}`;
+  `${keyForm(field, column)} = ${boundKey(value, field)}`;
+
+/** A bound value as the unique index of its field would hold it: the column's type says whose upper and lower case. */
+export const boundKey = (value: string, field: FieldMeta): string => keyForm(field, `(${value}::${columnType(field)})`);
 
 /** 422 with all violations, those included that only the database can find. */
 export async function refuseInvalid(write: Write): Promise<void> {

@@ -13,7 +13,7 @@ import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { columnName, etagOf, Sql, schemaOf, table } from '../sql.ts';
 import { assertFresh, own, type View, visibleObject } from '../tenants.ts';
 import { pointerTo } from './body.ts';
-import { sameKey } from './checks.ts';
+import { boundKey, sameKey } from './checks.ts';
 import { reachSql } from './sharing.ts';
 import type { Step, Write } from './write.ts';
 import { parseIfMatch } from './write.ts';
@@ -123,7 +123,7 @@ async function find(
     named === null
       ? 'true'
       : other?.ok
-        ? `(${sameKey(sql.bind(other.value, bindType), key, field)}) IS NOT TRUE`
+        ? `(${boundKey(sql.bind(other.value, bindType), field)} = ${boundKey(key, field)}) IS NOT TRUE`
         : 'false';
   const { rows } = await database.tenant(view.tenantId, (tx) =>
     tx.arrays(
@@ -176,7 +176,9 @@ export const lockKey: Step = async ({ external, view, object, schema, tx }: Writ
   const sql = new Sql();
   const key = sql.bind(value, typeOf(field).bindType);
   const name = sql.bind(`${schema} ${object.apiName} ${field.apiName} `, 'text');
-  await tx.arrays(sql.statement(`SELECT pg_advisory_xact_lock(hashtextextended(${name} || lower(${key}::text), 0))`));
+  await tx.arrays(
+    sql.statement(`SELECT pg_advisory_xact_lock(hashtextextended(${name} || ${boundKey(key, field)}, 0))`),
+  );
   const again = new Sql();
   const { rows } = await tx.arrays(
     again.statement(`SELECT 1 FROM ${table(schema, object.apiName)} t

@@ -8,7 +8,7 @@ import { checkExpression } from '../../../lib/expression/check.ts';
 import { conditionSql } from '../../../lib/expression/sql.ts';
 import { ExpressionError } from '../../../lib/expression/types.ts';
 import { fieldType, valueTypeName } from '../../../lib/field-types/registry.ts';
-import { fuzzySize, matchForm } from '../../../lib/matching/forms.ts';
+import { fuzzySize, keyForm, matchForm } from '../../../lib/matching/forms.ts';
 import type { FieldMeta, FieldTypeName, MatchMethod } from '../../../lib/snapshot/types.ts';
 import { compileField } from '../kinds/custom-field.ts';
 import { customObject, type ObjectBody } from '../kinds/custom-object.ts';
@@ -67,14 +67,8 @@ const physicalName = (kind: 'u' | 'i' | 's' | 'f' | 'r' | MatchIndexKind, object
 
 export const sequenceName = (object: string, field: string): string => `_seq_${object}_${field}`;
 
-/** Text is compared without regard to case unless the field says otherwise. */
-const keyExpression = (field: FieldMeta): string => {
-  const column = quote(field.apiName);
-  const isText = columnType(field)?.startsWith('text') === true && !columnType(field)!.endsWith('[]');
-  return isText && !field.caseSensitive && field.fieldType !== 'autoNumber' ? `(lower(${column}))` : `(${column})`;
-};
-
-export const uniqueExpression = keyExpression;
+/** What an index keeps unique, in parentheses. */
+export const keyExpression = (field: FieldMeta): string => `(${keyForm(field, quote(field.apiName))})`;
 
 function tableOf(object: Component, fields: readonly Component[], rules: readonly Component[], state: State): Table {
   const body = object.body as ObjectBody;

@@ -34,6 +34,9 @@ const FILES = {
     Key__c: 'fieldType: text\nunique: true',
     Exact__c: 'fieldType: text\nunique: true\ncaseSensitive: true',
     Number__c: 'fieldType: integer\nunique: true',
+    Long__c: 'fieldType: text\nlength: 4000\nunique: true\nexternalId: true',
+    Outer__c: 'fieldType: text\nexternalId: true',
+    Other__c: 'fieldType: reference\nreferenceTo: [Thing__c]',
     Land__c: `fieldType: picklist\n${picklist(['de', 'pt'])}`,
     City__c: `fieldType: picklist\npicklist:\n  controllingField: Land__c\n  values:\n    - value: Bonn\n      validFor:\n        - de\n    - value: Porto\n      validFor:\n        - pt\n    - value: Anywhere\n`,
   }),
@@ -280,6 +283,43 @@ describe('rules of fields', () => {
       ]);
       await create('Thing__c', { ...needed, Key__c: null });
       await create('Thing__c', { ...needed, Key__c: null });
+    });
+
+    it('are unique and found in every script and at every length', async () => {
+      const long = Array.from({ length: 4_000 }, (_, i) => String.fromCodePoint(0x1f300 + ((i * 7919) % 500))).join('');
+      const needed = { Needed__c: 'x' };
+      const { id } = await create('Thing__c', { ...needed, Long__c: `${long.slice(2)}É`, Outer__c: 'Ärger ΑΣ' });
+      for (const twin of [`${long.slice(2)}É`, `${long.slice(2)}é`])
+        assert.deepEqual(await faults(create('Thing__c', { ...needed, Long__c: twin })), [
+          '/Long__c UNIQUE_VALUE_CONFLICT',
+        ]);
+      await create('Thing__c', { ...needed, Long__c: `${long.slice(2)}E` });
+      const keys = [
+        ['Outer__c', 'Ärger ΑΣ'],
+        ['Outer__c', 'ärger ΑΣ'],
+        ['Outer__c', 'ÄRGER ας'],
+        ['Long__c', `${long.slice(2)}É`],
+        ['Long__c', `${long.slice(2)}é`],
+      ] as const;
+      for (const [field, value] of keys) {
+        const put = async (body: object): Promise<Anything> =>
+          (
+            await tenant.call('data.records.upsert', {
+              path: { objectApiName: 'Thing__c', externalIdField: field, value },
+              body,
+              headers: { idempotencyKey: randomUUID() },
+            })
+          ).json;
+        assert.equal((await put({ Needed__c: field })).id, id, value);
+        assert.equal((await put({ [field]: value })).id, id, value);
+        const child = await create('Thing__c', { ...needed, Other__c: { [field]: value } });
+        assert.equal(child.Other__c, id);
+      }
+      const found = await tenant.call('data.records.query', {
+        path: { objectApiName: 'Thing__c' },
+        body: { where: { Long__c: keys[4][1] }, whereIn: { Outer__c: [keys[2][1], 'x'] }, fields: ['id'] },
+      });
+      assert.deepEqual(found.json.records, [{ id }]);
     });
 
     it('fit the controlling field after the write, whichever of the two is written', async () => {
