@@ -89,6 +89,14 @@ export class Database {
     return this.#loan(null, (tx) => inTransaction(tx, [], () => work(tx)));
   }
 
+  /**
+   * One connection as the login role, for what PostgreSQL refuses to do in a transaction. The work leaves the connection
+   * as it found it.
+   */
+  session<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#loan(null, work);
+  }
+
   /** One or more statements as the tenant's role, each its own transaction: the read path. */
   tenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
     return this.#loan(tenantSchema(tenantId), work);

@@ -8,6 +8,7 @@ import { Operations } from './actions/operations.ts';
 import type { MetadataActions } from './contract.ts';
 import { Jobs } from './deployments/jobs.ts';
 import { Runner } from './deployments/run.ts';
+import { IndexUpkeep } from './indexes.ts';
 import type { FindUser } from './permission.ts';
 import { Snapshots } from './snapshots.ts';
 import { findTenant, listTenants } from './store.ts';
@@ -31,6 +32,9 @@ export default function metadataService(platform: Platform): ServiceSchema {
     later: (tenantId, at) => jobs.enqueueLater(tenantId, at),
     failed: (error, deploymentId) => warn(error, `Deployment ${deploymentId} was not applied.`),
   });
+  const indexes = new IndexUpkeep(database, (tenantId, error) =>
+    warn(error, `The indexes of ${tenantId === null ? 'the tenants' : `tenant ${tenantId}`} are not up to date.`),
+  );
   const operations = new Operations(platform, jobs);
   const findUser =
     (ctx: Context): FindUser =>
@@ -72,10 +76,12 @@ export default function metadataService(platform: Platform): ServiceSchema {
       warn = (error, message) => this.logger.warn({ err: error }, message);
       const upgraded = await upgradeTenants(database);
       if (upgraded > 0) this.logger.info(`Brought the schemas of ${upgraded} tenants up to date.`);
+      indexes.start();
       await jobs.start((tenantId) => runner.run(tenantId));
     },
     async stopped() {
       runner.stop();
+      await indexes.stop();
       await jobs.stop();
     },
   };

@@ -4,6 +4,7 @@ import { formatTimestamp } from '../../lib/time.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import type { Component } from './kinds/kind.ts';
 import { componentKey } from './kinds/kind.ts';
+import { INDEX_GENERATION } from './physical/indexes.ts';
 
 export interface Tenant extends TenantInfo {
   readonly suspended: boolean;
@@ -66,8 +67,8 @@ export async function listTenants(db: Queryable, after: string | null, take: num
 /** A new row, or null when the key is taken. Waits for a twin that is making the same tenant. */
 export async function insertTenant(db: Queryable, tenant: TenantInfo): Promise<Tenant | null> {
   const { rows } = await db.query<TenantRow>({
-    text: `INSERT INTO metadata.tenants (id, key, name, region, edition, sandbox, locale, timezone, currency, rate_limits)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (key) DO NOTHING RETURNING ${TENANT_COLUMNS}`,
+    text: `INSERT INTO metadata.tenants (id, key, name, region, edition, sandbox, locale, timezone, currency, rate_limits, index_generation)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (key) DO NOTHING RETURNING ${TENANT_COLUMNS}`,
     values: [
       tenant.id,
       tenant.key,
@@ -79,6 +80,7 @@ export async function insertTenant(db: Queryable, tenant: TenantInfo): Promise<T
       tenant.timezone,
       tenant.currency,
       JSON.stringify(tenant.rateLimits),
+      INDEX_GENERATION,
     ],
   });
   return rows[0] ? tenantOf(rows[0]) : null;

@@ -170,14 +170,16 @@ export async function upgradeTenants(database: Database): Promise<number> {
     [newest],
   );
   for (const { id } of rows)
-    await database.transaction(async (tx) => {
-      await tx.query(enterTenant(id));
-      const { rows: current } = await tx.query<{ tenant_schema_version: number }>(
-        'SELECT tenant_schema_version FROM metadata.tenants WHERE id = $1 FOR UPDATE',
-        [id],
-      );
-      if (current[0]!.tenant_schema_version < newest) await upgradeSchema(tx, id, current[0]!.tenant_schema_version);
-    });
+    await retryLocked(() =>
+      database.transaction(async (tx) => {
+        await tx.query(enterTenant(id));
+        const { rows: current } = await tx.query<{ tenant_schema_version: number }>(
+          'SELECT tenant_schema_version FROM metadata.tenants WHERE id = $1 FOR UPDATE',
+          [id],
+        );
+        if (current[0]!.tenant_schema_version < newest) await upgradeSchema(tx, id, current[0]!.tenant_schema_version);
+      }),
+    );
   return rows.length;
 }
 

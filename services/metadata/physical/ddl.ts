@@ -47,7 +47,10 @@ export function ddl(before: Model, after: Model, schema: string, role: string): 
     } else {
       columns.push(...alterColumns(name, old, table));
       for (const [index, { on }] of old.indexes)
-        if (table.indexes.get(index)?.on !== on) drops.push(`DROP INDEX ${schema}.${quote(index)}`);
+        if (table.indexes.get(index)?.on !== on) drops.push(`DROP INDEX IF EXISTS ${schema}.${quote(index)}`);
+      // One of that name may be left over from a configuration before.
+      for (const index of table.indexes.keys())
+        if (!old.indexes.has(index)) drops.push(`DROP INDEX IF EXISTS ${schema}.${quote(index)}`);
       for (const key of old.foreignKeys.keys())
         if (!table.foreignKeys.has(key)) drops.push(`ALTER TABLE ${name} DROP CONSTRAINT ${quote(key)}`);
     }

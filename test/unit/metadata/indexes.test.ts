@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { INDEX_GENERATION, indexChanges } from '../../../services/metadata/physical/indexes.ts';
+import { physicalModel } from '../../../services/metadata/physical/model.ts';
+import { makePlan } from '../../../services/metadata/planner/plan.ts';
+import { readProject } from '../../../services/metadata/project/project.ts';
+import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
+
+const FILES: Record<string, string> = {
+  ...objectFiles('Deal__c', {
+    Tax__c: 'fieldType: text\nunique: true',
+    Code__c: 'fieldType: text\nexternalId: true\ncaseSensitive: true',
+    Amount__c: 'fieldType: currency',
+  }),
+  'objects/Deal__c/object.yaml':
+    'type: CustomObject\napiName: Deal__c\nlabel: Deal\nlabelPlural: Deals\nnameField:\n  label: Name\n  fieldType: text\nsharingDefault: private\nfeatures:\n  search: true\n  duplicates: true\n',
+  ...fieldFile('Deal__c', 'Above__c', 'fieldType: reference\nreferenceTo:\n  - Deal__c\nonDelete: setNull'),
+  'objects/Deal__c/duplicateRules/Alike.yaml':
+    'type: DuplicateRule\napiName: Alike\nobject: Deal__c\nactive: true\naction: confirm\nscope: all\nmatch:\n  - field: name\n    method: fuzzy\n  - field: Code__c\n    method: normalized\n',
+  'objects/Deal__c/sharingRules/Big.yaml':
+    'type: SharingRule\napiName: Big\nobject: Deal__c\nkind: criteria\ncriteria: record.Amount__c > 1000 && !isBlank(record.Code__c)\nto:\n  group: All\naccess: read\n',
+  'groups/All.yaml': 'type: Group\napiName: All\nlabel: All\n',
+};
+
+describe('metadata: the indexes that a configuration calls for', () => {
+  it('are the same as ever, or the generation is raised', async () => {
+    const plan = makePlan(new Map(), await readProject(FILES, null), {
+      platform: false,
+      allowDestructiveChanges: false,
+      permissions: ['metadataManage'],
+    });
+    assert.deepEqual(plan.blocked, []);
+    const { missing } = indexChanges(physicalModel(plan.after), [], '"t"');
+    const lines = missing.map(({ name, unique, on }) => `${name}${unique ? ' unique' : ''} ${on}`).sort();
+    assert.deepEqual(
+      { generation: INDEX_GENERATION, lines },
+      {
+        generation: 1,
+        lines: [
+          '_df_1d20383f_name "t"."Deal__c" USING gin (erp.fuzzy_size("name"), erp.fuzzy_text("name") public.gin_trgm_ops) WITH (fastupdate = off)',
+          '_dn_1d20383f_Code__c "t"."Deal__c" ((erp.match_text("Code__c")), id)',
+          '_i_1d20383f_Above__c "t"."Deal__c" ("Above__c")',
+          '_i_1d20383f_Code__c "t"."Deal__c" ("Code__c")',
+          '_i_1d20383f_createdAt "t"."Deal__c" ("createdAt" DESC, id DESC)',
+          '_i_1d20383f_ownerId "t"."Deal__c" ("ownerId", "createdAt" DESC, id DESC)',
+          `_r_1d20383f_Big "t"."Deal__c" ("createdAt" DESC, id DESC) WHERE (("Amount__c" > '1000'::numeric) AND (NOT coalesce(erp.expr_is_white("Code__c"), true)))`,
+          '_s_1d20383f_name "t"."Deal__c" USING gin (erp.search_text("name") public.gin_trgm_ops)',
+          '_u_1d20383f_Tax__c unique "t"."Deal__c" (lower("Tax__c"))',
+        ],
+      },
+      'Tenants that are there get other indexes only when INDEX_GENERATION is raised, and another definition only under another name.',
+    );
+  });
+});
