@@ -57,6 +57,7 @@ export const DEMO_TENANTS: readonly DemoTenant[] = [
       user('mia@demo.example', 'Mia Hartmann', 'SalesManager', 'SalesManager', 'ada@demo.example'),
       user('sam@demo.example', 'Sam Keller', 'SalesRep', 'SalesRep', 'mia@demo.example'),
       user('sue@demo.example', 'Sue Bennett', 'SalesRep', 'SalesRep', 'mia@demo.example'),
+      user('fay@demo.example', 'Fay Lindner', 'Accountant', 'Finance', 'ada@demo.example'),
       user('pat@demo.example', 'Pat Moreau', 'Minimal', null, 'ada@demo.example'),
     ],
     samples: { set: 0, accounts: 600, contacts: 1_200, orders: 5_000, opportunities: 300 },
@@ -85,7 +86,7 @@ const SERVICES = ['auth', 'data', 'metadata'];
 const CALL_TIMEOUT_MS = 120_000;
 
 /** Raise it when the generated records change, so that instances made before get the new ones besides. */
-const SAMPLES_EDITION = '1';
+const SAMPLES_EDITION = '2';
 
 /** Steps of one tenant in their order; the value changes when the step has to be done again. */
 type Steps = Readonly<Record<'template' | 'users' | 'samples', string>>;

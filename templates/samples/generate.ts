@@ -137,7 +137,7 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
   const won = makeOpportunities();
   const orders = makeOrders();
   makeInvoices();
-  return [...tables].map(([objectApiName, rows]) => toTable(objectApiName, rows));
+  return [...tables].filter(([, rows]) => rows.length > 0).map(([name, rows]) => toTable(name, rows));
 
   function makeAccounts(): Account[] {
     const random = choices('Account');
@@ -518,6 +518,7 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
         OpportunityId__c: fromDeal ? deal.id : null,
         PriceListId__c: priceLists[currency],
         Status__c: status,
+        ApprovedAmount__c: ['approved', 'fulfilled', 'closed'].includes(status) ? money(net) : null,
         Priority__c: random.weighted([
           ['normal', 85],
           ['urgent', 10],
@@ -549,6 +550,7 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
     const rows = sheet('Invoice__c');
     const lineRows = sheet('InvoiceLine__c');
     const payments = sheet('Payment__c');
+    const creditNotes = sheet('CreditNote__c');
     const shipped = orders
       .filter((o) => o.shippedAt !== null)
       .map((order) => ({ order, issuedAt: Math.min(order.shippedAt! + random.integer(0, 3) * DAY, ANCHOR - HOUR) }))
@@ -608,6 +610,7 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
         CustomerReference__c: order.reference,
         CurrencyIsoCode__c: account.currency,
         Amount__c: money(order.net),
+        SentAmount__c: draft ? null : money(total),
         DunningLevel__c: status === 'overdue' || status === 'disputed' ? Math.min(3, Math.floor(daysLate / 14)) : 0,
         BillingEmail__c: account.row['invoiceEmail'] ?? account.row['email'],
         BillingAddress__c: account.address,
@@ -632,6 +635,18 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
           TaxRate__c: decimal(line.taxRate * 100, 100, 2),
           TaxAmount__c: money(line.tax),
         });
+      if (canceled) {
+        const creditedAt = Math.min(issuedAt + 5 * DAY, ANCHOR - HOUR);
+        add(creditNotes, 'CreditNote__c', account.owner, creditedAt, creditedAt, {
+          name: numbered('CN-', creditNotes.length + 1, 5),
+          InvoiceId__c: invoiceId,
+          Reason__c: 'canceled',
+          IssueDate__c: isoDate(creditedAt),
+          CurrencyIsoCode__c: account.currency,
+          Amount__c: money(total),
+          TaxAmount__c: money(order.tax),
+        });
+      }
       for (const { at, cents } of paid)
         booked.push({
           at,

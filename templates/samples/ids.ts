@@ -13,6 +13,7 @@ const OBJECTS = [
   'Invoice__c',
   'InvoiceLine__c',
   'Payment__c',
+  'CreditNote__c',
 ] as const;
 
 export type SampleObject = (typeof OBJECTS)[number];

@@ -51,7 +51,10 @@ describe('the guide', () => {
     assert.deepEqual(codes(output).sort(), ['ETAG_MISMATCH', 'FIELD_PERMISSION_DENIED', 'VALIDATION_FAILED']);
     assert.match(output, /"name":"INV-\d{5}"/);
     assert.match(output, /"Status__c":"sent"/);
+    assert.match(output, /"TaxAmount__c":250.10,"TotalAmount__c":1500.60/);
+    assert.match(output, /"ruleApiName":"Invoice__c.SentStays"/);
     assert.match(output, /"restorableUntil":/);
+    assert.match(output, /"restorableUntil":[\s\S]*"name":"Ann Baker"/);
   });
 
   it('model-your-business.md deploys an object that Sam can use at once', async function () {

@@ -90,6 +90,17 @@ describe('transitions over HTTP', () => {
       DueDate__c: '2026-01-31',
     });
     const { id } = made.body;
+    const unlined = await act(sam, 'Invoice__c', id, 'send');
+    assert.deepEqual([unlined.status, unlined.body.details.allowed], [409, ['discard']], unlined.text);
+    const line = await sam.post('/data/InvoiceLine__c', {
+      InvoiceId__c: id,
+      Quantity__c: 4,
+      UnitPrice__c: 25,
+      NetAmount__c: 100,
+      TaxRate__c: 19,
+      TaxAmount__c: 19,
+    });
+    assert.equal(line.status, 201, line.text);
     const early = await act(sam, 'Invoice__c', id, 'SendReminder');
     assert.deepEqual([early.status, early.body.details.reason], [409, 'guard']);
     const sent = await act(sam, 'Invoice__c', id, 'send');
