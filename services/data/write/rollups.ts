@@ -42,6 +42,31 @@ export function actorSql(write: Write, sql: Sql, anyObject = false): string {
 /** SQL queries of the ids that references of a write point to from now on, by field. */
 export type Moves = ReadonlyMap<FieldMeta['apiName'], string>;
 
+/** The edges along which a write of a record passes; `changed` null: the record comes or goes. */
+const edgesFrom = (
+  edges: readonly RollupEdge[],
+  object: string,
+  changed: ReadonlySet<string> | null,
+): readonly RollupEdge[] =>
+  edges.filter(
+    (edge) =>
+      edge.child === object &&
+      (changed === null || [...edge.reads].some((name) => changed.has(name) || CHANGED_ALONG.includes(name))),
+  );
+
+/** A change of the record may move on rollups of its own: it may be its own parent, or that of its parent. */
+export function movesItself(write: Write): boolean {
+  const edges = edgesOf(write);
+  const { apiName } = write.object;
+  const first = edgesFrom(edges, apiName, new Set(write.changed.map((item) => item.field.apiName)));
+  const passed = parentLocks(
+    edges,
+    first.map((edge) => ({ edge, ids: '' })),
+    () => '',
+  );
+  return passed.some(({ object }) => object === apiName);
+}
+
 export interface ParentLocks {
   /** To be put before the statement takes or makes the record; empty: there is nothing to lock. */
   readonly ctes: readonly string[];
@@ -64,22 +89,16 @@ export interface Concerned {
 export function parentLocksSql(write: Write, { object, ids, changed, moves, gate }: Concerned): ParentLocks {
   const { schema } = write;
   const edges = edgesOf(write);
-  const first = edges
-    .filter(
-      (edge) =>
-        edge.child === object &&
-        (changed === null || [...edge.reads].some((name) => changed.has(name) || CHANGED_ALONG.includes(name))),
-    )
-    .flatMap((edge) => {
-      const queries: string[] = [];
-      if (ids !== null)
-        queries.push(
-          `SELECT x.${identifier(edge.referenceField)} FROM ${table(schema, edge.child)} x WHERE x."id" IN (${ids})`,
-        );
-      const next = moves?.get(edge.referenceField);
-      if (next !== undefined) queries.push(next);
-      return queries.length > 0 ? [{ edge, ids: queries.join(' UNION ALL ') }] : [];
-    });
+  const first = edgesFrom(edges, object, changed).flatMap((edge) => {
+    const queries: string[] = [];
+    if (ids !== null)
+      queries.push(
+        `SELECT x.${identifier(edge.referenceField)} FROM ${table(schema, edge.child)} x WHERE x."id" IN (${ids})`,
+      );
+    const next = moves?.get(edge.referenceField);
+    if (next !== undefined) queries.push(next);
+    return queries.length > 0 ? [{ edge, ids: queries.join(' UNION ALL ') }] : [];
+  });
   if (first.length === 0) return { ctes: [], after: '' };
   const locks = parentLocks(
     edges,

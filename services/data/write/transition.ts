@@ -9,8 +9,7 @@ import { uuidv7 } from '../../../lib/ids.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { identifier, sqlState } from '../../../mixins/database/database.ts';
-import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
-import { changesSql, columnType, etagOf, outputOf, Sql, table } from '../sql.ts';
+import { changesSql, columnType, outputOf, Sql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import {
   type Act,
@@ -44,7 +43,7 @@ import { checkRecordType } from './record-types.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import { newTrailIds, type Transition, trailSql } from './trail.ts';
-import { answerSql, lockRecord, matchVersion, mayUpdate, refuseUnreached } from './update.ts';
+import { answerSql, lockRecord, matchVersion, mayUpdate, refuseUnreached, storeAndAnswer } from './update.ts';
 import { runSteps, type Step, type Write } from './write.ts';
 
 /** One step, for what is found out on the way belongs to this one request. */
@@ -297,7 +296,6 @@ async function store(
   const { schema, object, key, request, changed } = write;
   const sql = new Sql();
   const version = (await currentVersion(write, created.length)) + 1;
-  const headers = { ETag: etagOf(version) };
   const name = table(schema, object.apiName);
   const id = sql.bind(write.id, 'uuid');
   const sets = changed.map(
@@ -309,8 +307,6 @@ async function store(
   const ctes = [
     `o AS MATERIALIZED (SELECT * FROM ${name} WHERE "id" = ${id})`,
     `u AS (UPDATE ${name} SET ${sets.join('')}"recordVersion" = ${sql.bind(version, 'integer')}, "updatedAt" = statement_timestamp(), "updatedById" = ${sql.bind(request.userId, 'uuid')} WHERE "id" = ${id} RETURNING *)`,
-    `j AS MATERIALIZED (SELECT ${executionSql(write, sql, transition, sideEffects)} AS body FROM u)`,
-    `k AS (${completeKeySql(schema, key, sql.bind, { status: '201', headers: sql.bind(JSON.stringify(headers), 'jsonb'), body: 'j.body' }, 'FROM j')})`,
     `c AS MATERIALIZED (SELECT u."id" AS record_id, u."recordVersion" AS record_version, ${place.index} AS position, ${newTrailIds(sql)}, ${changesSql(
       fields,
       (field) => outputOf('o', field),
@@ -334,23 +330,28 @@ async function store(
     ...confirmedSql(write, sql, 'c'),
     ...messages.flatMap((message, index) => messageSql(write, sql, message, transition, `m${index}`)),
   ];
-  const { rows } = await storing(write, () =>
-    write.commit(sql.statement(`WITH ${ctes.join(',\n')}\nSELECT body FROM j`)),
-  );
+  const answer = (last: Sql, alias: string): string => executionSql(write, last, alias, transition, sideEffects);
+  const reply = await storing(write, () => storeAndAnswer(write, sql, ctes, { status: 201, version, answer }));
   noteEffect(write, 'transition', object, { id: write.id, fields: fields.map((field) => field.apiName) });
   if (write.checkOnly)
     for (const { effect } of messages)
       write.effects.push({ kind: effect.kind, objectApiName: object.apiName, id: write.id, fields: [] });
-  write.reply = { status: 201, headers, body: Buffer.from(rows[0]![0] as string) };
+  write.reply = reply;
 }
 
-/** SQL of the answer as text; that of a dry run is the record alone. */
-function executionSql(write: Write, sql: Sql, transition: Transition, sideEffects: readonly SideEffect[]): string {
-  const record = `${answerSql(write, 'u')}::text`;
+/** SQL of the answer as text, of the row `alias`; that of a dry run is the record alone. */
+function executionSql(
+  write: Write,
+  sql: Sql,
+  alias: string,
+  transition: Transition,
+  sideEffects: readonly SideEffect[],
+): string {
+  const record = `${answerSql(write, alias)}::text`;
   if (write.checkOnly) return record;
   const { executionId, key, fromState, toState } = transition;
   const before = JSON.stringify({ executionId, transitionKey: key, fromState, toState }).slice(0, -1);
-  const at = outputOf('u', fieldOf(write.object, 'updatedAt') as FieldMeta);
+  const at = outputOf(alias, fieldOf(write.object, 'updatedAt') as FieldMeta);
   return `${sql.bind(before, 'text')} || ',"executedAt":' || to_json(${at})::text || ',"record":' || ${record} || ${sql.bind(`,"sideEffects":${JSON.stringify(sideEffects)}}`, 'text')}`;
 }
 

@@ -5,6 +5,7 @@
 import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
+import type { OperationReply } from '../../../lib/operation.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
 import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
@@ -22,7 +23,7 @@ import { noteEffect } from './check-only.ts';
 import { lookupSql, readLock, refuseDenied, sameKey } from './checks.ts';
 import { checkDuplicates, confirmedSql } from './duplicates.ts';
 import { checkRecordType, typedFields } from './record-types.ts';
-import { actorSql, parentLocksSql } from './rollups.ts';
+import { actorSql, movesItself, parentLocksSql } from './rollups.ts';
 import { checkRules, ruleFields } from './rules.ts';
 import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
 import { newTrailIds, trailSql } from './trail.ts';
@@ -172,11 +173,49 @@ async function keepWhenEqual(write: Write): Promise<void> {
 export const answerSql = (write: Write, alias: string): string =>
   recordJson(alias, write.access.readable, write.call.ieee754Compatible);
 
+/**
+ * The end of a write that changed one record: `ctes` make `u`, the record in its new version. The answer, which stands
+ * under the key from now on, shows it as it is after the write.
+ */
+export async function storeAndAnswer(
+  write: Write,
+  sql: Sql,
+  ctes: readonly string[],
+  { status, version, answer }: { status: 200 | 201; version: number; answer: (sql: Sql, alias: string) => string },
+): Promise<OperationReply> {
+  const { schema, object, key, tx } = write;
+  const complete = (last: Sql, headers: string): string =>
+    `k AS (${completeKeySql(schema, key, last.bind, { status: String(status), headers, body: 'j.body' }, 'FROM j')})`;
+  if (!movesItself(write)) {
+    const headers = { ETag: etagOf(version) };
+    const body = `j AS MATERIALIZED (SELECT ${answer(sql, 'u')} AS body FROM u)`;
+    const parts = [...ctes, body, complete(sql, sql.bind(JSON.stringify(headers), 'jsonb'))];
+    const { rows } = await write.commit(sql.statement(`WITH ${parts.join(',\n')}\nSELECT body FROM j`));
+    return { status, headers, body: Buffer.from(rows[0]![0] as string) };
+  }
+  // Its rollups follow when the statement has ended that changes it. Both statements travel together.
+  tx.gather();
+  const stored = tx.arrays(sql.statement(`WITH ${ctes.join(',\n')}\nSELECT FROM u`));
+  stored.catch(() => {});
+  const last = new Sql();
+  const etag = `'"' || erp.base36(t."recordVersion") || '"'`;
+  const read = `j AS MATERIALIZED (SELECT ${answer(last, 't')} AS body, ${etag} AS etag
+    FROM ${table(schema, object.apiName)} t WHERE t."id" = ${last.bind(write.id, 'uuid')})`;
+  const done = complete(last, `jsonb_build_object('ETag', j.etag)`);
+  try {
+    const { rows } = await write.commit(last.statement(`WITH ${read},\n${done}\nSELECT body, etag FROM j`));
+    const [body, tag] = rows[0] as [string, string];
+    return { status, headers: { ETag: tag }, body: Buffer.from(body) };
+  } catch (error) {
+    await stored; // why the other one failed as well
+    throw error;
+  }
+}
+
 async function store(write: Write): Promise<void> {
   const { schema, object, key, request, changed } = write;
   const sql = new Sql();
   const version = write.recordVersion + 1;
-  const headers = { ETag: etagOf(version) };
   const name = table(schema, object.apiName);
   const id = sql.bind(write.id, 'uuid');
   const sets = changed.map(
@@ -186,8 +225,6 @@ async function store(write: Write): Promise<void> {
   const ctes = [
     `o AS MATERIALIZED (SELECT * FROM ${name} WHERE "id" = ${id})`,
     `u AS (UPDATE ${name} SET ${sets.join(', ')}, "recordVersion" = ${sql.bind(version, 'integer')}, "updatedAt" = statement_timestamp(), "updatedById" = ${sql.bind(request.userId, 'uuid')} WHERE "id" = ${id} RETURNING *)`,
-    `j AS MATERIALIZED (SELECT ${answerSql(write, 'u')}::text AS body FROM u)`,
-    `k AS (${completeKeySql(schema, key, sql.bind, { status: '200', headers: sql.bind(JSON.stringify(headers), 'jsonb'), body: 'j.body' }, 'FROM j')})`,
     `c AS MATERIALIZED (SELECT u."id" AS record_id, u."recordVersion" AS record_version, 0 AS position, ${newTrailIds(sql)}, ${changesSql(
       fields,
       (field) => outputOf('o', field),
@@ -210,7 +247,8 @@ async function store(write: Write): Promise<void> {
     ...confirmedSql(write, sql, 'c'),
     ...(object.apiName === 'User' ? USER_STEPS.updateSql(write, sql, 'c') : []),
   ];
-  const { rows } = await write.commit(sql.statement(`WITH ${ctes.join(',\n')}\nSELECT body FROM j`));
+  const answer = (_sql: Sql, alias: string): string => `${answerSql(write, alias)}::text`;
+  const reply = await storeAndAnswer(write, sql, ctes, { status: 200, version, answer });
   noteEffect(write, 'update', object, { id: write.id, fields: fields.map((field) => field.apiName) });
-  write.reply = { status: 200, headers, body: Buffer.from(rows[0]![0] as string) };
+  write.reply = reply;
 }

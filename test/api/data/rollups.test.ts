@@ -149,6 +149,37 @@ describe('rollup fields', () => {
     assert.equal((await get('Firm__c', firm.id)).Total__c, 10);
   });
 
+  it('are told as they are by a write of a record that is its own parent, or that of its parent', async () => {
+    await deploy({
+      ...objectFiles('Node__c', {
+        Above__c: 'fieldType: reference\nreferenceTo:\n  - Node__c\nrelationshipName: Below__r',
+        Code__c: 'fieldType: text\nunique: true',
+        Own__c: 'fieldType: integer',
+        Below__c: rollup('Node__c', 'Above__c', 'sum', 'Own__c'),
+      }),
+    });
+    const node = await create('Node__c', { Own__c: 2, Code__c: 'a' });
+    await create('Node__c', { Code__c: 'b' });
+    const update = async (body: object, ifMatch: string, key = randomUUID()): Promise<Anything> =>
+      tenant.call('data.records.update', {
+        path: { objectApiName: 'Node__c', id: node.id },
+        body,
+        headers: { idempotencyKey: key, ifMatch },
+      });
+    const key = randomUUID();
+    const first = await update({ Above__c: node.id }, etag(1), key);
+    assert.deepEqual([first.json, first.json.Below__c], [await get('Node__c', node.id), 2]);
+    assert.equal(first.headers['ETag'], etag(first.json.recordVersion));
+    assert.deepEqual((await update({ Above__c: node.id }, etag(1), key)).json, first.json);
+    const second = await update({ Own__c: 5 }, first.headers['ETag']);
+    assert.deepEqual([second.json, second.json.Below__c], [await get('Node__c', node.id), 5]);
+    await assert.rejects(update({ Own__c: 6, Code__c: 'b' }, second.headers['ETag']), {
+      code: 'UNIQUE_VALUE_CONFLICT',
+    });
+    assert.deepEqual(await get('Node__c', node.id), second.json);
+    assert.equal((await update({ Above__c: null }, second.headers['ETag'])).json.Below__c, 0);
+  });
+
   it('are read by validation rules of the parent when the parent is written', async () => {
     await deploy({
       'objects/Deal__c/validationRules/NoteForLarge.yaml':
