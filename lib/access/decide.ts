@@ -81,15 +81,21 @@ const VERBS: Readonly<Record<DataOperation, string>> = {
 export function requireObject(access: Access, objectApiName: string, operation: DataOperation): ObjectAccess {
   const object = access.objects[objectApiName];
   if (!object) throw new PlatformError('OBJECT_NOT_FOUND', 'There is no such object for this user.');
-  if (!object.permission[operation])
-    throw new PlatformError(
-      'OBJECT_PERMISSION_DENIED',
-      `You may not ${VERBS[operation]} records of ${objectApiName}.`,
-      {
-        details: { objectApiName, operation, layer: 'objectPermission' },
-      },
-    );
+  const refusal = permissionRefusal(access, objectApiName, operation);
+  if (refusal) throw refusal;
   return object;
+}
+
+/** 403 OBJECT_PERMISSION_DENIED of an object that the caller sees; null when they may. */
+export function permissionRefusal(
+  access: Access,
+  objectApiName: string,
+  operation: DataOperation,
+): PlatformError | null {
+  if (access.objects[objectApiName]?.permission[operation]) return null;
+  return new PlatformError('OBJECT_PERMISSION_DENIED', `You may not ${VERBS[operation]} records of ${objectApiName}.`, {
+    details: { objectApiName, operation, layer: 'objectPermission' },
+  });
 }
 
 /** What this connection may do with an object: scopes ∩ publication ∩ object permission. */

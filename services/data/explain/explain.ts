@@ -13,10 +13,12 @@ import type { Access, DataOperation, ObjectAccess, ScopeSet } from '../../../lib
 import type { Scope } from '../../../lib/operation.ts';
 import { isWritable } from '../../../lib/record-types.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
-import type { EffectMeta, FieldMeta, ObjectMeta, PermissionBundle } from '../../../lib/snapshot/types.ts';
+import type { FieldMeta, ObjectMeta, PermissionBundle } from '../../../lib/snapshot/types.ts';
 import { own, type View } from '../tenants.ts';
 import {
   type Act,
+  closedField,
+  closedObject,
   guardHolds,
   guardMessage,
   isPermitted,
@@ -151,14 +153,14 @@ function ofObject(subject: Subject, { operation }: Question, act: Act | null): S
           : 'Give the system permission manageUsers in the profile or a permission set.';
     return deny('objectPermission', remedy);
   }
-  if (act && !isPermitted(act, view))
+  if (act && !isPermitted(act, access))
     return deny('objectPermission', `${notPermitted(act)} Add it to the actions of the profile or a permission set.`);
   // What comes along is created with the rights of the caller. A hidden object is not named.
-  const closed = createsOf(act).find((effect) => !own(access.objects, effect.object)?.permission.create);
-  if (closed)
+  const closed = act && closedObject(act, access);
+  if (closed !== null)
     return deny(
       'objectPermission',
-      `The transition makes a record${own(subject.known, closed.object) ? ` of ${closed.object}` : ' of another object'}: give create on that object.`,
+      `The transition makes a record${own(subject.known, closed) ? ` of ${closed}` : ' of another object'}: give create on that object.`,
     );
   const given = bundlesThat(access, (bundle) => givesObject(bundle, object, permission));
   const acting = act?.meta.permission;
@@ -166,11 +168,6 @@ function ofObject(subject: Subject, { operation }: Question, act: Act | null): S
   const names = new Set(given.map(({ apiName }) => apiName));
   return step('objectPermission', 'pass', [...given, ...more.filter(({ apiName }) => !names.has(apiName))]);
 }
-
-type Creates = Extract<EffectMeta, { verb: 'createRecord' }>;
-
-const createsOf = (act: Act | null): readonly Creates[] =>
-  act?.meta.effects.filter((effect): effect is Creates => effect.verb === 'createRecord') ?? [];
 
 const bundlesThat = ({ bundles }: Access, gives: (bundle: PermissionBundle) => boolean): GrantedBy[] =>
   bundles.flatMap(({ kind, bundle }) => (gives(bundle) ? [{ kind, apiName: bundle.apiName }] : []));
@@ -194,13 +191,10 @@ function ofField(subject: Subject, { operation, field: name }: Question, act: Ac
   const model = act?.kind === 'transition' ? visibleModel(shown) : null;
   if (model && known && !visibleModel(known))
     return deny('fieldPermission', `Give read on the state, ${object.apiName}.${model.field}.`);
-  for (const { object: made, fields } of createsOf(act)) {
-    const target = own(view.access.objects, made);
-    const closed = target && Object.keys(fields).find((item) => !own(target.fields, item)?.edit);
-    if (!closed) continue;
-    const place = own(own(subject.known, made)?.fields ?? {}, closed)?.read
-      ? `${made}.${closed}`
-      : 'each of its fields';
+  const closed = act && closedField(act, view.access);
+  if (closed !== null) {
+    const [made, item] = closed.split('.') as [string, string];
+    const place = own(own(subject.known, made)?.fields ?? {}, item)?.read ? closed : 'each of its fields';
     return deny('fieldPermission', `The transition makes a record and sets its fields: give edit on ${place}.`);
   }
   if (name === null) return step('fieldPermission', 'notApplicable');

@@ -1,5 +1,7 @@
 /** The transitions and actions of an object, ready to be judged: which there are, and what stands against each. */
-import type { ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
+import { permissionRefusal } from '../../../lib/access/decide.ts';
+import type { Access, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
@@ -7,7 +9,7 @@ import { schemaOfObject, valueOfField } from '../../../lib/expression/values.ts'
 import { valueTypeName } from '../../../lib/field-types/registry.ts';
 import { storedFieldsOf, withFormulas } from '../../../lib/formulas.ts';
 import { remembered } from '../../../lib/remembered.ts';
-import type { ActMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/snapshot/types.ts';
+import type { ActMeta, EffectMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/snapshot/types.ts';
 import { callerFacts, failureOf } from '../evaluation.ts';
 import { own, type View } from '../tenants.ts';
 
@@ -69,24 +71,66 @@ export interface Situation {
 
 /** Everything that stands against an act, in the order in which executing it would find out. */
 export function reasonsAgainst(act: Act, situation: Situation): Reason[] {
-  const { view, scopes, access, editable, state } = situation;
+  const { view, scopes, editable, state } = situation;
   const reasons: Reason[] = [];
   const add = (code: string, message: string): void => {
     reasons.push({ code, message });
   };
   if (!scopes.includes('actions:execute')) add('SCOPE_INSUFFICIENT', 'The connection has no scope actions:execute.');
-  if (!access.permission.update)
-    add('OBJECT_PERMISSION_DENIED', `You may not change records of ${access.object.apiName}.`);
+  for (const { code, message } of permissionsMissing(act, view)) add(code, message);
   if (!editable) add('RECORD_ACCESS_DENIED', 'You may read this record, but not change it.');
-  if (!isPermitted(act, view)) add('TRANSITION_NOT_ALLOWED', notPermitted(act));
   if (!startsIn(act, state)) add('STATE_CONFLICT', wrongState(act));
   else if (!guardHolds(act, situation.facts)) add('GUARD_NOT_MET', guardMessage(act));
   return reasons;
 }
 
+/** Refusals for want of permissions on objects and fields, which come before what sharing says of the record. */
+export function permissionsMissing(act: Act, { access }: View): PlatformError[] {
+  const missing = [
+    permissionRefusal(access, act.object.apiName, 'update'),
+    isPermitted(act, access)
+      ? null
+      : new PlatformError('TRANSITION_NOT_ALLOWED', notPermitted(act), {
+          details: { layer: 'objectPermission', permission: act.meta.permission },
+        }),
+  ];
+  const object = closedObject(act, access);
+  if (object !== null)
+    missing.push(
+      own(access.objects, object) ? permissionRefusal(access, object, 'create') : beyond('objectPermission'),
+    );
+  else if (closedField(act, access) !== null) missing.push(beyond('fieldPermission'));
+  return missing.filter((item) => item !== null);
+}
+
+/** What the caller cannot see is not named. */
+const beyond = (layer: 'objectPermission' | 'fieldPermission'): PlatformError =>
+  new PlatformError('TRANSITION_NOT_ALLOWED', 'You may not do everything that this transition does.', {
+    details: { layer },
+  });
+
+type Creates = Extract<EffectMeta, { verb: 'createRecord' }>;
+
+const createsOf = ({ meta }: Act): readonly Creates[] =>
+  meta.effects.filter((effect): effect is Creates => effect.verb === 'createRecord');
+
+/** The first object of which an act makes a record and the caller may not: they make what comes along. */
+export const closedObject = (act: Act, { objects }: Access): string | null =>
+  createsOf(act).find(({ object }) => !own(objects, object)?.permission.create)?.object ?? null;
+
+/** The first field, as `<Object>.<field>`, that an act sets in a record it makes and that the caller may not edit. */
+export function closedField(act: Act, { objects }: Access): string | null {
+  for (const { object, fields } of createsOf(act)) {
+    const known = own(objects, object)?.fields;
+    const closed = known && Object.keys(fields).find((name) => !own(known, name)?.edit);
+    if (closed !== undefined) return `${object}.${closed}`;
+  }
+  return null;
+}
+
 /** Permissions for acts are given by name; no permission on data implies them. */
-export const isPermitted = ({ meta }: Act, view: View): boolean =>
-  meta.permission === null || view.access.actions.has(meta.permission);
+export const isPermitted = ({ meta }: Act, { actions }: Access): boolean =>
+  meta.permission === null || actions.has(meta.permission);
 
 export const notPermitted = ({ meta }: Act): string => `It takes the permission for the action ${meta.permission}.`;
 

@@ -39,6 +39,8 @@ interface Payload {
 export interface Confirmation {
   readonly id: string;
   readonly expiresAt: Date;
+  /** As in Payload. */
+  readonly shown: Pick<Payload, 'm' | 'h'>;
   /** Nothing was found that was not shown. */
   covers(found: readonly Shown[]): boolean;
 }
@@ -63,16 +65,34 @@ function requestOf({ call, object, id, recordVersion, mutation, within }: Write)
   );
 }
 
-export function sealConfirmation(write: Write, shown: readonly Shown[]): { token: string; expiresAt: Date } {
+/**
+ * `earlier` is the confirmation that the request came with. What it covers stays covered: a transition is refused for one
+ * of the records that it stores at a time.
+ */
+export function sealConfirmation(
+  write: Write,
+  shown: readonly Shown[],
+  earlier: Confirmation | null = null,
+): { token: string; expiresAt: Date } {
   const now = Date.now();
   const payload: Payload = {
     i: uuidv7(now),
     e: now + VALID_MS,
     r: requestOf(write),
-    m: shown.flatMap(({ ruleApiName, ids }) => [short(ruleApiName), ...ids.map((id) => short(ruleApiName, id))]),
-    h: Object.fromEntries(
-      shown.filter((rule) => rule.hiddenMatchCount > 0).map((rule) => [short(rule.ruleApiName), rule.hiddenMatchCount]),
-    ),
+    m: [
+      ...new Set([
+        ...(earlier?.shown.m ?? []),
+        ...shown.flatMap(({ ruleApiName, ids }) => [short(ruleApiName), ...ids.map((id) => short(ruleApiName, id))]),
+      ]),
+    ],
+    h: {
+      ...earlier?.shown.h,
+      ...Object.fromEntries(
+        shown
+          .filter((rule) => rule.hiddenMatchCount > 0)
+          .map((rule) => [short(rule.ruleApiName), rule.hiddenMatchCount]),
+      ),
+    },
   };
   const sealed = sealPayload(payload, sealOf(write, now), PURPOSE);
   return { token: PREFIX + sealed.slice(SEALED_PREFIX.length), expiresAt: new Date(payload.e) };
@@ -89,6 +109,7 @@ export function openConfirmation(write: Write, token: string): Confirmation {
   return {
     id: payload.i,
     expiresAt: new Date(payload.e),
+    shown: payload,
     covers: (found) =>
       found.every(
         ({ ruleApiName, ids, hiddenMatchCount }) =>

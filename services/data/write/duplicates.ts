@@ -90,7 +90,7 @@ export async function checkDuplicates(write: Write): Promise<void> {
     write.confirmed = { confirmation, matches: changesOf(fired) };
     return;
   }
-  const next = confirmable ? sealConfirmation(write, shown) : null;
+  const next = confirmable ? sealConfirmation(write, shown, confirmation) : null;
   throw new PlatformError('DUPLICATE_RULE', 'A similar record exists.', {
     details: {
       rules: fired,
@@ -336,10 +336,13 @@ export function confirmedSql(write: Write, sql: Sql, from: string): string[] {
   const { request, key, call, object, schema, confirmed } = write;
   const { bind } = sql;
   const { id, expiresAt } = confirmed.confirmation;
-  const used = `dct AS (INSERT INTO ${schema}._confirmations (confirmation_id, expires_at)
-    SELECT ${bind(id, 'uuid')}, ${bind(expiresAt.toISOString(), 'timestamptz')} FROM ${from})`;
   // What another mutation creates along the way leaves the confirmation to that mutation.
-  const spent = write.within ? [] : [used];
+  const spent = write.within
+    ? []
+    : [
+        `dct AS (INSERT INTO ${schema}._confirmations (confirmation_id, expires_at)
+          SELECT ${bind(id, 'uuid')}, ${bind(expiresAt.toISOString(), 'timestamptz')} FROM ${from})`,
+      ];
   if (!confirmed.matches) return spent;
   return [
     ...spent,

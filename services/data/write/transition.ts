@@ -15,8 +15,7 @@ import {
   type Act,
   guardHolds,
   guardMessage,
-  isPermitted,
-  notPermitted,
+  permissionsMissing,
   reasonsAgainst,
   type Situation,
   startsIn,
@@ -43,7 +42,7 @@ import { checkRecordType } from './record-types.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import { newTrailIds, type Transition, trailSql } from './trail.ts';
-import { answerSql, lockRecord, matchVersion, mayUpdate, refuseUnreached, storeAndAnswer } from './update.ts';
+import { answerSql, lockRecord, matchVersion, refuseUnreached, storeAndAnswer } from './update.ts';
 import { runSteps, type Step, type Write } from './write.ts';
 
 /** One step, for what is found out on the way belongs to this one request. */
@@ -62,9 +61,9 @@ async function take(write: Write): Promise<void> {
   await lockRecord(write, act && preparationOf(act));
   if (write.reply) return;
   if (!act) throw new PlatformError('TRANSITION_NOT_FOUND', 'There is no such transition for this connection.');
-  mayUpdate(write);
+  const [missing] = permissionsMissing(act, write.view);
+  if (missing) throw missing;
   refuseUnreached(write);
-  mayTake(write, act);
   matchVersion(write);
   const { input, comment } = readAlong(write, act);
   const state = stateOf(write);
@@ -87,13 +86,6 @@ const stateOf = (write: Write): string | null => {
   const model = visibleModel(write.access);
   return model ? ((own(write.stored, model.field) as string | null | undefined) ?? null) : null;
 };
-
-function mayTake({ view }: Write, act: Act): void {
-  if (isPermitted(act, view)) return;
-  throw new PlatformError('TRANSITION_NOT_ALLOWED', notPermitted(act), {
-    details: { layer: 'objectPermission', permission: act.meta.permission },
-  });
-}
 
 /** What the caller sends along: 422 with everything that is wrong with it. */
 function readAlong({ body }: Write, act: Act): { input: Record<string, unknown>; comment: string | null } {
@@ -190,8 +182,7 @@ async function createRecords(write: Write, act: Act, facts: Facts): Promise<Side
   const { creates } = preparationOf(act);
   const created: SideEffect[] = [];
   for (const [index, { objectApiName, fields }] of creates.entries()) {
-    const access = own(write.view.access.objects, objectApiName);
-    if (!access) throw notForCaller('objectPermission');
+    const access = write.view.access.objects[objectApiName]!;
     const invalid: Violation[] = [];
     const body = valuesOf(fields, facts, invalid);
     const part: Write = {
@@ -230,8 +221,6 @@ async function asPart<T>(part: Write, work: () => Promise<T>): Promise<T> {
     const path = { ...call.path, objectApiName: object.apiName };
     const failure = toPlatformError(view, { ...call, path }, error);
     const { errors = [], details } = failure;
-    if (errors.some(({ code }) => code === 'FIELD_UNKNOWN' || code === 'FIELD_PERMISSION_DENIED'))
-      throw notForCaller('fieldPermission');
     throw new PlatformError(failure.code, failure.message, {
       ...(details ? { details } : {}),
       ...(failure.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: failure.retryAfterSeconds }),
@@ -243,11 +232,6 @@ async function asPart<T>(part: Write, work: () => Promise<T>): Promise<T> {
     });
   }
 }
-
-const notForCaller = (layer: 'objectPermission' | 'fieldPermission'): PlatformError =>
-  new PlatformError('TRANSITION_NOT_ALLOWED', 'You may not do everything that this transition does.', {
-    details: { layer },
-  });
 
 interface Told {
   readonly effect: SideEffect;

@@ -134,7 +134,7 @@ export function refuseUnreached({ reached, changed }: Write): void {
   requireReached(reached, levelOf(changed));
 }
 
-export function mayUpdate({ view, object }: Write): void {
+function mayUpdate({ view, object }: Write): void {
   requireObject(view.access, object.apiName, 'update');
 }
 

@@ -384,17 +384,24 @@ describe('explanations of access over HTTP', () => {
   });
 
   it('agree with what transitions then answer', async () => {
+    await deals.setUser('sue', { permissionSetApiNames: ['Deals', 'DealState'] });
     const statuses: Record<string, number> = {};
-    for (const [name, who] of [
-      ['mia', mia],
-      ['sam', sam],
+    for (const [name, who, owner, stages] of [
+      ['mia', mia, mia, ['signed', 'new']],
+      ['sam', sam, sam, ['signed', 'new']],
+      // By a sharing rule she reads what is signed, and changes nothing.
+      ['sue', sue, sam, ['signed']],
     ] as const)
       for (const transitionKey of ['win', 'pay', 'note', 'log'])
-        for (const stage of ['signed', 'new']) {
-          const id = await newDeal({ name: `${name} ${transitionKey} ${stage}`, Stage__c: stage }, who);
+        for (const stage of stages) {
+          const id = await newDeal({ name: `${name} ${transitionKey} ${stage}`, Stage__c: stage }, owner);
           const told = await explained(who, id, { operation: 'transition', transitionKey });
+          const { records } = (await who.get(`/data/Deal__c/${id}/transitions`)).body;
+          const listed = records.find((item: { transitionKey: string }) => item.transitionKey === transitionKey);
           const done = await who.post(`/data/Deal__c/${id}/transitions/${transitionKey}`, {}, { etag: '"1"' });
           const what = `${name} ${transitionKey} ${stage}`;
+          assert.equal(listed.available, told.allowed, what);
+          if (done.status === 403) assert.equal(listed.unavailableReasons[0].code, done.body.code, what);
           statuses[what] = done.status;
           assert.equal(done.status === 201, told.allowed, `${what}: ${done.text}`);
           if (done.status === 403) assert.equal(done.body.details.layer, told.denied[0], what);
@@ -417,6 +424,10 @@ describe('explanations of access over HTTP', () => {
       'sam note new': 403,
       'sam log signed': 201,
       'sam log new': 201,
+      'sue win signed': 403,
+      'sue pay signed': 403,
+      'sue note signed': 403,
+      'sue log signed': 403,
     });
   });
 });

@@ -263,9 +263,10 @@ describe('state models: the state of a record', () => {
     });
     assert.deepEqual(await reasons(watcher!, { scopes: ['actions:read'] }), {
       start: 'SCOPE_INSUFFICIENT OBJECT_PERMISSION_DENIED RECORD_ACCESS_DENIED GUARD_NOT_MET',
-      finish: 'SCOPE_INSUFFICIENT OBJECT_PERMISSION_DENIED RECORD_ACCESS_DENIED TRANSITION_NOT_ALLOWED STATE_CONFLICT',
+      finish:
+        'SCOPE_INSUFFICIENT OBJECT_PERMISSION_DENIED TRANSITION_NOT_ALLOWED TRANSITION_NOT_ALLOWED RECORD_ACCESS_DENIED STATE_CONFLICT',
       hold: 'SCOPE_INSUFFICIENT OBJECT_PERMISSION_DENIED RECORD_ACCESS_DENIED',
-      Nudge: 'SCOPE_INSUFFICIENT OBJECT_PERMISSION_DENIED RECORD_ACCESS_DENIED TRANSITION_NOT_ALLOWED',
+      Nudge: 'SCOPE_INSUFFICIENT OBJECT_PERMISSION_DENIED TRANSITION_NOT_ALLOWED RECORD_ACCESS_DENIED',
     });
     assert.deepEqual(await reasons(blind!), { Nudge: 'RECORD_ACCESS_DENIED' });
     assert.equal((await list(blind!)).body.currentState, null);
@@ -633,6 +634,68 @@ describe('transitions: executing them', () => {
       { etag: '"2"' },
     );
     assert.deepEqual([refused.body.valid, refused.body.errors[0].code], [false, 'STATE_CONFLICT']);
+  });
+
+  it('tell of duplicates, their own and those of what they create, until all are confirmed', async () => {
+    const rule = (of: string, name: string, on: string): Record<string, string> => ({
+      [`objects/${of}/duplicateRules/${name}.yaml`]: `type: DuplicateRule\napiName: ${name}\nobject: ${of}\nmatch:\n  - field: ${on}\n`,
+    });
+    const watched = (file: string): Record<string, string> => ({
+      [file]: PROJECT[file]!.replace('search: true\n', 'search: true\n  duplicates: true\n'),
+    });
+    await world.deploy(world.tenantId, {
+      ...watched('objects/Task__c/object.yaml'),
+      ...watched('objects/Entry__c/object.yaml'),
+      ...rule('Task__c', 'SamePrice', 'Price__c'),
+      ...rule('Entry__c', 'SameText', 'Text__c'),
+    });
+    const body = { input: { rate: 77.5, note: 'twin' }, comment: 'x' };
+    const [first, second] = [await task(), await task()];
+    for (const id of [first, second]) await act(id, 'start');
+    const entry = (await act(first, 'finish', body, { etag: '"2"' })).body.sideEffects[0].id;
+    const counts = () => Promise.all(['"Entry__c"', '_outbox', '_history', '_confirmations'].map(count));
+    const before = await counts();
+    const found = async (options: CallOptions): Promise<[shown: unknown, token: string]> => {
+      const { code, details } = await refusal(act(second, 'finish', body, { etag: '"2"', ...options }));
+      assert.equal(code, 'DUPLICATE_RULE');
+      const { rules, confirmationToken } = details as { rules: Reply['body'][]; confirmationToken: string };
+      return [rules.map((fired) => [fired.ruleApiName, fired.matches[0].id]), confirmationToken];
+    };
+    const [own, token] = await found({ key: 'finish-twin-1' });
+    assert.deepEqual(own, [['Task__c.SamePrice', first]]);
+    const [made, both] = await found({ key: 'finish-twin-2', confirmation: token });
+    assert.deepEqual(made, [['Entry__c.SameText', entry]]);
+    assert.deepEqual((await found({ confirmation: token }))[0], made, 'the first token is good as long as it lives');
+    const wrong = async (id: string, given: object, person = worker): Promise<void> => {
+      const options = { etag: '"2"', confirmation: both };
+      assert.equal((await refusal(act(id, 'finish', given, options, person))).code, 'CONFIRMATION_TOKEN_INVALID');
+    };
+    await wrong(second, { ...body, comment: 'y' });
+    await wrong(second, { ...body, input: { ...body.input, rate: 77 } });
+    const third = await task();
+    await act(third, 'start');
+    await wrong(third, body);
+    assert.deepEqual(
+      (await refusal(act(second, 'hold', {}, { etag: '"2"', confirmation: both }))).code,
+      'CONFIRMATION_TOKEN_INVALID',
+    );
+    assert.deepEqual([await version(second), await count('"Entry__c"')], [2, before[0]]);
+    const stored = await act(second, 'finish', body, { etag: '"2"', confirmation: both, key: 'finish-twin-3' });
+    assert.equal(stored.status, 201);
+    assert.equal(await count('_confirmations'), before[3]! + 1);
+    const audit = await world.rows(
+      `SELECT record_id, changes FROM $schema._audit WHERE code = 'DUPLICATE_RULE' AND outcome = 'committed' ORDER BY object DESC`,
+    );
+    assert.deepEqual(audit, [
+      { record_id: second, changes: { 'Task__c.SamePrice': { from: null, to: [first] } } },
+      { record_id: stored.body.sideEffects[0].id, changes: { 'Entry__c.SameText': { from: null, to: [entry] } } },
+    ]);
+    const again = await act(second, 'finish', body, { etag: '"2"', confirmation: both, key: 'finish-twin-3' });
+    assert.deepEqual([again.text, again.headers['Idempotency-Replayed']], [stored.text, 'true']);
+    await world.deploy(world.tenantId, {
+      'objects/Task__c/object.yaml': PROJECT['objects/Task__c/object.yaml']!,
+      'objects/Entry__c/object.yaml': PROJECT['objects/Entry__c/object.yaml']!,
+    });
   });
 
   it('leave the state to people as well where the model says so', async () => {

@@ -226,6 +226,8 @@ export interface CallOptions {
   key?: string;
   etag?: string;
   ifNoneMatch?: string;
+  /** X-Duplicate-Confirmation. */
+  confirmation?: string;
   scopes?: readonly Scope[];
   ieee754Compatible?: boolean;
 }
@@ -332,12 +334,13 @@ async function fill(platform: TestPlatform): Promise<World> {
       if (body !== undefined) params.body = body;
       if (options.etag !== undefined) params.headers.ifMatch = options.etag;
       if (options.ifNoneMatch !== undefined) params.headers.ifNoneMatch = options.ifNoneMatch;
+      if (options.confirmation !== undefined) params.headers.duplicateConfirmation = options.confirmation;
       if (options.ieee754Compatible) params.ieee754Compatible = true;
       if (/\.(create|update|delete|upsert|restore|execute)$/.test(operationId)) {
         params.headers.idempotencyKey = options.key ?? randomUUID();
         params.fingerprint = hash(
           'sha256',
-          JSON.stringify([operationId, path, query, options.etag ?? '', body ?? null]),
+          JSON.stringify([operationId, path, query, options.etag ?? '', options.confirmation ?? '', body ?? null]),
         );
       }
       const reply = (await broker.call(ACTION_OF[operationId] ?? operationId, params, {

@@ -155,6 +155,14 @@ describe('a duplicate confirmation', () => {
     assert.equal(covers([{ ruleApiName: 'Account.B', ids: [], hiddenMatchCount: 3 }]), false, 'one more hidden match');
   });
 
+  it('covers what an earlier one of the same request covered as well', () => {
+    const earlier = openConfirmation(write(), sealConfirmation(write(), SHOWN).token);
+    const made = [{ ruleApiName: 'Contact.D', ids: ['7'], hiddenMatchCount: 0 }];
+    const { covers } = openConfirmation(write(), sealConfirmation(write(), made, earlier).token);
+    assert.equal(covers([...SHOWN, ...made]), true);
+    assert.equal(covers([{ ruleApiName: 'Account.A', ids: ['3'], hiddenMatchCount: 0 }]), false);
+  });
+
   it('does not grow with what is hidden', () => {
     const length = (ids: string[], hiddenMatchCount: number): number =>
       sealConfirmation(write(), [{ ruleApiName: 'Account.A', ids, hiddenMatchCount }]).token.length;
