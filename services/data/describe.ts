@@ -110,7 +110,7 @@ function describeField(
     creatable,
     updateable,
     required: field.required,
-    nillable: !field.required && !(field.system && field.apiName !== 'recordTypeApiName'),
+    nillable: !field.required && (!field.system || isType),
     unique: field.unique,
     externalId: field.externalId,
     caseSensitive: field.caseSensitive,
@@ -150,7 +150,7 @@ function describeField(
     dataClassification: field.dataClassification,
     semantics: field.semantics,
     deprecated: field.deprecated,
-    example: field.example ?? type.example(field) ?? null,
+    example: isType ? (object.object.recordTypes[0]?.apiName ?? null) : (field.example ?? type.example(field) ?? null),
   };
 }
 
