@@ -43,6 +43,8 @@ interface Session extends pg.PoolClient {
   unusable?: Error;
 }
 
+/** Less than a request has to be answered. */
+const STATEMENT_TIMEOUT_MS = 25_000;
 /** Prepared statements kept per connection; the oldest are deallocated, or PostgreSQL's memory would grow with tenants. */
 const PREPARED_MAX = 400;
 /** SQLSTATE of `cached plan must not change result type`. */
@@ -72,9 +74,9 @@ export class Database {
       pipeline: true,
       keepAlive: true,
       // Sort order and search never depend on the server's locale; JSON timestamps are UTC; a backslash in a quoted text
-      // is a backslash; a twin of an idempotency key waits two seconds at most; nothing runs longer than a request may.
-      options:
-        '-c TimeZone=UTC -c standard_conforming_strings=on -c IntervalStyle=iso_8601 -c DateStyle=ISO -c lock_timeout=2000 -c statement_timeout=30000 -c idle_in_transaction_session_timeout=30000 -c jit=off',
+      // is a backslash; a twin of an idempotency key waits two seconds at most; what runs too long ends while the request
+      // that it is for can still be answered.
+      options: `-c TimeZone=UTC -c standard_conforming_strings=on -c IntervalStyle=iso_8601 -c DateStyle=ISO -c lock_timeout=2000 -c statement_timeout=${STATEMENT_TIMEOUT_MS} -c idle_in_transaction_session_timeout=30000 -c jit=off`,
     } as pg.PoolConfig);
     this.pool.on('error', (error) => options.onError?.(error));
   }
@@ -253,6 +255,9 @@ export function isConnectionError(error: unknown): boolean {
     )
   );
 }
+
+/** The database has given the statement up, which did nothing: it ran too long, or there was no room for it. */
+export const isGivenUp = (error: unknown): boolean => /^(?:57014|53)/.test(sqlState(error) ?? '');
 
 /** SQLSTATE of an error, or null. */
 export const sqlState = (error: unknown): string | null => {

@@ -4,7 +4,8 @@ import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { isUuid, uuidv7 } from '../../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
-import { isConnectionError, sqlState } from '../../../mixins/database/database.ts';
+import { isConnectionError, isGivenUp, sqlState } from '../../../mixins/database/database.ts';
+import { GIVEN_UP } from '../../../mixins/database/unavailable.ts';
 import {
   answerOf,
   findKey,
@@ -46,6 +47,8 @@ export function toPlatformError(view: View | undefined, call: OperationCall, err
     retryAfterSeconds: 1,
     cause: error,
   });
+  if (isGivenUp(error))
+    return new PlatformError('SERVICE_UNAVAILABLE', GIVEN_UP, { retryAfterSeconds: 1, cause: error });
   if (state === LOCK_TIMEOUT) return driver.where?.includes('"_idempotency') ? keyInProgress() : contention;
   if (state === '40001' || state === '40P01') return contention;
   if (access && state?.startsWith('23')) {

@@ -13,11 +13,12 @@ describe('records under faults and concurrency', () => {
 
   const schema = () => `t_${world.tenantId.replaceAll('-', '')}`;
 
-  /** Runs `work` while another session holds a lock, then ends the sessions of the platform that wait for it. */
+  /** Runs `work` while another session holds a lock, then ends the sessions of the platform that wait for it (or their statements). */
   async function whileBlocked(
     lock: string,
     work: () => Promise<unknown>,
     killed: () => Promise<void>,
+    end: 'pg_terminate_backend' | 'pg_cancel_backend' = 'pg_terminate_backend',
   ): Promise<unknown> {
     const client = new pg.Client(world.platform.database.url);
     await client.connect();
@@ -31,7 +32,7 @@ describe('records under faults and concurrency', () => {
           `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
         );
         if (rows.length) {
-          for (const { pid } of rows) await client.query('SELECT pg_terminate_backend($1)', [pid]);
+          for (const { pid } of rows) await client.query(`SELECT ${end}($1)`, [pid]);
           break;
         }
         await pause(20);
@@ -66,6 +67,23 @@ describe('records under faults and concurrency', () => {
     assert.equal(again.headers['ETag'], '"2"');
     const [history] = await world.rows('SELECT count(*)::int FROM $schema._history WHERE record_id = $1', [body.id]);
     assert.equal(history!['count'], 2);
+  });
+
+  it('answers what the database gives up as a service that is busy, and changes nothing', async () => {
+    const lock = `LOCK TABLE ${schema()}."Company__c" IN ACCESS EXCLUSIVE MODE`;
+    const { body } = await world.clerk.create('Company__c', { name: 'Slow' });
+    const given = (work: () => Promise<unknown>) =>
+      refusal(whileBlocked(lock, work, async () => {}, 'pg_cancel_backend'));
+    const change = () => world.clerk.update('Company__c', body.id, { Count__c: 1 }, { etag: '"1"', key: 'slow-key' });
+    for (const work of [
+      () => world.clerk.list('Company__c', {}),
+      () => world.clerk.get('Company__c', body.id),
+      change,
+    ]) {
+      const { code, status, retryable } = (await given(work)) as unknown as Record<string, unknown>;
+      assert.deepEqual([code, status, retryable], ['SERVICE_UNAVAILABLE', 503, true]);
+    }
+    assert.equal((await change()).headers['ETag'], '"2"', 'the same key may be sent again');
   });
 
   it('does not keep a transaction open when a step refuses', async () => {
