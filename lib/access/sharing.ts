@@ -36,7 +36,7 @@ export type ShareAccess = 'read' | 'edit';
 export const RANK: Readonly<Record<RecordLevel, number>> = { read: 0, edit: 1, full: 2 };
 const NOTHING: PlanNode = { kind: 'false' };
 /** So many objects a chain of parents may have. A chain that comes back to itself gives nothing. */
-const PARENTS_MAX = 8;
+export const PARENTS_MAX = 8;
 
 /**
  * The records of an object that the user reaches at a level: null for all of them, otherwise the predicate. An object

@@ -70,6 +70,10 @@ const recordForm = (ieee754Compatible: boolean) =>
 const withNumbers = recordForm(false);
 const withTextDecimals = recordForm(true);
 
+/** SQL (json) of what expressions read of the row `alias`: decimals come as text, for every digit of them counts. */
+export const exactJson = (alias: string, fields: readonly FieldMeta[]): string =>
+  fields.length > 0 ? recordJson(alias, fields, true) : "'{}'::json";
+
 /** ETag of a record version. */
 export const etagOf = (recordVersion: number): string => `"${recordVersion.toString(36)}"`;
 

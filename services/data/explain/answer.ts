@@ -9,7 +9,7 @@ import { isUuid } from '../../../lib/ids.ts';
 import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Read } from '../reads.ts';
-import { recordJson, Sql, table } from '../sql.ts';
+import { exactJson, Sql, table } from '../sql.ts';
 import { findPrincipal } from '../store.ts';
 import { assertFresh, recordNotFound, type View, visibleObject } from '../tenants.ts';
 import { decidingFields } from '../transitions/acts.ts';
@@ -24,8 +24,6 @@ interface Body {
   readonly transitionKey?: string;
   readonly userId?: string;
 }
-
-const EXACT_DECIMALS = true;
 
 export const explainAccess: Read = async (deps, request, call) => {
   const body = call.body as Body;
@@ -80,11 +78,10 @@ function requireScope({ scopes }: RequestContext): void {
 
 async function readRow(tx: Tx, view: View, object: ObjectMeta, id: string) {
   const sql = new Sql();
-  const fields = decidingFields(object);
   const { rows } = await tx.arrays(
     sql.statement(`SELECT s.metadata_version, s.access_version, o.record, o.stored FROM ${tx.schema}._state s LEFT JOIN (
         SELECT ${sharedRecordSql(tx.schema, view.snapshot, object, 't')}::text AS record,
-          ${fields.length > 0 ? `${recordJson('t', fields, EXACT_DECIMALS)}::text` : "'{}'"} AS stored
+          ${exactJson('t', decidingFields(object))}::text AS stored
         FROM ${table(tx.schema, object.apiName)} t WHERE t."id" = ${sql.bind(id, 'uuid')} AND ${reachSql(view, sql, object.apiName, 'read', 't')}) o ON true`),
   );
   const [metadataVersion, accessVersion, record, stored] = rows[0]!;

@@ -1,17 +1,12 @@
 /** A record with everything that sharing asks of it, read in one statement. */
 import { criteriaOf } from '../../../lib/access/criteria.ts';
-import { parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
+import { PARENTS_MAX, parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
 import { storedReads } from '../../../lib/formulas.ts';
 import { remembered } from '../../../lib/remembered.ts';
 import { objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
-import { literal, recordJson, table } from '../sql.ts';
-
-/** Decimals come as text, for criteria compare every digit of them. */
-const EXACT_DECIMALS = true;
-/** So many objects a chain of parents has, as where it is followed. */
-const PARENTS_MAX = 8;
+import { exactJson, literal, table } from '../sql.ts';
 
 /** SQL (json) of the row `alias` of an object as SharedRecord, its parents as well. */
 export function sharedRecordSql(
@@ -30,9 +25,8 @@ export function sharedRecordSql(
       `${literal(field.apiName)}, (SELECT ${row} FROM ${table(schema, parent.apiName)} ${inner} WHERE ${inner}."id" = ${alias}.${identifier(field.apiName)})`,
     ];
   });
-  const fields = criteriaFields(object);
   return `json_build_object('id', ${alias}."id", 'ownerId', ${alias}."ownerId",
-    'values', ${fields.length > 0 ? recordJson(alias, fields, EXACT_DECIMALS) : "'{}'::json"},
+    'values', ${exactJson(alias, criteriaFields(object))},
     'shares', (SELECT coalesce(json_agg(json_build_object('principalType', sh.principal_type, 'principalId', sh.principal_id, 'access', sh.access) ORDER BY sh.created_at, sh.share_id), '[]')
       FROM ${schema}._shares sh WHERE sh.record_id = ${alias}."id" AND sh.object = ${literal(object.apiName)}),
     'parents', json_build_object(${parents.join(', ')}))`;

@@ -6,10 +6,10 @@ import { LIMITS } from '../../../config/limits.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { isStorable } from '../../../lib/field-types/common.ts';
 import { isUuid, uuidv7 } from '../../../lib/ids.ts';
-import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
+import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { Sql, table } from '../sql.ts';
 import { validationFailed } from '../write/body.ts';
-import { readLock } from '../write/checks.ts';
+import { claimSql, readLock } from '../write/checks.ts';
 import { reachSql } from '../write/sharing.ts';
 import type { Step, Write } from '../write/write.ts';
 import { SHARE_COLUMNS, sharingDenied } from './shares.ts';
@@ -40,12 +40,11 @@ function givenIn({ body }: Write): Given {
  * the key had been used before, and `reply` is what it stands for.
  */
 async function lockRecord(write: Write, facts: (sql: Sql) => readonly string[]): Promise<readonly unknown[] | null> {
-  const { view, object, schema, key, tx } = write;
+  const { view, object, schema, tx } = write;
   const sql = new Sql();
   const reached = (level: 'read' | 'full', alias: string): string => reachSql(view, sql, object.apiName, level, alias);
   const text = `WITH
-    s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR SHARE),
-    k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
+    ${claimSql(write, sql)},
     o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE t."id" = ${sql.bind(write.id, 'uuid')} AND EXISTS (SELECT FROM k) AND ${reached('read', 't')} FOR NO KEY UPDATE)
     SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reached('full', 'o')}${facts(sql)
       .map((fact) => `, ${fact}`)

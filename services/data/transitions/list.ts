@@ -2,7 +2,7 @@
 import { isUuid } from '../../../lib/ids.ts';
 import { served } from '../../../lib/transition/input.ts';
 import type { Read } from '../reads.ts';
-import { etagOf, recordJson, Sql, table } from '../sql.ts';
+import { etagOf, exactJson, Sql, table } from '../sql.ts';
 import { assertFresh, recordNotFound, visibleObject } from '../tenants.ts';
 import { reachSql } from '../write/sharing.ts';
 import {
@@ -15,22 +15,18 @@ import {
   visibleModel,
 } from './acts.ts';
 
-/** Decimals come as text, for a guard compares every digit of them. */
-const EXACT_DECIMALS = true;
-
 export const listTransitions: Read = async (deps, request, call) => {
   const id = (call.path['id'] ?? '').toLowerCase();
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
     const access = visibleObject(view, call.path['objectApiName'] ?? '');
     if (!isUuid(id)) throw recordNotFound();
     const { object } = access;
-    const fields = decidingFields(object);
     const { rows } = await deps.database.tenant(request.tenantId, (tx) => {
       const sql = new Sql();
       const seen = `o."id" = ${sql.bind(id, 'uuid')} AND ${reachSql(view, sql, object.apiName, 'read', 'o')}`;
       return tx.arrays(
         sql.statement(`SELECT s.metadata_version, s.access_version, o."recordVersion",
-            ${fields.length > 0 ? `${recordJson('o', fields, EXACT_DECIMALS)}::text` : "'{}'"}, ${reachSql(view, sql, object.apiName, 'edit', 'o')}
+            ${exactJson('o', decidingFields(object))}::text, ${reachSql(view, sql, object.apiName, 'edit', 'o')}
           FROM ${tx.schema}._state s LEFT JOIN ${table(tx.schema, object.apiName)} o ON ${seen}`),
       );
     });

@@ -3,7 +3,6 @@
  * the values mean. Pure. Collects every violation; a field the user cannot read is answered like one that is not there.
  */
 
-import { reach } from '../../../lib/access/sharing.ts';
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import type { ViolationCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
@@ -11,7 +10,6 @@ import { isBlankText } from '../../../lib/field-types/common.ts';
 import { externalReference } from '../../../lib/field-types/reference-family.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import type { SqlValue } from '../../../lib/field-types/types.ts';
-import type { PlanNode } from '../../../lib/query/types.ts';
 import { isWritable } from '../../../lib/record-types.ts';
 import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
@@ -26,8 +24,6 @@ export interface Lookup {
     /** Field of the target that is compared: its id, or an external id. */
     readonly by: FieldMeta;
     readonly value: SqlValue;
-    /** Which records of the target the user can read; null: all. */
-    readonly sharing: PlanNode | null;
   }[];
 }
 
@@ -154,7 +150,7 @@ function readReference(view: View, field: FieldMeta, value: unknown, pointer: st
       if (!by?.externalId) continue;
       const parsed = typeOf(by).parseFilter(external.value, by, `${pointer}${pointerTo(external.field)}`);
       if (!parsed.ok) return { ...parsed.violation, field: field.apiName };
-      targets.push({ object, by, value: parsed.value, sharing: reach(view.access, object.apiName, 'read') });
+      targets.push({ object, by, value: parsed.value });
     }
     if (targets.length === 0)
       return violation(
@@ -178,14 +174,7 @@ function readReference(view: View, field: FieldMeta, value: unknown, pointer: st
   return {
     field,
     value: parsed.value,
-    lookup: {
-      targets: readable.map((object) => ({
-        object,
-        by: object.fields['id']!,
-        value: parsed.value,
-        sharing: reach(view.access, object.apiName, 'read'),
-      })),
-    },
+    lookup: { targets: readable.map((object) => ({ object, by: object.fields['id']!, value: parsed.value })) },
   };
 }
 

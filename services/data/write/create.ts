@@ -1,12 +1,11 @@
 /** Creating a record: every check, then one statement that writes everything or nothing. */
 import { requireObject } from '../../../lib/access/decide.ts';
 import { formattedSql } from '../../../lib/auto-number.ts';
-import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import { emptyRollup } from '../../../lib/rollups.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
-import { answerOf, claimableSql, claimKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
+import { claimableSql, claimKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import {
   changesSql,
   columnName,
@@ -21,18 +20,12 @@ import {
 } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { USER_STEPS } from '../users/rules.ts';
-import {
-  checkDependentPicklists,
-  completeCreate,
-  type Given,
-  readBody,
-  referenceNotFound,
-  validationFailed,
-} from './body.ts';
+import { checkDependentPicklists, completeCreate, readBody, referenceNotFound, validationFailed } from './body.ts';
 import { noteEffect } from './check-only.ts';
-import { lookupSql, refuseDenied, refuseInvalid } from './checks.ts';
+import { freshSql, refuseDenied, refuseInvalid, replyOfKey, stateSql } from './checks.ts';
 import { checkDuplicates, confirmedSql } from './duplicates.ts';
 import { checkRecordType } from './record-types.ts';
+import { type Referred, referredSql } from './references.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
@@ -71,29 +64,27 @@ function readValues(write: Write): void {
 }
 
 async function insert(write: Write): Promise<void> {
-  const { view, object, schema, key, request, tx } = write;
+  const { view, object, schema, key } = write;
   const sql = new Sql();
   const headers = { ETag: etagOf(1), Location: `/api/v1/data/${object.apiName}/${write.id}` };
-  const lookups = write.given.filter((item) => item.lookup);
-  const { columns, selects } = columnsOf(write, sql, lookups);
-  const isUser = object.apiName === 'User';
+  const { cte: referred, ids } = referredSql(write, sql, write.given);
+  const { columns, selects } = columnsOf(write, sql, ids);
   // A request that is repeated under its key takes no number.
   const numbered = !write.within && Object.values(object.fields).some((field) => field.fieldType === 'autoNumber');
-  const found = new Map(lookups.map((item, index) => [item, `r.r${index}`]));
-  const deniedParents = deniedParentsSql(write, sql, found, null);
+  const deniedParents = deniedParentsSql(write, sql, ids, null);
   const parents = parentLocksSql(write, {
     object: object.apiName,
     ids: null,
     changed: null,
-    moves: new Map(lookups.map((item, index) => [item.field.apiName, `SELECT r.r${index} FROM r`])),
+    moves: ids,
     gate: ' AND EXISTS (SELECT FROM s)',
   });
   const ctes = [
-    `s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR ${isUser ? 'UPDATE' : 'SHARE'})`,
-    `r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'})`,
+    stateSql(write),
+    referred,
     ...(deniedParents ? [`p AS MATERIALIZED (SELECT ${deniedParents} AS denied FROM r)`] : []),
     ...parents.ctes,
-    `v AS MATERIALIZED (SELECT ${selects.join(', ')} FROM s, r WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}${lookups.map((_, index) => ` AND r.r${index} IS NOT NULL`).join('')}${parents.after}${deniedParents ? ' AND NOT (SELECT denied FROM p)' : ''}${numbered ? ` AND ${claimableSql(schema, key, sql.bind)}` : ''})`,
+    `v AS MATERIALIZED (SELECT ${selects.join(', ')} FROM s, r WHERE ${freshSql(write, sql)}${[...ids.values()].map((id) => ` AND ${id} IS NOT NULL`).join('')}${parents.after}${deniedParents ? ' AND NOT (SELECT denied FROM p)' : ''}${numbered ? ` AND ${claimableSql(schema, key, sql.bind)}` : ''})`,
     `j AS MATERIALIZED (SELECT ${recordJson(
       'v',
       write.access.readable,
@@ -105,51 +96,33 @@ async function insert(write: Write): Promise<void> {
       : `k AS (${claimKeySql(schema, key, sql.bind, 'FROM j', { status: '201', headers: sql.bind(JSON.stringify(headers), 'jsonb'), body: 'j.body' })})`,
     `i AS (INSERT INTO ${table(schema, object.apiName)} (${columns.join(', ')}) SELECT ${columns.join(', ')} FROM v WHERE EXISTS (SELECT FROM k))`,
     `c AS MATERIALIZED (SELECT v."id" AS record_id, 1 AS record_version, ${write.place.index} AS position, ${newTrailIds(sql)}, ${createdChanges(write)} AS changes FROM v WHERE EXISTS (SELECT FROM k))`,
-    ...trailSql(
-      schema,
-      sql,
-      {
-        kind: 'create',
-        operationId: write.call.operationId,
-        request,
-        key,
-        transactionId: write.transactionId,
-        transactionSize: write.place.size,
-      },
-      object,
-      'c',
-    ),
+    ...trailSql(write, sql, object, { kind: 'create', from: 'c', transactionSize: write.place.size }),
     ...confirmedSql(write, sql, 'c'),
-    ...(isUser ? USER_STEPS.createSql(write, sql, 'c') : []),
+    ...(object.apiName === 'User' ? USER_STEPS.createSql(write, sql, 'c') : []),
   ];
   const { rows } = await write.commit(
     sql.statement(`WITH ${ctes.join(',\n')}
-      SELECT s.m, s.a, (SELECT count(*)::int FROM k), (SELECT body FROM j)${lookups.map((_, index) => `, r.r${index} IS NOT NULL`).join('')}${deniedParents ? ', (SELECT denied FROM p)' : ''} FROM s, r${actorSql(write, sql)}`),
+      SELECT s.m, s.a, (SELECT count(*)::int FROM k), (SELECT body FROM j)${[...ids.values()].map((id) => `, ${id} IS NOT NULL`).join('')}${deniedParents ? ', (SELECT denied FROM p)' : ''} FROM s, r${actorSql(write, sql)}`),
   );
   const row = rows[0]!;
   assertFresh(view, row[0], row[1]);
   if (deniedParents && row.at(-1) === true) throw parentDenied();
-  const missing = lookups.filter((_, index) => row[4 + index] === false);
+  const missing = [...ids.keys()].filter((_, index) => row[4 + index] === false);
   if (missing.length) throw validationFailed(missing.map((item) => referenceNotFound(item.field)));
-  if (row[2] === 0) {
-    write.reply = answerOf(await findKey(tx, key), key);
-    if (!write.reply) throw new PlatformError('WRITE_CONTENTION', 'The idempotency key changed hands; try again.');
-    return;
-  }
+  if (row[2] === 0) return replyOfKey(write);
   noteEffect(write, 'create', object, { id: null, fields: createdFields(write).map((field) => field.apiName) });
   write.reply = { status: 201, headers, body: Buffer.from(row[3] as string) };
 }
 
 /** Columns of the new row with the SQL of their values. */
-function columnsOf(write: Write, sql: Sql, lookups: readonly Given[]): { columns: string[]; selects: string[] } {
+function columnsOf(write: Write, sql: Sql, ids: Referred): { columns: string[]; selects: string[] } {
   const user = sql.bind(write.request.userId, 'uuid');
   const given = new Map(write.given.map((item) => [item.field.apiName, item]));
   const columns: string[] = [];
   const selects: string[] = [];
   const sqlOf = (field: FieldMeta): string => {
     const item = given.get(field.apiName);
-    if (item?.lookup) return `r.r${lookups.indexOf(item)}`;
-    if (item) return sql.bind(item.value, typeOf(field).bindType);
+    if (item) return ids.get(item) ?? sql.bind(item.value, typeOf(field).bindType);
     // A number that was taken is not given back by a rollback.
     if (field.fieldType === 'autoNumber' && write.checkOnly) return 'NULL';
     if (field.fieldType === 'autoNumber') return autoNumberSql(write.schema, write.object.apiName, field);

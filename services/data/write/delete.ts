@@ -10,14 +10,14 @@ import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { ChildRelationship, FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
 import { formatTimestamp } from '../../../lib/time.ts';
 import { identifier } from '../../../mixins/database/database.ts';
-import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
+import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { changesSql, outputOf, Sql, storedFields, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { noteEffect } from './check-only.ts';
-import { readLock } from './checks.ts';
+import { claimSql, readLock } from './checks.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
 import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
-import { trailSql } from './trail.ts';
+import { randomTrailIds, trailSql } from './trail.ts';
 import { matchVersion } from './update.ts';
 import type { Step, Write } from './write.ts';
 
@@ -34,7 +34,7 @@ export const DELETE_STEPS: readonly Step[] = [
 const CASCADE_MAX = 10_000;
 
 async function lockRecord(write: Write): Promise<void> {
-  const { view, object, schema, key, tx } = write;
+  const { view, object, schema, tx } = write;
   const sql = new Sql();
   const id = sql.bind(write.id, 'uuid');
   const parents = parentLocksSql(write, {
@@ -45,8 +45,7 @@ async function lockRecord(write: Write): Promise<void> {
   });
   const { rows } = await tx.arrays(
     sql.statement(`WITH
-      s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR SHARE),
-      k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
+      ${claimSql(write, sql)},
       ${parents.ctes.map((cte) => `${cte},\n      `).join('')}o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${id} AND EXISTS (SELECT FROM k)${parents.after} AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR UPDATE)
       SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reachedSql(write, sql, 'o', 'full')} FROM s LEFT JOIN o ON true${actorSql(write, sql, true)}`),
   );
@@ -209,13 +208,11 @@ async function detach(
         changed,
         (field) => outputOf('o', field),
         (field) => outputOf('u', field),
-      )} AS changes FROM u JOIN o ON o."id" = u."id")${trailSql(
-        schema,
-        sql,
-        trailOf(write, 'update', doomed),
-        child,
-        'c',
-      )
+      )} AS changes FROM u JOIN o ON o."id" = u."id")${trailSql(write, sql, child, {
+        kind: 'update',
+        from: 'c',
+        transactionSize: countOf(doomed),
+      })
         .map((cte) => `,\n${cte}`)
         .join('')}
       SELECT count(*)::int FROM o t WHERE ${reachSql(write.view, sql, apiName, 'read', 't')}`;
@@ -230,22 +227,9 @@ async function detach(
   await all(statements);
 }
 
-// Ids of trail rows for sets of records: made by the database, ordered by time like the ones made here.
-export const randomTrailIds = ['change_id', 'audit_id']
-  .map(
-    (name) =>
-      `(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') || '7' || substr(md5(random()::text || clock_timestamp()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid AS ${name}`,
-  )
-  .join(', ');
-
-const trailOf = (write: Write, kind: 'update' | 'delete', doomed: ReadonlyMap<string, ReadonlySet<string>>) => ({
-  kind,
-  operationId: write.call.operationId,
-  request: write.request,
-  key: write.key,
-  transactionId: write.transactionId,
-  transactionSize: [...doomed.values()].reduce((sum, ids) => sum + ids.size, 0),
-});
+/** Records in all. */
+export const countOf = (ids: ReadonlyMap<string, ReadonlySet<string>>): number =>
+  [...ids.values()].reduce((sum, of) => sum + of.size, 0);
 
 /** One statement for all objects, so that it does not matter who refers to whom. */
 async function remove(
@@ -276,7 +260,12 @@ async function remove(
         (field) => outputOf('d', field),
         () => 'NULL',
       )} AS changes FROM d${index} d)`,
-      ...trailSql(schema, sql, trailOf(write, 'delete', doomed), child, `c${index}`, String(index)),
+      ...trailSql(write, sql, child, {
+        kind: 'delete',
+        from: `c${index}`,
+        transactionSize: countOf(doomed),
+        suffix: String(index),
+      }),
     ];
   });
   const counts = new Map(

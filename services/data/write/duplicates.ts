@@ -11,7 +11,6 @@ import type { Statement } from '../../../mixins/database/database.ts';
 import { columnName, columnType, recordJson, Sql, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { type Given, isBlank, validationFailed } from './body.ts';
-import { lookupSql, missingReferences } from './checks.ts';
 import { type Confirmation, invalidConfirmation, openConfirmation, sealConfirmation } from './confirmation.ts';
 import {
   activeRules,
@@ -22,6 +21,7 @@ import {
   searchBy,
   weightOf,
 } from './duplicate-rules.ts';
+import { lookupSql, missingReferences } from './references.ts';
 import { reachSql } from './sharing.ts';
 import type { Write } from './write.ts';
 
@@ -234,10 +234,11 @@ const sharedTrigramsSql = (sql: Sql, form: string, similarity: number): string =
 const formOf = (write: Write, sql: Sql, item: Valued): string =>
   matchForm(item.method, item.field, valueSql(write, sql, item));
 
-function valueSql({ schema, object, id }: Write, sql: Sql, { field, given }: Valued): string {
+function valueSql(write: Write, sql: Sql, { field, given }: Valued): string {
+  const { schema, object, id } = write;
   if (!given)
     return `(SELECT o.${columnName(field)} FROM ${table(schema, object.apiName)} o WHERE o."id" = ${sql.bind(id, 'uuid')})`;
-  if (given.lookup && given.value === null) return `(${lookupSql(schema, sql, given)})`;
+  if (given.lookup && given.value === null) return `(${lookupSql(write, sql, given)})`;
   return `(${sql.bind(given.value, typeOf(field).bindType)}::${columnType(field)})`;
 }
 

@@ -7,7 +7,7 @@ import { type Violation, violation } from '../../../lib/errors/platform-error.ts
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import { objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
-import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
+import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import {
   changesSql,
   columnName,
@@ -23,11 +23,11 @@ import {
 import { own } from '../tenants.ts';
 import { defaultOf, isReference, pointerTo, validationFailed } from './body.ts';
 import { noteEffect } from './check-only.ts';
-import { readLock } from './checks.ts';
-import { edgesOf, randomTrailIds } from './delete.ts';
+import { claimSql, readLock } from './checks.ts';
+import { countOf, edgesOf } from './delete.ts';
 import { actorSql } from './rollups.ts';
 import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
-import { trailSql } from './trail.ts';
+import { randomTrailIds, trailSql } from './trail.ts';
 import type { Step, Write } from './write.ts';
 
 /** In the order of the checks of every mutation. */
@@ -56,12 +56,11 @@ const CHECKED_TYPES = /^(?:numeric|bigint|boolean|date|time|interval|uuid)/;
 
 /** Claims the key and locks the deleted record. Of two restores one finds it gone. */
 async function lockDeleted(write: Write): Promise<void> {
-  const { view, object, schema, key, tx } = write;
+  const { view, object, schema, tx } = write;
   const sql = new Sql();
   const { rows } = await tx.arrays(
     sql.statement(`WITH
-      s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR SHARE),
-      k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
+      ${claimSql(write, sql)},
       b AS MATERIALIZED (SELECT * FROM ${schema}._recycle_bin WHERE object = ${sql.bind(object.apiName, 'text')} AND record_id = ${sql.bind(write.id, 'uuid')}
         AND restorable_until > now() AND EXISTS (SELECT FROM k) FOR UPDATE)
       SELECT s.m, s.a, (SELECT count(*)::int FROM k), t.version, t.reached FROM s LEFT JOIN (
@@ -198,17 +197,9 @@ function missing(write: Write, object: ObjectMeta, field: FieldMeta, ofRoot: boo
 
 /** One statement for all objects, so that it does not matter who refers to whom. */
 async function insert(write: Write, returning: Ids, gone: ReadonlyMap<FieldMeta, readonly string[]>): Promise<void> {
-  const { schema, request, key, tx } = write;
+  const { schema, request, tx } = write;
   const sql = new Sql();
   const user = sql.bind(request.userId, 'uuid');
-  const trail = {
-    kind: 'restore' as const,
-    operationId: write.call.operationId,
-    request,
-    key,
-    transactionId: write.transactionId,
-    transactionSize: [...returning.values()].reduce((sum, ids) => sum + ids.size, 0),
-  };
   let position = 0;
   const ctes = [...returning].flatMap(([apiName, ids], index) => {
     const object = objectOf(write.view.snapshot, apiName)!;
@@ -227,7 +218,12 @@ async function insert(write: Write, returning: Ids, gone: ReadonlyMap<FieldMeta,
           `CASE WHEN n.${columnName(field)} IS NULL THEN nullif(d.record -> ${literal(field.apiName)}, 'null') END`,
         (field) => outputOf('n', field),
       )} AS changes FROM n${index} n JOIN d${index} d ON d.record_id = n."id")`,
-      ...trailSql(schema, sql, trail, object, `c${index}`, String(index)),
+      ...trailSql(write, sql, object, {
+        kind: 'restore',
+        from: `c${index}`,
+        transactionSize: countOf(returning),
+        suffix: String(index),
+      }),
     ];
   });
   await tx.arrays(sql.statement(`WITH ${ctes.join(',\n')}\nSELECT count(*) FROM n0`));

@@ -6,9 +6,10 @@
 
 import { remembered } from '../../../lib/remembered.ts';
 import { CHANGED_ALONG, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/rollups.ts';
-import type { FieldMeta, Snapshot } from '../../../lib/snapshot/types.ts';
+import type { Snapshot } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
 import { type Sql, table } from '../sql.ts';
+import type { Referred } from './references.ts';
 import type { Write } from './write.ts';
 
 const edgesOfSnapshot = remembered((objects: Snapshot['objects']): readonly RollupEdge[] => rollupEdges(objects));
@@ -39,9 +40,6 @@ export function actorSql(write: Write, sql: Sql, anyObject = false): string {
   return ` WHERE set_config('app.actor', ${sql.bind(JSON.stringify(actor), 'text')}, true) IS NOT NULL`;
 }
 
-/** SQL queries of the ids that references of a write point to from now on, by field. */
-export type Moves = ReadonlyMap<FieldMeta['apiName'], string>;
-
 /** The edges along which a write of a record passes; `changed` null: the record comes or goes. */
 const edgesFrom = (
   edges: readonly RollupEdge[],
@@ -67,20 +65,21 @@ export function movesItself(write: Write): boolean {
   return passed.some(({ object }) => object === apiName);
 }
 
-export interface ParentLocks {
+interface ParentLocks {
   /** To be put before the statement takes or makes the record; empty: there is nothing to lock. */
   readonly ctes: readonly string[];
   /** A condition, beginning with AND, under which the record may be locked or made after them. */
   readonly after: string;
 }
 
-export interface Concerned {
+interface Concerned {
   readonly object: string;
   /** SQL of the ids of the records concerned, or a query of them; null: a record that does not exist yet. */
   readonly ids: string | null;
   /** Fields that the write gives; null: the record comes or goes. */
   readonly changed: ReadonlySet<string> | null;
-  readonly moves?: Moves;
+  /** References that the write sets. */
+  readonly moves?: Referred;
   /** What must hold before the first lock is taken, beginning with AND. */
   readonly gate: string;
 }
@@ -95,8 +94,8 @@ export function parentLocksSql(write: Write, { object, ids, changed, moves, gate
       queries.push(
         `SELECT x.${identifier(edge.referenceField)} FROM ${table(schema, edge.child)} x WHERE x."id" IN (${ids})`,
       );
-    const next = moves?.get(edge.referenceField);
-    if (next !== undefined) queries.push(next);
+    for (const [{ field }, id] of moves ?? [])
+      if (field.apiName === edge.referenceField) queries.push(`SELECT ${id} FROM r`);
     return queries.length > 0 ? [{ edge, ids: queries.join(' UNION ALL ') }] : [];
   });
   if (first.length === 0) return { ctes: [], after: '' };

@@ -16,7 +16,7 @@ import { callerFacts, failureOf } from '../evaluation.ts';
 import { Sql } from '../sql.ts';
 import { assertFresh, own } from '../tenants.ts';
 import { pointerTo } from './body.ts';
-import { lookupSql } from './checks.ts';
+import { lookupSql } from './references.ts';
 import type { Write } from './write.ts';
 
 interface Rule extends ValidationRuleMeta {
@@ -126,7 +126,7 @@ async function referredIds(write: Write): Promise<ReadonlyMap<string, unknown>> 
   const sql = new Sql();
   const { rows } = await write.tx.arrays(
     sql.statement(
-      `SELECT s.metadata_version, s.access_version, ${open.map((item) => lookupSql(write.schema, sql, item)).join(', ')} FROM ${write.schema}._state s`,
+      `SELECT s.metadata_version, s.access_version, ${open.map((item) => lookupSql(write, sql, item)).join(', ')} FROM ${write.schema}._state s`,
     ),
   );
   const row = rows[0]!;

@@ -9,6 +9,7 @@ import { conditionSql } from '../../../lib/query/sql.ts';
 import type { Sql } from '../sql.ts';
 import { own, type View } from '../tenants.ts';
 import type { Given } from './body.ts';
+import type { Referred } from './references.ts';
 import type { Write } from './write.ts';
 
 /** What came with the lock: how far the user reaches the record, or that they may not edit a parent they name. */
@@ -29,7 +30,7 @@ export function reachedSql(
   sql: Sql,
   alias: string,
   wanted: 'edit' | 'full',
-  lookups: ReadonlyMap<Given, string> = new Map(),
+  lookups: Referred = new Map(),
 ): string {
   const { view, object } = write;
   const parents = deniedParentsSql(write, sql, lookups, (item) => `${alias}."${item.field.apiName}"`);
@@ -45,7 +46,7 @@ export function reachedSql(
 export function deniedParentsSql(
   { view, object }: Pick<Write, 'view' | 'object'>,
   sql: Sql,
-  lookups: ReadonlyMap<Given, string>,
+  lookups: Referred,
   before: ((item: Given) => string) | null,
 ): string | null {
   const controlling = new Set(parentFields(object));

@@ -4,12 +4,11 @@
  */
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { Facts } from '../../../lib/expression/evaluate.ts';
-import { typeOf } from '../../../lib/field-types/registry.ts';
 import { uuidv7 } from '../../../lib/ids.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
-import { identifier, sqlState } from '../../../mixins/database/database.ts';
-import { changesSql, columnType, outputOf, Sql, table } from '../sql.ts';
+import { sqlState } from '../../../mixins/database/database.ts';
+import { columnName, outputOf, Sql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import {
   type Act,
@@ -25,24 +24,17 @@ import {
   wrongState,
 } from '../transitions/acts.ts';
 import { type Message, preparationOf, recipientField, valuesOf, withInput } from '../transitions/effects.ts';
-import {
-  checkDependentPicklists,
-  type Given,
-  pointerTo,
-  readValue,
-  referenceNotFound,
-  validationFailed,
-} from './body.ts';
+import { checkDependentPicklists, type Given, pointerTo, readValue, validationFailed } from './body.ts';
 import { noteEffect } from './check-only.ts';
-import { lookupSql } from './checks.ts';
 import { CREATE_STEPS } from './create.ts';
 import { checkDuplicates, confirmedSql } from './duplicates.ts';
 import { toPlatformError } from './failures.ts';
 import { checkRecordType } from './record-types.ts';
+import { comparedSql, referredSql, settledIn } from './references.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
-import { newTrailIds, type Transition, trailSql } from './trail.ts';
-import { answerSql, lockRecord, matchVersion, refuseUnreached, storeAndAnswer } from './update.ts';
+import { type Transition, trailSql } from './trail.ts';
+import { answerSql, changeSql, lockRecord, matchVersion, refuseUnreached, storeAndAnswer } from './update.ts';
 import { runSteps, type Step, type Write } from './write.ts';
 
 /** One step, for what is found out on the way belongs to this one request. */
@@ -151,30 +143,19 @@ function placed({ access }: Write, found: Violation): Violation {
 }
 
 /** Looks references up and compares values with stored ones, as the lock does it for values that a body gives. */
-async function settle(write: Write, given: readonly Given[]): Promise<{ given: Given[]; changed: Given[] }> {
+async function settle(write: Write, given: readonly Given[]): Promise<Pick<Write, 'given' | 'changed'>> {
   if (given.length === 0) return { given: [], changed: [] };
   const { schema, object, tx } = write;
   const sql = new Sql();
-  const lookups = given.filter((item) => item.lookup);
-  const found = new Map(lookups.map((item, index) => [item, `r.r${index}`]));
-  const sqlOf = (item: Given): string =>
-    found.get(item) ?? `${sql.bind(item.value, typeOf(item.field).bindType)}::${columnType(item.field)}`;
-  const pairs = given.map(
-    (item) => `${found.get(item) ?? 'NULL'}, o.${identifier(item.field.apiName)} IS DISTINCT FROM ${sqlOf(item)}`,
-  );
-  const denied = deniedParentsSql(write, sql, found, (item) => `o.${identifier(item.field.apiName)}`) ?? 'false';
+  const { cte, ids } = referredSql(write, sql, given);
+  const denied = deniedParentsSql(write, sql, ids, (item) => `o.${columnName(item.field)}`) ?? 'false';
   const { rows } = await tx.arrays(
-    sql.statement(`WITH r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'})
-      SELECT ${pairs.join(', ')}, ${denied} FROM r, ${table(schema, object.apiName)} o WHERE o."id" = ${sql.bind(write.id, 'uuid')}`),
+    sql.statement(`WITH ${cte}
+      SELECT ${given.map((item) => comparedSql(sql, item, ids)).join(', ')}, ${denied} FROM r, ${table(schema, object.apiName)} o WHERE o."id" = ${sql.bind(write.id, 'uuid')}`),
   );
   const row = rows[0]!;
   if (row.at(-1) === true) throw parentDenied();
-  const settled = given.map((item, index) =>
-    item.lookup ? { ...item, value: row[index * 2] as string | null, lookup: null } : item,
-  );
-  for (const item of lookups)
-    if (row[given.indexOf(item) * 2] === null) write.invalid.push(referenceNotFound(item.field));
-  return { given: settled, changed: settled.filter((_, index) => row[index * 2 + 1] === true) };
+  return settledIn(write, given, row);
 }
 
 /** Records that come along, each through the whole pipeline of a create, as the caller. */
@@ -277,46 +258,24 @@ async function store(
   created: readonly SideEffect[],
   messages: readonly Told[],
 ): Promise<void> {
-  const { schema, object, key, request, changed } = write;
+  const { object, changed } = write;
   const sql = new Sql();
   const version = (await currentVersion(write, created.length)) + 1;
-  const name = table(schema, object.apiName);
-  const id = sql.bind(write.id, 'uuid');
-  const sets = changed.map(
-    (item) => `${identifier(item.field.apiName)} = ${sql.bind(item.value, typeOf(item.field).bindType)}, `,
-  );
-  const fields = changed.map((item) => item.field);
-  const place = { index: 0, size: created.length + 1 };
   const sideEffects = [...created, ...messages.map((message) => message.effect)];
   const ctes = [
-    `o AS MATERIALIZED (SELECT * FROM ${name} WHERE "id" = ${id})`,
-    `u AS (UPDATE ${name} SET ${sets.join('')}"recordVersion" = ${sql.bind(version, 'integer')}, "updatedAt" = statement_timestamp(), "updatedById" = ${sql.bind(request.userId, 'uuid')} WHERE "id" = ${id} RETURNING *)`,
-    `c AS MATERIALIZED (SELECT u."id" AS record_id, u."recordVersion" AS record_version, ${place.index} AS position, ${newTrailIds(sql)}, ${changesSql(
-      fields,
-      (field) => outputOf('o', field),
-      (field) => outputOf('u', field),
-    )} AS changes FROM u, o)`,
-    ...trailSql(
-      schema,
-      sql,
-      {
-        kind: 'transition',
-        operationId: write.call.operationId,
-        request,
-        key,
-        transactionId: write.transactionId,
-        transactionSize: place.size,
-        transition,
-      },
-      object,
-      'c',
-    ),
+    ...changeSql(write, sql, version),
+    ...trailSql(write, sql, object, {
+      kind: 'transition',
+      from: 'c',
+      transactionSize: created.length + 1,
+      transition,
+    }),
     ...confirmedSql(write, sql, 'c'),
     ...messages.flatMap((message, index) => messageSql(write, sql, message, transition, `m${index}`)),
   ];
   const answer = (last: Sql, alias: string): string => executionSql(write, last, alias, transition, sideEffects);
   const reply = await storing(write, () => storeAndAnswer(write, sql, ctes, { status: 201, version, answer }));
-  noteEffect(write, 'transition', object, { id: write.id, fields: fields.map((field) => field.apiName) });
+  noteEffect(write, 'transition', object, { id: write.id, fields: changed.map(({ field }) => field.apiName) });
   if (write.checkOnly)
     for (const { effect } of messages)
       write.effects.push({ kind: effect.kind, objectApiName: object.apiName, id: write.id, fields: [] });

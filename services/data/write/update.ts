@@ -7,22 +7,15 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
-import { identifier } from '../../../mixins/database/database.ts';
-import { claimKeySql, completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
-import { changesSql, columnType, etagOf, outputOf, recordJson, Sql, table } from '../sql.ts';
+import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
+import { changesSql, columnName, columnType, etagOf, exactJson, outputOf, recordJson, Sql, table } from '../sql.ts';
 import { USER_STEPS } from '../users/rules.ts';
-import {
-  checkDependentPicklists,
-  controlledFields,
-  type Given,
-  readBody,
-  referenceNotFound,
-  validationFailed,
-} from './body.ts';
+import { checkDependentPicklists, controlledFields, type Given, readBody, validationFailed } from './body.ts';
 import { noteEffect } from './check-only.ts';
-import { lookupSql, readLock, refuseDenied, sameKey } from './checks.ts';
+import { claimSql, readLock, refuseDenied } from './checks.ts';
 import { checkDuplicates, confirmedSql } from './duplicates.ts';
 import { checkRecordType, typedFields } from './record-types.ts';
+import { comparedSql, referredSql, sameKey, settledIn } from './references.ts';
 import { actorSql, movesItself, parentLocksSql } from './rollups.ts';
 import { checkRules, ruleFields } from './rules.ts';
 import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
@@ -47,9 +40,6 @@ export const UPDATE_STEPS: readonly Step[] = [
   store,
 ];
 
-/** Stored decimals come as text, for a rule compares every digit of them. */
-const EXACT_DECIMALS = true;
-
 function readValues(write: Write): void {
   const read = readBody(write.view, write.object, write.access, write.body, 'update');
   write.given = read.given;
@@ -69,9 +59,9 @@ interface Ahead {
 
 /** Claims the key, takes the row lock, looks references up and compares given values with stored ones: one round trip. */
 export async function lockRecord(write: Write, ahead: Ahead = { reads: [], sets: [] }): Promise<void> {
-  const { view, object, schema, key, tx, given } = write;
+  const { view, object, schema, tx, given } = write;
   const sql = new Sql();
-  const lookups = given.filter((item) => item.lookup);
+  const { cte: referred, ids } = referredSql(write, sql, given);
   const isUser = object.apiName === 'User';
   const needed = new Set(
     isUser
@@ -84,46 +74,32 @@ export async function lockRecord(write: Write, ahead: Ahead = { reads: [], sets:
           ),
         ],
   );
-  const sqlOf = (item: (typeof given)[number]): string =>
-    item.lookup
-      ? `r.r${lookups.indexOf(item)}`
-      : `${sql.bind(item.value, typeOf(item.field).bindType)}::${columnType(item.field)}`;
   const id = sql.bind(write.id, 'uuid');
-  const moves = new Map(lookups.map((item, index) => [item.field.apiName, `SELECT r.r${index} FROM r`]));
   const parents = parentLocksSql(write, {
     object: object.apiName,
     ids: id,
     changed: new Set([...given.map((item) => item.field), ...ahead.sets].map((field) => field.apiName)),
-    moves,
+    moves: ids,
     gate: ' AND EXISTS (SELECT FROM k)',
   });
   const text = `WITH
-    s AS MATERIALIZED (SELECT metadata_version AS m, access_version AS a FROM ${schema}._state FOR ${isUser ? 'UPDATE' : 'SHARE'}),
-    k AS (${claimKeySql(schema, key, sql.bind, `FROM s WHERE s.m = ${sql.bind(view.metadataVersion, 'integer')} AND s.a = ${sql.bind(view.accessVersion, 'integer')}`, null)}),
-    r AS MATERIALIZED (SELECT ${lookups.map((item, index) => `${lookupSql(schema, sql, item)} AS r${index}`).join(', ') || '1 AS none'}),
+    ${claimSql(write, sql)},
+    ${referred},
     ${parents.ctes.map((cte) => `${cte},\n    `).join('')}o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${id} AND EXISTS (SELECT FROM k)${keySql(write, sql)}${parents.after} AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR NO KEY UPDATE)
-    SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${
-      needed.size ? `${recordJson('o', [...needed], EXACT_DECIMALS)}::text` : 'NULL'
-    }${given.map((item) => `, ${item.lookup ? `r.r${lookups.indexOf(item)}` : 'NULL'}, o.${identifier(item.field.apiName)} IS DISTINCT FROM ${sqlOf(item)}`).join('')},
-      ${reachedSql(write, sql, 'o', levelOf(given), new Map(lookups.map((item, index) => [item, `r.r${index}`])))}
+    SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${exactJson('o', [...needed])}::text${given.map((item) => `, ${comparedSql(sql, item, ids)}`).join('')},
+      ${reachedSql(write, sql, 'o', levelOf(given), ids)}
     FROM s CROSS JOIN r LEFT JOIN o ON true${actorSql(write, sql)}`;
   const row = (await tx.arrays(sql.statement(text))).rows[0]!;
   if (!(await readLock(write, row))) return;
   write.reached = row.at(-1) as Reached;
-  write.stored = row[4] === null ? {} : (JSON.parse(row[4] as string) as Record<string, unknown>);
-  write.given = given.map((item, index) =>
-    item.lookup ? { ...item, value: row[5 + index * 2] as string | null, lookup: null } : item,
-  );
-  write.invalid.push(
-    ...lookups.filter((item) => row[5 + given.indexOf(item) * 2] === null).map((item) => referenceNotFound(item.field)),
-  );
-  write.changed = write.given.filter((_, index) => row[6 + index * 2] === true);
+  write.stored = JSON.parse(row[4] as string) as Record<string, unknown>;
+  Object.assign(write, settledIn(write, given, row.slice(5)));
 }
 
 /** A record that is addressed by an external id has it still. */
 const keySql = ({ external }: Write, sql: Sql): string =>
   external
-    ? ` AND ${sameKey(`t.${identifier(external.field.apiName)}`, sql.bind(external.value, typeOf(external.field).bindType), external.field)}`
+    ? ` AND ${sameKey(`t.${columnName(external.field)}`, sql.bind(external.value, typeOf(external.field).bindType), external.field)}`
     : '';
 
 /** Who a record belongs to is for those to decide who reach it fully. */
@@ -213,42 +189,43 @@ export async function storeAndAnswer(
 }
 
 async function store(write: Write): Promise<void> {
-  const { schema, object, key, request, changed } = write;
+  const { object, changed } = write;
   const sql = new Sql();
   const version = write.recordVersion + 1;
-  const name = table(schema, object.apiName);
-  const id = sql.bind(write.id, 'uuid');
-  const sets = changed.map(
-    (item) => `${identifier(item.field.apiName)} = ${sql.bind(item.value, typeOf(item.field).bindType)}`,
-  );
-  const fields = changed.map((item) => item.field);
   const ctes = [
-    `o AS MATERIALIZED (SELECT * FROM ${name} WHERE "id" = ${id})`,
-    `u AS (UPDATE ${name} SET ${sets.join(', ')}, "recordVersion" = ${sql.bind(version, 'integer')}, "updatedAt" = statement_timestamp(), "updatedById" = ${sql.bind(request.userId, 'uuid')} WHERE "id" = ${id} RETURNING *)`,
-    `c AS MATERIALIZED (SELECT u."id" AS record_id, u."recordVersion" AS record_version, 0 AS position, ${newTrailIds(sql)}, ${changesSql(
-      fields,
-      (field) => outputOf('o', field),
-      (field) => outputOf('u', field),
-    )} AS changes FROM u, o)`,
-    ...trailSql(
-      schema,
-      sql,
-      {
-        kind: 'update',
-        operationId: write.call.operationId,
-        request,
-        key,
-        transactionId: write.transactionId,
-        transactionSize: 1,
-      },
-      object,
-      'c',
-    ),
+    ...changeSql(write, sql, version),
+    ...trailSql(write, sql, object, { kind: 'update', from: 'c', transactionSize: 1 }),
     ...confirmedSql(write, sql, 'c'),
     ...(object.apiName === 'User' ? USER_STEPS.updateSql(write, sql, 'c') : []),
   ];
   const answer = (_sql: Sql, alias: string): string => `${answerSql(write, alias)}::text`;
   const reply = await storeAndAnswer(write, sql, ctes, { status: 200, version, answer });
-  noteEffect(write, 'update', object, { id: write.id, fields: fields.map((field) => field.apiName) });
+  noteEffect(write, 'update', object, { id: write.id, fields: changed.map(({ field }) => field.apiName) });
   write.reply = reply;
+}
+
+/** CTEs o and u, the record as it was and as it becomes, and c, what that changes in it, for trailSql. */
+export function changeSql(
+  { schema, object, request, changed, id: record }: Write,
+  sql: Sql,
+  version: number,
+): string[] {
+  const name = table(schema, object.apiName);
+  const id = sql.bind(record, 'uuid');
+  const sets = [
+    ...changed.map(({ field, value }) => `${columnName(field)} = ${sql.bind(value, typeOf(field).bindType)}`),
+    `"recordVersion" = ${sql.bind(version, 'integer')}`,
+    '"updatedAt" = statement_timestamp()',
+    `"updatedById" = ${sql.bind(request.userId, 'uuid')}`,
+  ];
+  const changes = changesSql(
+    changed.map((item) => item.field),
+    (field) => outputOf('o', field),
+    (field) => outputOf('u', field),
+  );
+  return [
+    `o AS MATERIALIZED (SELECT * FROM ${name} WHERE "id" = ${id})`,
+    `u AS (UPDATE ${name} SET ${sets.join(', ')} WHERE "id" = ${id} RETURNING *)`,
+    `c AS MATERIALIZED (SELECT u."id" AS record_id, u."recordVersion" AS record_version, 0 AS position, ${newTrailIds(sql)}, ${changes} AS changes FROM u, o)`,
+  ];
 }

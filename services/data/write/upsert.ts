@@ -13,7 +13,7 @@ import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { columnName, etagOf, Sql, schemaOf, table } from '../sql.ts';
 import { assertFresh, own, type View, visibleObject } from '../tenants.ts';
 import { pointerTo } from './body.ts';
-import { boundKey, sameKey } from './checks.ts';
+import { boundKey, sameKey } from './references.ts';
 import { reachSql } from './sharing.ts';
 import type { Step, Write } from './write.ts';
 import { parseIfMatch } from './write.ts';
