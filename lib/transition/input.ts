@@ -2,9 +2,10 @@
  * What a caller sends along with a transition or action: a JSON Schema 2020-12 of the tenant's, bounded so that neither
  * compiling it nor checking a value against it can take long. Source: docs/reference/transitions.md#input.
  */
-import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import { Ajv2020, type ErrorObject, type FuncKeywordDefinition, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { ViolationCode } from '../errors/catalogue.ts';
 import { type Violation, violation } from '../errors/platform-error.ts';
+import { exactOf, remainder } from '../expression/decimal.ts';
 import type { Type, Value } from '../expression/types.ts';
 import { valueOfType } from '../expression/values.ts';
 import { isDate, readInstant, readTime } from '../field-types/calendar.ts';
@@ -165,6 +166,18 @@ const linear = Object.assign(
   { code: 'linear' },
 );
 
+/** On the decimals that were written: divided as binary fractions, 0.07 is no multiple of 0.01. */
+const MULTIPLE_OF: FuncKeywordDefinition = {
+  keyword: 'multipleOf',
+  type: 'number',
+  schemaType: 'number',
+  validate: (step: number, value: number): boolean => {
+    const [exact, unit] = [exactOf(value), exactOf(step)];
+    return exact !== null && unit !== null && remainder(exact, unit).units === 0n;
+  },
+  error: { message: ({ schema }) => `must be a multiple of ${String(schema)}` },
+};
+
 /** Each schema has a compiler of its own, so that nothing of it stays when the schema is forgotten. */
 function compile(schema: InputSchema): ValidateFunction {
   const ajv = new Ajv2020({
@@ -178,6 +191,7 @@ function compile(schema: InputSchema): ValidateFunction {
     formats: FORMATS,
     code: { regExp: linear },
   });
+  ajv.removeKeyword('multipleOf').addKeyword(MULTIPLE_OF);
   return ajv.compile(served(schema));
 }
 

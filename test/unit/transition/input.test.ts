@@ -33,4 +33,18 @@ describe('inputs of transitions', () => {
       [[], ['/input/a FIELD_FORMAT_INVALID']],
     );
   });
+
+  it('are multiples as decimals, not as binary fractions', () => {
+    const check = inputCheck({ type: 'object', properties: { a: { type: 'number', multipleOf: 0.01 } } });
+    for (const a of [0, 0.07, -0.07, 1.1, 19.99, 123_456.78, 9_999_999_999.99, 1e21])
+      assert.deepEqual(check({ a }), [], `${a}`);
+    const [found] = check({ a: 0.075 });
+    assert.deepEqual(
+      [found!.pointer, found!.code, found!.message],
+      ['/input/a', 'FIELD_OUT_OF_RANGE', 'The value must be a multiple of 0.01.'],
+    );
+    assert.deepEqual(codes(check({ a: 1e300 })), ['/input/a FIELD_OUT_OF_RANGE'], 'more digits than are kept');
+    const whole = inputCheck({ type: 'object', properties: { a: { type: 'integer', multipleOf: 5 } } });
+    assert.deepEqual([whole({ a: 15 }), codes(whole({ a: 16 }))], [[], ['/input/a FIELD_OUT_OF_RANGE']]);
+  });
 });
