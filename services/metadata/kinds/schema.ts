@@ -77,8 +77,9 @@ export function withoutNulls(value: YamlValue): YamlValue {
 }
 
 /**
- * The one body that says what `value` says: keys in the order of the schema, sets in code point order, defaults left out
- * (or filled in, where the schema wants them shown), empty optional keys left out. `value` has passed the schema.
+ * The one body that says what `value` says: texts in NFC, as those of records are; keys in the order of the schema, sets
+ * in code point order, defaults left out (or filled in, where the schema wants them shown), empty optional keys left out.
+ * `value` has passed the schema.
  */
 export function canonicalBody(schema: object, value: YamlValue): { [key: string]: YamlValue } {
   return canonical(schema as JsonSchema, value) as { [key: string]: YamlValue };
@@ -89,6 +90,7 @@ function canonical(schema: JsonSchema, value: YamlValue): YamlValue {
     const items = schema.items ? value.map((item) => canonical(schema.items!, item)) : value;
     return schema['x-erp-set'] ? [...items].sort((a, b) => byCodePoint(String(a), String(b))) : items;
   }
+  if (typeof value === 'string') return value.normalize('NFC');
   if (!isObject(value)) return value;
   const result: { [key: string]: YamlValue } = {};
   if (schema.properties) {

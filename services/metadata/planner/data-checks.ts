@@ -2,7 +2,6 @@
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { compileField, type PicklistBody } from '../kinds/custom-field.ts';
 import { type CheckContext, type Component, componentKey } from '../kinds/kind.ts';
-import { columnType } from '../physical/column-type.ts';
 
 /** A condition on the records of an object; `records` that meet it stand against the change. */
 export interface DataCheck {
@@ -38,7 +37,6 @@ export function dataChecks(changed: readonly Component[], context: CheckContext)
     if (!context.before.has(componentKey('CustomObject', object))) continue;
     const old = context.before.get(componentKey('CustomField', component.fullName));
     const field = compileField(component, context.after);
-    if (columnType(field) === null) continue;
     const add = (
       question: DataCheck['question'],
       code: DataCheck['code'],

@@ -132,6 +132,20 @@ describe('rules of fields', () => {
       assert.deepEqual([idea.recordTypeApiName, idea.Kind__c, idea.Area__c], ['Idea', 'wish', null]);
     });
 
+    it('take values in every form of Unicode, in which somebody else may have typed the configuration', async () => {
+      const decomposed = 'Gru\u0308n';
+      await deploy({
+        ...objectFiles('Paint__c', {
+          Color__c: `fieldType: picklist\n${picklist([`${decomposed}*`, 'Blau'])}`,
+          Tone__c: `fieldType: picklist\npicklist:\n  controllingField: Color__c\n  values:\n    - value: hell\n      validFor:\n        - ${decomposed}\n`,
+        }),
+        ...recordType('Leaf', `default: true\npicklistValues:\n  Color__c:\n    - ${decomposed}\n`, 'Paint__c'),
+      });
+      assert.equal((await create('Paint__c', { Tone__c: 'hell' })).Color__c, 'Gr\u00fcn');
+      for (const value of [decomposed, 'Gr\u00fcn'])
+        assert.equal((await create('Paint__c', { Color__c: value, Tone__c: 'hell' })).Color__c, 'Gr\u00fcn');
+    });
+
     it('are known and active, and only where an object has them', async () => {
       for (const name of ['Old', 'None', 'support'])
         assert.deepEqual(await faults(create('Case__c', { recordTypeApiName: name })), [

@@ -334,6 +334,12 @@ describe('formula fields', () => {
         'EXPRESSION_INVALID',
         /circle: X__c, Y__c, Z__c, X__c/,
       ],
+      [field('Parts__c', '1'), 'FIELD_TYPE_CHANGE_UNSUPPORTED', /is integer and cannot become formula/],
+      [
+        fieldFile('Order__c', 'Boxes__c', 'fieldType: integer'),
+        'FIELD_TYPE_CHANGE_UNSUPPORTED',
+        /cannot become integer/,
+      ],
       [field('X__c', 'record.Net__c', 'integer', 'scale: 2\n'), 'YAML_SCHEMA_INVALID', /no scale/],
       [field('X__c', 'record.Net__c', 'decimal', 'required: true\n'), 'YAML_SCHEMA_INVALID', /no required/],
       [
