@@ -6,9 +6,19 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { tenantSchema } from '../../lib/context.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
-import { type ExistingIndex, INDEX_GENERATION, type IndexChanges, indexChanges } from './physical/indexes.ts';
+import {
+  createIndexSql,
+  type ExistingIndex,
+  INDEX_GENERATION,
+  type IndexChanges,
+  indexChanges,
+  leftOver,
+  successor,
+  type WantedIndex,
+  wantedIndexes,
+} from './physical/indexes.ts';
 import { physicalModel, quote } from './physical/model.ts';
-import { loadState } from './store.ts';
+import { findTenant, loadState } from './store.ts';
 import { enterTenant, lockTenant, retryLocked } from './tenants.ts';
 
 /** Advisory lock of whoever makes indexes. */
@@ -88,15 +98,15 @@ export class IndexUpkeep {
 
   async #bring(tenantId: string): Promise<void> {
     for (let round = 1; round <= ROUNDS_MAX; round++) {
-      const changes = await this.#database.transaction((tx) => readChanges(tx, tenantId));
-      if (changes.missing.length > 0) await this.#make(tenantId, changes);
-      if (await this.#settle(tenantId)) return;
+      const seen = await retryLocked(() => readChanges(this.#database, tenantId));
+      if (seen.missing.length + seen.changed.length > 0) await this.#make(tenantId, seen);
+      if (await this.#settle(tenantId, seen)) return;
     }
     throw new Error('The configuration kept changing.');
   }
 
   /** Outside a transaction, as PostgreSQL wants it; waiting for old transactions keeps nobody out. */
-  async #make(tenantId: string, { broken, missing }: IndexChanges): Promise<void> {
+  async #make(tenantId: string, { missing, changed }: IndexChanges): Promise<void> {
     const schema = quote(tenantSchema(tenantId));
     await this.#database.session(async (tx) => {
       const { rows } = await tx.query<{ mine: boolean; pid: number }>(
@@ -108,11 +118,15 @@ export class IndexUpkeep {
         await tx.query('SET lock_timeout = 0');
         await tx.query('SET statement_timeout = 0');
         this.#backend = rows[0]!.pid;
-        if (this.#stopping.signal.aborted) return;
-        for (const name of broken) await tx.query(`DROP INDEX CONCURRENTLY IF EXISTS ${schema}.${quote(name)}`);
-        for (const { name, unique, on } of missing) {
-          const kind = unique ? 'UNIQUE INDEX' : 'INDEX';
-          await tx.query(`CREATE ${kind} CONCURRENTLY IF NOT EXISTS ${quote(name)} ON ${on}`);
+        const existing = new Map((await readExisting(tx, tenantId)).map((index) => [index.name, index]));
+        for (const index of [...missing, ...changed]) {
+          if (this.#stopping.signal.aborted) return;
+          const succeeds = changed.includes(index);
+          const name = succeeds ? successor(index.name) : index.name;
+          // Half made, or made for a configuration that has passed.
+          const useless = existing.has(name) && (succeeds || !existing.get(name)!.valid);
+          if (useless) await tx.query(`DROP INDEX CONCURRENTLY IF EXISTS ${schema}.${quote(name)}`);
+          await tx.query(createIndexSql(index, { name, schema, concurrently: true }));
         }
       } catch (error) {
         // A deployment was faster: what there is to do is worked out again.
@@ -126,16 +140,28 @@ export class IndexUpkeep {
     });
   }
 
-  /** With the configuration held still: drops what nothing calls for, and notes that all is there. False: it is not. */
-  #settle(tenantId: string): Promise<boolean> {
+  /**
+   * With the configuration held still: puts successors in their places, drops what nothing calls for, and notes that all
+   * is there. False: it is not, or the configuration is another one by now.
+   */
+  #settle(tenantId: string, { version, wanted, changed }: Seen): Promise<boolean> {
+    const schema = quote(tenantSchema(tenantId));
     return retryLocked(() =>
       this.#database.transaction(async (tx) => {
         await tx.query(enterTenant(tenantId));
-        await lockTenant(tx, tenantId);
-        const { missing, leftOver } = await readChanges(tx, tenantId);
-        if (missing.length > 0) return false;
-        const schema = quote(tenantSchema(tenantId));
-        for (const name of leftOver) await tx.query(`DROP INDEX ${schema}.${quote(name)}`);
+        const { tenant } = await lockTenant(tx, tenantId);
+        if (tenant.metadataVersion !== version) return false;
+        const existing = await readExisting(tx, tenantId);
+        const usable = new Set(existing.filter(({ valid }) => valid).map(({ name }) => name));
+        if (!wanted.every(({ name }) => usable.has(name))) return false;
+        if (!changed.every(({ name }) => usable.has(successor(name)))) return false;
+        for (const { name } of changed) {
+          await tx.query(`DROP INDEX ${schema}.${quote(name)}`);
+          await tx.query(`ALTER INDEX ${schema}.${quote(successor(name))} RENAME TO ${quote(name)}`);
+        }
+        const replaced = new Set(changed.map(({ name }) => successor(name)));
+        for (const name of leftOver(wanted, existing).filter((other) => !replaced.has(other)))
+          await tx.query(`DROP INDEX ${schema}.${quote(name)}`);
         await tx.query('UPDATE metadata.tenants SET index_generation = $2 WHERE id = $1', [tenantId, INDEX_GENERATION]);
         return true;
       }),
@@ -146,14 +172,54 @@ export class IndexUpkeep {
 /** The table or column is gone, or other work had the locks. */
 const OVERTAKEN: ReadonlySet<string> = new Set(['42P01', '42703', '42P07', '40P01', '55P03']);
 
-async function readChanges(tx: Tx, tenantId: string): Promise<IndexChanges> {
-  const schema = tenantSchema(tenantId);
-  await tx.query(`SET LOCAL app.tenant_id = '${tenantId}'`);
-  const state = await loadState(tx, tenantId);
+/** What is to be done at a version of the configuration. */
+interface Seen extends IndexChanges {
+  readonly version: number;
+  readonly wanted: readonly WantedIndex[];
+}
+
+/**
+ * The wanted indexes are made on empty twins of the tables, which nobody else ever sees: PostgreSQL says definitions in
+ * its own words.
+ */
+async function readChanges(database: Database, tenantId: string): Promise<Seen> {
+  const schema = quote(tenantSchema(tenantId));
+  let seen: Seen | undefined;
+  await database
+    .transaction(async (tx) => {
+      await tx.query(enterTenant(tenantId));
+      const { metadataVersion } = (await findTenant(tx, { tenantId }))!;
+      const wanted = wantedIndexes(physicalModel(await loadState(tx, tenantId)));
+      const tables = [...new Set(wanted.map(({ table }) => quote(table)))];
+      await tx.query(
+        [
+          ...tables.map((table) => `CREATE TEMPORARY TABLE ${table} (LIKE ${schema}.${table})`),
+          ...wanted.map((index) => createIndexSql(index, { name: index.name, schema: 'pg_temp' })),
+        ].join(';\n'),
+      );
+      const twins = await readIndexes(tx, 'pg_my_temp_schema()');
+      const definitions = new Map(twins.map(({ name, definition }) => [name, definition]));
+      const changes = indexChanges(wanted, definitions, await readExisting(tx, tenantId));
+      seen = { version: metadataVersion, wanted, ...changes };
+      throw new Looked();
+    })
+    .catch((error) => {
+      if (!(error instanceof Looked)) throw error;
+    });
+  return seen!;
+}
+
+/** What was made for looking at it is rolled back. */
+class Looked extends Error {}
+
+const readExisting = (tx: Tx, tenantId: string): Promise<ExistingIndex[]> =>
+  readIndexes(tx, `'${quote(tenantSchema(tenantId))}'::regnamespace`);
+
+async function readIndexes(tx: Tx, namespace: string): Promise<ExistingIndex[]> {
   const { rows } = await tx.query<ExistingIndex>(
-    `SELECT c.relname AS name, i.indisvalid AS valid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-      JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1`,
-    [schema],
+    `SELECT c.relname AS name, i.indisvalid AS valid,
+        i.indisunique || regexp_replace(pg_get_indexdef(i.indexrelid), '^.*? USING ', ' ') AS definition
+      FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relnamespace = ${namespace}`,
   );
-  return indexChanges(physicalModel(state), rows, quote(schema));
+  return rows;
 }

@@ -1,43 +1,68 @@
-/** What is missing when the indexes of a tenant are held against those that its configuration calls for. Pure. */
+/** What is to be done when the indexes of a tenant are held against those that its configuration calls for. Pure. */
 import { type Model, quote } from './model.ts';
 
 /**
- * Raised whenever the same configuration calls for other indexes than before, so that tenants which are there already
- * get them. An index whose definition changes gets another name with it: by its name it is known.
+ * Raised whenever the same configuration calls for other indexes than before, or for others under the same names, so
+ * that tenants which are there already get them.
  */
 export const INDEX_GENERATION = 1;
 
+export interface WantedIndex {
+  readonly name: string;
+  readonly unique: boolean;
+  /** Name of the table. */
+  readonly table: string;
+  /** Everything after `CREATE … INDEX name ON table`. */
+  readonly on: string;
+}
+
+/** As PostgreSQL knows it. */
 export interface ExistingIndex {
   readonly name: string;
   /** False: it was being made when its maker died, and is of no use. */
   readonly valid: boolean;
+  /** In the words of PostgreSQL, without the names of index and table. */
+  readonly definition: string;
 }
 
 export interface IndexChanges {
-  /** Of no use, and in the way of a new one of the same name. */
-  readonly broken: readonly string[];
-  readonly missing: readonly { readonly name: string; readonly unique: boolean; readonly on: string }[];
-  /** Nothing in the configuration calls for them. */
-  readonly leftOver: readonly string[];
+  readonly missing: readonly WantedIndex[];
+  /** There, and defined otherwise. */
+  readonly changed: readonly WantedIndex[];
 }
 
 /** Names that only the platform gives: what it is, the object in eight characters, the column or rule. */
 const OURS = /^_(?:u|i|s|r|de|dn|df)_[0-9a-f]{8}_/;
 
-/** `on` of what is missing names its table, within the quoted name of the schema. */
-export function indexChanges(model: Model, existing: readonly ExistingIndex[], schema: string): IndexChanges {
-  const valid = new Set(existing.filter((index) => index.valid).map((index) => index.name));
-  const expected = new Set<string>();
-  const missing: IndexChanges['missing'][number][] = [];
-  for (const table of model.values())
-    for (const [name, { unique, on }] of table.indexes) {
-      expected.add(name);
-      if (!valid.has(name)) missing.push({ name, unique, on: `${schema}.${quote(table.name)} ${on}` });
-    }
-  const ours = existing.filter(({ name }) => OURS.test(name));
+export const wantedIndexes = (model: Model): WantedIndex[] =>
+  [...model.values()].flatMap((table) =>
+    [...table.indexes].map(([name, { unique, on }]) => ({ name, unique, table: table.name, on })),
+  );
+
+/** `definitions` are those of the wanted indexes, in the words of PostgreSQL. */
+export function indexChanges(
+  wanted: readonly WantedIndex[],
+  definitions: ReadonlyMap<string, string>,
+  existing: readonly ExistingIndex[],
+): IndexChanges {
+  const usable = new Map(existing.filter(({ valid }) => valid).map(({ name, definition }) => [name, definition]));
   return {
-    broken: ours.filter((index) => expected.has(index.name) && !index.valid).map((index) => index.name),
-    missing,
-    leftOver: ours.filter((index) => !expected.has(index.name)).map((index) => index.name),
+    missing: wanted.filter(({ name }) => !usable.has(name)),
+    changed: wanted.filter(({ name }) => usable.has(name) && usable.get(name) !== definitions.get(name)),
   };
 }
+
+/** Names of ours that nothing in the configuration calls for. */
+export function leftOver(wanted: readonly WantedIndex[], existing: readonly ExistingIndex[]): string[] {
+  const expected = new Set(wanted.map(({ name }) => name));
+  return existing.map(({ name }) => name).filter((name) => OURS.test(name) && !expected.has(name));
+}
+
+/** What an index is called that takes the place of another one. */
+export const successor = (name: string): string => `${name}_new`;
+
+export const createIndexSql = (
+  { unique, table, on }: WantedIndex,
+  how: { readonly name: string; readonly schema: string; readonly concurrently?: boolean },
+): string =>
+  `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${how.concurrently ? 'CONCURRENTLY IF NOT EXISTS ' : ''}${quote(how.name)} ON ${how.schema}.${quote(table)} ${on}`;

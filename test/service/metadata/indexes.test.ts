@@ -104,6 +104,18 @@ describe('metadata: indexes of tenants that are there already', () => {
     assert.deepEqual(failures, []);
   });
 
+  it('become those of this version where they were others, which serve until then', async () => {
+    const { id, schema } = await newTenant();
+    const whole = await indexes(schema);
+    await drop(schema, `_r_${DEAL}_Won`, UNIQUE);
+    await database.query(`CREATE INDEX "_r_${DEAL}_Won" ON "${schema}"."Deal__c" (name)`);
+    await database.query(`CREATE INDEX "${UNIQUE}" ON "${schema}"."Account__c" (lower("Tax__c"))`);
+    await database.query(`CREATE INDEX "_r_${DEAL}_Won_new" ON "${schema}"."Deal__c" ("Stage__c")`);
+    await age(id);
+    assert.deepEqual(await upkeep().run(), { done: 1, left: 0 });
+    assert.deepEqual(await indexes(schema), whole);
+  });
+
   it('do not stand in the way of a deployment while they are missing', async () => {
     const { id, schema } = await newTenant();
     await drop(schema, `_i_${DEAL}_ownerId`, `_r_${DEAL}_Won`);
