@@ -1,12 +1,17 @@
 /** Five processes on a real NATS: the main walk, and every one of them lost in the middle of it. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import type { ServiceName } from '../../config/env.ts';
 import type { Answer, Api } from '../support/client.ts';
 import { fieldFile, wholePackage } from '../support/metadata-tenant.ts';
+import { root } from '../support/sources.ts';
+import { companyThrough } from './company.ts';
 import { insist, type Stage, startStage, until } from './stage.ts';
 
+const run = promisify(execFile);
 const WRITES = 45;
 const CONCURRENCY = 6;
 /** A package that selects one object. */
@@ -152,6 +157,27 @@ describe('a cluster', function () {
     assert.notEqual(stage.database.pid, before);
   });
 
+  it('killed data in the middle of a company at work: nothing is lost, done twice or left half done', async () => {
+    await companyThrough(stage, 'Work without data', async () => {
+      await stage.processes.get('data')!.kill();
+      await stage.restart('data');
+    });
+  });
+
+  it('killed PostgreSQL in the middle of a company at work: the same', async () => {
+    await companyThrough(stage, 'Work without PostgreSQL', async () => {
+      process.kill(stage.database.pid, 'SIGKILL');
+    });
+  });
+
+  it('lost NATS in the middle of a company at work: the same', async () => {
+    await companyThrough(stage, 'Work without NATS', async () => {
+      await stage.nats.stop();
+      await pause(1_000);
+      await stage.nats.start();
+    });
+  });
+
   /** Asks until the service is missed, then sees that every answer is quick and says when to come again. */
   async function answers503(request: () => Promise<Response>): Promise<void> {
     for (let i = 0; i < 5; i++) {
@@ -247,6 +273,13 @@ describe('a cluster', function () {
     const began = performance.now();
     assert.equal((await sam.get('/data/Account?take=1')).status, 200);
     assert.ok(performance.now() - began < 1_000);
+  });
+
+  it('has an audit trail that is whole after all of this', async () => {
+    const env = { PATH: process.env['PATH'], NATS_URL: stage.nats.url, LOG_LEVEL: 'silent' };
+    const { stdout } = await run(process.execPath, ['scripts/audit.ts', 'verify'], { cwd: root, env });
+    const checked = Number(/^demo: intact, (\d+) entries, \d+ not sealed yet/m.exec(stdout)?.[1]);
+    assert.ok(checked > 500, stdout);
   });
 
   it('stops every process within ten seconds when asked', async () => {

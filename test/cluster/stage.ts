@@ -19,6 +19,8 @@ export interface Stage {
   readonly processes: Map<ServiceName, ServiceProcess>;
   /** The API as a user of the demo tenant. */
   as(user: string): Promise<Api>;
+  /** Of the demo tenant. */
+  tenantId(): Promise<string>;
   /** Starts a service that was killed or stopped. */
   restart(service: ServiceName): Promise<void>;
   /** One more process of a service beside the first; the caller ends it. */
@@ -59,12 +61,14 @@ export async function startStage(): Promise<Stage> {
     await stop();
     throw error;
   }
+  const as = async (user: string): Promise<Api> => api(baseUrl, await tokenFor(baseUrl, user));
   return {
     baseUrl,
     nats,
     database,
     processes,
-    as: async (user) => api(baseUrl, await tokenFor(baseUrl, user)),
+    as,
+    tenantId: async () => (await insist(async () => (await as('ada')).get('/identity'))).body.tenant.id,
     restart: startService,
     startCopy,
     stop,
@@ -75,8 +79,8 @@ export async function startStage(): Promise<Stage> {
 export async function insist<T>(work: () => Promise<Answer<T>>, patienceMs = 60_000): Promise<Answer<T>> {
   for (const end = Date.now() + patienceMs; ; await pause(200)) {
     const answer = await work().catch((error: Error) => error);
-    const final = !(answer instanceof Error) && answer.status < 500 && answer.status !== 409 && answer.status !== 429;
-    if (final) return answer;
+    const final = !(answer instanceof Error) && answer.status < 500;
+    if (final && !(answer.body as { retryable?: boolean } | null)?.retryable) return answer;
     if (!(answer instanceof Error) && answer.status >= 500 && answer.status !== 503)
       throw new Error(`${answer.status} is no answer to a fault: ${answer.text}`);
     if (Date.now() > end)
