@@ -1,7 +1,7 @@
 /** The guides are run as they are printed: every shell block, in one shell, against a platform of their own. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -19,6 +19,7 @@ describe('the guide', () => {
     this.timeout(120_000);
     platform = await startPlatform();
     folder = await mkdtemp(join(tmpdir(), 'guide-'));
+    await symlink(join(root, 'docs'), join(folder, 'docs'));
   });
   after(async () => {
     await platform?.stop();
@@ -67,15 +68,89 @@ describe('the guide', () => {
     assert.match(output, /"metadataVersion":/);
   });
 
-  it('who-sees-what.md opens a private record to Sue by a rule and by hand, and explains the rest', async function () {
+  it('who-sees-what.md opens private records to Sue by rules and by hand, and explains the rest', async function () {
     this.timeout(60_000);
     const output = await walk('who-sees-what.md');
     assert.deepEqual(codes(output), ['RECORD_NOT_FOUND']);
-    assert.match(output, /"status":"SUCCEEDED"/);
-    assert.match(output, /mia 200\nsam 200\nsue 200/);
-    const totals = [...output.matchAll(/(\w+) sees\n.*?"total":(\d+)/g)].map((match) => `${match[1]} ${match[2]}`);
-    assert.deepEqual(totals, ['SAM 2', 'MIA 2', 'SUE 1']);
+    assert.match(output, /visits: SUCCEEDED/);
+    assert.match(output, /Sam 2\nMia 2\nSue 1\n/);
+    assert.match(output, /\nSpring order\n/);
     assert.match(output, /"allowed":false.*"layer":"sharing","result":"deny"/);
-    assert.match(output, /204\n$/);
+    assert.match(output, /\n\nRECORD_NOT_FOUND\n/);
+    const [, before, after, all] = output.match(/before: (\d+)\nregion: SUCCEEDED\nafter: (\d+) of (\d+)\n$/)!;
+    assert.ok(Number(before) < Number(after));
+    assert.equal(after, all);
+  });
+
+  it('check-what-is-entered.md refuses with all reasons, and works out days and prices', async function () {
+    this.timeout(60_000);
+    const output = await walk('check-what-is-entered.md');
+    assert.deepEqual(codes(output), ['VALIDATION_FAILED']);
+    assert.match(output, /rentals: SUCCEEDED/);
+    assert.match(output, /code: 'EXPRESSION_INVALID',[^}]*line: 5,\n {2}column: 19,/);
+    assert.match(output, /DEPENDENT_PICKLIST_INVALID.*"ruleApiName":"Rental__c.UntilNotBeforeFrom"/);
+    assert.match(output, /"checkOnly":true,"valid":false/);
+    assert.match(output, /"DailyRate__c":99.50,"Days__c":10,"Price__c":995.00/);
+    assert.match(output, /"records":\[\{"name":"RT-0001","Price__c":995.00\}\]/);
+    assert.match(output, /"code":"FIELD_READ_ONLY","message":"Price__c/);
+  });
+
+  it('give-records-a-life.md takes a complaint to its end, each way by those who may', async function () {
+    this.timeout(60_000);
+    const output = await walk('give-records-a-life.md');
+    assert.deepEqual(codes(output).sort(), ['STATE_CONFLICT', 'VALIDATION_FAILED']);
+    assert.match(output, /complaints: SUCCEEDED/);
+    assert.match(output, /'accept: Say first what the customer gets back.'/);
+    assert.match(output, /"State__c is changed by transitions."/);
+    assert.match(output, /250\naccepted\n1\n.*More than 100 is paid back by a manager/);
+    assert.match(output, /\n2026-11-20\nETAG_MISMATCH\n/);
+    assert.match(output, /'solve: solved',\n {2}'CallCustomer: accepted',\n {2}'accept: accepted',\n {2}'update',/);
+  });
+
+  it('keep-twins-out.md shows a twin, confirms it once, and blocks what is hidden without telling', async function () {
+    this.timeout(60_000);
+    const output = await walk('keep-twins-out.md');
+    assert.deepEqual(codes(output), ['DUPLICATE_RULE']);
+    assert.match(output, /"ruleApiName":"Account.SameTaxId".*"ruleApiName":"Account.SimilarNameAndCity"/);
+    assert.match(output, /\nRiverside Bakery\nCONFIRMATION_TOKEN_INVALID\nsuppliers: SUCCEEDED\n/);
+    assert.match(
+      output,
+      /\nTimber & Sons Ltd\n\[ 'Similar name, same mailbox: Timber & Sons Ltd 0.83\d*' \]\nTimber & Sons Ltd\n/,
+    );
+    assert.match(output, /"Supplier__c.SameBankAccount".*"matches":\[\],"hiddenMatchCount":0.*"confirmable":false/);
+    assert.match(output, /\nTimber & Sons Ltd\n$/);
+  });
+
+  it('find-out-why.md names the layer and the remedy of each refusal', async function () {
+    this.timeout(60_000);
+    const output = await walk('find-out-why.md');
+    assert.deepEqual(codes(output), ['RECORD_ACCESS_DENIED']);
+    assert.match(output, /^RECORD_NOT_FOUND\nRECORD_NOT_FOUND\n/);
+    assert.match(output, /layer: 'sharing',\n {4}result: 'deny',[\s\S]*?remedy: 'The user does not reach the record/);
+    const denials = [...output.matchAll(/^ *\[? ?'(\w+): /gm)].map((match) => match[1]);
+    assert.deepEqual(denials.slice(0, 7), [
+      'fieldPermission',
+      'sharing',
+      'objectPermission',
+      'sharing',
+      'recordState',
+      'objectPermission',
+      'recordState',
+    ]);
+    assert.match(output, /Invoice__c.DueDateNotBeforeIssueDate: /);
+    assert.match(output, /'data.records.update denied RECORD_ACCESS_DENIED'/);
+    assert.match(output, /'create: /);
+  });
+
+  it('follow-changes.md keeps a copy in step, and takes out of it what went out of sight', async function () {
+    this.timeout(60_000);
+    const output = await walk('follow-changes.md');
+    assert.deepEqual(codes(output), []);
+    assert.match(output, /^1\n2\nETAG_MISMATCH\n/);
+    assert.match(
+      output,
+      /\n\[ 'upserted Library shelves' \]\n90000\n\[ 'accessLost true' \]\ntrue\n0\nLibrary shelves\n/,
+    );
+    assert.match(output, /\[ 'restore', 'delete', 'update', 'create' \]\n$/);
   });
 });
