@@ -37,6 +37,13 @@ export const isTransient = (error: unknown): boolean =>
 export const isDeployment = (error: unknown): boolean =>
   sqlState(error) === LOCK_TIMEOUT && (error as DriverError).where?.includes('"_state"') === true;
 
+/**
+ * The write waited in vain, and not for a row: a deployment holds the table, or a twin what is locked by its value. A
+ * second attempt looks at the row of deployments first, and so tells which.
+ */
+export const isLockedOut = (error: unknown): boolean =>
+  sqlState(error) === LOCK_TIMEOUT && (error as DriverError).where?.includes(' tuple ') !== true;
+
 /** The error of the catalogue that a failed mutation answers with. Only refusals that a caller can act on say why. */
 export function toPlatformError(view: View | undefined, call: OperationCall, error: unknown): PlatformError {
   if (error instanceof PlatformError) return error;

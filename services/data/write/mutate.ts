@@ -20,7 +20,7 @@ import { passed } from './check-only.ts';
 import { CREATE_STEPS } from './create.ts';
 import { DELETE_STEPS } from './delete.ts';
 import { mayAskDuplicates } from './duplicates.ts';
-import { concludeCheck, concludeFailure, isDeployment, isTransient, toPlatformError } from './failures.ts';
+import { concludeCheck, concludeFailure, isDeployment, isLockedOut, isTransient, toPlatformError } from './failures.ts';
 import { RESTORE_STEPS } from './restore.ts';
 import { TRANSITION_STEPS } from './transition.ts';
 import { UPDATE_STEPS } from './update.ts';
@@ -85,7 +85,8 @@ export async function mutate(
     } catch (error) {
       const again = isDeployment(error)
         ? Date.now() < request.deadline - DEPLOYMENT_PATIENCE_MS
-        : isTransient(error) && attempt < LIMITS.retries_serialization_max && Date.now() < request.deadline;
+        : (isTransient(error) ? attempt < LIMITS.retries_serialization_max : attempt === 0 && isLockedOut(error)) &&
+          Date.now() < request.deadline;
       if (again) {
         await pause(5 + Math.random() * 20 * 2 ** Math.min(attempt, 5));
         continue;

@@ -86,6 +86,26 @@ describe('records under faults and concurrency', () => {
     assert.equal((await change()).headers['ETag'], '"2"', 'the same key may be sent again');
   });
 
+  it('waits for a deployment that changes the table, however long another writer would be waited for', async () => {
+    const { body } = await world.clerk.create('Company__c', { name: 'Waiting' });
+    const client = new pg.Client(world.platform.database.url);
+    await client.connect();
+    await client.query('BEGIN');
+    await client.query(`SELECT FROM ${schema()}._state FOR UPDATE`);
+    await client.query(`LOCK TABLE ${schema()}."Company__c" IN ACCESS EXCLUSIVE MODE`);
+    const writes = [
+      world.clerk.create('Company__c', { name: 'Waiting, too' }),
+      world.clerk.update('Company__c', body.id, { Count__c: 1 }, { etag: '"1"' }),
+    ];
+    await pause(2_600);
+    await client.query('ROLLBACK');
+    await client.end();
+    assert.deepEqual(
+      (await Promise.all(writes)).map(({ status }) => status),
+      [201, 200],
+    );
+  });
+
   it('does not keep a transaction open when a step refuses', async () => {
     const { body } = await world.clerk.create('Company__c', { name: 'Idle' });
     for (let i = 0; i < 20; i++)
