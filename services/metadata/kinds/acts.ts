@@ -3,18 +3,30 @@
  * checks of a deployment. Source: docs/reference/transitions.md.
  */
 import { Type } from 'typebox';
-import { checkExpression, EXPRESSION_MAX_CHARS, type Schema } from '../../../lib/expression/check.ts';
-import { type Expression, ExpressionError, type Type as ValueType } from '../../../lib/expression/types.ts';
+import { checkExpression, type Schema } from '../../../lib/expression/check.ts';
+import type { Type as ValueType } from '../../../lib/expression/types.ts';
 import { typeOfField } from '../../../lib/expression/values.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import { remembered } from '../../../lib/remembered.ts';
 import type { ActMeta, EffectMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
 import { type InputSchema, inputProblems, inputTypes } from '../../../lib/transition/input.ts';
 import { compileField } from './custom-field.ts';
+import { checked, expressionReferences, schemaOf } from './expressions.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
-import { API_NAME, FULL_NAME, group, label, listOf, mapOf, optional, shownChoice, shownFlag, text } from './schema.ts';
+import {
+  API_NAME,
+  expression,
+  FULL_NAME,
+  group,
+  label,
+  listOf,
+  mapOf,
+  optional,
+  shownChoice,
+  shownFlag,
+  text,
+} from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
-import { fieldsNamed, schemaOf } from './validation-rule.ts';
 
 export interface EffectBody extends Body {
   readonly verb: 'updateFields' | 'createRecord' | 'sendNotification' | 'emitEvent' | 'requestApproval';
@@ -40,9 +52,6 @@ export interface ActBody extends Body {
 
 const EFFECTS_MAX = 20;
 const EFFECT_FIELDS_MAX = 100;
-
-const expression = (description: string) =>
-  Type.String({ minLength: 1, maxLength: EXPRESSION_MAX_CHARS, pattern: '\\S', description });
 
 const effectSchema = group(
   {
@@ -101,13 +110,7 @@ export const actNames = {
 
 /** Components that an act needs; its own check says when a field of an expression is missing. */
 export function actReferences(object: string, body: ActBody, pointer: string): Reference[] {
-  const found: Reference[] = [];
-  const fields = (source: string, at: string): void => {
-    for (const name of fieldsNamed(source))
-      if (!SYSTEM_FIELD_NAMES.has(name))
-        found.push({ type: 'CustomField', fullName: `${object}.${name}`, pointer: at, ownCheck: true });
-  };
-  fields(body.guard ?? '', `${pointer}/guard`);
+  const found = expressionReferences(object, body.guard ?? '', `${pointer}/guard`);
   for (const [i, effect] of (body.effects ?? []).entries()) {
     const at = `${pointer}/effects/${i}`;
     const target = effect.verb === 'createRecord' ? effect.object : object;
@@ -121,9 +124,10 @@ export function actReferences(object: string, body: ActBody, pointer: string): R
           pointer: `${at}/fields/${name}`,
           ownCheck: true,
         });
-      fields(source, `${at}/fields/${name}`);
+      found.push(...expressionReferences(object, source, `${at}/fields/${name}`));
     }
-    for (const [name, source] of Object.entries(effect.data ?? {})) fields(source, `${at}/data/${name}`);
+    for (const [name, source] of Object.entries(effect.data ?? {}))
+      found.push(...expressionReferences(object, source, `${at}/data/${name}`));
   }
   return found;
 }
@@ -137,7 +141,7 @@ export function checkAct(
   const { object, body, pointer } = act;
   const schema = schemaOf(object, context);
   if (body.guard !== undefined)
-    checkedExpression(component, context, `${pointer}/guard`, body.guard, schema, ['boolean']);
+    checked(component, context, `${pointer}/guard`, () => checkExpression(body.guard!, schema, ['boolean']));
   if (body.guardMessage !== undefined && body.guard === undefined)
     context.problem('YAML_SCHEMA_INVALID', component, `${pointer}/guardMessage`, 'There is no guard to speak for.');
   for (const problem of body.input ? inputProblems(body.input as InputSchema) : [])
@@ -232,7 +236,7 @@ function checkEffect(component: Component, context: CheckContext, check: EffectC
       return;
     default:
       for (const [name, source] of Object.entries(effect.data ?? {}))
-        checkedExpression(component, context, `${pointer}/data/${name}`, source, schema, TELLABLE);
+        checked(component, context, `${pointer}/data/${name}`, () => checkExpression(source, schema, TELLABLE));
   }
 }
 
@@ -309,10 +313,10 @@ function checkAssignment(
     refuse(`${name} is kept by the platform and cannot be set.`);
     return;
   }
-  const checked = checkedExpression(component, context, at, source, schema, valuesFor(target));
-  if (checked?.root.op !== 'literal' || target !== 'picklist' || !field) return;
+  const found = checked(component, context, at, () => checkExpression(source, schema, valuesFor(target)));
+  if (found?.root.op !== 'literal' || target !== 'picklist' || !field) return;
   const { picklistValues, restrictedPicklist } = compileField(field, context.after);
-  const { value } = checked.root;
+  const { value } = found.root;
   if (restrictedPicklist && value !== null && !picklistValues?.some((item) => item.value === value && item.active))
     refuse(`${name} takes no value ${JSON.stringify(value)}.`);
 }
@@ -322,27 +326,6 @@ function valuesFor(type: FieldTypeName): readonly ValueType[] {
   const of = typeOfField(type);
   if (of === null || of === 'opaque') return ['null'];
   return of.startsWith('list:') ? [of, 'list:null', 'null'] : [of, 'null'];
-}
-
-function checkedExpression(
-  component: Component,
-  context: CheckContext,
-  pointer: string,
-  source: string,
-  schema: Schema,
-  results: readonly ValueType[],
-): Expression | null {
-  try {
-    return checkExpression(source, schema, results);
-  } catch (error) {
-    if (!(error instanceof ExpressionError)) throw error;
-    for (const { start, message, remedy } of error.mistakes)
-      context.problem('EXPRESSION_INVALID', component, pointer, message, {
-        ...(remedy === null ? {} : { remedy }),
-        offset: start,
-      });
-    return null;
-  }
 }
 
 /** The act as the snapshot has it. */

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import type { ActMeta } from '../../../lib/snapshot/types.ts';
 import { type ActBody, actKeys, actNames, actReferences, checkAct, compileAct } from './acts.ts';
 import { componentKey, type Kind } from './kind.ts';
+import { checkNumber } from './per-object.ts';
 import { apiName, flag, optional } from './schema.ts';
 import { checkKeys } from './state-model.ts';
 
@@ -55,17 +56,7 @@ export const customAction: Kind = {
   },
 
   checkAll(context) {
-    const counts = new Map<string, number>();
-    for (const component of context.after.values()) {
-      if (component.type !== 'CustomAction') continue;
-      const object = String(component.body['object']);
-      const count = (counts.get(object) ?? 0) + 1;
-      counts.set(object, count);
-      if (count === ACTIONS_PER_OBJECT_MAX + 1)
-        context.problem('LIMIT_EXCEEDED', component, '', `An object has ${ACTIONS_PER_OBJECT_MAX} actions at most.`, {
-          details: { max: ACTIONS_PER_OBJECT_MAX },
-        });
-    }
+    checkNumber(context, 'CustomAction', 'actions', ACTIONS_PER_OBJECT_MAX);
     checkKeys(context);
   },
 

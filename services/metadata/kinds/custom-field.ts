@@ -1,5 +1,6 @@
 /** CustomField: one column and everything said about its values. */
 import { Type } from 'typebox';
+import { EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
 import { checkPattern, PatternError } from '../../../lib/field-types/pattern.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import type { FieldMeta, FieldTypeName, PicklistValue } from '../../../lib/snapshot/types.ts';
@@ -9,7 +10,8 @@ import { DECIMAL_DEFAULTS, LENGTH_DEFAULTS, NEEDED, TYPED_ATTRIBUTES } from './f
 import { fieldMeta } from './field-meta.ts';
 import { checkFormulaAttributes, checkFormulas, compileFormula, formulaReferences } from './formula.ts';
 import type { Body, CheckContext, Component, Kind, Reference, State } from './kind.ts';
-import { componentKey } from './kind.ts';
+import { componentKey, componentsByObject } from './kind.ts';
+import { checkPerObject } from './per-object.ts';
 import { checkRollup, checkRollups, compileRollup, rollupReferences } from './rollup.ts';
 import { API_NAME, apiName, flag, group, label, listOf, optional, shownFlag, text } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
@@ -72,7 +74,7 @@ export const customField: Kind = {
       formula: optional(
         group(
           {
-            expression: Type.String({ minLength: 1, maxLength: 4_000 }),
+            expression: Type.String({ minLength: 1, maxLength: EXPRESSION_MAX_CHARS }),
             resultType: Type.Enum(['text', 'integer', 'decimal', 'currency', 'percent', 'boolean', 'date', 'dateTime']),
           },
           'formula: how it is calculated.',
@@ -85,7 +87,7 @@ export const customField: Kind = {
             referenceField: Type.String({ pattern: API_NAME }),
             function: Type.Enum(['count', 'sum', 'min', 'max', 'avg']),
             field: optional(Type.String({ pattern: API_NAME })),
-            criteria: optional(Type.String({ maxLength: 4_000 })),
+            criteria: optional(Type.String({ maxLength: EXPRESSION_MAX_CHARS })),
           },
           'rollup: what is summed up.',
         ),
@@ -149,29 +151,8 @@ export const customField: Kind = {
   },
 
   checkAll(context) {
-    const objects = new Map<string, Map<string, Component>>();
-    for (const component of context.after.values()) {
-      if (component.type !== 'CustomField') continue;
-      const object = String(component.body['object']);
-      let fields = objects.get(object);
-      if (!fields) objects.set(object, (fields = new Map()));
-      const lower = String(component.body['apiName']).toLowerCase();
-      const twin = fields.get(lower);
-      if (twin)
-        context.problem(
-          'NAME_CONFLICT',
-          component,
-          '/apiName',
-          `Differs from ${twin.fullName} in upper and lower case only.`,
-        );
-      fields.set(lower, component);
-    }
-    for (const fields of objects.values()) {
-      const list = [...fields.values()];
-      if (list.length > FIELDS_PER_OBJECT_MAX)
-        context.problem('LIMIT_EXCEEDED', list.at(-1)!, '', `An object has ${FIELDS_PER_OBJECT_MAX} fields at most.`, {
-          details: { max: FIELDS_PER_OBJECT_MAX },
-        });
+    checkPerObject(context, 'CustomField', 'fields', FIELDS_PER_OBJECT_MAX);
+    for (const list of componentsByObject(context.after, 'CustomField').values()) {
       const masters = list.filter((f) => f.body['fieldType'] === 'masterDetail');
       if (masters.length > MASTER_DETAILS_MAX)
         context.problem(

@@ -12,10 +12,16 @@ import { nodesOf } from '../../../lib/expression/walk.ts';
 import { valueTypeName } from '../../../lib/field-types/registry.ts';
 import { FORMULA_TEXT_MAX_CHARS, resultOf } from '../../../lib/formulas.ts';
 import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { checked, expressionReferences, schemaOf } from './expressions.ts';
 import { DECIMAL_DEFAULTS } from './field-attributes.ts';
-import { type Body, type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
-import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
-import { fieldsNamed, schemaOf } from './validation-rule.ts';
+import {
+  type Body,
+  type CheckContext,
+  type Component,
+  componentKey,
+  componentsByObject,
+  type Reference,
+} from './kind.ts';
 
 /** Parts of a formula, with those of the formulas that it names in their place. */
 export const FORMULA_PARTS_MAX = 1_000;
@@ -30,12 +36,8 @@ interface FormulaBody {
 const POINTER = '/formula/expression';
 const formulaOf = (body: Body): FormulaBody => body['formula'] as unknown as FormulaBody;
 
-export function formulaReferences(body: Body): Reference[] {
-  const object = String(body['object']);
-  return [...fieldsNamed(formulaOf(body).expression)]
-    .filter((name) => !SYSTEM_FIELD_NAMES.has(name))
-    .map((name) => ({ type: 'CustomField', fullName: `${object}.${name}`, pointer: POINTER, ownCheck: true }));
-}
+export const formulaReferences = (body: Body): Reference[] =>
+  expressionReferences(String(body['object']), formulaOf(body).expression, POINTER);
 
 /** The field's own part of the snapshot; linkFormulas adds what depends on other fields. */
 export function compileFormula(body: Body): Pick<FieldMeta, 'formula' | 'precision' | 'scale' | 'length'> {
@@ -99,17 +101,12 @@ interface Sized {
 
 /** All formulas of the configuration to be: a change of one field can spoil the formula of another. */
 export function checkFormulas(context: CheckContext): void {
-  const objects = new Map<string, Map<string, Component>>();
-  for (const component of context.after.values()) {
-    const { type, body } = component;
-    if (type !== 'CustomField' || body['fieldType'] !== 'formula' || !body['formula']) continue;
-    const object = String(body['object']);
+  for (const [object, fields] of componentsByObject(context.after, 'CustomField')) {
     if (!context.after.has(componentKey('CustomObject', object))) continue;
-    let fields = objects.get(object);
-    if (!fields) objects.set(object, (fields = new Map()));
-    fields.set(String(body['apiName']), component);
+    const formulas = fields.filter(({ body }) => body['fieldType'] === 'formula' && body['formula']);
+    const byName = new Map(formulas.map((component) => [String(component.body['apiName']), component]));
+    if (byName.size > 0) new Formulas(object, byName, context).check();
   }
-  for (const [object, formulas] of objects) new Formulas(object, formulas, context).check();
 }
 
 class Formulas {
@@ -130,16 +127,10 @@ class Formulas {
     const schema = schemaOf(this.#object, this.#context);
     for (const [name, component] of this.#formulas) {
       const { expression, resultType } = formulaOf(component.body);
-      try {
-        this.#expressions.set(name, checkRecordExpression(expression, schema, [resultOf(resultType)]));
-      } catch (error) {
-        if (!(error instanceof ExpressionError)) throw error;
-        for (const { start, message, remedy } of error.mistakes)
-          this.#context.problem('EXPRESSION_INVALID', component, POINTER, message, {
-            ...(remedy === null ? {} : { remedy }),
-            offset: start,
-          });
-      }
+      const found = checked(component, this.#context, POINTER, () =>
+        checkRecordExpression(expression, schema, [resultOf(resultType)]),
+      );
+      if (found) this.#expressions.set(name, found);
     }
     for (const name of this.#expressions.keys()) this.#size(name, []);
   }

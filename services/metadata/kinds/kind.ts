@@ -28,6 +28,13 @@ export type State = ReadonlyMap<string, Component>;
 
 export const componentKey = (type: string, fullName: string): string => `${type}:${fullName}`;
 
+/** The components of a type that belong to objects, by object. */
+export const componentsByObject = (state: State, type: string): Map<string, Component[]> =>
+  Map.groupBy(
+    [...state.values()].filter((component) => component.type === type),
+    ({ body }) => String(body['object']),
+  );
+
 export const PROBLEM_CODES = [
   'TYPE_UNKNOWN',
   'YAML_SCHEMA_INVALID',

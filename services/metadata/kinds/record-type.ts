@@ -2,7 +2,16 @@
 import { Type } from 'typebox';
 import type { RecordTypeMeta } from '../../../lib/snapshot/types.ts';
 import { compileField } from './custom-field.ts';
-import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
+import {
+  type Body,
+  type CheckContext,
+  type Component,
+  componentKey,
+  componentsByObject,
+  type Kind,
+  type Reference,
+} from './kind.ts';
+import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, flag, label, mapOf, optional, setOf, shownFlag, text } from './schema.ts';
 import { checkBeginnings } from './state-model.ts';
 import { VALUES_MAX } from './value-set.ts';
@@ -65,11 +74,8 @@ export const recordType: Kind = {
   },
 
   checkAll(context) {
-    const objects = Map.groupBy(
-      [...context.after.values()].filter((component) => component.type === 'RecordType'),
-      (component) => String(component.body['object']),
-    );
-    for (const types of objects.values()) checkObject(types, context);
+    checkPerObject(context, 'RecordType', 'record types', RECORD_TYPES_PER_OBJECT_MAX);
+    for (const types of componentsByObject(context.after, 'RecordType').values()) checkDefault(types, context);
     checkBeginnings(context);
   },
 
@@ -103,25 +109,10 @@ function checkValues(component: Component, name: string, values: readonly string
       context.problem('REFERENCE_INVALID', component, `${pointer}/${i}`, `${object}.${name} has no value ${value}.`);
 }
 
-function checkObject(types: readonly Component[], context: CheckContext): void {
-  const last = types.at(-1)!;
-  if (types.length > RECORD_TYPES_PER_OBJECT_MAX)
-    context.problem('LIMIT_EXCEEDED', last, '', `An object has ${RECORD_TYPES_PER_OBJECT_MAX} record types at most.`, {
-      details: { max: RECORD_TYPES_PER_OBJECT_MAX },
-    });
-  const seen = new Map<string, Component>();
+function checkDefault(types: readonly Component[], context: CheckContext): void {
   let chosen: Component | undefined;
   for (const component of types) {
     const body = component.body as RecordTypeBody;
-    const twin = seen.get(body.apiName.toLowerCase());
-    if (twin)
-      context.problem(
-        'NAME_CONFLICT',
-        component,
-        '/apiName',
-        `Differs from ${twin.fullName} in upper and lower case only.`,
-      );
-    seen.set(body.apiName.toLowerCase(), component);
     if (!body.active || !body.default) continue;
     if (chosen)
       context.problem('NAME_CONFLICT', component, '/default', `${chosen.fullName} is the default type already.`, {

@@ -2,15 +2,14 @@
  * The rollup of a CustomField: what it is over, what its values are, and everything that could make it wrong later.
  * Source: docs/reference/field-types.md#rollups.
  */
-import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
-import { ExpressionError } from '../../../lib/expression/types.ts';
+import { checkRecordExpression } from '../../../lib/expression/check.ts';
 import { levelsOf, rollupEdges } from '../../../lib/rollups.ts';
 import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
+import { checked, expressionReferences, fieldsNamed, schemaOf } from './expressions.ts';
 import { DECIMAL_DEFAULTS } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Reference, type State } from './kind.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
-import { fieldsNamed, schemaOf } from './validation-rule.ts';
 
 export interface RollupBody {
   readonly childObject: string;
@@ -112,15 +111,7 @@ export function rollupReferences(body: Body): Reference[] {
   };
   add(referenceField, '/rollup/referenceField');
   if (field !== undefined) add(field, '/rollup/field');
-  for (const name of fieldsNamed(criteria ?? ''))
-    if (!SYSTEM_FIELD_NAMES.has(name))
-      found.push({
-        type: 'CustomField',
-        fullName: `${childObject}.${name}`,
-        pointer: '/rollup/criteria',
-        ownCheck: true,
-      });
-  return found;
+  return [...found, ...expressionReferences(childObject, criteria ?? '', '/rollup/criteria')];
 }
 
 export function checkRollup(component: Component, context: CheckContext): void {
@@ -135,20 +126,14 @@ export function checkRollup(component: Component, context: CheckContext): void {
 
 /** Over stored fields of the child alone: what it says of a record changes when the record does, and never by itself. */
 function checkCriteria(component: Component, child: string, criteria: string, context: CheckContext): void {
-  const problem = (message: string, more: { remedy?: string; offset?: number } = {}): void =>
-    context.problem('EXPRESSION_INVALID', component, '/rollup/criteria', message, more);
-  try {
-    const schema = schemaOf(child, context);
-    const { fields } = checkExpression(criteria, { ...schema, variables: ['record'] }, ['boolean']);
-    checkRecordExpression(criteria, schema, ['boolean']);
-    for (const name of fields)
-      if (fieldOf(context.after, child, name)?.body['fieldType'] === 'formula')
-        problem(`${name} is a formula, whose value is not stored.`, { remedy: 'Write out what the formula says.' });
-  } catch (error) {
-    if (!(error instanceof ExpressionError)) throw error;
-    for (const { start, message, remedy } of error.mistakes)
-      problem(message, { ...(remedy === null ? {} : { remedy }), offset: start });
-  }
+  const pointer = '/rollup/criteria';
+  const schema = { ...schemaOf(child, context), variables: ['record'] as const };
+  const found = checked(component, context, pointer, () => checkRecordExpression(criteria, schema, ['boolean']));
+  for (const name of found?.fields ?? [])
+    if (fieldOf(context.after, child, name)?.body['fieldType'] === 'formula')
+      context.problem('EXPRESSION_INVALID', component, pointer, `${name} is a formula, whose value is not stored.`, {
+        remedy: 'Write out what the formula says.',
+      });
 }
 
 function checkReferenceField(component: Component, rollup: RollupBody, context: CheckContext): void {

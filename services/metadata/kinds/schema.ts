@@ -1,18 +1,21 @@
 /** Building blocks of the kinds' schemas, and the canonical form that a schema gives to a body. */
 import { type TSchema, Type } from 'typebox';
+import { EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
 import type { YamlValue } from '../yaml/parse.ts';
 
-export const API_NAME_PATTERN = '^[A-Za-z][A-Za-z0-9_]{0,39}$';
-const FULL_NAME_PATTERN = '^[A-Za-z][A-Za-z0-9_]{0,39}\\.[A-Za-z][A-Za-z0-9_]{0,39}$';
+export const API_NAME = '^[A-Za-z][A-Za-z0-9_]{0,39}$';
+export const FULL_NAME = '^[A-Za-z][A-Za-z0-9_]{0,39}\\.[A-Za-z][A-Za-z0-9_]{0,39}$';
 
 /** Annotations that the canonical form obeys. */
 const ALWAYS = { 'x-erp-always': true };
 const SET = { 'x-erp-set': true, uniqueItems: true };
 
-export const apiName = (description: string) => Type.String({ pattern: API_NAME_PATTERN, description });
+export const apiName = (description: string) => Type.String({ pattern: API_NAME, description });
 export const label = (description: string) =>
   Type.String({ minLength: 1, maxLength: 255, pattern: '\\S', description });
 export const text = (description: string, maxLength = 4_000) => Type.String({ maxLength, description });
+export const expression = (description: string) =>
+  Type.String({ minLength: 1, maxLength: EXPRESSION_MAX_CHARS, pattern: '\\S', description });
 /** Left out of the file when it has its default. */
 export const flag = (fallback: boolean, description: string) => Type.Boolean({ default: fallback, description });
 /** Always in the file. */
@@ -39,8 +42,6 @@ export const group = (
   options: Record<string, unknown> = {},
 ) => Type.Object(properties, { ...options, additionalProperties: false, description });
 export const optional = Type.Optional;
-export const API_NAME = API_NAME_PATTERN;
-export const FULL_NAME = FULL_NAME_PATTERN;
 
 interface JsonSchema {
   type?: string;

@@ -1,15 +1,13 @@
 /** SharingRule: opens records of an object, by their owners or by what stands in them, to a role or a group. */
 import { Type } from 'typebox';
-import { checkRecordExpression, EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
-import { ExpressionError } from '../../../lib/expression/types.ts';
+import { checkRecordExpression } from '../../../lib/expression/check.ts';
 import type { SharingPrincipal, SharingRuleMeta } from '../../../lib/snapshot/types.ts';
 import type { ObjectBody } from './custom-object.ts';
+import { checked, expressionReferences, schemaOf } from './expressions.ts';
 import { asksTheTime } from './formula.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';
-import { API_NAME, apiName, group, optional } from './schema.ts';
-import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
-import { fieldsNamed, schemaOf } from './validation-rule.ts';
+import { API_NAME, apiName, expression, group, optional } from './schema.ts';
 
 export interface SharingRuleBody extends Body {
   readonly apiName: string;
@@ -46,14 +44,7 @@ export const sharingRule: Kind = {
       object: apiName('The object that it belongs to.'),
       kind: Type.Enum(['owner', 'criteria'], { description: 'What decides: who owns a record, or what stands in it.' }),
       from: optional(principal('owner: whose records; a role or a group.', 'The users who hold this role.')),
-      criteria: optional(
-        Type.String({
-          minLength: 1,
-          maxLength: EXPRESSION_MAX_CHARS,
-          pattern: '\\S',
-          description: 'criteria: expression over `record`; records for which it is true are opened.',
-        }),
-      ),
+      criteria: optional(expression('criteria: expression over `record`; records for which it is true are opened.')),
       to: principal('To whom: a role or a group.', 'The users of this role and of those above it.', {
         'x-erp-always': true,
       }),
@@ -69,10 +60,7 @@ export const sharingRule: Kind = {
       if (who?.role !== undefined) found.push({ type: 'Role', fullName: who.role, pointer: `/${key}/role` });
       if (who?.group !== undefined) found.push({ type: 'Group', fullName: who.group, pointer: `/${key}/group` });
     }
-    for (const name of fieldsNamed(criteria ?? ''))
-      if (!SYSTEM_FIELD_NAMES.has(name))
-        found.push({ type: 'CustomField', fullName: `${object}.${name}`, pointer: '/criteria', ownCheck: true });
-    return found;
+    return [...found, ...expressionReferences(object, criteria ?? '', '/criteria')];
   },
 
   check(component, context) {
@@ -132,22 +120,13 @@ function checkObject(component: Component, context: CheckContext): void {
 function checkCriteria(component: Component, context: CheckContext): void {
   const { object, criteria } = component.body as SharingRuleBody;
   if (criteria === undefined || !context.after.has(componentKey('CustomObject', object))) return;
-  try {
-    // Compiled into every statement on the object: it looks at the stored record and at nothing else.
-    const schema = { ...schemaOf(object, context), variables: ['record'] as const };
-    const { fields } = checkRecordExpression(criteria, schema, ['boolean']);
-    const timed = fields.find((name) => asksTheTime(object, name, context));
-    if (timed !== undefined)
-      context.problem('EXPRESSION_INVALID', component, '/criteria', `${timed} depends on the time.`, {
-        remedy: 'Name fields whose values are stored, or formulas over such fields.',
-        offset: criteria.indexOf(timed),
-      });
-  } catch (error) {
-    if (!(error instanceof ExpressionError)) throw error;
-    for (const { start, message, remedy } of error.mistakes)
-      context.problem('EXPRESSION_INVALID', component, '/criteria', message, {
-        ...(remedy === null ? {} : { remedy }),
-        offset: start,
-      });
-  }
+  // Compiled into every statement on the object: it looks at the stored record and at nothing else.
+  const schema = { ...schemaOf(object, context), variables: ['record'] as const };
+  const found = checked(component, context, '/criteria', () => checkRecordExpression(criteria, schema, ['boolean']));
+  const timed = found?.fields.find((name) => asksTheTime(object, name, context));
+  if (timed !== undefined)
+    context.problem('EXPRESSION_INVALID', component, '/criteria', `${timed} depends on the time.`, {
+      remedy: 'Name fields whose values are stored, or formulas over such fields.',
+      offset: criteria.indexOf(timed),
+    });
 }

@@ -14,7 +14,7 @@ import { compileField } from '../kinds/custom-field.ts';
 import { customObject, type ObjectBody } from '../kinds/custom-object.ts';
 import type { DuplicateRuleBody } from '../kinds/duplicate-rule.ts';
 import { fieldMeta } from '../kinds/field-meta.ts';
-import type { Component, Draft, State } from '../kinds/kind.ts';
+import { type Component, componentsByObject, type Draft, type State } from '../kinds/kind.ts';
 import type { SharingRuleBody } from '../kinds/sharing-rule.ts';
 import { systemFields } from '../kinds/system-fields.ts';
 import { columnType } from './column-type.ts';
@@ -199,9 +199,9 @@ function addMatchIndex(
 
 /** The tables of the objects in `only` (all without it). */
 export function physicalModel(state: State, only?: ReadonlySet<string>): Model {
-  const fields = childrenByObject('CustomField', state, only);
-  const rules = childrenByObject('DuplicateRule', state, only);
-  const sharing = childrenByObject('SharingRule', state, only);
+  const fields = componentsByObject(state, 'CustomField');
+  const rules = componentsByObject(state, 'DuplicateRule');
+  const sharing = componentsByObject(state, 'SharingRule');
   const model = new Map<string, Table>();
   for (const component of state.values()) {
     if (component.type !== 'CustomObject' || (only && !only.has(component.fullName))) continue;
@@ -211,15 +211,4 @@ export function physicalModel(state: State, only?: ReadonlySet<string>): Model {
     model.set(component.fullName, { ...table, indexes: new Map([...table.indexes, ...added]) });
   }
   return model;
-}
-
-function childrenByObject(type: string, state: State, only?: ReadonlySet<string>): Map<string, Component[]> {
-  const children = new Map<string, Component[]>();
-  for (const component of state.values()) {
-    if (component.type !== type) continue;
-    const object = String(component.body['object']);
-    if (only && !only.has(object)) continue;
-    children.set(object, [...(children.get(object) ?? []), component]);
-  }
-  return children;
 }

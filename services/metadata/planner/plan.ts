@@ -7,6 +7,7 @@ import {
   type CheckContext,
   type Component,
   componentKey,
+  componentsByObject,
   type Problem,
   type Reference,
   type State,
@@ -150,17 +151,13 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   };
 }
 
-function fieldsByObject(state: State): Map<string, Map<string, Component>> {
-  const fields = new Map<string, Map<string, Component>>();
-  for (const component of state.values()) {
-    if (component.type !== 'CustomField') continue;
-    const object = String(component.body['object']);
-    let of = fields.get(object);
-    if (!of) fields.set(object, (of = new Map()));
-    of.set(String(component.body['apiName']), component);
-  }
-  return fields;
-}
+const fieldsByObject = (state: State): Map<string, Map<string, Component>> =>
+  new Map(
+    [...componentsByObject(state, 'CustomField')].map(([object, fields]) => [
+      object,
+      new Map(fields.map((field) => [String(field.body['apiName']), field])),
+    ]),
+  );
 
 const change = (draft: { type: string; fullName: string; path: string }, properties: Change['properties']): Change => ({
   type: draft.type,

@@ -1,0 +1,66 @@
+/** Expressions in the files of components: what they name, what they are checked against, and where their mistakes are. */
+import type { Schema } from '../../../lib/expression/check.ts';
+import { ExpressionError } from '../../../lib/expression/types.ts';
+import { valueTypeName } from '../../../lib/field-types/registry.ts';
+import type { FieldTypeName } from '../../../lib/snapshot/types.ts';
+import { compileField } from './custom-field.ts';
+import { type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
+import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
+
+/** Components that an expression over records of `object` needs; its own check says which are missing. */
+export function expressionReferences(object: string, source: string, pointer: string): Reference[] {
+  const needs = (type: string, fullName: string): Reference => ({ type, fullName, pointer, ownCheck: true });
+  return [
+    ...[...fieldsNamed(source)]
+      .filter((name) => !SYSTEM_FIELD_NAMES.has(name))
+      .map((name) => needs('CustomField', `${object}.${name}`)),
+    ...[...groupsNamed(source)].map((name) => needs('Group', name)),
+  ];
+}
+
+/** Fields that an expression seems to name, also one that does not hold together. */
+export const fieldsNamed = (source: string): Set<string> =>
+  named(source, /\b(?:record|old)\s*\.\s*([A-Za-z]\w*)(?!\w|\s*\()/g);
+
+const groupsNamed = (source: string): Set<string> => named(source, /\binGroup\s*\(\s*["']([A-Za-z]\w*)["']/g);
+
+const named = (source: string, pattern: RegExp): Set<string> =>
+  new Set([...source.matchAll(pattern)].map((match) => match[1]!));
+
+/** The fields of an object in the configuration to be, as expressions see them. */
+export function schemaOf(object: string, context: CheckContext): Schema {
+  const builtIn = systemFields();
+  const custom = context.fieldsOf(object);
+  const nameField = context.after.get(componentKey('CustomObject', object))!.body['nameField'] as {
+    fieldType: FieldTypeName;
+  };
+  return {
+    object,
+    hasGroup: (name) => context.after.has(componentKey('Group', name)),
+    fieldType: (name) => {
+      if (name === 'name') return nameField.fieldType;
+      if (Object.hasOwn(builtIn, name)) return builtIn[name]!.fieldType;
+      const field = custom.get(name);
+      return field && valueTypeName(compileField(field, context.after));
+    },
+    length: (name) => {
+      const field = custom.get(name);
+      return field ? compileField(field, context.after).length : null;
+    },
+  };
+}
+
+/** What `check` gives; null when the expression at `pointer` has mistakes, which are told where they are. */
+export function checked<T>(component: Component, context: CheckContext, pointer: string, check: () => T): T | null {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    for (const { start, message, remedy } of error.mistakes)
+      context.problem('EXPRESSION_INVALID', component, pointer, message, {
+        ...(remedy === null ? {} : { remedy }),
+        offset: start,
+      });
+    return null;
+  }
+}
