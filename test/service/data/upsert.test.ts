@@ -147,7 +147,7 @@ describe('upserts', () => {
   it('creates again what is deleted meanwhile', async () => {
     await upsert('GONE-1', { name: 'x' });
     const remove = async (): Promise<void> => {
-      const { body } = await upsert('GONE-1', {});
+      const { body } = await upsert('GONE-1', { name: 'x' });
       await world.clerk.delete('Company__c', body.id, { etag: `"${body.recordVersion.toString(36)}"` }).catch(() => {});
     };
     await Promise.all(
