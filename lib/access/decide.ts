@@ -1,5 +1,6 @@
 /** "May I?": yes or no for one operation, by the rules of rules.ts. Source: docs/reference/access.md. */
 import { PlatformError } from '../errors/platform-error.ts';
+import type { FieldMeta } from '../snapshot/types.ts';
 import { type Grant, grantsTo, parentFields, type RecordLevel, type SharedRecord } from './sharing.ts';
 import type { Access, Capabilities, DataOperation, ObjectAccess, ScopeSet } from './types.ts';
 
@@ -8,17 +9,20 @@ export type Layer = 'publication' | 'objectPermission' | 'fieldPermission' | 'sh
 
 export type Decision =
   /** `grantedBy`: the ways that lead the user to the record; of an operation without a record there are none. */
-  | { readonly allowed: true; readonly grantedBy: readonly Pick<Grant, 'kind' | 'apiName'>[] }
+  | { readonly allowed: true; readonly grantedBy: readonly Grant[] }
   | {
       readonly allowed: false;
       readonly layer: Layer;
       readonly code: 'OBJECT_NOT_FOUND' | 'OBJECT_PERMISSION_DENIED' | 'RECORD_NOT_FOUND' | 'RECORD_ACCESS_DENIED';
+      /** Of a create: the field that names the parent which stands against it. */
+      readonly parent?: FieldMeta;
     };
 
 /** What is done to a record. Whoever may update records of an object may also execute transitions and give them away. */
 export type RecordOperation = DataOperation | 'transition' | 'changeOwner' | 'share';
 
-const NEEDS: Readonly<Record<RecordOperation, { permission: DataOperation; level: RecordLevel }>> = {
+/** What each operation needs, wherever it is decided: in a decision, in a statement or in an explanation. */
+export const NEEDS: Readonly<Record<RecordOperation, { permission: DataOperation; level: RecordLevel }>> = {
   create: { permission: 'create', level: 'edit' },
   read: { permission: 'read', level: 'read' },
   update: { permission: 'update', level: 'edit' },
@@ -46,14 +50,23 @@ export function decide(
 ): Decision {
   const object = access.objects[objectApiName];
   if (!object) return ABSENT;
-  const { permission, level } = NEEDS[operation];
-  const creates = operation === 'create';
-  if (record && !creates && grantsTo(access, objectApiName, 'read', record).length === 0) return UNSEEN;
-  if (!object.permission[permission]) return DENIED;
-  if (!record) return { allowed: true, grantedBy: [] };
-  if (creates) return decideParents(access, object, record);
-  const grantedBy = grantsTo(access, objectApiName, level, record);
-  return grantedBy.length > 0 ? { allowed: true, grantedBy } : UNREACHED;
+  const sharing = record ? decideSharing(access, objectApiName, operation, record) : null;
+  if (sharing?.allowed === false && sharing.code === 'RECORD_NOT_FOUND' && operation !== 'create') return sharing;
+  if (!object.permission[NEEDS[operation].permission]) return DENIED;
+  return sharing ?? { allowed: true, grantedBy: [] };
+}
+
+/** What sharing alone says about a record of an object that the user may read. */
+export function decideSharing(
+  access: Access,
+  objectApiName: string,
+  operation: RecordOperation,
+  record: SharedRecord,
+): Decision {
+  if (operation === 'create') return decideParents(access, access.objects[objectApiName]!, record);
+  const grantedBy = grantsTo(access, objectApiName, NEEDS[operation].level, record);
+  if (grantedBy.length > 0) return { allowed: true, grantedBy };
+  return grantsTo(access, objectApiName, 'read', record).length > 0 ? UNREACHED : UNSEEN;
 }
 
 /** A record under a parent that controls its sharing is created by those who may edit the parent. */
@@ -61,11 +74,9 @@ function decideParents(access: Access, { object }: ObjectAccess, record: SharedR
   const grantedBy: Grant[] = [];
   for (const field of parentFields(object)) {
     const parent = record.parents[field.apiName];
-    const apiName = field.referenceTo[0]!;
-    if (!parent || grantsTo(access, apiName, 'read', parent).length === 0) return UNSEEN;
-    const grants = grantsTo(access, apiName, 'edit', parent);
-    if (grants.length === 0) return UNREACHED;
-    grantedBy.push(...grants);
+    const decision = parent ? decideSharing(access, field.referenceTo[0]!, 'update', parent) : UNSEEN;
+    if (!decision.allowed) return { ...decision, parent: field };
+    grantedBy.push(...decision.grantedBy);
   }
   return { allowed: true, grantedBy };
 }

@@ -2,13 +2,8 @@
  * Why an operation on a record is allowed or not: every layer of access in its order, looked up in the same rules that
  * decide when the operation is carried out. Pure. Source: docs/reference/access.md#explanations.
  */
-import {
-  type Grant,
-  grantsTo,
-  parentFields,
-  type RecordLevel,
-  type SharedRecord,
-} from '../../../lib/access/sharing.ts';
+import { decideSharing, NEEDS, type RecordOperation } from '../../../lib/access/decide.ts';
+import { type Grant, parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
 import type { Access, DataOperation, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
 import type { Scope } from '../../../lib/operation.ts';
 import { isWritable } from '../../../lib/record-types.ts';
@@ -83,18 +78,17 @@ export interface Subject {
   readonly stored: Readonly<Record<string, unknown>>;
 }
 
-const NEEDS: Readonly<
-  Record<
-    Question['operation'],
-    { readonly scope: Scope; readonly permission: DataOperation; readonly level: RecordLevel }
-  >
-> = {
-  read: { scope: 'data:read', permission: 'read', level: 'read' },
-  create: { scope: 'data:write', permission: 'create', level: 'edit' },
-  update: { scope: 'data:write', permission: 'update', level: 'edit' },
-  delete: { scope: 'data:delete', permission: 'delete', level: 'full' },
-  transition: { scope: 'actions:execute', permission: 'update', level: 'edit' },
+const SCOPES: Readonly<Record<Question['operation'], Scope>> = {
+  read: 'data:read',
+  create: 'data:write',
+  update: 'data:write',
+  delete: 'data:delete',
+  transition: 'actions:execute',
 };
+
+/** The operation as decisions know it: who a record belongs to is not for everybody who may change it. */
+const decided = ({ operation, field }: Question): RecordOperation =>
+  operation === 'update' && field === 'ownerId' ? 'changeOwner' : operation;
 
 export function explain(subject: Subject, question: Question): { allowed: boolean; steps: Step[] } {
   const act = actOf(subject, question);
@@ -123,7 +117,7 @@ const actOf = ({ shown }: Subject, { transitionKey }: Question): Act | null =>
   visibleActs(shown).find(({ meta }) => meta.key === transitionKey) ?? null;
 
 function ofScope({ scopes }: Subject, { operation }: Question): Step {
-  const { scope } = NEEDS[operation];
+  const scope = SCOPES[operation];
   if (scopes === null) return step('scope', 'notApplicable');
   if (scopes.includes(scope)) return step('scope', 'pass');
   return deny(
@@ -233,41 +227,35 @@ function grantsOfField(
   });
 }
 
-function ofSharing(subject: Subject, { operation, field }: Question): Step {
+function ofSharing(subject: Subject, question: Question): Step {
   const { view, object, record } = subject;
   // Who may not read the object at all is told by another layer; what sharing would give then has no meaning.
   if (!own(view.access.objects, object.apiName)) return step('sharing', 'notApplicable');
-  const parents = parentFields(object);
-  if (operation === 'create') {
-    if (parents.length === 0) return step('sharing', 'notApplicable');
-    return ofParents(subject, parents);
-  }
-  const level = operation === 'update' && field === 'ownerId' ? 'full' : NEEDS[operation].level;
-  const grants = grantsTo(view.access, object.apiName, level, record);
-  if (grants.length > 0) return step('sharing', 'pass', shownGrants(subject, grants, level));
-  return deny('sharing', sharingRemedy(subject, level, parents.length > 0));
+  const operation = decided(question);
+  if (operation === 'create' && parentFields(object).length === 0) return step('sharing', 'notApplicable');
+  const decision = decideSharing(view.access, object.apiName, operation, record);
+  if (!decision.allowed)
+    return deny(
+      'sharing',
+      decision.parent ? parentRemedy(subject, decision.parent) : sharingRemedy(subject, operation, decision.code),
+    );
+  const { grantedBy } = decision;
+  // What leads to a parent is told without the shares of the parent.
+  if (operation === 'create') return step('sharing', 'pass', distinct(grantedBy));
+  return step('sharing', 'pass', shownGrants(subject, grantedBy, operation));
 }
 
 /** A record under parents that control its sharing is made by those who may edit all of them. */
-function ofParents({ view, record, shown, known }: Subject, parents: readonly FieldMeta[]): Step {
-  const found: GrantedBy[] = [];
-  for (const field of parents) {
-    const parent = record.parents[field.apiName];
-    const apiName = field.referenceTo[0]!;
-    const grants = parent ? grantsTo(view.access, apiName, 'edit', parent) : [];
-    if (grants.length === 0) {
-      const isNamed = own(known, apiName) !== undefined && own(shown.fields, field.apiName)?.read === true;
-      const place = isNamed ? `the ${apiName} record that ${field.apiName} names` : 'every parent of the record';
-      return deny('sharing', `Let the user edit ${place}.`);
-    }
-    found.push(...grants.map(({ kind, apiName: name }) => ({ kind, apiName: name })));
-  }
-  return step('sharing', 'pass', distinct(found));
+function parentRemedy({ shown, known }: Subject, field: FieldMeta): string {
+  const apiName = field.referenceTo[0]!;
+  const isNamed = own(known, apiName) !== undefined && own(shown.fields, field.apiName)?.read === true;
+  return `Let the user edit ${isNamed ? `the ${apiName} record that ${field.apiName} names` : 'every parent of the record'}.`;
 }
 
 /** Manual shares are told by the principal that they are for. */
-function shownGrants({ view, record }: Subject, grants: readonly Grant[], level: RecordLevel): GrantedBy[] {
+function shownGrants({ view, record }: Subject, grants: readonly Grant[], operation: RecordOperation): GrantedBy[] {
   const { principal, circle } = view.access;
+  const { level } = NEEDS[operation];
   return distinct(
     grants.flatMap(({ kind, apiName }): GrantedBy[] => {
       if (kind !== 'manualShare') return [{ kind, apiName }];
@@ -283,17 +271,18 @@ function shownGrants({ view, record }: Subject, grants: readonly Grant[], level:
   );
 }
 
-const distinct = (grants: readonly GrantedBy[]): GrantedBy[] => [
+const distinct = (grants: readonly (GrantedBy | Grant)[]): GrantedBy[] => [
   ...new Map(grants.map(({ kind, apiName }) => [`${kind} ${apiName}`, { kind, apiName }])).values(),
 ];
 
-function sharingRemedy({ view, object, record }: Subject, level: RecordLevel, followsParent: boolean): string {
+function sharingRemedy({ object }: Subject, operation: RecordOperation, code: string): string {
   const { apiName } = object;
+  const { level } = NEEDS[operation];
   if (apiName === 'User') return 'Give the system permission manageUsers in the profile or a permission set.';
-  if (followsParent)
+  if (parentFields(object).length > 0)
     return `Records of ${apiName} follow their parents: let the user ${level === 'read' ? 'read' : 'edit'} every parent of the record.`;
-  const reads = level !== 'read' && grantsTo(view.access, apiName, 'read', record).length > 0;
-  const start = reads ? 'The user reads the record and may not' : 'The user does not reach the record to';
+  const start =
+    code === 'RECORD_ACCESS_DENIED' ? 'The user reads the record and may not' : 'The user does not reach the record to';
   switch (level) {
     case 'read':
       return `${start} read it: share it with the user, a role or a group, add a sharing rule of ${apiName}, or widen its sharingDefault.`;

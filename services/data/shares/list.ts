@@ -1,4 +1,5 @@
 /** The manual shares of a record, for those who may share it. Source: docs/reference/access.md#manual-shares. */
+import { NEEDS } from '../../../lib/access/decide.ts';
 import { isUuid } from '../../../lib/ids.ts';
 import type { Read } from '../reads.ts';
 import { Sql, table } from '../sql.ts';
@@ -14,12 +15,13 @@ export const listShares: Read = async (deps, request, call) => {
     const { rows } = await deps.database.tenant(request.tenantId, (tx) => {
       const sql = new Sql();
       const record = sql.bind(id, 'uuid');
-      const reached = (level: 'read' | 'full'): string => reachSql(view, sql, object.apiName, level, 't');
+      const reached = (operation: 'read' | 'share'): string =>
+        reachSql(view, sql, object.apiName, NEEDS[operation].level, 't');
       const text = `SELECT s.metadata_version, s.access_version, r.may_share, CASE WHEN r.may_share THEN (
             SELECT coalesce(json_agg(x ORDER BY x."createdAt", x."shareId"), '[]') FROM (
               SELECT ${SHARE_COLUMNS} FROM ${tx.schema}._shares sh WHERE sh.record_id = ${record} AND sh.object = ${sql.bind(object.apiName, 'text')}) x)::text END
         FROM ${tx.schema}._state s LEFT JOIN (
-          SELECT ${reached('full')} AS may_share FROM ${table(tx.schema, object.apiName)} t WHERE t."id" = ${record} AND ${reached('read')}) r ON true`;
+          SELECT ${reached('share')} AS may_share FROM ${table(tx.schema, object.apiName)} t WHERE t."id" = ${record} AND ${reached('read')}) r ON true`;
       return tx.arrays(sql.statement(text));
     });
     const [metadataVersion, accessVersion, mayShare, shares] = rows[0]!;

@@ -3,6 +3,7 @@
  * share at once, or one who deletes, come one after the other. Source: docs/reference/access.md#manual-shares.
  */
 import { LIMITS } from '../../../config/limits.ts';
+import { NEEDS } from '../../../lib/access/decide.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { isStorable } from '../../../lib/field-types/common.ts';
 import { isUuid, uuidv7 } from '../../../lib/ids.ts';
@@ -42,11 +43,12 @@ function givenIn({ body }: Write): Given {
 async function lockRecord(write: Write, facts: (sql: Sql) => readonly string[]): Promise<readonly unknown[] | null> {
   const { view, object, schema, tx } = write;
   const sql = new Sql();
-  const reached = (level: 'read' | 'full', alias: string): string => reachSql(view, sql, object.apiName, level, alias);
+  const reached = (operation: 'read' | 'share', alias: string): string =>
+    reachSql(view, sql, object.apiName, NEEDS[operation].level, alias);
   const text = `WITH
     ${claimSql(write, sql)},
     o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE t."id" = ${sql.bind(write.id, 'uuid')} AND EXISTS (SELECT FROM k) AND ${reached('read', 't')} FOR NO KEY UPDATE)
-    SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reached('full', 'o')}${facts(sql)
+    SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reached('share', 'o')}${facts(sql)
       .map((fact) => `, ${fact}`)
       .join('')} FROM s LEFT JOIN o ON true`;
   const row = (await tx.arrays(sql.statement(text))).rows[0]!;

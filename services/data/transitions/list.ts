@@ -1,4 +1,5 @@
 /** The transitions and actions of a record, with what stands against each. Source: docs/reference/transitions.md. */
+import { NEEDS } from '../../../lib/access/decide.ts';
 import { isUuid } from '../../../lib/ids.ts';
 import { served } from '../../../lib/transition/input.ts';
 import type { Read } from '../reads.ts';
@@ -26,7 +27,7 @@ export const listTransitions: Read = async (deps, request, call) => {
       const seen = `o."id" = ${sql.bind(id, 'uuid')} AND ${reachSql(view, sql, object.apiName, 'read', 'o')}`;
       return tx.arrays(
         sql.statement(`SELECT s.metadata_version, s.access_version, o."recordVersion",
-            ${exactJson('o', decidingFields(object))}::text, ${reachSql(view, sql, object.apiName, 'edit', 'o')}
+            ${exactJson('o', decidingFields(object))}::text, ${reachSql(view, sql, object.apiName, NEEDS.transition.level, 'o')}
           FROM ${tx.schema}._state s LEFT JOIN ${table(tx.schema, object.apiName)} o ON ${seen}`),
       );
     });

@@ -47,7 +47,7 @@ async function lockRecord(write: Write): Promise<void> {
     sql.statement(`WITH
       ${claimSql(write, sql)},
       ${parents.ctes.map((cte) => `${cte},\n      `).join('')}o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${id} AND EXISTS (SELECT FROM k)${parents.after} AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR UPDATE)
-      SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reachedSql(write, sql, 'o', 'full')} FROM s LEFT JOIN o ON true${actorSql(write, sql, true)}`),
+      SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reachedSql(write, sql, 'o', 'delete')} FROM s LEFT JOIN o ON true${actorSql(write, sql, true)}`),
   );
   const row = rows[0]!;
   await readLock(write, row);
@@ -55,7 +55,7 @@ async function lockRecord(write: Write): Promise<void> {
 }
 
 function refuseUnreached({ reached }: Write): void {
-  requireReached(reached, 'full');
+  requireReached(reached, 'delete');
 }
 
 function mayDelete({ view, object, access }: Write): void {

@@ -64,7 +64,7 @@ async function lockDeleted(write: Write): Promise<void> {
       b AS MATERIALIZED (SELECT * FROM ${schema}._recycle_bin WHERE object = ${sql.bind(object.apiName, 'text')} AND record_id = ${sql.bind(write.id, 'uuid')}
         AND restorable_until > now() AND EXISTS (SELECT FROM k) FOR UPDATE)
       SELECT s.m, s.a, (SELECT count(*)::int FROM k), t.version, t.reached FROM s LEFT JOIN (
-        SELECT b.record_version AS version, ${reachedSql(write, sql, 't', 'full')} AS reached
+        SELECT b.record_version AS version, ${reachedSql(write, sql, 't', 'delete')} AS reached
         FROM b, LATERAL ${formerRow(write, sql, object, 'b.record')} t WHERE ${reachSql(view, sql, object.apiName, 'read', 't')}) t ON true${actorSql(write, sql, true)}`),
   );
   const row = rows[0]!;
@@ -77,7 +77,7 @@ function mayRestore({ view, object }: Write): void {
 }
 
 function refuseUnreached({ reached }: Write): void {
-  requireReached(reached, 'full');
+  requireReached(reached, 'delete');
 }
 
 async function bringBack(write: Write): Promise<void> {

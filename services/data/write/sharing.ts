@@ -2,6 +2,7 @@
  * Sharing in the statements of a mutation: what the user cannot read is not locked and not found, and how far they
  * reach what they can read comes along with the lock. Source: docs/reference/access.md#what-an-operation-needs.
  */
+import { NEEDS, type RecordOperation } from '../../../lib/access/decide.ts';
 import { parentFields, RANK, type RecordLevel, reach } from '../../../lib/access/sharing.ts';
 import { tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
@@ -29,13 +30,13 @@ export function reachedSql(
   write: Pick<Write, 'view' | 'object'>,
   sql: Sql,
   alias: string,
-  wanted: 'edit' | 'full',
+  operation: RecordOperation,
   lookups: Referred = new Map(),
 ): string {
   const { view, object } = write;
   const parents = deniedParentsSql(write, sql, lookups, (item) => `${alias}."${item.field.apiName}"`);
   const at = (level: 'edit' | 'full'): string => reachSql(view, sql, object.apiName, level, alias);
-  const full = wanted === 'full' ? `WHEN ${at('full')} THEN 'full' ` : '';
+  const full = NEEDS[operation].level === 'full' ? `WHEN ${at('full')} THEN 'full' ` : '';
   return `CASE ${parents ? `WHEN ${parents} THEN 'parent' ` : ''}${full}WHEN ${at('edit')} THEN 'edit' ELSE 'read' END`;
 }
 
@@ -60,8 +61,9 @@ export function deniedParentsSql(
 }
 
 /** 403 when the user reads the record but does not reach it far enough. */
-export function requireReached(reached: Reached, wanted: RecordLevel): void {
+export function requireReached(reached: Reached, operation: RecordOperation): void {
   if (reached === 'parent') throw parentDenied();
+  const wanted = NEEDS[operation].level;
   if (RANK[reached] >= RANK[wanted]) return;
   throw new PlatformError(
     'RECORD_ACCESS_DENIED',

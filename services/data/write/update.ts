@@ -2,7 +2,7 @@
  * Changing a record: one statement claims the key, locks the record and compares; after the checks a second one writes
  * everything and travels together with COMMIT.
  */
-import { requireObject } from '../../../lib/access/decide.ts';
+import { type RecordOperation, requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
@@ -87,7 +87,7 @@ export async function lockRecord(write: Write, ahead: Ahead = { reads: [], sets:
     ${referred},
     ${parents.ctes.map((cte) => `${cte},\n    `).join('')}o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE "id" = ${id} AND EXISTS (SELECT FROM k)${keySql(write, sql)}${parents.after} AND ${reachSql(view, sql, object.apiName, 'read', 't')} FOR NO KEY UPDATE)
     SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${exactJson('o', [...needed])}::text${given.map((item) => `, ${comparedSql(sql, item, ids)}`).join('')},
-      ${reachedSql(write, sql, 'o', levelOf(given), ids)}
+      ${reachedSql(write, sql, 'o', operationOf(given), ids)}
     FROM s CROSS JOIN r LEFT JOIN o ON true${actorSql(write, sql)}`;
   const row = (await tx.arrays(sql.statement(text))).rows[0]!;
   if (!(await readLock(write, row))) return;
@@ -103,11 +103,11 @@ const keySql = ({ external }: Write, sql: Sql): string =>
     : '';
 
 /** Who a record belongs to is for those to decide who reach it fully. */
-const levelOf = (given: readonly Given[]): 'edit' | 'full' =>
-  given.some((item) => item.field.apiName === 'ownerId') ? 'full' : 'edit';
+const operationOf = (given: readonly Given[]): RecordOperation =>
+  given.some((item) => item.field.apiName === 'ownerId') ? 'changeOwner' : 'update';
 
 export function refuseUnreached({ reached, changed }: Write): void {
-  requireReached(reached, levelOf(changed));
+  requireReached(reached, operationOf(changed));
 }
 
 function mayUpdate({ view, object }: Write): void {

@@ -7,7 +7,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { constrain } from '../../../lib/access/constrain.ts';
 import { decide, type RecordOperation } from '../../../lib/access/decide.ts';
-import { type RecordLevel, reach } from '../../../lib/access/sharing.ts';
+import { type RecordLevel, reach, type SharedRecord } from '../../../lib/access/sharing.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { SqlValue } from '../../../lib/field-types/types.ts';
 import { type CursorSeal, continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
@@ -16,6 +16,7 @@ import { planGet, planList } from '../../../lib/query/plan.ts';
 import { compileGet, compileList, conditionSql, readPage, readRecord } from '../../../lib/query/sql.ts';
 import type { QueryView } from '../../../lib/query/types.ts';
 import { Database, type Tx } from '../../../mixins/database/database.ts';
+import { readSharedRecord, sharedRecordSql } from '../../../services/data/explain/record.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { TENANT_ID } from '../../support/snapshots.ts';
 import {
@@ -157,21 +158,26 @@ describe(`sharing in random worlds (ACCESS_SEED=${seed})`, function () {
         const node = reach(access, object, level);
         return node === null ? 'true' : `(${conditionSql(node, 't', SCHEMA, bind)}) IS TRUE`;
       });
-      return `SELECT t."id", ${columns.join(', ')} FROM "${SCHEMA}"."${object}" t`;
+      const told = sharedRecordSql(`"${SCHEMA}"`, world.snapshot, world.snapshot.objects[object]!, 't');
+      return `SELECT t."id", ${told}::text, ${columns.join(', ')} FROM "${SCHEMA}"."${object}" t`;
     });
     const { rows } = await tx.arrays({ text: selects.join(' UNION ALL '), values });
-    const found = new Map(rows.map(([id, ...levels]) => [id as string, levels as boolean[]]));
+    const found = new Map(rows.map(([id, told, ...levels]) => [id as string, { told, levels: levels as boolean[] }]));
     for (const object of OBJECTS)
-      for (const row of world.rows[object]) checkDecisions(world, access, object, row, found.get(row.id)!);
+      for (const row of world.rows[object]) {
+        const { told, levels } = found.get(row.id)!;
+        checkDecisions(access, object, sharedRecord(world, object, row), levels);
+        // As explanations read it.
+        checkDecisions(access, object, readSharedRecord(told), levels);
+      }
   }
 
-  function checkDecisions(world: World, access: Access, object: ObjectName, row: Row, found: readonly boolean[]): void {
-    const record = sharedRecord(world, object, row);
+  function checkDecisions(access: Access, object: ObjectName, record: SharedRecord, found: readonly boolean[]): void {
     const may = access.objects[object]?.permission;
     for (const [index, [level, operation]] of LEVELS.entries()) {
       const decision = decide(access, object, operation, record);
       const permitted = may?.[operation as 'read' | 'update' | 'delete'] === true;
-      assert.equal(decision.allowed, permitted && found[index], `${level} ${object} ${row.id}`);
+      assert.equal(decision.allowed, permitted && found[index], `${level} ${object} ${record.id}`);
       if (decision.allowed) assert.ok(decision.grantedBy.length > 0);
       else if (may && !found[0]) assert.equal(decision.code, 'RECORD_NOT_FOUND');
     }

@@ -7,6 +7,7 @@ import type { Share, SharedRecord } from '../../../lib/access/sharing.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import type {
+  FieldMeta,
   GroupMeta,
   ObjectMeta,
   ObjectPermission,
@@ -60,13 +61,31 @@ const CRITERIA = [
   '100 / record.Amount__c > 5',
   'isBlank(record.Kind__c)',
   '!record.Open__c',
+  'record.Rate__c * 3.0 > 10.49',
+  'record.Due__c < date("2026-03-01") || record.Rate__c == null',
+  'record.Twice__c > 15 && record.Kind__c != "a"',
 ];
 
 const FIELDS = [
   aField('Amount__c', 'integer'),
   aField('Kind__c', 'text', { length: 10 }),
   aField('Open__c', 'boolean'),
+  aField('Rate__c', 'decimal', { precision: 10, scale: 2 }),
+  aField('Due__c', 'date'),
 ];
+
+/** Worked out from the record: criteria ask for it as for any other field. */
+const TWICE = aField('Twice__c', 'formula', {
+  formula: {
+    expression: 'record.Amount__c * 2',
+    resultType: 'integer',
+    precision: null,
+    scale: null,
+    length: null,
+    timezone: 'UTC',
+    reads: { Amount__c: FIELDS[0]! },
+  },
+});
 export const PARENTS: Readonly<Record<ObjectName, Readonly<Record<string, ObjectName>>>> = {
   Account__c: {},
   Order__c: { AccountId__c: 'Account__c' },
@@ -82,7 +101,7 @@ function objectOf(name: ObjectName, sharingDefault: SharingDefault, sharingRules
   const masters = Object.entries(PARENTS[name]).map(([field, to]) =>
     aField(field, 'masterDetail', { referenceTo: [to], required: true }),
   );
-  return anObject(name, [...FIELDS, ...masters], { sharingDefault, sharingRules });
+  return anObject(name, [...FIELDS, TWICE, ...masters], { sharingDefault, sharingRules });
 }
 
 const principal = (g: Generate, roles: readonly string[], groups: readonly string[]): SharingPrincipal => {
@@ -182,6 +201,8 @@ export const VALUES: Readonly<Record<string, readonly unknown[]>> = {
   Amount__c: [null, 0, 5, 11, 30],
   Kind__c: [null, 'a', 'b', ' '],
   Open__c: [null, true, false],
+  Rate__c: [null, '3.50', '0.00', '-1.25', '3.49'],
+  Due__c: [null, '2026-01-31', '2026-06-30'],
 };
 
 function randomRows(g: Generate, userIds: readonly string[]): World['rows'] {
@@ -248,6 +269,10 @@ export function sharedRecord(world: World, object: ObjectName, row: Row): Shared
 /** A value as an SQL constant. */
 export const text = (value: unknown): string => (value === null ? 'NULL' : `'${String(value).replaceAll("'", "''")}'`);
 
+/** Fields that are stored. */
+const columnsOf = (name: ObjectName): FieldMeta[] =>
+  Object.values(tableOf(name).fields).filter((field) => field.formula === null);
+
 /** Statements that make the tables of every world, with the companions that every tenant has. */
 export async function createTables(schema: string): Promise<string> {
   const companions = await Promise.all(
@@ -256,7 +281,7 @@ export async function createTables(schema: string): Promise<string> {
     ),
   );
   const tables = OBJECTS.map((name) => {
-    const columns = Object.values(tableOf(name).fields).map(
+    const columns = columnsOf(name).map(
       (field) =>
         `"${field.apiName}" ${field.apiName === 'recordVersion' ? 'integer' : fieldType(field.fieldType).columnType(field)}`,
     );
@@ -279,7 +304,7 @@ export function storeWorld(world: World, schema: string, truncate: boolean): str
     ? [`TRUNCATE ${tables.map((name) => `"${schema}"."${name}"`).join(', ')}`]
     : tables.map((name) => `DELETE FROM "${schema}"."${name}"`);
   for (const name of OBJECTS) {
-    const fields = Object.values(tableOf(name).fields).map((field) => field.apiName);
+    const fields = columnsOf(name).map((field) => field.apiName);
     const tuples = world.rows[name].map((row) => {
       const kept: Record<string, unknown> = {
         id: row.id,
