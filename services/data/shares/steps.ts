@@ -9,6 +9,7 @@ import { isStorable } from '../../../lib/field-types/common.ts';
 import { isUuid, uuidv7 } from '../../../lib/ids.ts';
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { Sql, table } from '../sql.ts';
+import { entrySql } from '../trail/entry.ts';
 import { validationFailed } from '../write/body.ts';
 import { claimSql, readLock } from '../write/checks.ts';
 import { reachSql } from '../write/sharing.ts';
@@ -152,9 +153,13 @@ function refuseContent({ view, object }: Write, given: Given, isUser: boolean): 
 }
 
 /** Audit of the mutation: what the share was before and what it is now (SQL of jsonb). */
-function auditSql({ schema, request, key, call, object, id }: Write, sql: Sql, from: string, to: string): string {
-  const { bind } = sql;
-  return `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, idempotency_key, object, record_id, changes, ip)
-    VALUES (${bind(uuidv7(), 'uuid')}, ${bind(request.userId, 'uuid')}, ${bind(request.clientId, 'text')}, ${bind(request.agentRunId, 'uuid')}, ${bind(request.channel, 'text')}, ${bind(call.operationId, 'text')}, 'committed',
-      ${bind(request.requestId, 'text')}, ${bind(key.key, 'text')}, ${bind(object.apiName, 'text')}, ${bind(id, 'uuid')}, jsonb_build_object('share', jsonb_build_object('from', ${from}, 'to', ${to})), ${bind(request.ip, 'text')})`;
-}
+const auditSql = ({ schema, request, key, call, object, id }: Write, sql: Sql, from: string, to: string): string =>
+  entrySql(schema, sql, request, {
+    operationId: call.operationId,
+    outcome: 'committed',
+    code: null,
+    idempotencyKey: key.key,
+    objectApiName: object.apiName,
+    recordId: id,
+    changes: `jsonb_build_object('share', jsonb_build_object('from', ${from}, 'to', ${to}))`,
+  });

@@ -4,12 +4,12 @@
  */
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
-import { uuidv7 } from '../../../lib/ids.ts';
 import { fuzzySize, matchForm } from '../../../lib/matching/forms.ts';
 import type { DuplicateRuleMeta, FieldMeta } from '../../../lib/snapshot/types.ts';
 import type { Statement } from '../../../mixins/database/database.ts';
 import { columnName, columnType, recordJson, Sql, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
+import { entrySql } from '../trail/entry.ts';
 import { type Given, isBlank, validationFailed } from './body.ts';
 import { type Confirmation, invalidConfirmation, openConfirmation, sealConfirmation } from './confirmation.ts';
 import {
@@ -347,8 +347,14 @@ export function confirmedSql(write: Write, sql: Sql, from: string): string[] {
   if (!confirmed.matches) return spent;
   return [
     ...spent,
-    `dca AS (INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, code, request_id, idempotency_key, object, record_id, changes, ip)
-      SELECT ${bind(uuidv7(), 'uuid')}, ${bind(request.userId, 'uuid')}, ${bind(request.clientId, 'text')}, ${bind(request.agentRunId, 'uuid')}, ${bind(request.channel, 'text')}, ${bind(call.operationId, 'text')},
-        'committed', 'DUPLICATE_RULE', ${bind(request.requestId, 'text')}, ${bind(key.key, 'text')}, ${bind(object.apiName, 'text')}, record_id, ${bind(JSON.stringify(confirmed.matches), 'jsonb')}, ${bind(request.ip, 'text')} FROM ${from})`,
+    `dca AS (${entrySql(schema, sql, request, {
+      operationId: call.operationId,
+      outcome: 'committed',
+      code: 'DUPLICATE_RULE',
+      idempotencyKey: key.key,
+      objectApiName: object.apiName,
+      recordId: write.id,
+      changes: bind(JSON.stringify(confirmed.matches), 'jsonb'),
+    })} FROM ${from})`,
   ];
 }

@@ -2,7 +2,7 @@
 import type { Platform } from '../../../config/platform.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { isUuid, uuidv7 } from '../../../lib/ids.ts';
+import { isUuid } from '../../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { isConnectionError, isGivenUp, sqlState } from '../../../mixins/database/database.ts';
 import { GIVEN_UP } from '../../../mixins/database/unavailable.ts';
@@ -15,6 +15,7 @@ import {
 } from '../../../mixins/idempotency/idempotency.ts';
 import { Sql } from '../sql.ts';
 import { own, type View } from '../tenants.ts';
+import { entrySql } from '../trail/entry.ts';
 import { pointerTo, validationFailed } from './body.ts';
 import { refused } from './check-only.ts';
 import { invalidConfirmation } from './confirmation.ts';
@@ -178,20 +179,24 @@ async function auditReuse(
     .catch(() => {});
 }
 
-/** `INSERT INTO _audit … SELECT …` of a mutation that committed nothing; `failure` null: a dry run that was carried out. */
+/** The audit entry of a mutation that committed nothing; `failure` null: a dry run that was carried out. */
 function attemptSql(
   schema: string,
-  { bind }: Sql,
+  sql: Sql,
   request: RequestContext,
   call: OperationCall,
   key: IdempotencyKey,
   failure: PlatformError | null,
 ): string {
   const recordId = (call.path['id'] ?? '').toLowerCase();
-  return `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, code, request_id, idempotency_key, object, record_id, ip)
-    SELECT ${bind(uuidv7(), 'uuid')}, ${bind(key.userId, 'uuid')}, ${bind(key.clientId, 'text')}, ${bind(request.agentRunId, 'uuid')}, ${bind(request.channel, 'text')}, ${bind(call.operationId, 'text')},
-      ${bind(failure && [401, 403].includes(failure.status) ? 'denied' : 'failed', 'text')}, ${bind(failure?.code ?? 'CHECK_ONLY', 'text')}, ${bind(request.requestId, 'text')}, ${bind(key.key, 'text')},
-      ${bind(call.path['objectApiName']?.slice(0, 80) ?? null, 'text')}, ${bind(isUuid(recordId) ? recordId : null, 'uuid')}, ${bind(request.ip, 'text')}`;
+  return entrySql(schema, sql, request, {
+    operationId: call.operationId,
+    outcome: failure && [401, 403].includes(failure.status) ? 'denied' : 'failed',
+    code: failure?.code ?? 'CHECK_ONLY',
+    idempotencyKey: key.key,
+    objectApiName: call.path['objectApiName']?.slice(0, 80) ?? null,
+    recordId: isUuid(recordId) ? recordId : null,
+  });
 }
 
 /**
