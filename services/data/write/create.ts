@@ -74,7 +74,7 @@ async function insert(write: Write): Promise<void> {
   const deniedParents = deniedParentsSql(write, sql, ids, null);
   const parents = parentLocksSql(write, {
     object: object.apiName,
-    ids: null,
+    id: null,
     changed: null,
     moves: ids,
     gate: ' AND EXISTS (SELECT FROM s)',

@@ -39,7 +39,7 @@ async function lockRecord(write: Write): Promise<void> {
   const id = sql.bind(write.id, 'uuid');
   const parents = parentLocksSql(write, {
     object: object.apiName,
-    ids: id,
+    id,
     changed: null,
     gate: ' AND EXISTS (SELECT FROM k)',
   });

@@ -5,7 +5,7 @@
  */
 
 import { remembered } from '../../../lib/remembered.ts';
-import { CHANGED_ALONG, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/rollups.ts';
+import { CHANGED_ALONG, type ParentLock, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/rollups.ts';
 import type { Snapshot } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../mixins/database/database.ts';
 import { type Sql, table } from '../sql.ts';
@@ -74,8 +74,8 @@ interface ParentLocks {
 
 interface Concerned {
   readonly object: string;
-  /** SQL of the ids of the records concerned, or a query of them; null: a record that does not exist yet. */
-  readonly ids: string | null;
+  /** SQL of the id of the record concerned; null: it does not exist yet. */
+  readonly id: string | null;
   /** Fields that the write gives; null: the record comes or goes. */
   readonly changed: ReadonlySet<string> | null;
   /** References that the write sets. */
@@ -85,14 +85,14 @@ interface Concerned {
 }
 
 /** CTEs p0, p1, … that lock the parents of records whose rollups a write concerns, in the order of all writers. */
-export function parentLocksSql(write: Write, { object, ids, changed, moves, gate }: Concerned): ParentLocks {
+export function parentLocksSql(write: Write, { object, id, changed, moves, gate }: Concerned): ParentLocks {
   const { schema } = write;
   const edges = edgesOf(write);
   const first = edgesFrom(edges, object, changed).flatMap((edge) => {
     const queries: string[] = [];
-    if (ids !== null)
+    if (id !== null)
       queries.push(
-        `SELECT x.${identifier(edge.referenceField)} FROM ${table(schema, edge.child)} x WHERE x."id" IN (${ids})`,
+        `SELECT x.${identifier(edge.referenceField)} FROM ${table(schema, edge.child)} x WHERE x."id" = ${id}`,
       );
     for (const [{ field }, id] of moves ?? [])
       if (field.apiName === edge.referenceField) queries.push(`SELECT ${id} FROM r`);
@@ -105,11 +105,14 @@ export function parentLocksSql(write: Write, { object, ids, changed, moves, gate
     (edge, below) =>
       `SELECT x.${identifier(edge.referenceField)} FROM ${table(schema, edge.child)} x WHERE x."id" IN (${below})`,
   );
+  // Of one object all are locked at once: records that are parents of each other have no other order.
+  const together = (lock: ParentLock): readonly string[] =>
+    lock.object === object && id !== null ? [...lock.ids, `SELECT ${id}`] : lock.ids;
   const after = (index: number): string => (index < 0 ? gate : ` AND (SELECT count(*) FROM p${index}) >= 0`);
   return {
     ctes: locks.map(
-      ({ object: parent, ids: locked }, index) =>
-        `p${index} AS MATERIALIZED (SELECT p."id" FROM ${table(schema, parent)} p WHERE p."id" IN (${locked.join(' UNION ALL ')})${after(index - 1)} ORDER BY p."id" FOR NO KEY UPDATE)`,
+      (lock, index) =>
+        `p${index} AS MATERIALIZED (SELECT p."id" FROM ${table(schema, lock.object)} p WHERE p."id" IN (${together(lock).join(' UNION ALL ')})${after(index - 1)} ORDER BY p."id" FOR NO KEY UPDATE)`,
     ),
     after: after(locks.length - 1),
   };

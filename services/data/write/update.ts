@@ -77,7 +77,7 @@ export async function lockRecord(write: Write, ahead: Ahead = { reads: [], sets:
   const id = sql.bind(write.id, 'uuid');
   const parents = parentLocksSql(write, {
     object: object.apiName,
-    ids: id,
+    id,
     changed: new Set([...given.map((item) => item.field), ...ahead.sets].map((field) => field.apiName)),
     moves: ids,
     gate: ' AND EXISTS (SELECT FROM k)',

@@ -28,6 +28,11 @@ const FILES = {
     Amount__c: 'fieldType: currency\nprecision: 10\nscale: 2',
   }),
   ...fieldFile('Line__c', 'Text__c', 'fieldType: text'),
+  ...objectFiles('Node__c', {
+    Above__c: 'fieldType: reference\nreferenceTo:\n  - Node__c\nrelationshipName: Below__r',
+    Own__c: 'fieldType: integer',
+    Below__c: rollup('Node__c', 'Above__c', 'sum', '  field: Own__c\n'),
+  }),
 };
 
 const WRITERS = 16;
@@ -134,6 +139,30 @@ describe('rollups under load', () => {
     assert.deepEqual(await wrong(), []);
     const found = (await deadlocks()) - before;
     assert.ok(found <= (WRITERS * STEPS) / 20, `${found} deadlocks in ${WRITERS * STEPS} steps`);
+  });
+
+  it('are right when records are parents of each other in a circle, and writers take turns', async function () {
+    this.timeout(60_000);
+    const nodes: string[] = [];
+    for (let i = 0; i < 3; i++) nodes.push((await send('create', 'Node__c', null, { Own__c: i })).id);
+    for (const [i, id] of nodes.entries()) await send('update', 'Node__c', id, { Above__c: nodes[(i + 1) % 3] });
+    const before = await deadlocks();
+    const codes = new Set<string>();
+    await Promise.all(
+      Array.from({ length: WRITERS }, async (_, i) => {
+        for (let j = 0; j < 5; j++)
+          await send('update', 'Node__c', nodes[(i + j) % 3]!, {
+            Own__c: 10 * i + j,
+            ...(j === 4 ? { Above__c: pick(nodes) } : {}),
+          }).catch(({ code, cause }: Anything) => cause?.code === '55P03' || codes.add(code));
+      }),
+    );
+    assert.deepEqual([...codes], ['ETAG_MISMATCH']);
+    assert.equal((await deadlocks()) - before, 0);
+    const { rows } = await tenant.database.query(
+      `SELECT n.id FROM ${tenant.schema}."Node__c" n WHERE n."Below__c" IS DISTINCT FROM (SELECT coalesce(sum("Own__c"), 0) FROM ${tenant.schema}."Node__c" WHERE "Above__c" = n.id)`,
+    );
+    assert.deepEqual(rows, []);
   });
 
   it('are right when connections are cut in the middle of writes', async function () {
