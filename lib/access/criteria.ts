@@ -16,8 +16,17 @@ export const criteriaOf = rememberedByName(
 );
 
 /** SQL of the criteria for WHERE, over the row `alias`: true where the record meets them. It names no parameter. */
-export const criteriaSql = (object: ObjectMeta, text: string, timezone: string, alias: string): string =>
-  conditionSql(criteriaOf(object, text), rowContext(object, alias, timezone)).sql;
+export function criteriaSql(object: ObjectMeta, text: string, timezone: string, alias: string): string {
+  const known = compiled(object, text);
+  const form = `${alias} ${timezone}`;
+  let sql = known.get(form);
+  if (sql === undefined)
+    known.set(form, (sql = conditionSql(criteriaOf(object, text), rowContext(object, alias, timezone)).sql));
+  return sql;
+}
+
+/** The rules that lead a user to records stand in every statement that writes one. */
+const compiled = rememberedByName((_object: ObjectMeta, _text) => new Map<string, string>());
 
 /** True when the record meets the criteria; what cannot be evaluated is not met. */
 export function meetsCriteria(

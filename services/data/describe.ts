@@ -10,7 +10,7 @@ import { filterable, operatorsFor, searchable, sortable } from '../../lib/query/
 import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../lib/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
 import { visibleModel } from './transitions/acts.ts';
-import { defaultOf } from './write/body.ts';
+import { defaultOf, isStateKept } from './write/body.ts';
 import { hasDuplicateRules } from './write/duplicate-rules.ts';
 
 /** Items of GET /objects, by apiName. */
@@ -25,10 +25,6 @@ export function describeObjects(access: Access, scopes: ScopeSet): { records: ob
       })),
   };
 }
-
-/** The state of a record, where only transitions change it. */
-const isStateKept = ({ stateModel }: ObjectMeta, field: FieldMeta): boolean =>
-  stateModel?.field === field.apiName && !stateModel.allowDirectEdit;
 
 /** Kept by the platform and given to every new record. */
 const PLATFORM_DEFAULTS: ReadonlySet<string> = new Set([

@@ -1,12 +1,15 @@
 /** Pieces of SQL that several statements of this service share. Values are always bound, names always quoted. */
 import { LRUCache } from 'lru-cache';
+import { type RecordLevel, reach } from '../../lib/access/sharing.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import { typeOf } from '../../lib/field-types/registry.ts';
 import { columnSql } from '../../lib/formulas.ts';
+import { conditionSql } from '../../lib/query/sql.ts';
 import { remembered, rememberedByName } from '../../lib/remembered.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
 import { identifier, type Statement } from '../../mixins/database/database.ts';
 import type { Bind } from '../../mixins/idempotency/idempotency.ts';
+import type { View } from './tenants.ts';
 
 /** Collects the values of one statement. */
 export class Sql {
@@ -39,6 +42,18 @@ function nameOf(text: string): string {
 export const schemaOf = (tenantId: string): string => identifier(tenantSchema(tenantId));
 
 export const table = (schema: string, objectApiName: string): string => `${schema}.${identifier(objectApiName)}`;
+
+/** SQL boolean: the user reaches the row `alias` of an object at a level. `true` when they reach every record. */
+export function reachSql(
+  { access, tenantId }: Pick<View, 'access' | 'tenantId'>,
+  sql: Sql,
+  objectApiName: string,
+  level: RecordLevel,
+  alias: string,
+): string {
+  const node = reach(access, objectApiName, level);
+  return node === null ? 'true' : `(${conditionSql(node, alias, tenantSchema(tenantId), sql.bind)}) IS TRUE`;
+}
 
 /** The type a value has in its column, such as `numeric(18,2)`; null: nothing is stored. */
 export const columnType = remembered((field: FieldMeta): string | null => typeOf(field).columnType(field));

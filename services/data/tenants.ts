@@ -8,6 +8,8 @@ import type { Directory } from '../../lib/access/directory.ts';
 import { accessFor } from '../../lib/access/rules.ts';
 import type { Access, ObjectAccess, Principal } from '../../lib/access/types.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { isUuid } from '../../lib/ids.ts';
+import type { OperationCall } from '../../lib/operation.ts';
 import type { Snapshot } from '../../lib/snapshot/types.ts';
 import { type Database, sqlState } from '../../mixins/database/database.ts';
 import type { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
@@ -193,6 +195,14 @@ export function visibleObject(view: View, apiName: string): ObjectAccess {
   const access = own(view.access.objects, apiName);
   if (!access) throw objectNotFound();
   return access;
+}
+
+/** The object that a request names, and the id of the record; 404 when the caller cannot see the one or it is no id. */
+export function namedRecord(view: View, { path }: OperationCall): { access: ObjectAccess; id: string } {
+  const access = visibleObject(view, path['objectApiName'] ?? '');
+  const id = (path['id'] ?? '').toLowerCase();
+  if (!isUuid(id)) throw recordNotFound();
+  return { access, id };
 }
 
 /** 403 for users without the API permission. */

@@ -9,11 +9,10 @@ import { isUuid } from '../../../lib/ids.ts';
 import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Read } from '../reads.ts';
-import { exactJson, Sql, table } from '../sql.ts';
+import { exactJson, reachSql, Sql, table } from '../sql.ts';
 import { findPrincipal } from '../store.ts';
-import { assertFresh, recordNotFound, type View, visibleObject } from '../tenants.ts';
+import { assertFresh, namedRecord, recordNotFound, type View } from '../tenants.ts';
 import { decidingFields } from '../transitions/acts.ts';
-import { reachSql } from '../write/sharing.ts';
 import { explain, type Question } from './explain.ts';
 import { readSharedRecord, sharedRecordSql } from './record.ts';
 
@@ -31,10 +30,8 @@ export const explainAccess: Read = async (deps, request, call) => {
   const userId = body.userId?.toLowerCase() ?? request.userId;
   const other = userId !== request.userId;
   if (other) requireScope(request);
-  const id = (call.path['id'] ?? '').toLowerCase();
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
-    const shown = visibleObject(view, call.path['objectApiName'] ?? '');
-    if (!isUuid(id)) throw recordNotFound();
+    const { access: shown, id } = namedRecord(view, call);
     const { object } = shown;
     const { found, about } = await deps.database.tenant(request.tenantId, async (tx) => ({
       found: await readRow(tx, view, object, id),

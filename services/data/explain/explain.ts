@@ -19,6 +19,7 @@ import {
   isPermitted,
   notPermitted,
   startsIn,
+  stateIn,
   storedFacts,
   visibleActs,
   visibleModel,
@@ -301,7 +302,7 @@ function ofState(subject: Subject, { operation, field, transitionKey }: Question
   if (operation !== 'transition') return step('recordState', 'notApplicable');
   if (!act)
     return deny('recordState', `There is no transition or action ${transitionKey} here: list those that there are.`);
-  const state = model ? ((own(stored, model.field) as string | null | undefined) ?? null) : null;
+  const state = stateIn(shown, stored);
   if (!startsIn(act, state))
     return deny('recordState', `${wrongState(act)} The record is in ${state ?? 'no state'}: take it there first.`);
   if (!guardHolds(act, storedFacts(view, object, stored))) return deny('recordState', guardMessage(act));

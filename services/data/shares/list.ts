@@ -1,17 +1,14 @@
 /** The manual shares of a record, for those who may share it. Source: docs/reference/access.md#manual-shares. */
 import { NEEDS } from '../../../lib/access/decide.ts';
-import { isUuid } from '../../../lib/ids.ts';
 import type { Read } from '../reads.ts';
-import { Sql, table } from '../sql.ts';
-import { assertFresh, recordNotFound, visibleObject } from '../tenants.ts';
-import { reachSql } from '../write/sharing.ts';
+import { reachSql, Sql, table } from '../sql.ts';
+import { assertFresh, namedRecord, recordNotFound } from '../tenants.ts';
 import { SHARE_COLUMNS, sharingDenied } from './shares.ts';
 
 export const listShares: Read = async (deps, request, call) => {
-  const id = (call.path['id'] ?? '').toLowerCase();
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
-    const { object } = visibleObject(view, call.path['objectApiName'] ?? '');
-    if (!isUuid(id)) throw recordNotFound();
+    const { access, id } = namedRecord(view, call);
+    const { object } = access;
     const { rows } = await deps.database.tenant(request.tenantId, (tx) => {
       const sql = new Sql();
       const record = sql.bind(id, 'uuid');

@@ -8,11 +8,10 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import { isStorable } from '../../../lib/field-types/common.ts';
 import { isUuid, uuidv7 } from '../../../lib/ids.ts';
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
-import { Sql, table } from '../sql.ts';
+import { reachSql, Sql, table } from '../sql.ts';
 import { entrySql } from '../trail/entry.ts';
 import { validationFailed } from '../write/body.ts';
 import { claimSql, readLock } from '../write/checks.ts';
-import { reachSql } from '../write/sharing.ts';
 import type { Step, Write } from '../write/write.ts';
 import { SHARE_COLUMNS, sharingDenied } from './shares.ts';
 

@@ -6,12 +6,11 @@ import { isUuid } from '../../../lib/ids.ts';
 import type { CursorSeal } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import type { Read } from '../reads.ts';
-import { Sql } from '../sql.ts';
+import { reachSql, Sql, table } from '../sql.ts';
 import { assertFresh, own, recordNotFound, visibleObject } from '../tenants.ts';
 import { TRANSITION_ENTRY } from '../write/trail.ts';
 import { bindShown, changesJson } from './changes-json.ts';
 import { type ListOf, openPlace, sealPlace } from './place.ts';
-import { visibleSql } from './visible.ts';
 
 export const listHistory: Read = async (deps, request, call) => {
   const { tenantId, userId, clientId } = request;
@@ -33,7 +32,7 @@ export const listHistory: Read = async (deps, request, call) => {
       const shown = bindShown(sql, readable, call.ieee754Compatible ?? false);
       const text = `SELECT s.metadata_version, s.access_version, v.seen, e.entry::text, e.record_version::text, e.change_id::text
         FROM ${tx.schema}._state s
-        CROSS JOIN (SELECT EXISTS (SELECT ${visibleSql(view, object, record, sql)}) AS seen) v
+        CROSS JOIN (SELECT EXISTS (SELECT FROM ${table(tx.schema, object.apiName)} r WHERE r."id" = ${record} AND ${reachSql(view, sql, object.apiName, 'read', 'r')}) AS seen) v
         LEFT JOIN LATERAL (
           SELECT h.record_version, h.change_id, (SELECT row_to_json(x) FROM (SELECT h.change_id AS "changeId", h.at,
               (SELECT row_to_json(a) FROM (SELECT h.user_id AS "userId", h.client_id AS "clientId", h.agent_run_id AS "agentRunId") a) AS actor,

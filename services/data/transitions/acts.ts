@@ -42,6 +42,12 @@ export function visibleModel({ object, fields }: ObjectAccess): StateModelMeta |
   return model && own(fields, model.field)?.read ? model : null;
 }
 
+/** The state that a record is in, as far as the caller knows of states. */
+export function stateIn(access: ObjectAccess, stored: Readonly<Record<string, unknown>>): string | null {
+  const model = visibleModel(access);
+  return model ? ((own(stored, model.field) as string | null | undefined) ?? null) : null;
+}
+
 /** What exists for the caller, available or not. */
 export const visibleActs = (access: ObjectAccess): readonly Act[] =>
   visibleModel(access) ? actsOf(access.object) : actsOf(access.object).filter((act) => act.kind === 'action');

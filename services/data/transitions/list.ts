@@ -1,26 +1,14 @@
 /** The transitions and actions of a record, with what stands against each. Source: docs/reference/transitions.md. */
 import { NEEDS } from '../../../lib/access/decide.ts';
-import { isUuid } from '../../../lib/ids.ts';
 import { served } from '../../../lib/transition/input.ts';
 import type { Read } from '../reads.ts';
-import { etagOf, exactJson, Sql, table } from '../sql.ts';
-import { assertFresh, recordNotFound, visibleObject } from '../tenants.ts';
-import { reachSql } from '../write/sharing.ts';
-import {
-  type Act,
-  decidingFields,
-  reasonsAgainst,
-  type Situation,
-  storedFacts,
-  visibleActs,
-  visibleModel,
-} from './acts.ts';
+import { etagOf, exactJson, reachSql, Sql, table } from '../sql.ts';
+import { assertFresh, namedRecord, recordNotFound } from '../tenants.ts';
+import { type Act, decidingFields, reasonsAgainst, type Situation, stateIn, storedFacts, visibleActs } from './acts.ts';
 
 export const listTransitions: Read = async (deps, request, call) => {
-  const id = (call.path['id'] ?? '').toLowerCase();
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
-    const access = visibleObject(view, call.path['objectApiName'] ?? '');
-    if (!isUuid(id)) throw recordNotFound();
+    const { access, id } = namedRecord(view, call);
     const { object } = access;
     const { rows } = await deps.database.tenant(request.tenantId, (tx) => {
       const sql = new Sql();
@@ -35,8 +23,7 @@ export const listTransitions: Read = async (deps, request, call) => {
     assertFresh(view, metadataVersion, accessVersion);
     if (recordVersion === null) throw recordNotFound();
     const values = JSON.parse(stored as string) as Record<string, unknown>;
-    const model = visibleModel(access);
-    const state = model ? ((values[model.field] as string | null | undefined) ?? null) : null;
+    const state = stateIn(access, values);
     const etag = etagOf(recordVersion as number);
     const situation: Situation = {
       view,

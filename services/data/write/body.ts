@@ -95,7 +95,7 @@ export function readBody(
       invalid.push(violation(pointer, 'FIELD_READ_ONLY', `${name} is kept by the platform.`, { field: name }));
       continue;
     }
-    if (isStateKept(object, field, body[name], how)) {
+    if (how === 'create' ? isOtherBeginning(object, field, body[name]) : isStateKept(object, field)) {
       invalid.push(violation(pointer, 'FIELD_READ_ONLY', `${name} is changed by transitions.`, { field: name }));
       continue;
     }
@@ -110,11 +110,13 @@ export function readBody(
   return { given, invalid, denied };
 }
 
-/** A new record begins in the initial state; from there only transitions lead on, unless the model says otherwise. */
-function isStateKept({ stateModel }: ObjectMeta, field: FieldMeta, value: unknown, how: 'create' | 'update'): boolean {
-  if (stateModel?.field !== field.apiName) return false;
-  return how === 'create' ? value !== stateModel.initial : !stateModel.allowDirectEdit;
-}
+/** A new record begins in the initial state. */
+const isOtherBeginning = ({ stateModel }: ObjectMeta, field: FieldMeta, value: unknown): boolean =>
+  stateModel?.field === field.apiName && value !== stateModel.initial;
+
+/** The state of a record, where only transitions change it. */
+export const isStateKept = ({ stateModel }: ObjectMeta, field: FieldMeta): boolean =>
+  stateModel?.field === field.apiName && !stateModel.allowDirectEdit;
 
 /** One value of a body, or the first violation in it. */
 export function readValue(view: View, field: FieldMeta, value: unknown, pointer: string): Given | Violation {

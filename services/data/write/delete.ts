@@ -11,12 +11,12 @@ import type { ChildRelationship, FieldMeta, ObjectMeta } from '../../../lib/snap
 import { formatTimestamp } from '../../../lib/time.ts';
 import { identifier } from '../../../mixins/database/database.ts';
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
-import { changesSql, outputOf, Sql, storedFields, table } from '../sql.ts';
+import { changesSql, outputOf, reachSql, Sql, storedFields, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { noteEffect } from './check-only.ts';
 import { claimSql, readLock } from './checks.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
-import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
+import { type Reached, reachedSql, requireReached } from './sharing.ts';
 import { randomTrailIds, trailSql } from './trail.ts';
 import { matchVersion } from './update.ts';
 import type { Step, Write } from './write.ts';

@@ -7,7 +7,7 @@ import { typeOf } from '../../../lib/field-types/registry.ts';
 import { fuzzySize, matchForm } from '../../../lib/matching/forms.ts';
 import type { DuplicateRuleMeta, FieldMeta } from '../../../lib/snapshot/types.ts';
 import type { Statement } from '../../../mixins/database/database.ts';
-import { columnName, columnType, recordJson, Sql, table } from '../sql.ts';
+import { columnName, columnType, reachSql, recordJson, Sql, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { entrySql } from '../trail/entry.ts';
 import { type Given, isBlank, validationFailed } from './body.ts';
@@ -22,7 +22,6 @@ import {
   weightOf,
 } from './duplicate-rules.ts';
 import { lookupSql, missingReferences } from './references.ts';
-import { reachSql } from './sharing.ts';
 import type { Write } from './write.ts';
 
 /** Matches shown for a rule, in order of score, then id. */

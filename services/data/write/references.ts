@@ -3,10 +3,10 @@ import type { Violation } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import { keyForm } from '../../../lib/matching/forms.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
-import { columnName, columnType, Sql, table } from '../sql.ts';
+import { columnName, columnType, reachSql, Sql, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { type Given, referenceNotFound } from './body.ts';
-import { deniedParentsSql, parentDenied, reachSql } from './sharing.ts';
+import { deniedParentsSql, parentDenied } from './sharing.ts';
 import type { Write } from './write.ts';
 
 /** SQL of the id of the record that a reference names; NULL when there is none that the user can see. */

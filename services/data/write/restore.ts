@@ -15,6 +15,7 @@ import {
   etagOf,
   literal,
   outputOf,
+  reachSql,
   recordJson,
   Sql,
   storedFields,
@@ -26,7 +27,7 @@ import { noteEffect } from './check-only.ts';
 import { claimSql, readLock } from './checks.ts';
 import { countOf, edgesOf } from './delete.ts';
 import { actorSql } from './rollups.ts';
-import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
+import { type Reached, reachedSql, requireReached } from './sharing.ts';
 import { randomTrailIds, trailSql } from './trail.ts';
 import type { Step, Write } from './write.ts';
 

@@ -6,21 +6,14 @@ import { NEEDS, type RecordOperation } from '../../../lib/access/decide.ts';
 import { parentFields, RANK, type RecordLevel, reach } from '../../../lib/access/sharing.ts';
 import { tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { conditionSql } from '../../../lib/query/sql.ts';
-import type { Sql } from '../sql.ts';
-import { own, type View } from '../tenants.ts';
+import { reachSql, type Sql } from '../sql.ts';
+import { own } from '../tenants.ts';
 import type { Given } from './body.ts';
 import type { Referred } from './references.ts';
 import type { Write } from './write.ts';
 
 /** What came with the lock: how far the user reaches the record, or that they may not edit a parent they name. */
 export type Reached = RecordLevel | 'parent';
-
-/** SQL boolean: the user reaches the row `alias` of an object at a level. `true` when they reach every record. */
-export function reachSql(view: View, sql: Sql, objectApiName: string, level: RecordLevel, alias: string): string {
-  const node = reach(view.access, objectApiName, level);
-  return node === null ? 'true' : `(${conditionSql(node, alias, tenantSchema(view.tenantId), sql.bind)}) IS TRUE`;
-}
 
 /**
  * SQL of Reached for the locked row `alias`, as far as the operation asks: `full` only where it needs it. `lookups` are

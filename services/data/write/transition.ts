@@ -18,9 +18,9 @@ import {
   reasonsAgainst,
   type Situation,
   startsIn,
+  stateIn,
   storedFacts,
   visibleActs,
-  visibleModel,
   wrongState,
 } from '../transitions/acts.ts';
 import { type Message, preparationOf, recipientField, valuesOf, withInput } from '../transitions/effects.ts';
@@ -58,7 +58,7 @@ async function take(write: Write): Promise<void> {
   refuseUnreached(write);
   matchVersion(write);
   const { input, comment } = readAlong(write, act);
-  const state = stateOf(write);
+  const state = stateIn(write.access, write.stored);
   const facts = storedFacts(write.view, write.object, write.stored);
   refuseConflict(write, act, state, facts);
   const known = withInput(facts, preparationOf(act), input);
@@ -73,11 +73,6 @@ async function take(write: Write): Promise<void> {
   const created = await createRecords(write, act, known);
   await store(write, transition, created, messagesOf(write, act, known));
 }
-
-const stateOf = (write: Write): string | null => {
-  const model = visibleModel(write.access);
-  return model ? ((own(write.stored, model.field) as string | null | undefined) ?? null) : null;
-};
 
 /** What the caller sends along: 422 with everything that is wrong with it. */
 function readAlong({ body }: Write, act: Act): { input: Record<string, unknown>; comment: string | null } {

@@ -8,7 +8,18 @@ import { typeOf } from '../../../lib/field-types/registry.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
-import { changesSql, columnName, columnType, etagOf, exactJson, outputOf, recordJson, Sql, table } from '../sql.ts';
+import {
+  changesSql,
+  columnName,
+  columnType,
+  etagOf,
+  exactJson,
+  outputOf,
+  reachSql,
+  recordJson,
+  Sql,
+  table,
+} from '../sql.ts';
 import { USER_STEPS } from '../users/rules.ts';
 import { checkDependentPicklists, controlledFields, type Given, readBody, validationFailed } from './body.ts';
 import { noteEffect } from './check-only.ts';
@@ -18,7 +29,7 @@ import { checkRecordType, typedFields } from './record-types.ts';
 import { comparedSql, referredSql, sameKey, settledIn } from './references.ts';
 import { actorSql, movesItself, parentLocksSql } from './rollups.ts';
 import { checkRules, ruleFields } from './rules.ts';
-import { type Reached, reachedSql, reachSql, requireReached } from './sharing.ts';
+import { type Reached, reachedSql, requireReached } from './sharing.ts';
 import { newTrailIds, trailSql } from './trail.ts';
 import type { Step, Write } from './write.ts';
 

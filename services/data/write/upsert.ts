@@ -10,11 +10,10 @@ import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { type Database, sqlState } from '../../../mixins/database/database.ts';
-import { columnName, etagOf, Sql, schemaOf, table } from '../sql.ts';
+import { columnName, etagOf, reachSql, Sql, schemaOf, table } from '../sql.ts';
 import { assertFresh, own, type View, visibleObject } from '../tenants.ts';
 import { pointerTo } from './body.ts';
 import { boundKey, sameKey } from './references.ts';
-import { reachSql } from './sharing.ts';
 import type { Step, Write } from './write.ts';
 import { parseIfMatch } from './write.ts';
 
