@@ -61,8 +61,11 @@ export function keyForm(field: FieldMeta, value: string): string {
   return (field.length ?? fieldLength(field)) > INDEXED_CHARS ? `md5(${key})` : key;
 }
 
-/** SQL of the number of trigrams of `value`, which is SQL of a text. */
-export const fuzzySize = (value: string): string => `erp.fuzzy_size(${value})`;
+/** SQL of the class of size that `value`, SQL of a text, belongs to: a list of one. */
+export const fuzzyClass = (value: string): string => `erp.fuzzy_class(${value})`;
+
+/** SQL of the classes of all texts that can be so similar to `value`. */
+export const fuzzyClasses = (value: string, similarity: string): string => `erp.fuzzy_classes(${value}, ${similarity})`;
 
 /** The most characters of a type whose fields declare no length. */
 function fieldLength(field: FieldMeta): number {

@@ -4,7 +4,7 @@
  */
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
-import { fuzzySize, matchForm } from '../../../lib/matching/forms.ts';
+import { fuzzyClass, fuzzyClasses, matchForm } from '../../../lib/matching/forms.ts';
 import type { DuplicateRuleMeta, FieldMeta } from '../../../lib/snapshot/types.ts';
 import type { Statement } from '../../../mixins/database/database.ts';
 import { columnName, columnType, reachSql, recordJson, Sql, table } from '../sql.ts';
@@ -28,8 +28,6 @@ import type { Write } from './write.ts';
 const MATCHES_MAX = 10;
 /** Records that an item brings to the comparison at most: by id when they are equal. */
 const CANDIDATES_MAX = 1_000;
-/** Texts so short are compared with short ones only. */
-const SHORT_CHARS = 16;
 /** From this similarity on a field is named as one that matches, unless the threshold of the rule is lower. */
 const MATCHED_FROM = 0.5;
 
@@ -262,16 +260,12 @@ function matchSql(write: Write, check: Check): Statement {
     const value = forms.get(item)!;
     const other = `t."id" <> ${self} AND ${where}`;
     return item.method === 'fuzzy'
-      ? `(SELECT t."id" FROM ${name} t WHERE ${form} OPERATOR(public.%) ${value}${shortOnly(item)} AND ${other} LIMIT ${CANDIDATES_MAX})`
+      ? `(SELECT t."id" FROM ${name} t WHERE ${form} OPERATOR(public.%) ${value} AND ${sized(item)} AND ${other} LIMIT ${CANDIDATES_MAX})`
       : `(SELECT t."id" FROM ${name} t WHERE ${form} = ${value} AND ${other} ORDER BY t."id" LIMIT ${CANDIDATES_MAX})`;
   };
-  // The trigrams of a short text may all be common ones. What is similar to it is short as well.
-  const shortOnly = (item: Valued): string => {
-    const text = item.given?.value;
-    if (typeof text !== 'string' || text.length > SHORT_CHARS) return '';
-    const most = `${fuzzySize(valueSql(write, sql, item))} / ${sql.bind(leastSimilarity(search), 'float8')}`;
-    return ` AND ${fuzzySize(`t.${columnName(item.field)}`)} <= floor(${most})::int`;
-  };
+  // All trigrams of a text may be common ones. What is similar to it is of similar size as well.
+  const sized = (item: Valued): string =>
+    `${fuzzyClass(`t.${columnName(item.field)}`)} && ${fuzzyClasses(valueSql(write, sql, item), sql.bind(leastSimilarity(search), 'float8'))}`;
   const candidates = (where: string): string =>
     [...search.equal, ...search.similar].map((item) => arm(item, where)).join(' UNION ');
   const similarities = present.map((item) =>

@@ -8,7 +8,7 @@ import { checkExpression } from '../../../lib/expression/check.ts';
 import { conditionSql } from '../../../lib/expression/sql.ts';
 import { ExpressionError } from '../../../lib/expression/types.ts';
 import { fieldType, valueTypeName } from '../../../lib/field-types/registry.ts';
-import { fuzzySize, keyForm, matchForm } from '../../../lib/matching/forms.ts';
+import { fuzzyClass, keyForm, matchForm } from '../../../lib/matching/forms.ts';
 import type { FieldMeta, FieldTypeName, MatchMethod } from '../../../lib/snapshot/types.ts';
 import { compileField } from '../kinds/custom-field.ts';
 import { customObject, type ObjectBody } from '../kinds/custom-object.ts';
@@ -192,7 +192,7 @@ function addMatchIndex(
     unique: false,
     on:
       method === 'fuzzy'
-        ? `USING gin (${fuzzySize(quote(field))}, ${form} public.gin_trgm_ops) WITH (fastupdate = off)`
+        ? `USING gin (${form} public.gin_trgm_ops, ${fuzzyClass(quote(field))}) WITH (fastupdate = off)`
         : `(${expression}, id)`,
   });
 }

@@ -498,6 +498,19 @@ describe('duplicate rules', function () {
     assert.deepEqual(firedRules(await create({ Title__c: 'Prokuristen' })), [`${OBJECT}.LikeTitle`], 'a short text');
   });
 
+  it('look among texts of every size that similar ones can have', async () => {
+    const [{ wrong }] = (await query(
+      `SELECT count(*)::int AS wrong FROM generate_series(1, 300) a, generate_series(1, 300) b, (VALUES (0.1), (0.5), (0.8), (1)) v(s)
+        WHERE least(a, b) >= s * greatest(a, b)
+          AND erp.size_class(b) NOT BETWEEN erp.size_class(ceil(a * s)::bigint) AND erp.size_class(floor(a / s)::bigint)`,
+    )) as [{ wrong: number }];
+    assert.equal(wrong, 0);
+    const [{ classes, none }] = (await query(
+      `SELECT erp.fuzzy_classes('Prokurist', 0.8::float8) AS classes, erp.fuzzy_class(' - ') AS none`,
+    )) as [{ classes: number[]; none: null }];
+    assert.deepEqual([classes, none], [[8, 9, 10, 11, 12], null], 'Prokurist has ten trigrams');
+  });
+
   it('compare references, also those given by an external id, and numbers', async () => {
     const account = await sam.post('/data/Account', { name: unique('Account') });
     await created({ AccountId__c: account.body.id, Rank__c: 7 });
@@ -640,7 +653,7 @@ describe('duplicate rules', function () {
         const at = random(text.length);
         return [text.slice(0, at) + text.slice(at + 1), `${text} ${word()}`, text.replace(/ \S+$/, '')][random(3)]!;
       };
-      const texts = Array.from({ length: 40 }, () => Array.from({ length: 1 + random(5) }, word).join(' '));
+      const texts = Array.from({ length: 40 }, () => Array.from({ length: 1 + random(9) }, word).join(' '));
       const nicks = texts.flatMap((text) => [text, twinOf(text), twinOf(text)]);
       const replies = await Promise.all(nicks.map((Nick__c) => create({ Nick__c })));
       const stored = replies.filter((reply) => reply.status === 201).length;
@@ -735,7 +748,9 @@ describe('duplicate rules', function () {
       const all = await indexes();
       assert.equal(all.filter((text) => /TaxId__c/.test(text)).length, 1);
       assert.ok(
-        all.some((text) => /gin \(erp\.fuzzy_size\("Title__c"\), erp\.fuzzy_text\("Title__c"\)/.test(text)),
+        all.some((text) =>
+          /gin \(erp\.fuzzy_text\("Title__c"\) gin_trgm_ops, erp\.fuzzy_class\("Title__c"\)\)/.test(text),
+        ),
         all.join('\n'),
       );
       assert.equal(

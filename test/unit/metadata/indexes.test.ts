@@ -36,9 +36,9 @@ describe('metadata: the indexes that a configuration calls for', () => {
     assert.deepEqual(
       { generation: INDEX_GENERATION, lines },
       {
-        generation: 1,
+        generation: 2,
         lines: [
-          '_df_1d20383f_name USING gin (erp.fuzzy_size("name"), erp.fuzzy_text("name") public.gin_trgm_ops) WITH (fastupdate = off)',
+          '_df_1d20383f_name USING gin (erp.fuzzy_text("name") public.gin_trgm_ops, erp.fuzzy_class("name")) WITH (fastupdate = off)',
           '_dn_1d20383f_Code__c ((erp.match_text("Code__c")), id)',
           '_i_1d20383f_Above__c ("Above__c")',
           '_i_1d20383f_Code__c ("Code__c")',
