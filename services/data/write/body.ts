@@ -11,10 +11,11 @@ import { externalReference } from '../../../lib/field-types/reference-family.ts'
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import type { SqlValue } from '../../../lib/field-types/types.ts';
 import { isWritable } from '../../../lib/record-types.ts';
+import { remembered } from '../../../lib/remembered.ts';
 import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
 import { own, type View } from '../tenants.ts';
-import { defaultIn, typeGiven, withDefaultType } from './record-types.ts';
+import { typeGiven, typeTakes, withDefaultType } from './record-types.ts';
 
 /** How the record that a reference names is found. */
 export interface Lookup {
@@ -199,13 +200,18 @@ export function completeCreate(
   const given = [...read.given, ...withDefaultType(object, body)];
   const invalid = [...read.invalid];
   const type = typeGiven(object, given);
-  for (const field of Object.values(object.fields)) {
+  const values = new Map<string, unknown>(given.map((item) => [item.field.apiName, item.value]));
+  for (const field of controllersFirst(object)) {
     if (field.system || Object.hasOwn(body, field.apiName) || !typeOf(field).writable) continue;
-    const value = defaultIn(type, field, defaultOf(field));
+    const value = keptOf(
+      defaultOf(field),
+      (item) => typeTakes(type, field, item) && controllerTakes(field, item, values.get(field.controllingField ?? '')),
+    );
     if (value !== null) {
       const result = readValue(view, field, value, pointerTo(field.apiName));
       if (!('code' in result)) {
         given.push(result);
+        values.set(field.apiName, result.value);
         continue;
       }
     }
@@ -218,6 +224,31 @@ export function completeCreate(
     );
   }
   return { given, invalid, denied: read.denied };
+}
+
+/** A default value as far as a new record takes it; null: there is none. */
+function keptOf(value: unknown, takes: (item: unknown) => boolean): unknown {
+  if (value === null) return null;
+  if (!Array.isArray(value)) return takes(value) ? value : null;
+  const kept = value.filter(takes);
+  return kept.length > 0 ? kept : null;
+}
+
+/** A field after the one that its values depend on. */
+const controllersFirst = remembered((object: ObjectMeta): readonly FieldMeta[] => {
+  const depth = ({ controllingField }: FieldMeta): number => {
+    const controller = controllingField === null ? undefined : own(object.fields, controllingField);
+    return controller ? 1 + depth(controller) : 0;
+  };
+  return Object.values(object.fields).toSorted((a, b) => depth(a) - depth(b));
+});
+
+/** A value of a picklist goes together with the value of the field that controls it; a field that none controls takes all. */
+function controllerTakes(field: FieldMeta, value: unknown, controlling: unknown): boolean {
+  if (field.controllingField === null) return true;
+  const validFor = field.picklistValues?.find((item) => item.value === value)?.validFor;
+  if (!validFor) return true;
+  return controlling !== null && controlling !== undefined && validFor.includes(String(controlling));
 }
 
 /** What is wrong with a value that the caller can neither see nor have sent. */
@@ -248,12 +279,8 @@ export function checkDependentPicklists(
   const values = new Map(given.map((item) => [item.field.apiName, item.value]));
   const after = (name: string): unknown => (values.has(name) ? values.get(name) : own(stored, name));
   for (const field of controlledFields(object, given)) {
-    const value = after(field.apiName);
-    if (typeof value !== 'string') continue;
-    const option = field.picklistValues!.find((item) => item.value === value);
     const controlling = after(field.controllingField!);
-    if (!option?.validFor) continue;
-    if (controlling !== null && controlling !== undefined && option.validFor.includes(String(controlling))) continue;
+    if ([after(field.apiName)].flat().every((value) => controllerTakes(field, value, controlling))) continue;
     const isNamed = own(fields, field.controllingField!)?.read === true;
     const place = isNamed ? `together with the value of ${field.controllingField}` : 'in this record';
     violations.push(

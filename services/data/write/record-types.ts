@@ -17,14 +17,9 @@ export function withDefaultType(object: ObjectMeta, body: Readonly<Record<string
   return type ? [{ field: object.fields[RECORD_TYPE_FIELD]!, value: type.apiName, lookup: null }] : [];
 }
 
-/** A default value as far as the type of the new record takes it; null: there is none. */
-export function defaultIn(type: RecordTypeMeta | null, field: FieldMeta, value: unknown): unknown {
-  const allowed = valuesIn(type, field);
-  if (allowed === null || value === null) return value;
-  if (!Array.isArray(value)) return allowed.includes(String(value)) ? value : null;
-  const kept = value.filter((item) => allowed.includes(String(item)));
-  return kept.length > 0 ? kept : null;
-}
+/** The type of a record takes this value in a picklist. */
+export const typeTakes = (type: RecordTypeMeta | null, field: FieldMeta, value: unknown): boolean =>
+  valuesIn(type, field)?.includes(String(value)) !== false;
 
 export const typeGiven = (object: ObjectMeta, given: readonly Given[]): RecordTypeMeta | null =>
   findRecordType(object, givenType(given)?.value);

@@ -350,6 +350,55 @@ describe('rules of fields', () => {
       await update('Thing__c', id, { Land__c: null });
     });
 
+    it('are given by default only where the controlling field takes them, and hold lists to it as well', async () => {
+      const values = (list: string[]): string =>
+        list
+          .map((item) => {
+            const [value, ...validFor] = item.replace('*', '').split(' ');
+            const more = validFor.map((other) => `        - "${other}"\n`).join('');
+            return `    - value: ${value}\n${item.endsWith('*') ? '      default: true\n' : ''}${more ? `      validFor:\n${more}` : ''}`;
+          })
+          .join('');
+      const dependent = (controller: string, list: string[], type = 'picklist'): string =>
+        `fieldType: ${type}\npicklist:\n  controllingField: ${controller}\n  values:\n${values(list)}`;
+      await deploy(
+        objectFiles('Trip__c', {
+          // Named so that a field is read before the one that controls it.
+          Area__c: dependent('Town__c', ['Center Bonn*', 'River Porto']),
+          Town__c: dependent('Way__c', ['Bonn rail*', 'Porto air']),
+          Way__c: `fieldType: picklist\n${picklist(['rail*', 'air'])}`,
+          Extras__c: dependent('Way__c', ['meal rail air*', 'seat rail*', 'bag air*'], 'multiPicklist'),
+          Abroad__c: 'fieldType: boolean',
+          Visa__c: dependent('Abroad__c', ['needed true*', 'none false']),
+        }),
+      );
+      const given = ({ Way__c, Town__c, Area__c, Extras__c, Visa__c }: Anything): Anything => [
+        Way__c,
+        Town__c,
+        Area__c,
+        Extras__c,
+        Visa__c,
+      ];
+      const trip = await create('Trip__c', {});
+      assert.deepEqual(given(trip), ['rail', 'Bonn', 'Center', ['meal', 'seat'], null]);
+      assert.deepEqual(given(await create('Trip__c', { Way__c: 'air', Abroad__c: true })), [
+        'air',
+        null,
+        null,
+        ['meal', 'bag'],
+        'needed',
+      ]);
+      assert.deepEqual(given(await create('Trip__c', { Way__c: null })), [null, null, null, null, null]);
+      assert.deepEqual(await faults(create('Trip__c', { Extras__c: ['meal', 'bag'] })), [
+        '/Extras__c DEPENDENT_PICKLIST_INVALID',
+      ]);
+      assert.deepEqual(await faults(update('Trip__c', trip.id, { Way__c: 'air' })), [
+        '/Extras__c DEPENDENT_PICKLIST_INVALID',
+        '/Town__c DEPENDENT_PICKLIST_INVALID',
+      ]);
+      await update('Trip__c', trip.id, { Way__c: 'air', Town__c: null, Area__c: null, Extras__c: ['meal'] });
+    });
+
     it('depend on no field that depends on them', async () => {
       const field = (name: string, controller: string) =>
         fieldFile('Thing__c', name, `fieldType: picklist\n${picklist(['a'], `  controllingField: ${controller}\n`)}`);
