@@ -2,6 +2,7 @@
  * How rollup fields hang together: which objects feed which, and in which order their records are locked, so that
  * writers on any level never wait for each other in a circle. Pure. Source: docs/decisions/rollups-by-triggers.md.
  */
+import { rememberedByName } from './remembered.ts';
 import type { FieldMeta, ObjectMeta } from './snapshot/types.ts';
 
 /** The rollup fields of one parent over the children that one reference field ties to it. */
@@ -85,16 +86,18 @@ export function parentLocks(
     for (const next of edges) if (feeds(edge, next)) visit(next, idsAbove(next, ids));
   };
   for (const { edge, ids } of first) visit(edge, ids);
-  const place = (object: string): number => {
-    const own = edges.filter((edge) => edge.parent === object);
-    const levels = Math.max(...own.map((edge) => levelsOf(edge, edges)));
-    return -levels - (own.some((edge) => edge.cascades) ? 0.5 : 0);
-  };
   return [...found]
-    .map(([object, ids]) => ({ object, ids: [...ids], place: place(object) }))
+    .map(([object, ids]) => ({ object, ids: [...ids], place: placeOf(edges, object) }))
     .sort((a, b) => a.place - b.place || (a.object < b.object ? -1 : 1))
     .map(({ object, ids }) => ({ object, ids }));
 }
+
+/** Where a parent stands in that order. */
+const placeOf = rememberedByName((edges: readonly RollupEdge[], parent): number => {
+  const own = edges.filter((edge) => edge.parent === parent);
+  const levels = Math.max(...own.map((edge) => levelsOf(edge, edges)));
+  return -levels - (own.some((edge) => edge.cascades) ? 0.5 : 0);
+});
 
 /** What a rollup over no child is: of nothing, a count and a sum are 0. */
 export const emptyRollup = ({ rollup }: FieldMeta): 'NULL' | '0' =>

@@ -25,7 +25,7 @@ export function noteEffect(
   object: ObjectMeta,
   record: { readonly id: string | null; readonly fields?: readonly string[]; readonly count?: number },
 ): void {
-  if (!write.key.checkOnly) return;
+  if (!write.checkOnly) return;
   const access = own(write.view.access.objects, object.apiName);
   // What the caller cannot see is not named.
   if (!access) return;

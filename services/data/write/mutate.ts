@@ -31,18 +31,22 @@ export type Mutation = 'create' | 'update' | 'delete' | 'restore' | 'transition'
 /** What an operation asks for: an upsert becomes a create or an update. */
 export type Asked = Mutation | 'upsert';
 
-const STEPS: Readonly<Record<Mutation, readonly Step[]>> = {
-  create: CREATE_STEPS,
-  update: UPDATE_STEPS,
-  delete: DELETE_STEPS,
-  restore: RESTORE_STEPS,
-  transition: TRANSITION_STEPS,
-  share: SHARE_STEPS,
-  unshare: UNSHARE_STEPS,
-};
+interface Form {
+  readonly steps: readonly Step[];
+  /** It changes what the caller has seen. */
+  readonly ifMatch: boolean;
+  readonly body: 'needed' | 'optional' | 'none';
+}
 
-const WITHOUT_IF_MATCH: ReadonlySet<Asked> = new Set(['create', 'restore', 'share', 'unshare']);
-const WITHOUT_BODY: ReadonlySet<Asked> = new Set(['delete', 'restore', 'unshare']);
+const FORMS: Readonly<Record<Mutation, Form>> = {
+  create: { steps: CREATE_STEPS, ifMatch: false, body: 'needed' },
+  update: { steps: UPDATE_STEPS, ifMatch: true, body: 'needed' },
+  delete: { steps: DELETE_STEPS, ifMatch: true, body: 'none' },
+  restore: { steps: RESTORE_STEPS, ifMatch: false, body: 'none' },
+  transition: { steps: TRANSITION_STEPS, ifMatch: true, body: 'optional' },
+  share: { steps: SHARE_STEPS, ifMatch: false, body: 'needed' },
+  unshare: { steps: UNSHARE_STEPS, ifMatch: false, body: 'none' },
+};
 
 /** A write waits for a deployment, but stops so long before its own deadline. */
 const DEPLOYMENT_PATIENCE_MS = 15_000;
@@ -65,22 +69,17 @@ export async function mutate(
   call: OperationCall,
 ): Promise<OperationReply> {
   const key = idempotencyKey(call, request, call.query['checkOnly'] === true);
-  const ifMatch =
-    mutation === 'upsert'
-      ? upsertVersions(call)
-      : WITHOUT_IF_MATCH.has(mutation)
-        ? []
-        : parseIfMatch(call.headers.ifMatch);
-  const body = WITHOUT_BODY.has(mutation) ? {} : bodyObject(call.body ?? (mutation === 'transition' ? {} : undefined));
+  const ifMatch = versionsOf(mutation, call);
+  const body = bodyOf(mutation, call);
   for (let attempt = 0; ; attempt++) {
     let view: View | undefined;
     let outcome: OperationReply | PlatformError;
     try {
       outcome = await deps.tenants.withView(request.tenantId, request.userId, (current) => {
         view = current;
-        const run = (as: Mutation, asked = call, given = body, external: ExternalKey | null = null) =>
-          once(deps, as, request, asked, key, ifMatch, given, current, attempt > 0, external);
-        return mutation === 'upsert' ? upsert(deps.platform.database, current, call, body, run) : run(mutation);
+        const round: Round = { deps, request, key, ifMatch, view: current, cautious: attempt > 0 };
+        if (mutation !== 'upsert') return once(round, { mutation, call, body, external: null });
+        return upsert(deps.platform.database, current, call, body, (task) => once(round, task));
       });
     } catch (error) {
       const again = isDeployment(error)
@@ -99,17 +98,41 @@ export async function mutate(
   }
 }
 
+/** The versions that the record may have. */
+function versionsOf(mutation: Asked, call: OperationCall): readonly string[] {
+  if (mutation === 'upsert') return upsertVersions(call);
+  return FORMS[mutation].ifMatch ? parseIfMatch(call.headers.ifMatch) : [];
+}
+
+function bodyOf(mutation: Asked, call: OperationCall): Record<string, unknown> {
+  const form = mutation === 'upsert' ? 'needed' : FORMS[mutation].body;
+  if (form === 'none' || (form === 'optional' && (call.body ?? null) === null)) return {};
+  return bodyObject(call.body);
+}
+
+/** One attempt at a request. */
+interface Round {
+  readonly deps: MutationDeps;
+  readonly request: RequestContext;
+  readonly key: IdempotencyKey;
+  readonly ifMatch: readonly string[];
+  readonly view: View;
+  /** Another transaction got in the way before. */
+  readonly cautious: boolean;
+}
+
+/** What is to be done. */
+export interface Task {
+  readonly mutation: Mutation;
+  readonly call: OperationCall;
+  readonly body: Record<string, unknown>;
+  /** The external id that the record is addressed by; null: its own id. */
+  readonly external: ExternalKey | null;
+}
+
 async function once(
-  deps: MutationDeps,
-  mutation: Mutation,
-  request: RequestContext,
-  call: OperationCall,
-  key: IdempotencyKey,
-  ifMatch: readonly string[],
-  body: Record<string, unknown>,
-  view: View,
-  cautious: boolean,
-  external: ExternalKey | null,
+  { deps, request, key, ifMatch, view, cautious }: Round,
+  { mutation, call, body, external }: Task,
 ): Promise<OperationReply> {
   const access = visibleObject(view, call.path['objectApiName'] ?? '');
   const id = mutation === 'create' ? uuidv7() : (call.path['id'] ?? '').toLowerCase();
@@ -148,7 +171,7 @@ async function once(
       confirmed: null,
       reply: null,
     };
-    const reply = await runSteps(write, STEPS[mutation]);
+    const reply = await runSteps(write, FORMS[mutation].steps);
     return { reply: key.checkOnly ? passed(write, reply) : reply, write };
   };
   const { database } = deps.platform;

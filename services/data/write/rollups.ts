@@ -24,7 +24,7 @@ export function actorSql(write: Write, sql: Sql, anyObject = false): string {
   if (!edgesOf(write).some((edge) => anyObject || edge.child === write.object.apiName)) return '';
   const { request, key } = write;
   // A write that is only tried out leaves no trail.
-  if (key.checkOnly) return '';
+  if (write.checkOnly) return '';
   const actor = {
     userId: request.userId,
     clientId: request.clientId,

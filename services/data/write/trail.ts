@@ -46,12 +46,12 @@ export const TRANSITION_ENTRY = '@transition';
  * uuid, audit_id uuid. A dry run leaves none.
  */
 export function trailSql(
-  { request, key, schema, call, transactionId }: Write,
+  { request, key, schema, call, transactionId, checkOnly }: Write,
   sql: Sql,
   object: ObjectMeta,
   { kind, from, transactionSize, suffix = '', transition }: Trail,
 ): string[] {
-  if (key.checkOnly) return [];
+  if (checkOnly) return [];
   const user = sql.bind(request.userId, 'uuid');
   const client = sql.bind(request.clientId, 'text');
   const run = sql.bind(request.agentRunId, 'uuid');

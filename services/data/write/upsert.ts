@@ -13,6 +13,7 @@ import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { columnName, etagOf, reachSql, Sql, schemaOf, table } from '../sql.ts';
 import { assertFresh, own, type View, visibleObject } from '../tenants.ts';
 import { pointerTo } from './body.ts';
+import type { Task } from './mutate.ts';
 import { boundKey, sameKey } from './references.ts';
 import type { Step, Write } from './write.ts';
 import { parseIfMatch } from './write.ts';
@@ -30,12 +31,7 @@ export interface ExternalKey {
 const RACES_MAX = 3;
 
 type Body = Record<string, unknown>;
-type Run = (
-  mutation: 'create' | 'update',
-  call: OperationCall,
-  body: Body,
-  key: ExternalKey,
-) => Promise<OperationReply>;
+type Run = (task: Task) => Promise<OperationReply>;
 
 /** The versions that the record may have: any, none, or those of If-Match. 400 for what cannot be meant. */
 export function upsertVersions({ headers }: OperationCall): string[] {
@@ -61,8 +57,11 @@ export async function upsert(
   for (let attempt = 1; ; attempt++) {
     checkVersion(call, found);
     try {
-      if (found) return await run('update', { ...call, path: { ...call.path, id: found.id } }, body, key);
-      return await run('create', call, { ...body, [key.field.apiName]: key.given }, key);
+      if (found) {
+        const path = { ...call.path, id: found.id };
+        return await run({ mutation: 'update', call: { ...call, path }, body, external: key });
+      }
+      return await run({ mutation: 'create', call, body: { ...body, [key.field.apiName]: key.given }, external: key });
     } catch (error) {
       if (attempt === RACES_MAX || !mayBeRaced(found, error)) throw error;
       const before = found;
