@@ -107,7 +107,13 @@ export interface Operation {
     example?: unknown;
   };
   /** Other successful answers, besides `response`. */
-  alternatives?: readonly { status: 200 | 201; description: string; schema: TSchema; example?: unknown }[];
+  alternatives?: readonly {
+    status: 200 | 201;
+    description: string;
+    schema: TSchema;
+    headers?: Record<string, { description: string; schema: TSchema }>;
+    example?: unknown;
+  }[];
   /** Codes this operation can answer besides those every operation can. */
   errors: readonly ErrorCode[];
   /** Moleculer action that answers it. */

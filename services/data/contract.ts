@@ -447,6 +447,7 @@ const etagHeader = {
 const QUERY_ERRORS = [
   'PARAMETER_INVALID',
   'PARAMETER_UNKNOWN',
+  'PARAMETER_REQUIRED',
   'PARAMETER_CONFLICT',
   'CURSOR_WITH_SKIP',
   'CURSOR_INVALID',
@@ -473,6 +474,7 @@ const MUTATION_ERRORS = [
   'IDEMPOTENCY_IN_PROGRESS',
   'OBJECT_NOT_FOUND',
   'OBJECT_PERMISSION_DENIED',
+  'RECORD_ACCESS_DENIED',
   'WRITE_CONTENTION',
 ] as const;
 
@@ -547,6 +549,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     path: '/objects/{objectApiName}/describe',
     tag: 'schema',
     summary: 'Describe an object and its readable fields',
+    description:
+      'What this user may read of an object and do with it: fields with types, limits, picklist values and filter operators, record types, the state model. A field that is not there is hidden or does not exist.',
     scopes: ['data:read'],
     pathParameters: [objectApiName],
     response: {
@@ -621,6 +625,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     path: '/data/{objectApiName}',
     tag: 'data',
     summary: 'Create a record',
+    description:
+      'Defaults, automatic numbers and the initial state are added, and the rules of the object are kept: all violations come at once. The caller becomes the owner unless the body gives the record to somebody else.',
     scopes: ['data:write'],
     risk: 'medium',
     precondition: 'none',
@@ -651,6 +657,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     path: '/data/{objectApiName}/{id}',
     tag: 'data',
     summary: 'Read a record',
+    description:
+      'The fields that the user can read. A record that is absent, deleted or not shared with the user is 404, in one answer for all three.',
     scopes: ['data:read'],
     pathParameters: [objectApiName, id],
     queryParameters: [fields],
@@ -795,7 +803,13 @@ export const DATA_OPERATIONS: readonly Operation[] = [
       example: EXAMPLE_RECORD,
     },
     alternatives: [
-      { status: 200, description: 'The updated record.', schema: RecordSchema, example: EXAMPLE_RECORD },
+      {
+        status: 200,
+        description: 'The updated record.',
+        schema: RecordSchema,
+        headers: etagHeader,
+        example: EXAMPLE_RECORD,
+      },
       ...CHECKED.alternatives,
     ],
     errors: [
@@ -805,7 +819,6 @@ export const DATA_OPERATIONS: readonly Operation[] = [
       'IF_MATCH_INVALID',
       'ETAG_MISMATCH',
       'PARAMETER_CONFLICT',
-      'RECORD_ACCESS_DENIED',
     ],
     action: 'data.records.upsert',
   },
@@ -829,13 +842,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
       headers: { ...etagHeader, Location: { description: 'Path of the record.', schema: Type.String() } },
       example: { ...EXAMPLE_RECORD, recordVersion: 2 },
     },
-    errors: [
-      ...MUTATION_ERRORS,
-      'RECORD_NOT_FOUND',
-      'RECORD_ACCESS_DENIED',
-      'UNIQUE_VALUE_CONFLICT',
-      'VALIDATION_FAILED',
-    ],
+    errors: [...MUTATION_ERRORS, 'RECORD_NOT_FOUND', 'UNIQUE_VALUE_CONFLICT', 'VALIDATION_FAILED'],
     action: 'data.records.restore',
   },
   {
@@ -887,18 +894,24 @@ export const DATA_OPERATIONS: readonly Operation[] = [
       schema: Type.Object({
         records: Type.Array(
           Type.Object({
-            transitionKey: Type.String(),
+            transitionKey: Type.String({ description: 'Names it in the address that executes it.' }),
             label: Type.String(),
             description: nullable(Type.String()),
-            fromState: nullable(Type.String()),
-            toState: nullable(Type.String()),
+            fromState: nullable(Type.String({ description: 'The current state; null when it does not start there.' })),
+            toState: nullable(
+              Type.String({ description: 'The state that it leads to; of an action, the current one.' }),
+            ),
             kind: Type.Union([Type.Literal('transition'), Type.Literal('action')]),
-            available: Type.Boolean(),
-            unavailableReasons: Type.Array(Type.Object({ code: Type.String(), message: Type.String() })),
+            available: Type.Boolean({ description: 'The caller could execute it now.' }),
+            unavailableReasons: Type.Array(Type.Object({ code: Type.String(), message: Type.String() }), {
+              description: 'All that stands against it, in the order in which executing would find it.',
+            }),
             risk: Type.Union([Type.Literal('low'), Type.Literal('medium'), Type.Literal('high')]),
             requiresComment: Type.Boolean(),
             requiresApproval: Type.Boolean(),
-            input: nullable(Type.Object({}, { additionalProperties: true })),
+            input: nullable(
+              Type.Object({}, { additionalProperties: true, description: 'JSON Schema of what is sent along.' }),
+            ),
           }),
         ),
         nextCursor: Type.Null(),
@@ -906,7 +919,29 @@ export const DATA_OPERATIONS: readonly Operation[] = [
         etag: Type.String(),
       }),
       headers: etagHeader,
-      example: { records: [], nextCursor: null, currentState: null, etag: '"1"' },
+      example: {
+        records: [
+          {
+            transitionKey: 'send',
+            label: 'Send',
+            description: 'The customer gets the invoice.',
+            fromState: 'draft',
+            toState: 'sent',
+            kind: 'transition',
+            available: false,
+            unavailableReasons: [
+              { code: 'GUARD_NOT_MET', message: 'An invoice is sent when its lines add up to its amount.' },
+            ],
+            risk: 'medium',
+            requiresComment: false,
+            requiresApproval: false,
+            input: null,
+          },
+        ],
+        nextCursor: null,
+        currentState: 'draft',
+        etag: '"1"',
+      },
     },
     errors: ['OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND'],
     action: 'data.transitions.list',
@@ -944,7 +979,9 @@ export const DATA_OPERATIONS: readonly Operation[] = [
           input: Type.Optional(
             Type.Object({}, { additionalProperties: true, description: 'As the `input` schema of the list says.' }),
           ),
-          comment: Type.Optional(Type.String({ maxLength: LIMITS.comment_max_chars })),
+          comment: Type.Optional(
+            Type.String({ maxLength: LIMITS.comment_max_chars, description: 'Why; it stays in the history.' }),
+          ),
         },
         { additionalProperties: false },
       ),
@@ -977,13 +1014,18 @@ export const DATA_OPERATIONS: readonly Operation[] = [
         toState: 'submitted',
         executedAt: '2026-11-21T00:01:22.123+00:00',
         record: { ...EXAMPLE_RECORD, recordVersion: 2 },
-        sideEffects: [],
+        sideEffects: [
+          {
+            kind: 'notification',
+            objectApiName: 'SalesOrder__c',
+            id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
+          },
+        ],
       },
     },
     errors: [
       ...MUTATION_ERRORS,
       ...IF_MATCH_ERRORS,
-      'RECORD_ACCESS_DENIED',
       'FIELD_PERMISSION_DENIED',
       'CONFIRMATION_TOKEN_INVALID',
       'DUPLICATE_RULE',

@@ -1,6 +1,7 @@
 /** The public API as a caller sees it: real OAuth tokens, plain HTTP. */
 import { randomUUID } from 'node:crypto';
 import { signIn } from '../../scripts/sign-in.ts';
+import { assertDescribed } from './described.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
 type Anything = any;
@@ -80,12 +81,14 @@ export function api(baseUrl: string, token?: string): Api {
     });
     const text = await response.text();
     const isJson = /^application\/(.*\+)?json/.test(response.headers.get('content-type') ?? '');
-    return {
+    const answer = {
       status: response.status,
       headers: response.headers,
       body: (text === '' ? null : isJson ? JSON.parse(text) : text) as T,
       text,
     };
+    assertDescribed(method, path, answer.status, (answer.body as { code?: unknown } | null)?.code);
+    return answer;
   };
   return {
     send,

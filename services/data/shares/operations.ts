@@ -116,6 +116,7 @@ export const SHARE_OPERATIONS: readonly Operation[] = [
     method: 'DELETE',
     path: '/data/{objectApiName}/{id}/shares/{shareId}',
     summary: 'Take a manual share back',
+    description: 'Who was let in by it loses what nothing else gives them, from the next request on.',
     pathParameters: [objectApiName, id, shareId],
     response: { status: 204, description: 'The share is gone.' },
     errors: [...MUTATION_ERRORS, ...ERRORS],

@@ -145,8 +145,13 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
         records: Type.Array(
           Type.Object({
             id: Type.String(),
-            change: Type.Union([Type.Literal('upserted'), Type.Literal('deleted'), Type.Literal('accessLost')]),
-            record: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
+            change: Type.Union([Type.Literal('upserted'), Type.Literal('deleted'), Type.Literal('accessLost')], {
+              description:
+                'upserted: put it into the copy. deleted: drop it. accessLost: drop it, the user can no longer see it.',
+            }),
+            record: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()], {
+              description: 'All readable fields of what was upserted.',
+            }),
             etag: nullable(Type.String()),
           }),
         ),
@@ -156,6 +161,12 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
       headers: effectiveTake,
       example: {
         records: [
+          {
+            id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b23',
+            change: 'upserted',
+            record: { id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b23', name: 'Acme GmbH', city: 'Hamburg' },
+            etag: '"3"',
+          },
           {
             id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
             change: 'accessLost',

@@ -30,6 +30,7 @@ function codesOf(operation: Operation): ErrorCode[] {
     'PARAMETER_UNKNOWN',
     'PARAMETER_INVALID',
     'URI_TOO_LONG',
+    'REQUEST_MALFORMED',
     'RATE_LIMIT_EXCEEDED',
     'INTERNAL_ERROR',
     'SERVICE_UNAVAILABLE',
@@ -46,7 +47,7 @@ function codesOf(operation: Operation): ErrorCode[] {
   if (typeof operation.scopes !== 'string') add('SCOPE_INSUFFICIENT');
   if (operation.queryParameters?.some((one) => one.required)) add('PARAMETER_REQUIRED');
   if (operation.requestBody) {
-    add('REQUEST_MALFORMED', 'REQUEST_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED');
+    add('REQUEST_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED');
     if (operation.requestBody.required) add('BODY_REQUIRED');
     if (operation.requestBody.validate !== false) add('BODY_PROPERTY_UNKNOWN', 'PARAMETER_REQUIRED');
   }
@@ -292,11 +293,11 @@ function responsesOf(operation: Operation): Json {
         : {}),
     },
   };
-  for (const { status, description, schema, example } of operation.alternatives ?? []) {
+  for (const { status, description, schema, headers, example } of operation.alternatives ?? []) {
     const same = responses[status] as { description: string; content: Record<string, Json> } | undefined;
     const media = same?.content['application/json'];
     responses[status] = {
-      ...(same ?? { headers: headerReferences(STANDARD_HEADERS) }),
+      ...(same ?? { headers: { ...headerReferences(STANDARD_HEADERS), ...headers } }),
       description: same ? `${same.description} ${description}` : description,
       content: {
         'application/json': media
