@@ -4,7 +4,7 @@
  * Source: docs/reference/access.md#sharing.
  */
 import { remembered, rememberedByName } from '../remembered.ts';
-import type { SharingPrincipal, Snapshot } from '../snapshot/types.ts';
+import type { GroupMeta, SharingPrincipal, Snapshot } from '../snapshot/types.ts';
 
 /** The User records of a tenant, deactivated ones too: their records stay where they are. */
 export interface Directory {
@@ -42,23 +42,32 @@ export function rolesReceived(snapshot: Snapshot, role: string | null): readonly
 
 /** The groups a user is in: by name, by a role received, or through a group inside another one. */
 export function groupsOf(snapshot: Snapshot, username: string, roles: readonly string[]): ReadonlySet<string> {
-  const groups = Object.values(snapshot.groups);
-  const name = username.toLowerCase();
-  const found = new Set(
-    groups
-      .filter(
-        ({ members }) =>
-          members.users.some((user) => user.toLowerCase() === name) ||
-          members.roles.some((role) => roles.includes(role)),
-      )
-      .map((group) => group.apiName),
-  );
-  for (let before = -1; before < found.size; ) {
-    before = found.size;
-    for (const group of groups) if (group.members.groups.some((inner) => found.has(inner))) found.add(group.apiName);
+  const { byUser, byRole, byGroup } = membershipsOf(snapshot);
+  const found = new Set<string>();
+  const open = [...(byUser.get(username.toLowerCase()) ?? []), ...roles.flatMap((role) => byRole.get(role) ?? [])];
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    if (found.has(at.group)) continue;
+    found.add(at.group);
+    open.push(...(byGroup.get(at.group) ?? []));
   }
   return found;
 }
+
+/** What is in which group: users by their names in lower case, roles, other groups. */
+const membershipsOf = remembered(({ groups }: Snapshot) => {
+  const by = (names: (members: GroupMeta['members']) => readonly string[]) =>
+    Map.groupBy(
+      Object.values(groups).flatMap(({ apiName, members }) =>
+        names(members).map((member) => ({ group: apiName, member })),
+      ),
+      ({ member }) => member,
+    );
+  return {
+    byUser: by(({ users }) => users.map((user) => user.toLowerCase())),
+    byRole: by(({ roles }) => roles),
+    byGroup: by((members) => members.groups),
+  };
+});
 
 /** The users who hold one of these roles. */
 export function holdersOf(directory: Directory, roles: ReadonlySet<string>): readonly string[] {
@@ -81,8 +90,10 @@ export function ownersOf(snapshot: Snapshot, directory: Directory, from: Sharing
     for (const user of members.users) names.add(user.toLowerCase());
     open.push(...members.groups);
   }
-  const named = directory.users.filter((user) => names.has(user.username.toLowerCase())).map((user) => user.userId);
+  const byName = usersByName(directory);
+  const named = [...names].flatMap((name) => byName.get(name)?.map((user) => user.userId) ?? []);
   return new Set([...holdersOf(directory, roles), ...named]);
 }
 
+const usersByName = remembered(({ users }: Directory) => Map.groupBy(users, (user) => user.username.toLowerCase()));
 const usersByRole = remembered(({ users }: Directory) => Map.groupBy(users, (user) => user.roleApiName));

@@ -5,6 +5,7 @@ import type { FieldTypeName, SharingDefault } from '../../../lib/snapshot/types.
 import { fieldMeta } from './field-meta.ts';
 import type { Body, Component, Kind } from './kind.ts';
 import { componentKey } from './kind.ts';
+import { checkParents } from './parents.ts';
 import { apiName, flag, group, label, optional, setOf, shownChoice, shownFlag, text } from './schema.ts';
 import { systemFields } from './system-fields.ts';
 
@@ -166,6 +167,7 @@ export const customObject: Kind = {
       context.problem('LIMIT_EXCEEDED', last, '', `A tenant has ${OBJECTS_MAX} objects at most.`, {
         details: { max: OBJECTS_MAX },
       });
+    checkParents(context);
   },
 
   compile(component, draft) {

@@ -1,5 +1,6 @@
 /** Group: users named one by one, by their roles, or as the members of other groups. */
 import { Type } from 'typebox';
+import { circlesOf } from './circles.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
 import { API_NAME, apiName, group as keys, label, optional, setOf } from './schema.ts';
 
@@ -49,7 +50,7 @@ export const group: Kind = {
 
   checkAll(context) {
     const groups = [...context.after.values()].filter((component) => component.type === 'Group');
-    for (const component of groups) checkCycle(component, context);
+    checkCircles(groups, context);
     if (groups.length > GROUPS_MAX)
       context.problem('LIMIT_EXCEEDED', groups.at(-1)!, '', `A tenant has ${GROUPS_MAX} groups at most.`, {
         details: { max: GROUPS_MAX },
@@ -67,19 +68,16 @@ export const group: Kind = {
 };
 
 /** Every group that is a member of itself says so. (Sets are in another order than in the file: no place within them.) */
-function checkCycle(start: Component, context: CheckContext): void {
+function checkCircles(groups: readonly Component[], context: CheckContext): void {
   const inside = (name: string): readonly string[] =>
     (context.after.get(componentKey('Group', name))?.body as GroupBody | undefined)?.members?.groups ?? [];
-  for (const first of inside(start.fullName)) {
-    const seen = new Set<string>();
-    const open = [first];
-    for (let name = open.pop(); name !== undefined && !seen.has(start.fullName); name = open.pop()) {
-      if (seen.has(name)) continue;
-      seen.add(name);
-      open.push(...inside(name));
-    }
-    if (!seen.has(start.fullName)) continue;
-    const way = first === start.fullName ? '' : `, by way of ${first}`;
-    context.problem('REFERENCE_INVALID', start, '/members/groups', `The group is a member of itself${way}.`);
+  const names = groups.map((component) => component.fullName);
+  const circles = circlesOf(names, inside);
+  for (const component of groups) {
+    const circle = circles.get(component.fullName);
+    if (circle === undefined) continue;
+    const first = inside(component.fullName).find((name) => circles.get(name) === circle)!;
+    const way = first === component.fullName ? '' : `, by way of ${first}`;
+    context.problem('REFERENCE_INVALID', component, '/members/groups', `The group is a member of itself${way}.`);
   }
 }

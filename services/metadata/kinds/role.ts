@@ -3,6 +3,8 @@ import { Type } from 'typebox';
 import { type Component, componentKey, type Kind } from './kind.ts';
 import { API_NAME, apiName, label, optional } from './schema.ts';
 
+export const ROLES_MAX = 2_000;
+
 export const role: Kind = {
   type: 'Role',
   memberFormat: '<Role>',
@@ -23,8 +25,14 @@ export const role: Kind = {
   checkAll(context) {
     const parent = (component: Component): Component | undefined =>
       context.after.get(componentKey('Role', String(component.body['parent'])));
-    for (const start of context.after.values()) {
-      if (start.type !== 'Role') continue;
+    const roles = [...context.after.values()].filter((component) => component.type === 'Role');
+    if (roles.length > ROLES_MAX) {
+      context.problem('LIMIT_EXCEEDED', roles.at(-1)!, '', `A tenant has ${ROLES_MAX} roles at most.`, {
+        details: { max: ROLES_MAX },
+      });
+      return;
+    }
+    for (const start of roles) {
       const seen = new Set<string>([start.fullName]);
       for (let at = parent(start); at; at = parent(at)) {
         if (at.fullName === start.fullName) {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { PARENTS_MAX } from '../../../lib/access/sharing.ts';
 import { SYSTEM_PERMISSIONS } from '../../../lib/snapshot/types.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { GROUPS_MAX } from '../../../services/metadata/kinds/group.ts';
 import { componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
+import { ROLES_MAX } from '../../../services/metadata/kinds/role.ts';
 import { SHARING_RULES_PER_OBJECT_MAX } from '../../../services/metadata/kinds/sharing-rule.ts';
 import { makePlan, type Plan } from '../../../services/metadata/planner/plan.ts';
 import { readProject } from '../../../services/metadata/project/project.ts';
@@ -107,22 +109,68 @@ describe('metadata: roles', () => {
       'REFERENCE_INVALID C 4:1',
     ]);
   });
+
+  it(`are ${ROLES_MAX} at most`, async () => {
+    const many: Files = {};
+    for (let i = 0; i < ROLES_MAX; i++) Object.assign(many, role(`R${i}`, i > 0 ? `R${i - 1}` : undefined));
+    const { after, blocked } = await plan(new Map(), many);
+    assert.deepEqual(blocked, []);
+    assert.deepEqual(
+      (await plan(after, role('Last'))).blocked.map(({ code }) => code),
+      ['LIMIT_EXCEEDED'],
+    );
+  });
 });
 
 describe('metadata: parents', () => {
+  const detail = (name: string, ...of: string[]): Files => ({
+    ...objectFiles(
+      name,
+      Object.fromEntries(of.map((to, n) => [`Parent${n}__c`, `fieldType: masterDetail\nreferenceTo: [${to}]`])),
+    ),
+    [`objects/${name}/object.yaml`]: objectFiles(name)[`objects/${name}/object.yaml`]!.replace(
+      'api:',
+      'sharingDefault: controlledByParent\napi:',
+    ),
+  });
+
   it('are not below their details, so access never follows a circle', async () => {
-    const detail = (name: string, of: string): Files => ({
-      ...objectFiles(name, { Parent__c: `fieldType: masterDetail\nreferenceTo: [${of}]` }),
-      [`objects/${name}/object.yaml`]: objectFiles(name)[`objects/${name}/object.yaml`]!.replace(
-        'api:',
-        'sharingDefault: controlledByParent\napi:',
-      ),
-    });
     const circle = await plan(new Map(), { ...detail('A__c', 'B__c'), ...detail('B__c', 'A__c') });
     assert.ok(circle.blocked.some(({ code, message }) => code === 'REFERENCE_INVALID' && /circle/.test(message)));
     const self = await plan(new Map(), detail('A__c', 'A__c'));
     assert.ok(self.blocked.some(({ code, message }) => code === 'REFERENCE_INVALID' && /circle/.test(message)));
     assert.deepEqual((await plan(new Map(), { ...BILL, ...detail('A__c', 'Bill__c') })).blocked, []);
+  });
+
+  it(`are followed over ${PARENTS_MAX} objects at most, and along few ways`, async () => {
+    const chain: Files = { ...BILL, ...detail('D2__c', 'Bill__c') };
+    for (let n = 3; n <= PARENTS_MAX; n++) Object.assign(chain, detail(`D${n}__c`, `D${n - 1}__c`));
+    const { after, blocked } = await plan(new Map(), chain);
+    assert.deepEqual(blocked, []);
+    const longer = await plan(after, detail('D9__c', 'D8__c'));
+    assert.deepEqual(places(longer), ['LIMIT_EXCEEDED D9__c 8:1']);
+    assert.match(longer.blocked[0]!.message, /over 8 objects at most, and here it is 9/);
+    // One that decides for itself begins anew.
+    const own = objectFiles('D9__c', { Parent0__c: 'fieldType: masterDetail\nreferenceTo: [D8__c]' });
+    assert.deepEqual((await plan(after, { ...own, ...detail('D10__c', 'D9__c') })).blocked, []);
+
+    const pairs: Files = { ...BILL };
+    for (const [name, of] of [
+      ['P2', 'Bill'],
+      ['P3', 'P2'],
+      ['P4', 'P3'],
+      ['P5', 'P4'],
+    ]) {
+      Object.assign(pairs, detail(`${name}__c`, `${of}__c`, `${of}__c`));
+      for (const which of [0, 1]) {
+        const path = `objects/${name}__c/fields/Parent${which}__c.yaml`;
+        pairs[path] += `relationshipName: ${name}${which}\n`;
+      }
+    }
+    const wide = await plan(new Map(), pairs);
+    assert.deepEqual(places(wide), []);
+    const wider = detail('P6__c', 'P5__c', 'P4__c');
+    assert.match((await plan(wide.after, wider)).blocked[0]!.message, /follows 30 parents at most, and here it is 46/);
   });
 });
 
