@@ -46,6 +46,7 @@ export const optional = Type.Optional;
 interface JsonSchema {
   type?: string;
   properties?: Record<string, JsonSchema>;
+  required?: string[];
   patternProperties?: Record<string, JsonSchema>;
   items?: JsonSchema;
   default?: YamlValue;
@@ -100,7 +101,7 @@ function canonical(schema: JsonSchema, value: YamlValue): YamlValue {
       if (property['x-erp-always']) item ??= property.default ?? (property.properties ? {} : undefined);
       if (item === undefined) continue;
       item = canonical(property, item);
-      if (!property['x-erp-always']) {
+      if (!property['x-erp-always'] && !schema.required?.includes(key)) {
         if (property.default !== undefined && JSON.stringify(item) === JSON.stringify(property.default)) continue;
         // An explicitly empty value of an untyped property (a default value, an example) has a meaning.
         if (property.type !== undefined && (item === '' || (Array.isArray(item) && item.length === 0))) continue;

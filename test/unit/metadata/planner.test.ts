@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { SYSTEM_PERMISSIONS } from '../../../lib/snapshot/types.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
-import type { Component, State } from '../../../services/metadata/kinds/kind.ts';
+import { type Component, componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
 import { ddl } from '../../../services/metadata/physical/ddl.ts';
 import { physicalModel } from '../../../services/metadata/physical/model.ts';
 import { makePlan, type Plan, planHash } from '../../../services/metadata/planner/plan.ts';
@@ -207,6 +207,7 @@ describe('metadata: the planner', () => {
       client('grantTypes: [refresh_token]\njwks: {keys: [{kty: EC, d: secret}]}\n'),
       ['YAML_SCHEMA_INVALID'],
     ],
+    ['no grants at all', client('grantTypes: []\nredirectUris: ["http://evil.example/"]\n'), ['YAML_SCHEMA_INVALID']],
     ['client_credentials of nobody', client('grantTypes: [client_credentials]\n'), ['YAML_SCHEMA_INVALID']],
     [
       'a network range that is none',
@@ -233,6 +234,13 @@ describe('metadata: the planner', () => {
         JSON.stringify(blocked, null, 1),
       );
     });
+
+  it('takes a value set without values, and keeps it', async () => {
+    const text = 'type: ValueSet\napiName: Empty\nvalues: []\n';
+    const { blocked, after } = await plan(core, { 'valueSets/Empty.yaml': text });
+    assert.deepEqual(blocked, []);
+    assert.equal(after.get(componentKey('ValueSet', 'Empty'))!.yaml, text);
+  });
 
   it('lets nobody give away a permission that they do not hold', async () => {
     const files = { ...profile('system: [apiEnabled, modifyAllData]\n'), ...client('grantTypes: [refresh_token]\n') };

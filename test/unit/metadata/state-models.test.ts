@@ -63,6 +63,11 @@ const places = (result: Plan, list: 'blocked' | 'warnings' = 'blocked') =>
 const problems = async (files: Files): Promise<string[]> => places(await plan(new Map(), { ...BILL, ...files }));
 
 describe('metadata: state models and custom actions', () => {
+  it('start somewhere', async () => {
+    const nowhere = model(transition('', '      []'));
+    assert.deepEqual(await problems(nowhere), ['STATE_MODEL_INVALID 10:5 A transition starts in one state at least.']);
+  });
+
   it('are in the snapshot of their object, and keep their canonical form', async () => {
     const text = model(
       `  - key: send
