@@ -35,8 +35,8 @@ export interface SqlContext {
 
 export interface CompiledExpression {
   readonly sql: string;
-  /** False: it asks what time it is, so that no index can hold it. */
-  readonly immutable: boolean;
+  /** False: it asks what time it is, or looks at the items of a list one by one, so that no index can hold it. */
+  readonly indexable: boolean;
   /** Most units that evaluate() can spend on it. */
   readonly cost: number;
   /** Most characters of a text. */
@@ -49,7 +49,7 @@ export function expressionSql(expression: Expression, context: SqlContext): Comp
   const part = compiler.part(expression.root);
   return {
     sql: compiler.result(part, expression.type),
-    immutable: compiler.immutable,
+    indexable: compiler.indexable,
     cost: part.cost,
     chars: part.chars,
   };
@@ -62,7 +62,7 @@ export function expressionSql(expression: Expression, context: SqlContext): Comp
 export function conditionSql(expression: Expression, context: SqlContext): CompiledExpression {
   const compiler = new Compiler(context);
   const part = compiler.part(expression.root);
-  return { sql: part.holds(true), immutable: compiler.immutable, cost: part.cost, chars: part.chars };
+  return { sql: part.holds(true), indexable: compiler.indexable, cost: part.cost, chars: part.chars };
 }
 
 /** A text as an SQL constant that also stands well between dollar quotes. */
@@ -181,7 +181,7 @@ function condition(holds: (loose: boolean) => string, known: Known): Part {
 }
 
 class Compiler {
-  immutable = true;
+  indexable = true;
   readonly #context: SqlContext;
   readonly #items: Part[] = [];
 
@@ -208,10 +208,10 @@ class Compiler {
         if (node.of === 'record') return this.#field(node.field);
         break;
       case 'now':
-        this.immutable = false;
+        this.indexable = false;
         return part('dateTime', () => `date_trunc('milliseconds', ${this.#now})`);
       case 'today':
-        this.immutable = false;
+        this.indexable = false;
         return part('date', () => `(${this.#now} AT TIME ZONE ${this.#zone})::date`);
       case 'item':
         return this.#items[node.slot]!;
@@ -435,6 +435,7 @@ class Compiler {
   }
 
   #each({ how, list: listNode, slot, condition: test }: Node & { op: 'each' }): Part {
+    this.indexable = false;
     const list = this.part(listNode);
     const type: Type = list.type === 'list:null' ? 'list:text' : list.type;
     const [item, alias] = [`i${slot}.v`, `i${slot}`];

@@ -138,7 +138,7 @@ function sharingIndexes(
   return indexes;
 }
 
-/** SQL of criteria for an index; null when they look at what is not stored, or at days, which have a time zone. */
+/** SQL of criteria for an index; null for what is not stored, for items of lists, and for days, which have a time zone. */
 function indexableCriteria(
   object: string,
   criteria: string,
@@ -155,8 +155,8 @@ function indexableCriteria(
         length: (name) => field(name)!.length,
         timezone,
       });
-    const { sql, immutable } = sqlIn('UTC');
-    return immutable && sql === sqlIn('Asia/Tokyo').sql ? sql : null;
+    const { sql, indexable } = sqlIn('UTC');
+    return indexable && sql === sqlIn('Asia/Tokyo').sql ? sql : null;
   } catch (error) {
     if (error instanceof ExpressionError) return null; // it reads what is not stored
     throw error;

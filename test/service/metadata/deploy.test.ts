@@ -182,6 +182,30 @@ describe('metadata: deploying', () => {
     assert.equal(second.manifestHash, first.manifestHash);
   });
 
+  it('applies sharing rules whose criteria no index can hold', async () => {
+    const criteria = {
+      Some: 'record.Tags__c.exists(t, t == "x")',
+      All: '["a", "b"].all(t, t != record.name)',
+      Kept: 'size(record.Tags__c.filter(t, 1 / size(t) > 0)) > 1',
+      One: '"x" in record.Tags__c',
+    };
+    const deployment = await t.deploy({
+      ...objectFiles(
+        'Tagged__c',
+        { Tags__c: 'fieldType: multiPicklist\npicklist: {values: [{value: x}, {value: y}]}' },
+        'sharingDefault: private\n',
+      ),
+      'groups/Finance.yaml': 'type: Group\napiName: Finance\nlabel: Finance\n',
+      ...Object.fromEntries(
+        Object.entries(criteria).map(([name, text]) => [
+          `objects/Tagged__c/sharingRules/${name}.yaml`,
+          `type: SharingRule\napiName: ${name}\nobject: Tagged__c\nkind: criteria\ncriteria: ${JSON.stringify(text)}\nto:\n  group: Finance\naccess: read\n`,
+        ]),
+      ),
+    });
+    assert.equal(deployment.status, 'SUCCEEDED', JSON.stringify([deployment.error, deployment.blocked]));
+  });
+
   it('applies all or nothing: one bad file changes nothing', async () => {
     const before = await version();
     const deployment = await t.deploy({
