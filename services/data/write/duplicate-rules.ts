@@ -53,21 +53,23 @@ export function searchBy<I extends MatchItem>(
   present: readonly I[],
   threshold: number,
 ): Search<I> | null {
-  const needed = threshold * weightOf(items);
-  if (weightOf(present) < needed - EPSILON) return null;
+  const whole = weightOf(items);
+  const partOf = (of: readonly MatchItem[]): number => weightOf(of) / whole;
+  if (partOf(present) < threshold - EPSILON) return null;
   let left = 0;
   const used: I[] = [];
-  for (const item of [...present].sort((a, b) => expense(b) - expense(a)))
-    if (expense(item) > 0 && left + item.weight < needed - EPSILON) left += item.weight;
+  for (const item of [...present].sort((a, b) => expense(b) - expense(a))) {
+    const part = partOf([item]);
+    if (expense(item) > 0 && left + part < threshold - EPSILON) left += part;
     else used.push(item);
+  }
+  const equal = used.filter((item) => item.method !== 'fuzzy');
   const similar = used.filter((item) => item.method === 'fuzzy');
   // A record that is equal in none of the others needs all of what is missing from these.
-  const similarity = (needed - left) / (weightOf(similar) || 1);
-  return {
-    equal: used.filter((item) => item.method !== 'fuzzy'),
-    similar: similarity > 1 + EPSILON ? [] : similar,
-    similarity: Math.min(1, similarity),
-  };
+  const similarity = similar.length === 0 ? 1 : (threshold - left) / partOf(similar);
+  // Without the others they are what there is to look by: more than all of it is missing by an error of rounding only.
+  const enough = similarity <= 1 + EPSILON || equal.length === 0;
+  return { equal, similar: enough ? similar : [], similarity: Math.min(1, similarity) };
 }
 
 export const weightOf = (items: readonly MatchItem[]): number => items.reduce((sum, item) => sum + item.weight, 0);

@@ -23,6 +23,8 @@ export interface DuplicateRuleBody extends Body {
 
 const DUPLICATE_RULES_PER_OBJECT_MAX = 20;
 const MATCH_ITEMS_MAX = 10;
+/** Of weights and thresholds: what is nearly nothing would be lost when it is worked with. */
+const LEAST = 0.001;
 
 export const duplicateRule: Kind = {
   type: 'DuplicateRule',
@@ -46,10 +48,10 @@ export const duplicateRule: Kind = {
       revealHiddenCount: optional(shownFlag(false, 'The number of matches that the user cannot read is told.')),
       threshold: optional(
         Type.Number({
-          exclusiveMinimum: 0,
+          minimum: LEAST,
           maximum: 1,
           default: 1,
-          description: 'Least weighted mean of the similarities, above 0, at most 1.',
+          description: `Least weighted mean of the similarities, from ${LEAST} to 1.`,
           'x-erp-always': true,
         }),
       ),
@@ -66,10 +68,10 @@ export const duplicateRule: Kind = {
             ),
             weight: optional(
               Type.Number({
-                exclusiveMinimum: 0,
+                minimum: LEAST,
                 maximum: 1_000,
                 default: 1,
-                description: 'What the field counts among the others.',
+                description: `What the field counts among the others, from ${LEAST} to 1,000.`,
                 'x-erp-always': true,
               }),
             ),

@@ -12,7 +12,7 @@ describe('by what the candidates of a duplicate rule are found', () => {
   const item = fc.record({
     type: fc.constantFrom<FieldTypeName>('text', 'boolean', 'picklist', 'reference', 'integer'),
     method: fc.constantFrom<MatchMethod>('exact', 'normalized', 'fuzzy'),
-    weight: fc.double({ min: 0.01, max: 10, noNaN: true }),
+    weight: fc.oneof(fc.double({ min: 0.01, max: 10, noNaN: true }), fc.constantFrom(0.001, 1_000)),
     present: fc.boolean(),
     similarity: fc.double({ min: 0, max: 1, noNaN: true }),
   });
@@ -34,6 +34,7 @@ describe('by what the candidates of a duplicate rule are found', () => {
           const present = items.filter((_, index) => given[index]!.present);
           const score = items.reduce((sum, one) => sum + one.weight * one.similarity, 0) / weightOf(items);
           const search = searchBy(items, present, threshold);
+          if (search) assert.ok(search.equal.length + search.similar.length > 0, 'there is something to look by');
           if (score < threshold) return;
           assert.ok(search, 'it can match, so it is looked for');
           const found =
@@ -56,8 +57,18 @@ describe('by what the candidates of a duplicate rule are found', () => {
     const [name, code, open] = [of('text', 'fuzzy', 2), of('text', 'exact'), of('boolean', 'exact')];
     const all = [name, code, open];
     assert.deepEqual(searchBy(all, all, 1), { equal: [code], similar: [], similarity: 1 });
-    assert.deepEqual(searchBy(all, all, 0.6), { equal: [code], similar: [name], similarity: (4 * 0.6 - 1) / 2 });
+    assert.deepEqual(searchBy(all, all, 0.6), { equal: [code], similar: [name], similarity: (0.6 - 0.25) / 0.5 });
     assert.deepEqual(searchBy([name], [name], 0.8), { equal: [], similar: [name], similarity: 0.8 });
+  });
+
+  it('looks by what there is when it is enough but for an error of rounding, however little it weighs', () => {
+    const items = [of('text', 'fuzzy', 0.001), of('boolean', 'exact', 0.001)];
+    assert.deepEqual(searchBy(items, items.slice(0, 1), 0.5 + 5e-7), {
+      equal: [],
+      similar: items.slice(0, 1),
+      similarity: 1,
+    });
+    assert.equal(searchBy(items, items.slice(0, 1), 0.501), null);
   });
 
   it('looks for nothing when too little has a value', () => {
