@@ -2,7 +2,7 @@
  * How rollup fields hang together: which objects feed which, and in which order their records are locked, so that
  * writers on any level never wait for each other in a circle. Pure. Source: docs/decisions/rollups-by-triggers.md.
  */
-import { rememberedByName } from './remembered.ts';
+import { remembered, rememberedByName } from './remembered.ts';
 import type { FieldMeta, ObjectMeta } from './snapshot/types.ts';
 
 /** The rollup fields of one parent over the children that one reference field ties to it. */
@@ -49,18 +49,53 @@ const feeds = (edge: RollupEdge, next: RollupEdge): boolean =>
   next.child === edge.parent &&
   (edge.fields.some((field) => next.reads.has(field.apiName)) || CHANGED_ALONG.some((name) => next.reads.has(name)));
 
-/** More levels than any deployment lets through. */
-const LEVELS_BOUND = 10;
+/** The edges along which a change passes on after `edge`, for each of a configuration. */
+const passedOn = remembered((edges: readonly RollupEdge[]): ReadonlyMap<RollupEdge, readonly RollupEdge[]> => {
+  const byChild = Map.groupBy(edges, (edge) => edge.child);
+  return new Map(edges.map((edge) => [edge, (byChild.get(edge.parent) ?? []).filter((next) => feeds(edge, next))]));
+});
 
-/** How many edges a change passes along one after the other until it has passed `edge`; infinite in a circle. */
-export function levelsOf(edge: RollupEdge, edges: readonly RollupEdge[], path: readonly RollupEdge[] = [edge]): number {
-  let below = 0;
-  for (const before of edges) {
-    if (!feeds(before, edge)) continue;
-    if (path.includes(before)) return Number.POSITIVE_INFINITY;
-    below = Math.max(below, path.length < LEVELS_BOUND ? levelsOf(before, edges, [...path, before]) : 1);
-  }
-  return below + 1;
+/**
+ * How many edges a change passes along one after the other until it has passed an edge, for each of a configuration;
+ * infinite for those of a circle and behind one.
+ */
+export const levelsOf = remembered((edges: readonly RollupEdge[]): ReadonlyMap<RollupEdge, number> => {
+  const next = passedOn(edges);
+  const feeding = new Map(edges.map((edge) => [edge, 0]));
+  for (const fed of next.values()) for (const edge of fed) feeding.set(edge, feeding.get(edge)! + 1);
+  const levels = new Map(edges.map((edge) => [edge, Number.POSITIVE_INFINITY]));
+  const ready = edges.filter((edge) => feeding.get(edge) === 0);
+  for (const edge of ready) levels.set(edge, 1);
+  const longest = new Map<RollupEdge, number>();
+  for (let edge = ready.pop(); edge; edge = ready.pop())
+    for (const above of next.get(edge)!) {
+      longest.set(above, Math.max(longest.get(above) ?? 0, levels.get(edge)!));
+      feeding.set(above, feeding.get(above)! - 1);
+      if (feeding.get(above) !== 0) continue;
+      levels.set(above, longest.get(above)! + 1);
+      ready.push(above);
+    }
+  return levels;
+});
+
+/**
+ * The number of ways that a change can take from an edge upwards, for each of a configuration without circles: so many
+ * times the records on the way are looked up before a child is written.
+ */
+export function waysOf(edges: readonly RollupEdge[]): ReadonlyMap<RollupEdge, number> {
+  const next = passedOn(edges);
+  const ways = new Map<RollupEdge, number>();
+  const count = (edge: RollupEdge): number => {
+    let found = ways.get(edge);
+    if (found === undefined) {
+      found = 1;
+      for (const above of next.get(edge)!) found += count(above);
+      ways.set(edge, found);
+    }
+    return found;
+  };
+  for (const edge of edges) count(edge);
+  return ways;
 }
 
 /** Records of one object that are locked in one statement, in the order of their ids. */
@@ -83,7 +118,7 @@ export function parentLocks(
   const found = new Map<string, Set<string>>();
   const visit = (edge: RollupEdge, ids: string): void => {
     found.set(edge.parent, (found.get(edge.parent) ?? new Set()).add(ids));
-    for (const next of edges) if (feeds(edge, next)) visit(next, idsAbove(next, ids));
+    for (const next of passedOn(edges).get(edge)!) visit(next, idsAbove(next, ids));
   };
   for (const { edge, ids } of first) visit(edge, ids);
   return [...found]
@@ -95,7 +130,7 @@ export function parentLocks(
 /** Where a parent stands in that order. */
 const placeOf = rememberedByName((edges: readonly RollupEdge[], parent): number => {
   const own = edges.filter((edge) => edge.parent === parent);
-  const levels = Math.max(...own.map((edge) => levelsOf(edge, edges)));
+  const levels = Math.max(...own.map((edge) => levelsOf(edges).get(edge)!));
   return -levels - (own.some((edge) => edge.cascades) ? 0.5 : 0);
 });
 

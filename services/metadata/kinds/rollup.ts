@@ -3,7 +3,7 @@
  * Source: docs/reference/field-types.md#rollups.
  */
 import { checkRecordExpression } from '../../../lib/expression/check.ts';
-import { levelsOf, rollupEdges } from '../../../lib/rollups.ts';
+import { levelsOf, type RollupEdge, rollupEdges, waysOf } from '../../../lib/rollups.ts';
 import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
 import { checked, expressionReferences, fieldsNamed, schemaOf } from './expressions.ts';
 import { DECIMAL_DEFAULTS } from './field-attributes.ts';
@@ -21,6 +21,8 @@ export interface RollupBody {
 
 export const ROLLUPS_PER_OBJECT_MAX = 25;
 export const ROLLUP_LEVELS_MAX = 5;
+/** Each way to a rollup is looked up in the statement that writes a child. */
+const ROLLUP_WAYS_MAX = 50;
 
 /** Digits that a sum has before the point beyond those of what is summed up: a million records never overflow. */
 const SUM_DIGITS = 6;
@@ -227,8 +229,7 @@ export function checkRollups(context: CheckContext): void {
         { details: { max: ROLLUPS_PER_OBJECT_MAX } },
       );
   const edges = rollupEdges(rollupObjects(components, context.after));
-  for (const edge of edges) {
-    const levels = levelsOf(edge, edges);
+  for (const [edge, levels] of levelsOf(edges)) {
     if (levels <= ROLLUP_LEVELS_MAX) continue;
     for (const { apiName } of edge.fields) {
       const component = fieldOf(context.after, edge.parent, apiName)!;
@@ -243,6 +244,23 @@ export function checkRollups(context: CheckContext): void {
           { details: { max: ROLLUP_LEVELS_MAX } },
         );
     }
+  }
+  if ([...levelsOf(edges).values()].every(Number.isFinite)) checkWays(edges, context);
+}
+
+function checkWays(edges: readonly RollupEdge[], context: CheckContext): void {
+  const ways = waysOf(edges);
+  for (const [child, own] of Map.groupBy(edges, (edge) => edge.child)) {
+    const count = own.reduce((sum, edge) => sum + ways.get(edge)!, 0);
+    if (count <= ROLLUP_WAYS_MAX) continue;
+    const [{ parent, fields }] = own as [RollupEdge];
+    context.problem(
+      'LIMIT_EXCEEDED',
+      fieldOf(context.after, parent, fields[0]!.apiName)!,
+      '/rollup',
+      `A change of ${child} would reach rollups in ${count} ways, from parent to parent, and ${ROLLUP_WAYS_MAX} are the most.`,
+      { details: { max: ROLLUP_WAYS_MAX } },
+    );
   }
 }
 

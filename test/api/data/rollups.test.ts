@@ -305,6 +305,38 @@ describe('rollup fields', () => {
     };
     assert.match((await problems(circle)).join('\n'), /REFERENCE_INVALID \d+ Rollups over rollups form a circle/);
     await refused('fieldType: rollup', /^YAML_SCHEMA_INVALID .* needs rollup/);
+    /** Layers of objects, each of which rolls up everything below. */
+    const woven = (width: number, layers: number): Record<string, string> => {
+      const name = (layer: number, n: number): string => `W${layer}x${n}__c`;
+      const each = <T>(make: (n: number) => T): T[] => Array.from({ length: width }, (_, n) => make(n));
+      const files = Array.from({ length: layers }, (_, layer) =>
+        each((n) =>
+          objectFiles(
+            name(layer, n),
+            Object.fromEntries([
+              ...each((up) => [
+                `To${up}__c`,
+                `fieldType: reference\nreferenceTo:\n  - ${name(layer + 1, up)}\nrelationshipName: From${n}__r`,
+              ]),
+              ...(layer === 0
+                ? []
+                : each((below) => [
+                    `R${below}__c`,
+                    `${rollup(name(layer - 1, below), `To${n}__c`, 'count')}  criteria: ${layer === 1 ? 'record.name != null' : each((m) => `record.R${m}__c > 0`).join(' || ')}\n`,
+                  ])),
+            ]),
+          ),
+        ),
+      );
+      return Object.assign({}, ...files.flat(), ...each((n) => objectFiles(name(layers, n))));
+    };
+    assert.deepEqual(await problems(woven(3, 4)), []);
+    const tangled = await problems(woven(4, 4));
+    assert.ok(
+      tangled.length > 0 && tangled.every((text) => /^LIMIT_EXCEEDED \d+ .* 84 ways/.test(text)),
+      tangled.join('\n'),
+    );
+    assert.match((await problems(woven(3, 8))).join('\n'), /LIMIT_EXCEEDED \d+ .* 5 levels/);
     const several = Object.assign(
       {},
       ...Array.from({ length: 26 }, (_, n) => fieldFile('Item__c', `R${n}__c`, rollup('Item__c', 'Up__c', 'count'))),
