@@ -1,6 +1,7 @@
 /** `GET /capabilities`: what this platform can do, for machines. Source: docs/reference/operations.md. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { Operation, Tag } from '../../../lib/operation.ts';
+import { COMPONENT_TYPES } from '../../metadata/contract.ts';
 import { anonymousPolicy, connectionPolicies, type RateDefaults } from '../../ratelimit/contract.ts';
 import { API_VERSION } from '../reply.ts';
 
@@ -30,24 +31,6 @@ const NO_OVERRIDES = {
   client: { connection: null, concurrency: null },
   tenant: { connection: null, tenant: null, daily: null, concurrency: null },
 };
-
-/** Components that the metadata operations know in this version. */
-export const METADATA_TYPES = [
-  'CustomObject',
-  'CustomField',
-  'ValidationRule',
-  'RecordType',
-  'SharingRule',
-  'StateModel',
-  'CustomAction',
-  'ValueSet',
-  'Profile',
-  'PermissionSet',
-  'Role',
-  'Group',
-  'ExternalClient',
-  'TenantSettings',
-];
 
 export function capabilities(operations: readonly Operation[], baseUrl: string, rates: RateDefaults): object {
   const nobody = { tenantId: '', clientId: '', userId: '' };
@@ -91,7 +74,7 @@ export function capabilities(operations: readonly Operation[], baseUrl: string, 
       grantTypes: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
     },
     events: { types: [], delivery: [], retentionHours: 168 },
-    metadata: { formatVersion: 1, types: METADATA_TYPES },
+    metadata: { formatVersion: 1, types: COMPONENT_TYPES },
     mcp: { endpoint: null, protocolVersions: [], tools: [], writeLimits: { mutationsAllowed: false } },
     cli: { name: 'erp', latestVersion: null },
   };

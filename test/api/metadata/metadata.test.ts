@@ -205,5 +205,10 @@ describe('API: metadata', () => {
     const field = body.types.find((type: { type: string }) => type.type === 'CustomField');
     assert.equal(field.pathPattern, 'objects/{object}/fields/{apiName}.yaml');
     assert.ok(field.schema.properties.fieldType.enum.includes('currency'));
+    const { body: capabilities } = await ada.get('/capabilities');
+    assert.deepEqual(
+      capabilities.metadata.types,
+      body.types.map(({ type }: { type: string }) => type),
+    );
   });
 });
