@@ -8,6 +8,7 @@ import type { Snapshot } from '../../lib/snapshot/types.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { compileSnapshot } from './compile.ts';
 import type { State } from './kinds/kind.ts';
+import { tableOf } from './kinds/registry.ts';
 import { type RollupBody, rollupsOf } from './kinds/rollup.ts';
 import { ddl } from './physical/ddl.ts';
 import { physicalModel, quote } from './physical/model.ts';
@@ -26,12 +27,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 /** Objects whose tables a plan may touch. */
 function touchedObjects(before: State, plan: Plan): Set<string> {
-  const names = new Set<string>();
-  for (const component of plan.changed) {
-    if (component.type === 'CustomObject') names.add(component.fullName);
-    if (['CustomField', 'DuplicateRule', 'SharingRule'].includes(component.type))
-      names.add(String(component.body['object']));
-  }
+  const names = new Set(plan.changed.map(tableOf).filter((name) => name !== null));
   // The column of a rollup is of the type of the field that it is over.
   const rollups = [...rollupsOf(before), ...rollupsOf(plan.after)].map(({ body }) => ({
     parent: String(body['object']),

@@ -1,6 +1,7 @@
 /** Asks the tenant's records what the planner could not know, and adds what they say to the plan. */
 import type { Tx } from '../../mixins/database/database.ts';
 import { componentKey, type State } from './kinds/kind.ts';
+import { tableOf } from './kinds/registry.ts';
 import { keyExpression, quote } from './physical/model.ts';
 import type { DataCheck } from './planner/data-checks.ts';
 import type { Change, Plan } from './planner/plan.ts';
@@ -36,18 +37,10 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
   }
 }
 
-/** Types whose changes can touch the table of an object. */
-const TABLE_TYPES: ReadonlySet<string> = new Set(['CustomObject', 'CustomField', 'DuplicateRule']);
-
 /** Existing objects whose tables or fields the plan changes. */
 function existingObjects(plan: Plan, before: State): string[] {
-  const names = new Set<string>();
-  for (const { type, fullName } of [...plan.creates, ...plan.updates]) {
-    if (!TABLE_TYPES.has(type)) continue;
-    const object = fullName.split('.')[0]!;
-    if (before.has(componentKey('CustomObject', object))) names.add(object);
-  }
-  return [...names].sort();
+  const names = new Set([...plan.creates, ...plan.updates].map(tableOf).filter((name) => name !== null));
+  return [...names].filter((object) => before.has(componentKey('CustomObject', object))).sort();
 }
 
 /**
@@ -56,7 +49,7 @@ function existingObjects(plan: Plan, before: State): string[] {
  */
 export async function answerQuestions(tx: Tx, schema: string, plan: Plan, before: State): Promise<Plan> {
   const objects = existingObjects(plan, before);
-  if (objects.length === 0) return plan;
+  if (objects.length === 0 && plan.dataChecks.length === 0) return plan;
   const values: unknown[] = [];
   const selects = [
     ...plan.dataChecks.map((check) => countSql(schema, check, values)),
@@ -82,8 +75,7 @@ export async function answerQuestions(tx: Tx, schema: string, plan: Plan, before
   }
   const counts = new Map(objects.map((object, i) => [object, answers[plan.dataChecks.length + i]!]));
   const withImpact = (change: Change): Change => {
-    if (!TABLE_TYPES.has(change.type)) return change;
-    const records = counts.get(change.fullName.split('.')[0]!);
+    const records = counts.get(tableOf(change) ?? '');
     return records === undefined ? change : { ...change, impact: { ...change.impact, records } };
   };
   const warnings = [...plan.warnings];

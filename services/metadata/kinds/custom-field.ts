@@ -43,6 +43,7 @@ export const customField: Kind = {
   pathPattern: 'objects/{object}/fields/{apiName}.yaml',
   child: true,
   reversible: true,
+  inTable: true,
   schema: Type.Object(
     {
       type: Type.Literal('CustomField'),

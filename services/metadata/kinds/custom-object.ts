@@ -32,6 +32,7 @@ export const customObject: Kind = {
   pathPattern: 'objects/{apiName}/object.yaml',
   child: false,
   reversible: true,
+  inTable: true,
   schema: Type.Object(
     {
       type: Type.Literal('CustomObject'),

@@ -32,6 +32,7 @@ export const duplicateRule: Kind = {
   pathPattern: 'objects/{object}/duplicateRules/{apiName}.yaml',
   child: true,
   reversible: true,
+  inTable: true,
   schema: Type.Object(
     {
       type: Type.Literal('DuplicateRule'),

@@ -132,6 +132,8 @@ export interface Kind {
   /** JSON Schema of the file; the order of its properties is the order of the keys. */
   readonly schema: TObject;
   readonly reversible: boolean;
+  /** The table of an object has columns or indexes for its components. */
+  readonly inTable?: true;
   /** Components that must exist, in the project or in the tenant. */
   references?(body: Body): Reference[];
   /** Everything that the schema cannot say. Called for new and changed components. */

@@ -37,6 +37,9 @@ export const KINDS: readonly Kind[] = [
 const byType = new Map(KINDS.map((kind, order) => [kind.type, { kind, order }]));
 
 export const findKind = (type: string): Kind | undefined => byType.get(type)?.kind;
+/** The object whose table a change of a component may change; null: none. */
+export const tableOf = ({ type, fullName }: { readonly type: string; readonly fullName: string }): string | null =>
+  findKind(type)?.inTable ? fullName.split('.')[0]! : null;
 export const kindOrder = (type: string): number => byType.get(type)?.order ?? KINDS.length;
 
 const ajv = new Ajv2020({ allErrors: true, strict: false, validateSchema: false });

@@ -37,6 +37,7 @@ export const sharingRule: Kind = {
   pathPattern: 'objects/{object}/sharingRules/{apiName}.yaml',
   child: true,
   reversible: true,
+  inTable: true,
   schema: Type.Object(
     {
       type: Type.Literal('SharingRule'),

@@ -350,6 +350,26 @@ describe('metadata: deploying', () => {
     await assert.rejects(insert('Rows__c', { Code__c: 'same' }), { code: '23505' });
   });
 
+  it('blocks a value set without a value that records hold, and counts the records that a sharing rule is about', async () => {
+    const sizes = (...values: string[]): Record<string, string> => ({
+      'valueSets/Sizes.yaml': `type: ValueSet\napiName: Sizes\nvalues:\n${values.map((value) => `  - value: ${value}\n`).join('')}`,
+    });
+    const field = { Size__c: 'fieldType: picklist\npicklist:\n  valueSet: Sizes' };
+    await t.deploy({ ...sizes('small', 'large'), ...objectFiles('Shirt__c', field) });
+    await insert('Shirt__c', { Size__c: 'large' });
+    const { blocked } = await t.validate(sizes('small'));
+    assert.deepEqual(
+      blocked.map((p: { code: string; details: object }) => [p.code, p.details]),
+      [['DATA_INCOMPATIBLE', { records: 1 }]],
+    );
+    const rule =
+      'type: SharingRule\napiName: Large\nobject: Shirt__c\nkind: criteria\ncriteria: record.Size__c == "large"\nto:\n  role: Boss\naccess: read\n';
+    const role = { 'roles/Boss.yaml': 'type: Role\napiName: Boss\nlabel: Boss\n' };
+    const plan = await t.validate({ ...role, 'objects/Shirt__c/sharingRules/Large.yaml': rule });
+    const made = plan.creates.find(({ type }: { type: string }) => type === 'SharingRule');
+    assert.equal(made.impact.records, 1, JSON.stringify(plan.blocked));
+  });
+
   it('keeps what the platform ships as it is, and lets the tenant add to it', async () => {
     const { files } = await t.retrieve({ CustomField: ['User.email'], CustomObject: ['User'] });
     const changed = files['objects/User/fields/email.yaml'].replace('label: Email', 'label: Mail');
