@@ -3,7 +3,7 @@
  * /openapi.json, /capabilities, /scopes and the generated test suites are all derived from these rows; there is no
  * second list. Rows stand in each service's contract.ts. Source: docs/reference/operations.md.
  */
-import type { TSchema } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';
 
 /** Every OAuth scope with its public description. */
@@ -51,6 +51,9 @@ export type Tag =
   | 'metadata';
 
 export type Risk = 'low' | 'medium' | 'high';
+
+/** A schema that also takes null. */
+export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 export interface Parameter {
   name: string;

@@ -1,6 +1,6 @@
 /** Public operations and internal actions of auth. */
-import { type TSchema, Type } from 'typebox';
-import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
+import { Type } from 'typebox';
+import { nullable, type Operation, type OperationCall, type OperationReply } from '../../lib/operation.ts';
 
 export interface HttpRequest {
   method: string;
@@ -83,8 +83,6 @@ export interface AuthEvents {
   /** To one data node: a person signed in at this moment (RFC 3339). The user's record shows it. */
   'auth.user.signedIn': { tenantId: string; userId: string; at: string };
 }
-
-const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 const Identity = Type.Object({
   tenant: Type.Object({

@@ -1,11 +1,17 @@
 /** Public operations and internal actions of data. */
-import { type TSchema, Type } from 'typebox';
+import { Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
 import { OPERATORS } from '../../lib/field-types/types.ts';
-import type { Operation, OperationCall, OperationReply, Parameter } from '../../lib/operation.ts';
+import {
+  nullable,
+  type Operation,
+  type OperationCall,
+  type OperationReply,
+  type Parameter,
+} from '../../lib/operation.ts';
 import { FIELD_TYPE_NAMES } from '../../lib/snapshot/types.ts';
 import { EXPLAIN_OPERATIONS } from './explain/operations.ts';
-import { id, objectApiName } from './parameters.ts';
+import { effectiveTake, id, KEY_ERRORS, objectApiName, READ, WRITE } from './rows.ts';
 import { SHARE_OPERATIONS } from './shares/operations.ts';
 import { TRAIL_OPERATIONS } from './trail/operations.ts';
 import type { Verification, VerifyRequest } from './trail/verify.ts';
@@ -101,8 +107,6 @@ const EXAMPLE_RECORD = {
   city: 'Berlin',
   creditLimit: 25000.5,
 };
-
-const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 const Capabilities = Type.Object(
   {
@@ -468,14 +472,10 @@ const QUERY_ERRORS = [
 ] as const;
 
 const MUTATION_ERRORS = [
-  'IDEMPOTENCY_KEY_REQUIRED',
-  'IDEMPOTENCY_KEY_INVALID',
-  'IDEMPOTENCY_KEY_REUSED',
-  'IDEMPOTENCY_IN_PROGRESS',
+  ...KEY_ERRORS,
   'OBJECT_NOT_FOUND',
   'OBJECT_PERMISSION_DENIED',
   'RECORD_ACCESS_DENIED',
-  'WRITE_CONTENTION',
 ] as const;
 
 const FIELD_ERRORS = [
@@ -496,24 +496,6 @@ const duplicateConfirmation: Parameter = {
 };
 
 const IF_MATCH_ERRORS = ['IF_MATCH_REQUIRED', 'IF_MATCH_INVALID', 'ETAG_MISMATCH', 'RECORD_NOT_FOUND'] as const;
-
-const READ = {
-  risk: 'low',
-  cost: 1,
-  mutation: false,
-  precondition: 'none',
-  agentApproval: 'never',
-  mcpAvailable: false,
-  stability: 'stable',
-} as const;
-
-const WRITE = {
-  cost: 2,
-  mutation: true,
-  agentApproval: 'policy',
-  mcpAvailable: false,
-  stability: 'stable',
-} as const;
 
 export const DATA_OPERATIONS: readonly Operation[] = [
   {
@@ -606,12 +588,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
       status: 200,
       description: 'One page of records.',
       schema: RecordPage,
-      headers: {
-        'X-Effective-Take': {
-          description: 'The page size, when `take` was larger than allowed.',
-          schema: Type.Integer(),
-        },
-      },
+      headers: effectiveTake,
       example: { records: [EXAMPLE_RECORD], total: 1, nextCursor: null },
     },
     errors: QUERY_ERRORS,
@@ -866,12 +843,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
       status: 200,
       description: 'One page of records.',
       schema: RecordPage,
-      headers: {
-        'X-Effective-Take': {
-          description: 'The page size, when `take` was larger than allowed.',
-          schema: Type.Integer(),
-        },
-      },
+      headers: effectiveTake,
       example: { records: [EXAMPLE_RECORD], nextCursor: null },
     },
     errors: [...QUERY_ERRORS, 'BODY_REQUIRED', 'BODY_PROPERTY_UNKNOWN'],

@@ -1,6 +1,41 @@
-/** Path parameters that the operations on records have in common. */
+/** What the rows of this service's operations have in common. */
 import { Type } from 'typebox';
 import type { Parameter } from '../../lib/operation.ts';
+
+export const READ = {
+  risk: 'low',
+  cost: 1,
+  mutation: false,
+  precondition: 'none',
+  agentApproval: 'never',
+  mcpAvailable: false,
+  stability: 'stable',
+} as const;
+
+export const WRITE = {
+  cost: 2,
+  mutation: true,
+  agentApproval: 'policy',
+  mcpAvailable: false,
+  stability: 'stable',
+} as const;
+
+/** Of every mutation, by its idempotency key. */
+export const KEY_ERRORS = [
+  'IDEMPOTENCY_KEY_REQUIRED',
+  'IDEMPOTENCY_KEY_INVALID',
+  'IDEMPOTENCY_KEY_REUSED',
+  'IDEMPOTENCY_IN_PROGRESS',
+  'WRITE_CONTENTION',
+] as const;
+
+/** Header of lists. */
+export const effectiveTake = {
+  'X-Effective-Take': {
+    description: 'The page size, when `take` was larger than allowed.',
+    schema: Type.Integer(),
+  },
+};
 
 export const objectApiName: Parameter = {
   name: 'objectApiName',

@@ -1,7 +1,7 @@
 /** Public operations and internal actions of metadata. */
-import { type TSchema, Type } from 'typebox';
+import { Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
-import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
+import { nullable, type Operation, type OperationCall, type OperationReply } from '../../lib/operation.ts';
 import type { Snapshot, TenantInfo } from '../../lib/snapshot/types.ts';
 
 export interface MetadataActions {
@@ -84,7 +84,6 @@ export const DEPLOYMENT_STATUSES = [
   'CANCELED',
 ] as const;
 
-const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const closed = { additionalProperties: false };
 const uuid = (description?: string) => Type.String({ format: 'uuid', ...(description ? { description } : {}) });
 const timestamp = (description?: string) =>

@@ -1,11 +1,9 @@
 /** The public operation that explains access. */
 import { Type } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';
-import type { Operation } from '../../../lib/operation.ts';
-import { id, objectApiName } from '../parameters.ts';
+import { nullable, type Operation } from '../../../lib/operation.ts';
+import { id, objectApiName, READ } from '../rows.ts';
 import { GRANT_KINDS, LAYERS, OPERATIONS_EXPLAINED } from './explain.ts';
-
-const nullable = (schema: ReturnType<typeof Type.String>) => Type.Union([schema, Type.Null()]);
 
 const EXAMPLE_STEPS = [
   { layer: 'scope', result: 'pass', grantedBy: [], remedy: null },
@@ -25,6 +23,7 @@ const EXAMPLE_STEPS = [
 
 export const EXPLAIN_OPERATIONS: readonly Operation[] = [
   {
+    ...READ,
     operationId: 'data.access.explain',
     method: 'POST',
     path: '/data/{objectApiName}/{id}/access/explain',
@@ -33,13 +32,7 @@ export const EXPLAIN_OPERATIONS: readonly Operation[] = [
     description:
       'All layers in their order, what grants each and what an administrator can change where one denies. About the caller; about another user with `userId`, which takes the scope setup:read and the system permission metadataRead.',
     scopes: ['data:read'],
-    risk: 'low',
     cost: 2,
-    mutation: false,
-    precondition: 'none',
-    agentApproval: 'never',
-    mcpAvailable: false,
-    stability: 'stable',
     pathParameters: [objectApiName, id],
     requestBody: {
       required: true,

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';
 import type { Operation, Parameter } from '../../../lib/operation.ts';
-import { id, objectApiName } from '../parameters.ts';
+import { id, KEY_ERRORS, objectApiName, READ, WRITE } from '../rows.ts';
 
 const shareId: Parameter = {
   name: 'shareId',
@@ -35,28 +35,11 @@ const EXAMPLE_SHARE = {
 
 const ERRORS = ['OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND', 'RECORD_ACCESS_DENIED'] as const;
 
-const MUTATION = {
-  tag: 'data',
-  scopes: ['data:write'],
-  risk: 'medium',
-  cost: 2,
-  mutation: true,
-  precondition: 'none',
-  agentApproval: 'policy',
-  mcpAvailable: false,
-  stability: 'stable',
-} as const;
-
-const MUTATION_ERRORS = [
-  'IDEMPOTENCY_KEY_REQUIRED',
-  'IDEMPOTENCY_KEY_INVALID',
-  'IDEMPOTENCY_KEY_REUSED',
-  'IDEMPOTENCY_IN_PROGRESS',
-  'WRITE_CONTENTION',
-] as const;
+const CHANGE = { ...WRITE, tag: 'data', scopes: ['data:write'], risk: 'medium', precondition: 'none' } as const;
 
 export const SHARE_OPERATIONS: readonly Operation[] = [
   {
+    ...READ,
     operationId: 'data.shares.list',
     method: 'GET',
     path: '/data/{objectApiName}/{id}/shares',
@@ -64,13 +47,6 @@ export const SHARE_OPERATIONS: readonly Operation[] = [
     summary: 'List the manual shares of a record',
     description: 'For those who may share the record: its owner, users above the owner, and who may modify all.',
     scopes: ['data:read'],
-    risk: 'low',
-    cost: 1,
-    mutation: false,
-    precondition: 'none',
-    agentApproval: 'never',
-    mcpAvailable: false,
-    stability: 'stable',
     pathParameters: [objectApiName, id],
     response: {
       status: 200,
@@ -82,7 +58,7 @@ export const SHARE_OPERATIONS: readonly Operation[] = [
     action: 'data.shares.list',
   },
   {
-    ...MUTATION,
+    ...CHANGE,
     operationId: 'data.shares.create',
     method: 'POST',
     path: '/data/{objectApiName}/{id}/shares',
@@ -107,11 +83,11 @@ export const SHARE_OPERATIONS: readonly Operation[] = [
       example: EXAMPLE_GIVEN,
     },
     response: { status: 201, description: 'The share.', schema: Share, example: EXAMPLE_SHARE },
-    errors: [...MUTATION_ERRORS, ...ERRORS, 'BODY_REQUIRED', 'VALIDATION_FAILED', 'TOO_MANY_ITEMS'],
+    errors: [...KEY_ERRORS, ...ERRORS, 'BODY_REQUIRED', 'VALIDATION_FAILED', 'TOO_MANY_ITEMS'],
     action: 'data.shares.create',
   },
   {
-    ...MUTATION,
+    ...CHANGE,
     operationId: 'data.shares.delete',
     method: 'DELETE',
     path: '/data/{objectApiName}/{id}/shares/{shareId}',
@@ -119,7 +95,7 @@ export const SHARE_OPERATIONS: readonly Operation[] = [
     description: 'Who was let in by it loses what nothing else gives them, from the next request on.',
     pathParameters: [objectApiName, id, shareId],
     response: { status: 204, description: 'The share is gone.' },
-    errors: [...MUTATION_ERRORS, ...ERRORS],
+    errors: [...KEY_ERRORS, ...ERRORS],
     action: 'data.shares.delete',
   },
 ];

@@ -1,8 +1,8 @@
 /** The public operations on what writes leave behind. */
 import { Type } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';
-import type { Operation, Parameter } from '../../../lib/operation.ts';
-import { id, objectApiName } from '../parameters.ts';
+import { nullable, type Operation, type Parameter } from '../../../lib/operation.ts';
+import { effectiveTake, id, objectApiName, READ } from '../rows.ts';
 
 const take: Parameter = {
   name: 'take',
@@ -17,16 +17,8 @@ const cursor: Parameter = {
   schema: Type.String(),
 };
 
-const nullable = (schema: ReturnType<typeof Type.String>) => Type.Union([schema, Type.Null()]);
 const dateTime = Type.String({ format: 'date-time' });
 const nextCursor = Type.Union([Type.String(), Type.Null()], { description: 'null marks the last page.' });
-
-const effectiveTake = {
-  'X-Effective-Take': {
-    description: 'The page size, when `take` was larger than allowed.',
-    schema: Type.Integer(),
-  },
-};
 
 const Actor = Type.Object({
   userId: nullable(Type.String()),
@@ -51,26 +43,16 @@ const EXAMPLE_CHANGES = [{ field: 'city', from: 'Berlin', to: 'Hamburg' }];
 
 const OUTCOMES = ['committed', 'denied', 'failed'] as const;
 
-const READ = {
-  method: 'GET',
-  risk: 'low',
-  mutation: false,
-  precondition: 'none',
-  agentApproval: 'never',
-  mcpAvailable: false,
-  stability: 'stable',
-} as const;
-
 export const TRAIL_OPERATIONS: readonly Operation[] = [
   {
     ...READ,
+    method: 'GET',
     operationId: 'data.history.list',
     path: '/data/{objectApiName}/{id}/history',
     tag: 'data',
     summary: 'List the changes of a record',
     description: 'Newest first. Changes of nothing but fields that the user cannot read are left out.',
     scopes: ['audit:read', 'data:read'],
-    cost: 1,
     pathParameters: [objectApiName, id],
     queryParameters: [take, cursor],
     response: {
@@ -121,6 +103,7 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
   },
   {
     ...READ,
+    method: 'GET',
     operationId: 'data.changes.list',
     path: '/data/{objectApiName}/changes',
     tag: 'data',
@@ -128,7 +111,6 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
     description:
       'What to put into a copy of the records that the user can see, and what to drop from it. Without a cursor it starts now; list the records after that, then follow.',
     scopes: ['data:read'],
-    cost: 1,
     pathParameters: [objectApiName],
     queryParameters: [
       take,
@@ -183,6 +165,7 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
   },
   {
     ...READ,
+    method: 'GET',
     operationId: 'events.audit.list',
     path: '/events/audit',
     tag: 'events',
