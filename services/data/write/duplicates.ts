@@ -11,6 +11,7 @@ import { columnName, columnType, reachSql, recordJson, Sql, table } from '../sql
 import { assertFresh } from '../tenants.ts';
 import { entrySql } from '../trail/entry.ts';
 import { type Given, isBlank, validationFailed } from './body.ts';
+import { stateSql } from './checks.ts';
 import { type Confirmation, invalidConfirmation, openConfirmation, sealConfirmation } from './confirmation.ts';
 import {
   activeRules,
@@ -21,7 +22,8 @@ import {
   searchBy,
   weightOf,
 } from './duplicate-rules.ts';
-import { lookupSql, missingReferences } from './references.ts';
+import { lookupSql, missingReferences, referredSql } from './references.ts';
+import { parentLocksSql } from './rollups.ts';
 import type { Write } from './write.ts';
 
 /** Matches shown for a rule, in order of score, then id. */
@@ -144,10 +146,7 @@ async function ask(write: Write, checks: readonly Check[], confirmation: Confirm
   };
   tx.gather();
   // What a deployment waits for comes first, as in every write.
-  const state =
-    write.recordVersion === 0
-      ? send({ text: `SELECT metadata_version, access_version FROM ${schema}._state FOR SHARE` })
-      : null;
+  const state = write.recordVersion === 0 ? send(beforeCreateSql(write)) : null;
   if (checks.length > 0) send(lockSql(write, checks));
   const used = confirmation && send(usedSql(schema, confirmation));
   const answers = checks.map((check) => {
@@ -161,6 +160,17 @@ async function ask(write: Write, checks: readonly Check[], confirmation: Confirm
   }
   if (used && (await used).rows.length > 0) throw invalidConfirmation();
   return Promise.all(answers.map(async (answer) => (await answer).rows));
+}
+
+/** The state and the parents that a create locks: whoever changes a record of theirs holds these before they look here. */
+function beforeCreateSql(write: Write): Statement {
+  const sql = new Sql();
+  const { cte, ids } = referredSql(write, sql, write.given);
+  const gate = ' AND EXISTS (SELECT FROM s)';
+  const parents = parentLocksSql(write, { object: write.object.apiName, id: null, changed: null, moves: ids, gate });
+  if (parents.ctes.length === 0) return { text: `WITH ${stateSql(write)} SELECT s.m, s.a FROM s` };
+  const ctes = [stateSql(write), cte, ...parents.ctes];
+  return sql.statement(`WITH ${ctes.join(', ')} SELECT s.m, s.a FROM s, r WHERE true${parents.after}`);
 }
 
 /** A row when the confirmation was used before. */

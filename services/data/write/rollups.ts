@@ -72,6 +72,18 @@ interface ParentLocks {
   readonly after: string;
 }
 
+/** A reference that effects of a write will set, in its own record or in one that they make. */
+export interface Coming {
+  readonly objectApiName: string;
+  readonly field: string;
+  /** The record that it will name. */
+  readonly id: string;
+}
+
+/** Whether rollups stand behind a reference. */
+export const feedsRollups = (write: Write, object: string, field: string): boolean =>
+  edgesOf(write).some((edge) => edge.child === object && edge.referenceField === field);
+
 interface Concerned {
   readonly object: string;
   /** SQL of the id of the record concerned; null: it does not exist yet. */
@@ -80,15 +92,20 @@ interface Concerned {
   readonly changed: ReadonlySet<string> | null;
   /** References that the write sets. */
   readonly moves?: Referred;
+  /** References that the write will set later; ids as SQL. */
+  readonly coming?: readonly Coming[];
   /** What must hold before the first lock is taken, beginning with AND. */
   readonly gate: string;
 }
 
 /** CTEs p0, p1, … that lock the parents of records whose rollups a write concerns, in the order of all writers. */
-export function parentLocksSql(write: Write, { object, id, changed, moves, gate }: Concerned): ParentLocks {
+export function parentLocksSql(
+  write: Write,
+  { object, id, changed, moves, coming = [], gate }: Concerned,
+): ParentLocks {
   const { schema } = write;
   const edges = edgesOf(write);
-  const first = edgesFrom(edges, object, changed).flatMap((edge) => {
+  const written = edgesFrom(edges, object, changed).flatMap((edge) => {
     const queries: string[] = [];
     if (id !== null)
       queries.push(
@@ -98,6 +115,12 @@ export function parentLocksSql(write: Write, { object, id, changed, moves, gate 
       if (field.apiName === edge.referenceField) queries.push(`SELECT ${id} FROM r`);
     return queries.length > 0 ? [{ edge, ids: queries.join(' UNION ALL ') }] : [];
   });
+  const later = coming.flatMap((item) =>
+    edges
+      .filter((edge) => edge.child === item.objectApiName && edge.referenceField === item.field)
+      .map((edge) => ({ edge, ids: `SELECT ${item.id}` })),
+  );
+  const first = [...written, ...later];
   if (first.length === 0) return { ctes: [], after: '' };
   const locks = parentLocks(
     edges,

@@ -4,11 +4,12 @@
  */
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { Facts } from '../../../lib/expression/evaluate.ts';
-import { uuidv7 } from '../../../lib/ids.ts';
+import { storedFieldsOf } from '../../../lib/formulas.ts';
+import { isUuid, uuidv7 } from '../../../lib/ids.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { sqlState } from '../../../mixins/database/database.ts';
-import { columnName, outputOf, Sql, table } from '../sql.ts';
+import { columnName, exactJson, outputOf, reachSql, Sql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import {
   type Act,
@@ -31,6 +32,7 @@ import { checkDuplicates, confirmedSql } from './duplicates.ts';
 import { toPlatformError } from './failures.ts';
 import { checkRecordType } from './record-types.ts';
 import { comparedSql, referredSql, settledIn } from './references.ts';
+import { type Coming, feedsRollups } from './rollups.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import { type Transition, trailSql } from './trail.ts';
@@ -50,14 +52,15 @@ interface SideEffect {
 async function take(write: Write): Promise<void> {
   const key = write.call.path['transitionKey'] ?? '';
   const act = visibleActs(write.access).find(({ meta }) => meta.key === key);
-  await lockRecord(write, act && preparationOf(act));
+  const along = act && readAlong(write, act);
+  await lockRecord(write, along && { ...preparationOf(act), coming: await comingOf(write, act, along) });
   if (write.reply) return;
-  if (!act) throw new PlatformError('TRANSITION_NOT_FOUND', 'There is no such transition for this connection.');
+  if (!along) throw new PlatformError('TRANSITION_NOT_FOUND', 'There is no such transition for this connection.');
   const [missing] = permissionsMissing(act, write.view);
   if (missing) throw missing;
   refuseUnreached(write);
   matchVersion(write);
-  const { input, comment } = readAlong(write, act);
+  const { input, comment } = fitting(along);
   const state = stateIn(write.access, write.stored);
   const facts = storedFacts(write.view, write.object, write.stored);
   refuseConflict(write, act, state, facts);
@@ -74,8 +77,14 @@ async function take(write: Write): Promise<void> {
   await store(write, transition, created, messagesOf(write, act, known));
 }
 
-/** What the caller sends along: 422 with everything that is wrong with it. */
-function readAlong({ body }: Write, act: Act): { input: Record<string, unknown>; comment: string | null } {
+/** What the caller sends along, and everything that is wrong with it. */
+interface Along {
+  readonly input: Record<string, unknown>;
+  readonly comment: string | null;
+  readonly errors: Violation[];
+}
+
+function readAlong({ body }: Write, act: Act): Along {
   const input = (own(body, 'input') ?? {}) as Record<string, unknown>;
   const comment = (own(body, 'comment') as string | null | undefined) ?? null;
   const { input: check } = preparationOf(act);
@@ -86,9 +95,54 @@ function readAlong({ body }: Write, act: Act): { input: Record<string, unknown>;
       );
   if (act.meta.requiresComment && (comment === null || comment.trim() === ''))
     errors.push(violation('/comment', 'FIELD_REQUIRED', 'A comment is needed.'));
-  if (errors.length > 0)
-    throw new PlatformError('TRANSITION_INPUT_INVALID', 'What is sent along does not fit the transition.', { errors });
-  return { input, comment };
+  return { input, comment, errors };
+}
+
+function fitting(along: Along): Along {
+  const { errors } = along;
+  if (errors.length === 0) return along;
+  throw new PlatformError('TRANSITION_INPUT_INVALID', 'What is sent along does not fit the transition.', { errors });
+}
+
+/**
+ * References to parents with rollups that the effects will set, worked out before anything is locked: all parents are
+ * locked in one order. If the record changes in between, the version that was sent is no longer its own.
+ */
+async function comingOf(write: Write, act: Act, { input, errors }: Along): Promise<Coming[]> {
+  const { view, object } = write;
+  const ready = preparationOf(act);
+  const set = [{ objectApiName: object.apiName, fields: ready.updates }, ...ready.creates];
+  const asked = set.flatMap(({ objectApiName, fields }) =>
+    fields
+      .filter(([field]) => feedsRollups(write, objectApiName, field))
+      .map((value) => ({ objectApiName, field: value[0], expression: value[1] })),
+  );
+  if (asked.length === 0 || errors.length > 0) return [];
+  const reads = new Set(asked.flatMap(({ expression }) => storedFieldsOf(object, expression)));
+  const stored = await readAhead(
+    write,
+    [...reads].map((name) => object.fields[name]!),
+  );
+  if (!stored) return [];
+  const facts = withInput(storedFacts(view, object, stored), ready, input);
+  return asked.flatMap(({ objectApiName, field, expression }) => {
+    const id = valuesOf([[field, expression]], facts, [])[field];
+    return typeof id === 'string' && isUuid(id.toLowerCase()) ? [{ objectApiName, field, id: id.toLowerCase() }] : [];
+  });
+}
+
+/** Stored values of the record as the caller sees it now; null: they do not. Its id is known without asking. */
+async function readAhead(write: Write, fields: readonly FieldMeta[]): Promise<Record<string, unknown> | null> {
+  const { view, schema, object, tx, id } = write;
+  if (fields.every((field) => field.apiName === 'id')) return { id };
+  const sql = new Sql();
+  const seen = reachSql(view, sql, object.apiName, 'read', 't');
+  const { rows } = await tx.arrays(
+    sql.statement(
+      `SELECT ${exactJson('t', fields)}::text FROM ${table(schema, object.apiName)} t WHERE t."id" = ${sql.bind(id, 'uuid')} AND ${seen}`,
+    ),
+  );
+  return rows[0] ? (JSON.parse(rows[0][0] as string) as Record<string, unknown>) : null;
 }
 
 /** 409 when the state is another one or the guard does not hold; `allowed` says what could be done instead. */

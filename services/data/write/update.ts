@@ -27,7 +27,7 @@ import { claimSql, readLock, refuseDenied } from './checks.ts';
 import { checkDuplicates, confirmedSql } from './duplicates.ts';
 import { checkRecordType, typedFields } from './record-types.ts';
 import { comparedSql, referredSql, sameKey, settledIn } from './references.ts';
-import { actorSql, movesItself, parentLocksSql } from './rollups.ts';
+import { actorSql, type Coming, movesItself, parentLocksSql } from './rollups.ts';
 import { checkRules, ruleFields } from './rules.ts';
 import { type Reached, reachedSql, requireReached } from './sharing.ts';
 import { newTrailIds, trailSql } from './trail.ts';
@@ -66,10 +66,12 @@ interface Ahead {
   readonly reads: readonly FieldMeta[];
   /** Fields that it will set. */
   readonly sets: readonly FieldMeta[];
+  /** References to parents with rollups that it will set. */
+  readonly coming: readonly Coming[];
 }
 
 /** Claims the key, takes the row lock, looks references up and compares given values with stored ones: one round trip. */
-export async function lockRecord(write: Write, ahead: Ahead = { reads: [], sets: [] }): Promise<void> {
+export async function lockRecord(write: Write, ahead: Ahead = { reads: [], sets: [], coming: [] }): Promise<void> {
   const { view, object, schema, tx, given } = write;
   const sql = new Sql();
   const { cte: referred, ids } = referredSql(write, sql, given);
@@ -91,6 +93,7 @@ export async function lockRecord(write: Write, ahead: Ahead = { reads: [], sets:
     id,
     changed: new Set([...given.map((item) => item.field), ...ahead.sets].map((field) => field.apiName)),
     moves: ids,
+    coming: ahead.coming.map((item) => ({ ...item, id: sql.bind(item.id, 'uuid') })),
     gate: ' AND EXISTS (SELECT FROM k)',
   });
   const text = `WITH

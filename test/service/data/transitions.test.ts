@@ -708,3 +708,133 @@ describe('transitions: executing them', () => {
     assert.deepEqual(codes(none), ['/Stage__c PICKLIST_VALUE_INVALID']);
   });
 });
+
+const DESK = `type: StateModel
+apiName: Life
+object: Desk__c
+field: State__c
+initial: free
+allowDirectEdit: false
+transitions:
+  - key: fork
+    label: Fork
+    from:
+      - free
+    to: free
+    input:
+      properties:
+        other:
+          type: string
+      type: object
+    effects:
+      - verb: createRecord
+        object: Slip__c
+        fields:
+          A__c: record.id
+          B__c: input.other
+          Count__c: "1"
+          name: '"slip"'
+`;
+const toDesk = (name: string): string =>
+  `fieldType: reference\nreferenceTo:\n  - Desk__c\nrelationshipName: ${name}\nonDelete: setNull`;
+const rollup = (by: string): string =>
+  `fieldType: rollup\nrollup:\n  childObject: Slip__c\n  referenceField: ${by}\n  function: sum\n  field: Count__c`;
+
+describe('transitions: beside other writers', () => {
+  let world: World;
+  before(async function () {
+    this.timeout(60_000);
+    world = await createWorld();
+    await world.deploy(world.tenantId, {
+      ...FILES,
+      'objects/Desk__c/object.yaml': object('Desk__c', 'readWrite'),
+      ...field(
+        'Desk__c',
+        'State__c',
+        'fieldType: picklist\npicklist:\n  restricted: true\n  values:\n    - value: free\n      label: Free',
+      ),
+      'objects/Desk__c/stateModels/Life.yaml': DESK,
+      'objects/Slip__c/object.yaml': object('Slip__c', 'readWrite').replace('search:', 'duplicates: true\n  search:'),
+      ...field('Slip__c', 'A__c', toDesk('As__r')),
+      ...field('Slip__c', 'B__c', toDesk('Bs__r')),
+      ...field('Slip__c', 'Count__c', 'fieldType: integer'),
+      ...field('Slip__c', 'Code__c', 'fieldType: text\nlength: 30'),
+      ...field('Desk__c', 'CountA__c', rollup('A__c')),
+      ...field('Desk__c', 'CountB__c', rollup('B__c')),
+      'objects/Slip__c/duplicateRules/SameCode.yaml':
+        'type: DuplicateRule\napiName: SameCode\nobject: Slip__c\naction: block\nmatch:\n  - field: Code__c\n',
+    });
+  });
+  after(() => world?.stop());
+
+  const outcome = (promise: Promise<Reply>): Promise<string> =>
+    promise.then(
+      ({ status }) => `${status}`,
+      ({ code }: { code: string }) => code,
+    );
+  /** Work that ends without anybody having waited in a circle. */
+  const withoutDeadlock = async (work: () => Promise<void>): Promise<void> => {
+    const deadlocks = async (): Promise<number> =>
+      (await world.rows('SELECT deadlocks::int AS n FROM pg_stat_database WHERE datname = current_database()'))[0]![
+        'n'
+      ];
+    const before = await deadlocks();
+    await work();
+    // The server counts once a second.
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    await outcome(world.admin.list('Desk__c'));
+    assert.equal(await deadlocks(), before);
+  };
+
+  it('lock what they make records under in the order of everybody', async function () {
+    this.timeout(60_000);
+    const { admin } = world;
+    const desks = (await Promise.all([1, 2].map(() => admin.create('Desk__c', { name: 'desk' })))).map(
+      ({ body }) => body.id as string,
+    );
+    let forks = 0;
+    await withoutDeadlock(async () => {
+      await Promise.all(
+        Array.from({ length: 8 }, async (_, index) => {
+          const [id, other] = index % 2 ? desks : desks.toReversed();
+          for (let tries = 0; tries < 20; tries++) {
+            const { headers } = await admin.get('Desk__c', id!);
+            const path = { objectApiName: 'Desk__c', id: id!, transitionKey: 'fork' };
+            const done = await outcome(
+              admin.send('data.transitions.execute', path, {}, { input: { other } }, { etag: headers['ETag']! }),
+            );
+            assert.ok(done === '201' || done === 'ETAG_MISMATCH', done);
+            if (done === '201') forks++;
+          }
+        }),
+      );
+    });
+    assert.ok(forks > 10, `${forks} forks`);
+    for (const id of desks) {
+      const { CountA__c, CountB__c } = (await admin.get('Desk__c', id)).body;
+      const [row] = await world.rows(
+        `SELECT sum("Count__c") FILTER (WHERE "A__c" = $1)::int AS a, sum("Count__c") FILTER (WHERE "B__c" = $1)::int AS b FROM $schema."Slip__c"`,
+        [id],
+      );
+      assert.deepEqual([CountA__c, CountB__c], [row!['a'], row!['b']]);
+    }
+  });
+
+  it('and creates that look for duplicates hold the parent before they look', async function () {
+    this.timeout(60_000);
+    const { admin } = world;
+    const desk = (await admin.create('Desk__c', { name: 'desk' })).body.id;
+    await withoutDeadlock(async () => {
+      for (let round = 0; round < 15; round++) {
+        const slip = (await admin.create('Slip__c', { name: 'slip', A__c: desk, Count__c: 1 })).body.id;
+        const Code__c = `code ${round}`;
+        const done = await Promise.all([
+          outcome(admin.update('Slip__c', slip, { Code__c, Count__c: 2 }, { etag: '"1"' })),
+          ...[1, 2, 3].map(() => outcome(admin.create('Slip__c', { name: 'twin', A__c: desk, Count__c: 1, Code__c }))),
+        ]);
+        assert.equal(done.filter((code) => code.startsWith('2')).length, 1, done.join());
+        assert.deepEqual([...new Set(done.filter((code) => !code.startsWith('2')))], ['DUPLICATE_RULE']);
+      }
+    });
+  });
+});
