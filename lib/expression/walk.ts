@@ -2,9 +2,12 @@
 import type { Node } from './types.ts';
 
 /** Every node of the tree, parents first. */
-export function* nodesOf(node: Node): Generator<Node, undefined> {
-  yield node;
-  for (const inner of partsOf(node)) yield* nodesOf(inner);
+export function* nodesOf(root: Node): Generator<Node, undefined> {
+  const left = [root];
+  for (let node = left.pop(); node; node = left.pop()) {
+    yield node;
+    left.push(...partsOf(node).toReversed());
+  }
 }
 
 function partsOf(node: Node): readonly Node[] {

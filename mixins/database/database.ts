@@ -38,7 +38,9 @@ export interface Tx {
 
 interface Session extends pg.PoolClient {
   platformRole?: string;
-  preparedNames?: Map<string, true>;
+  /** Characters of the text of each, by name. */
+  preparedNames?: Map<string, number>;
+  preparedChars?: number;
   /** Why the connection must not go back to the pool. */
   unusable?: Error;
 }
@@ -47,6 +49,10 @@ interface Session extends pg.PoolClient {
 const STATEMENT_TIMEOUT_MS = 25_000;
 /** Prepared statements kept per connection; the oldest are deallocated, or PostgreSQL's memory would grow with tenants. */
 const PREPARED_MAX = 400;
+/** Characters of their texts. A plan takes a hundred times as much memory as the text that it is made of, about. */
+const PREPARED_CHARS_MAX = 2 * 1024 * 1024;
+/** Longer statements are planned each time they run. */
+const PREPARED_EACH_MAX_CHARS = 128 * 1024;
 /** SQLSTATE of `cached plan must not change result type`. */
 const FEATURE_NOT_SUPPORTED = '0A000';
 
@@ -173,15 +179,15 @@ class Loan implements Tx {
 
   async query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>> {
     const statement = typeof text === 'string' ? { text, values } : text;
-    const result = await this.#run(statement, () =>
-      this.client.query({ ...statement, values: statement.values as unknown[] | undefined } as pg.QueryConfig),
+    const result = await this.#run(statement, (asked) =>
+      this.client.query({ ...asked, values: asked.values as unknown[] | undefined } as pg.QueryConfig),
     );
     return { rows: result.rows as R[], rowCount: result.rowCount ?? 0 };
   }
 
   async arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }> {
-    const result = await this.#run(statement, () =>
-      this.client.query({ ...statement, rowMode: 'array' } as pg.QueryArrayConfig),
+    const result = await this.#run(statement, (asked) =>
+      this.client.query({ ...asked, rowMode: 'array' } as pg.QueryArrayConfig),
     );
     return { rows: result.rows as unknown[][], rowCount: result.rowCount ?? 0 };
   }
@@ -193,17 +199,26 @@ class Loan implements Tx {
   }
 
   page(statement: PageStatement, head: string): Promise<PageRows> {
-    return this.#run(statement, () => runPage(this.client, statement, head));
+    return this.#run(statement, (asked) => runPage(this.client, asked, head));
   }
 
-  #run<T>(statement: Statement, run: () => Promise<T>): Promise<T> {
-    const { name } = statement;
-    if (name === undefined) return run();
-    const names = (this.client.preparedNames ??= new Map());
+  #run<S extends Statement, T>(statement: S, run: (asked: S) => Promise<T>): Promise<T> {
+    const { name, text } = statement;
+    if (name === undefined) return run(statement);
+    if (text.length > PREPARED_EACH_MAX_CHARS) {
+      const { name: _, ...unnamed } = statement;
+      return run(unnamed as S);
+    }
+    const { client } = this;
+    const names = (client.preparedNames ??= new Map());
+    client.preparedChars = (client.preparedChars ?? 0) + text.length - (names.get(name) ?? 0);
     names.delete(name);
-    names.set(name, true);
-    if (names.size > PREPARED_MAX) this.#unprepare(names.keys().next().value as string);
-    return run().catch((error) => {
+    names.set(name, text.length);
+    for (const oldest of names.keys()) {
+      if (oldest === name || (names.size <= PREPARED_MAX && client.preparedChars! <= PREPARED_CHARS_MAX)) break;
+      this.#unprepare(oldest);
+    }
+    return run(statement).catch((error) => {
       // A deployment changed the type of a column: the statement is good, but must be prepared anew.
       if (sqlState(error) === FEATURE_NOT_SUPPORTED) this.#unprepare(name);
       throw error;
@@ -214,6 +229,7 @@ class Loan implements Tx {
     const { connection, shapes } = this.client as unknown as PageClient & {
       connection: { parsedStatements: Record<string, string> };
     };
+    this.client.preparedChars! -= this.client.preparedNames?.get(name) ?? 0;
     this.client.preparedNames?.delete(name);
     shapes.delete(name);
     const text = connection.parsedStatements[name];

@@ -2,7 +2,8 @@
 import type { Schema } from '../../../lib/expression/check.ts';
 import { ExpressionError } from '../../../lib/expression/types.ts';
 import { valueTypeName } from '../../../lib/field-types/registry.ts';
-import type { FieldTypeName } from '../../../lib/snapshot/types.ts';
+import { rememberedByName } from '../../../lib/remembered.ts';
+import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
 import { compileField } from './custom-field.ts';
 import { type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
@@ -28,9 +29,19 @@ const named = (source: string, pattern: RegExp): Set<string> =>
   new Set([...source.matchAll(pattern)].map((match) => match[1]!));
 
 /** The fields of an object in the configuration to be, as expressions see them. */
-export function schemaOf(object: string, context: CheckContext): Schema {
+export const schemaOf = (object: string, context: CheckContext): Schema => schemas(context, object);
+
+const schemas = rememberedByName((context: CheckContext, object): Schema => {
   const builtIn = systemFields();
   const custom = context.fieldsOf(object);
+  const known = new Map<string, FieldMeta | undefined>();
+  const customField = (name: string): FieldMeta | undefined => {
+    if (!known.has(name)) {
+      const field = custom.get(name);
+      known.set(name, field && compileField(field, context.after));
+    }
+    return known.get(name);
+  };
   const nameField = context.after.get(componentKey('CustomObject', object))!.body['nameField'] as {
     fieldType: FieldTypeName;
   };
@@ -40,15 +51,12 @@ export function schemaOf(object: string, context: CheckContext): Schema {
     fieldType: (name) => {
       if (name === 'name') return nameField.fieldType;
       if (Object.hasOwn(builtIn, name)) return builtIn[name]!.fieldType;
-      const field = custom.get(name);
-      return field && valueTypeName(compileField(field, context.after));
+      const field = customField(name);
+      return field && valueTypeName(field);
     },
-    length: (name) => {
-      const field = custom.get(name);
-      return field ? compileField(field, context.after).length : null;
-    },
+    length: (name) => customField(name)?.length ?? null,
   };
-}
+});
 
 /** What `check` gives; null when the expression at `pointer` has mistakes, which are told where they are. */
 export function checked<T>(component: Component, context: CheckContext, pointer: string, check: () => T): T | null {

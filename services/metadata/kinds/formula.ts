@@ -25,6 +25,8 @@ import {
 
 /** Parts of a formula, with those of the formulas that it names in their place. */
 export const FORMULA_PARTS_MAX = 1_000;
+/** Of all formulas of an object: each statement that shows a record has them all. */
+const OBJECT_PARTS_MAX = 5_000;
 /** Formulas over formulas. */
 export const FORMULA_LEVELS_MAX = 5;
 
@@ -132,7 +134,17 @@ class Formulas {
       );
       if (found) this.#expressions.set(name, found);
     }
-    for (const name of this.#expressions.keys()) this.#size(name, []);
+    let parts = 0;
+    for (const name of this.#expressions.keys()) {
+      const before = parts;
+      parts += this.#size(name, [])?.parts ?? 0;
+      if (before <= OBJECT_PARTS_MAX && parts > OBJECT_PARTS_MAX)
+        this.#exceeds(
+          name,
+          OBJECT_PARTS_MAX,
+          `The formulas of an object have ${OBJECT_PARTS_MAX} parts together at most.`,
+        );
+    }
   }
 
   #size(name: string, path: readonly string[]): Sized | null {
@@ -200,10 +212,12 @@ class Formulas {
     ];
     const passed = limits.find(([size, max]) => size > max);
     if (!passed) return sized;
-    this.#context.problem('LIMIT_EXCEEDED', this.#formulas.get(name)!, POINTER, passed[2], {
-      details: { max: passed[1] },
-    });
+    this.#exceeds(name, passed[1], passed[2]);
     return null;
+  }
+
+  #exceeds(name: string, max: number, message: string): void {
+    this.#context.problem('LIMIT_EXCEEDED', this.#formulas.get(name)!, POINTER, message, { details: { max } });
   }
 }
 

@@ -383,6 +383,15 @@ describe('formula fields', () => {
       (await blocked(files)).map((problem: Anything) => problem.code);
     assert.deepEqual(await codes(chain(6, 1)), ['LIMIT_EXCEEDED']);
     assert.deepEqual(await codes(chain(4, 10)), ['LIMIT_EXCEEDED']);
+    const many = (count: number): Record<string, string> =>
+      Object.assign(
+        objectFiles('Long__c', { Net__c: 'fieldType: integer' }),
+        ...Array.from({ length: count }, (_, n) =>
+          fieldFile('Long__c', `F${n}__c`, formula(`${n}${' + record.Net__c'.repeat(90)}`, 'decimal')),
+        ),
+      );
+    assert.deepEqual(await codes(many(27)), []);
+    assert.deepEqual(await codes(many(40)), ['LIMIT_EXCEEDED']);
     await deploy(chain(5, 3));
     assert.equal((await get(ids['a']!)).L5__c, 100 * 3 ** 5);
     assert.equal(await names({ ...where('L5__c', 'gt', 0), sort: [{ id: 'L5__c', desc: true }] }), 'e,a,b');

@@ -26,4 +26,26 @@ describe('prepared statements', () => {
         }
       });
   });
+
+  it('take no more of the memory of the database than it can spare, however long they are', async () => {
+    await pool.transaction(async (tx) => {
+      const kept = async (): Promise<{ count: number; longest: number; chars: number }> =>
+        (
+          await tx.query<{ count: number; longest: number; chars: number }>(
+            'SELECT count(*)::int, max(length(statement))::int AS longest, sum(length(statement))::int AS chars FROM pg_prepared_statements',
+          )
+        ).rows[0]!;
+      const list = (n: number, items: number): string => `SELECT ${n}${', 1234567'.repeat(items)}`;
+      for (let n = 0; n < 60; n++) {
+        const { rows } = await tx.arrays({ name: `long ${n}`, text: `${list(n, 1_000)} /* ${'x'.repeat(60_000)} */` });
+        assert.equal(rows[0]![0], n);
+        if (n % 10 === 0) await tx.query({ name: `longer ${n}`, text: `${list(n, 1)} /* ${'x'.repeat(150_000)} */` });
+      }
+      const { count, longest, chars } = await kept();
+      assert.ok(count > 5 && count < 60, `${count} statements`);
+      assert.ok(longest < 128 * 1024 && chars <= 2 * 1024 * 1024, `${longest} and ${chars} characters`);
+      const once = { name: 'short', text: 'SELECT 7' };
+      for (let n = 0; n < 3; n++) assert.equal((await tx.arrays(once)).rows[0]![0], 7);
+    });
+  });
 });
