@@ -1,4 +1,5 @@
 /** Running numbers in the format of their field. Pure. Source: docs/reference/field-types.md#running-numbers. */
+import { literal } from './sql-text.ts';
 
 /** What stands before and after the number, and the least number of its digits. */
 export function numberFormat(format: string | null): { before: string; digits: number; after: string } {
@@ -6,8 +7,8 @@ export function numberFormat(format: string | null): { before: string; digits: n
   return { before: before!, digits: zeros!.length, after: after! };
 }
 
-/** SQL of a number in the format, such as INV-00042; longer numbers keep all their digits. `literal` quotes a text. */
-export function formattedSql(format: string | null, number: string, literal: (text: string) => string): string {
+/** SQL of a number in the format, such as INV-00042; longer numbers keep all their digits. */
+export function formattedSql(format: string | null, number: string): string {
   const { before, digits, after } = numberFormat(format);
   return `${literal(before)} || lpad(${number}::text, greatest(${digits}, length(${number}::text)), '0') || ${literal(after)}`;
 }

@@ -3,6 +3,7 @@
  * memory they are evaluated. Both give the same value, shaped like a field of the result's type; a formula that cannot
  * be worked out for a record is null there. Pure. Source: docs/reference/field-types.md#formulas.
  */
+
 import { checkExpression, type Schema } from './expression/check.ts';
 import { compare, type Exact, exactOf, round } from './expression/decimal.ts';
 import { evaluate, type Facts, recordFacts } from './expression/evaluate.ts';
@@ -14,15 +15,14 @@ import { countChars, TEXT_COLLATION } from './field-types/common.ts';
 import { valueTypeName } from './field-types/registry.ts';
 import { remembered, rememberedByName } from './remembered.ts';
 import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from './snapshot/types.ts';
+import { identifier } from './sql-text.ts';
 
 /** Longest text that a formula gives; a longer one is null. */
 export const FORMULA_TEXT_MAX_CHARS = 4_000;
 
-const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
-
 /** SQL of the value of a field of the row `alias`: its column, or the formula that stands in its place. */
 export const columnSql = (field: FieldMeta, alias: string): string =>
-  field.formula ? formulaSql(field.formula, alias) : `${alias}.${quoted(field.apiName)}`;
+  field.formula ? formulaSql(field.formula, alias) : `${alias}.${identifier(field.apiName)}`;
 
 /** What an expression over the row `alias` of an object is compiled against. */
 export const rowContext = (object: ObjectMeta, alias: string, timezone: string): SqlContext => ({
@@ -40,7 +40,7 @@ const compileFormula = (formula: FormulaMeta, alias: string): CompiledExpression
   expressionSql(expressionOf(formula), {
     column: (name) => {
       const inner = formula.reads[name]!.formula;
-      return inner ? formulaSql(inner, alias) : `${alias}.${quoted(name)}`;
+      return inner ? formulaSql(inner, alias) : `${alias}.${identifier(name)}`;
     },
     fieldType: (name) => formula.reads[name]!.fieldType,
     length: (name) => formula.reads[name]!.length,

@@ -3,11 +3,13 @@
  * creates the users and loads the sample records, auth keeps the passwords. Every step may run twice, so a start that
  * was killed half way is finished by the next one; finished steps are remembered, so that later starts cost one query.
  */
+
 import { scryptSync } from 'node:crypto';
 import type { ServiceBroker } from 'moleculer';
 import type { Config } from '../config/env.ts';
 import { tenantSchema } from '../lib/context.ts';
-import { Database, identifier } from '../mixins/database/database.ts';
+import { identifier } from '../lib/sql-text.ts';
+import { Database } from '../mixins/database/database.ts';
 import { call } from '../services/contracts.ts';
 import { fingerprint, templateFiles } from './read.ts';
 import { generateSamples, type SampleSize } from './samples/generate.ts';

@@ -8,11 +8,13 @@
  * No operand is written twice, so the text grows with the expression and not faster.
  * Source: docs/reference/expressions.md.
  */
+
 import { readInstant, readTime } from '../field-types/calendar.ts';
 import { TEXT_MAX_CHARS } from '../field-types/common.ts';
 import { patternSize, patternSql } from '../field-types/pattern.ts';
 import { fieldType } from '../field-types/registry.ts';
 import type { FieldTypeName } from '../snapshot/types.ts';
+import { literal } from '../sql-text.ts';
 import { DIGITS_MAX, type Exact, exactText, integerOf, QUOTIENT_SCALE } from './decimal.ts';
 import type { Expression, Node, ScalarType, Type, Value } from './types.ts';
 import { typeOfField } from './values.ts';
@@ -63,12 +65,6 @@ export function conditionSql(expression: Expression, context: SqlContext): Compi
   const compiler = new Compiler(context);
   const part = compiler.part(expression.root);
   return { sql: part.holds(true), indexable: compiler.indexable, cost: part.cost, chars: part.chars };
-}
-
-/** A text as an SQL constant that also stands well between dollar quotes. */
-export function textSql(text: string): string {
-  if (!/[\\$]/.test(text)) return `'${text.replaceAll("'", "''")}'`;
-  return `E'${text.replace(/[\\'$]/g, (char) => (char === '$' ? '\\x24' : char + char))}'`;
 }
 
 const PG: Readonly<Partial<Record<Type, string>>> = {
@@ -261,7 +257,7 @@ class Compiler {
   }
 
   get #zone(): string {
-    return `erp.expr_zone(${textSql(this.#context.timezone)})`;
+    return `erp.expr_zone(${literal(this.#context.timezone)})`;
   }
 
   /** The value where one of `type` is needed: null and the empty list take any. */
@@ -281,7 +277,7 @@ class Compiler {
 
   #literal(value: Value): Part {
     if (value === null) return part('null', () => 'NULL', { nullable: true });
-    if (typeof value === 'string') return part('text', () => `${textSql(value)}::text`, { chars: value.length });
+    if (typeof value === 'string') return part('text', () => `${literal(value)}::text`, { chars: value.length });
     if (typeof value === 'boolean') return condition(() => String(value), {});
     const text = exactText(value as Exact);
     const [whole = '', fraction = ''] = text.replace('-', '').split('.');
@@ -317,7 +313,7 @@ class Compiler {
 
   #member(whole: Part, name: string): Part {
     const { fails, cost } = whole;
-    const text = (): string => `(${whole.value()} ->> ${textSql(name)})`;
+    const text = (): string => `(${whole.value()} ->> ${literal(name)})`;
     const known = { fails, nullable: true, cost: 1 + cost };
     if (whole.type === 'address') return part('text', text, { ...known, chars: OTHER_CHARS });
     return part('number', () => `${text()}::numeric`, { ...known, whole: 3 });
@@ -564,7 +560,7 @@ class Compiler {
       case 'max':
         return part('number', () => call(fn, a, b), { ...known, ...widest(a, b) });
       case 'date':
-        if (a.type === 'text') return part('date', () => `${textSql(literalOf(nodes[0]!))}::date`, known);
+        if (a.type === 'text') return part('date', () => `${literal(literalOf(nodes[0]!))}::date`, known);
         return part('date', () => `erp.expr_day(${a.value()}, ${this.#zone})`, { ...known, fails: true });
       case 'dateTime':
         return part(
@@ -603,10 +599,10 @@ class Compiler {
     const size = patternSize(source);
     // The database prepares a pattern before it matches, in more than proportion to its size: for 300 in a quarter second.
     const cost = 2 + text.cost + Math.ceil((2 * text.chars * size) / 200) + (size * size) / 8;
-    const sql = `${text.value()} ~ ${textSql(patternSql(source))}`;
+    const sql = `${text.value()} ~ ${literal(patternSql(source))}`;
     return condition(
       (loose) => {
-        if (known.fails) return `erp.expr_matches(${text.value()}, ${textSql(patternSql(source))})`;
+        if (known.fails) return `erp.expr_matches(${text.value()}, ${literal(patternSql(source))})`;
         return loose || !text.nullable ? `(${sql})` : `coalesce(${sql}, false)`;
       },
       { ...known, cost },

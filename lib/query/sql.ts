@@ -6,6 +6,7 @@
  * costs the database a third of what json_agg does. The sub-select takes one record more than the page has; that it
  * came tells that there is a next page. Expressions are worked out after LIMIT, or a sort would carry their results.
  */
+
 import { hash } from 'node:crypto';
 import { criteriaSql } from '../access/criteria.ts';
 import { TEXT_COLLATION } from '../field-types/common.ts';
@@ -15,6 +16,7 @@ import { columnSql, storedReads } from '../formulas.ts';
 import { keyForm } from '../matching/forms.ts';
 import { remembered } from '../remembered.ts';
 import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
+import { identifier } from '../sql-text.ts';
 import { isSelective, isSparse, mergedWays, type OwnedBy } from './merge.ts';
 import type { CompiledQuery, ConstrainedPlan, PlanNode, SortKey } from './types.ts';
 
@@ -57,9 +59,9 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
   const { inner, outer, shown } = columns(plan);
   const orderOf = (column: (field: FieldMeta) => string): string =>
     plan.sort.map(({ field, desc }) => `${column(field)}${desc ? ' DESC' : ' ASC'}`).join(', ');
-  const order = orderOf((field) => `r.${quoted(field.apiName)}`);
+  const order = orderOf((field) => `r.${identifier(field.apiName)}`);
   // A formula has no column of the table, only one of the select list.
-  const innerOrder = orderOf((field) => `${field.formula ? '' : 'r.'}${quoted(field.apiName)}`);
+  const innerOrder = orderOf((field) => `${field.formula ? '' : 'r.'}${identifier(field.apiName)}`);
   const rows = (where: readonly string[], limit: number | string = plan.take + 1): string =>
     `SELECT ${inner} FROM ${table} r${whereSql(where)} ORDER BY ${innerOrder} LIMIT ${limit}`;
   const keyset = plan.after === null ? [[]] : compiler.after(plan.sort, plan.after, 'r');
@@ -69,7 +71,7 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
     // follows the index instead of sorting all that a way leads to.
     const limit = compiler.bind(plan.take + 1, 'bigint');
     const branches = ways.map((way) => `(${rows([...filter, compiler.condition(way, 'r'), ...keyset[0]!], limit)})`);
-    const key = plan.sort.map(({ field }) => `r.${quoted(field.apiName)}`).join(', ');
+    const key = plan.sort.map(({ field }) => `r.${identifier(field.apiName)}`).join(', ');
     // A record that several ways lead to comes from each of them, and is shown once.
     page = `SELECT DISTINCT ON (${key}) * FROM (${branches.join(' UNION ALL ')}) r ORDER BY ${order} LIMIT ${plan.take + 1}`;
   } else if (keyset.length > 1) {
@@ -80,7 +82,7 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
     page += ` OFFSET ${compiler.bind(plan.skip, 'bigint')}`;
     compiler.plannedWithValues = true;
   }
-  const keys = plan.sort.map(({ field }, index) => `r.${quoted(field.apiName)} AS k${index}`).join(', ');
+  const keys = plan.sort.map(({ field }, index) => `r.${identifier(field.apiName)} AS k${index}`).join(', ');
   const total = plan.includeTotal ? `, (SELECT count(*) FROM ${table} r${whereSql(conditions)}) AS total` : '';
   const text =
     `SELECT p.*, s.metadata_version, s.access_version${total} FROM ${compiler.schema}."_state" s ` +
@@ -167,10 +169,10 @@ function outputColumns(
   made: ReadonlySet<FieldMeta> | null = null,
 ): string {
   const list = fields.map((field) => {
-    const column = made?.has(field) ? `${alias}.${quoted(field.apiName)}` : columnSql(field, alias);
+    const column = made?.has(field) ? `${alias}.${identifier(field.apiName)}` : columnSql(field, alias);
     const output = typeOf(field).outputSql(column, field, options.ieee754Compatible ?? false);
-    if (plain && typeOf(field).bindType === 'text[]') return `to_json(${output}) AS ${quoted(field.apiName)}`;
-    return output === column && !field.formula ? column : `${output} AS ${quoted(field.apiName)}`;
+    if (plain && typeOf(field).bindType === 'text[]') return `to_json(${output}) AS ${identifier(field.apiName)}`;
+    return output === column && !field.formula ? column : `${output} AS ${identifier(field.apiName)}`;
   });
   if (options.includeEtag) list.push(`'"' || erp.base36(${alias}."recordVersion") || '"' AS "_etag"`);
   return list.join(', ');
@@ -222,8 +224,8 @@ function columns(plan: ConstrainedPlan): Columns {
       [...plan.fields, ...sortedBy].filter((field) => !made.has(field)).flatMap((field) => [...storedReads(field)]),
     );
     if (plan.includeEtag) names.add('recordVersion');
-    const columnsOfTable = [...names].map((name) => `r.${quoted(name)}`);
-    const formulas = [...made].map((field) => `${columnSql(field, 'r')} AS ${quoted(field.apiName)}`);
+    const columnsOfTable = [...names].map((name) => `r.${identifier(name)}`);
+    const formulas = [...made].map((field) => `${columnSql(field, 'r')} AS ${identifier(field.apiName)}`);
     found = {
       inner: [...columnsOfTable, ...formulas].join(', '),
       outer: outputColumns(plan.fields, plan, 'r', true, made),
@@ -264,8 +266,6 @@ const NOT_NULL: ReadonlySet<string> = new Set([
 /** Keys are indexed in a form of theirs: the index finds the few, then they are compared exactly. */
 const isFoldedKey = (field: FieldMeta): boolean => (field.unique || field.externalId) && keyForm(field, '') !== '';
 
-const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
-
 const whereSql = (conditions: readonly string[]): string =>
   conditions.length > 0 ? ` WHERE ${conditions.join(' AND ')}` : '';
 
@@ -291,13 +291,13 @@ class Compiler {
     bind: ((value: SqlValue, type: string) => string) | null = null,
     relations: Relations | null = null,
   ) {
-    this.schema = quoted(schema);
+    this.schema = identifier(schema);
     this.#bind = bind;
     this.#relations = relations;
   }
 
   table(object: ObjectMeta): string {
-    return `${this.schema}.${quoted(object.apiName)}`;
+    return `${this.schema}.${identifier(object.apiName)}`;
   }
 
   bind(value: SqlValue, type: string): string {
@@ -436,7 +436,7 @@ class Compiler {
   #related(node: Extract<PlanNode, { kind: 'related' }>, alias: string): string {
     const inner = `q${++this.#aliases}`;
     const conditions = [
-      `${inner}.${quoted(node.relatedField.apiName)} = ${alias}.${quoted(node.field.apiName)}`,
+      `${inner}.${identifier(node.relatedField.apiName)} = ${alias}.${identifier(node.field.apiName)}`,
       ...[node.node, node.sharing].filter((part) => part !== null).map((part) => this.condition(part, inner)),
     ];
     const records = this.#relations?.records(node.object) ?? this.table(node.object);
@@ -449,7 +449,7 @@ class Compiler {
     const words = tokens.map((token) => {
       const pattern = this.bind(token, 'text');
       const hits = fields.map(
-        (field) => `erp.search_text(${alias}.${quoted(field.apiName)}) LIKE erp.search_pattern(${pattern})`,
+        (field) => `erp.search_text(${alias}.${identifier(field.apiName)}) LIKE erp.search_pattern(${pattern})`,
       );
       return `(${hits.join(' OR ')})`;
     });

@@ -4,9 +4,11 @@
  * with row-level security bound to the tenant: the second lock behind our own checks. Pipelining lets statements that
  * need no answer from each other travel together.
  */
+
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import { tenantSchema } from '../../lib/context.ts';
+import { identifier } from '../../lib/sql-text.ts';
 import { PageClient, type PageRows, type PageStatement, runPage } from './page-client.ts';
 
 export interface Statement {
@@ -280,6 +282,3 @@ export const sqlState = (error: unknown): string | null => {
   const code = (error as { code?: unknown })?.code;
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null;
 };
-
-/** A quoted identifier. apiNames are checked at deployment; quoting here is the second lock. */
-export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;

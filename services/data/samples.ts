@@ -5,8 +5,9 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { emptyRollup } from '../../lib/rollups.ts';
 import { fieldOf, objectOf } from '../../lib/snapshot/lookup.ts';
 import type { FieldMeta } from '../../lib/snapshot/types.ts';
-import { type Database, identifier, type Tx } from '../../mixins/database/database.ts';
-import { columnType, literal, schemaOf, storedFields, table } from './sql.ts';
+import { identifier, literal } from '../../lib/sql-text.ts';
+import type { Database, Tx } from '../../mixins/database/database.ts';
+import { columnType, schemaOf, storedFields, table } from './sql.ts';
 import type { Tenants } from './tenants.ts';
 import { autoNumberSql } from './write/create.ts';
 

@@ -1,4 +1,5 @@
 /** Pieces of SQL that several statements of this service share. Values are always bound, names always quoted. */
+
 import { LRUCache } from 'lru-cache';
 import { type RecordLevel, reach } from '../../lib/access/sharing.ts';
 import { tenantSchema } from '../../lib/context.ts';
@@ -7,7 +8,8 @@ import { columnSql } from '../../lib/formulas.ts';
 import { conditionSql } from '../../lib/query/sql.ts';
 import { remembered, rememberedByName } from '../../lib/remembered.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
-import { identifier, type Statement } from '../../mixins/database/database.ts';
+import { identifier, literal } from '../../lib/sql-text.ts';
+import type { Statement } from '../../mixins/database/database.ts';
 import type { Bind } from '../../mixins/idempotency/idempotency.ts';
 import type { View } from './tenants.ts';
 
@@ -91,9 +93,6 @@ export const exactJson = (alias: string, fields: readonly FieldMeta[]): string =
 
 /** ETag of a record version. */
 export const etagOf = (recordVersion: number): string => `"${recordVersion.toString(36)}"`;
-
-/** A text as an SQL constant. Only for names and formats out of a snapshot, which a deployment has checked. */
-export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** A function takes 100 arguments at most. */
 const PAIRS_PER_CALL = 40;

@@ -2,16 +2,18 @@
  * Applies a plan inside the transaction of the caller: DDL, components, snapshot, version, event, audit. All or nothing
  * is the caller's COMMIT. Source: docs/reference/metadata.md#apply.
  */
+
 import { tenantSchema } from '../../lib/context.ts';
 import { uuidv7 } from '../../lib/ids.ts';
 import type { Snapshot } from '../../lib/snapshot/types.ts';
+import { identifier } from '../../lib/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { compileSnapshot } from './compile.ts';
 import type { State } from './kinds/kind.ts';
 import { tableOf } from './kinds/registry.ts';
 import { type RollupBody, rollupsOf } from './kinds/rollup.ts';
 import { ddl } from './physical/ddl.ts';
-import { physicalModel, quote } from './physical/model.ts';
+import { physicalModel } from './physical/model.ts';
 import { rollupDdl, rollupModel } from './physical/rollups.ts';
 import type { Plan } from './planner/plan.ts';
 import { type Commit, type Tenant, tenantInfo, writeCommit } from './store.ts';
@@ -43,7 +45,7 @@ function touchedObjects(before: State, plan: Plan): Set<string> {
 /** DDL of a plan, as statements. */
 export function planStatements(tenantId: string, before: State, plan: Plan): string[] {
   const touched = touchedObjects(before, plan);
-  const schema = quote(tenantSchema(tenantId));
+  const schema = identifier(tenantSchema(tenantId));
   const rollups = rollupDdl(rollupModel(before), rollupModel(plan.after), schema);
   if (touched.size === 0) return [...rollups.first, ...rollups.last];
   const tables = ddl(physicalModel(before, touched), physicalModel(plan.after, touched), schema, schema);
@@ -69,7 +71,7 @@ export async function applyPlan(
   running.push(
     ...writeCommit(tx, {
       tenantId: tenant.id,
-      schema: quote(tenantSchema(tenant.id)),
+      schema: identifier(tenantSchema(tenant.id)),
       version,
       changed: plan.changed,
       systemTypes: options.systemTypes ?? NONE,

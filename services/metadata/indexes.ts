@@ -3,8 +3,10 @@
  * happens while everybody works: an index is made next to the writers, by one process at a time, and a process that dies
  * over it leaves an index that the next one drops and makes again. Source: docs/reference/metadata.md#storage.
  */
+
 import { setTimeout as pause } from 'node:timers/promises';
 import { tenantSchema } from '../../lib/context.ts';
+import { identifier } from '../../lib/sql-text.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
 import {
   createIndexSql,
@@ -17,7 +19,7 @@ import {
   type WantedIndex,
   wantedIndexes,
 } from './physical/indexes.ts';
-import { physicalModel, quote } from './physical/model.ts';
+import { physicalModel } from './physical/model.ts';
 import { findTenant, loadState } from './store.ts';
 import { enterTenant, lockTenant, retryLocked } from './tenants.ts';
 
@@ -107,7 +109,7 @@ export class IndexUpkeep {
 
   /** Outside a transaction, as PostgreSQL wants it; waiting for old transactions keeps nobody out. */
   async #make(tenantId: string, { missing, changed }: IndexChanges): Promise<void> {
-    const schema = quote(tenantSchema(tenantId));
+    const schema = identifier(tenantSchema(tenantId));
     await this.#database.session(async (tx) => {
       const { rows } = await tx.query<{ mine: boolean; pid: number }>(
         'SELECT pg_try_advisory_lock($1) AS mine, pg_backend_pid() AS pid',
@@ -125,7 +127,7 @@ export class IndexUpkeep {
           const name = succeeds ? successor(index.name) : index.name;
           // Half made, or made for a configuration that has passed.
           const useless = existing.has(name) && (succeeds || !existing.get(name)!.valid);
-          if (useless) await tx.query(`DROP INDEX CONCURRENTLY IF EXISTS ${schema}.${quote(name)}`);
+          if (useless) await tx.query(`DROP INDEX CONCURRENTLY IF EXISTS ${schema}.${identifier(name)}`);
           await tx.query(createIndexSql(index, { name, schema, concurrently: true }));
         }
       } catch (error) {
@@ -145,7 +147,7 @@ export class IndexUpkeep {
    * is there. False: it is not, or the configuration is another one by now.
    */
   #settle(tenantId: string, { version, wanted, changed }: Seen): Promise<boolean> {
-    const schema = quote(tenantSchema(tenantId));
+    const schema = identifier(tenantSchema(tenantId));
     return retryLocked(() =>
       this.#database.transaction(async (tx) => {
         await tx.query(enterTenant(tenantId));
@@ -156,12 +158,12 @@ export class IndexUpkeep {
         if (!wanted.every(({ name }) => usable.has(name))) return false;
         if (!changed.every(({ name }) => usable.has(successor(name)))) return false;
         for (const { name } of changed) {
-          await tx.query(`DROP INDEX ${schema}.${quote(name)}`);
-          await tx.query(`ALTER INDEX ${schema}.${quote(successor(name))} RENAME TO ${quote(name)}`);
+          await tx.query(`DROP INDEX ${schema}.${identifier(name)}`);
+          await tx.query(`ALTER INDEX ${schema}.${identifier(successor(name))} RENAME TO ${identifier(name)}`);
         }
         const replaced = new Set(changed.map(({ name }) => successor(name)));
         for (const name of leftOver(wanted, existing).filter((other) => !replaced.has(other)))
-          await tx.query(`DROP INDEX ${schema}.${quote(name)}`);
+          await tx.query(`DROP INDEX ${schema}.${identifier(name)}`);
         await tx.query('UPDATE metadata.tenants SET index_generation = $2 WHERE id = $1', [tenantId, INDEX_GENERATION]);
         return true;
       }),
@@ -183,14 +185,14 @@ interface Seen extends IndexChanges {
  * its own words.
  */
 async function readChanges(database: Database, tenantId: string): Promise<Seen> {
-  const schema = quote(tenantSchema(tenantId));
+  const schema = identifier(tenantSchema(tenantId));
   let seen: Seen | undefined;
   await database
     .transaction(async (tx) => {
       await tx.query(enterTenant(tenantId));
       const { metadataVersion } = (await findTenant(tx, { tenantId }))!;
       const wanted = wantedIndexes(physicalModel(await loadState(tx, tenantId)));
-      const tables = [...new Set(wanted.map(({ table }) => quote(table)))];
+      const tables = [...new Set(wanted.map(({ table }) => identifier(table)))];
       await tx.query(
         [
           ...tables.map((table) => `CREATE TEMPORARY TABLE ${table} (LIKE ${schema}.${table})`),
@@ -213,7 +215,7 @@ async function readChanges(database: Database, tenantId: string): Promise<Seen> 
 class Looked extends Error {}
 
 const readExisting = (tx: Tx, tenantId: string): Promise<ExistingIndex[]> =>
-  readIndexes(tx, `'${quote(tenantSchema(tenantId))}'::regnamespace`);
+  readIndexes(tx, `'${identifier(tenantSchema(tenantId))}'::regnamespace`);
 
 async function readIndexes(tx: Tx, namespace: string): Promise<ExistingIndex[]> {
   const { rows } = await tx.query<ExistingIndex>(

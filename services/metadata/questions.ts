@@ -1,8 +1,9 @@
 /** Asks the tenant's records what the planner could not know, and adds what they say to the plan. */
+import { identifier } from '../../lib/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { componentKey, type State } from './kinds/kind.ts';
 import { tableOf } from './kinds/registry.ts';
-import { keyExpression, quote } from './physical/model.ts';
+import { keyExpression } from './physical/model.ts';
 import type { DataCheck } from './planner/data-checks.ts';
 import type { Change, Plan } from './planner/plan.ts';
 
@@ -10,29 +11,29 @@ import type { Change, Plan } from './planner/plan.ts';
 const LARGE_TABLE_RECORDS = 100_000;
 
 function countSql(schema: string, check: DataCheck, values: unknown[]): string {
-  const table = `${schema}.${quote(check.object)}`;
+  const table = `${schema}.${identifier(check.object)}`;
   const bind = (value: unknown): string => `$${values.push(value)}`;
   const { question } = check;
   switch (question.kind) {
     case 'anyRecord':
       return `SELECT count(*) FROM ${table}`;
     case 'blank':
-      return `SELECT count(*) FROM ${table} WHERE ${quote(question.field)} IS NULL`;
+      return `SELECT count(*) FROM ${table} WHERE ${identifier(question.field)} IS NULL`;
     case 'duplicates': {
       const key = keyExpression(question.field);
-      return `SELECT coalesce(sum(n), 0) FROM (SELECT count(*) AS n FROM ${table} WHERE ${quote(question.field.apiName)} IS NOT NULL GROUP BY ${key} HAVING count(*) > 1) AS same`;
+      return `SELECT coalesce(sum(n), 0) FROM (SELECT count(*) AS n FROM ${table} WHERE ${identifier(question.field.apiName)} IS NOT NULL GROUP BY ${key} HAVING count(*) > 1) AS same`;
     }
     case 'longerThan':
-      return `SELECT count(*) FROM ${table} WHERE char_length(${quote(question.field)}) > ${bind(question.length)}::integer`;
+      return `SELECT count(*) FROM ${table} WHERE char_length(${identifier(question.field)}) > ${bind(question.length)}::integer`;
     case 'notFitting': {
-      const column = quote(question.field);
+      const column = identifier(question.field);
       return `SELECT count(*) FROM ${table} WHERE round(${column}, ${question.scale}) <> ${column} OR abs(${column}) >= 1e${question.precision - question.scale}`;
     }
     case 'anyOf': {
       const list = bind(question.values);
       return question.list
-        ? `SELECT count(*) FROM ${table} WHERE ${quote(question.field)} && ${list}::text[]`
-        : `SELECT count(*) FROM ${table} WHERE ${quote(question.field)} = ANY (${list}::text[])`;
+        ? `SELECT count(*) FROM ${table} WHERE ${identifier(question.field)} && ${list}::text[]`
+        : `SELECT count(*) FROM ${table} WHERE ${identifier(question.field)} = ANY (${list}::text[])`;
     }
   }
 }
@@ -53,7 +54,7 @@ export async function answerQuestions(tx: Tx, schema: string, plan: Plan, before
   const values: unknown[] = [];
   const selects = [
     ...plan.dataChecks.map((check) => countSql(schema, check, values)),
-    ...objects.map((object) => `SELECT count(*) FROM ${schema}.${quote(object)}`),
+    ...objects.map((object) => `SELECT count(*) FROM ${schema}.${identifier(object)}`),
   ];
   const { rows } = await tx.arrays({ text: `SELECT ${selects.map((sql) => `(${sql})::bigint`).join(', ')}`, values });
   const answers = (rows[0] ?? []).map(Number);

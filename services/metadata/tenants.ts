@@ -1,4 +1,5 @@
 /** Tenants: creating one with everything it needs, and deploying the platform's templates to it. */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,12 +7,13 @@ import { tenantSchema } from '../../lib/context.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { requestId, uuidv7 } from '../../lib/ids.ts';
 import type { TenantInfo } from '../../lib/snapshot/types.ts';
+import { identifier } from '../../lib/sql-text.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
 import { applyPlan, inOrder } from './apply.ts';
 import type { MetadataActions } from './contract.ts';
 import type { Component } from './kinds/kind.ts';
 import { isCurrency, isLocale, isTimezone } from './kinds/tenant-settings.ts';
-import { quote } from './physical/model.ts';
+
 import { makePlan } from './planner/plan.ts';
 import { checkFiles, readProject } from './project/project.ts';
 import { answerQuestions } from './questions.ts';
@@ -101,7 +103,7 @@ export async function createTenant(
     const tenant = await insertTenant(tx, info);
     await entered;
     if (!tenant) return { tenant: (await findTenant(tx, { key: given.key }))!, created: false };
-    const schema = quote(tenantSchema(info.id));
+    const schema = identifier(tenantSchema(info.id));
     await tx.query(createSchemaSql(schema));
     const before = new Map<string, Component>();
     const plan = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
@@ -143,7 +145,7 @@ function grants(schema: string): string {
 /** Runs the files of tenant-schema that this tenant has not seen. */
 async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<void> {
   const files = SCHEMA_FILES.filter((file) => file.number > from);
-  const schema = quote(tenantSchema(tenantId));
+  const schema = identifier(tenantSchema(tenantId));
   const running: Promise<unknown>[] = [];
   if (files.length > 0)
     running.push(
@@ -201,7 +203,7 @@ export async function deployTemplate(
       const entered = tx.query(enterTenant(tenantId));
       const { tenant, before } = await lockTenant(tx, tenantId);
       await entered;
-      const schema = quote(tenantSchema(tenantId));
+      const schema = identifier(tenantSchema(tenantId));
       const plan = await answerQuestions(
         tx,
         schema,
@@ -227,7 +229,7 @@ export async function lockTenant(
   tx: Tx,
   tenantId: string,
 ): Promise<{ tenant: Tenant; before: Map<string, Component> }> {
-  const schema = quote(tenantSchema(tenantId));
+  const schema = identifier(tenantSchema(tenantId));
   const locked = tx.query(`SELECT FROM ${schema}._state FOR UPDATE`);
   const [found, before] = [findTenant(tx, { tenantId }), loadState(tx, tenantId)];
   await inOrder([locked, found, before]);

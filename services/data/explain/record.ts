@@ -1,12 +1,14 @@
 /** A record with everything that sharing asks of it, read in one statement. */
+
 import { criteriaOf } from '../../../lib/access/criteria.ts';
 import { PARENTS_MAX, parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
 import { storedReads } from '../../../lib/formulas.ts';
 import { remembered } from '../../../lib/remembered.ts';
 import { objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
-import { identifier } from '../../../mixins/database/database.ts';
-import { exactJson, literal, table } from '../sql.ts';
+import { identifier, literal } from '../../../lib/sql-text.ts';
+
+import { exactJson, table } from '../sql.ts';
 
 /** SQL (json) of the row `alias` of an object as SharedRecord, its parents as well. */
 export function sharedRecordSql(

@@ -10,9 +10,10 @@ import { parseListQuery } from '../../../lib/query/parse.ts';
 import { conditionSql, type Relations, recordJsonSql } from '../../../lib/query/sql.ts';
 import type { PlanNode } from '../../../lib/query/types.ts';
 import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { literal } from '../../../lib/sql-text.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Read } from '../reads.ts';
-import { columnName, etagOf, literal, Sql, storedFields, table } from '../sql.ts';
+import { columnName, etagOf, Sql, storedFields, table } from '../sql.ts';
 import { assertFresh, type View, visibleObject } from '../tenants.ts';
 import { SERVER_SQL } from './chain.ts';
 import {

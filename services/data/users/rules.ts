@@ -2,11 +2,13 @@
  * What a write of a User record must also keep: names that exist in the configuration, at least one administrator, and
  * the two consequences in the same transaction: cached permissions end, auth is told. Source: docs/reference/records.md.
  */
+
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Principal } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { PermissionBundle } from '../../../lib/snapshot/types.ts';
-import { literal, Sql, table } from '../sql.ts';
+import { literal } from '../../../lib/sql-text.ts';
+import { Sql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { pointerTo } from '../write/body.ts';
 import type { Write } from '../write/write.ts';

@@ -1,23 +1,14 @@
 /** Creating a record: every check, then one statement that writes everything or nothing. */
+
 import { requireObject } from '../../../lib/access/decide.ts';
 import { formattedSql } from '../../../lib/auto-number.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import { emptyRollup } from '../../../lib/rollups.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
-import { identifier } from '../../../mixins/database/database.ts';
+import { identifier, literal } from '../../../lib/sql-text.ts';
+
 import { claimableSql, claimKeySql } from '../../../mixins/idempotency/idempotency.ts';
-import {
-  changesSql,
-  columnName,
-  columnType,
-  etagOf,
-  literal,
-  outputOf,
-  recordJson,
-  Sql,
-  storedFields,
-  table,
-} from '../sql.ts';
+import { changesSql, columnName, columnType, etagOf, outputOf, recordJson, Sql, storedFields, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { USER_STEPS } from '../users/rules.ts';
 import { checkDependentPicklists, completeCreate, readBody, referenceNotFound, validationFailed } from './body.ts';
@@ -154,7 +145,7 @@ function columnsOf(write: Write, sql: Sql, ids: Referred): { columns: string[]; 
 /** The next number of a sequence in the field's format, such as INV-00042; longer numbers keep all their digits. */
 export function autoNumberSql(schema: string, objectApiName: string, field: FieldMeta): string {
   const sequence = literal(`${schema}.${identifier(`_seq_${objectApiName}_${field.apiName}`)}`);
-  return `(SELECT ${formattedSql(field.format, 'q.n', literal)} FROM (SELECT nextval(${sequence}) AS n) q)`;
+  return `(SELECT ${formattedSql(field.format, 'q.n')} FROM (SELECT nextval(${sequence}) AS n) q)`;
 }
 
 /** `{field: {from: null, to}}` of everything that a new record carries besides what the platform keeps. */

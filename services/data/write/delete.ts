@@ -8,8 +8,9 @@ import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { ChildRelationship, FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { identifier } from '../../../lib/sql-text.ts';
 import { formatTimestamp } from '../../../lib/time.ts';
-import { identifier } from '../../../mixins/database/database.ts';
+
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { changesSql, outputOf, reachSql, Sql, storedFields, table } from '../sql.ts';
 import { own } from '../tenants.ts';

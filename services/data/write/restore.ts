@@ -2,18 +2,19 @@
  * Bringing a deleted record back, with everything that was deleted along with it. It comes back as it was: rules and
  * duplicates are not asked. Source: docs/reference/records.md#restoring.
  */
+
 import { requireObject } from '../../../lib/access/decide.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import { objectOf } from '../../../lib/snapshot/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { literal } from '../../../lib/sql-text.ts';
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import {
   changesSql,
   columnName,
   columnType,
   etagOf,
-  literal,
   outputOf,
   reachSql,
   recordJson,

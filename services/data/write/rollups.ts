@@ -7,7 +7,8 @@
 import { remembered } from '../../../lib/remembered.ts';
 import { CHANGED_ALONG, type ParentLock, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/rollups.ts';
 import type { Snapshot } from '../../../lib/snapshot/types.ts';
-import { identifier } from '../../../mixins/database/database.ts';
+import { identifier } from '../../../lib/sql-text.ts';
+
 import { type Sql, table } from '../sql.ts';
 import type { Referred } from './references.ts';
 import type { Write } from './write.ts';

@@ -2,9 +2,11 @@
  * What every committed change leaves behind, in its own transaction: history of the record, audit of the mutation, the
  * event to be told. Source: docs/reference/records.md.
  */
+
 import { uuidv7 } from '../../../lib/ids.ts';
 import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
-import { literal, type Sql } from '../sql.ts';
+import { literal } from '../../../lib/sql-text.ts';
+import type { Sql } from '../sql.ts';
 import type { Write } from './write.ts';
 
 type ChangeKind = 'create' | 'update' | 'delete' | 'restore' | 'transition';

@@ -2,10 +2,12 @@
  * Accepts a deployment: the key, the deployment and its job are one transaction, so that the same key twice is one
  * deployment. Source: docs/reference/idempotency.md.
  */
+
 import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { uuidv7 } from '../../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { identifier } from '../../../lib/sql-text.ts';
 import { type Database, isConnectionError, sqlState } from '../../../mixins/database/database.ts';
 import {
   answerOf,
@@ -16,7 +18,7 @@ import {
   keyInProgress,
 } from '../../../mixins/idempotency/idempotency.ts';
 import { inOrder } from '../apply.ts';
-import { quote } from '../physical/model.ts';
+
 import type { Jobs } from './jobs.ts';
 import { insertDeployment, type NewDeployment } from './store.ts';
 
@@ -39,7 +41,7 @@ export async function acceptDeployment(
   deployment: NewDeployment,
   reply: { status: number; headers: Record<string, string>; body: string },
 ): Promise<OperationReply> {
-  const schema = quote(tenantSchema(request.tenantId));
+  const schema = identifier(tenantSchema(request.tenantId));
   let accepted: boolean;
   try {
     accepted = await database.transaction(async (tx) => {

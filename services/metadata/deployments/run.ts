@@ -2,13 +2,15 @@
  * Works off the open deployments of a tenant, one after the other: validate, then apply in one transaction that also
  * writes the outcome. A worker that dies leaves nothing behind but its lease. Source: docs/reference/metadata.md#states.
  */
+
 import { randomUUID } from 'node:crypto';
 import { tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { identifier } from '../../../lib/sql-text.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { applyPlan } from '../apply.ts';
 import type { State } from '../kinds/kind.ts';
-import { quote } from '../physical/model.ts';
+
 import { drift, makePlan, type Plan, type PlanOptions, planHash } from '../planner/plan.ts';
 import { type Project, readProject } from '../project/project.ts';
 import { answerQuestions } from '../questions.ts';
@@ -149,7 +151,7 @@ export class Runner {
   ): Promise<void> {
     await tx.query(enterTenant(tenantId));
     const { tenant, before } = await lockTenant(tx, tenantId);
-    const schema = quote(tenantSchema(tenantId));
+    const schema = identifier(tenantSchema(tenantId));
     const plan = await answerQuestions(tx, schema, makePlan(before, project, planOptions(deployment)), before);
     const refused = refusal(deployment, project, plan, before, tenant);
     if (refused) {

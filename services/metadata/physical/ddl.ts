@@ -1,14 +1,10 @@
 /** The statements that lead from one physical model to the next. Pure; every name is quoted. */
+
 import { formattedSql } from '../../../lib/auto-number.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import { emptyRollup } from '../../../lib/rollups.ts';
-import { type Column, type Model, quote, type Table } from './model.ts';
-
-/** A text as an SQL literal. */
-export const literal = (text: string): string =>
-  text.includes('\\')
-    ? ` E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
-    : `'${text.replaceAll("'", "''")}'`;
+import { identifier, literal } from '../../../lib/sql-text.ts';
+import type { Column, Model, Table } from './model.ts';
 
 /**
  * SQL of the value that existing records get when a field becomes required: its default, as the column holds it; null
@@ -39,7 +35,7 @@ export function ddl(before: Model, after: Model, schema: string, role: string): 
   const sequences: string[] = [];
 
   for (const table of after.values()) {
-    const name = `${schema}.${quote(table.name)}`;
+    const name = `${schema}.${identifier(table.name)}`;
     const old = before.get(table.name);
     if (!old) {
       tables.push(createTable(name, table));
@@ -47,27 +43,27 @@ export function ddl(before: Model, after: Model, schema: string, role: string): 
     } else {
       columns.push(...alterColumns(name, old, table));
       for (const [index, { on }] of old.indexes)
-        if (table.indexes.get(index)?.on !== on) drops.push(`DROP INDEX IF EXISTS ${schema}.${quote(index)}`);
+        if (table.indexes.get(index)?.on !== on) drops.push(`DROP INDEX IF EXISTS ${schema}.${identifier(index)}`);
       // One of that name may be left over from a configuration before.
       for (const index of table.indexes.keys())
-        if (!old.indexes.has(index)) drops.push(`DROP INDEX IF EXISTS ${schema}.${quote(index)}`);
+        if (!old.indexes.has(index)) drops.push(`DROP INDEX IF EXISTS ${schema}.${identifier(index)}`);
       for (const key of old.foreignKeys.keys())
-        if (!table.foreignKeys.has(key)) drops.push(`ALTER TABLE ${name} DROP CONSTRAINT ${quote(key)}`);
+        if (!table.foreignKeys.has(key)) drops.push(`ALTER TABLE ${name} DROP CONSTRAINT ${identifier(key)}`);
     }
     for (const [index, { unique, on }] of table.indexes)
       if (old?.indexes.get(index)?.on !== on)
-        indexes.push(`CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${quote(index)} ON ${name} ${on}`);
+        indexes.push(`CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${identifier(index)} ON ${name} ${on}`);
     const added: string[] = [];
     for (const [key, { column, to }] of table.foreignKeys)
       if (!old?.foreignKeys.has(key))
         added.push(
-          `ADD CONSTRAINT ${quote(key)} FOREIGN KEY (${quote(column)}) REFERENCES ${schema}.${quote(to)} (id) DEFERRABLE INITIALLY IMMEDIATE`,
+          `ADD CONSTRAINT ${identifier(key)} FOREIGN KEY (${identifier(column)}) REFERENCES ${schema}.${identifier(to)} (id) DEFERRABLE INITIALLY IMMEDIATE`,
         );
     if (added.length > 0) keys.push(`ALTER TABLE ${name} ${added.join(', ')}`);
     for (const [sequence, column] of table.sequences)
       if (!old?.sequences.has(sequence)) {
-        const full = `${schema}.${quote(sequence)}`;
-        sequences.push(`CREATE SEQUENCE ${full} OWNED BY ${name}.${quote(column)}`);
+        const full = `${schema}.${identifier(sequence)}`;
+        sequences.push(`CREATE SEQUENCE ${full} OWNED BY ${name}.${identifier(column)}`);
         sequences.push(`GRANT USAGE, SELECT ON SEQUENCE ${full} TO ${role}`);
         if (old) sequences.push(...numberRecords(name, full, table.columns.get(column)!));
       }
@@ -78,8 +74,8 @@ export function ddl(before: Model, after: Model, schema: string, role: string): 
 
 /** Records that are there already get their numbers in the order in which they were created. */
 function numberRecords(name: string, sequence: string, column: Column): string[] {
-  const id = quote(column.name);
-  const number = formattedSql(column.field!.format, 'q.n', literal);
+  const id = identifier(column.name);
+  const number = formattedSql(column.field!.format, 'q.n');
   return [
     `UPDATE ${name} t SET ${id} = ${number}, "recordVersion" = t."recordVersion" + 1 FROM (SELECT r.id, row_number() OVER (ORDER BY r."createdAt", r.id) AS n FROM ${name} r) q WHERE q.id = t.id`,
     `SELECT setval('${sequence.replaceAll("'", "''")}', n) FROM (SELECT count(*) AS n FROM ${name}) q WHERE n > 0`,
@@ -87,7 +83,7 @@ function numberRecords(name: string, sequence: string, column: Column): string[]
 }
 
 const definition = (column: Column): string =>
-  `${quote(column.name)} ${column.type}${column.notNull ? ' NOT NULL' : ''}${column.name === 'recordVersion' ? ' DEFAULT 1' : ''}`;
+  `${identifier(column.name)} ${column.type}${column.notNull ? ' NOT NULL' : ''}${column.name === 'recordVersion' ? ' DEFAULT 1' : ''}`;
 
 function createTable(name: string, table: Table): string {
   const lines = [...table.columns.values()].map((column) =>
@@ -102,7 +98,7 @@ function alterColumns(name: string, old: Table, table: Table): string[] {
   const after: string[] = [];
   for (const column of table.columns.values()) {
     const had = old.columns.get(column.name);
-    const id = quote(column.name);
+    const id = identifier(column.name);
     const fill = fillValue(column);
     if (!had) {
       // The default fills existing rows without rewriting the table; new records get theirs from the data service.

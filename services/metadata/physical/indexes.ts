@@ -1,5 +1,6 @@
 /** What is to be done when the indexes of a tenant are held against those that its configuration calls for. Pure. */
-import { type Model, quote } from './model.ts';
+import { identifier } from '../../../lib/sql-text.ts';
+import type { Model } from './model.ts';
 
 /**
  * Raised whenever the same configuration calls for other indexes than before, or for others under the same names, so
@@ -65,4 +66,4 @@ export const createIndexSql = (
   { unique, table, on }: WantedIndex,
   how: { readonly name: string; readonly schema: string; readonly concurrently?: boolean },
 ): string =>
-  `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${how.concurrently ? 'CONCURRENTLY IF NOT EXISTS ' : ''}${quote(how.name)} ON ${how.schema}.${quote(table)} ${on}`;
+  `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${how.concurrently ? 'CONCURRENTLY IF NOT EXISTS ' : ''}${identifier(how.name)} ON ${how.schema}.${identifier(table)} ${on}`;

@@ -3,6 +3,7 @@
  * the difference between two of these, so that every change of a component finds its way by itself. Pure.
  * Source: docs/reference/metadata.md#storage.
  */
+
 import { createHash } from 'node:crypto';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { conditionSql } from '../../../lib/expression/sql.ts';
@@ -10,6 +11,7 @@ import { ExpressionError } from '../../../lib/expression/types.ts';
 import { fieldType, valueTypeName } from '../../../lib/field-types/registry.ts';
 import { fuzzyClass, keyForm, matchForm } from '../../../lib/matching/forms.ts';
 import type { FieldMeta, FieldTypeName, MatchMethod } from '../../../lib/snapshot/types.ts';
+import { identifier } from '../../../lib/sql-text.ts';
 import { compileField } from '../kinds/custom-field.ts';
 import { customObject, type ObjectBody } from '../kinds/custom-object.ts';
 import type { DuplicateRuleBody } from '../kinds/duplicate-rule.ts';
@@ -40,8 +42,6 @@ export interface Table {
 
 export type Model = ReadonlyMap<string, Table>;
 
-export const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
-
 const SYSTEM_COLUMNS: readonly Column[] = (
   [
     ['id', 'uuid', true],
@@ -68,7 +68,7 @@ const physicalName = (kind: 'u' | 'i' | 's' | 'f' | 'r' | MatchIndexKind, object
 export const sequenceName = (object: string, field: string): string => `_seq_${object}_${field}`;
 
 /** What an index keeps unique, in parentheses. */
-export const keyExpression = (field: FieldMeta): string => `(${keyForm(field, quote(field.apiName))})`;
+export const keyExpression = (field: FieldMeta): string => `(${keyForm(field, identifier(field.apiName))})`;
 
 function tableOf(object: Component, fields: readonly Component[], rules: readonly Component[], state: State): Table {
   const body = object.body as ObjectBody;
@@ -91,7 +91,7 @@ function tableOf(object: Component, fields: readonly Component[], rules: readonl
     else if (field.externalId)
       indexes.set(physicalName('i', body.apiName, column), { unique: false, on: keyExpression(field) });
     if (field.fieldType === 'reference' || field.fieldType === 'masterDetail') {
-      indexes.set(physicalName('i', body.apiName, column), { unique: false, on: `(${quote(column)})` });
+      indexes.set(physicalName('i', body.apiName, column), { unique: false, on: `(${identifier(column)})` });
       foreignKeys.set(physicalName('f', body.apiName, column), { column, to: field.referenceTo[0]! });
     }
     if (field.fieldType === 'autoNumber') sequences.set(sequenceName(body.apiName, column), column);
@@ -101,7 +101,7 @@ function tableOf(object: Component, fields: readonly Component[], rules: readonl
       if (columns.has(column) && fieldType(columns.get(column)!.field!.fieldType as FieldTypeName).searchable)
         indexes.set(physicalName('s', body.apiName, column), {
           unique: false,
-          on: `USING gin (erp.search_text(${quote(column)}) public.gin_trgm_ops)`,
+          on: `USING gin (erp.search_text(${identifier(column)}) public.gin_trgm_ops)`,
         });
   if (body.features.duplicates)
     for (const { active, match } of rules.map((rule) => rule.body as DuplicateRuleBody))
@@ -150,7 +150,7 @@ function indexableCriteria(
     const expression = checkExpression(criteria, schema, ['boolean']);
     const sqlIn = (timezone: string) =>
       conditionSql(expression, {
-        column: quote,
+        column: identifier,
         fieldType: (name) => valueTypeName(field(name)!),
         length: (name) => field(name)!.length,
         timezone,
@@ -182,8 +182,8 @@ function addMatchIndex(
 ): void {
   const meta = field === 'ownerId' ? OWNER : columns.get(field)?.field;
   if (!meta) return;
-  const form = matchForm(method, meta, quote(field));
-  const expression = form === quote(field) ? form : `(${form})`;
+  const form = matchForm(method, meta, identifier(field));
+  const expression = form === identifier(field) ? form : `(${form})`;
   if (method !== 'fuzzy') {
     const same = new Set([`(${form})`, `(${expression})`]);
     if ([...indexes.values()].some(({ on }) => same.has(on))) return;
@@ -192,7 +192,7 @@ function addMatchIndex(
     unique: false,
     on:
       method === 'fuzzy'
-        ? `USING gin (${form} public.gin_trgm_ops, ${fuzzyClass(quote(field))}) WITH (fastupdate = off)`
+        ? `USING gin (${form} public.gin_trgm_ops, ${fuzzyClass(identifier(field))}) WITH (fastupdate = off)`
         : `(${expression}, id)`,
   });
 }

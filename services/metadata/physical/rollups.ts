@@ -3,20 +3,20 @@
  * they are the difference between two configurations. Pure; every name is quoted.
  * Source: docs/decisions/rollups-by-triggers.md.
  */
+
 import { createHash } from 'node:crypto';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { conditionSql } from '../../../lib/expression/sql.ts';
 import { typeOf, valueTypeName } from '../../../lib/field-types/registry.ts';
 import { emptyRollup, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/rollups.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { identifier, literal } from '../../../lib/sql-text.ts';
 import { compileField } from '../kinds/custom-field.ts';
 import { customObject } from '../kinds/custom-object.ts';
 import { componentKey, type Draft, type State } from '../kinds/kind.ts';
 import { rollupObjects, rollupsOf } from '../kinds/rollup.ts';
 import { systemFields } from '../kinds/system-fields.ts';
 import { columnType } from './column-type.ts';
-import { literal } from './ddl.ts';
-import { quote } from './model.ts';
 
 interface Column {
   readonly name: string;
@@ -86,7 +86,7 @@ function figuresOf(edge: RollupEdge, state: State): Figures {
 
 function watchOf(own: readonly RollupEdge[], edges: readonly RollupEdge[]): Watch {
   const above = (next: RollupEdge, ids: string): string =>
-    `SELECT x.${quote(next.referenceField)} FROM {schema}.${quote(next.child)} x WHERE x.id IN (${ids})`;
+    `SELECT x.${identifier(next.referenceField)} FROM {schema}.${identifier(next.child)} x WHERE x.id IN (${ids})`;
   return {
     edges: own.map((edge) => ({
       name: figuresName(edge),
@@ -103,14 +103,15 @@ function watchOf(own: readonly RollupEdge[], edges: readonly RollupEdge[]): Watc
 
 function columnOf(field: FieldMeta, state: State): Column {
   const rollup = field.rollup!;
-  const over = rollup.field === null ? '*' : `c.${quote(rollup.field)}`;
+  const over = rollup.field === null ? '*' : `c.${identifier(rollup.field)}`;
   const where =
     rollup.criteria === null ? '' : ` FILTER (WHERE ${criteriaSql(rollup.childObject, rollup.criteria, state)})`;
   const aggregate = `${rollup.function}(${over})${where}`;
   const empty = emptyRollup(field);
   const type = columnType(field)!;
   const value = empty === '0' ? `coalesce(${aggregate}, 0)` : aggregate;
-  const shown = (alias: string): string => typeOf(field).outputSql(`${alias}.${quote(field.apiName)}`, field, false);
+  const shown = (alias: string): string =>
+    typeOf(field).outputSql(`${alias}.${identifier(field.apiName)}`, field, false);
   return { name: field.apiName, type, value: `(${value})::${type}`, empty, from: shown('b'), to: shown('u') };
 }
 
@@ -128,7 +129,7 @@ function criteriaSql(child: string, criteria: string, state: State): string {
   const expression = checkExpression(criteria, { object: child, fieldType: typeName }, ['boolean']);
   const settings = [...state.values()].find(({ type }) => type === 'TenantSettings');
   return conditionSql(expression, {
-    column: (name) => `c.${quote(name)}`,
+    column: (name) => `c.${identifier(name)}`,
     fieldType: (name) => typeName(name)!,
     length: (name) => fieldOf(name)!.length,
     timezone: String(settings?.body['timezone'] ?? 'UTC'),
@@ -158,11 +159,11 @@ export function rollupDdl(
   const fills: string[] = [];
   for (const child of before.watches.keys())
     if (!after.watches.has(child)) {
-      for (const event of EVENTS) first.push(`DROP TRIGGER ${triggerName(event)} ON ${schema}.${quote(child)}`);
-      first.push(`DROP FUNCTION ${schema}.${quote(watchName(child))}()`);
+      for (const event of EVENTS) first.push(`DROP TRIGGER ${triggerName(event)} ON ${schema}.${identifier(child)}`);
+      first.push(`DROP FUNCTION ${schema}.${identifier(watchName(child))}()`);
     }
   for (const name of before.figures.keys())
-    if (!after.figures.has(name)) first.push(`DROP FUNCTION ${schema}.${quote(name)}(uuid[])`);
+    if (!after.figures.has(name)) first.push(`DROP FUNCTION ${schema}.${identifier(name)}(uuid[])`);
   for (const [name, figures] of after.figures) {
     const old = before.figures.get(name);
     if (same(old, figures)) continue;
@@ -178,8 +179,8 @@ export function rollupDdl(
   const had = ownTriggers(before);
   const has = ownTriggers(after);
   for (const [parent, own] of had) {
-    if (!same(own, has.get(parent))) first.push(`DROP TRIGGER _rollup_own ON ${schema}.${quote(parent)}`);
-    if (!has.has(parent)) first.push(`DROP FUNCTION ${schema}.${quote(ownName(parent))}()`);
+    if (!same(own, has.get(parent))) first.push(`DROP TRIGGER _rollup_own ON ${schema}.${identifier(parent)}`);
+    if (!has.has(parent)) first.push(`DROP FUNCTION ${schema}.${identifier(ownName(parent))}()`);
   }
   for (const [parent, own] of has) if (!same(own, had.get(parent))) last.push(...ownTrigger(parent, own, schema));
   return { first, last: [...last, ...fills] };
@@ -191,28 +192,28 @@ type Event = (typeof EVENTS)[number];
 const triggerName = (event: Event): string => `_rollups_${event}`;
 
 const columns = (alias: string, names: readonly string[]): string =>
-  `ROW(${names.map((name) => `${alias}.${quote(name)}`).join(', ')})`;
+  `ROW(${names.map((name) => `${alias}.${identifier(name)}`).join(', ')})`;
 
 /** Works out the rollups of the parents `ids`, which are locked. */
 function figuresFunction(name: string, ties: Figures, schema: string): string {
-  const parent = `${schema}.${quote(ties.parent)}`;
+  const parent = `${schema}.${identifier(ties.parent)}`;
   const names = ties.columns.map((column) => column.name);
   const changes = ties.columns.map(
     ({ name, from, to }) =>
-      `CASE WHEN b.${quote(name)} IS DISTINCT FROM u.${quote(name)} THEN jsonb_build_object(${literal(name)}, jsonb_build_object('from', ${from}, 'to', ${to})) ELSE '{}' END`,
+      `CASE WHEN b.${identifier(name)} IS DISTINCT FROM u.${identifier(name)} THEN jsonb_build_object(${literal(name)}, jsonb_build_object('from', ${from}, 'to', ${to})) ELSE '{}' END`,
   );
-  return `CREATE OR REPLACE FUNCTION ${schema}.${quote(name)}(ids uuid[]) RETURNS void LANGUAGE plpgsql AS $rollup$
+  return `CREATE OR REPLACE FUNCTION ${schema}.${identifier(name)}(ids uuid[]) RETURNS void LANGUAGE plpgsql AS $rollup$
 DECLARE
   actor jsonb := nullif(current_setting('app.actor', true), '');
   changed jsonb;
 BEGIN
   WITH f AS MATERIALIZED (
-      SELECT p.id, ${names.map((column) => `a.${quote(column)}`).join(', ')} FROM ${parent} p,
-        LATERAL (SELECT ${ties.columns.map((column) => `${column.value} AS ${quote(column.name)}`).join(', ')}
-          FROM ${schema}.${quote(ties.child)} c WHERE c.${quote(ties.referenceField)} = p.id) a
+      SELECT p.id, ${names.map((column) => `a.${identifier(column)}`).join(', ')} FROM ${parent} p,
+        LATERAL (SELECT ${ties.columns.map((column) => `${column.value} AS ${identifier(column.name)}`).join(', ')}
+          FROM ${schema}.${identifier(ties.child)} c WHERE c.${identifier(ties.referenceField)} = p.id) a
       WHERE p.id = ANY (ids)),
     b AS MATERIALIZED (SELECT p.* FROM ${parent} p JOIN f ON f.id = p.id WHERE ${columns('p', names)} IS DISTINCT FROM ${columns('f', names)}),
-    u AS (UPDATE ${parent} p SET ${names.map((column) => `${quote(column)} = f.${quote(column)}`).join(', ')},
+    u AS (UPDATE ${parent} p SET ${names.map((column) => `${identifier(column)} = f.${identifier(column)}`).join(', ')},
         "recordVersion" = p."recordVersion" + 1,
         "updatedAt" = CASE WHEN actor IS NULL THEN p."updatedAt" ELSE clock_timestamp() END,
         "updatedById" = coalesce((actor ->> 'userId')::uuid, p."updatedById")
@@ -235,10 +236,10 @@ function watchFunction(child: string, { edges, locks }: Watch, schema: string): 
   const collect = (how: (edge: Watch['edges'][number], n: number) => string): string => edges.map(how).join('\n    ');
   const gathered = (rows: string) =>
     collect(({ referenceField }, n) => {
-      const column = `r.${quote(referenceField)}`;
+      const column = `r.${identifier(referenceField)}`;
       return `SELECT array_agg(DISTINCT ${column}) INTO ids_${n} FROM ${rows} r WHERE ${column} IS NOT NULL;`;
     });
-  return `CREATE OR REPLACE FUNCTION ${schema}.${quote(watchName(child))}() RETURNS trigger LANGUAGE plpgsql AS $rollup$
+  return `CREATE OR REPLACE FUNCTION ${schema}.${identifier(watchName(child))}() RETURNS trigger LANGUAGE plpgsql AS $rollup$
 DECLARE
   ${edges.map((_, n) => `ids_${n} uuid[];`).join(' ')}
 BEGIN
@@ -250,7 +251,7 @@ BEGIN
     ${collect(
       ({ referenceField, reads }, n) =>
         `SELECT array_agg(DISTINCT x.parent) INTO ids_${n}
-      FROM old_rows o JOIN new_rows n ON n.id = o.id, LATERAL (VALUES (o.${quote(referenceField)}), (n.${quote(referenceField)})) x (parent)
+      FROM old_rows o JOIN new_rows n ON n.id = o.id, LATERAL (VALUES (o.${identifier(referenceField)}), (n.${identifier(referenceField)})) x (parent)
       WHERE x.parent IS NOT NULL AND ${columns('o', reads)} IS DISTINCT FROM ${columns('n', reads)};`,
     )}
   END IF;
@@ -260,10 +261,10 @@ BEGIN
   ${locks
     .map(
       ({ object, ids }) =>
-        `PERFORM FROM ${schema}.${quote(object)} p WHERE p.id IN (${ids.join(' UNION ALL ').replaceAll('{schema}', schema)}) ORDER BY p.id FOR NO KEY UPDATE;`,
+        `PERFORM FROM ${schema}.${identifier(object)} p WHERE p.id IN (${ids.join(' UNION ALL ').replaceAll('{schema}', schema)}) ORDER BY p.id FOR NO KEY UPDATE;`,
     )
     .join('\n  ')}
-  ${edges.map(({ name }, n) => `IF ids_${n} IS NOT NULL THEN PERFORM ${schema}.${quote(name)}(ids_${n}); END IF;`).join('\n  ')}
+  ${edges.map(({ name }, n) => `IF ids_${n} IS NOT NULL THEN PERFORM ${schema}.${identifier(name)}(ids_${n}); END IF;`).join('\n  ')}
   RETURN NULL;
 END $rollup$`;
 }
@@ -276,7 +277,7 @@ function triggers(child: string, schema: string): string[] {
   };
   return EVENTS.map(
     (event) =>
-      `CREATE TRIGGER ${triggerName(event)} AFTER ${event.toUpperCase()} ON ${schema}.${quote(child)} REFERENCING ${rows[event]} FOR EACH STATEMENT EXECUTE FUNCTION ${schema}.${quote(watchName(child))}()`,
+      `CREATE TRIGGER ${triggerName(event)} AFTER ${event.toUpperCase()} ON ${schema}.${identifier(child)} REFERENCING ${rows[event]} FOR EACH STATEMENT EXECUTE FUNCTION ${schema}.${identifier(watchName(child))}()`,
   );
 }
 
@@ -301,26 +302,26 @@ function ownTriggers({ figures }: RollupModel): Map<string, Own> {
 
 /** A parent that comes into being with figures of its own (restored, loaded) or after its children: they are checked. */
 function ownTrigger(parent: string, own: Own, schema: string): string[] {
-  const name = `${schema}.${quote(ownName(parent))}`;
-  const isSet = own.columns.map((column) => `NEW.${quote(column.name)} IS DISTINCT FROM ${column.empty}`);
+  const name = `${schema}.${identifier(ownName(parent))}`;
+  const isSet = own.columns.map((column) => `NEW.${identifier(column.name)} IS DISTINCT FROM ${column.empty}`);
   return [
     `CREATE OR REPLACE FUNCTION ${name}() RETURNS trigger LANGUAGE plpgsql AS $rollup$
 BEGIN
-  ${own.figures.map((figures) => `PERFORM ${schema}.${quote(figures)}(ARRAY[NEW.id]);`).join('\n  ')}
+  ${own.figures.map((figures) => `PERFORM ${schema}.${identifier(figures)}(ARRAY[NEW.id]);`).join('\n  ')}
   RETURN NULL;
 END $rollup$`,
-    `CREATE TRIGGER _rollup_own AFTER INSERT ON ${schema}.${quote(parent)} FOR EACH ROW WHEN (NEW."recordVersion" > 1 OR ${isSet.join(' OR ')}) EXECUTE FUNCTION ${name}()`,
+    `CREATE TRIGGER _rollup_own AFTER INSERT ON ${schema}.${identifier(parent)} FOR EACH ROW WHEN (NEW."recordVersion" > 1 OR ${isSet.join(' OR ')}) EXECUTE FUNCTION ${name}()`,
   ];
 }
 
 /** Works out the rollups of all parents at once. What changes gets a new version: its ETag must not stay. */
 function fill(ties: Figures, schema: string): string {
   const names = ties.columns.map((column) => column.name);
-  const parent = `${schema}.${quote(ties.parent)}`;
-  const reference = `c.${quote(ties.referenceField)}`;
-  return `UPDATE ${parent} p SET ${names.map((name) => `${quote(name)} = f.${quote(name)}`).join(', ')}, "recordVersion" = p."recordVersion" + 1
-  FROM (SELECT q.id, ${ties.columns.map(({ name, type, empty }) => `${empty === '0' ? `coalesce(a.${quote(name)}, 0::${type})` : `a.${quote(name)}`} AS ${quote(name)}`).join(', ')}
-    FROM ${parent} q LEFT JOIN (SELECT ${reference} AS id, ${ties.columns.map((column) => `${column.value} AS ${quote(column.name)}`).join(', ')}
-      FROM ${schema}.${quote(ties.child)} c WHERE ${reference} IS NOT NULL GROUP BY ${reference}) a ON a.id = q.id) f
+  const parent = `${schema}.${identifier(ties.parent)}`;
+  const reference = `c.${identifier(ties.referenceField)}`;
+  return `UPDATE ${parent} p SET ${names.map((name) => `${identifier(name)} = f.${identifier(name)}`).join(', ')}, "recordVersion" = p."recordVersion" + 1
+  FROM (SELECT q.id, ${ties.columns.map(({ name, type, empty }) => `${empty === '0' ? `coalesce(a.${identifier(name)}, 0::${type})` : `a.${identifier(name)}`} AS ${identifier(name)}`).join(', ')}
+    FROM ${parent} q LEFT JOIN (SELECT ${reference} AS id, ${ties.columns.map((column) => `${column.value} AS ${identifier(column.name)}`).join(', ')}
+      FROM ${schema}.${identifier(ties.child)} c WHERE ${reference} IS NOT NULL GROUP BY ${reference}) a ON a.id = q.id) f
   WHERE f.id = p.id AND ${columns('p', names)} IS DISTINCT FROM ${columns('f', names)}`;
 }
