@@ -37,10 +37,10 @@ function givenIn({ body }: Write): Given {
 }
 
 /**
- * Claims the key, locks the record if the user can see it, and answers `facts` beside whether they may share it. Null:
- * the key had been used before, and `reply` is what it stands for.
+ * Claims the key and locks the record for who may share it. False: the key had been used before, and `reply` is what it
+ * stands for.
  */
-async function lockRecord(write: Write, facts: (sql: Sql) => readonly string[]): Promise<readonly unknown[] | null> {
+async function lockRecord(write: Write): Promise<boolean> {
   const { view, object, schema, tx } = write;
   const sql = new Sql();
   const reached = (operation: 'read' | 'share', alias: string): string =>
@@ -48,24 +48,27 @@ async function lockRecord(write: Write, facts: (sql: Sql) => readonly string[]):
   const text = `WITH
     ${claimSql(write, sql)},
     o AS MATERIALIZED (SELECT * FROM ${table(schema, object.apiName)} t WHERE t."id" = ${sql.bind(write.id, 'uuid')} AND EXISTS (SELECT FROM k) AND ${reached('read', 't')} FOR NO KEY UPDATE)
-    SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reached('share', 'o')}${facts(sql)
-      .map((fact) => `, ${fact}`)
-      .join('')} FROM s LEFT JOIN o ON true`;
+    SELECT s.m, s.a, (SELECT count(*)::int FROM k), o."recordVersion", ${reached('share', 'o')} FROM s LEFT JOIN o ON true`;
   const row = (await tx.arrays(sql.statement(text))).rows[0]!;
-  if (!(await readLock(write, row))) return null;
+  if (!(await readLock(write, row))) return false;
   if (row[4] !== true) throw sharingDenied();
-  return row.slice(5);
+  return true;
+}
+
+/** Answers behind the lock: the statement that waited for it has not seen what others did to the shares meanwhile. */
+async function ask(write: Write, facts: (sql: Sql) => readonly string[]): Promise<readonly unknown[]> {
+  const sql = new Sql();
+  return (await write.tx.arrays(sql.statement(`SELECT ${facts(sql).join(', ')}`))).rows[0]!;
 }
 
 async function share(write: Write): Promise<void> {
   const { schema, key, object, request } = write;
   const given = givenIn(write);
-  const found = await lockRecord(write, (sql) => [
+  if (!(await lockRecord(write))) return;
+  const [isUser, others] = (await ask(write, (sql) => [
     knownUserSql(write, sql, given),
     `(SELECT count(*)::int FROM ${schema}._shares sh WHERE ${ofRecord(write, sql)} AND NOT (${toPrincipal(sql, given)}))`,
-  ]);
-  if (!found) return;
-  const [isUser, others] = found as [boolean, number];
+  ])) as [boolean, number];
   refuseContent(write, given, isUser);
   if (others >= LIMITS.record_shares_max)
     throw new PlatformError('TOO_MANY_ITEMS', `A record has ${LIMITS.record_shares_max} shares at most.`, {
@@ -105,9 +108,9 @@ async function takeBack(write: Write): Promise<void> {
   const shareId = (write.call.path['shareId'] ?? '').toLowerCase();
   const which = (sql: Sql): string =>
     `sh.share_id = ${sql.bind(isUuid(shareId) ? shareId : null, 'uuid')} AND ${ofRecord(write, sql)}`;
-  const found = await lockRecord(write, (sql) => [`EXISTS (SELECT FROM ${schema}._shares sh WHERE ${which(sql)})`]);
-  if (!found) return;
-  if (found[0] !== true) throw new PlatformError('RECORD_NOT_FOUND', 'The record has no such share.');
+  if (!(await lockRecord(write))) return;
+  const [isThere] = await ask(write, (sql) => [`EXISTS (SELECT FROM ${schema}._shares sh WHERE ${which(sql)})`]);
+  if (isThere !== true) throw new PlatformError('RECORD_NOT_FOUND', 'The record has no such share.');
   const sql = new Sql();
   const columns =
     'share_id, object, record_id, principal_type, principal_id, access, reason, created_at, created_by_id';
@@ -130,7 +133,7 @@ const toPrincipal = (sql: Sql, { principalType, principalId }: Given): string =>
 
 /** Whether the principal is a user who can sign in: like an owner, nobody else is given anything. */
 const knownUserSql = ({ schema }: Write, sql: Sql, { principalType, principalId }: Given): string =>
-  `EXISTS (SELECT FROM ${table(schema, 'User')} u WHERE u."id" = ${sql.bind(principalType === 'user' && isUuid(principalId) ? principalId : null, 'uuid')} AND u."active")`;
+  `EXISTS (SELECT FROM ${table(schema, 'User')} u WHERE u."id" = ${sql.bind(principalType === 'user' && isUuid(principalId) ? principalId : null, 'uuid')} AND u."active" IS NOT FALSE)`;
 
 /** 422 with everything that stands against the share. */
 function refuseContent({ view, object }: Write, given: Given, isUser: boolean): void {

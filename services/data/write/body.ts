@@ -173,7 +173,6 @@ function readReference(view: View, field: FieldMeta, value: unknown, pointer: st
     );
   const parsed = typeOf(field).parseInput(value, field, pointer);
   if (!parsed.ok) return parsed.violation;
-  if (readable.length === 0) return referenceNotFound(field);
   return {
     field,
     value: parsed.value,

@@ -14,10 +14,11 @@ export function lookupSql({ view, schema }: Write, sql: Sql, item: Given): strin
   const found = item.lookup!.targets.map(
     ({ object, by, value }) =>
       `(SELECT t."id" FROM ${table(schema, object.apiName)} t WHERE ${sameKey(`t.${columnName(by)}`, sql.bind(value, typeOf(by).bindType), by)}${
-        item.field.apiName === 'ownerId' ? ' AND t."active"' : ''
+        item.field.apiName === 'ownerId' ? ' AND t."active" IS NOT FALSE' : ''
       } AND ${reachSql(view, sql, object.apiName, 'read', 't')} LIMIT 1)`,
   );
-  return found.length === 1 ? found[0]! : `COALESCE(${found.join(', ')})`;
+  if (found.length < 2) return found[0] ?? 'NULL::uuid';
+  return `COALESCE(${found.join(', ')})`;
 }
 
 /** SQL of the ids that references were found to name, by reference. */
@@ -40,11 +41,18 @@ export const sameKey = (column: string, value: string, field: FieldMeta): string
 /** A bound value as the unique index of its field would hold it: the column's type says whose upper and lower case. */
 export const boundKey = (value: string, field: FieldMeta): string => keyForm(field, `(${value}::${columnType(field)})`);
 
-/** SQL of two columns: the id that a reference was found to name, and whether a value differs from that of the row `o`. */
+/**
+ * SQL of two columns: the id that a reference was found to name, and whether a value differs from that of the row `o`.
+ * What the row refers to by this id it may go on referring to, whoever can see it.
+ */
 export const comparedSql = (sql: Sql, item: Given, ids: Referred): string => {
   const { field, value } = item;
-  const given = ids.get(item) ?? `${sql.bind(value, typeOf(field).bindType)}::${columnType(field)}`;
-  return `${ids.get(item) ?? 'NULL'}, o.${columnName(field)} IS DISTINCT FROM ${given}`;
+  const column = `o.${columnName(field)}`;
+  const given = `${sql.bind(value, typeOf(field).bindType)}::${columnType(field)}`;
+  const found = ids.get(item);
+  if (found === undefined) return `NULL, ${column} IS DISTINCT FROM ${given}`;
+  const id = `coalesce(${found}, CASE WHEN ${column} = ${given} THEN ${column} END)`;
+  return `${id}, ${column} IS DISTINCT FROM ${id}`;
 };
 
 /** Reads the columns of comparedSql: values as they will be stored, and those that change the record. */

@@ -232,6 +232,24 @@ describe('manual shares over HTTP', () => {
     assert.equal((await sam.get(`${at(id)}/shares`)).body.records.length, 1);
   });
 
+  it('are taken back once, and are as many as may be, whoever comes at the same time', async () => {
+    const id = await newDeal();
+    const { shareId } = (await share(id, toSue())).body;
+    const gone = await Promise.all([1, 2, 3, 4].map(() => sam.delete(`${at(id)}/shares/${shareId}`)));
+    assert.deepEqual(gone.map((reply) => reply.status).sort(), [204, 404, 404, 404]);
+    await rows(
+      `INSERT INTO $schema._shares (share_id, object, record_id, principal_type, principal_id, access, created_by_id)
+        SELECT gen_random_uuid(), 'Deal__c', $1, 'role', 'R' || n, 'read', $1 FROM generate_series(2, ${LIMITS.record_shares_max}) n`,
+      [id],
+    );
+    const others = ['Ceo', 'SalesManager', 'SalesRep'].map((principalId) =>
+      share(id, { principalType: 'role', principalId, access: 'read' }),
+    );
+    const last = await Promise.all(others);
+    assert.deepEqual(last.map((reply) => reply.status).sort(), [201, 413, 413]);
+    assert.equal((await sam.get(`${at(id)}/shares`)).body.records.length, LIMITS.record_shares_max);
+  });
+
   it('leave a trail: who gave what to whom, and what was taken back', async () => {
     const id = await newDeal();
     const { shareId } = (await share(id, { ...toSue(), reason: 'why' })).body;

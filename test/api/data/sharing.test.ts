@@ -1,0 +1,112 @@
+/** Sharing over HTTP: what follows when people, roles, groups and configuration change around the records. */
+import assert from 'node:assert/strict';
+import type { Answer, Api } from '../../support/client.ts';
+import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
+import { type Deals, startDeals } from './deals.ts';
+
+const FILES: Record<string, string> = {
+  ...fieldFile('Deal__c', 'Other__c', 'fieldType: reference\nreferenceTo: [Deal__c]'),
+  'permissionSets/DealRefs.yaml':
+    'type: PermissionSet\napiName: DealRefs\nlabel: Refs\nfields:\n  Deal__c.Other__c:\n    read: true\n    edit: true\n',
+};
+
+const group = (name: string, users: readonly string[]): Record<string, string> => ({
+  [`groups/${name}.yaml`]: `type: Group\napiName: ${name}\nlabel: ${name}\n${
+    users.length > 0 ? `members:\n  users:\n${users.map((user) => `    - ${user}\n`).join('')}` : ''
+  }`,
+});
+const rule = (name: string, body: string): Record<string, string> => ({
+  [`objects/Deal__c/sharingRules/${name}.yaml`]: `type: SharingRule\napiName: ${name}\nobject: Deal__c\n${body}`,
+});
+const withDefault = (shared: string): Record<string, string> => {
+  const path = 'objects/Deal__c/object.yaml';
+  return { [path]: objectFiles('Deal__c')[path]!.replace('api:', `sharingDefault: ${shared}\napi:`) };
+};
+
+describe('sharing over HTTP', () => {
+  let deals: Deals;
+  let ada: Api;
+  let sam: Api;
+  let sue: Api;
+  before(async function () {
+    this.timeout(120_000);
+    deals = await startDeals();
+    ({ ada, sam, sue } = deals.as);
+    await deals.deploy(FILES);
+    for (const name of ['mia', 'sam'] as const)
+      await deals.setUser(name, { permissionSetApiNames: ['Deals', 'DealRefs'] });
+  });
+  after(() => deals?.platform.stop());
+
+  const at = (id: string): string => `/data/Deal__c/${id}`;
+  const refused = (reply: Answer, status: number, code: string): void =>
+    assert.deepEqual([reply.status, reply.body.code], [status, code], reply.text);
+
+  it('lets a record keep what it refers to, also where the user cannot see it', async () => {
+    const hidden = (await deals.deal(ada)).body.id;
+    const id = (await deals.deal(ada, { Other__c: hidden, ownerId: deals.ids.sam })).body.id;
+    const same = await sam.patch(at(id), { Other__c: hidden }, { etag: '"1"' });
+    assert.deepEqual([same.status, same.headers.get('etag')], [200, '"1"'], same.text);
+    const more = await sam.patch(at(id), { Other__c: hidden.toUpperCase(), Stage__c: 'x' }, { etag: '"1"' });
+    assert.deepEqual([more.status, more.body.Other__c], [200, hidden], more.text);
+    const second = (await deals.deal(ada)).body.id;
+    refused(await sam.patch(at(id), { Other__c: second }, { etag: '"2"' }), 422, 'VALIDATION_FAILED');
+    refused(await sam.post('/data/Deal__c', { name: 'x', Other__c: hidden }), 422, 'VALIDATION_FAILED');
+    assert.equal((await sam.patch(at(id), { Other__c: null }, { etag: '"2"' })).status, 200);
+    refused(await sam.patch(at(id), { Other__c: hidden }, { etag: '"3"' }), 422, 'VALIDATION_FAILED');
+  });
+
+  it('gives what a group gets to whoever has the name of its member at the moment', async () => {
+    await deals.deploy({
+      ...group('Watchers', ['SUSAN@demo.example', 'nobody@demo.example']),
+      ...rule('Watched', 'kind: owner\nfrom:\n  role: SalesRep\nto:\n  group: Watchers\naccess: read\n'),
+    });
+    const id = (await deals.deal(sam)).body.id;
+    const status = async () => (await sue.get(at(id))).status;
+    assert.equal(await status(), 404);
+    await deals.setUser('sue', { username: 'Susan@demo.example' });
+    assert.equal(await status(), 200);
+    await deals.setUser('sue', { username: 'sue@demo.example' });
+    assert.equal(await status(), 404);
+    await deals.deploy(group('Watchers', []));
+  });
+
+  it('follows a change of the default from one request to the next, also under writes', async function () {
+    this.timeout(60_000);
+    const id = (await deals.deal(sam)).body.id;
+    const seen: { begun: number; status: number; code: string | undefined }[] = [];
+    let ended = false;
+    const writer = async (): Promise<void> => {
+      while (!ended) {
+        const begun = performance.now();
+        const { headers } = await sam.get(at(id));
+        const reply = await ada.patch(at(id), { Stage__c: String(begun) }, { etag: headers.get('etag')! });
+        const others = await mia.patch(at(id), { Stage__c: String(begun) }, { etag: '"0"' });
+        seen.push({ begun, status: others.status, code: others.body.code });
+        assert.ok([200, 412].includes(reply.status), reply.text);
+      }
+    };
+    // Mia stands above nobody for once.
+    const mia = await deals.sign('mia', 'data:read data:write');
+    await deals.setUser('mia', { roleApiName: null });
+    const expected = { readWrite: 'ETAG_MISMATCH', read: 'RECORD_ACCESS_DENIED', private: 'RECORD_NOT_FOUND' };
+    try {
+      for (const [shared, code] of Object.entries(expected)) {
+        ended = false;
+        const writers = [writer(), writer()];
+        await deals.deploy(withDefault(shared));
+        const deployed = performance.now();
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        ended = true;
+        await Promise.all(writers);
+        const after = seen.filter(({ begun }) => begun > deployed);
+        assert.ok(after.length > 0);
+        assert.deepEqual([...new Set(after.map((item) => item.code))], [code], shared);
+      }
+      const codes = [...new Set(seen.map((item) => item.code))].sort();
+      assert.deepEqual(codes, Object.values(expected).sort());
+    } finally {
+      await deals.setUser('mia', { roleApiName: 'SalesManager' });
+    }
+  });
+});
