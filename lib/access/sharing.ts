@@ -13,8 +13,19 @@ import type { Access } from './types.ts';
 /** What a way to a record gives; each includes those before it. */
 export type RecordLevel = 'read' | 'edit' | 'full';
 
+/** What can lead a user to a record, as explanations name it. */
+export const GRANT_KINDS = [
+  'profile',
+  'permissionSet',
+  'role',
+  'sharingRule',
+  'manualShare',
+  'owner',
+  'orgDefault',
+] as const;
+
 export interface Grant {
-  readonly kind: 'profile' | 'permissionSet' | 'role' | 'sharingRule' | 'manualShare' | 'owner' | 'orgDefault';
+  readonly kind: (typeof GRANT_KINDS)[number];
   readonly apiName: string | null;
   readonly level: RecordLevel;
   readonly records: Records;
@@ -171,6 +182,9 @@ function* allGrants(access: Access, objectApiName: string): Iterable<Grant> {
   yield { kind: 'manualShare', apiName: null, level: 'edit', records: { kind: 'shares', access: ['edit'] } };
 }
 
+/** To whom a record is shared by hand. */
+export const PRINCIPAL_TYPES = ['user', 'role', 'group'] as const;
+
 /** A record with what sharing asks of it. */
 export interface SharedRecord {
   readonly id: string;
@@ -183,7 +197,7 @@ export interface SharedRecord {
 }
 
 export interface Share {
-  readonly principalType: 'user' | 'role' | 'group';
+  readonly principalType: (typeof PRINCIPAL_TYPES)[number];
   readonly principalId: string;
   readonly access: ShareAccess;
 }

@@ -11,7 +11,7 @@ import type { Tx } from '../../mixins/database/database.ts';
 import { compileSnapshot } from './compile.ts';
 import type { State } from './kinds/kind.ts';
 import { tableOf } from './kinds/registry.ts';
-import { type RollupBody, rollupsOf } from './kinds/rollup.ts';
+import { rollupOf, rollupsOf } from './kinds/rollup.ts';
 import { ddl } from './physical/ddl.ts';
 import { physicalModel } from './physical/model.ts';
 import { rollupDdl, rollupModel } from './physical/rollups.ts';
@@ -33,7 +33,7 @@ function touchedObjects(before: State, plan: Plan): Set<string> {
   // The column of a rollup is of the type of the field that it is over.
   const rollups = [...rollupsOf(before), ...rollupsOf(plan.after)].map(({ body }) => ({
     parent: String(body['object']),
-    child: (body['rollup'] as unknown as RollupBody).childObject,
+    child: rollupOf(body).childObject,
   }));
   for (let size = -1; size !== names.size; ) {
     size = names.size;

@@ -38,18 +38,8 @@ export const LAYERS = [
 
 export const OPERATIONS_EXPLAINED = ['read', 'create', 'update', 'delete', 'transition'] as const;
 
-export const GRANT_KINDS = [
-  'profile',
-  'permissionSet',
-  'role',
-  'sharingRule',
-  'manualShare',
-  'owner',
-  'orgDefault',
-] as const;
-
 type Layer = (typeof LAYERS)[number];
-type GrantedBy = { readonly kind: (typeof GRANT_KINDS)[number]; readonly apiName: string | null };
+type GrantedBy = Pick<Grant, 'kind' | 'apiName'>;
 
 export interface Step {
   readonly layer: Layer;

@@ -1,9 +1,10 @@
 /** The public operation that explains access. */
 import { Type } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';
+import { GRANT_KINDS } from '../../../lib/access/sharing.ts';
 import { nullable, type Operation } from '../../../lib/operation.ts';
 import { id, objectApiName, READ } from '../rows.ts';
-import { GRANT_KINDS, LAYERS, OPERATIONS_EXPLAINED } from './explain.ts';
+import { LAYERS, OPERATIONS_EXPLAINED } from './explain.ts';
 
 const EXAMPLE_STEPS = [
   { layer: 'scope', result: 'pass', grantedBy: [], remedy: null },

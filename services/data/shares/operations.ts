@@ -1,6 +1,7 @@
 /** The public operations on manual shares. */
 import { Type } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';
+import { PRINCIPAL_TYPES } from '../../../lib/access/sharing.ts';
 import type { Operation, Parameter } from '../../../lib/operation.ts';
 import { id, KEY_ERRORS, objectApiName, READ, WRITE } from '../rows.ts';
 
@@ -12,7 +13,7 @@ const shareId: Parameter = {
   example: '0193d3aa-77e0-7b62-9f0a-3d5c8e7a1b24',
 };
 
-const PrincipalType = Type.Enum(['user', 'role', 'group']);
+const PrincipalType = Type.Enum([...PRINCIPAL_TYPES]);
 const Access = Type.Enum(['read', 'edit']);
 
 const Share = Type.Object({

@@ -4,6 +4,7 @@
  */
 import { LIMITS } from '../../../config/limits.ts';
 import { NEEDS } from '../../../lib/access/decide.ts';
+import type { Share } from '../../../lib/access/sharing.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { isStorable } from '../../../lib/field-types/common.ts';
 import { isUuid, uuidv7 } from '../../../lib/ids.ts';
@@ -19,10 +20,7 @@ export const SHARE_STEPS: readonly Step[] = [share];
 export const UNSHARE_STEPS: readonly Step[] = [takeBack];
 
 /** The body as the gateway has checked it. */
-interface Given {
-  readonly principalType: 'user' | 'role' | 'group';
-  readonly principalId: string;
-  readonly access: 'read' | 'edit';
+interface Given extends Share {
   readonly reason: string | null;
 }
 

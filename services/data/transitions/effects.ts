@@ -4,9 +4,9 @@
  */
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { checkExpression } from '../../../lib/expression/check.ts';
-import { exactText } from '../../../lib/expression/decimal.ts';
+import { type Exact, exactText } from '../../../lib/expression/decimal.ts';
 import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
-import type { Expression, Type, Value } from '../../../lib/expression/types.ts';
+import type { Expression, Instant, Type, Value } from '../../../lib/expression/types.ts';
 import { schemaOfObject } from '../../../lib/expression/values.ts';
 import { storedFieldsOf } from '../../../lib/formulas.ts';
 import { ExactNumber } from '../../../lib/json/exact-number.ts';
@@ -109,7 +109,7 @@ export function valuesOf(expressions: Expressions, facts: Facts, invalid: Violat
 function asJson(value: Value): unknown {
   if (value === null || typeof value !== 'object') return value;
   if (Array.isArray(value)) return value.map(asJson);
-  if ('ms' in value) return new Date(value.ms as unknown as number).toISOString();
-  if ('units' in value) return new ExactNumber(exactText(value as never));
+  if ('ms' in value) return new Date((value as Instant).ms).toISOString();
+  if ('units' in value) return new ExactNumber(exactText(value as Exact));
   return Object.fromEntries(Object.entries(value).map(([part, item]) => [part, asJson(item)]));
 }

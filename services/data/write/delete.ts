@@ -67,15 +67,15 @@ function mayDelete({ view, object, access }: Write): void {
   requireObject(view.access, object.apiName, 'delete');
 }
 
-interface Edge {
+interface Link {
   readonly child: ObjectMeta;
   readonly field: FieldMeta;
   readonly onDelete: 'setNull' | 'restrict' | 'cascade';
 }
 
-/** How other objects depend on records of this one. A detail goes with its master unless that is forbidden. */
-export function edgesOf(write: Pick<Write, 'view'>, object: ObjectMeta): Edge[] {
-  return object.childRelationships.flatMap((relationship: ChildRelationship): Edge[] => {
+/** How other objects refer to records of this one. A detail goes with its master unless that is forbidden. */
+export function linksTo(write: Pick<Write, 'view'>, object: ObjectMeta): Link[] {
+  return object.childRelationships.flatMap((relationship: ChildRelationship): Link[] => {
     const child = objectOf(write.view.snapshot, relationship.objectApiName);
     const field = child && fieldOf(child, relationship.field);
     if (!child || !field) return [];
@@ -85,8 +85,8 @@ export function edgesOf(write: Pick<Write, 'view'>, object: ObjectMeta): Edge[] 
 }
 
 /** SQL of the ids of child rows that refer to the bound ids. */
-const refersTo = (schema: string, sql: Sql, edge: Edge, ids: readonly string[]): string =>
-  `${table(schema, edge.child.apiName)} t WHERE ${identifier(edge.field.apiName)} = ANY(${sql.bind(ids, 'uuid[]')})`;
+const refersTo = (schema: string, sql: Sql, link: Link, ids: readonly string[]): string =>
+  `${table(schema, link.child.apiName)} t WHERE ${identifier(link.field.apiName)} = ANY(${sql.bind(ids, 'uuid[]')})`;
 
 async function removeWithDependents(write: Write): Promise<void> {
   const { schema, tx } = write;
@@ -95,22 +95,22 @@ async function removeWithDependents(write: Write): Promise<void> {
   const doomed = await collectCascade(write, hidden);
   // Records that depend on these, and how many of them the user can see.
   const restricted = new Map<string, number>();
-  const detached: { edge: Edge; ids: readonly string[] }[] = [];
+  const detached: { link: Link; ids: readonly string[] }[] = [];
   const counts: Promise<void>[] = [];
   for (const [apiName, ids] of doomed)
-    for (const edge of edgesOf(write, write.view.snapshot.objects[apiName]!)) {
-      if (edge.onDelete === 'setNull') detached.push({ edge, ids: [...ids] });
-      if (edge.onDelete !== 'restrict') continue;
+    for (const link of linksTo(write, write.view.snapshot.objects[apiName]!)) {
+      if (link.onDelete === 'setNull') detached.push({ link, ids: [...ids] });
+      if (link.onDelete !== 'restrict') continue;
       const sql = new Sql();
-      const spared = doomed.get(edge.child.apiName);
-      const seen = reachSql(write.view, sql, edge.child.apiName, 'read', 't');
-      const text = `SELECT count(*)::int, (count(*) FILTER (WHERE ${seen}))::int FROM ${refersTo(schema, sql, edge, [...ids])}${
+      const spared = doomed.get(link.child.apiName);
+      const seen = reachSql(write.view, sql, link.child.apiName, 'read', 't');
+      const text = `SELECT count(*)::int, (count(*) FILTER (WHERE ${seen}))::int FROM ${refersTo(schema, sql, link, [...ids])}${
         spared ? ` AND NOT "id" = ANY(${sql.bind([...spared], 'uuid[]')})` : ''
       }`;
       counts.push(
         tx.arrays(sql.statement(text)).then(({ rows }) => {
           const [count, visible] = rows[0] as [number, number];
-          if (count) restricted.set(edge.child.apiName, (restricted.get(edge.child.apiName) ?? 0) + visible);
+          if (count) restricted.set(link.child.apiName, (restricted.get(link.child.apiName) ?? 0) + visible);
         }),
       );
     }
@@ -146,20 +146,20 @@ async function collectCascade(write: Write, hidden: Set<string>): Promise<Map<st
     const next = new Map<string, string[]>();
     const found: Promise<void>[] = [];
     for (const [apiName, ids] of level)
-      for (const edge of edgesOf(write, write.view.snapshot.objects[apiName]!)) {
-        if (edge.onDelete !== 'cascade') continue;
+      for (const link of linksTo(write, write.view.snapshot.objects[apiName]!)) {
+        if (link.onDelete !== 'cascade') continue;
         const sql = new Sql();
-        const seen = reachSql(write.view, sql, edge.child.apiName, 'read', 't');
-        const text = `SELECT "id", ${seen} FROM ${refersTo(schema, sql, edge, ids)} ORDER BY "id" LIMIT ${CASCADE_MAX + 1} FOR UPDATE`;
+        const seen = reachSql(write.view, sql, link.child.apiName, 'read', 't');
+        const text = `SELECT "id", ${seen} FROM ${refersTo(schema, sql, link, ids)} ORDER BY "id" LIMIT ${CASCADE_MAX + 1} FOR UPDATE`;
         found.push(
           tx.arrays(sql.statement(text)).then(({ rows }) => {
-            const known = doomed.get(edge.child.apiName) ?? new Set();
+            const known = doomed.get(link.child.apiName) ?? new Set();
             const fresh = rows.map((row) => row[0] as string).filter((id) => !known.has(id));
             if (fresh.length === 0) return;
             for (const [id, visible] of rows) if (!visible) hidden.add(id as string);
             for (const id of fresh) known.add(id);
-            doomed.set(edge.child.apiName, known);
-            next.set(edge.child.apiName, [...(next.get(edge.child.apiName) ?? []), ...fresh]);
+            doomed.set(link.child.apiName, known);
+            next.set(link.child.apiName, [...(next.get(link.child.apiName) ?? []), ...fresh]);
             total += fresh.length;
           }),
         );
@@ -178,18 +178,18 @@ async function collectCascade(write: Write, hidden: Set<string>): Promise<Map<st
 async function detach(
   write: Write,
   doomed: ReadonlyMap<string, ReadonlySet<string>>,
-  detached: readonly { edge: Edge; ids: readonly string[] }[],
+  detached: readonly { link: Link; ids: readonly string[] }[],
 ): Promise<void> {
   const { schema, tx, request } = write;
-  const byChild = Map.groupBy(detached, ({ edge }) => edge.child.apiName);
+  const byChild = Map.groupBy(detached, ({ link }) => link.child.apiName);
   const statements: Promise<unknown>[] = [];
   for (const [apiName, references] of byChild) {
-    const child = references[0]!.edge.child;
+    const child = references[0]!.link.child;
     const sql = new Sql();
     const name = table(schema, apiName);
     // A field may be reached over several parents of the cascade; each field is set once.
     const fields = new Map<FieldMeta, string[]>();
-    for (const { edge, ids } of references) fields.set(edge.field, [...(fields.get(edge.field) ?? []), ...ids]);
+    for (const { link, ids } of references) fields.set(link.field, [...(fields.get(link.field) ?? []), ...ids]);
     const bound = [...fields].map(([field, ids]) => ({ field, list: sql.bind(ids, 'uuid[]') }));
     const spared = sql.bind([...(doomed.get(apiName) ?? [])], 'uuid[]');
     const hit = (alias: string): string =>

@@ -26,7 +26,7 @@ import { own } from '../tenants.ts';
 import { defaultOf, isReference, pointerTo, validationFailed } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { claimSql, readLock } from './checks.ts';
-import { countOf, edgesOf } from './delete.ts';
+import { countOf, linksTo } from './delete.ts';
 import { actorSql } from './rollups.ts';
 import { type Reached, reachedSql, requireReached } from './sharing.ts';
 import { randomTrailIds, trailSql } from './trail.ts';
@@ -133,17 +133,17 @@ async function collect(write: Write): Promise<Ids> {
   }
   for (const queue: [ObjectMeta, string[]][] = [[object, [write.id]]]; queue.length; ) {
     const [parent, ids] = queue.shift()!;
-    for (const edge of edgesOf(write, parent)) {
-      if (edge.onDelete !== 'cascade') continue;
+    for (const link of linksTo(write, parent)) {
+      if (link.onDelete !== 'cascade') continue;
       const sql = new Sql();
       const { rows } = await tx.arrays(
         sql.statement(
-          `SELECT record_id FROM ${schema}._recycle_bin WHERE root_id = ${sql.bind(root, 'uuid')} AND object = ${sql.bind(edge.child.apiName, 'text')}
-            AND record ->> ${literal(edge.field.apiName)} = ANY(${sql.bind(ids, 'text[]')}) ORDER BY record_id FOR UPDATE`,
+          `SELECT record_id FROM ${schema}._recycle_bin WHERE root_id = ${sql.bind(root, 'uuid')} AND object = ${sql.bind(link.child.apiName, 'text')}
+            AND record ->> ${literal(link.field.apiName)} = ANY(${sql.bind(ids, 'text[]')}) ORDER BY record_id FOR UPDATE`,
         ),
       );
-      const fresh = rows.map((row) => row[0] as string).filter((id) => add(edge.child.apiName, id));
-      if (fresh.length) queue.push([edge.child, fresh]);
+      const fresh = rows.map((row) => row[0] as string).filter((id) => add(link.child.apiName, id));
+      if (fresh.length) queue.push([link.child, fresh]);
     }
   }
   return found;

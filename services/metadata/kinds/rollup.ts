@@ -11,7 +11,7 @@ import { fieldMeta } from './field-meta.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Reference, type State } from './kind.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
 
-export interface RollupBody {
+interface RollupBody {
   readonly childObject: string;
   readonly referenceField: string;
   readonly function: 'count' | 'sum' | 'min' | 'max' | 'avg';
@@ -42,7 +42,7 @@ export interface ValueType {
 }
 
 const INTEGER: ValueType = { type: 'integer', precision: null, scale: null };
-const rollupOf = (body: Body): RollupBody => body['rollup'] as unknown as RollupBody;
+export const rollupOf = (body: Body): RollupBody => body['rollup'] as unknown as RollupBody;
 const fieldOf = (state: State, object: string, name: string): Component | undefined =>
   state.get(componentKey('CustomField', `${object}.${name}`));
 

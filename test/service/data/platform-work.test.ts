@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { claimSweep, sweepTenant } from '../../../services/data/sweep.ts';
+import { claimSweep } from '../../../services/data/periodic.ts';
+import { sweepTenant } from '../../../services/data/sweep.ts';
 import { createWorld, type World } from './world.ts';
 
 describe('what the platform does with records by itself', () => {
