@@ -16,7 +16,7 @@ export const geolocation: FieldType = {
         expected: 'object',
       });
     const given = value as Record<string, unknown>;
-    const unknown = Object.keys(given).find((key) => !(key in LIMITS));
+    const unknown = Object.keys(given).find((key) => !Object.hasOwn(LIMITS, key));
     if (unknown !== undefined)
       return refused(field, pointer, 'FIELD_FORMAT_INVALID', `${field.apiName} takes latitude and longitude only.`);
     const parts: string[] = [];
