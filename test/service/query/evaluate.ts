@@ -2,7 +2,7 @@
  * What a list query means, evaluated in memory by a second hand: no code of lib/query, no SQL. It works on the raw
  * parameters of the caller and on values as a test made them.
  */
-import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import type { FieldMeta, FieldTypeName, ObjectMeta } from '../../../lib/snapshot/types.ts';
 
 /** Values as made: decimals and big numbers as text, moments as milliseconds, the rest as in the API. */
 export type Value = string | number | boolean | readonly string[] | Record<string, unknown> | null;
@@ -31,6 +31,10 @@ export interface RawQuery {
   searchFields?: string[];
   sort?: { id: string; desc: boolean }[];
 }
+
+/** The type of a field's values. */
+export const typeOf = ({ fieldType, formula, rollup }: FieldMeta): FieldTypeName =>
+  formula?.resultType ?? rollup?.resultType ?? fieldType;
 
 /** Rows that match, in order. */
 export function evaluate(query: RawQuery, object: ObjectMeta, tables: Tables): Row[] {
@@ -103,7 +107,7 @@ function matches(
       return results.length === 0 || (related.logic === 'or' ? results.includes(true) : !results.includes(false));
     });
   }
-  if (field.fieldType === 'multiPicklist') {
+  if (typeOf(field) === 'multiPicklist') {
     const list = stored as readonly string[];
     if (operator === 'contains') return list.includes(value as string);
     if (operator === 'in') return (value as string[]).some((item) => list.includes(item));
@@ -135,17 +139,17 @@ function matches(
 /** A stored value against an operand; a relative date is equal to every value in its days. */
 function order(stored: Exclude<Value, null>, operand: unknown, field: FieldMeta, tables: Tables): number {
   if (
-    (field.fieldType === 'date' || field.fieldType === 'dateTime') &&
+    (typeOf(field) === 'date' || typeOf(field) === 'dateTime') &&
     typeof operand === 'string' &&
     /^[A-Z]/.test(operand)
   ) {
-    const day = field.fieldType === 'date' ? (stored as string) : localDate(stored as number, tables.timezone);
+    const day = typeOf(field) === 'date' ? (stored as string) : localDate(stored as number, tables.timezone);
     const [first, last] = daysOf(operand, localDate(tables.now, tables.timezone));
     return day < first ? -1 : day > last ? 1 : 0;
   }
   return compare(
     stored,
-    field.fieldType === 'dateTime' ? Date.parse(operand as string) : (operand as Exclude<Value, null>),
+    typeOf(field) === 'dateTime' ? Date.parse(operand as string) : (operand as Exclude<Value, null>),
     field,
   );
 }
@@ -153,7 +157,7 @@ function order(stored: Exclude<Value, null>, operand: unknown, field: FieldMeta,
 const collator = new Intl.Collator('und');
 
 export function compare(a: Exclude<Value, null>, b: Exclude<Value, null>, field: FieldMeta): number {
-  switch (field.fieldType) {
+  switch (typeOf(field)) {
     case 'integer':
     case 'decimal':
     case 'currency':

@@ -15,7 +15,7 @@ import type { CompiledQuery } from '../../../lib/query/types.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { TENANT_ID, USER_ID } from '../../support/snapshots.ts';
-import { evaluate, microseconds, type RawQuery, type Row, type Value } from './evaluate.ts';
+import { evaluate, microseconds, type RawQuery, type Row, typeOf, type Value } from './evaluate.ts';
 import { type Generate, randomQuery, randomWorld, storeWorld, type World } from './world.ts';
 
 const SCHEMA = 't_01939f6e000070008000000000000001';
@@ -39,9 +39,10 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
   before(async () => {
     server = await createDatabase();
     database = new Database(server.url, { size: 2, applicationName: 'query test' });
-    await database.query(
-      await readFile(new URL('../../../services/metadata/migrations/0001-functions.sql', import.meta.url), 'utf8'),
-    );
+    for (const file of ['0001-functions', '0003-expressions'])
+      await database.query(
+        await readFile(new URL(`../../../services/metadata/migrations/${file}.sql`, import.meta.url), 'utf8'),
+      );
   });
   after(async () => {
     await database.close();
@@ -227,7 +228,7 @@ function assertShows(record: Record<string, unknown>, row: Row, world: World): v
       assert.equal(shown, null);
       continue;
     }
-    switch (field.fieldType) {
+    switch (typeOf(field)) {
       case 'decimal':
       case 'currency':
       case 'percent': {

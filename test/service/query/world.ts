@@ -8,8 +8,10 @@ import { operatorsFor, searchable, sortable } from '../../../lib/query/capabilit
 import type { QueryView } from '../../../lib/query/types.ts';
 import type { FieldMeta, FieldTypeName, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
 import type { Database } from '../../../mixins/database/database.ts';
+import { compileFormula, linkFormulas } from '../../../services/metadata/kinds/formula.ts';
+import type { Body } from '../../../services/metadata/kinds/kind.ts';
 import { aField, anObject, aPrincipal, aProfile, aSnapshot } from '../../support/snapshots.ts';
-import type { RawCondition, RawQuery, Row, Tables, Value } from './evaluate.ts';
+import { type RawCondition, type RawQuery, type Row, type Tables, typeOf, type Value } from './evaluate.ts';
 
 export type Generate = fc.GeneratorValue;
 
@@ -105,7 +107,7 @@ const moment = (g: Generate): number =>
 
 /** A value of a field in the form evaluate.ts works on; never null. */
 function valueFor(g: Generate, field: FieldMeta): Exclude<Value, null> {
-  switch (field.fieldType) {
+  switch (typeOf(field)) {
     case 'text':
     case 'longText':
     case 'richText':
@@ -161,9 +163,14 @@ function valueFor(g: Generate, field: FieldMeta): Exclude<Value, null> {
     case 'json':
       return pick<Record<string, unknown>>(g, [{}, { a: [1, 'ü', null] }, { n: 0.1 }]);
     default:
-      throw new Error(`No values for ${field.fieldType}`);
+      throw new Error(`No values for ${typeOf(field)}`);
   }
 }
+
+/** Types that a formula gives. */
+const isResult = ({ fieldType }: FieldMeta): boolean =>
+  ['text', 'boolean', 'integer', 'decimal', 'currency', 'percent', 'date', 'dateTime'].includes(fieldType);
+const ROLLED: readonly string[] = ['integer', 'decimal', 'currency', 'percent', 'date', 'dateTime'];
 
 function randomObject(g: Generate, apiName: string, other: string): ObjectMeta {
   const types = g(() => fc.subarray([...STORED_TYPES], { minLength: 4, maxLength: 9 }));
@@ -171,14 +178,31 @@ function randomObject(g: Generate, apiName: string, other: string): ObjectMeta {
     const scale = pick(g, [0, 2, 6]);
     const decimal = type === 'decimal' || type === 'currency' || type === 'percent';
     const externalId = g(fc.boolean);
-    return aField(`${type}__c`, type, decimal ? { precision: scale + 10, scale } : { externalId });
+    const length = type === 'text' ? { length: 200 } : {};
+    return aField(`${type}__c`, type, decimal ? { precision: scale + 10, scale } : { externalId, ...length });
   });
+  for (const { fieldType: resultType, apiName: source, precision, scale } of fields.filter(isResult)) {
+    const formula = { expression: `record.name == "x" ? record.${source} : record.${source}`, resultType };
+    const digits = precision === null ? {} : { precision, scale };
+    fields.push(aField(`Same_${source}`, 'formula', compileFormula({ formula, ...digits } as Body)));
+    const rollup = { childObject: other, referenceField: 'Other__c', function: 'max', field: source } as const;
+    if (ROLLED.includes(resultType))
+      fields.push(
+        aField(`Rolled_${source}`, 'rollup', {
+          rollup: { ...rollup, resultType, criteria: null, reads: [], cascades: false },
+          precision,
+          scale,
+        }),
+      );
+  }
   const unscaled = g(fc.boolean);
   fields.push(aField('Other__c', 'reference', { referenceTo: [other] }));
   const searched = ['name', 'text__c', 'longText__c', 'email__c'].filter(
     (name) => name === 'name' || fields.some((field) => field.apiName === name),
   );
-  return anObject(apiName, fields, { defaultSearchFields: unscaled ? searched : ['name'] });
+  const object = anObject(apiName, fields, { defaultSearchFields: unscaled ? searched : ['name'] });
+  linkFormulas(object, 'UTC');
+  return object;
 }
 
 function randomRows(g: Generate, object: ObjectMeta, count: number): Row[] {
@@ -189,8 +213,10 @@ function randomRows(g: Generate, object: ObjectMeta, count: number): Row[] {
       else if (field.apiName === 'recordVersion') row.recordVersion = pick(g, [1, 35, 36, 1_000_000]);
       else if (field.apiName === 'recordTypeApiName') row.recordTypeApiName = null;
       else if (field.system) row[field.apiName] = valueFor(g, field);
-      else row[field.apiName] = g(fc.nat, { max: 9 }) < 2 ? null : valueFor(g, field);
+      else if (!field.formula) row[field.apiName] = g(fc.nat, { max: 9 }) < 2 ? null : valueFor(g, field);
     }
+    for (const { apiName, formula } of Object.values(object.fields))
+      if (formula) row[apiName] = row[apiName.replace('Same_', '')]!;
     // Numbers with more decimals than the field takes are not storable, and so not stored.
     for (const field of Object.values(object.fields))
       if (row[field.apiName] !== null && field.scale !== null)
@@ -236,6 +262,10 @@ export function randomWorld(g: Generate): World {
 
 const quoted = (name: string): string => `"${name}"`;
 
+const storedFields = (object: ObjectMeta): FieldMeta[] =>
+  Object.values(object.fields).filter((field) => !field.formula);
+const columnTypeOf = (field: FieldMeta): string | null => fieldType(typeOf(field)).columnType(field);
+
 /** Tables of a world in a schema of its own, as the metadata service makes them. */
 export async function storeWorld(world: World, database: Database, schema: string): Promise<void> {
   const statements = [
@@ -245,8 +275,8 @@ export async function storeWorld(world: World, database: Database, schema: strin
     `INSERT INTO ${quoted(schema)}."_state" VALUES (1, 7)`,
   ];
   for (const object of Object.values(world.objects)) {
-    const columns = Object.values(object.fields).map((field) => {
-      const type = field.apiName === 'recordVersion' ? 'integer' : fieldType(field.fieldType).columnType(field);
+    const columns = storedFields(object).map((field) => {
+      const type = field.apiName === 'recordVersion' ? 'integer' : columnTypeOf(field);
       return `${quoted(field.apiName)} ${type}${field.system && field.apiName !== 'recordTypeApiName' ? ' NOT NULL' : ''}`;
     });
     statements.push(
@@ -255,12 +285,12 @@ export async function storeWorld(world: World, database: Database, schema: strin
   }
   await database.query(statements.join('; '));
   for (const object of Object.values(world.objects)) {
-    const fields = Object.values(object.fields);
+    const fields = storedFields(object);
     const values: unknown[] = [];
     const tuples = world.rows[object.apiName]!.map((row) => {
       const cells = fields.map((field) => {
         values.push(storedValue(row[field.apiName] ?? null, field));
-        return `$${values.length}::${fieldType(field.fieldType).bindType}`;
+        return `$${values.length}::${fieldType(typeOf(field)).bindType}`;
       });
       return `(${cells.join(', ')})`;
     });
@@ -275,8 +305,8 @@ export async function storeWorld(world: World, database: Database, schema: strin
 /** Through the same door as a body of the API, except for what callers may not write. */
 function storedValue(value: Value, field: FieldMeta): unknown {
   if (value === null) return null;
-  const type = fieldType(field.fieldType);
-  const input = field.fieldType === 'dateTime' ? new Date(value as number).toISOString() : value;
+  const type = fieldType(typeOf(field));
+  const input = typeOf(field) === 'dateTime' ? new Date(value as number).toISOString() : value;
   if (!type.writable) return input;
   const result = type.parseInput(input, field, `/${field.apiName}`);
   if (!result.ok) throw new Error(`${field.fieldType} refused ${JSON.stringify(input)}: ${result.violation.message}`);
@@ -300,11 +330,11 @@ const RELATIVE = [
 
 /** A value to compare with: often one that is stored, so that something matches. */
 function operandFor(g: Generate, field: FieldMeta, rows: readonly Row[]): unknown {
-  const isDate = field.fieldType === 'date' || field.fieldType === 'dateTime';
+  const isDate = typeOf(field) === 'date' || typeOf(field) === 'dateTime';
   if (isDate && g(fc.boolean)) return pick(g, RELATIVE);
   const stored = rows.map((row) => row[field.apiName] ?? null).filter((value) => value !== null);
   const value = stored.length > 0 && g(fc.nat, { max: 3 }) > 0 ? pick(g, stored) : valueFor(g, field);
-  if (field.fieldType === 'dateTime') {
+  if (typeOf(field) === 'dateTime') {
     const text = new Date(value as number).toISOString();
     return g(fc.boolean) ? text : new Date((value as number) + 5.5 * 3_600_000).toISOString().replace('Z', '+05:30');
   }
