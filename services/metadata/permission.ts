@@ -22,13 +22,17 @@ export async function requirePermission(
 ): Promise<UserIdentity> {
   const user = await activeUser(findUser, request);
   if (!holds(user, needed))
-    throw new PlatformError('METADATA_PERMISSION_DENIED', `The user lacks the system permission ${needed}.`);
+    throw new PlatformError('METADATA_PERMISSION_DENIED', `The user lacks the system permission ${needed}.`, {
+      details: { layer: 'objectPermission', permission: needed },
+    });
   return user;
 }
 
 async function activeUser(findUser: FindUser, request: RequestContext): Promise<UserIdentity> {
   const user = await findUser(request.tenantId, request.userId);
   if (!user?.active || !user.apiEnabled)
-    throw new PlatformError('API_ACCESS_DISABLED', 'The user has no permission to use the API.');
+    throw new PlatformError('API_ACCESS_DISABLED', 'The user has no permission to use the API.', {
+      details: { layer: 'objectPermission' },
+    });
   return user;
 }

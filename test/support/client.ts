@@ -87,7 +87,7 @@ export function api(baseUrl: string, token?: string): Api {
       body: (text === '' ? null : isJson ? JSON.parse(text) : text) as T,
       text,
     };
-    assertDescribed(method, path, answer.status, (answer.body as { code?: unknown } | null)?.code);
+    assertDescribed(method, path, answer.status, answer.body);
     return answer;
   };
   return {

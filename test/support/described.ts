@@ -1,7 +1,11 @@
-/** Answers held against /openapi.json: a status or an error code that the description lacks is a fault of one of the two. */
+/**
+ * Answers held against /openapi.json and docs/reference/errors.md: a status, an error code or a detail of an error that
+ * they lack is a fault of the answer or of the description.
+ */
 import assert from 'node:assert/strict';
 import { OPERATIONS } from '../../services/contracts.ts';
 import { openapi } from '../../services/gateway/public/openapi.ts';
+import { read } from './sources.ts';
 
 interface Described {
   readonly responses: Readonly<Record<string, { readonly description: string }>>;
@@ -16,8 +20,22 @@ const TEMPLATES = Object.entries(paths)
     pattern: new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`),
   }));
 
+/** Names of the details of each error code, out of the tables of the reference. */
+const DETAILS = new Map(
+  [...read('docs/reference/errors.md').matchAll(/^\| *`([A-Z_]+)` *\|[^|]*\|([^|]*)\|$/gm)].map(([, code, cell]) => [
+    code,
+    new Set([...cell!.matchAll(/`(\w+)/g)].map((match) => match[1])),
+  ]),
+);
+
+interface Failure {
+  readonly code?: unknown;
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
 /** Throws when an operation answers what its description does not know. */
-export function assertDescribed(method: string, path: string, status: number, code: unknown): void {
+export function assertDescribed(method: string, path: string, status: number, body: unknown): void {
+  const { code, details } = (body ?? {}) as Failure;
   const name = method === 'HEAD' ? 'get' : method.toLowerCase();
   const where = path.split('?')[0]!;
   const operation = TEMPLATES.find(({ pattern, methods }) => pattern.test(where) && methods[name])?.methods[name];
@@ -28,4 +46,7 @@ export function assertDescribed(method: string, path: string, status: number, co
   // A HEAD is answered without a body.
   if (status >= 400 && method !== 'HEAD')
     assert.ok(response.description.includes(`\`${code}\``), `${answer}: the description has no such code`);
+  if (status >= 400)
+    for (const name of Object.keys(details ?? {}))
+      assert.ok(DETAILS.get(String(code))?.has(name), `${answer}: details.${name} is not in the reference`);
 }

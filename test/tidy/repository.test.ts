@@ -79,6 +79,28 @@ describe('every document', () => {
     assert.deepEqual(broken, []);
   });
 
+  it('links to headings that exist', () => {
+    const anchors = (path: string): Set<string> =>
+      new Set(
+        [...read(path).matchAll(/^#+ (.+)$/gm)].map((match) =>
+          match[1]!
+            .toLowerCase()
+            .replace(/[^\p{L}\p{N} _-]/gu, '')
+            .replaceAll(' ', '-'),
+        ),
+      );
+    const broken = documents.flatMap((path) =>
+      linksOf(path)
+        .filter((link) => link.includes('#') && !/^https?:/.test(link))
+        .filter((link) => {
+          const [file, anchor] = link.split('#') as [string, string];
+          return !anchors(file ? target(path, link) : path).has(anchor);
+        })
+        .map((link) => `${path} → ${link}`),
+    );
+    assert.deepEqual(broken, []);
+  });
+
   it('below docs is linked from another one', () => {
     const linked = new Set(
       documents.flatMap((path) =>

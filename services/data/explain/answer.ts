@@ -92,7 +92,7 @@ async function viewOf(tx: Tx, view: View, userId: string): Promise<View> {
   const { system } = view.access;
   if (!system.has('metadataRead') && !system.has('metadataManage'))
     throw new PlatformError('METADATA_PERMISSION_DENIED', 'The user lacks the system permission metadataRead.', {
-      details: { layer: 'objectPermission' },
+      details: { layer: 'objectPermission', permission: 'metadataRead' },
     });
   const found = isUuid(userId) ? await findPrincipal(tx, userId) : null;
   if (found) assertFresh(view, found.versions.metadataVersion, found.versions.accessVersion);

@@ -182,7 +182,11 @@ describe('API: metadata', () => {
       ['/metadata/deploy', body],
     ] as const) {
       const answer = await sam.post(path, sent);
-      assert.deepEqual([answer.status, answer.body.code], [403, 'METADATA_PERMISSION_DENIED'], path);
+      assert.deepEqual(
+        [answer.status, answer.body.code, answer.body.details.layer],
+        [403, 'METADATA_PERMISSION_DENIED', 'objectPermission'],
+        path,
+      );
     }
     const accepted = await ada.post('/metadata/deploy', { ...body, checkOnly: true });
     await finished(accepted.body.deploymentId);

@@ -1,5 +1,5 @@
 # What the guides share: shell functions around curl, for bash and zsh. In the folder of the repository:
-#   source docs/guides/helpers.sh
+#   source docs/guides/functions.sh
 API=${API:-http://localhost:3000/api/v1}
 
 # token_of sam: an access token of a user of the demo.
