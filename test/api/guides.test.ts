@@ -77,7 +77,9 @@ describe('the guide', () => {
     assert.match(output, /\nSpring order\n/);
     assert.match(output, /"allowed":false.*"layer":"sharing","result":"deny"/);
     assert.match(output, /\n\nRECORD_NOT_FOUND\n/);
-    const [, before, after, all] = output.match(/before: (\d+)\nregion: SUCCEEDED\nafter: (\d+) of (\d+)\n$/)!;
+    const [, before, after, all] = output.match(
+      /before: (\d+)\nregion: SUCCEEDED\nafter: (\d+) of (\d+)\nKim Larsen\n$/,
+    )!;
     assert.ok(Number(before) < Number(after));
     assert.equal(after, all);
   });
