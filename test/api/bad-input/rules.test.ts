@@ -59,6 +59,21 @@ const WORLD: Readonly<Record<string, string>> = {
   'permissionSets/Fuzzers.yaml': `type: PermissionSet\napiName: Fuzzers\nlabel: F\nactions:\n  - ${OBJECT}.A1\n  - ${OBJECT}.A2\n`,
 };
 
+/** What expressions may give to fields. */
+const VALUES: Readonly<Record<string, Parameters<typeof randomExpression>[1]>> = {
+  Name: 'text',
+  Other: 'text',
+  Notes: 'text',
+  Amount: 'number',
+  Rate: 'number',
+  Exact: 'number',
+  Count: 'number',
+  Flag: 'boolean',
+  Day: 'date',
+  At: 'dateTime',
+  Tags: 'list',
+};
+
 /** What stands where something else is expected. */
 const ODD: readonly unknown[] = [
   null,
@@ -156,11 +171,13 @@ class Maker {
     const source = randomExpression(this.random, type, 1 + this.random.below(4));
     return source.replaceAll(/\brecord\.([A-Z]\w*)/g, 'record.$1__c');
   }
+  /** Values for some fields, mostly of their types. */
   values(): object {
-    const type = (): Parameters<typeof randomExpression>[1] =>
-      this.of('text', 'number', 'boolean', 'date', 'dateTime', 'list');
     return Object.fromEntries(
-      Array.from({ length: 1 + this.random.below(3) }, () => [this.field(), this.expression(type())]),
+      Array.from({ length: 1 + this.random.below(3) }, () => {
+        const name = this.of(...Object.keys(VALUES));
+        return [`${name}__c`, this.expression(this.random.chance(0.05) ? 'list' : VALUES[name]!)];
+      }),
     );
   }
   effects(): object[] {
@@ -187,7 +204,7 @@ class Maker {
           type: 'happened',
           ...this.maybe(0.7, { data: { a: this.expression('text'), b: this.expression('number') } }),
         }),
-        () => ({ verb: this.of('requestApproval', 'runScript') }),
+        () => ({ verb: this.of('sendNotification', 'requestApproval', 'runScript'), type: 'Told', to: 'owner' }),
       )(),
     );
   }
@@ -220,7 +237,7 @@ class Maker {
       label: 'Do it',
       ...this.maybe(0.5, { guard: this.expression() }),
       ...this.maybe(0.2, { guardMessage: 'No.' }),
-      ...this.maybe(0.3, { input: this.input() }),
+      ...this.maybe(0.2, { input: this.input() }),
       ...this.maybe(0.3, { requiresComment: true }),
       ...this.maybe(0.2, { permission: `${OBJECT}.go` }),
       effects: this.effects(),
@@ -266,7 +283,7 @@ class Maker {
       () =>
         own('stateModels', 'StateModel', `M${number}`, {
           field: this.of('Status__c', 'Status__c', 'Status__c', this.field()),
-          initial: this.of('Open', 'a', 'Nope'),
+          initial: this.of('Open', 'Open', 'Open', 'a', 'Nope'),
           ...this.maybe(0.3, { allowDirectEdit: true }),
           ...this.maybe(0.3, { active: false }),
           transitions: [
