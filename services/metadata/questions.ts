@@ -35,6 +35,8 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
         ? `SELECT count(*) FROM ${table} WHERE ${identifier(question.field)} && ${list}::text[]`
         : `SELECT count(*) FROM ${table} WHERE ${identifier(question.field)} = ANY (${list}::text[])`;
     }
+    case 'noneOf':
+      return `SELECT count(*) FROM ${table} WHERE (${identifier(question.field)} = ANY (${bind(question.values)}::text[])) IS NOT TRUE`;
   }
 }
 
@@ -60,10 +62,11 @@ export async function answerQuestions(tx: Tx, schema: string, plan: Plan, before
   const answers = (rows[0] ?? []).map(Number);
 
   const blocked = [...plan.blocked];
+  const warnings = [...plan.warnings];
   for (const [i, check] of plan.dataChecks.entries()) {
     const records = answers[i]!;
     if (records === 0) continue;
-    blocked.push({
+    (check.code === 'STATE_MODEL_INVALID' ? warnings : blocked).push({
       code: check.code,
       type: check.component.type,
       fullName: check.component.fullName,
@@ -79,7 +82,6 @@ export async function answerQuestions(tx: Tx, schema: string, plan: Plan, before
     const records = counts.get(tableOf(change) ?? '');
     return records === undefined ? change : { ...change, impact: { ...change.impact, records } };
   };
-  const warnings = [...plan.warnings];
   for (const [object, records] of counts)
     if (records >= LARGE_TABLE_RECORDS)
       warnings.push({

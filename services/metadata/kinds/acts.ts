@@ -4,7 +4,7 @@
  */
 import { Type } from 'typebox';
 import { checkExpression, type Schema } from '../../../lib/expression/check.ts';
-import type { Type as ValueType } from '../../../lib/expression/types.ts';
+import type { Expression, Type as ValueType } from '../../../lib/expression/types.ts';
 import { typeOfField } from '../../../lib/expression/values.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import { remembered } from '../../../lib/remembered.ts';
@@ -274,8 +274,18 @@ function checkCreate(component: Component, context: CheckContext, check: EffectC
     context.problem('REFERENCE_INVALID', component, `${pointer}/object`, 'Users are not created by an effect.');
     return;
   }
-  for (const [name, source] of Object.entries(effect.fields ?? {}))
-    checkAssignment(component, context, check, object, name, source, `${pointer}/fields/${name}`);
+  const model = activeModel(context, object);
+  for (const [name, source] of Object.entries(effect.fields ?? {})) {
+    const at = `${pointer}/fields/${name}`;
+    const given = checkAssignment(component, context, check, object, name, source, at);
+    if (model && name === model['field'] && given?.root.op === 'literal' && given.root.value !== model['initial'])
+      context.problem(
+        'STATE_MODEL_INVALID',
+        component,
+        at,
+        `A new record of ${object} begins in the state ${String(model['initial'])}.`,
+      );
+  }
   for (const [name, field] of context.fieldsOf(object)) {
     const given = Object.hasOwn(effect.fields ?? {}, name);
     const { required, picklistValues, defaultValue, fieldType: type } = compileField(field, context.after);
@@ -290,6 +300,12 @@ function checkCreate(component: Component, context: CheckContext, check: EffectC
   }
 }
 
+/** The state model that records of an object are held to. */
+export const activeModel = (context: CheckContext, object: string): Body | undefined =>
+  [...context.after.values()].find(
+    ({ type, body }) => type === 'StateModel' && body['object'] === object && body['active'] !== false,
+  )?.body;
+
 /** An expression for a field: the field can be set, and takes what the expression gives. */
 function checkAssignment(
   component: Component,
@@ -299,26 +315,27 @@ function checkAssignment(
   name: string,
   source: string,
   at: string,
-): void {
+): Expression | null {
   const field = context.fieldsOf(object).get(name);
   // What a formula or rollup gives is no field type that can be set, so its own type counts here.
   const target = (field?.body['fieldType'] as FieldTypeName | undefined) ?? schemaOf(object, context).fieldType(name);
   const refuse = (message: string): void => context.problem('REFERENCE_INVALID', component, at, message);
   if (target === undefined) {
     refuse(`There is no field ${name} on ${object}.`);
-    return;
+    return null;
   }
   const owned = SYSTEM_FIELD_NAMES.has(name) && name !== 'name';
   if (owned || !fieldType(target).writable) {
     refuse(`${name} is kept by the platform and cannot be set.`);
-    return;
+    return null;
   }
   const found = checked(component, context, at, () => checkExpression(source, schema, valuesFor(target)));
-  if (found?.root.op !== 'literal' || target !== 'picklist' || !field) return;
+  if (found?.root.op !== 'literal' || target !== 'picklist' || !field) return found;
   const { picklistValues, restrictedPicklist } = compileField(field, context.after);
   const { value } = found.root;
   if (restrictedPicklist && value !== null && !picklistValues?.some((item) => item.value === value && item.active))
     refuse(`${name} takes no value ${JSON.stringify(value)}.`);
+  return found;
 }
 
 /** What an expression for a field of this type may give; null clears the field. */

@@ -1,7 +1,7 @@
 /** CustomAction: something that can be done with a record, whatever its state. */
 import { Type } from 'typebox';
 import type { ActMeta } from '../../../lib/snapshot/types.ts';
-import { type ActBody, actKeys, actNames, actReferences, checkAct, compileAct } from './acts.ts';
+import { type ActBody, activeModel, actKeys, actNames, actReferences, checkAct, compileAct } from './acts.ts';
 import { componentKey, type Kind } from './kind.ts';
 import { checkNumber } from './per-object.ts';
 import { apiName, flag, optional } from './schema.ts';
@@ -48,10 +48,7 @@ export const customAction: Kind = {
       context.problem('STATE_MODEL_INVALID', component, '/object', 'Users have no custom actions.');
       return;
     }
-    const model = [...context.after.values()].find(
-      ({ type, body: of }) => type === 'StateModel' && of['object'] === body.object && of['active'] !== false,
-    );
-    const stateField = (model?.body['field'] as string | undefined) ?? null;
+    const stateField = (activeModel(context, body.object)?.['field'] as string | undefined) ?? null;
     checkAct(component, context, { object: body.object, body, pointer: '', stateField });
   },
 

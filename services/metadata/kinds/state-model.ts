@@ -12,7 +12,7 @@ interface TransitionBody extends ActBody {
   readonly to: string;
 }
 
-interface StateModelBody extends Body {
+export interface StateModelBody extends Body {
   readonly apiName: string;
   readonly object: string;
   readonly active?: boolean;

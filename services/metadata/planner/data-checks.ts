@@ -2,6 +2,7 @@
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { compileField, type PicklistBody } from '../kinds/custom-field.ts';
 import { type CheckContext, type Component, componentKey } from '../kinds/kind.ts';
+import type { StateModelBody } from '../kinds/state-model.ts';
 
 /** A condition on the records of an object; `records` that meet it stand against the change. */
 export interface DataCheck {
@@ -14,8 +15,10 @@ export interface DataCheck {
     | { readonly kind: 'duplicates'; readonly field: FieldMeta }
     | { readonly kind: 'longerThan'; readonly field: string; readonly length: number }
     | { readonly kind: 'notFitting'; readonly field: string; readonly precision: number; readonly scale: number }
-    | { readonly kind: 'anyOf'; readonly field: string; readonly values: readonly string[]; readonly list: boolean };
-  readonly code: 'DATA_INCOMPATIBLE' | 'DESTRUCTIVE_MANIFEST_REQUIRED' | 'LARGE_TABLE';
+    | { readonly kind: 'anyOf'; readonly field: string; readonly values: readonly string[]; readonly list: boolean }
+    | { readonly kind: 'noneOf'; readonly field: string; readonly values: readonly string[] };
+  /** STATE_MODEL_INVALID is only worth a warning. */
+  readonly code: 'DATA_INCOMPATIBLE' | 'DESTRUCTIVE_MANIFEST_REQUIRED' | 'LARGE_TABLE' | 'STATE_MODEL_INVALID';
   readonly message: string;
   readonly remedy: string | null;
 }
@@ -30,7 +33,7 @@ const TAKES_OVER: Readonly<Record<string, readonly string[]>> = {
 };
 
 export function dataChecks(changed: readonly Component[], context: CheckContext): DataCheck[] {
-  const checks: DataCheck[] = [];
+  const checks = strandedRecords(changed, context);
   for (const component of withFieldsOfValueSets(changed, context)) {
     const object = String(component.body['object']);
     // Without the object before there are no records.
@@ -67,6 +70,37 @@ export function dataChecks(changed: readonly Component[], context: CheckContext)
       );
   }
   return checks;
+}
+
+/** Records in none of the states of a model that changes, or whose field does: no transition leads out of that. */
+function strandedRecords(changed: readonly Component[], context: CheckContext): DataCheck[] {
+  const touched = new Set<Component>([...changed, ...withFieldsOfValueSets(changed, context)]);
+  return [...context.after.values()].flatMap((component): DataCheck[] => {
+    if (component.type !== 'StateModel') return [];
+    const { object, field: name, states, active, allowDirectEdit } = component.body as StateModelBody;
+    const field = context.fieldsOf(object).get(name);
+    if (!field || active === false || allowDirectEdit || !(touched.has(component) || touched.has(field))) return [];
+    if (!context.before.has(componentKey('CustomObject', object))) return [];
+    const { required, picklistValues } = compileField(field, context.after);
+    const isNew = !context.before.has(componentKey('CustomField', field.fullName));
+    // It is filled with its default.
+    if (isNew && required) return [];
+    const values =
+      states?.map(({ value }) => value) ??
+      (picklistValues ?? []).filter((item) => item.active).map((item) => item.value);
+    return [
+      {
+        component,
+        object,
+        question: isNew ? { kind: 'anyRecord' } : { kind: 'noneOf', field: name, values },
+        code: 'STATE_MODEL_INVALID',
+        position: context.position(component, '/field'),
+        message: `Records are in none of the states of ${component.fullName}, and no transition leads out of that.`,
+        remedy:
+          'Keep their states and a transition from each, or let people set the state with allowDirectEdit: true for a while.',
+      },
+    ];
+  });
 }
 
 /** Changed fields, and those whose values stand in a ValueSet that changed. */

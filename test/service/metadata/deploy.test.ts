@@ -350,6 +350,46 @@ describe('metadata: deploying', () => {
     await assert.rejects(insert('Rows__c', { Code__c: 'same' }), { code: '23505' });
   });
 
+  it('warns of records that a state model leaves without a way out', async () => {
+    const stage = (values: string[], retired: string[] = []): string =>
+      `fieldType: picklist\npicklist:\n  restricted: true\n  values:\n${[...values, ...retired].map((value) => `    - value: ${value}\n${retired.includes(value) ? '      active: false\n' : ''}`).join('')}`.trimEnd();
+    const model = (states: string[], direct = false): Record<string, string> => ({
+      'objects/Trip__c/stateModels/Life.yaml': `type: StateModel\napiName: Life\nobject: Trip__c\nfield: Stage__c\ninitial: new\nallowDirectEdit: ${direct}\nstates:\n${states.map((value) => `  - value: ${value}\n`).join('')}transitions:\n  - key: end\n    label: End\n    from:\n      - new\n    to: done\n`,
+    });
+    const warned = async (files: Record<string, string>): Promise<unknown[]> => {
+      const { valid, warnings } = await t.validate(files);
+      assert.equal(valid, true);
+      return warnings
+        .filter(({ details }: { details?: object }) => details)
+        .map((found: { code: string; details: object }) => [found.code, found.details]);
+    };
+    await t.deploy(objectFiles('Trip__c', { Stage__c: stage(['new', 'going', 'done']) }));
+    for (const Stage__c of ['new', 'going', 'going', 'done']) await insert('Trip__c', { Stage__c });
+    await insert('Trip__c', {});
+    assert.deepEqual(await warned(model(['new', 'done'])), [['STATE_MODEL_INVALID', { records: 3 }]]);
+    assert.deepEqual(await warned(model(['new', 'going', 'done'])), [['STATE_MODEL_INVALID', { records: 1 }]]);
+    assert.deepEqual(await warned(model(['new', 'done'], true)), [], 'people can set it themselves');
+    const other = fieldFile('Trip__c', 'Other__c', stage(['new', 'done']));
+    const byOther = Object.fromEntries(
+      Object.entries(model(['new', 'done'])).map(([path, text]) => [path, text.replace('Stage__c', 'Other__c')]),
+    );
+    assert.deepEqual(await warned({ ...other, ...byOther }), [['STATE_MODEL_INVALID', { records: 5 }]]);
+    const all = model(['new', 'done']);
+    await t.deploy({
+      'objects/Trip__c/stateModels/Life.yaml': all['objects/Trip__c/stateModels/Life.yaml']!.replace(
+        /states:\n( {2}- .*\n)+/,
+        '',
+      ),
+    });
+    const retired = fieldFile('Trip__c', 'Stage__c', stage(['new', 'done'], ['going']));
+    assert.deepEqual(
+      await warned(retired),
+      [['STATE_MODEL_INVALID', { records: 3 }]],
+      'the model itself does not change',
+    );
+    assert.deepEqual(await warned(fieldFile('Trip__c', 'More__c', 'fieldType: text')), []);
+  });
+
   it('blocks a value set without a value that records hold, and counts the records that a sharing rule is about', async () => {
     const sizes = (...values: string[]): Record<string, string> => ({
       'valueSets/Sizes.yaml': `type: ValueSet\napiName: Sizes\nvalues:\n${values.map((value) => `  - value: ${value}\n`).join('')}`,

@@ -207,6 +207,18 @@ ${PAY}`,
     assert.deepEqual(await told(type(['paid']), after), refusal, 'the record type comes later');
   });
 
+  it('are where records begin that effects create', async () => {
+    const made = (state: string): Files =>
+      withEffects(
+        `      - verb: createRecord\n        object: Bill__c\n        fields:\n          Status__c: ${state}\n          name: record.name\n`,
+      );
+    assert.deepEqual(await problems(made(`'"draft"'`)), []);
+    assert.deepEqual(await problems(made('record.Status__c')), [], 'the record tells');
+    const [refusal, ...more] = await problems(made(`'"sent"'`));
+    assert.match(refusal!, /^STATE_MODEL_INVALID \d+:\d+ A new record of Bill__c begins in the state draft\.$/);
+    assert.deepEqual(more, []);
+  });
+
   it('have keys that are unique over transitions and actions', async () => {
     const files = { ...model(transition() + transition('', '      - sent', 'Remind', 'paid')), ...action() };
     assert.deepEqual(await problems(files), [
