@@ -8,11 +8,12 @@ import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { requestId, uuidv7 } from '../../lib/ids.ts';
 import type { TenantInfo } from '../../lib/snapshot/types.ts';
 import { identifier } from '../../lib/sql-text.ts';
+import { isTimezone } from '../../lib/time.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
 import { applyPlan, inOrder } from './apply.ts';
 import type { MetadataActions } from './contract.ts';
 import type { Component } from './kinds/kind.ts';
-import { isCurrency, isLocale, isTimezone } from './kinds/tenant-settings.ts';
+import { isCurrency, isLocale } from './kinds/tenant-settings.ts';
 
 import { makePlan } from './planner/plan.ts';
 import { checkFiles, readProject } from './project/project.ts';

@@ -8,6 +8,7 @@ import type { Principal } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { PermissionBundle } from '../../../lib/snapshot/types.ts';
 import { literal } from '../../../lib/sql-text.ts';
+import { isTimezone } from '../../../lib/time.ts';
 import { Sql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { pointerTo } from '../write/body.ts';
@@ -84,15 +85,6 @@ function refuseGifts(write: Write): void {
     errors: fields.map((field) => violation(pointerTo(field), 'FIELD_PERMISSION_DENIED', message, { field })),
     details: { layer: 'fieldPermission' },
   });
-}
-
-function isTimezone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Refuses a username that somebody else on the platform has; what is wrong with the body itself comes first. */

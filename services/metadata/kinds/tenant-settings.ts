@@ -1,10 +1,10 @@
 /** TenantSettings: what holds for the whole tenant. */
 import { Type } from 'typebox';
+import { isTimezone } from '../../../lib/time.ts';
 import { rateLimits, rateLimitsSchema } from './external-client.ts';
 import type { Kind } from './kind.ts';
 import { group, optional } from './schema.ts';
 
-const TIMEZONES = new Set([...Intl.supportedValuesOf('timeZone'), 'UTC']);
 const CURRENCIES = new Set(Intl.supportedValuesOf('currency'));
 
 export function isLocale(text: string): boolean {
@@ -15,7 +15,6 @@ export function isLocale(text: string): boolean {
   }
 }
 
-export const isTimezone = (text: string): boolean => TIMEZONES.has(text);
 export const isCurrency = (text: string): boolean => CURRENCIES.has(text);
 
 export const tenantSettings: Kind = {

@@ -235,6 +235,15 @@ describe('metadata: the planner', () => {
       );
     });
 
+  it('takes time zones by every name that means the same to the database, and by no other', async () => {
+    const codes = async (zone: string): Promise<string[]> =>
+      (await plan(core, settings(`locale: en\ntimezone: "${zone}"\ncurrency: EUR\n`))).blocked.map((p) => p.code);
+    for (const zone of ['UTC', 'Europe/Kyiv', 'Asia/Kolkata', 'America/Argentina/Buenos_Aires', 'Etc/GMT+12'])
+      assert.deepEqual(await codes(zone), [], zone);
+    for (const zone of ['CET', 'EST', '+05:30', 'UTC+3', 'Mars/Base', 'localtime', ''])
+      assert.deepEqual(await codes(zone), ['YAML_SCHEMA_INVALID'], zone);
+  });
+
   it('takes a value set without values, and keeps it', async () => {
     const text = 'type: ValueSet\napiName: Empty\nvalues: []\n';
     const { blocked, after } = await plan(core, { 'valueSets/Empty.yaml': text });
