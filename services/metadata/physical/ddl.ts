@@ -42,16 +42,14 @@ export function ddl(before: Model, after: Model, schema: string, role: string): 
       created.push(name);
     } else {
       columns.push(...alterColumns(name, old, table));
-      for (const [index, { on }] of old.indexes)
-        if (table.indexes.get(index)?.on !== on) drops.push(`DROP INDEX IF EXISTS ${schema}.${identifier(index)}`);
-      // One of that name may be left over from a configuration before.
-      for (const index of table.indexes.keys())
-        if (!old.indexes.has(index)) drops.push(`DROP INDEX IF EXISTS ${schema}.${identifier(index)}`);
+      // One of the name of a new index may be left over from a configuration before.
+      for (const index of new Set([...old.indexes.keys(), ...table.indexes.keys()]))
+        if (!keepsIndex(old, table, index)) drops.push(`DROP INDEX IF EXISTS ${schema}.${identifier(index)}`);
       for (const key of old.foreignKeys.keys())
         if (!table.foreignKeys.has(key)) drops.push(`ALTER TABLE ${name} DROP CONSTRAINT ${identifier(key)}`);
     }
     for (const [index, { unique, on }] of table.indexes)
-      if (old?.indexes.get(index)?.on !== on)
+      if (!old || !keepsIndex(old, table, index))
         indexes.push(`CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${identifier(index)} ON ${name} ${on}`);
     const added: string[] = [];
     for (const [key, { column, to }] of table.foreignKeys)
@@ -71,6 +69,17 @@ export function ddl(before: Model, after: Model, schema: string, role: string): 
   if (created.length > 0) keys.push(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${created.join(', ')} TO ${role}`);
   return [...tables, ...drops, ...columns, ...indexes, ...sequences, ...keys];
 }
+
+/** A column that is made anew takes the indexes over it along. */
+function keepsIndex(old: Table, table: Table, index: string): boolean {
+  const on = table.indexes.get(index)?.on;
+  if (on === undefined || old.indexes.get(index)?.on !== on) return false;
+  return ![...table.columns.values()].some((column) => isRemade(old, column) && on.includes(identifier(column.name)));
+}
+
+/** There is nothing to convert in a rollup of another type: it is worked out anew. */
+const isRemade = (old: Table, { name, type, field }: Column): boolean =>
+  Boolean(field?.rollup) && old.columns.has(name) && old.columns.get(name)!.type !== type;
 
 /** Records that are there already get their numbers in the order in which they were created. */
 function numberRecords(name: string, sequence: string, column: Column): string[] {
@@ -106,8 +115,7 @@ function alterColumns(name: string, old: Table, table: Table): string[] {
       if (fill !== null) after.push(`ALTER TABLE ${name} ALTER COLUMN ${id} DROP DEFAULT`);
       continue;
     }
-    if (had.type !== column.type && column.field?.rollup) {
-      // Nothing to convert: it is worked out anew.
+    if (isRemade(old, column)) {
       actions.push(`DROP COLUMN ${id}`, `ADD COLUMN ${definition(column)}${fill === null ? '' : ` DEFAULT ${fill}`}`);
       if (fill !== null) after.push(`ALTER TABLE ${name} ALTER COLUMN ${id} DROP DEFAULT`);
       continue;

@@ -6,7 +6,7 @@ import type { Model } from './model.ts';
  * Raised whenever the same configuration calls for other indexes than before, or for others under the same names, so
  * that tenants which are there already get them.
  */
-export const INDEX_GENERATION = 2;
+export const INDEX_GENERATION = 3;
 
 export interface WantedIndex {
   readonly name: string;

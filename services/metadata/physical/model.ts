@@ -145,9 +145,12 @@ function indexableCriteria(
   fields: Readonly<Record<string, FieldMeta>>,
 ): string | null {
   const field = (name: string): FieldMeta | undefined => (Object.hasOwn(fields, name) ? fields[name] : undefined);
-  const schema = { object, fieldType: (name: string) => field(name)?.fieldType };
+  const fieldType = (name: string): FieldTypeName | undefined => {
+    const meta = field(name);
+    return meta && valueTypeName(meta);
+  };
   try {
-    const expression = checkExpression(criteria, schema, ['boolean']);
+    const expression = checkExpression(criteria, { object, fieldType }, ['boolean']);
     const sqlIn = (timezone: string) =>
       conditionSql(expression, {
         column: identifier,

@@ -6,7 +6,7 @@ import { Snapshots } from '../../../services/metadata/snapshots.ts';
 import { createTenant, deployTemplate } from '../../../services/metadata/tenants.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { configuration } from '../../support/metadata-configurations.ts';
-import { objectFiles } from '../../support/metadata-tenant.ts';
+import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 
 describe('metadata: tables, columns and indexes', () => {
   let test: TestDatabase;
@@ -53,6 +53,34 @@ describe('metadata: tables, columns and indexes', () => {
       }),
       { numRuns: 25 },
     );
+  });
+
+  it('are the same when a rollup that they stand on gets another type', async () => {
+    const files = (scale: number): Record<string, string> => ({
+      ...objectFiles('Bill__c'),
+      'objects/Bill__c/object.yaml': objectFiles('Bill__c')['objects/Bill__c/object.yaml']!.replace(
+        'api:',
+        'sharingDefault: private\napi:',
+      ),
+      ...fieldFile(
+        'Bill__c',
+        'Sum__c',
+        'fieldType: rollup\nrollup:\n  childObject: Line__c\n  referenceField: Bill__c\n  function: sum\n  field: Net__c',
+      ),
+      ...objectFiles('Line__c', {
+        Bill__c: 'fieldType: masterDetail\nreferenceTo: [Bill__c]',
+        Net__c: `fieldType: decimal\nprecision: 18\nscale: ${scale}`,
+      }),
+      'groups/All.yaml': 'type: Group\napiName: All\nlabel: All\n',
+      'objects/Bill__c/sharingRules/Big.yaml':
+        'type: SharingRule\napiName: Big\nobject: Bill__c\nkind: criteria\ncriteria: record.Sum__c > 1000\nto:\n  group: All\naccess: read\n',
+    });
+    const [stepwise, atOnce] = [await newTenant(), await newTenant()];
+    await deployTemplate(database, stepwise, files(2));
+    await deployTemplate(database, stepwise, files(4));
+    await deployTemplate(database, atOnce, files(4));
+    assert.deepEqual(await shape(stepwise), await shape(atOnce));
+    assert.ok((await shape(atOnce)).some((line) => line.includes('_Big')));
   });
 
   it("belong to the tenant's own role, which sees no other tenant's and makes none", async () => {

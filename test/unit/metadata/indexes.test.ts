@@ -19,6 +19,13 @@ const FILES: Record<string, string> = {
     'type: DuplicateRule\napiName: Alike\nobject: Deal__c\nactive: true\naction: confirm\nscope: all\nmatch:\n  - field: name\n    method: fuzzy\n  - field: Code__c\n    method: normalized\n',
   'objects/Deal__c/sharingRules/Big.yaml':
     'type: SharingRule\napiName: Big\nobject: Deal__c\nkind: criteria\ncriteria: record.Amount__c > 1000 && !isBlank(record.Code__c)\nto:\n  group: All\naccess: read\n',
+  ...fieldFile(
+    'Deal__c',
+    'Led__c',
+    'fieldType: rollup\nrollup:\n  childObject: Deal__c\n  referenceField: Above__c\n  function: count',
+  ),
+  'objects/Deal__c/sharingRules/Led.yaml':
+    'type: SharingRule\napiName: Led\nobject: Deal__c\nkind: criteria\ncriteria: record.Led__c > 2\nto:\n  group: All\naccess: read\n',
   'groups/All.yaml': 'type: Group\napiName: All\nlabel: All\n',
 };
 
@@ -36,7 +43,7 @@ describe('metadata: the indexes that a configuration calls for', () => {
     assert.deepEqual(
       { generation: INDEX_GENERATION, lines },
       {
-        generation: 2,
+        generation: 3,
         lines: [
           '_df_1d20383f_name USING gin (erp.fuzzy_text("name") public.gin_trgm_ops, erp.fuzzy_class("name")) WITH (fastupdate = off)',
           '_dn_1d20383f_Code__c ((erp.match_text("Code__c")), id)',
@@ -45,6 +52,7 @@ describe('metadata: the indexes that a configuration calls for', () => {
           '_i_1d20383f_createdAt ("createdAt" DESC, id DESC)',
           '_i_1d20383f_ownerId ("ownerId", "createdAt" DESC, id DESC)',
           `_r_1d20383f_Big ("createdAt" DESC, id DESC) WHERE (("Amount__c" > '1000'::numeric) AND (NOT coalesce(erp.expr_is_white("Code__c"), true)))`,
+          `_r_1d20383f_Led ("createdAt" DESC, id DESC) WHERE ("Led__c"::numeric > '2'::numeric)`,
           '_s_1d20383f_name USING gin (erp.search_text("name") public.gin_trgm_ops)',
           '_u_1d20383f_Long__c unique (md5(lower("Long__c")))',
           '_u_1d20383f_Tax__c unique (lower("Tax__c"))',
