@@ -1,9 +1,12 @@
 /** A tenant whose configuration tests can change: its actions are called on the bus, as the gateway would. */
+import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
 import type { RequestContext } from '../../lib/context.ts';
 import { requestId } from '../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { Database } from '../../mixins/database/database.ts';
+import { locate } from '../../services/metadata/kinds/registry.ts';
+import type { Api } from './client.ts';
 import type { TestPlatform } from './platform.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
@@ -26,38 +29,34 @@ export interface MetadataTenant {
   validate(files: Record<string, string>, more?: object): Promise<Anything>;
   /** Deploys and waits for the end; answers the Deployment. */
   deploy(files: Record<string, string>, more?: object): Promise<Anything>;
+  /** Deploys; it must succeed. */
+  deployed(files: Record<string, string>): Promise<void>;
   accept(files: Record<string, string>, more?: object): Promise<Anything>;
   finished(deploymentId: string): Promise<Anything>;
 }
 
 /** A package that names everything in `files`. */
 export const wholePackage = (files: Record<string, string>): Anything => {
-  const types = new Map<string, string[]>();
-  for (const path of Object.keys(files)) {
-    const named: [RegExp, string][] = [
-      [/^objects\/([^/]+)\/object\.yaml$/, 'CustomObject'],
-      [/^objects\/([^/]+)\/fields\/([^/]+)\.yaml$/, 'CustomField'],
-      [/^objects\/([^/]+)\/duplicateRules\/([^/]+)\.yaml$/, 'DuplicateRule'],
-      [/^objects\/([^/]+)\/validationRules\/([^/]+)\.yaml$/, 'ValidationRule'],
-      [/^objects\/([^/]+)\/sharingRules\/([^/]+)\.yaml$/, 'SharingRule'],
-      [/^objects\/([^/]+)\/stateModels\/([^/]+)\.yaml$/, 'StateModel'],
-      [/^objects\/([^/]+)\/actions\/([^/]+)\.yaml$/, 'CustomAction'],
-      [/^objects\/([^/]+)\/recordTypes\/([^/]+)\.yaml$/, 'RecordType'],
-      [/^valueSets\/([^/]+)\.yaml$/, 'ValueSet'],
-      [/^profiles\/([^/]+)\.yaml$/, 'Profile'],
-      [/^permissionSets\/([^/]+)\.yaml$/, 'PermissionSet'],
-      [/^roles\/([^/]+)\.yaml$/, 'Role'],
-      [/^groups\/([^/]+)\.yaml$/, 'Group'],
-      [/^externalClients\/([^/]+)\.yaml$/, 'ExternalClient'],
-      [/^settings\/([^/]+)\.yaml$/, 'TenantSettings'],
-    ];
-    for (const [pattern, type] of named) {
-      const match = pattern.exec(path);
-      if (match) types.set(type, [...(types.get(type) ?? []), match.slice(1).join('.')]);
-    }
-  }
-  return { version: 1, types: [...types].map(([name, members]) => ({ name, members })) };
+  const found = Object.keys(files).flatMap((path) => locate(path) ?? []);
+  const byType = Map.groupBy(found, ({ kind }) => kind.type);
+  return {
+    version: 1,
+    types: [...byType].map(([name, members]) => ({ name, members: members.map(({ fullName }) => fullName) })),
+  };
 };
+
+/** Deploys over HTTP as an administrator and waits for the end; it must succeed. */
+export async function deployOverHttp(admin: Api, files: Record<string, string>): Promise<void> {
+  const { status, body, text } = await admin.post('/metadata/deploy', { files, package: wholePackage(files) });
+  assert.equal(status, 202, text);
+  for (let i = 0; i < 400; i++) {
+    const { body: found } = await admin.get(`/metadata/deployments/${body.deploymentId}`);
+    assert.notEqual(found.status, 'FAILED', JSON.stringify([found.error, found.blocked]));
+    if (found.status === 'SUCCEEDED') return;
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  assert.fail(`The deployment did not end: ${text}`);
+}
 
 let tenants = 0;
 
@@ -150,6 +149,10 @@ export async function createMetadataTenant(platform: TestPlatform): Promise<Meta
     validate: async (files, more = {}) =>
       (await call('metadata.components.validate', { body: { files, package: wholePackage(files), ...more } })).json,
     deploy: async (files, more = {}) => finished((await accept(files, more)).deploymentId),
+    deployed: async (files) => {
+      const done = await finished((await accept(files)).deploymentId);
+      assert.equal(done.status, 'SUCCEEDED', JSON.stringify([done.error, done.blocked]));
+    },
   };
 }
 

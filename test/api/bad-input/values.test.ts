@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
 import { type Api, api, tokenFor } from '../../support/client.ts';
-import { objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
+import { deployOverHttp, objectFiles } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { assertRefused, assertSound } from './support.ts';
 
@@ -123,14 +123,7 @@ describe('bad input: values', function () {
     this.timeout(120_000);
     platform = await startPlatform();
     ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
-    const files = objectFiles('Wide__c', FIELDS);
-    const accepted = await ada.post('/metadata/deploy', { files, package: wholePackage(files) });
-    for (let status = ''; status !== 'SUCCEEDED'; ) {
-      const { body } = await ada.get(`/metadata/deployments/${accepted.body.deploymentId}`);
-      status = body.status;
-      assert.notEqual(status, 'FAILED', JSON.stringify(body.blocked));
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
+    await deployOverHttp(ada, objectFiles('Wide__c', FIELDS));
   });
   after(() => platform?.stop());
 

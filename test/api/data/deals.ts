@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
-import { fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
+import { deployOverHttp, fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 const NAMES = ['ada', 'mia', 'sam', 'sue', 'eve'] as const;
@@ -73,16 +73,7 @@ export async function startDeals(): Promise<Deals> {
       as,
       ids,
       sign: async (user, scope) => api(platform.baseUrl, await tokenFor(platform.baseUrl, user, scope)),
-      deploy: async (files) => {
-        const { body } = await as.ada.post('/metadata/deploy', { files, package: wholePackage(files) });
-        for (let i = 0; i < 400; i++) {
-          const reply = (await as.ada.get(`/metadata/deployments/${body.deploymentId}`)).body;
-          if (reply.status === 'SUCCEEDED') return;
-          assert.notEqual(reply.status, 'FAILED', JSON.stringify([reply.error, reply.blocked]));
-          await new Promise((resolve) => setTimeout(resolve, 50));
-        }
-        assert.fail('The deployment did not end.');
-      },
+      deploy: (files) => deployOverHttp(as.ada, files),
       deal: async (owner = as.sam, more = {}) => {
         const reply = await owner.post('/data/Deal__c', { name: 'Deal', ...more });
         assert.equal(reply.status, 201, reply.text);

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { Database } from '../../../mixins/database/database.ts';
 import { signIn } from '../../../scripts/sign-in.ts';
 import { type Answer, type Api, api, type CallOptions, tokenFor } from '../../support/client.ts';
-import { fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
+import { deployOverHttp, fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 const OBJECT = 'Partner__c';
@@ -183,16 +183,7 @@ describe('duplicate rules', function () {
   });
 
   const project = (files: Record<string, string>) => ({ files, package: wholePackage(files) });
-  async function deploy(files: Record<string, string>): Promise<void> {
-    const { body, text } = await ada.post('/metadata/deploy', project(files));
-    for (let i = 0; i < 400; i++) {
-      const { body: found } = await ada.get(`/metadata/deployments/${body.deploymentId}`);
-      if (found.status === 'SUCCEEDED') return;
-      assert.notEqual(found.status, 'FAILED', JSON.stringify([found.error, found.blocked]));
-      await new Promise((resolve) => setTimeout(resolve, 25));
-    }
-    assert.fail(`The deployment did not end: ${text}`);
-  }
+  const deploy = (files: Record<string, string>): Promise<void> => deployOverHttp(ada, files);
 
   let counter = 0;
   const unique = (text: string): string => `${text} ${randomUUID().slice(0, 8)}${counter++}`;

@@ -73,10 +73,6 @@ describe('rules of fields', () => {
       path: { objectApiName: object, id },
       headers: { idempotencyKey: randomUUID(), ifMatch: `"${(await get(object, id)).recordVersion.toString(36)}"` },
     });
-  const deploy = async (files: Record<string, string>): Promise<void> => {
-    const done = await tenant.deploy(files);
-    assert.equal(done.status, 'SUCCEEDED', JSON.stringify([done.error, done.blocked]));
-  };
   /** `pointer code` of everything that is wrong. */
   const faults = async (promise: Promise<unknown>): Promise<string[]> => {
     try {
@@ -94,7 +90,7 @@ describe('rules of fields', () => {
     this.timeout(120_000);
     platform = await startPlatform({ seed: false });
     tenant = await createMetadataTenant(platform);
-    await deploy(FILES);
+    await tenant.deployed(FILES);
   });
   after(async () => {
     await tenant?.database.close();
@@ -134,7 +130,7 @@ describe('rules of fields', () => {
 
     it('take values in every form of Unicode, in which somebody else may have typed the configuration', async () => {
       const decomposed = 'Gru\u0308n';
-      await deploy({
+      await tenant.deployed({
         ...objectFiles('Paint__c', {
           Color__c: `fieldType: picklist\n${picklist([`${decomposed}*`, 'Blau'])}`,
           Tone__c: `fieldType: picklist\npicklist:\n  controllingField: Color__c\n  values:\n    - value: hell\n      validFor:\n        - ${decomposed}\n`,
@@ -158,7 +154,7 @@ describe('rules of fields', () => {
         '/recordTypeApiName FIELD_READ_ONLY',
       ]);
       const { id } = await create('Case__c', { recordTypeApiName: 'Idea' });
-      await deploy(recordType('Idea', 'active: false\npicklistValues:\n  Kind__c:\n    - wish\n'));
+      await tenant.deployed(recordType('Idea', 'active: false\npicklistValues:\n  Kind__c:\n    - wish\n'));
       await update('Case__c', id, { Plain__c: 'still there', recordTypeApiName: 'Idea' });
       assert.deepEqual(await faults(update('Case__c', id, { Kind__c: 'bug' })), ['/Kind__c PICKLIST_VALUE_INVALID']);
       assert.deepEqual(await faults(create('Case__c', { recordTypeApiName: 'Idea' })), [
@@ -208,7 +204,7 @@ describe('rules of fields', () => {
     it('are given to the records that are there, in the order of their creation, and go on from there', async () => {
       const old: Anything[] = [];
       for (let i = 0; i < 3; i++) old.push(await create('Bill__c', {}));
-      await deploy(numbered('B-{000}'));
+      await tenant.deployed(numbered('B-{000}'));
       const found = await Promise.all(old.map(({ id }) => get('Bill__c', id)));
       assert.deepEqual(
         found.map(({ No__c, recordVersion }) => [No__c, recordVersion]),
@@ -248,7 +244,7 @@ describe('rules of fields', () => {
 
     it('keep their format when that of new records changes', async () => {
       const before = await create('Bill__c', {});
-      await deploy(numbered('Bill {00000}/26'));
+      await tenant.deployed(numbered('Bill {00000}/26'));
       assert.equal((await get('Bill__c', before.id)).No__c, before.No__c);
       const after = await create('Bill__c', {});
       assert.equal(after.No__c, `Bill ${String(Number(before.No__c.slice(2)) + 1).padStart(5, '0')}/26`);
@@ -361,7 +357,7 @@ describe('rules of fields', () => {
           .join('');
       const dependent = (controller: string, list: string[], type = 'picklist'): string =>
         `fieldType: ${type}\npicklist:\n  controllingField: ${controller}\n  values:\n${values(list)}`;
-      await deploy(
+      await tenant.deployed(
         objectFiles('Trip__c', {
           // Named so that a field is read before the one that controls it.
           Area__c: dependent('Town__c', ['Center Bonn*', 'River Porto']),

@@ -54,17 +54,13 @@ describe('formula fields', () => {
     sort: [{ id: 'name', desc: false }],
     fields: ['name'],
   });
-  const deploy = async (files: Record<string, string>): Promise<void> => {
-    const done = await tenant.deploy(files);
-    assert.equal(done.status, 'SUCCEEDED', JSON.stringify([done.error, done.blocked]));
-  };
   const blocked = async (files: Record<string, string>): Promise<Anything> => (await tenant.validate(files)).blocked;
 
   before(async function () {
     this.timeout(120_000);
     platform = await startPlatform({ seed: false });
     tenant = await createMetadataTenant(platform);
-    await deploy(FILES);
+    await tenant.deployed(FILES);
     const rows: Anything[] = [
       { name: 'a', Net__c: 100, Rate__c: 19, Parts__c: 3, Due__c: '2001-01-31', City__c: 'Köln', Rush__c: true },
       { name: 'b', Net__c: '0.05', Rate__c: 10, Parts__c: 0, Due__c: '2999-01-01', City__c: null },
@@ -268,7 +264,7 @@ describe('formula fields', () => {
   });
 
   it('take part in validation rules, as they would be and as they were', async () => {
-    await deploy({
+    await tenant.deployed({
       'objects/Order__c/validationRules/Cap.yaml':
         'type: ValidationRule\napiName: Cap\nobject: Order__c\ncondition: record.Each__c > 1000 || old != null && isChanged(record.Boxes__c) && record.Boxes__c < old.Boxes__c\nmessage: Too much for each.\n',
     });
@@ -295,13 +291,13 @@ describe('formula fields', () => {
   it('act with the expression of the last deployment at once', async () => {
     assert.equal((await get(ids['a']!)).Boxes__c, 1);
     const before = (await get(ids['a']!)).recordVersion;
-    await deploy(fieldFile('Order__c', 'Boxes__c', formula('record.Parts__c * 100', 'integer')));
+    await tenant.deployed(fieldFile('Order__c', 'Boxes__c', formula('record.Parts__c * 100', 'integer')));
     const after = await get(ids['a']!);
     assert.deepEqual([after.Boxes__c, after.recordVersion], [300, before]);
     assert.equal(await names(where('Boxes__c', 'eq', 1300)), 'c');
-    await deploy(fieldFile('Order__c', 'Boxes__c', formula('"box " + record.name', 'text')));
+    await tenant.deployed(fieldFile('Order__c', 'Boxes__c', formula('"box " + record.name', 'text')));
     assert.equal((await get(ids['a']!)).Boxes__c, 'box a');
-    await deploy(fieldFile('Order__c', 'Boxes__c', formula('ceil(record.Parts__c / 12)', 'integer')));
+    await tenant.deployed(fieldFile('Order__c', 'Boxes__c', formula('ceil(record.Parts__c / 12)', 'integer')));
   });
 
   it('are days of the tenant, whoever looks', async () => {
@@ -310,12 +306,12 @@ describe('formula fields', () => {
     });
     const days: string[] = [];
     for (const timezone of ['Pacific/Kiritimati', 'Pacific/Niue']) {
-      await deploy(settings(timezone));
+      await tenant.deployed(settings(timezone));
       days.push((await get(ids['a']!)).Now__c);
       assert.equal(await names(where('Now__c', 'eq', days.at(-1))), 'a,b,c,d,e');
     }
     assert.notEqual(days[0], days[1]);
-    await deploy(settings('UTC'));
+    await tenant.deployed(settings('UTC'));
   });
 
   it('are refused when deployed, with the place, when they do not hold together', async () => {
@@ -392,7 +388,7 @@ describe('formula fields', () => {
       );
     assert.deepEqual(await codes(many(27)), []);
     assert.deepEqual(await codes(many(40)), ['LIMIT_EXCEEDED']);
-    await deploy(chain(5, 3));
+    await tenant.deployed(chain(5, 3));
     assert.equal((await get(ids['a']!)).L5__c, 100 * 3 ** 5);
     assert.equal(await names({ ...where('L5__c', 'gt', 0), sort: [{ id: 'L5__c', desc: true }] }), 'e,a,b');
   });
@@ -403,7 +399,7 @@ describe('formula fields', () => {
         (field: Anything) => field.apiName === 'Label__c',
       );
     assert.equal((await label()).sortable, true);
-    await deploy(fieldFile('Order__c', 'City__c', 'fieldType: longText'));
+    await tenant.deployed(fieldFile('Order__c', 'City__c', 'fieldType: longText'));
     assert.deepEqual([(await label()).length, (await label()).sortable], [4_000, false]);
     await assert.rejects(query({ sort: [{ id: 'Label__c', desc: false }] }), { code: 'SORT_INVALID' });
     const long = await create({ name: 'long', City__c: 'x'.repeat(4_000) });
@@ -450,7 +446,7 @@ describe('formula fields', () => {
       const reader = (
         await tenant.call('data.records.get', { path: { objectApiName: 'User', id: tenant.users['reader']! } })
       ).json;
-      await deploy({
+      await tenant.deployed({
         ...files,
         [path]: files[path]!.replace('api:', 'sharingDefault: private\napi:'),
         'groups/Readers.yaml': `type: Group\napiName: Readers\nlabel: Readers\nmembers:\n  users:\n    - ${reader.username}\n`,

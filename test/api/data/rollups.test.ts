@@ -64,10 +64,6 @@ describe('rollup fields', () => {
         headers: { idempotencyKey: randomUUID(), ifMatch: ifMatch ?? etag((await get(object, id)).recordVersion) },
       })
     ).json;
-  const deploy = async (files: Record<string, string>): Promise<void> => {
-    const done = await tenant.deploy(files);
-    assert.equal(done.status, 'SUCCEEDED', JSON.stringify([done.error, done.blocked]));
-  };
   const sums = ({ Total__c, Lines__c, Smallest__c, Average__c, LastDay__c }: Anything): Anything => [
     Total__c,
     Lines__c,
@@ -80,7 +76,7 @@ describe('rollup fields', () => {
     this.timeout(120_000);
     platform = await startPlatform({ seed: false });
     tenant = await createMetadataTenant(platform);
-    await deploy(BASE);
+    await tenant.deployed(BASE);
   });
   after(async () => {
     await tenant?.database.close();
@@ -93,7 +89,7 @@ describe('rollup fields', () => {
     const empty = await create('Deal__c', {});
     await create('Line__c', { Deal__c: deal.id, Amount__c: '10.10', Pieces__c: 3, Day__c: '2026-01-31' });
     await create('Line__c', { Deal__c: deal.id, Amount__c: '0.05', Pieces__c: 4, Day__c: '2026-02-01' });
-    await deploy(ROLLUPS);
+    await tenant.deployed(ROLLUPS);
     const after = await get('Deal__c', deal.id);
     assert.deepEqual(sums(after), [10.15, 2, 3, 3.5, '2026-02-01']);
     assert.equal(after.recordVersion, 2, 'what a reader has seen is not what is there now');
@@ -150,7 +146,7 @@ describe('rollup fields', () => {
   });
 
   it('are told as they are by a write of a record that is its own parent, or that of its parent', async () => {
-    await deploy({
+    await tenant.deployed({
       ...objectFiles('Node__c', {
         Above__c: 'fieldType: reference\nreferenceTo:\n  - Node__c\nrelationshipName: Below__r',
         Code__c: 'fieldType: text\nunique: true',
@@ -181,7 +177,7 @@ describe('rollup fields', () => {
   });
 
   it('are read by validation rules of the parent when the parent is written', async () => {
-    await deploy({
+    await tenant.deployed({
       'objects/Deal__c/validationRules/NoteForLarge.yaml':
         'type: ValidationRule\napiName: NoteForLarge\nobject: Deal__c\ncondition: record.Total__c > 1000 && isBlank(record.Note__c)\nmessage: Say why.\n',
     });
@@ -241,7 +237,7 @@ describe('rollup fields', () => {
         'Large__c',
         `${rollup('Line__c', 'Deal__c', 'sum', 'Amount__c')}  criteria: ${JSON.stringify(criteria)}\n`,
       );
-    await deploy(over('record.Pieces__c >= 10 && record.Text__c != "gift"'));
+    await tenant.deployed(over('record.Pieces__c >= 10 && record.Text__c != "gift"'));
     const deal = await create('Deal__c', {});
     const line = await create('Line__c', { Deal__c: deal.id, Amount__c: 5, Pieces__c: 10 });
     await create('Line__c', { Deal__c: deal.id, Amount__c: 3, Pieces__c: 1 });
@@ -251,18 +247,18 @@ describe('rollup fields', () => {
     await change('update', 'Line__c', line.id, { Text__c: 'gift' });
     assert.equal(await large(), 0, 'a field of the criteria alone has changed');
     const { recordVersion } = await get('Deal__c', deal.id);
-    await deploy(over('record.Pieces__c < 10'));
+    await tenant.deployed(over('record.Pieces__c < 10'));
     assert.equal(await large(), 3);
     assert.equal((await get('Deal__c', deal.id)).recordVersion, recordVersion + 1);
     await change('update', 'Line__c', line.id, { Pieces__c: 9 });
     assert.equal(await large(), 8);
     const day = 'date(record.createdAt) >= date("2020-01-01")';
-    await deploy(over(day));
+    await tenant.deployed(over(day));
     assert.equal(await large(), 10);
     const settings = (timezone: string) => ({
       'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en-US\ntimezone: ${timezone}\ncurrency: EUR\n`,
     });
-    await deploy(settings('Asia/Tokyo'));
+    await tenant.deployed(settings('Asia/Tokyo'));
     const { rows } = await tenant.database.query<{ source: string }>(
       `SELECT prosrc AS source FROM pg_proc WHERE proname LIKE '\\_rollup\\_%\\_Deal\\_\\_c' AND pronamespace = $1::regnamespace`,
       [tenant.schema],
@@ -346,7 +342,7 @@ describe('rollup fields', () => {
   });
 
   it('refuse a child that takes them out of their range', async () => {
-    await deploy(
+    await tenant.deployed(
       fieldFile('Deal__c', 'Narrow__c', rollup('Line__c', 'Deal__c', 'sum', 'Pieces__c', 'precision: 3\nscale: 0\n')),
     );
     const deal = await create('Deal__c', {});

@@ -1,7 +1,7 @@
 /** Validation rules over HTTP, on the demo tenant, and from a deployment to the next write. */
 import assert from 'node:assert/strict';
 import { type Api, api, tokenFor } from '../../support/client.ts';
-import { wholePackage } from '../../support/metadata-tenant.ts';
+import { deployOverHttp, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 const ruleFile = (condition: string) => ({
@@ -74,13 +74,7 @@ describe('validation rules over HTTP', () => {
     assert.deepEqual([code, line, column, remedy], ['EXPRESSION_INVALID', 5, 12, null]);
 
     const files = ruleFile('record.Amount__c > 999999999.99');
-    const { body } = await ada.post('/metadata/deploy', project(files));
-    let status = '';
-    for (let i = 0; i < 200 && !['SUCCEEDED', 'FAILED'].includes(status); i++) {
-      status = (await ada.get(`/metadata/deployments/${body.deploymentId}`)).body.status;
-      await new Promise((resolve) => setTimeout(resolve, 25));
-    }
-    assert.equal(status, 'SUCCEEDED');
+    await deployOverHttp(ada, files);
     const again = await ada.post('/metadata/retrieve', {
       package: { version: 1, types: [{ name: 'ValidationRule', members: ['Invoice__c.Reasonable'] }] },
     });

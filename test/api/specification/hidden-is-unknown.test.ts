@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
 import { uuidv7 } from '../../../lib/ids.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
-import { fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
+import { deployOverHttp, fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 const OPERATORS = [
@@ -31,16 +31,7 @@ describe('specification: hidden is unknown', function () {
   /** Real ids in the objects that Sam cannot see. */
   const hiddenIds: Record<string, string> = {};
 
-  const deploy = async (files: Record<string, string>): Promise<void> => {
-    const accepted = await ada.post('/metadata/deploy', { files, package: wholePackage(files) });
-    assert.equal(accepted.status, 202, accepted.text);
-    for (;;) {
-      const { body } = await ada.get(`/metadata/deployments/${accepted.body.deploymentId}`);
-      assert.notEqual(body.status, 'FAILED', JSON.stringify(body.blocked));
-      if (body.status === 'SUCCEEDED') return;
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-  };
+  const deploy = (files: Record<string, string>): Promise<void> => deployOverHttp(ada, files);
 
   before(async function () {
     this.timeout(120_000);

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'mocha';
 import { CATALOGUE, type ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { OPERATIONS } from '../../../services/contracts.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
-import { fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
+import { deployOverHttp, fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 describe('specification: rules', function () {
@@ -30,16 +30,7 @@ describe('specification: rules', function () {
     assert.equal(answer.body?.code, code, answer.text);
     assert.equal(answer.status, CATALOGUE[code].status);
   };
-  const deploy = async (files: Record<string, string>): Promise<void> => {
-    const accepted = await ada.post('/metadata/deploy', { files, package: wholePackage(files) });
-    assert.equal(accepted.status, 202, accepted.text);
-    for (;;) {
-      const { body } = await ada.get(`/metadata/deployments/${accepted.body.deploymentId}`);
-      assert.notEqual(body.status, 'FAILED', JSON.stringify(body.blocked));
-      if (body.status === 'SUCCEEDED') return;
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-  };
+  const deploy = (files: Record<string, string>): Promise<void> => deployOverHttp(ada, files);
   const contact = (): Promise<Answer> => sam.post('/data/Contact', { name: 'x', lastName: 'x' });
 
   describe('Authentication', () => {

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { PARENTS_MAX } from '../../../lib/access/sharing.ts';
-import { SYSTEM_PERMISSIONS } from '../../../lib/snapshot/types.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { GROUPS_MAX } from '../../../services/metadata/kinds/group.ts';
-import { componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
+import { componentKey } from '../../../services/metadata/kinds/kind.ts';
 import { ROLES_MAX } from '../../../services/metadata/kinds/role.ts';
 import { SHARING_RULES_PER_OBJECT_MAX } from '../../../services/metadata/kinds/sharing-rule.ts';
-import { makePlan, type Plan } from '../../../services/metadata/planner/plan.ts';
-import { readProject } from '../../../services/metadata/project/project.ts';
+import type { Plan } from '../../../services/metadata/planner/plan.ts';
 import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
+import { planOf } from '../../support/plans.ts';
 import { aSnapshot } from '../../support/snapshots.ts';
 
 type Files = Record<string, string>;
@@ -31,12 +30,6 @@ const byCriteria = (criteria: string, name?: string): Files =>
   rule(`kind: criteria\ncriteria: ${criteria}\nto:\n  group: Finance\naccess: read\n`, name);
 const FINANCE = group('Finance');
 
-const plan = async (before: State, files: Files): Promise<Plan> =>
-  makePlan(before, await readProject(files, null), {
-    platform: false,
-    allowDestructiveChanges: false,
-    permissions: [...SYSTEM_PERMISSIONS],
-  });
 const places = (result: Plan) =>
   result.blocked.map(({ code, fullName, line, column }) => `${code} ${fullName} ${line}:${column}`);
 
@@ -47,7 +40,7 @@ describe('metadata: groups', () => {
       ...FINANCE,
       ...group('All', 'members:\n  users: [sam@x.example, Ada@x.example]\n  roles: [Rep]\n  groups: [Finance]\n'),
     };
-    const { blocked, after } = await plan(new Map(), files);
+    const { blocked, after } = await planOf(new Map(), files);
     assert.deepEqual(blocked, []);
     assert.equal(
       after.get(componentKey('Group', 'All'))!.yaml,
@@ -65,23 +58,23 @@ describe('metadata: groups', () => {
   });
 
   it('name roles and groups that exist', async () => {
-    const found = await plan(new Map(), group('A', 'members:\n  roles:\n    - Nobody\n  groups:\n    - None\n'));
+    const found = await planOf(new Map(), group('A', 'members:\n  roles:\n    - Nobody\n  groups:\n    - None\n'));
     assert.deepEqual(places(found), ['DEPENDENCY_MISSING A 5:3', 'DEPENDENCY_MISSING A 7:3']);
   });
 
   it('are not members of themselves, however long the way', async () => {
-    assert.deepEqual(places(await plan(new Map(), groups('A', ['A']))), ['REFERENCE_INVALID A 5:3']);
+    assert.deepEqual(places(await planOf(new Map(), groups('A', ['A']))), ['REFERENCE_INVALID A 5:3']);
     const chain = { ...groups('A', ['X', 'B']), ...group('X'), ...groups('B', ['C']), ...groups('C', ['A']) };
-    assert.deepEqual(places(await plan(new Map(), chain)), [
+    assert.deepEqual(places(await planOf(new Map(), chain)), [
       'REFERENCE_INVALID A 5:3',
       'REFERENCE_INVALID B 5:3',
       'REFERENCE_INVALID C 5:3',
     ]);
     // A diamond is no circle, and a circle elsewhere is not the fault of who looks at it.
     const diamond = { ...groups('A', ['B', 'C']), ...groups('B', ['D']), ...groups('C', ['D']), ...group('D') };
-    assert.deepEqual(places(await plan(new Map(), diamond)), []);
-    const { after } = await plan(new Map(), { ...groups('A', ['B']), ...group('B') });
-    assert.deepEqual(places(await plan(after, groups('B', ['A']))), [
+    assert.deepEqual(places(await planOf(new Map(), diamond)), []);
+    const { after } = await planOf(new Map(), { ...groups('A', ['B']), ...group('B') });
+    assert.deepEqual(places(await planOf(after, groups('B', ['A']))), [
       'REFERENCE_INVALID A null:null',
       'REFERENCE_INVALID B 5:3',
     ]);
@@ -90,10 +83,10 @@ describe('metadata: groups', () => {
   it(`are ${GROUPS_MAX} at most`, async () => {
     const many: Files = {};
     for (let i = 0; i < GROUPS_MAX; i++) Object.assign(many, group(`G${i}`));
-    const { after, blocked } = await plan(new Map(), many);
+    const { after, blocked } = await planOf(new Map(), many);
     assert.deepEqual(blocked, []);
     assert.deepEqual(
-      (await plan(after, group('Last'))).blocked.map(({ code }) => code),
+      (await planOf(after, group('Last'))).blocked.map(({ code }) => code),
       ['LIMIT_EXCEEDED'],
     );
   });
@@ -101,9 +94,9 @@ describe('metadata: groups', () => {
 
 describe('metadata: roles', () => {
   it('are not above themselves', async () => {
-    assert.deepEqual(places(await plan(new Map(), role('A', 'A'))), ['REFERENCE_INVALID A 4:1']);
-    const { after } = await plan(new Map(), { ...role('A', 'B'), ...role('B', 'C'), ...role('C') });
-    assert.deepEqual(places(await plan(after, role('C', 'A'))), [
+    assert.deepEqual(places(await planOf(new Map(), role('A', 'A'))), ['REFERENCE_INVALID A 4:1']);
+    const { after } = await planOf(new Map(), { ...role('A', 'B'), ...role('B', 'C'), ...role('C') });
+    assert.deepEqual(places(await planOf(after, role('C', 'A'))), [
       'REFERENCE_INVALID A null:null',
       'REFERENCE_INVALID B null:null',
       'REFERENCE_INVALID C 4:1',
@@ -113,10 +106,10 @@ describe('metadata: roles', () => {
   it(`are ${ROLES_MAX} at most`, async () => {
     const many: Files = {};
     for (let i = 0; i < ROLES_MAX; i++) Object.assign(many, role(`R${i}`, i > 0 ? `R${i - 1}` : undefined));
-    const { after, blocked } = await plan(new Map(), many);
+    const { after, blocked } = await planOf(new Map(), many);
     assert.deepEqual(blocked, []);
     assert.deepEqual(
-      (await plan(after, role('Last'))).blocked.map(({ code }) => code),
+      (await planOf(after, role('Last'))).blocked.map(({ code }) => code),
       ['LIMIT_EXCEEDED'],
     );
   });
@@ -135,24 +128,24 @@ describe('metadata: parents', () => {
   });
 
   it('are not below their details, so access never follows a circle', async () => {
-    const circle = await plan(new Map(), { ...detail('A__c', 'B__c'), ...detail('B__c', 'A__c') });
+    const circle = await planOf(new Map(), { ...detail('A__c', 'B__c'), ...detail('B__c', 'A__c') });
     assert.ok(circle.blocked.some(({ code, message }) => code === 'REFERENCE_INVALID' && /circle/.test(message)));
-    const self = await plan(new Map(), detail('A__c', 'A__c'));
+    const self = await planOf(new Map(), detail('A__c', 'A__c'));
     assert.ok(self.blocked.some(({ code, message }) => code === 'REFERENCE_INVALID' && /circle/.test(message)));
-    assert.deepEqual((await plan(new Map(), { ...BILL, ...detail('A__c', 'Bill__c') })).blocked, []);
+    assert.deepEqual((await planOf(new Map(), { ...BILL, ...detail('A__c', 'Bill__c') })).blocked, []);
   });
 
   it(`are followed over ${PARENTS_MAX} objects at most, and along few ways`, async () => {
     const chain: Files = { ...BILL, ...detail('D2__c', 'Bill__c') };
     for (let n = 3; n <= PARENTS_MAX; n++) Object.assign(chain, detail(`D${n}__c`, `D${n - 1}__c`));
-    const { after, blocked } = await plan(new Map(), chain);
+    const { after, blocked } = await planOf(new Map(), chain);
     assert.deepEqual(blocked, []);
-    const longer = await plan(after, detail('D9__c', 'D8__c'));
+    const longer = await planOf(after, detail('D9__c', 'D8__c'));
     assert.deepEqual(places(longer), ['LIMIT_EXCEEDED D9__c 8:1']);
     assert.match(longer.blocked[0]!.message, /over 8 objects at most, and here it is 9/);
     // One that decides for itself begins anew.
     const own = objectFiles('D9__c', { Parent0__c: 'fieldType: masterDetail\nreferenceTo: [D8__c]' });
-    assert.deepEqual((await plan(after, { ...own, ...detail('D10__c', 'D9__c') })).blocked, []);
+    assert.deepEqual((await planOf(after, { ...own, ...detail('D10__c', 'D9__c') })).blocked, []);
 
     const pairs: Files = { ...BILL };
     for (const [name, of] of [
@@ -167,10 +160,13 @@ describe('metadata: parents', () => {
         pairs[path] += `relationshipName: ${name}${which}\n`;
       }
     }
-    const wide = await plan(new Map(), pairs);
+    const wide = await planOf(new Map(), pairs);
     assert.deepEqual(places(wide), []);
     const wider = detail('P6__c', 'P5__c', 'P4__c');
-    assert.match((await plan(wide.after, wider)).blocked[0]!.message, /follows 30 parents at most, and here it is 46/);
+    assert.match(
+      (await planOf(wide.after, wider)).blocked[0]!.message,
+      /follows 30 parents at most, and here it is 46/,
+    );
   });
 });
 
@@ -183,7 +179,7 @@ describe('metadata: sharing rules', () => {
       ...rule('access: readWrite\nto: {role: Rep}\nfrom: {group: Finance}\nkind: owner\n', 'Owned'),
       ...byCriteria('record.Status__c == "sent"'),
     };
-    const { blocked, after } = await plan(new Map(), files);
+    const { blocked, after } = await planOf(new Map(), files);
     assert.deepEqual(blocked, []);
     assert.deepEqual(compileSnapshot(aSnapshot([]).tenant, 1, after).objects['Bill__c']!.sharingRules, [
       {
@@ -252,7 +248,7 @@ describe('metadata: sharing rules', () => {
   ];
   for (const [what, files, expected] of malformed)
     it(`are refused: ${what}`, async () => {
-      const { blocked } = await plan(new Map(), { ...BILL, ...FINANCE, ...files });
+      const { blocked } = await planOf(new Map(), { ...BILL, ...FINANCE, ...files });
       assert.deepEqual(
         blocked.map(({ code, line, column }) => `${code} ${line}:${column}`),
         expected,
@@ -276,14 +272,14 @@ describe('metadata: sharing rules', () => {
   ];
   for (const [text, expected] of criteria)
     it(`need criteria that hold together: ${text}`, async () => {
-      const { blocked } = await plan(new Map(), { ...BILL, ...FINANCE, ...byCriteria(text) });
+      const { blocked } = await planOf(new Map(), { ...BILL, ...FINANCE, ...byCriteria(text) });
       assert.equal(blocked[0]?.code, 'EXPRESSION_INVALID');
       assert.match(`${blocked[0]!.line}:${blocked[0]!.column} ${blocked[0]!.message}`, expected);
     });
 
   it('are checked again when a field of theirs changes', async () => {
-    const { after } = await plan(new Map(), { ...BILL, ...FINANCE, ...byCriteria('record.Status__c == "sent"') });
-    const { blocked } = await plan(after, fieldFile('Bill__c', 'Status__c', 'fieldType: boolean'));
+    const { after } = await planOf(new Map(), { ...BILL, ...FINANCE, ...byCriteria('record.Status__c == "sent"') });
+    const { blocked } = await planOf(after, fieldFile('Bill__c', 'Status__c', 'fieldType: boolean'));
     assert.ok(blocked.some(({ code, fullName }) => code === 'EXPRESSION_INVALID' && fullName === 'Bill__c.Sent'));
   });
 
@@ -299,33 +295,33 @@ describe('metadata: sharing rules', () => {
       'objects/Line__c/sharingRules/R.yaml':
         'type: SharingRule\napiName: R\nobject: Line__c\nkind: criteria\ncriteria: record.name == "x"\nto:\n  group: Finance\naccess: read\n',
     };
-    const refused = await plan(new Map(), { ...BILL, ...FINANCE, ...line('controlledByParent'), ...ofLine });
+    const refused = await planOf(new Map(), { ...BILL, ...FINANCE, ...line('controlledByParent'), ...ofLine });
     assert.ok(
       refused.blocked.some((p) => p.code === 'REFERENCE_INVALID' && p.fullName === 'Line__c.R' && p.line === 3),
     );
-    const { after, blocked } = await plan(new Map(), { ...BILL, ...FINANCE, ...line('private'), ...ofLine });
+    const { after, blocked } = await planOf(new Map(), { ...BILL, ...FINANCE, ...line('private'), ...ofLine });
     assert.deepEqual(blocked, []);
     assert.deepEqual(
-      (await plan(after, line('controlledByParent'))).blocked.map(({ code, fullName }) => `${code} ${fullName}`),
+      (await planOf(after, line('controlledByParent'))).blocked.map(({ code, fullName }) => `${code} ${fullName}`),
       ['REFERENCE_INVALID Line__c'],
     );
     // An object that is open to everybody may keep its rules: they count again when it is closed.
-    assert.deepEqual((await plan(after, line('readWrite'))).blocked, []);
+    assert.deepEqual((await planOf(after, line('readWrite'))).blocked, []);
   });
 
   it(`are ${SHARING_RULES_PER_OBJECT_MAX} per object at most, with names that differ in more than case`, async () => {
     const many: Files = {};
     for (let i = 0; i < SHARING_RULES_PER_OBJECT_MAX; i++)
       Object.assign(many, byCriteria('record.name == "x"', `R${i}`));
-    const { after, blocked } = await plan(new Map(), { ...BILL, ...FINANCE, ...many });
+    const { after, blocked } = await planOf(new Map(), { ...BILL, ...FINANCE, ...many });
     assert.deepEqual(blocked, []);
     assert.deepEqual(
-      (await plan(after, byCriteria('record.name == "x"', 'Last'))).blocked.map(({ code }) => code),
+      (await planOf(after, byCriteria('record.name == "x"', 'Last'))).blocked.map(({ code }) => code),
       ['LIMIT_EXCEEDED'],
     );
     const twins = { ...byCriteria('record.name == "x"', 'Same'), ...byCriteria('record.name == "x"', 'SAME') };
     assert.deepEqual(
-      (await plan(new Map(), { ...BILL, ...FINANCE, ...twins })).blocked.map(({ code }) => code),
+      (await planOf(new Map(), { ...BILL, ...FINANCE, ...twins })).blocked.map(({ code }) => code),
       ['NAME_CONFLICT'],
     );
   });
@@ -336,14 +332,14 @@ describe('metadata: groups in validation rules', () => {
     'objects/Bill__c/validationRules/R.yaml': `type: ValidationRule\napiName: R\nobject: Bill__c\nactive: true\ncondition: '!inGroup("${name}")'\nmessage: No.\n`,
   });
   it('are groups that exist, and depend on them', async () => {
-    const { blocked } = await plan(new Map(), { ...BILL, ...guarded('Finance') });
+    const { blocked } = await planOf(new Map(), { ...BILL, ...guarded('Finance') });
     assert.deepEqual(
       blocked.map(({ code, line, column, message }) => `${code} ${line}:${column} ${message}`),
       ['EXPRESSION_INVALID 5:22 There is no group Finance.'],
     );
-    const { after, blocked: none } = await plan(new Map(), { ...BILL, ...FINANCE, ...guarded('Finance') });
+    const { after, blocked: none } = await planOf(new Map(), { ...BILL, ...FINANCE, ...guarded('Finance') });
     assert.deepEqual(none, []);
-    const { updates } = await plan(after, group('Finance', 'members:\n  users: [a]\n'));
+    const { updates } = await planOf(after, group('Finance', 'members:\n  users: [a]\n'));
     assert.deepEqual(updates[0]!.impact.dependents, [{ type: 'ValidationRule', fullName: 'Bill__c.R' }]);
   });
 });

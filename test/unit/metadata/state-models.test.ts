@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { SYSTEM_PERMISSIONS } from '../../../lib/snapshot/types.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
-import { makePlan, type Plan } from '../../../services/metadata/planner/plan.ts';
-import { readProject } from '../../../services/metadata/project/project.ts';
+import type { Plan } from '../../../services/metadata/planner/plan.ts';
 import { objectFiles } from '../../support/metadata-tenant.ts';
+import { planOf } from '../../support/plans.ts';
 import { aSnapshot } from '../../support/snapshots.ts';
 
 type Files = Record<string, string>;
@@ -51,12 +50,7 @@ const action = (more = ''): Files => ({
   [ACTION]: `type: CustomAction\napiName: Remind\nobject: Bill__c\nlabel: Remind\nrisk: low\nrequiresComment: false\n${more}`,
 });
 
-const plan = async (before: State, files: Files): Promise<Plan> =>
-  makePlan(before, await readProject(files, null), {
-    platform: true,
-    allowDestructiveChanges: false,
-    permissions: [...SYSTEM_PERMISSIONS],
-  });
+const plan = (before: State, files: Files): Promise<Plan> => planOf(before, files, true);
 
 const places = (result: Plan, list: 'blocked' | 'warnings' = 'blocked') =>
   result[list].map(({ code, line, column, message }) => `${code} ${line}:${column} ${message}`);

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import { SYSTEM_PERMISSIONS } from '../../../lib/snapshot/types.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
-import { componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
-import { makePlan, type Plan } from '../../../services/metadata/planner/plan.ts';
-import { readProject } from '../../../services/metadata/project/project.ts';
+import { componentKey } from '../../../services/metadata/kinds/kind.ts';
+import type { Plan } from '../../../services/metadata/planner/plan.ts';
 import { parseYaml } from '../../../services/metadata/yaml/parse.ts';
 import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
+import { planOf } from '../../support/plans.ts';
 import { aSnapshot } from '../../support/snapshots.ts';
 
 type Files = Record<string, string>;
@@ -18,13 +17,6 @@ const rule = (condition: string, more = 'errorField: Amount__c\n', name = 'Posit
     `type: ValidationRule\napiName: ${name}\nobject: Bill__c\nactive: true\ncondition: ${condition}\n${more}message: Wrong.\n`,
 });
 
-const plan = async (before: State, files: Files): Promise<Plan> =>
-  makePlan(before, await readProject(files, null), {
-    platform: false,
-    allowDestructiveChanges: false,
-    permissions: [...SYSTEM_PERMISSIONS],
-  });
-
 const places = (result: Plan) =>
   result.blocked.map(({ code, line, column, message }) => `${code} ${line}:${column} ${message}`);
 
@@ -35,7 +27,7 @@ describe('metadata: validation rules', () => {
       'active: true',
       'active: false',
     );
-    const { blocked, after } = await plan(new Map(), files);
+    const { blocked, after } = await planOf(new Map(), files);
     assert.deepEqual(blocked, []);
     assert.deepEqual(compileSnapshot(aSnapshot([]).tenant, 1, after).objects['Bill__c']!.validationRules, [
       { apiName: 'Late', active: false, condition: 'record.Due__c < today', errorField: null, message: 'Wrong.' },
@@ -51,34 +43,34 @@ describe('metadata: validation rules', () => {
   });
 
   it('with a mistake block the deployment, with the place in the file', async () => {
-    const one = await plan(new Map(), { ...BILL, ...rule('record.Amont__c <= 0') });
+    const one = await planOf(new Map(), { ...BILL, ...rule('record.Amont__c <= 0') });
     assert.deepEqual(places(one), ['EXPRESSION_INVALID 5:19 There is no field Amont__c on Bill__c.']);
-    const quoted = await plan(new Map(), { ...BILL, ...rule("'record.Amount <= 0'") });
+    const quoted = await planOf(new Map(), { ...BILL, ...rule("'record.Amount <= 0'") });
     assert.deepEqual(places(quoted), ['EXPRESSION_INVALID 5:20 There is no field Amount on Bill__c.']);
     assert.equal(quoted.blocked[0]!.remedy, 'Write Amount__c.');
     const lines = '|\n  record.Amount__c <= 0 ||\n    record.Due__c < "2026-01-01" ||\n\n  (record.name';
-    const many = await plan(new Map(), { ...BILL, ...rule(lines) });
+    const many = await planOf(new Map(), { ...BILL, ...rule(lines) });
     assert.match(places(many)[0]!, /^EXPRESSION_INVALID 9:15 It is not well-formed/);
-    const two = await plan(new Map(), { ...BILL, ...rule(lines.replace('(record.name', 'record.nome == ""')) });
+    const two = await planOf(new Map(), { ...BILL, ...rule(lines.replace('(record.name', 'record.nome == ""')) });
     assert.deepEqual(
       places(two).map((place) => place.split(' ')[1]),
       ['7:5', '9:10'],
     );
-    const folded = await plan(new Map(), { ...BILL, ...rule('>\n  record.Amount__c\n  <= 0 && nothing') });
+    const folded = await planOf(new Map(), { ...BILL, ...rule('>\n  record.Amount__c\n  <= 0 && nothing') });
     assert.match(places(folded)[0]!, /^EXPRESSION_INVALID 5:12 There is no variable nothing/);
-    const escaped = await plan(new Map(), { ...BILL, ...rule('"record.name == \\"x\\" && nothing"') });
+    const escaped = await planOf(new Map(), { ...BILL, ...rule('"record.name == \\"x\\" && nothing"') });
     assert.match(places(escaped)[0]!, /^EXPRESSION_INVALID 5:37 There is no variable nothing/);
   });
 
   it('name an object and a field that exist', async () => {
     assert.deepEqual(
-      (await plan(new Map(), rule('record.Amount__c <= 0'))).blocked.map(({ code, line }) => [code, line]),
+      (await planOf(new Map(), rule('record.Amount__c <= 0'))).blocked.map(({ code, line }) => [code, line]),
       [
         ['DEPENDENCY_MISSING', 3],
         ['DEPENDENCY_MISSING', 6],
       ],
     );
-    const lost = await plan(new Map(), { ...BILL, ...rule('1 < 2', 'errorField: Nothing__c\n') });
+    const lost = await planOf(new Map(), { ...BILL, ...rule('1 < 2', 'errorField: Nothing__c\n') });
     assert.deepEqual(
       lost.blocked.map(({ code, line, details }) => ({ code, line, details })),
       [
@@ -89,34 +81,34 @@ describe('metadata: validation rules', () => {
         },
       ],
     );
-    assert.deepEqual((await plan(new Map(), { ...BILL, ...rule('1 < 2', 'errorField: name\n') })).blocked, []);
+    assert.deepEqual((await planOf(new Map(), { ...BILL, ...rule('1 < 2', 'errorField: name\n') })).blocked, []);
   });
 
   it('stand against a change of a field that they read', async () => {
     const before = (
-      await plan(new Map(), {
+      await planOf(new Map(), {
         ...BILL,
         ...rule('record.Note__c.matches("[a-z]+")', ''),
         ...fieldFile('Bill__c', 'Note__c', 'fieldType: email'),
       })
     ).after;
-    const same = await plan(before, fieldFile('Bill__c', 'Note__c', 'fieldType: text\nlength: 100'));
+    const same = await planOf(before, fieldFile('Bill__c', 'Note__c', 'fieldType: text\nlength: 100'));
     assert.deepEqual(same.blocked, []);
     assert.deepEqual(same.updates[0]!.impact.dependents, [{ type: 'ValidationRule', fullName: 'Bill__c.Positive' }]);
-    const other = await plan(before, fieldFile('Bill__c', 'Note__c', 'fieldType: boolean'));
+    const other = await planOf(before, fieldFile('Bill__c', 'Note__c', 'fieldType: boolean'));
     assert.ok(
       other.blocked.some(({ code, fullName }) => code === 'EXPRESSION_INVALID' && fullName === 'Bill__c.Positive'),
     );
   });
 
   it('have names that differ in more than upper and lower case, and a hundred per object at most', async () => {
-    const twins = await plan(new Map(), { ...BILL, ...rule('1 < 2', '', 'One'), ...rule('1 < 2', '', 'ONE') });
+    const twins = await planOf(new Map(), { ...BILL, ...rule('1 < 2', '', 'One'), ...rule('1 < 2', '', 'ONE') });
     assert.deepEqual(
       twins.blocked.map(({ code }) => code),
       ['NAME_CONFLICT'],
     );
     const many = Object.assign({}, ...Array.from({ length: 101 }, (_, i) => rule('1 < 2', '', `Rule${i}`)));
-    const result = await plan(new Map(), { ...BILL, ...many });
+    const result = await planOf(new Map(), { ...BILL, ...many });
     assert.deepEqual(
       result.blocked.map(({ code, details }) => [code, details]),
       [['LIMIT_EXCEEDED', { max: 100 }]],
@@ -125,7 +117,7 @@ describe('metadata: validation rules', () => {
 
   it('need a condition and a message', async () => {
     for (const text of ['', '"  "']) {
-      const { blocked } = await plan(new Map(), { ...BILL, ...rule(text) });
+      const { blocked } = await planOf(new Map(), { ...BILL, ...rule(text) });
       assert.deepEqual(
         blocked.map(({ code }) => code),
         ['YAML_SCHEMA_INVALID'],
