@@ -188,7 +188,10 @@ export function defaultOf(field: FieldMeta): unknown {
   return field.fieldType === 'multiPicklist' ? values : values[0];
 }
 
-/** Completes a create: defaults for what the body left out, and violations for what is required and still missing. */
+/**
+ * Completes a create: defaults for what the body left out, and violations for what is required and still missing. A body
+ * leaves out what its sender cannot see, also when it names that: what is answered must not depend on a lucky guess.
+ */
 export function completeCreate(
   view: View,
   object: ObjectMeta,
@@ -201,7 +204,8 @@ export function completeCreate(
   const type = typeGiven(object, given);
   const values = new Map<string, unknown>(given.map((item) => [item.field.apiName, item.value]));
   for (const field of controllersFirst(object)) {
-    if (field.system || Object.hasOwn(body, field.apiName) || !typeOf(field).writable) continue;
+    const isRead = own(access.fields, field.apiName)?.read === true;
+    if (field.system || (isRead && Object.hasOwn(body, field.apiName)) || !typeOf(field).writable) continue;
     const value = keptOf(
       defaultOf(field),
       (item) => typeTakes(type, field, item) && controllerTakes(field, item, values.get(field.controllingField ?? '')),
@@ -217,7 +221,7 @@ export function completeCreate(
     if (!field.required) continue;
     // A hidden field is not named: the caller could not have sent it.
     invalid.push(
-      own(access.fields, field.apiName)?.read
+      isRead
         ? required(field)
         : violation('', 'FIELD_REQUIRED', 'A required value is missing that this connection cannot set.'),
     );

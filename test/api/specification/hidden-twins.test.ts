@@ -208,6 +208,16 @@ describe('specification: two tenants that differ in what is hidden', function ()
     assert.equal(first, second);
   };
 
+  it('give a hidden field its default, also when the body guesses its name', async () => {
+    for (const checkOnly of ['', '?checkOnly=true'])
+      for (const Mode__c of ['odd', 'plain', null, 7])
+        await both({
+          method: 'POST',
+          path: `/data/Deal__c${checkOnly}`,
+          body: { name: 'x', Color__c: 'red', Mode__c },
+        });
+  });
+
   it(`answer ${total} requests alike`, async () => {
     console.log(`      HIDDEN_SEED=${seed}`);
     const counts = new Map<string, number>();
