@@ -6,8 +6,7 @@
 
 import { checkExpression, type Schema } from './expression/check.ts';
 import { compare, type Exact, exactOf, round } from './expression/decimal.ts';
-import { evaluate, type Facts, recordFacts } from './expression/evaluate.ts';
-import { EvaluationError } from './expression/functions.ts';
+import { evaluate, type Facts, isFailure, recordFacts } from './expression/evaluate.ts';
 import { type CompiledExpression, expressionSql, type SqlContext } from './expression/sql.ts';
 import type { Expression, Type, Value } from './expression/types.ts';
 import { typeOfField } from './expression/values.ts';
@@ -102,7 +101,7 @@ export const storedFieldsOf = (object: ObjectMeta, { fields }: Expression): read
 export function withFormulas(
   object: ObjectMeta,
   stored: (field: string) => Value,
-  at: Pick<Facts, 'now' | 'timezone'>,
+  at: Pick<Facts, 'now' | 'timezone' | 'budget'>,
 ): (field: string) => Value {
   const known = new Map<string, Value>();
   return function read(name) {
@@ -117,13 +116,13 @@ export function withFormulas(
 function formulaValue(
   formula: FormulaMeta,
   record: (field: string) => Value,
-  at: Pick<Facts, 'now' | 'timezone'>,
+  at: Pick<Facts, 'now' | 'timezone' | 'budget'>,
 ): Value {
   try {
     return shaped(formula, evaluate(expressionOf(formula), recordFacts(record, at)));
   } catch (error) {
-    // A busy machine is no property of the record.
-    if (!(error instanceof EvaluationError) || error.reason === 'TIME_EXCEEDED') throw error;
+    // Neither a busy machine nor what others have cost is a property of the record.
+    if (!isFailure(error)) throw error;
     return null;
   }
 }

@@ -10,7 +10,13 @@ import type { Expression, Instant, Node, Value } from './types.ts';
 
 export const COST_MAX = 10_000;
 export const TIME_MAX_MS = 50;
+/** These are no property of what is evaluated, and stop what it is part of as well. */
 const STOPPING: ReadonlySet<FailureReason> = new Set(['COST_EXCEEDED', 'TIME_EXCEEDED'] as const);
+
+/** An expression fails, and nothing stops whoever asked it. */
+export const isFailure = (error: unknown): error is EvaluationError =>
+  error instanceof EvaluationError && !STOPPING.has(error.reason);
+
 /** How often the clock is looked at, in units. */
 const CLOCK_EVERY = 50;
 
@@ -29,10 +35,22 @@ export interface Facts {
   readonly now: number;
   /** IANA zone in which `today` and `date(moment)` are days. */
   readonly timezone: string;
+  /** What is left for all expressions that are asked about one thing; absent: each is bounded by itself alone. */
+  readonly budget?: Budget | undefined;
 }
 
+export interface Budget {
+  units: number;
+}
+
+/** For what a request asks about a record: rules, guards, and the formulas that they name. */
+export const BUDGET_UNITS = 10 * COST_MAX;
+
 /** The variables of an expression about a record alone, whoever asks. */
-export const recordFacts = (record: Facts['record'], { now, timezone }: Pick<Facts, 'now' | 'timezone'>): Facts => ({
+export const recordFacts = (
+  record: Facts['record'],
+  { now, timezone, budget }: Pick<Facts, 'now' | 'timezone' | 'budget'>,
+): Facts => ({
   record,
   old: null,
   isChanged: () => false,
@@ -41,6 +59,7 @@ export const recordFacts = (record: Facts['record'], { now, timezone }: Pick<Fac
   inGroup: () => false,
   now,
   timezone,
+  budget,
 });
 
 /**
@@ -73,6 +92,12 @@ class Evaluation implements Runtime {
   spend(units: number): void {
     this.#cost += units;
     if (this.#cost > COST_MAX) throw new EvaluationError('COST_EXCEEDED', `it costs more than ${COST_MAX} units`);
+    const { budget } = this.#facts;
+    if (budget) {
+      budget.units -= units;
+      if (budget.units < 0)
+        throw new EvaluationError('COST_EXCEEDED', `with those before it, it costs more than ${BUDGET_UNITS} units`);
+    }
     if (this.#cost < this.#nextLook) return;
     this.#nextLook = this.#cost + CLOCK_EVERY;
     const time = this.#clock();
@@ -168,7 +193,7 @@ class Evaluation implements Runtime {
     try {
       return work();
     } catch (error) {
-      if (error instanceof EvaluationError && !STOPPING.has(error.reason)) return error;
+      if (isFailure(error)) return error;
       throw error;
     }
   }

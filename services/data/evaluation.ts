@@ -1,6 +1,6 @@
 /** Expressions of the configuration as this service evaluates them: what stands behind their variables, and what fails. */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { Facts } from '../../lib/expression/evaluate.ts';
+import { BUDGET_UNITS, type Facts } from '../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../lib/expression/functions.ts';
 import type { View } from './tenants.ts';
 
@@ -8,7 +8,7 @@ import type { View } from './tenants.ts';
 export function callerFacts(
   view: View,
   now: number,
-): Pick<Facts, 'user' | 'hasPermission' | 'inGroup' | 'now' | 'timezone'> {
+): Pick<Facts, 'user' | 'hasPermission' | 'inGroup' | 'now' | 'timezone' | 'budget'> {
   const { principal, system, circle } = view.access;
   return {
     user: {
@@ -25,6 +25,7 @@ export function callerFacts(
     inGroup: (name) => circle.groups.has(name),
     now,
     timezone: view.snapshot.tenant.timezone,
+    budget: { units: BUDGET_UNITS },
   };
 }
 

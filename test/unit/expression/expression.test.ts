@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
-import { COST_MAX, evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
+import { BUDGET_UNITS, COST_MAX, evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../../lib/expression/functions.ts';
 import { ExpressionError, type Type, type Value } from '../../../lib/expression/types.ts';
 import { valueOfField } from '../../../lib/expression/values.ts';
@@ -361,6 +361,32 @@ describe('expressions: what stops them', () => {
       assert(performance.now() - started < 1_000, source.slice(0, 60));
     }
     assert.equal(COST_MAX, 10_000);
+  });
+
+  it('many that are asked about one thing, when they cost too much together', () => {
+    const costly = checkExpression('record.Tags__c.all(a, record.Tags__c.all(b, a != "" && b != ""))', schema, [
+      'boolean',
+    ]);
+    const record = { Tags__c: Array.from({ length: 35 }, (_, i) => `tag ${i}`) };
+    const together = { ...facts({ record }), budget: { units: BUDGET_UNITS } };
+    let done = 0;
+    const began = process.threadCpuUsage().user;
+    assert.throws(
+      () => {
+        for (; done < 100; done++)
+          assert.equal(
+            evaluate(costly, together, () => 0),
+            true,
+          );
+      },
+      (error: unknown) => error instanceof EvaluationError && error.reason === 'COST_EXCEEDED',
+    );
+    assert.ok(done >= 10 && done < 20, `${done} of them were evaluated`);
+    assert.ok(process.threadCpuUsage().user - began < 1_000_000);
+    assert.equal(evaluate(costly, facts({ record })), true, 'alone it may cost that much');
+    const formula = checkExpression('record.Amount__c > 1 || true', schema, ['boolean']);
+    const stopped = { ...together, record: () => evaluate(costly, together) };
+    assert.throws(() => evaluate(formula, stopped), { reason: 'COST_EXCEEDED' });
   });
 
   it('a clock that says 50 ms are over', () => {
