@@ -50,7 +50,7 @@ export type Tag =
   | 'agent'
   | 'metadata';
 
-export type Risk = 'low' | 'medium' | 'high';
+type Risk = 'low' | 'medium' | 'high';
 
 /** A schema that also takes null. */
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);

@@ -7,7 +7,7 @@ import type { Access, Capabilities, DataOperation, ObjectAccess, ScopeSet } from
 /** The layer that refused, as access explanations and error details name it. */
 export type Layer = 'publication' | 'objectPermission' | 'fieldPermission' | 'sharing';
 
-export type Decision =
+type Decision =
   /** `grantedBy`: the ways that lead the user to the record; of an operation without a record there are none. */
   | { readonly allowed: true; readonly grantedBy: readonly Grant[] }
   | {

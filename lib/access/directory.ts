@@ -11,7 +11,7 @@ export interface Directory {
   readonly users: readonly DirectoryUser[];
 }
 
-export interface DirectoryUser {
+interface DirectoryUser {
   readonly userId: string;
   readonly username: string;
   readonly roleApiName: string | null;

@@ -41,7 +41,7 @@ export type Records =
   /** Those whose parents, all of them, are reached at `level`. */
   | { readonly kind: 'parents'; readonly fields: readonly FieldMeta[]; readonly level: RecordLevel };
 
-export type ShareAccess = 'read' | 'edit';
+type ShareAccess = 'read' | 'edit';
 
 /** Each level includes those before it. */
 export const RANK: Readonly<Record<RecordLevel, number>> = { read: 0, edit: 1, full: 2 };

@@ -33,7 +33,7 @@ export interface Schema {
   length?(name: string): number | null;
 }
 
-export type VariableName = 'record' | 'old' | 'user' | 'now' | 'today';
+type VariableName = 'record' | 'old' | 'user' | 'now' | 'today';
 
 const parser = new Environment({
   limits: {
@@ -46,7 +46,7 @@ const parser = new Environment({
 });
 
 /** Properties of `user`. */
-export const USER_PROPERTIES: Readonly<Record<string, Type>> = {
+const USER_PROPERTIES: Readonly<Record<string, Type>> = {
   id: 'text',
   username: 'text',
   displayName: 'text',

@@ -39,7 +39,7 @@ export interface Signature {
   readonly literal?: { readonly at: number; readonly problem: (text: string) => string | null };
 }
 
-export interface Fn {
+interface Fn {
   /** Called on a value, `record.name.startsWith("A")`: the value is the first parameter. */
   readonly method: boolean;
   /** The first that fits is taken. */

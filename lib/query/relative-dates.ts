@@ -6,7 +6,7 @@
 import { dateOfDay } from '../field-types/calendar.ts';
 
 /** Days since 1970-01-01: `from` belongs to the range, `to` does not. */
-export interface DayRange {
+interface DayRange {
   readonly from: number;
   readonly to: number;
 }

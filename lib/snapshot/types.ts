@@ -59,7 +59,7 @@ export interface FormulaMeta {
   readonly reads: Readonly<Record<string, FormulaRead>>;
 }
 
-export interface FormulaRead {
+interface FormulaRead {
   /** Type of its values: of a calculated field, that of its result. */
   readonly fieldType: FieldTypeName;
   readonly length: number | null;
@@ -186,7 +186,7 @@ export interface ActMeta {
   readonly effects: readonly EffectMeta[];
 }
 
-export interface TransitionMeta extends ActMeta {
+interface TransitionMeta extends ActMeta {
   readonly from: readonly string[];
   readonly to: string;
 }

@@ -48,7 +48,7 @@ const KEYWORDS: ReadonlySet<string> = new Set([
 /** With references a schema could go round in circles, or ask another server. */
 const REFERENCES: ReadonlySet<string> = new Set(['$ref', '$dynamicRef', '$id', '$anchor', '$dynamicAnchor', '$defs']);
 
-export interface InputProblem {
+interface InputProblem {
   /** RFC 6901 pointer into the schema. */
   readonly pointer: string;
   readonly message: string;

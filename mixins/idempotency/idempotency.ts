@@ -18,9 +18,9 @@ export interface IdempotencyKey {
   readonly checkOnly: boolean;
 }
 
-export type KeyState = 'RESERVED' | 'COMPLETED' | 'FAILED';
+type KeyState = 'RESERVED' | 'COMPLETED' | 'FAILED';
 
-export interface KeyRow {
+interface KeyRow {
   readonly state: KeyState;
   readonly fingerprint: string;
   readonly requestId: string;

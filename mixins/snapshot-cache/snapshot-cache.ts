@@ -7,7 +7,7 @@ import { completed } from '../../lib/snapshot/complete.ts';
 import type { Snapshot } from '../../lib/snapshot/types.ts';
 
 /** As metadata.snapshots.get answers; null: there is no such tenant. */
-export type FetchSnapshot = (
+type FetchSnapshot = (
   tenantId: string,
   version: number | undefined,
 ) => Promise<{ version: number; snapshot: Uint8Array } | null>;

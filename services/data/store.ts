@@ -13,7 +13,7 @@ export interface Versions {
 }
 
 /** Scalar sub-selects of the versions, for the select list of any statement. */
-export const versionsSql = (schema: string): string =>
+const versionsSql = (schema: string): string =>
   `(SELECT metadata_version FROM ${schema}._state), (SELECT access_version FROM ${schema}._state)`;
 
 export async function readVersions(tx: Tx): Promise<Versions> {

@@ -25,7 +25,7 @@ export interface View extends Versions {
 }
 
 /** A statement saw other versions than the view it was made for. */
-export class Stale extends Error {
+class Stale extends Error {
   readonly versions: Versions | null;
   constructor(versions: Versions | null) {
     super('The snapshot or the permissions have changed.');
@@ -213,7 +213,7 @@ export function requireApi(view: View): void {
     });
 }
 
-export const objectNotFound = (): PlatformError =>
+const objectNotFound = (): PlatformError =>
   new PlatformError('OBJECT_NOT_FOUND', 'There is no such object for this connection.');
 
 export const recordNotFound = (): PlatformError =>

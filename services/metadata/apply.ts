@@ -18,7 +18,7 @@ import { rollupDdl, rollupModel } from './physical/rollups.ts';
 import type { Plan } from './planner/plan.ts';
 import { type Commit, type Tenant, tenantInfo, writeCommit } from './store.ts';
 
-export interface ApplyOptions {
+interface ApplyOptions {
   readonly actor: Commit['actor'];
   readonly deploymentId: string | null;
   /** Types whose components become the platform's own: read-only for the tenant. */
@@ -43,7 +43,7 @@ function touchedObjects(before: State, plan: Plan): Set<string> {
 }
 
 /** DDL of a plan, as statements. */
-export function planStatements(tenantId: string, before: State, plan: Plan): string[] {
+function planStatements(tenantId: string, before: State, plan: Plan): string[] {
   const touched = touchedObjects(before, plan);
   const schema = identifier(tenantSchema(tenantId));
   const rollups = rollupDdl(rollupModel(before), rollupModel(plan.after), schema);

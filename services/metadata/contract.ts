@@ -74,7 +74,7 @@ export const COMPONENT_TYPES = [
   'ExternalClient',
 ] as const;
 
-export const DEPLOYMENT_STATUSES = [
+const DEPLOYMENT_STATUSES = [
   'QUEUED',
   'VALIDATING',
   'APPLYING',

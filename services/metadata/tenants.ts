@@ -48,7 +48,7 @@ const CORE = readTemplate(join(here, '../../templates/core'));
 /** The core template's objects and fields stay the platform's; its profiles are the tenant's to change. */
 const SYSTEM_TYPES: ReadonlySet<string> = new Set(['CustomObject', 'CustomField']);
 
-export type NewTenant = MetadataActions['metadata.tenants.create']['params'];
+type NewTenant = MetadataActions['metadata.tenants.create']['params'];
 
 function checkNewTenant(given: NewTenant): void {
   const wrong: [keyof NewTenant, boolean, string][] = [
@@ -186,7 +186,7 @@ export async function upgradeTenants(database: Database): Promise<number> {
   return rows.length;
 }
 
-export const blockedError = (blocked: readonly object[]): PlatformError =>
+const blockedError = (blocked: readonly object[]): PlatformError =>
   new PlatformError('METADATA_INVALID', `The plan is blocked by ${blocked.length} problem(s).`, {
     details: { blocked: blocked.slice(0, 100) },
   });

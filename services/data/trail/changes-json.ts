@@ -4,7 +4,7 @@ import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { columnType, type Sql } from '../sql.ts';
 
 /** What a reader sees of changes, bound to a statement once. */
-export interface ShownFields {
+interface ShownFields {
   readonly names: string;
   readonly asText: string;
 }

@@ -17,7 +17,7 @@ export type ChainProblem =
   | 'otherChain';
 
 /** Where a check goes on. Opaque to callers. */
-export interface VerifyPlace {
+interface VerifyPlace {
   readonly position: number;
   readonly hash: string;
   /** Latest time seen, milliseconds since 1970. */

@@ -59,7 +59,7 @@ export const decidingFields = remembered((object: ObjectMeta): readonly FieldMet
   return [...names].map((name) => object.fields[name]!);
 });
 
-export interface Reason {
+interface Reason {
   readonly code: string;
   readonly message: string;
 }

@@ -3,6 +3,7 @@
  * Source: docs/reference/duplicates.md.
  */
 import type { ObjectAccess } from '../../../lib/access/types.ts';
+import { methodsOf } from '../../../lib/matching/forms.ts';
 import { remembered } from '../../../lib/remembered.ts';
 import type { DuplicateRuleMeta, FieldMeta, MatchMethod, ObjectMeta } from '../../../lib/snapshot/types.ts';
 import { own } from '../tenants.ts';
@@ -78,5 +79,5 @@ export const weightOf = (items: readonly MatchItem[]): number => items.reduce((s
 function expense({ method, field }: MatchItem): number {
   if (field.fieldType === 'boolean' || field.fieldType === 'picklist') return 3;
   if (method === 'fuzzy') return 2;
-  return ['text', 'email', 'phone', 'url'].includes(field.fieldType) ? 0 : 1;
+  return methodsOf(field.fieldType).includes('normalized') ? 0 : 1;
 }

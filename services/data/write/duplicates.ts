@@ -33,7 +33,7 @@ const CANDIDATES_MAX = 1_000;
 /** From this similarity on a field is named as one that matches, unless the threshold of the rule is lower. */
 const MATCHED_FROM = 0.5;
 
-export interface DuplicateMatch {
+interface DuplicateMatch {
   readonly objectApiName: string;
   readonly id: string;
   readonly displayName: string | null;
@@ -43,7 +43,7 @@ export interface DuplicateMatch {
 }
 
 /** An item of `rules` in the details of DUPLICATE_RULE. */
-export interface FiredRule {
+interface FiredRule {
   readonly ruleApiName: string;
   readonly label: string;
   readonly action: 'block' | 'confirm';

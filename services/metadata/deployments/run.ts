@@ -26,7 +26,7 @@ import {
   storedPlan,
 } from './store.ts';
 
-export interface RunnerOptions {
+interface RunnerOptions {
   readonly leaseSeconds: number;
   /** Called after a commit that made a new version. */
   readonly committed: (tenantId: string, metadataVersion: number) => void;

@@ -28,7 +28,7 @@ import {
 } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
-export interface EffectBody extends Body {
+interface EffectBody extends Body {
   readonly verb: 'updateFields' | 'createRecord' | 'sendNotification' | 'emitEvent' | 'requestApproval';
   readonly object?: string;
   readonly fields?: Record<string, string>;

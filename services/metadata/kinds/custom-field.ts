@@ -24,14 +24,14 @@ export interface PicklistBody {
   values?: { value: string; label?: string; active?: boolean; default?: boolean; validFor?: string[] }[];
 }
 
-export interface FieldBody extends Body {
+interface FieldBody extends Body {
   readonly apiName: string;
   readonly object: string;
   readonly label: string;
   readonly fieldType: Exclude<FieldTypeName, 'id'>;
 }
 
-export const FIELDS_PER_OBJECT_MAX = 500;
+const FIELDS_PER_OBJECT_MAX = 500;
 const MASTER_DETAILS_MAX = 2;
 
 const optionalInteger = (minimum: number, maximum: number, description: string) =>

@@ -24,7 +24,7 @@ export interface ObjectBody extends Body {
 
 /** One run of zeros in braces is where the number goes. */
 export const AUTO_NUMBER_FORMAT = '^[^{}]{0,30}\\{0{1,15}\\}[^{}]{0,30}$';
-export const OBJECTS_MAX = 1_000;
+const OBJECTS_MAX = 1_000;
 
 export const customObject: Kind = {
   type: 'CustomObject',
@@ -208,4 +208,4 @@ export const customObject: Kind = {
 };
 
 export const isCustom = (name: string): boolean => name.endsWith('__c');
-export const isMasterDetail = (field: Component): boolean => field.body['fieldType'] === 'masterDetail';
+const isMasterDetail = (field: Component): boolean => field.body['fieldType'] === 'masterDetail';

@@ -24,11 +24,11 @@ import {
 } from './kind.ts';
 
 /** Parts of a formula, with those of the formulas that it names in their place. */
-export const FORMULA_PARTS_MAX = 1_000;
+const FORMULA_PARTS_MAX = 1_000;
 /** Of all formulas of an object: each statement that shows a record has them all. */
 const OBJECT_PARTS_MAX = 5_000;
 /** Formulas over formulas. */
-export const FORMULA_LEVELS_MAX = 5;
+const FORMULA_LEVELS_MAX = 5;
 
 interface FormulaBody {
   readonly expression: string;

@@ -35,7 +35,7 @@ export const componentsByObject = (state: State, type: string): Map<string, Comp
     ({ body }) => String(body['object']),
   );
 
-export const PROBLEM_CODES = [
+const PROBLEM_CODES = [
   'TYPE_UNKNOWN',
   'YAML_SCHEMA_INVALID',
   'PACKAGE_FILE_MISMATCH',

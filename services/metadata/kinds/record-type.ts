@@ -26,7 +26,7 @@ interface RecordTypeBody extends Body {
   readonly picklistValues?: { readonly [field: string]: string[] };
 }
 
-export const RECORD_TYPES_PER_OBJECT_MAX = 50;
+const RECORD_TYPES_PER_OBJECT_MAX = 50;
 
 export const recordType: Kind = {
   type: 'RecordType',

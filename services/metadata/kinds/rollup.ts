@@ -19,8 +19,8 @@ interface RollupBody {
   readonly criteria?: string;
 }
 
-export const ROLLUPS_PER_OBJECT_MAX = 25;
-export const ROLLUP_LEVELS_MAX = 5;
+const ROLLUPS_PER_OBJECT_MAX = 25;
+const ROLLUP_LEVELS_MAX = 5;
 /** Each way to a rollup is looked up in the statement that writes a child. */
 const ROLLUP_WAYS_MAX = 50;
 

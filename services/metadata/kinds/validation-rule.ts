@@ -8,7 +8,7 @@ import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, expression, optional, shownFlag } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
-export interface RuleBody extends Body {
+interface RuleBody extends Body {
   readonly apiName: string;
   readonly object: string;
   readonly active: boolean;
@@ -17,7 +17,7 @@ export interface RuleBody extends Body {
   readonly message: string;
 }
 
-export const RULES_PER_OBJECT_MAX = 100;
+const RULES_PER_OBJECT_MAX = 100;
 
 export const validationRule: Kind = {
   type: 'ValidationRule',

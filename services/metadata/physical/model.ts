@@ -65,7 +65,7 @@ type MatchIndexKind = 'de' | 'dn' | 'df';
 const physicalName = (kind: 'u' | 'i' | 's' | 'f' | 'r' | MatchIndexKind, object: string, column: string): string =>
   `_${kind}_${createHash('sha256').update(object).digest('hex').slice(0, 8)}_${column}`;
 
-export const sequenceName = (object: string, field: string): string => `_seq_${object}_${field}`;
+const sequenceName = (object: string, field: string): string => `_seq_${object}_${field}`;
 
 /** What an index keeps unique, in parentheses. */
 export const keyExpression = (field: FieldMeta): string => `(${keyForm(field, identifier(field.apiName))})`;

@@ -50,7 +50,7 @@ interface Watch {
   readonly locks: readonly { readonly object: string; readonly ids: readonly string[] }[];
 }
 
-export interface RollupModel {
+interface RollupModel {
   /** By the name of the function. */
   readonly figures: ReadonlyMap<string, Figures>;
   /** By child. */
