@@ -24,6 +24,12 @@ export function uuidv7(now: number = Date.now(), random: Uint8Array = randomFrom
   return `${time.slice(0, 8)}-${time.slice(8)}-7${hex.slice(0, 3)}-${variant}${hex.slice(4, 7)}-${hex.slice(7, 19)}`;
 }
 
+/** The smallest UUIDv7 of a moment. */
+export function firstUuidv7(moment: number): string {
+  const hex = Math.max(0, Math.trunc(moment)).toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}
+
 /** `req_` and 26 Crockford base32 characters: 48 bits of time, 80 bits of randomness. */
 export function requestId(now: number = Date.now(), random: Uint8Array = randomFromPool(16)): string {
   let time = Math.trunc(now);

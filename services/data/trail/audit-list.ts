@@ -2,6 +2,7 @@
  * The audit trail of a tenant, newest first, for those who may see who did what. Source: docs/reference/audit.md.
  */
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { firstUuidv7 } from '../../../lib/ids.ts';
 import type { CursorSeal } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import type { Read } from '../reads.ts';
@@ -78,11 +79,11 @@ function conditionsOf(sql: Sql, filters: Readonly<Record<string, string | undefi
     });
   if (begin !== null)
     conditions.push(
-      `a.at >= ${sql.bind(new Date(begin).toISOString(), 'timestamptz')} AND a.audit_id >= ${sql.bind(firstId(begin - CLOCKS_DIFFER_MS), 'uuid')}`,
+      `a.at >= ${sql.bind(new Date(begin).toISOString(), 'timestamptz')} AND a.audit_id >= ${sql.bind(firstUuidv7(begin - CLOCKS_DIFFER_MS), 'uuid')}`,
     );
   if (end !== null)
     conditions.push(
-      `a.at <= ${sql.bind(new Date(end).toISOString(), 'timestamptz')} AND a.audit_id <= ${sql.bind(firstId(end + CLOCKS_DIFFER_MS), 'uuid')}`,
+      `a.at <= ${sql.bind(new Date(end).toISOString(), 'timestamptz')} AND a.audit_id <= ${sql.bind(firstUuidv7(end + CLOCKS_DIFFER_MS), 'uuid')}`,
     );
   return conditions;
 }
@@ -99,12 +100,6 @@ function momentOf(name: string, text: string | undefined): number | null {
 
 /** 48 bits of milliseconds fit into an id; one hour less, for the room that is added. */
 const LAST_MOMENT = 2 ** 48 - 2 * CLOCKS_DIFFER_MS;
-
-/** The smallest UUIDv7 of a moment. */
-function firstId(moment: number): string {
-  const hex = Math.max(0, moment).toString(16).padStart(12, '0');
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
-}
 
 /**
  * SQL of the changes as a list. Whoever may see all data sees them whole, also of fields that are gone; everybody else

@@ -2,9 +2,11 @@
  * What changed in an object's records since a moment, for one caller: records to put into a copy and records to drop from
  * it. The moment is a snapshot of the database: what it could not see yet is what changed since, in whatever order
  * transactions committed, so nothing is ever missed. Whether the caller could see a record at that moment is worked out
- * from the record as it is and from what was changed since. Source: docs/reference/records.md.
+ * from the record as it is and from what was changed since. Many changes are told in stretches, each between two
+ * snapshots, so that a page costs what its stretch holds and not what is still to come. Source: docs/reference/records.md.
  */
 import { tenantSchema } from '../../../lib/context.ts';
+import { firstUuidv7 } from '../../../lib/ids.ts';
 import type { CursorSeal } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { conditionSql, type Relations, recordJsonSql } from '../../../lib/query/sql.ts';
@@ -17,11 +19,11 @@ import { columnName, etagOf, Sql, storedFields, table } from '../sql.ts';
 import { assertFresh, type View, visibleObject } from '../tenants.ts';
 import { SERVER_SQL } from './chain.ts';
 import {
-  DELTA_PAGES_MAX,
   DELTA_VALID_DAYS,
   type Delta,
+  endAt,
   openDelta,
-  type Segment,
+  type Stretch,
   sealDelta,
   syncExpired,
 } from './delta-cursor.ts';
@@ -30,6 +32,8 @@ import { type Parent, type Sight, sightOf } from './sight.ts';
 
 /** Rows that came out of a backup have numbers of transactions that mean nothing here; their age tells them apart. */
 const TOO_OLD_MS = 24 * 60 * 60 * 1_000;
+/** Entries of the trail in one stretch, about: transactions stay whole, and some are still running. */
+const STRETCH = 1_000;
 /** Records that one statement looks at. */
 const CHUNK = 1_000;
 /** A page that has not filled up by then is answered as it is. */
@@ -46,12 +50,12 @@ export const listChanges: Read = async (deps, request, call) => {
     const asked: Question = { view, object: access.object, sight, take, ieee754: call.ieee754Compatible ?? false };
     const round = await deps.database.tenant(tenantId, (tx) =>
       atOneMoment(tx, async () => {
-        const fresh = (moment: Moment): Delta => startAt(moment, access.object.apiName, sight, seal.now);
-        if (given === null) return { entries: [], delta: fresh(await readMoment(tx, view)), more: false };
-        const stale = whyExpired(given, sight, seal.now);
-        const walked = stale === null ? await walk(tx, asked, given, seal.now) : null;
-        if (walked && !('expired' in walked)) return walked;
-        throw syncExpired(stale ?? walked!.expired, sealDelta(fresh(await readMoment(tx, view)), seal));
+        const moment = await readMoment(tx, view);
+        const fresh = startAt(moment, access.object.apiName, sight, seal.now);
+        if (given === null) return { entries: [], delta: fresh, more: false };
+        const stale = whyExpired(given, moment, sight, seal.now);
+        if (stale !== null) throw syncExpired(stale, sealDelta(fresh, seal));
+        return walk(tx, asked, given, fresh);
       }),
     );
     const next = sealDelta(round.delta, seal);
@@ -82,9 +86,17 @@ interface Moment {
   readonly server: string;
 }
 
-/** All statements of the work see the database as it is now. */
+/**
+ * All statements of the work see the database as it is now. They look records up one by one, in the order of their ids, and
+ * stop when the page is full: joining by hashes would read whole tables for it.
+ */
 async function atOneMoment<T>(tx: Tx, work: () => Promise<T>): Promise<T> {
-  tx.client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY').catch(() => {});
+  tx.gather();
+  tx.client
+    .query(
+      'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off',
+    )
+    .catch(() => {});
   try {
     return await work();
   } finally {
@@ -92,136 +104,166 @@ async function atOneMoment<T>(tx: Tx, work: () => Promise<T>): Promise<T> {
   }
 }
 
-const MOMENT = `s.metadata_version, s.access_version, pg_current_snapshot()::text, ${SERVER_SQL}`;
-
-function momentOf(view: View, row: readonly unknown[]): Moment {
-  assertFresh(view, row[0], row[1]);
-  return { snapshot: row[2] as string, server: row[3] as string };
-}
-
 async function readMoment(tx: Tx, view: View): Promise<Moment> {
-  const { rows } = await tx.arrays({ text: `SELECT ${MOMENT} FROM ${tx.schema}._state s` });
-  return momentOf(view, rows[0]!);
+  const { rows } = await tx.arrays({
+    text: `SELECT s.metadata_version, s.access_version, pg_current_snapshot()::text, ${SERVER_SQL} FROM ${tx.schema}._state s`,
+  });
+  const [metadataVersion, accessVersion, snapshot, server] = rows[0]!;
+  assertFresh(view, metadataVersion, accessVersion);
+  return { snapshot: snapshot as string, server: server as string };
 }
 
 const startAt = ({ snapshot, server }: Moment, object: string, sight: Sight, now: number): Delta => ({
   object,
   since: now,
-  begun: now,
   server,
   sight: sight.hash,
-  after: null,
-  pending: [{ upTo: null, snapshot }],
-  done: [],
+  from: snapshot,
+  first: true,
+  stretch: null,
 });
 
-function whyExpired(given: Delta, sight: Sight, now: number): string | null {
+function whyExpired(given: Delta, { server }: Moment, sight: Sight, now: number): string | null {
   if (now - given.since > DELTA_VALID_DAYS * 86_400_000) return `The cursor is older than ${DELTA_VALID_DAYS} days.`;
   if (given.sight !== sight.hash) return 'What the caller may see has changed otherwise than by changes of records.';
-  if (given.done.length + given.pending.length > DELTA_PAGES_MAX)
-    return `The changes fill more than ${DELTA_PAGES_MAX} pages.`;
-  return null;
+  return given.server === server ? null : 'The database was restored.';
 }
 
-/** Tells what changed, range by range, until the page is full or all ranges have been walked. */
-async function walk(tx: Tx, asked: Question, given: Delta, now: number): Promise<Round | { expired: string }> {
+/** Tells what changed, stretch by stretch, until the page is full or nothing is left. `now` is where a new caller starts. */
+async function walk(tx: Tx, asked: Question, given: Delta, now: Delta): Promise<Round> {
   const { take } = asked;
-  const begun = given.after === null ? now : given.begun;
-  let { after, pending, done } = given;
-  const entries: string[] = [];
+  // By id: a record that stands in several stretches is told once in a page, and as it is.
+  const told = new Map<string, string>();
   const until = Date.now() + ROUND_MS;
-  while (pending.length > 0) {
-    const [segment] = pending as [Segment];
-    const statement = changesSql(asked, segment, after, take - entries.length + 1, given.since);
-    const { rows } = await tx.arrays(statement);
-    const moment = momentOf(asked.view, rows[0]!);
-    if (moment.server !== given.server) return { expired: 'The database was restored.' };
-    const found = rows.filter((row) => row[4] !== null);
-    const room = take - entries.length;
-    entries.push(...found.slice(0, room).map(entryOf));
-    const full = found.length > room;
-    // With no room at all the range is left as it is; the page has told everything before it.
-    if (full && room === 0) break;
-    const chunked = rows[0]![8] === CHUNK;
-    after = full ? (found[room - 1]![4] as string) : chunked ? (rows[0]![9] as string) : segment.upTo;
-    done = joined(done, { upTo: after, snapshot: moment.snapshot });
-    if (full) break;
-    if (!chunked) pending = pending.slice(1);
-    else if (Date.now() > until) break;
+  let { since, from, stretch } = given;
+  const round = (more: boolean): Round => ({
+    entries: [...told.keys()].sort().map((id) => told.get(id)!),
+    delta: { ...given, since, from, first: given.first && more, stretch },
+    more,
+  });
+  for (;;) {
+    stretch ??= await nextStretch(tx, asked, { ...given, since, from }, now);
+    const room = take - told.size;
+    const { rows } = await tx.arrays(changesSql(asked, { ...given, since, from }, stretch, now.from, room + 1));
+    const found = rows.filter((row) => row[0] !== null);
+    for (const row of found.slice(0, room)) told.set(row[0] as string, entryOf(row));
+    const [lastSeen, count] = rows[0]!.slice(4) as [string, number];
+    if (found.length > room) {
+      if (room > 0) stretch = { ...stretch, after: found[room - 1]![0] as string };
+      if (told.size === take) return round(true);
+    } else if (count === CHUNK) stretch = { ...stretch, after: lastSeen };
+    else {
+      const { upTo, reached, last } = stretch;
+      [since, from, stretch] = [reached, upTo, null];
+      if (last) return round(false);
+    }
+    if (Date.now() > until) return round(true);
   }
-  if (pending.length > 0) return { entries, delta: { ...given, begun, after, pending, done }, more: true };
-  return { entries, delta: { ...given, since: begun, begun, after: null, pending: done, done: [] }, more: false };
 }
 
-/** Ranges that were told at the same moment are one. */
-function joined(done: readonly Segment[], next: Segment): readonly Segment[] {
-  const last = done.at(-1);
-  return last?.snapshot === next.snapshot ? [...done.slice(0, -1), next] : [...done, next];
+/** The next changes that are told together. */
+async function nextStretch(tx: Tx, { object, sight }: Question, { since, from }: Delta, now: Delta): Promise<Stretch> {
+  const sql = new Sql();
+  const { rows } = await tx.arrays(
+    sql.statement(`SELECT a.tx::text, (extract(epoch FROM a.at) * 1000)::bigint FROM ${tx.schema}._audit a
+      WHERE a.object = ANY(${sql.bind(objectsOf(object, sight), 'text[]')}) AND ${unseenSql('a.tx', sql.bind(from, 'pg_snapshot'))}
+      ORDER BY a.tx LIMIT 1 OFFSET ${STRETCH - 1}`),
+  );
+  if (rows.length === 0) return { upTo: now.from, reached: now.since, last: true, after: null };
+  const [last, at] = rows[0] as [string, number];
+  return { upTo: endAt(now.from, last), reached: Math.min(Math.max(since, at), now.since), last: false, after: null };
 }
 
-const entryOf = (row: readonly unknown[]): string =>
-  `{"id":"${row[4]}","change":"${row[5]}","record":${row[6] ?? 'null'},"etag":${
-    row[7] === null ? 'null' : JSON.stringify(etagOf(Number(row[7])))
+/** SQL: the transaction is done by now, and a snapshot did not see it. */
+const unseenSql = (tx: string, snapshot: string): string =>
+  `${tx} >= pg_snapshot_xmin(${snapshot}) AND ${tx} < pg_snapshot_xmax(pg_current_snapshot()) AND NOT pg_visible_in_snapshot(${tx}, ${snapshot})`;
+
+/** The object and those that decide about its records. */
+const objectsOf = (object: ObjectMeta, sight: Sight): string[] => [
+  object.apiName,
+  ...sight.parents.flatMap(withAbove).map((parent) => parent.object.apiName),
+];
+
+const entryOf = ([id, change, record, version]: readonly unknown[]): string =>
+  `{"id":"${id}","change":"${change}","record":${record ?? 'null'},"etag":${
+    version === null ? 'null' : JSON.stringify(etagOf(Number(version)))
   }}`;
 
 /**
- * One statement for the changes in one range of ids, of CHUNK records that may have changed or come into or out of sight
- * (`page`; `own`: changed themselves). `log` is what was committed since the snapshot, about the object and those that
- * decide about its records.
+ * One statement for the changes of a stretch: of CHUNK records that may have changed or come into or out of sight (`page`;
+ * `own`: changed themselves). `log` is what was committed in the stretch, about the object and those that decide about its
+ * records. Told is what differs between the two ends of the stretch, so that the next one can go on from there; what a
+ * record is like is told as it is now. What happened behind the end is left to the stretches that follow.
  */
-function changesSql(asked: Question, segment: Segment, after: string | null, limit: number, since: number) {
+function changesSql(asked: Question, { from, since, first }: Delta, stretch: Stretch, now: string, limit: number) {
   const { view, object, sight, ieee754 } = asked;
   const sql = new Sql();
   const schema = `"${tenantSchema(view.tenantId)}"`;
   const records = table(schema, object.apiName);
   const name = literal(object.apiName);
-  const snapshot = sql.bind(segment.snapshot, 'pg_snapshot');
-  const notBefore = sql.bind(new Date(since - TOO_OLD_MS).toISOString(), 'timestamptz');
-  const past = pastOf(
-    schema,
+  const [begin, end] = [sql.bind(from, 'pg_snapshot'), sql.bind(stretch.upTo, 'pg_snapshot')];
+  const oldest = since - TOO_OLD_MS;
+  const notBefore = {
+    at: sql.bind(new Date(oldest).toISOString(), 'timestamptz'),
+    id: sql.bind(firstUuidv7(oldest), 'uuid'),
+  };
+  const past = (done: (tx: string) => string) => pastOf(schema, done, notBefore, sight.readsStamps);
+  const before = past((tx) => unseenSql(tx, begin));
+  const within = past(
     (tx) =>
-      `${tx} >= pg_snapshot_xmin(${snapshot}) AND ${tx} < pg_snapshot_xmax(pg_current_snapshot()) AND NOT pg_visible_in_snapshot(${tx}, ${snapshot})`,
-    notBefore,
-    sight.readsStamps,
+      `${tx} >= pg_snapshot_xmin(${begin}) AND ${tx} < pg_snapshot_xmax(${end}) AND NOT pg_visible_in_snapshot(${tx}, ${begin}) AND pg_visible_in_snapshot(${tx}, ${end})`,
   );
   // What was there when the record was deleted: all but what that transaction and later ones did.
-  const lastSeen = pastOf(schema, (tx) => `${tx} >= deletion.tx`, notBefore, sight.readsStamps);
-  const range = [
-    ...(after === null ? [] : [`u.id > ${sql.bind(after, 'uuid')}`]),
-    ...(segment.upTo === null ? [] : [`u.id <= ${sql.bind(segment.upTo, 'uuid')}`]),
-  ];
+  const lastSeen = past((tx) => `${tx} >= deletion.tx`);
   const sees = (row: string, relations?: Relations): string =>
     predicate(sight.node, row, tenantSchema(view.tenantId), sql, relations);
-  const objects = sql.bind([object.apiName, ...sight.parents.flatMap(namesOf)], 'text[]');
+  const objects = sql.bind(objectsOf(object, sight), 'text[]');
   const { readable } = view.access.objects[object.apiName]!;
   const gone = `jsonb_populate_record(NULL::${records}, b.record)`;
+  // A record that is deleted now was there if anything was done to it since, its deletion at the least.
+  const wasSeen = ({ changed, undo, relations }: Past): string =>
+    `SELECT (r."id" IS NOT NULL OR b.record_id IS NOT NULL AND ${changed('c.id')}) AND EXISTS (
+        SELECT FROM (${undo('c.id')}) w
+          CROSS JOIN LATERAL jsonb_populate_record(CASE WHEN r."id" IS NOT NULL THEN r ELSE ${gone} END, w.fields) o
+          WHERE NOT w.born AND ${sees('o', relations)}) AS seen`;
+  const behind = past((tx) => unseenSql(tx, end));
+  // At some time in the stretch: right before one of the transactions that could change it.
+  const everSeen = (): string =>
+    `EXISTS (SELECT FROM unnest(c.causes) cause(tx), LATERAL (${wasSeen(past((tx) => `${tx} >= cause.tx`))}) y WHERE y.seen)`;
+  const isNow = stretch.upTo === now;
+  // A record that was changed once more is told then. The last stretch leaves nothing to others, or it could be for ever.
+  const later = stretch.last ? 'false' : behind.changed('c.id');
+  const parents = sight.parents.flatMap(withAbove);
+  // Behind the end of the stretch records may have left the parents that they had in it.
+  const movedLater = !isNow && parents.length > 0;
+  const moved = `moved AS MATERIALIZED (SELECT a.object, a.record_id, a.changes FROM ${schema}._audit a
+      WHERE (${parents.map((parent) => `EXISTS (${decidedSql(parent)})`).join(' OR ')}) AND a.object = ANY(${objects}) AND ${behind.changes}
+        AND a.changes ?| ARRAY[${parents.map(({ field }) => literal(field.apiName)).join(', ')}]),`;
   const text = `WITH
-    log AS MATERIALIZED (SELECT a.object, a.record_id, a.kind, a.changes FROM ${schema}._audit a
-      WHERE a.object = ANY(${objects}) AND ${past.changes}),
-    shared AS MATERIALIZED (${past.shared(objects)}),
-    page AS MATERIALIZED (SELECT u.id, bool_or(u.own) AS own FROM (
-        SELECT record_id AS id, true AS own FROM log WHERE object = ${name}
-        UNION ALL SELECT record_id, false FROM shared WHERE object = ${name}
-        ${sight.parents.map((parent) => `UNION ALL SELECT t."id", false FROM ${records} t WHERE t.${columnName(parent.field)} IN (${touchedSql(schema, parent)})`).join(' ')}
-      ) u${range.length ? ` WHERE ${range.join(' AND ')}` : ''} GROUP BY u.id ORDER BY u.id LIMIT ${CHUNK})
-    SELECT ${MOMENT}, e.id::text, e.change, e.record, e.version, (SELECT count(*)::int FROM page),
-      (SELECT id::text FROM page ORDER BY id DESC LIMIT 1)
-    FROM ${schema}._state s LEFT JOIN LATERAL (
-      SELECT c.id, CASE WHEN n.seen THEN 'upserted' WHEN r."id" IS NULL AND d.seen THEN 'deleted' ELSE 'accessLost' END AS change,
-        CASE WHEN n.seen THEN ${recordJsonSql(object, readable, { ieee754Compatible: ieee754 })} END AS record,
-        CASE WHEN n.seen THEN r."recordVersion" END AS version
+    log AS MATERIALIZED (SELECT a.object, a.record_id, a.kind, a.changes, a.tx FROM ${schema}._audit a
+      WHERE a.object = ANY(${objects}) AND ${within.changes}),
+    shared AS MATERIALIZED (${within.shared(objects)}),
+    ${movedLater ? moved : ''}
+    page AS MATERIALIZED (SELECT u.id, bool_or(u.own) AS own${first ? ', array_agg(DISTINCT u.tx) AS causes' : ''} FROM (
+        SELECT record_id AS id, tx, true AS own FROM log WHERE object = ${name}
+        UNION ALL SELECT record_id, tx, false FROM shared WHERE object = ${name}
+        ${sight.parents.map((parent) => `UNION ALL SELECT id, tx, false FROM (${belowSql(schema, object, parent, movedLater)}) t`).join(' ')}
+      ) u${stretch.after === null ? '' : ` WHERE u.id > ${sql.bind(stretch.after, 'uuid')}`} GROUP BY u.id ORDER BY u.id LIMIT ${CHUNK})
+    SELECT e.id::text, e.change, e.record, e.version, p.last, p.count
+    FROM (SELECT max(id::text) AS last, count(*)::int AS count FROM page) p LEFT JOIN LATERAL (
+      SELECT c.id, CASE WHEN x.seen THEN 'upserted' WHEN r."id" IS NULL AND d.seen THEN 'deleted' ELSE 'accessLost' END AS change,
+        CASE WHEN x.seen AND n.seen THEN ${recordJsonSql(object, readable, { ieee754Compatible: ieee754 })} END AS record,
+        CASE WHEN x.seen AND n.seen THEN r."recordVersion" END AS version
       FROM page c
       LEFT JOIN ${records} r ON r."id" = c.id
       LEFT JOIN ${schema}._recycle_bin b ON b.object = ${name} AND b.record_id = c.id AND r."id" IS NULL
       CROSS JOIN LATERAL (SELECT r."id" IS NOT NULL AND coalesce(${sees('r')}, false) AS seen) n
-      CROSS JOIN LATERAL (SELECT (r."id" IS NOT NULL OR b.record_id IS NOT NULL) AND EXISTS (
-        SELECT FROM (${past.undo('c.id')}) w
-          CROSS JOIN LATERAL jsonb_populate_record(CASE WHEN r."id" IS NOT NULL THEN r ELSE ${gone} END, w.fields) o
-          WHERE NOT w.born AND ${sees('o', past.relations)}) AS seen) t
+      CROSS JOIN LATERAL (${isNow ? 'SELECT n.seen' : wasSeen(behind)}) x
+      CROSS JOIN LATERAL (SELECT w.seen${first ? ` OR NOT x.seen AND ${everSeen()}` : ''} AS seen FROM (${wasSeen(before)}) w) t
       LEFT JOIN LATERAL (SELECT a.tx FROM ${schema}._audit a WHERE a.record_id = c.id AND a.kind = 'delete'
-        ORDER BY a.record_version DESC LIMIT 1) deletion ON t.seen AND r."id" IS NULL
+        ORDER BY a.record_version DESC LIMIT 1) deletion ON t.seen AND NOT x.seen AND r."id" IS NULL
       CROSS JOIN LATERAL (SELECT deletion.tx IS NOT NULL AND EXISTS (SELECT FROM ${gone} o WHERE ${sees('o', lastSeen.relations)}) AS seen) d
-      WHERE CASE WHEN n.seen THEN c.own OR NOT t.seen ELSE t.seen END
+      WHERE CASE WHEN x.seen THEN n.seen AND (c.own OR NOT t.seen) AND NOT ${later} ELSE t.seen END
       ORDER BY c.id LIMIT ${sql.bind(limit, 'integer')}) e ON true`;
   return sql.statement(text);
 }
@@ -229,35 +271,50 @@ function changesSql(asked: Question, segment: Segment, after: string | null, lim
 const predicate = (node: PlanNode | null, row: string, schema: string, sql: Sql, relations?: Relations): string =>
   node === null ? 'true' : conditionSql(node, row, schema, sql.bind, relations);
 
-const namesOf = ({ object, parents }: Parent): string[] => [object.apiName, ...parents.flatMap(namesOf)];
+const withAbove = (parent: Parent): Parent[] => [parent, ...parent.parents.flatMap(withAbove)];
 
-/** SQL of the ids of parents that were changed in what decides or shared otherwise, and of those below such. */
-function touchedSql(schema: string, { object, parents, deciding }: Parent): string {
+/** SQL of the ids of parents that were changed in what decides, or shared otherwise, and of the transactions. */
+function decidedSql({ object, deciding }: Parent): string {
   const name = literal(object.apiName);
   const fields = deciding?.map(literal).join(', ');
   const decides = fields ? ` AND (kind NOT IN ('update', 'transition') OR changes ?| ARRAY[${fields}])` : '';
-  return [
-    `SELECT record_id AS id FROM log WHERE object = ${name}${decides}`,
-    `SELECT record_id AS id FROM shared WHERE object = ${name}`,
-    ...parents.map(
-      (parent) =>
-        `SELECT t."id" AS id FROM ${table(schema, object.apiName)} t WHERE t.${columnName(parent.field)} IN (${touchedSql(schema, parent)})`,
-    ),
-  ].join(' UNION ');
+  return `SELECT record_id AS id, tx FROM log WHERE object = ${name}${decides} UNION SELECT record_id, tx FROM shared WHERE object = ${name}`;
 }
 
-/** Shares and records without what was done `since`, an SQL boolean of a transaction. */
-function pastOf(schema: string, since: (tx: string) => string, notBefore: string, withStamps: boolean) {
-  const changes = `a.kind IS NOT NULL AND a.at > ${notBefore} AND ${since('a.tx')}`;
+/** SQL of the ids of records below such parents, and below those below them, and of the transactions that did it. */
+function belowSql(schema: string, child: ObjectMeta, parent: Parent, movedLater: boolean): string {
+  const above = [
+    decidedSql(parent),
+    ...parent.parents.map((next) => belowSql(schema, parent.object, next, movedLater)),
+  ].join(' UNION ');
+  const left = `SELECT m.record_id, p.tx FROM moved m JOIN (${above}) p ON p.id = (m.changes -> ${literal(parent.field.apiName)} ->> 'from')::uuid WHERE m.object = ${literal(child.apiName)}`;
+  return `SELECT t."id" AS id, p.tx FROM ${table(schema, child.apiName)} t JOIN (${above}) p ON p.id = t.${columnName(parent.field)}${movedLater ? ` UNION ${left}` : ''}`;
+}
+
+type Past = ReturnType<typeof pastOf>;
+
+/** Shares and records without what was `done`, an SQL boolean of a transaction. */
+function pastOf(
+  schema: string,
+  done: (tx: string) => string,
+  notBefore: { readonly at: string; readonly id: string },
+  withStamps: boolean,
+) {
+  const changes = `a.kind IS NOT NULL AND a.at > ${notBefore.at} AND ${done('a.tx')}`;
+  /** Ids carry their time, too, and the index of a record's entries ends in them. */
+  const changesOf = (id: string): string => `a.record_id = ${id} AND a.audit_id > ${notBefore.id} AND ${changes}`;
+  /** Not EXISTS, which may be worked out for all records at once. */
+  const changed = (id: string): string =>
+    `(SELECT true FROM ${schema}._audit a WHERE ${changesOf(id)} LIMIT 1) IS NOT NULL`;
   /** What a write changes by itself, from the last one that the snapshot saw. */
   const stamps = (id: string): string =>
     `coalesce((SELECT jsonb_build_object('updatedAt', a.at, 'updatedById', a.user_id, 'recordVersion', a.record_version)
-      FROM ${schema}._audit a WHERE a.record_id = ${id} AND a.kind IS NOT NULL AND NOT (${since('a.tx')})
+      FROM ${schema}._audit a WHERE a.record_id = ${id} AND a.kind IS NOT NULL AND NOT (${done('a.tx')})
       ORDER BY a.record_version DESC LIMIT 1), '{}')`;
   /** What was changed of a record since: whether it came into being, and the values that it had. */
   const undo = (id: string): string => {
     const own = `${schema}._audit a`;
-    const where = `WHERE a.record_id = ${id} AND ${changes}`;
+    const where = `WHERE ${changesOf(id)}`;
     return `SELECT coalesce((SELECT a.kind IN ('create', 'restore') FROM ${own} ${where}
           ORDER BY a.record_version, (a.kind = 'delete')::int LIMIT 1), false) AS born,
         (SELECT coalesce(jsonb_object_agg(e.key, e.value -> 'from' ORDER BY a.record_version DESC, (a.kind = 'delete')::int DESC), '{}')
@@ -265,8 +322,8 @@ function pastOf(schema: string, since: (tx: string) => string, notBefore: string
   };
   const columns = 'object, record_id, principal_type, principal_id, access';
   const relations: Relations = {
-    shares: `(SELECT ${columns} FROM ${schema}._shares WHERE NOT (${since('tx')})
-      UNION ALL SELECT ${columns} FROM ${schema}._revoked_shares WHERE ${since('tx')} AND NOT (${since('granted_tx')}))`,
+    shares: `(SELECT ${columns} FROM ${schema}._shares WHERE NOT (${done('tx')})
+      UNION ALL SELECT ${columns} FROM ${schema}._revoked_shares WHERE ${done('tx')} AND NOT (${done('granted_tx')}))`,
     records: (object) => {
       const records = table(schema, object.apiName);
       const rest = storedFields(object)
@@ -280,14 +337,15 @@ function pastOf(schema: string, since: (tx: string) => string, notBefore: string
         UNION ALL SELECT b.record_id AS "id", ${rest} FROM ${schema}._recycle_bin b
           ${before('b.record_id', `jsonb_populate_record(NULL::${records}, b.record)`)}
           WHERE b.object = ${literal(object.apiName)} AND NOT w.born
-            AND EXISTS (SELECT FROM ${schema}._audit a WHERE a.record_id = b.record_id AND ${changes}))`;
+            AND ${changed('b.record_id')})`;
     },
   };
   const shared = (objects: string): string =>
     ['_shares', '_revoked_shares']
       .map(
-        (from) => `SELECT object, record_id FROM ${schema}.${from} WHERE object = ANY(${objects}) AND ${since('tx')}`,
+        (from) =>
+          `SELECT object, record_id, tx FROM ${schema}.${from} WHERE object = ANY(${objects}) AND ${done('tx')}`,
       )
       .join(' UNION ');
-  return { changes, undo, relations, shared };
+  return { changes, changed, undo, relations, shared };
 }

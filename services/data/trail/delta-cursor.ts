@@ -1,72 +1,64 @@
 /**
- * Where a caller stands in the changes of an object. Records are told in the order of their ids and page by page, and
- * each page sees the database at a moment of its own; so the cursor says for every range of ids at which moment it was
- * told last. A round that is walked without a page in between ends in one range. Sealed like every cursor.
+ * Where a caller stands in the changes of an object: everything that a snapshot of the database sees has been told, and
+ * of the stretch behind it what comes up to an id. Sealed like every cursor.
  */
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { type CursorSeal, openPayload, sealPayload } from '../../../lib/query/cursor.ts';
 
-/** Records up to this id (null: all others) are known as this snapshot saw them. */
-export interface Segment {
-  readonly upTo: string | null;
-  readonly snapshot: string;
+/** Changes that lie behind one snapshot and before another one. They are told in the order of the records' ids. */
+export interface Stretch {
+  /** Its end, a snapshot. */
+  readonly upTo: string;
+  /** Milliseconds since 1970: what the end does not see was not begun much before. */
+  readonly reached: number;
+  /** It reached to the moment at which it was begun: the round ends with it. */
+  readonly last: boolean;
+  /** The last id that has been told. */
+  readonly after: string | null;
 }
 
 export interface Delta {
   readonly object: string;
-  /** Milliseconds since 1970: not later than the oldest snapshot. */
+  /** Milliseconds since 1970: what the snapshot does not see was not begun much before. */
   readonly since: number;
-  /** The same of the oldest snapshot of this round. */
-  readonly begun: number;
   /** The database server that the snapshots belong to. */
   readonly server: string;
   /** What decides which records the caller sees, and what of them. */
   readonly sight: string;
-  /** The last id that was told in this round. */
-  readonly after: string | null;
-  /** Ranges that this round has still to walk. */
-  readonly pending: readonly Segment[];
-  /** Ranges that it has walked. */
-  readonly done: readonly Segment[];
+  /** The snapshot: what it sees has been told. */
+  readonly from: string;
+  /** The first round: the copy is filled from lists, so it may hold whatever was in sight at some time since. */
+  readonly first: boolean;
+  /** The stretch that is being told; null: none has been begun. */
+  readonly stretch: Stretch | null;
 }
 
 export const DELTA_VALID_DAYS = 7;
-/** More ranges do not fit into an address. */
-export const DELTA_PAGES_MAX = 150;
 
-const PURPOSE = 'changes';
+const PURPOSE = 'changes in stretches';
 
 interface Payload {
   readonly o: string;
   readonly t: number;
-  readonly b: number;
   readonly s: string;
   readonly h: string;
-  readonly a: string | null;
-  readonly p: readonly (readonly [string | null, string])[];
-  readonly d: readonly (readonly [string | null, string])[];
+  readonly f: string;
+  readonly i: boolean;
+  readonly n: Stretch | null;
 }
 
-const short = (segments: readonly Segment[]) =>
-  segments.map(({ upTo, snapshot }): [string | null, string] => [upTo?.replaceAll('-', '') ?? null, snapshot]);
+/**
+ * A snapshot that sees what `current` sees of the transactions up to `last`. Source: pg_snapshot in the manual of
+ * PostgreSQL, `xmin:xmax:running`.
+ */
+export function endAt(current: string, last: string): string {
+  const end = BigInt(last) + 1n;
+  const running = (current.split(':')[2] ?? '').split(',').filter((xid) => xid !== '' && BigInt(xid) < end);
+  return `${running[0] ?? end}:${end}:${running.join()}`;
+}
 
-const long = (segments: Payload['p']): Segment[] =>
-  segments.map(([upTo, snapshot]) => ({
-    upTo: upTo?.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5') ?? null,
-    snapshot,
-  }));
-
-export function sealDelta(delta: Delta, seal: CursorSeal): string {
-  const payload: Payload = {
-    o: delta.object,
-    t: delta.since,
-    b: delta.begun,
-    s: delta.server,
-    h: delta.sight,
-    a: delta.after,
-    p: short(delta.pending),
-    d: short(delta.done),
-  };
+export function sealDelta({ object, since, server, sight, from, first, stretch }: Delta, seal: CursorSeal): string {
+  const payload: Payload = { o: object, t: since, s: server, h: sight, f: from, i: first, n: stretch };
   return sealPayload(payload, seal, PURPOSE);
 }
 
@@ -78,16 +70,8 @@ export function openDelta(cursor: string, object: string, seal: CursorSeal): Del
     throw invalid('CURSOR_QUERY_MISMATCH', 'The cursor belongs to the changes of another object.', {
       changed: ['objectApiName'],
     });
-  return {
-    object,
-    since: payload.t,
-    begun: payload.b,
-    server: payload.s,
-    sight: payload.h,
-    after: payload.a,
-    pending: long(payload.p),
-    done: long(payload.d),
-  };
+  const { o, t, s, h, f, i, n } = payload;
+  return { object: o, since: t, server: s, sight: h, from: f, first: i, stretch: n };
 }
 
 /** The copy cannot be brought up to date from here. `oldestCursor` is where changes can be followed from now on. */

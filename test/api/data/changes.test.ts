@@ -21,6 +21,8 @@ class Copy {
   readonly user: Api;
   readonly object: ObjectName;
   cursor = '';
+  /** There may be more changes than one stretch holds: a record may be told in each of them. */
+  behind = false;
 
   constructor(user: Api, object: ObjectName) {
     this.user = user;
@@ -60,13 +62,13 @@ class Copy {
       );
       assert.equal(status, 200, text);
       assert.ok(body.records.length <= take);
-      if (body.nextCursor) assert.equal(body.records.length, take, 'pages are full');
+      if (body.nextCursor && !this.behind) assert.equal(body.records.length, take, 'pages are full');
       told.push(...body.records);
       this.cursor = body.resumeCursor;
       cursor = body.nextCursor;
       if (cursor) await between?.();
     }
-    assert.equal(new Set(told.map(({ id }) => id)).size, told.length, 'a record is told once in a round');
+    if (!this.behind) assert.equal(new Set(told.map(({ id }) => id)).size, told.length, 'once in a round');
     for (const { id, change, record, etag } of told) {
       if (change === 'upserted') {
         this.records.set(id, record);
@@ -160,6 +162,21 @@ describe('following the changes of an object', () => {
     const [told] = await copy.follow();
     assert.equal(told!.change, 'upserted', 'the version is another one');
     assert.ok(!('Secret__c' in told!.record!));
+  });
+
+  it('drops from a copy what was listed after the cursor was given and is out of sight before it is followed', async () => {
+    const cursor = (await sue.get('/data/Deal__c/changes')).body.resumeCursor;
+    const [gone, given, never] = [await newDeal(sue), await newDeal(sue), await newDeal(sam)];
+    const copy = new Copy(sue, 'Deal__c');
+    copy.cursor = cursor;
+    for (const [id, record] of await copy.list()) copy.records.set(id, record);
+    await remove(gone);
+    await change(given, { ownerId: deals.ids.sam });
+    await remove(never);
+    assert.deepEqual(brief(await copy.follow()), [`${gone} deleted`, `${given} accessLost`].sort());
+    await copy.compare('after the list');
+    await remove(await newDeal(sue));
+    assert.deepEqual(await copy.follow(), [], 'the copy is full: nothing came and went unseen');
   });
 
   it('tells of records that come into sight and go out of it, and of no others', async () => {
@@ -464,6 +481,20 @@ describe('following the changes of an object', () => {
     }
   }
 
+  /** So many refused requests that changes are told in more than one stretch. */
+  const crowd = async (count: number): Promise<void> => {
+    const { rows: tenants } = await database.query<{ id: string }>(
+      `SELECT id FROM metadata.tenants WHERE key = 'demo'`,
+    );
+    await database.tenantTransaction(tenants[0]!.id, (tx) =>
+      tx.query(
+        `INSERT INTO ${tx.schema}._audit (audit_id, channel, operation_id, outcome, request_id, object)
+          SELECT gen_random_uuid(), 'api', 'data.records.update', 'denied', 'req', o FROM generate_series(1, $1) n, unnest(ARRAY['Deal__c', 'DealLine__c']) o`,
+        [count],
+      ),
+    );
+  };
+
   const copies = async (): Promise<Copy[]> =>
     Promise.all([sam, sue, mia, ada].flatMap((who) => OBJECTS.map((object) => follow(who, object))));
 
@@ -474,8 +505,12 @@ describe('following the changes of an object', () => {
     const ids: Record<ObjectName, string[]> = { Deal__c: [], DealLine__c: [] };
     const shares: string[][] = [];
     const kept = await copies();
+    for (const copy of kept) copy.behind = true;
     for (let round = 0; round < 32; round++) {
-      for (let n = random(12); n >= 0; n--) await anything(random, ids, shares);
+      for (let n = random(12); n >= 0; n--) {
+        await anything(random, ids, shares);
+        if (random(6) === 0) await crowd(400 + random(700));
+      }
       const copy = kept[random(kept.length)]!;
       await copy.follow(1 + random(5), () => anything(random, ids, shares));
       if (round % 8 !== 7) continue;
@@ -493,10 +528,14 @@ describe('following the changes of an object', () => {
     const ids: Record<ObjectName, string[]> = { Deal__c: [], DealLine__c: [] };
     const shares: string[][] = [];
     const kept = await copies();
+    for (const copy of kept) copy.behind = true;
     let writing = true;
     const writers = [1, 2, 3, 4].map(async (n) => {
       const random = randomFrom(seed + n);
-      for (let left = 45; left > 0; left--) await anything(random, ids, shares);
+      for (let left = 45; left > 0; left--) {
+        await anything(random, ids, shares);
+        if (n === 1 && left % 5 === 0) await crowd(700);
+      }
     });
     const followers = kept.map(async (copy, n) => {
       while (writing) await copy.follow(1 + (n % 4) * 3);

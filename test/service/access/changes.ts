@@ -95,7 +95,7 @@ function trail(
   const shared = [text(kind), text(object), text(recordId), String(version), `${text(JSON.stringify(changes))}::jsonb`];
   return [
     `INSERT INTO "${schema}"._audit (audit_id, channel, operation_id, outcome, request_id, kind, object, record_id, record_version, changes)
-      VALUES (gen_random_uuid(), 'api', 'data.records.change', 'committed', 'req', ${shared.join(', ')})`,
+      VALUES (('ffffffff' || substr(gen_random_uuid()::text, 9))::uuid, 'api', 'data.records.change', 'committed', 'req', ${shared.join(', ')})`,
     `INSERT INTO "${schema}"._history (change_id, user_id, client_id, request_id, operation, object, record_id, record_version, changes)
       VALUES (gen_random_uuid(), gen_random_uuid(), 'test', 'req', ${shared.join(', ')})`,
   ];

@@ -70,6 +70,7 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
     tx = {
       schema: `"${SCHEMA}"`,
       client,
+      gather: () => {},
       arrays: ({ text, values }: Statement) => client.query({ text, values: values as unknown[], rowMode: 'array' }),
     } as unknown as Tx;
   });
@@ -84,6 +85,7 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
     deleted: 0,
     accessLost: 0,
     cameIntoSight: 0,
+    cameAndWent: 0,
     untold: 0,
     histories: 0,
     hidden: 0,
@@ -99,17 +101,23 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
           fc.shuffledSubarray([...world.users], { minLength: 1, maxLength: Math.min(USERS, world.users.length) }),
         );
         const focus = users.map(({ access }) => access.principal.userId);
-        const before = await change(g, startState(world), focus, count(g, 0, EARLIER));
+        const [before] = await change(g, startState(world), focus, count(g, 0, EARLIER));
+        // A copy that is filled from lists at any time since drops what it may have seen; a full one what it has.
+        const listing = g(fc.boolean);
         const cursors = new Map<string, string>();
         for (const { access } of users)
           for (const object of OBJECTS)
             if (!access.objects[object]) await assertAbsent(before.world, access, object);
             else {
-              const { resumeCursor } = await page(before.world, access, object, {});
-              cursors.set(`${access.principal.userId} ${object}`, resumeCursor);
+              const { resumeCursor: cursor } = await page(before.world, access, object, {});
+              const full = async () => (await page(before.world, access, object, { cursor })).resumeCursor;
+              cursors.set(`${access.principal.userId} ${object}`, listing ? cursor : await full());
             }
-        const after = await change(g, before, focus, count(g, 1, CHANGES));
-        for (const { access, object, expected } of users.flatMap((user) => followed(g, before, after, user.access))) {
+        const [after, ...between] = await change(g, before, focus, count(g, 1, CHANGES));
+        const listed = listing ? between : [];
+        for (const { access, object, expected } of users.flatMap((user) =>
+          followed(g, before, listed, after, user.access),
+        )) {
           const hint = (error: Error): never => {
             const { snapshot, rows, shares } = before.world;
             error.message += ` ${JSON.stringify({ user: access.principal, object, snapshot, before: { rows, shares }, after: { rows: after.world.rows, shares: after.world.shares, bin: after.bin.map((item) => ({ ...item, before: { rows: item.before.rows, shares: item.before.shares } })) } }, null, 1)}`;
@@ -123,33 +131,49 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
       { seed, numRuns: WORLDS, endOnFailure: true },
     );
     // Worlds in which nothing comes into sight or goes out of it would prove nothing.
-    for (const [what, times] of Object.entries(seen)) assert.ok(times > WORLDS / 20, `${what} ${JSON.stringify(seen)}`);
+    const { cameAndWent, ...often } = seen;
+    for (const [what, times] of Object.entries(often))
+      assert.ok(times > WORLDS / 20, `${what} ${JSON.stringify(seen)}`);
+    assert.ok(cameAndWent > 0 || WORLDS < 500, JSON.stringify(seen));
   });
 
-  /** Some changes, each a transaction. */
-  async function change(g: Generate, from: State, focus: readonly string[], wanted: number): Promise<State> {
+  /** Some changes, each a transaction; what comes of them, and the states on the way. */
+  async function change(
+    g: Generate,
+    from: State,
+    focus: readonly string[],
+    wanted: number,
+  ): Promise<[State, ...State[]]> {
+    const states: State[] = [];
     let state = from;
     const statements: string[] = [];
     for (let n = 0; n < wanted; n++) {
       const changed = randomChange(g, state, SCHEMA, focus);
       if (!changed) continue;
+      states.push(state);
       state = changed.state;
       statements.push('BEGIN', ...changed.statements, 'COMMIT');
     }
     if (statements.length > 0) await tx.client.query(statements.join(';\n'));
-    return state;
+    return [state, ...states];
   }
 
   /** The objects in which a user is told something, or one of the others. */
-  function followed(g: Generate, before: State, after: State, access: Access) {
+  function followed(g: Generate, before: State, listed: readonly State[], after: State, access: Access) {
     const all = g(() => fc.shuffledSubarray([...OBJECTS], { minLength: OBJECTS.length }))
       .filter((object) => access.objects[object])
-      .map((object) => ({ access, object, expected: expectedChanges(before, after, access, object) }));
+      .map((object) => ({ access, object, expected: expectedChanges(before, listed, after, access, object) }));
     const telling = all.filter(({ expected }) => expected.size > 0);
     return telling.length > 0 ? telling.slice(0, FOLLOWED) : all.slice(0, 1);
   }
 
-  function expectedChanges(before: State, after: State, access: Access, object: ObjectName): Map<string, Told> {
+  function expectedChanges(
+    before: State,
+    listed: readonly State[],
+    after: State,
+    access: Access,
+    object: ObjectName,
+  ): Map<string, Told> {
     const expected = new Map<string, Told>();
     const [saw, sees] = [readable(before.world, access, object), readable(after.world, access, object)];
     const changed = (id: string): boolean => before.told.get(id)?.length !== after.told.get(id)?.length;
@@ -157,8 +181,13 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
       if (!saw.has(id)) seen.cameIntoSight++;
       if (!saw.has(id) || changed(id)) expected.set(id, 'upserted');
     }
-    for (const id of saw.keys()) {
+    const held = new Set([
+      ...saw.keys(),
+      ...listed.flatMap(({ world }) => [...readable(world, access, object).keys()]),
+    ]);
+    for (const id of held) {
       if (sees.has(id)) continue;
+      if (!saw.has(id)) seen.cameAndWent++;
       const gone = after.bin.find(({ row }) => row.id === id);
       // Of a deletion out of sight nobody is told.
       const deleted = gone && readable(gone.before, access, object).has(id);
