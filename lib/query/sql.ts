@@ -127,9 +127,9 @@ export interface SingleRecord {
 /** One statement for one record, with the tenant's versions, from a plan of planGet; read with readRecord. */
 export function compileGet(plan: ConstrainedPlan, schema: string): CompiledQuery {
   const compiler = new Compiler(schema);
-  const conditions = [plan.filter, plan.sharing]
-    .filter((node) => node !== null)
-    .map((node) => compiler.condition(node, 'r'));
+  const conditions = plan.filter ? [compiler.condition(plan.filter, 'r')] : [];
+  // The id finds the record. IS TRUE keeps the planner from holding each way of sharing against every index of a rule.
+  if (plan.sharing) conditions.push(`(${compiler.condition(plan.sharing, 'r')}) IS TRUE`);
   const text =
     `SELECT p.record, p.version, s.metadata_version, s.access_version FROM ${compiler.schema}."_state" s ` +
     `LEFT JOIN LATERAL (SELECT ${recordJsonSql(plan.object, plan.fields, plan)} AS record, ` +
