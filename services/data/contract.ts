@@ -887,8 +887,10 @@ export const DATA_OPERATIONS: readonly Operation[] = [
           }),
         ),
         nextCursor: Type.Null(),
-        currentState: nullable(Type.String()),
-        etag: Type.String(),
+        currentState: nullable(
+          Type.String({ description: 'null without a state model, and for those who cannot read the state.' }),
+        ),
+        etag: Type.String({ description: 'To be sent as If-Match with what is chosen.' }),
       }),
       headers: etagHeader,
       example: {

@@ -20,11 +20,14 @@ const cursor: Parameter = {
 const dateTime = Type.String({ format: 'date-time' });
 const nextCursor = Type.Union([Type.String(), Type.Null()], { description: 'null marks the last page.' });
 
-const Actor = Type.Object({
-  userId: nullable(Type.String()),
-  clientId: nullable(Type.String()),
-  agentRunId: nullable(Type.String()),
-});
+const Actor = Type.Object(
+  {
+    userId: nullable(Type.String()),
+    clientId: nullable(Type.String()),
+    agentRunId: nullable(Type.String()),
+  },
+  { description: 'Who did it, through which client; null where nobody asked and the platform did it.' },
+);
 
 const Changes = Type.Array(Type.Object({ field: Type.String(), from: Type.Unknown(), to: Type.Unknown() }), {
   description: 'The fields that the caller can read, in the form in which records show them.',
@@ -215,9 +218,9 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
             recordId: nullable(Type.String()),
             changes: Changes,
             ip: nullable(Type.String()),
-            position: Type.Union([Type.Integer(), Type.Null()]),
-            prevHash: nullable(Type.String()),
-            hash: nullable(Type.String()),
+            position: Type.Union([Type.Integer(), Type.Null()], { description: 'Its place in the chain.' }),
+            prevHash: nullable(Type.String({ description: 'Hash of the entry before.' })),
+            hash: nullable(Type.String({ description: 'Hash over this entry and the hash before.' })),
           }),
         ),
         nextCursor,

@@ -75,8 +75,17 @@ export const customField: Kind = {
       formula: optional(
         group(
           {
-            expression: Type.String({ minLength: 1, maxLength: EXPRESSION_MAX_CHARS }),
-            resultType: Type.Enum(['text', 'integer', 'decimal', 'currency', 'percent', 'boolean', 'date', 'dateTime']),
+            expression: Type.String({
+              minLength: 1,
+              maxLength: EXPRESSION_MAX_CHARS,
+              description: 'Expression over `record`, `now` and `today`.',
+            }),
+            resultType: Type.Enum(
+              ['text', 'integer', 'decimal', 'currency', 'percent', 'boolean', 'date', 'dateTime'],
+              {
+                description: 'The type as which its value is shown, filtered and sorted.',
+              },
+            ),
           },
           'formula: how it is calculated.',
         ),
@@ -84,11 +93,24 @@ export const customField: Kind = {
       rollup: optional(
         group(
           {
-            childObject: Type.String({ pattern: API_NAME }),
-            referenceField: Type.String({ pattern: API_NAME }),
-            function: Type.Enum(['count', 'sum', 'min', 'max', 'avg']),
-            field: optional(Type.String({ pattern: API_NAME })),
-            criteria: optional(Type.String({ maxLength: EXPRESSION_MAX_CHARS })),
+            childObject: Type.String({
+              pattern: API_NAME,
+              description: 'The object whose records are counted or summed.',
+            }),
+            referenceField: Type.String({
+              pattern: API_NAME,
+              description: 'Its reference or masterDetail to this object.',
+            }),
+            function: Type.Enum(['count', 'sum', 'min', 'max', 'avg'], { description: 'What is made of them.' }),
+            field: optional(
+              Type.String({ pattern: API_NAME, description: 'The field of the children; not for count.' }),
+            ),
+            criteria: optional(
+              Type.String({
+                maxLength: EXPRESSION_MAX_CHARS,
+                description: 'Expression over the `record` of a child: only those for which it is true.',
+              }),
+            ),
           },
           'rollup: what is summed up.',
         ),
@@ -115,7 +137,13 @@ export const customField: Kind = {
         group(
           {
             restricted: optional(shownFlag(true, 'Only these values are taken.')),
-            controllingField: optional(Type.String({ pattern: API_NAME })),
+            controllingField: optional(
+              Type.String({
+                pattern: API_NAME,
+                description:
+                  'A picklist or boolean of the object whose value decides which values are valid (`validFor`).',
+              }),
+            ),
             valueSet: optional(Type.String({ pattern: API_NAME, description: 'Values of a ValueSet.' })),
             values: optional(listOf(valueSchema(true), 'Values, in their order.', VALUES_MAX)),
           },
@@ -123,7 +151,11 @@ export const customField: Kind = {
         ),
       ),
       semantics: optional(text('What the value means and what it does not, where a reader could go wrong.')),
-      dataClassification: optional(Type.Enum(['public', 'internal', 'confidential', 'restricted'])),
+      dataClassification: optional(
+        Type.Enum(['public', 'internal', 'confidential', 'restricted'], {
+          description: 'How carefully the value is to be handled; for people, it decides nothing.',
+        }),
+      ),
       helpText: optional(text('For those who type it in.', 1_000)),
       deprecated: optional(flag(false, 'Still there, no longer to be used.')),
       example: optional(Type.Unsafe<unknown>({ description: 'A typical value.' })),

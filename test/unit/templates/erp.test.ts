@@ -4,6 +4,7 @@ import { componentKey, type State } from '../../../services/metadata/kinds/kind.
 import { makePlan, type Plan } from '../../../services/metadata/planner/plan.ts';
 import { type Project, readProject } from '../../../services/metadata/project/project.ts';
 import { templateFiles } from '../../../templates/read.ts';
+import { read } from '../../support/sources.ts';
 
 interface Bundle {
   system?: string[];
@@ -46,6 +47,20 @@ describe('templates/erp', () => {
       project.package.types.reduce((count, type) => count + type.members.length, 0),
       project.drafts.size,
     );
+  });
+
+  it('is as large as its README says, and every rule, transition and sharing rule is in there', () => {
+    const text = read('templates/erp/README.md');
+    const components = [...state.values()];
+    const fields = components.filter(({ type }) => type === 'CustomField');
+    assert.ok(text.includes(`${objects().length} objects, ${fields.length} fields`));
+    for (const { type, fullName, body } of components) {
+      if (type === 'SharingRule') assert.ok(text.includes(`\`${fullName}\``), fullName);
+      if (type === 'CustomObject') assert.ok(text.includes(`\`${fullName}\``), fullName);
+      if (type === 'ValidationRule') assert.ok(text.includes(`\`${body['object']}\``), fullName);
+      if (type === 'StateModel')
+        for (const { key } of body['transitions'] as { key: string }[]) assert.ok(text.includes(`\`${key}\``), key);
+    }
   });
 
   it('names custom objects and their fields with __c and keeps standard objects without', () => {
