@@ -205,7 +205,8 @@ export function checkBeginnings(context: CheckContext): void {
     const { object, field, initial, active } = component.body as StateModelBody;
     if (component.type !== 'StateModel' || active === false) continue;
     for (const { fullName, body } of types) {
-      const values = (body['picklistValues'] as Record<string, string[]> | undefined)?.[field];
+      const limited = (body['picklistValues'] ?? {}) as Record<string, string[]>;
+      const values = Object.hasOwn(limited, field) ? limited[field] : undefined;
       if (body['object'] === object && values && !values.includes(initial))
         context.problem(
           'STATE_MODEL_INVALID',

@@ -57,6 +57,17 @@ const places = (result: Plan, list: 'blocked' | 'warnings' = 'blocked') =>
 const problems = async (files: Files): Promise<string[]> => places(await plan(new Map(), { ...BILL, ...files }));
 
 describe('metadata: state models and custom actions', () => {
+  it('are of a field, whatever its name says to JavaScript', async () => {
+    const [path, text] = Object.entries(model())[0]!;
+    const type =
+      'type: RecordType\napiName: Late\nobject: Bill__c\nlabel: Late\npicklistValues:\n  Status__c:\n    - draft\n';
+    const files = {
+      [path]: text.replace('Status__c', 'hasOwnProperty'),
+      'objects/Bill__c/recordTypes/Late.yaml': type,
+    };
+    assert.match((await problems(files)).join(), /^DEPENDENCY_MISSING 4:1 /);
+  });
+
   it('start somewhere', async () => {
     const nowhere = model(transition('', '      []'));
     assert.deepEqual(await problems(nowhere), ['STATE_MODEL_INVALID 10:5 A transition starts in one state at least.']);
