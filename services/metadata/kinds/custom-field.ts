@@ -1,7 +1,7 @@
 /** CustomField: one column and everything said about its values. */
 import { Type } from 'typebox';
 import { EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
-import { checkPattern, PatternError } from '../../../lib/field-types/pattern.ts';
+import { PatternError, patternSize } from '../../../lib/field-types/pattern.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import type { FieldMeta, FieldTypeName, PicklistValue } from '../../../lib/snapshot/types.ts';
 import { FIELD_TYPE_NAMES } from '../../../lib/snapshot/types.ts';
@@ -33,6 +33,8 @@ interface FieldBody extends Body {
 
 const FIELDS_PER_OBJECT_MAX = 500;
 const MASTER_DETAILS_MAX = 2;
+/** Characters times the size of a pattern: a body has many texts, and nobody else is served while they are matched. */
+const PATTERN_STEPS_MAX = 1_000_000;
 
 const optionalInteger = (minimum: number, maximum: number, description: string) =>
   optional(Type.Integer({ minimum, maximum, description }));
@@ -366,7 +368,9 @@ function checkValues(component: Component, invalid: (pointer: string, message: s
   const { pattern, defaultValue } = component.body;
   if (typeof pattern === 'string')
     try {
-      checkPattern(pattern);
+      const steps = patternSize(pattern) * (compileField(component, new Map()).length ?? 0);
+      if (steps > PATTERN_STEPS_MAX)
+        invalid('/pattern', `To match the longest text takes ${steps} steps, and ${PATTERN_STEPS_MAX} are the most.`);
     } catch (error) {
       if (!(error instanceof PatternError)) throw error;
       invalid('/pattern', error.message);

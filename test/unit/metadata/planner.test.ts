@@ -172,6 +172,11 @@ describe('metadata: the planner', () => {
     ],
     ['a pattern outside the grammar', field('fieldType: text\npattern: "(?=a)"'), ['YAML_SCHEMA_INVALID']],
     [
+      'a pattern that takes too long for the longest text',
+      field('fieldType: text\nlength: 4000\npattern: "(a?){500}"'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    [
       'a formula that gives something else',
       field('fieldType: formula\nformula: {expression: "1", resultType: date}'),
       ['EXPRESSION_INVALID'],
