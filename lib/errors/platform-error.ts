@@ -51,6 +51,13 @@ export class PlatformError extends Error {
     return 'retryable' in CATALOGUE[this.code];
   }
 
+  /** The same failure, told with these violations. */
+  retold(errors: Violation[]): PlatformError {
+    const told = PlatformError.fromWire({ ...this.toWire(), errors });
+    told.cause = this.cause;
+    return told;
+  }
+
   toWire(): PlatformErrorWire {
     return {
       name: this.name,

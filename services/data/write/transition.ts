@@ -250,16 +250,10 @@ async function asPart<T>(part: Write, work: () => Promise<T>): Promise<T> {
     const { view, call, object } = part;
     const path = { ...call.path, objectApiName: object.apiName };
     const failure = toPlatformError(view, { ...call, path }, error);
-    const { errors = [], details } = failure;
-    throw new PlatformError(failure.code, failure.message, {
-      ...(details ? { details } : {}),
-      ...(failure.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: failure.retryAfterSeconds }),
-      errors: errors.map((found) => ({
-        ...placed(part, found),
-        params: { ...found.params, objectApiName: object.apiName },
-      })),
-      cause: failure.cause,
-    });
+    const { errors = [] } = failure;
+    throw failure.retold(
+      errors.map((found) => ({ ...placed(part, found), params: { ...found.params, objectApiName: object.apiName } })),
+    );
   }
 }
 
@@ -370,11 +364,7 @@ async function storing<T>(write: Write, work: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!/^2[23]/.test(sqlState(error) ?? '')) throw error;
     const failure = toPlatformError(write.view, write.call, error);
-    const { details, errors = [] } = failure;
-    throw new PlatformError(failure.code, failure.message, {
-      ...(details ? { details } : {}),
-      errors: errors.map((found) => placed(write, found)),
-      cause: failure.cause,
-    });
+    const { errors = [] } = failure;
+    throw failure.retold(errors.map((found) => placed(write, found)));
   }
 }

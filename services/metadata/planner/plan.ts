@@ -54,77 +54,11 @@ const order = (a: { type: string; fullName: string }, b: { type: string; fullNam
   kindOrder(a.type) - kindOrder(b.type) || byCodePoint(a.fullName, b.fullName);
 
 export function makePlan(before: State, project: Project, options: PlanOptions): Plan {
-  const creates: Change[] = [];
-  const updates: Change[] = [];
-  const noops: Change[] = [];
+  const { after, changed, creates, updates, noops } = compare(before, project);
+  addDependents(updates, after);
   const blocked: Problem[] = [...project.problems];
   const warnings: Problem[] = [];
-  const changed: Component[] = [];
-  const after = new Map(before);
-
-  for (const draft of [...project.drafts.values()].sort(order)) {
-    const key = componentKey(draft.type, draft.fullName);
-    const old = before.get(key);
-    if (old && old.hash === draft.hash) {
-      noops.push(change(draft, []));
-      continue;
-    }
-    const component: Component = {
-      type: draft.type,
-      fullName: draft.fullName,
-      path: draft.path,
-      body: draft.body,
-      yaml: draft.yaml,
-      hash: draft.hash,
-      system: old?.system ?? false,
-      changedAtVersion: 0,
-      updatedAt: '',
-      updatedById: null,
-    };
-    after.set(key, component);
-    changed.push(component);
-    (old ? updates : creates).push(change(draft, differences(old?.body ?? {}, draft.body)));
-  }
-  addDependents(updates, after);
-
-  const position: CheckContext['position'] = (component, pointer, offset) => {
-    const draft = project.drafts.get(componentKey(component.type, component.fullName));
-    return draft ? draft.position(pointer, offset) : { line: null, column: null };
-  };
-  const report =
-    (list: Problem[]) =>
-    (
-      code: Problem['code'],
-      component: Component,
-      pointer: string,
-      message: string,
-      more: { remedy?: string; details?: Record<string, unknown>; offset?: number } = {},
-    ): void => {
-      const { line, column } = position(component, pointer, more.offset);
-      list.push({
-        code,
-        type: component.type,
-        fullName: component.fullName,
-        path: component.path,
-        line,
-        column,
-        message,
-        remedy: more.remedy ?? null,
-        ...(more.details ? { details: more.details } : {}),
-      });
-    };
-  const fields = fieldsByObject(after);
-  const none: ReadonlyMap<string, Component> = new Map();
-  const context: CheckContext = {
-    before,
-    after,
-    platform: options.platform,
-    permissions: options.platform ? null : new Set(options.permissions),
-    fieldsOf: (object) => fields.get(object) ?? none,
-    position,
-    problem: report(blocked),
-    warning: report(warnings),
-  };
+  const context = checkContext(before, after, project, options, { blocked, warnings });
 
   checkReadOnly(changed, context);
   checkReferences(changed, context);
@@ -148,6 +82,71 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
     after,
     changed,
     inverse: inverse(changed, before),
+  };
+}
+
+/** What the files of a project change in a configuration. */
+function compare(before: State, project: Project) {
+  const changes = { creates: [] as Change[], updates: [] as Change[], noops: [] as Change[] };
+  const changed: Component[] = [];
+  const after = new Map(before);
+  for (const draft of [...project.drafts.values()].sort(order)) {
+    const key = componentKey(draft.type, draft.fullName);
+    const old = before.get(key);
+    if (old && old.hash === draft.hash) {
+      changes.noops.push(change(draft, []));
+      continue;
+    }
+    const component: Component = {
+      type: draft.type,
+      fullName: draft.fullName,
+      path: draft.path,
+      body: draft.body,
+      yaml: draft.yaml,
+      hash: draft.hash,
+      system: old?.system ?? false,
+      changedAtVersion: 0,
+      updatedAt: '',
+      updatedById: null,
+    };
+    after.set(key, component);
+    changed.push(component);
+    changes[old ? 'updates' : 'creates'].push(change(draft, differences(old?.body ?? {}, draft.body)));
+  }
+  return { ...changes, changed, after };
+}
+
+/** What the checks of the kinds see, and where they put what they find. */
+function checkContext(
+  before: State,
+  after: State,
+  project: Project,
+  options: PlanOptions,
+  found: { readonly blocked: Problem[]; readonly warnings: Problem[] },
+): CheckContext {
+  const position: CheckContext['position'] = (component, pointer, offset) => {
+    const draft = project.drafts.get(componentKey(component.type, component.fullName));
+    return draft ? draft.position(pointer, offset) : { line: null, column: null };
+  };
+  const report =
+    (list: Problem[]): CheckContext['problem'] =>
+    (code, component, pointer, message, more = {}) => {
+      const { line, column } = position(component, pointer, more.offset);
+      const { type, fullName, path } = component;
+      const { remedy = null, details } = more;
+      list.push({ code, type, fullName, path, line, column, message, remedy, ...(details ? { details } : {}) });
+    };
+  const fields = fieldsByObject(after);
+  const none: ReadonlyMap<string, Component> = new Map();
+  return {
+    before,
+    after,
+    platform: options.platform,
+    permissions: options.platform ? null : new Set(options.permissions),
+    fieldsOf: (object) => fields.get(object) ?? none,
+    position,
+    problem: report(found.blocked),
+    warning: report(found.warnings),
   };
 }
 
