@@ -20,7 +20,9 @@ const MEANING: Readonly<Record<ChainProblem, string>> = {
   rowBackdated: 'the audit row claims an earlier time than the rows before it',
   linkMissing: 'a link of the chain is gone',
   linkAltered: 'the link does not follow the one before it',
+  linkInserted: 'a link stands outside of the chain',
   endMissing: 'the end of the chain is gone',
+  headMissing: 'the head of the chain is gone',
   otherChain: 'the chain is not the one that was noted down',
 };
 
@@ -76,11 +78,22 @@ async function verify(
     request = { ...request, from: part.next };
     if (Date.now() - told < PROGRESS_EVERY_MS) continue;
     told = Date.now();
-    console.error(`${tenant.key}: ${part.checked} entries checked …`);
+    progress(
+      part.checked < part.total
+        ? `${tenant.key}: ${part.checked} of ${part.total} entries checked (${Math.floor((100 * part.checked) / part.total)} %)`
+        : `${tenant.key}: ${part.total} entries checked, looking for others`,
+    );
   }
 }
 
+/** On a terminal one line that changes, otherwise a line each time. */
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+  else if (text) console.error(text);
+}
+
 function say({ key }: TenantInfo, { broken, checked, position, hash, unsealed }: Verification): void {
+  progress('');
   if (broken) {
     const at = broken.position === null ? '' : ` at position ${broken.position}`;
     const row = broken.auditId === null ? '' : ` (entry ${broken.auditId})`;
@@ -92,14 +105,21 @@ try {
   const { tenant, expect } = readArguments();
   const { broker, leave } = await joinPlatform('audit', { exitCode: 2 });
   await broker.waitForServices(['metadata', 'data'], 10_000, 100);
-  let whole = true;
+  let [broken, unknown] = [0, 0];
   for (const one of await tenantsOf(broker, tenant)) {
-    const result = await verify(broker, one, expect);
-    say(one, result);
-    whole &&= result.broken === null;
+    try {
+      const result = await verify(broker, one, expect);
+      say(one, result);
+      if (result.broken) broken++;
+    } catch (error) {
+      // What is wrong with one trail must not keep the others from being checked.
+      progress('');
+      console.log(`${one.key}: NOT CHECKED: ${error instanceof Error ? error.message : error}`);
+      unknown++;
+    }
   }
   await leave();
-  process.exit(whole ? 0 : 1);
+  process.exit(broken ? 1 : unknown ? 2 : 0);
 } catch (error) {
   console.error(`audit: ${error instanceof Error ? error.message : error}`);
   if (error instanceof Usage) console.error(USAGE);

@@ -13,7 +13,9 @@ export type ChainProblem =
   | 'rowBackdated'
   | 'linkMissing'
   | 'linkAltered'
+  | 'linkInserted'
   | 'endMissing'
+  | 'headMissing'
   | 'otherChain';
 
 /** Where a check goes on. Opaque to callers. */
@@ -37,6 +39,8 @@ export interface VerifyRequest {
 export interface Verification {
   /** Links that are intact, since the beginning of what is kept. */
   readonly checked: number;
+  /** Links that are kept. */
+  readonly total: number;
   /** Position and hash (hex) of the last intact link: worth keeping somewhere else. */
   readonly position: number;
   readonly hash: string;
@@ -65,29 +69,56 @@ interface Head {
   readonly anchorHash: string;
   /** Null when the snapshot belongs to another server. */
   readonly snapshot: string | null;
+  /** A link before the first or behind the last one that the head knows: nobody would look at what it is about. */
+  readonly stray: { readonly position: number; readonly auditId: string } | null;
 }
 
 export function verifyTenant(database: Database, request: VerifyRequest): Promise<Verification> {
   const until = Date.now() + PART_MS;
   return database.tenant(request.tenantId, async (tx) => {
     const head = await readHead(tx);
+    if (head === null) return HEADLESS;
     const first: VerifyPlace = { position: head.anchor, hash: head.anchorHash, latest: 0, row: null, unsealed: 0 };
     // The oldest rows may have been removed between two parts.
     const start = request.from && request.from.position >= head.anchor ? request.from : first;
     const walk = new Walk(tx, head, start, request.expect);
-    if (start.row === null) await walk.links(until);
+    if (!walk.broken && start.row === null) await walk.links(until);
     if (!walk.broken && walk.place.row !== null) await walk.rows(until);
     return walk.result();
   });
 }
 
-async function readHead(tx: Tx): Promise<Head> {
+/** Without the head nobody knows where the chain ends. */
+const HEADLESS: Verification = {
+  checked: 0,
+  total: 0,
+  position: 0,
+  hash: '',
+  unsealed: 0,
+  broken: { position: null, auditId: null, problem: 'headMissing' },
+  next: null,
+};
+
+async function readHead(tx: Tx): Promise<Head | null> {
   const { rows } = await tx.arrays({
-    text: `SELECT position, encode(hash, 'hex'), anchor_position, encode(anchor_hash, 'hex'),
-        CASE WHEN server = ${SERVER_SQL} THEN snapshot::text END FROM ${tx.schema}._audit_head`,
+    text: `SELECT h.position, encode(h.hash, 'hex'), h.anchor_position, encode(h.anchor_hash, 'hex'),
+        CASE WHEN h.server = ${SERVER_SQL} THEN h.snapshot::text END, s.position, s.audit_id FROM ${tx.schema}._audit_head h
+      LEFT JOIN LATERAL (
+        (SELECT position, audit_id FROM ${tx.schema}._audit_chain WHERE position <= h.anchor_position ORDER BY position LIMIT 1)
+        UNION ALL (SELECT position, audit_id FROM ${tx.schema}._audit_chain WHERE position > h.position ORDER BY position LIMIT 1)
+        LIMIT 1) s ON true`,
   });
-  const [position, hash, anchor, anchorHash, snapshot] = rows[0] as [number, string, number, string, string | null];
-  return { position, hash, anchor, anchorHash, snapshot };
+  if (rows.length === 0) return null;
+  const [position, hash, anchor, anchorHash, snapshot, at, auditId] = rows[0] as [
+    number,
+    string,
+    number,
+    string,
+    string | null,
+    number | null,
+    string,
+  ];
+  return { position, hash, anchor, anchorHash, snapshot, stray: at === null ? null : { position: at, auditId } };
 }
 
 type Broken = NonNullable<Verification['broken']>;
@@ -107,6 +138,7 @@ class Walk {
     this.#head = head;
     this.place = place;
     this.#expect = expect;
+    if (head.stray) this.#break('linkInserted', head.stray.position, head.stray.auditId);
     if (place.position === head.anchor) this.#checkExpected();
   }
 
@@ -203,6 +235,7 @@ class Walk {
     const { position, hash, unsealed } = this.place;
     return {
       checked: position - this.#head.anchor,
+      total: this.#head.position - this.#head.anchor,
       position,
       hash,
       unsealed,

@@ -181,6 +181,15 @@ describe('the chain over the audit trail', () => {
       'rowAltered',
       middle,
     );
+    // What is put in together with a link must not hide behind it.
+    const withLink = (position: string) => [
+      `INSERT INTO $schema._audit SELECT (jsonb_populate_record(a, jsonb_build_object('audit_id', '${forged}', 'tx', '3'))).* FROM $schema._audit a WHERE audit_id = ${at(middle)}`,
+      `INSERT INTO $schema._audit_chain (position, audit_id, prev_hash, hash) VALUES (${position}, '${forged}', '', '')`,
+    ];
+    await tampered(withLink('0'), 'linkInserted', 0);
+    await tampered(withLink('-7'), 'linkInserted', -7);
+    await tampered(withLink(String(last + 1)), 'linkInserted', last + 1);
+    await tampered(['DELETE FROM $schema._audit_head'], 'headMissing', null);
     assert.equal((await verify()).broken, null, 'all of it was undone');
   });
 
