@@ -149,7 +149,7 @@ function refuseContent({ view, object }: Write, given: Given, isUser: boolean): 
   if (!known) problems.push(violation('/principalId', 'REFERENCE_NOT_FOUND', `There is no such ${principalType}.`));
   if (reason !== null && !isStorable(reason))
     problems.push(violation('/reason', 'FIELD_FORMAT_INVALID', 'The text has a character that cannot be stored.'));
-  if (problems.length > 0) throw validationFailed(problems);
+  if (problems.length > 0) throw validationFailed(problems, 'shared');
 }
 
 /** Audit of the mutation: what the share was before and what it is now (SQL of jsonb). */

@@ -301,7 +301,7 @@ export function checkDependentPicklists(
 }
 
 /** 422 with everything that is wrong. */
-export function validationFailed(violations: readonly Violation[]): PlatformError {
+export function validationFailed(violations: readonly Violation[], done = 'saved'): PlatformError {
   const count = violations.length === 1 ? '1 problem' : `${violations.length} problems`;
-  return new PlatformError('VALIDATION_FAILED', `The record was not saved: ${count}.`, { errors: [...violations] });
+  return new PlatformError('VALIDATION_FAILED', `The record was not ${done}: ${count}.`, { errors: [...violations] });
 }

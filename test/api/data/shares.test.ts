@@ -170,6 +170,7 @@ describe('manual shares over HTTP', () => {
     for (const [principalType, principalId] of cases) {
       const reply = await share(id, { principalType, principalId, access: 'read' });
       refused(reply, 422, 'VALIDATION_FAILED');
+      assert.equal(reply.body.message, 'The record was not shared: 1 problem.');
       assert.deepEqual(
         reply.body.errors.map((e: { pointer: string; code: string }) => [e.pointer, e.code]),
         [['/principalId', 'REFERENCE_NOT_FOUND']],
