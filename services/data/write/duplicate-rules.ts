@@ -39,8 +39,15 @@ export interface Search<I extends MatchItem> {
   readonly equal: readonly I[];
   /** … or at least so similar in one of those. */
   readonly similar: readonly I[];
+  /** And it is equal in all of these, for without them the others do not suffice … */
+  readonly allEqual: readonly I[];
+  /** … and at least so similar in all of those; none where there are some to be more similar in. */
+  readonly allSimilar: readonly I[];
   readonly similarity: number;
 }
+
+/** With less similarity than that there are too many records to be worth a search. */
+const WORTH_SEARCHING = 0.1;
 
 /**
  * By which items a matching record can be found. A record matches when the weights of its items, each times its
@@ -70,7 +77,20 @@ export function searchBy<I extends MatchItem>(
   const similarity = similar.length === 0 ? 1 : (threshold - left) / partOf(similar);
   // Without the others they are what there is to look by: more than all of it is missing by an error of rounding only.
   const enough = similarity <= 1 + EPSILON || equal.length === 0;
-  return { equal, similar: enough ? similar : [], similarity: Math.min(1, similarity) };
+  const bySimilarity = enough && similar.length > 0;
+  const missing = (item: I): number => threshold - (partOf(present) - partOf([item]));
+  const all = present.filter((item) => missing(item) > EPSILON);
+  const least = (item: I): number => missing(item) / partOf([item]);
+  const allSimilar = bySimilarity
+    ? []
+    : all.filter((item) => item.method === 'fuzzy' && least(item) >= WORTH_SEARCHING);
+  return {
+    equal,
+    similar: bySimilarity ? similar : [],
+    allEqual: all.filter((item) => item.method !== 'fuzzy'),
+    allSimilar,
+    similarity: Math.min(1, bySimilarity ? similarity : Math.min(...allSimilar.map(least))),
+  };
 }
 
 export const weightOf = (items: readonly MatchItem[]): number => items.reduce((sum, item) => sum + item.weight, 0);

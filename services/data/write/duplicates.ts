@@ -150,7 +150,7 @@ async function ask(write: Write, checks: readonly Check[], confirmation: Confirm
   if (checks.length > 0) send(lockSql(write, checks));
   const used = confirmation && send(usedSql(schema, confirmation));
   const answers = checks.map((check) => {
-    if (check.search.similar.length > 0) send(similaritySql(check.search));
+    if (check.search.similar.length + check.search.allSimilar.length > 0) send(similaritySql(check.search));
     return send(matchSql(write, check));
   });
   for (const answer of running) await answer;
@@ -265,17 +265,19 @@ function matchSql(write: Write, check: Check): Statement {
     matchForm(item.method, item.field, `${alias}.${columnName(item.field)}`);
   const visible = reachSql(view, sql, object.apiName, 'read', 't');
 
-  const arm = (item: Valued, where: string): string => {
-    const form = ofRow(item, 't');
-    const value = forms.get(item)!;
-    const other = `t."id" <> ${self} AND ${where}`;
-    return item.method === 'fuzzy'
-      ? `(SELECT t."id" FROM ${name} t WHERE ${form} OPERATOR(public.%) ${value} AND ${sized(item)} AND ${other} LIMIT ${CANDIDATES_MAX})`
-      : `(SELECT t."id" FROM ${name} t WHERE ${form} = ${value} AND ${other} ORDER BY t."id" LIMIT ${CANDIDATES_MAX})`;
-  };
   // All trigrams of a text may be common ones. What is similar to it is of similar size as well.
   const sized = (item: Valued): string =>
     `${fuzzyClass(`t.${columnName(item.field)}`)} && ${fuzzyClasses(valueSql(write, sql, item), sql.bind(leastSimilarity(search), 'float8'))}`;
+  const holds = (item: Valued): string =>
+    item.method === 'fuzzy'
+      ? `${ofRow(item, 't')} OPERATOR(public.%) ${forms.get(item)!} AND ${sized(item)}`
+      : `${ofRow(item, 't')} = ${forms.get(item)!}`;
+  const arm = (item: Valued, where: string): string => {
+    const held = [...new Set([item, ...search.allEqual, ...search.allSimilar])];
+    // An index of equal values has them in the order of their ids; one of trigrams has no order.
+    const order = held.some(({ method }) => method === 'fuzzy') ? '' : 'ORDER BY t."id" ';
+    return `(SELECT t."id" FROM ${name} t WHERE ${held.map(holds).join(' AND ')} AND t."id" <> ${self} AND ${where} ${order}LIMIT ${CANDIDATES_MAX})`;
+  };
   const candidates = (where: string): string =>
     [...search.equal, ...search.similar].map((item) => arm(item, where)).join(' UNION ');
   const similarities = present.map((item) =>

@@ -55,6 +55,8 @@ const FIELDS: Record<string, string> = {
   Secret__c: 'fieldType: text',
   Nick__c: 'fieldType: text\nlength: 200',
   Alias__c: 'fieldType: text',
+  Firm__c: 'fieldType: text',
+  Town__c: 'fieldType: text',
   Kind__c: 'fieldType: text\ndefaultValue: standard',
   AccountId__c: 'fieldType: reference\nreferenceTo:\n  - Account\nrelationshipName: Partners__r\nonDelete: setNull',
 };
@@ -110,6 +112,13 @@ const RULES = {
     match: [
       ['Alias__c', 'fuzzy', 2],
       ['Kind__c', 'exact', 1],
+    ],
+  }),
+  ...ruleFile('LikeFirm', {
+    threshold: 0.85,
+    match: [
+      ['Firm__c', 'fuzzy', 3],
+      ['Town__c', 'normalized', 1],
     ],
   }),
   ...ruleFile('OnlySecret', { match: [['Secret__c', 'normalized']] }),
@@ -487,6 +496,22 @@ describe('duplicate rules', function () {
     await created({ Title__c: 'Prokurist' });
     assert.deepEqual(firedRules(await create({ Title__c: 'PROKURIST.' })), [`${OBJECT}.LikeTitle`], 'a short text');
     assert.deepEqual(firedRules(await create({ Title__c: 'Prokuristen' })), [`${OBJECT}.LikeTitle`], 'a short text');
+  });
+
+  it('find the one that matches among thousands that share a value', async () => {
+    await query(
+      `INSERT INTO ${schema}."${OBJECT}" (id, "ownerId", "createdAt", "createdById", "updatedAt", "updatedById", name, "Firm__c", "Town__c")
+        SELECT ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, u.id, now(), u.id, now(), u.id, 'Firm ' || n, md5(n::text), 'Berlin'
+        FROM generate_series(1, 3000) n, ${schema}."User" u WHERE u.username = 'sam@demo.example'`,
+    );
+    const last = await created({ Firm__c: 'Oderbruch Landtechnik', Town__c: 'Berlin' });
+    const reply = await create({ Firm__c: 'Oderbruch Landtechnik KG', Town__c: 'BERLIN' });
+    assert.deepEqual(firedRules(reply), [`${OBJECT}.LikeFirm`]);
+    assert.deepEqual(
+      reply.body.details.rules[0].matches.map((match: { id: string }) => match.id),
+      [last.body.id],
+    );
+    assert.equal((await create({ Firm__c: 'Oderbruch Landtechnik KG', Town__c: 'Bern' })).status, 201);
   });
 
   it('look among texts of every size that similar ones can have', async () => {

@@ -41,6 +41,14 @@ describe('by what the candidates of a duplicate rule are found', () => {
             search.equal.some((one) => one.similarity === 1) ||
             search.similar.some((one) => one.similarity >= search.similarity - 1e-9);
           assert.ok(found, JSON.stringify({ score, threshold, search }));
+          assert.ok(
+            search.allEqual.every((one) => one.similarity === 1),
+            'equal in all that it must be',
+          );
+          assert.ok(
+            search.allSimilar.every((one) => one.similarity >= search.similarity - 1e-9),
+            'and as similar',
+          );
         },
       ),
       { seed, numRuns: 2_000 },
@@ -56,9 +64,26 @@ describe('by what the candidates of a duplicate rule are found', () => {
   it('leaves out what is expensive and cannot make a match without the others', () => {
     const [name, code, open] = [of('text', 'fuzzy', 2), of('text', 'exact'), of('boolean', 'exact')];
     const all = [name, code, open];
-    assert.deepEqual(searchBy(all, all, 1), { equal: [code], similar: [], similarity: 1 });
-    assert.deepEqual(searchBy(all, all, 0.6), { equal: [code], similar: [name], similarity: (0.6 - 0.25) / 0.5 });
-    assert.deepEqual(searchBy([name], [name], 0.8), { equal: [], similar: [name], similarity: 0.8 });
+    const none = { allEqual: [], allSimilar: [] };
+    assert.deepEqual(searchBy(all, all, 1), {
+      equal: [code],
+      similar: [],
+      allEqual: [code, open],
+      allSimilar: [name],
+      similarity: 1,
+    });
+    assert.deepEqual(searchBy(all, all, 0.6), {
+      ...none,
+      equal: [code],
+      similar: [name],
+      similarity: (0.6 - 0.25) / 0.5,
+    });
+    assert.deepEqual(searchBy([name], [name], 0.8), { ...none, equal: [], similar: [name], similarity: 0.8 });
+    // Name and city: similar names are looked for among those of the city.
+    const [long, city] = [of('text', 'fuzzy', 3), of('text', 'normalized')];
+    const { similarity, ...by } = searchBy([long, city], [long, city], 0.85)!;
+    assert.deepEqual(by, { equal: [city], similar: [], allEqual: [city], allSimilar: [long] });
+    assert.ok(Math.abs(similarity - 0.8) < 1e-9, String(similarity));
   });
 
   it('looks by what there is when it is enough but for an error of rounding, however little it weighs', () => {
@@ -66,6 +91,8 @@ describe('by what the candidates of a duplicate rule are found', () => {
     assert.deepEqual(searchBy(items, items.slice(0, 1), 0.5 + 5e-7), {
       equal: [],
       similar: items.slice(0, 1),
+      allEqual: [],
+      allSimilar: [],
       similarity: 1,
     });
     assert.equal(searchBy(items, items.slice(0, 1), 0.501), null);
