@@ -6,11 +6,12 @@ import { type RequestContext, tenantSchema } from '../../lib/context.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { isUuid } from '../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
-import { type CursorSeal, continuePlan, sealCursor } from '../../lib/query/cursor.ts';
+import { continuePlan, sealCursor } from '../../lib/query/cursor.ts';
 import { parseListQuery } from '../../lib/query/parse.ts';
 import { planGet, planList } from '../../lib/query/plan.ts';
 import { type CompiledList, compileGet, compileList } from '../../lib/query/sql.ts';
 import type { CompiledQuery, ListRequest, Plan, QueryView } from '../../lib/query/types.ts';
+import { sealFor } from '../../lib/sealed.ts';
 import { type Database, isConnectionError, sqlState } from '../../mixins/database/database.ts';
 import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
 import { timezoneOf } from './evaluation.ts';
@@ -143,12 +144,12 @@ async function page(
   source: 'query' | 'body',
   raw: Record<string, unknown>,
 ): Promise<OperationReply> {
-  const { tenantId, userId, clientId } = request;
+  const { tenantId, userId } = request;
   const parsed = parseListQuery(raw, source);
   const asked = `${source} ${call.ieee754Compatible ?? false} ${objectName(call)} ${JSON.stringify(raw)}`;
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const at = queryView(view);
-    const seal: CursorSeal = { key: deps.cursorKey, now: at.now, tenantId, userId, clientId };
+    const seal = sealFor(request, deps.cursorKey, at.now);
     const known = raw['cursor'] === undefined && !RELATIVE.test(asked);
     const key = `${view.key} ${asked}`;
     let prepared = known ? deps.statements.lists.get(key) : undefined;

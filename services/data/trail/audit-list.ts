@@ -3,27 +3,27 @@
  */
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { firstUuidv7 } from '../../../lib/ids.ts';
-import type { CursorSeal } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
+import { sealFor } from '../../../lib/sealed.ts';
 import type { Read } from '../reads.ts';
 import { columnType, Sql } from '../sql.ts';
 import { assertFresh, requireApi, type View } from '../tenants.ts';
 import { isDecimal } from './changes-json.ts';
-import { pageOf } from './history.ts';
+import { pageReply } from './page.ts';
 import { type ListOf, openPlace, sealPlace } from './place.ts';
 
 /** Ids carry the time at which they were made: a range of time is a range of ids, with room for clocks that differ. */
 const CLOCKS_DIFFER_MS = 60 * 60 * 1_000;
 
 export const listAudit: Read = async (deps, request, call) => {
-  const { tenantId, userId, clientId } = request;
+  const { tenantId, userId } = request;
   const { take: asked, cursor, ...filters } = call.query as Record<string, string | undefined>;
   const { take, takeClamped } = parseListQuery({ ...(asked === undefined ? {} : { take: asked }) }, 'query');
   return deps.tenants.withView(tenantId, userId, async (view) => {
     requireApi(view);
     requireViewAudit(view);
     const list: ListOf = { name: 'audit', bound: { take, ...filters } };
-    const seal: CursorSeal = { key: deps.cursorKey, now: Date.now(), tenantId, userId, clientId };
+    const seal = sealFor(request, deps.cursorKey, Date.now());
     const after = cursor === undefined ? null : openPlace(list, cursor, seal);
     const found = await deps.database.tenant(tenantId, async (tx) => {
       const sql = new Sql();
@@ -44,13 +44,11 @@ export const listAudit: Read = async (deps, request, call) => {
     assertFresh(view, found[0]![0], found[0]![1]);
     const entries = found.filter((row) => row[2] !== null);
     const next = entries.length > take ? sealPlace(list, [entries[take - 1]![3] as string], seal) : null;
-    return {
-      ...(takeClamped ? { headers: { 'X-Effective-Take': String(take) } } : {}),
-      body: pageOf(
-        entries.slice(0, take).map((row) => row[2] as string),
-        next,
-      ),
-    };
+    return pageReply(
+      { take, takeClamped },
+      entries.slice(0, take).map((row) => row[2] as string),
+      next,
+    );
   });
 };
 

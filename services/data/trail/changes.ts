@@ -7,10 +7,10 @@
  */
 import { tenantSchema } from '../../../lib/context.ts';
 import { firstUuidv7 } from '../../../lib/ids.ts';
-import type { CursorSeal } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { conditionSql, type Relations, recordJsonSql } from '../../../lib/query/sql.ts';
 import type { PlanNode } from '../../../lib/query/types.ts';
+import { sealFor } from '../../../lib/sealed.ts';
 import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
 import { literal } from '../../../lib/sql-text.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
@@ -27,7 +27,7 @@ import {
   sealDelta,
   syncExpired,
 } from './delta-cursor.ts';
-import { pageOf } from './history.ts';
+import { pageReply } from './page.ts';
 import { type Parent, type Sight, sightOf } from './sight.ts';
 
 /** Rows that came out of a backup have numbers of transactions that mean nothing here; their age tells them apart. */
@@ -40,9 +40,9 @@ const CHUNK = 1_000;
 const ROUND_MS = 5_000;
 
 export const listChanges: Read = async (deps, request, call) => {
-  const { tenantId, userId, clientId } = request;
+  const { tenantId, userId } = request;
   const { take, takeClamped, cursor } = parseListQuery(call.query, 'query');
-  const seal: CursorSeal = { key: deps.cursorKey, now: Date.now(), tenantId, userId, clientId };
+  const seal = sealFor(request, deps.cursorKey, Date.now());
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const access = visibleObject(view, call.path['objectApiName'] ?? '');
     const sight = sightOf(view.access, access.object.apiName);
@@ -59,10 +59,7 @@ export const listChanges: Read = async (deps, request, call) => {
       }),
     );
     const next = sealDelta(round.delta, seal);
-    return {
-      ...(takeClamped ? { headers: { 'X-Effective-Take': String(take) } } : {}),
-      body: pageOf(round.entries, round.more ? next : null, `,"resumeCursor":"${next}"`),
-    };
+    return pageReply({ take, takeClamped }, round.entries, round.more ? next : null, { resumeCursor: next });
   });
 };
 

@@ -3,7 +3,8 @@
  * of the stretch behind it what comes up to an id. Sealed like every cursor.
  */
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { type CursorSeal, openPayload, sealPayload } from '../../../lib/query/cursor.ts';
+import { cursorError, openPayload, sealPayload } from '../../../lib/query/cursor.ts';
+import type { Seal } from '../../../lib/sealed.ts';
 
 /** Changes that lie behind one snapshot and before another one. They are told in the order of the records' ids. */
 export interface Stretch {
@@ -36,6 +37,7 @@ export interface Delta {
 export const DELTA_VALID_DAYS = 7;
 
 const PURPOSE = 'changes in stretches';
+const POINTER = 'query:cursor';
 
 interface Payload {
   readonly o: string;
@@ -57,17 +59,17 @@ export function endAt(current: string, last: string): string {
   return `${running[0] ?? end}:${end}:${running.join()}`;
 }
 
-export function sealDelta({ object, since, server, sight, from, first, stretch }: Delta, seal: CursorSeal): string {
+export function sealDelta({ object, since, server, sight, from, first, stretch }: Delta, seal: Seal): string {
   const payload: Payload = { o: object, t: since, s: server, h: sight, f: from, i: first, n: stretch };
   return sealPayload(payload, seal, PURPOSE);
 }
 
 /** @throws PlatformError 400 CURSOR_INVALID, CURSOR_QUERY_MISMATCH when it is that of another object. */
-export function openDelta(cursor: string, object: string, seal: CursorSeal): Delta {
+export function openDelta(cursor: string, object: string, seal: Seal): Delta {
   const payload = openPayload<Payload>(cursor, seal, PURPOSE);
-  if (!payload) throw invalid('CURSOR_INVALID', 'The cursor is not one that this list was given.');
+  if (!payload) throw cursorError('CURSOR_INVALID', 'The cursor is not one that this list was given.', POINTER);
   if (payload.o !== object)
-    throw invalid('CURSOR_QUERY_MISMATCH', 'The cursor belongs to the changes of another object.', {
+    throw cursorError('CURSOR_QUERY_MISMATCH', 'The cursor belongs to the changes of another object.', POINTER, {
       changed: ['objectApiName'],
     });
   const { o, t, s, h, f, i, n } = payload;
@@ -77,16 +79,6 @@ export function openDelta(cursor: string, object: string, seal: CursorSeal): Del
 /** The copy cannot be brought up to date from here. `oldestCursor` is where changes can be followed from now on. */
 export const syncExpired = (why: string, oldestCursor: string): PlatformError =>
   new PlatformError('SYNC_TOKEN_EXPIRED', `${why} Start a full sync: list all records, then go on with oldestCursor.`, {
-    errors: [violation('query:cursor', 'SYNC_TOKEN_EXPIRED', why)],
+    errors: [violation(POINTER, 'SYNC_TOKEN_EXPIRED', why)],
     details: { oldestCursor },
-  });
-
-const invalid = (
-  code: 'CURSOR_INVALID' | 'CURSOR_QUERY_MISMATCH',
-  message: string,
-  details?: Record<string, unknown>,
-): PlatformError =>
-  new PlatformError(code, message, {
-    errors: [violation('query:cursor', code, message, { params: details ?? {} })],
-    ...(details ? { details } : {}),
   });

@@ -3,17 +3,18 @@
  * be seen. Source: docs/reference/records.md.
  */
 import { isUuid } from '../../../lib/ids.ts';
-import type { CursorSeal } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
+import { sealFor } from '../../../lib/sealed.ts';
 import type { Read } from '../reads.ts';
 import { reachSql, Sql, table } from '../sql.ts';
 import { assertFresh, own, recordNotFound, visibleObject } from '../tenants.ts';
 import { TRANSITION_ENTRY } from '../write/trail.ts';
 import { bindShown, changesJson } from './changes-json.ts';
+import { pageReply } from './page.ts';
 import { type ListOf, openPlace, sealPlace } from './place.ts';
 
 export const listHistory: Read = async (deps, request, call) => {
-  const { tenantId, userId, clientId } = request;
+  const { tenantId, userId } = request;
   const { take, takeClamped, cursor } = parseListQuery(call.query, 'query');
   const objectApiName = call.path['objectApiName'] ?? '';
   const id = (call.path['id'] ?? '').toLowerCase();
@@ -23,7 +24,7 @@ export const listHistory: Read = async (deps, request, call) => {
     const { stateModel, actions } = object;
     const showsState = stateModel ? own(fields, stateModel.field)?.read === true : actions.length > 0;
     const list: ListOf = { name: 'history', bound: { objectApiName, id, take } };
-    const seal: CursorSeal = { key: deps.cursorKey, now: Date.now(), tenantId, userId, clientId };
+    const seal = sealFor(request, deps.cursorKey, Date.now());
     const after = cursor === null ? null : openPlace(list, cursor, seal);
     if (!isUuid(id)) throw recordNotFound();
     const found = await deps.database.tenant(tenantId, async (tx) => {
@@ -53,16 +54,10 @@ export const listHistory: Read = async (deps, request, call) => {
     const entries = found.filter((row) => row[3] !== null);
     const last = entries.length > take ? entries[take - 1]! : null;
     const next = last && sealPlace(list, [last[4] as string, last[5] as string], seal);
-    return {
-      ...(takeClamped ? { headers: { 'X-Effective-Take': String(take) } } : {}),
-      body: pageOf(
-        entries.slice(0, take).map((row) => row[3] as string),
-        next,
-      ),
-    };
+    return pageReply(
+      { take, takeClamped },
+      entries.slice(0, take).map((row) => row[3] as string),
+      next,
+    );
   });
 };
-
-/** The bytes of a page of entries that are JSON already. */
-export const pageOf = (entries: readonly string[], nextCursor: string | null, more = ''): Buffer =>
-  Buffer.from(`{"records":[${entries.join()}],"nextCursor":${JSON.stringify(nextCursor)}${more}}`);

@@ -7,14 +7,12 @@ import { hash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { uuidv7 } from '../../../lib/ids.ts';
-import { type CursorSeal, openPayload, sealPayload } from '../../../lib/query/cursor.ts';
+import { type Seal, sealed, sealFor, unsealed } from '../../../lib/sealed.ts';
 import type { Write } from './write.ts';
 
 const VALID_MS = 15 * 60 * 1000;
 const PREFIX = 'dct_';
 const PURPOSE = 'duplicate confirmation';
-/** What sealPayload puts before what it sealed. */
-const SEALED_PREFIX = 'c1.';
 
 /** A rule that fired, as far as the caller is shown. */
 export interface Shown {
@@ -47,13 +45,7 @@ export interface Confirmation {
 
 const short = (...parts: readonly string[]): string => hash('sha256', parts.join('\n'), 'base64url').slice(0, 12);
 
-const sealOf = ({ deps, request }: Write, now: number): CursorSeal => ({
-  key: deps.sealingKey(),
-  now,
-  tenantId: request.tenantId,
-  userId: request.userId,
-  clientId: request.clientId,
-});
+const sealOf = ({ deps, request }: Write, now: number): Seal => sealFor(request, deps.sealingKey(), now);
 
 /** Operation, address, record and body: what the confirmed request must have in common with the refused one. */
 function requestOf({ call, object, id, recordVersion, mutation, within }: Write): string {
@@ -94,15 +86,14 @@ export function sealConfirmation(
       ),
     },
   };
-  const sealed = sealPayload(payload, sealOf(write, now), PURPOSE);
-  return { token: PREFIX + sealed.slice(SEALED_PREFIX.length), expiresAt: new Date(payload.e) };
+  return { token: PREFIX + sealed(payload, sealOf(write, now), PURPOSE), expiresAt: new Date(payload.e) };
 }
 
 /** @throws PlatformError 400 CONFIRMATION_TOKEN_INVALID: not ours, altered, expired, or of another request or caller. */
 export function openConfirmation(write: Write, token: string): Confirmation {
   const now = Date.now();
   const payload = token.startsWith(PREFIX)
-    ? openPayload<Payload>(SEALED_PREFIX + token.slice(PREFIX.length), sealOf(write, now), PURPOSE)
+    ? unsealed<Payload>(token.slice(PREFIX.length), sealOf(write, now), PURPOSE)
     : null;
   if (payload === null || payload.e <= now || payload.r !== requestOf(write)) throw invalidConfirmation();
   const known = new Set(payload.m);

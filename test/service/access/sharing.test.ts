@@ -10,11 +10,12 @@ import { decide, type RecordOperation } from '../../../lib/access/decide.ts';
 import { type RecordLevel, reach, type SharedRecord } from '../../../lib/access/sharing.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { SqlValue } from '../../../lib/field-types/types.ts';
-import { type CursorSeal, continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
+import { continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { planGet, planList } from '../../../lib/query/plan.ts';
 import { compileGet, compileList, conditionSql, readPage, readRecord } from '../../../lib/query/sql.ts';
 import type { QueryView } from '../../../lib/query/types.ts';
+import type { Seal } from '../../../lib/sealed.ts';
 import { Database, type Tx } from '../../../mixins/database/database.ts';
 import { readSharedRecord, sharedRecordSql } from '../../../services/data/explain/record.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
@@ -232,7 +233,7 @@ const viewOf = (world: World, access: Access): QueryView => ({
   timezone: 'UTC',
 });
 
-const sealOf = (access: Access): CursorSeal => ({
+const sealOf = (access: Access): Seal => ({
   key: Buffer.alloc(32, 7),
   now: Date.parse('2026-11-21T00:00:00Z'),
   tenantId: TENANT_ID,

@@ -7,11 +7,12 @@ import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { constrain } from '../../../lib/access/constrain.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { type CursorSeal, continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
+import { continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { planGet, planList } from '../../../lib/query/plan.ts';
 import { compileGet, compileList, type Page, readPage, readRecord } from '../../../lib/query/sql.ts';
 import type { CompiledQuery } from '../../../lib/query/types.ts';
+import type { Seal } from '../../../lib/sealed.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { TENANT_ID, USER_ID } from '../../support/snapshots.ts';
@@ -23,7 +24,7 @@ const WORLDS = Number(process.env['QUERY_WORLDS'] ?? 120);
 const QUERIES = 25;
 const seed = Number(process.env['QUERY_SEED'] ?? Date.now() % 1_000_000_000);
 
-const seal: CursorSeal = {
+const seal: Seal = {
   key: Buffer.alloc(32, 7),
   now: Date.parse('2026-11-21T00:00:00Z'),
   tenantId: TENANT_ID,

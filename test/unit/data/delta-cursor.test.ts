@@ -1,7 +1,7 @@
 /** The ends of stretches of changes, and what a cursor carries. */
 import assert from 'node:assert/strict';
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
-import type { CursorSeal } from '../../../lib/query/cursor.ts';
+import type { Seal } from '../../../lib/sealed.ts';
 import { type Delta, endAt, openDelta, sealDelta } from '../../../services/data/trail/delta-cursor.ts';
 
 describe('the cursor of changes', () => {
@@ -15,7 +15,7 @@ describe('the cursor of changes', () => {
   });
 
   it('carries where a caller stands, and stays as small however much there is to tell', () => {
-    const seal: CursorSeal = { key: Buffer.alloc(32, 1), now: 5, tenantId: 't', userId: 'u', clientId: 'c' };
+    const seal: Seal = { key: Buffer.alloc(32, 1), now: 5, tenantId: 't', userId: 'u', clientId: 'c' };
     const delta: Delta = {
       object: 'Deal__c',
       since: 1_795_000_000_000,

@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
 import { accessFor } from '../../../lib/access/rules.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { CURSOR_VALID_MS, type CursorSeal, continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
+import { CURSOR_VALID_MS, continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { planList } from '../../../lib/query/plan.ts';
 import type { ListRequest, Plan, RawListQuery } from '../../../lib/query/types.ts';
+import type { Seal } from '../../../lib/sealed.ts';
 import { aField, anObject, aPrincipal, aSnapshot } from '../../support/snapshots.ts';
 
 const order = anObject('Order', [aField('Amount', 'decimal')]);
 const other = anObject('Other', [aField('Amount', 'decimal')]);
 const snapshot = aSnapshot([order, other]);
 const view = { access: accessFor(snapshot, aPrincipal()), snapshot, now: 0, timezone: 'UTC' };
-const seal: CursorSeal = {
+const seal: Seal = {
   key: Buffer.alloc(32, 1),
   now: Date.parse('2026-11-21T00:00:00Z'),
   tenantId: 'tenant',
@@ -72,7 +73,7 @@ describe('a cursor', () => {
 
   it('is valid for 24 hours', () => {
     const cursor = cursorFor(QUERY);
-    const at = (ms: number): CursorSeal => ({ ...seal, now: seal.now + ms });
+    const at = (ms: number): Seal => ({ ...seal, now: seal.now + ms });
     assert.ok(resume({ ...QUERY, cursor }, at(CURSOR_VALID_MS - 1)).after);
     assert.equal(refusal(() => resume({ ...QUERY, cursor }, at(CURSOR_VALID_MS))).code, 'CURSOR_EXPIRED');
   });
