@@ -16,7 +16,7 @@ import { changesSql, outputOf, reachSql, Sql, storedFields, table } from '../sql
 import { own } from '../tenants.ts';
 import { noteEffect } from './check-only.ts';
 import { claimSql, readLock } from './checks.ts';
-import { actorSql, parentLocksSql } from './rollups.ts';
+import { type Along, actorSql, parentLocksSql } from './rollups.ts';
 import { type Reached, reachedSql, requireReached } from './sharing.ts';
 import { randomTrailIds, trailSql } from './trail.ts';
 import { matchVersion } from './update.ts';
@@ -42,6 +42,7 @@ async function lockRecord(write: Write): Promise<void> {
     object: object.apiName,
     id,
     changed: null,
+    along: goingAlong(write, object, id).slice(0, ALONG_LOCKED_MAX),
     gate: ' AND EXISTS (SELECT FROM k)',
   });
   const { rows } = await tx.arrays(
@@ -53,6 +54,20 @@ async function lockRecord(write: Write): Promise<void> {
   const row = rows[0]!;
   await readLock(write, row);
   write.reached = row.at(-1) as Reached;
+}
+
+/** So many kinds of details, and so deep, have their other parents locked beforehand; beyond, writers may have to repeat. */
+const ALONG_LOCKED_MAX = 20;
+const ALONG_LEVELS_MAX = 3;
+
+/** What goes along with records whose ids `ids` gives, as far as the configuration tells. */
+function goingAlong(write: Write, object: ObjectMeta, ids: string, level = 1): Along[] {
+  const links = linksTo(write, object).filter((link) => link.onDelete === 'cascade');
+  return links.slice(0, ALONG_LOCKED_MAX).flatMap(({ child, field }) => {
+    const those = `FROM ${table(write.schema, child.apiName)} x WHERE x.${identifier(field.apiName)} IN (${ids})`;
+    const further = level < ALONG_LEVELS_MAX ? goingAlong(write, child, `SELECT x."id" ${those}`, level + 1) : [];
+    return [{ object: child.apiName, named: (reference) => `SELECT x.${identifier(reference)} ${those}` }, ...further];
+  });
 }
 
 function refuseUnreached({ reached }: Write): void {

@@ -27,7 +27,7 @@ import { defaultOf, isReference, pointerTo, validationFailed } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { claimSql, readLock } from './checks.ts';
 import { countOf, linksTo } from './delete.ts';
-import { actorSql } from './rollups.ts';
+import { type Along, actorSql, parentLocksSql } from './rollups.ts';
 import { type Reached, reachedSql, requireReached } from './sharing.ts';
 import { randomTrailIds, trailSql } from './trail.ts';
 import type { Step, Write } from './write.ts';
@@ -85,6 +85,7 @@ function refuseUnreached({ reached }: Write): void {
 async function bringBack(write: Write): Promise<void> {
   const { schema, object, tx, key } = write;
   const returning = await collect(write);
+  await lockParents(write, returning);
   const gone = await goneReferences(write, returning);
   await insert(write, returning, gone);
   const sql = new Sql();
@@ -147,6 +148,27 @@ async function collect(write: Write): Promise<Ids> {
     }
   }
   return found;
+}
+
+/** The parents whose rollups take the returning records in, in the order of all writers. */
+async function lockParents(write: Write, returning: Ids): Promise<void> {
+  const { schema, object, tx } = write;
+  const sql = new Sql();
+  const along = [...returning].map(
+    ([apiName, ids]): Along => ({
+      object: apiName,
+      named: (reference) => `SELECT (b.record ->> ${literal(reference)})::uuid FROM ${schema}._recycle_bin b
+        WHERE b.object = ${sql.bind(apiName, 'text')} AND b.record_id = ANY(${sql.bind([...ids], 'uuid[]')})`,
+    }),
+  );
+  const { ctes, after } = parentLocksSql(write, {
+    object: object.apiName,
+    id: null,
+    changed: new Set(),
+    along,
+    gate: '',
+  });
+  if (ctes.length > 0) await tx.arrays(sql.statement(`WITH ${ctes.join(',\n')} SELECT 1 WHERE true${after}`));
 }
 
 const referencesOf = (object: ObjectMeta): FieldMeta[] =>

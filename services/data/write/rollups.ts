@@ -81,6 +81,13 @@ export interface Coming {
   readonly id: string;
 }
 
+/** Records that come or go along with the one that a write is about. */
+export interface Along {
+  readonly object: string;
+  /** SQL query of the ids that a reference field of theirs names. */
+  readonly named: (referenceField: string) => string;
+}
+
 /** Whether rollups stand behind a reference. */
 export const feedsRollups = (write: Write, object: string, field: string): boolean =>
   edgesOf(write).some((edge) => edge.child === object && edge.referenceField === field);
@@ -95,6 +102,7 @@ interface Concerned {
   readonly moves?: Referred;
   /** References that the write will set later; ids as SQL. */
   readonly coming?: readonly Coming[];
+  readonly along?: readonly Along[];
   /** What must hold before the first lock is taken, beginning with AND. */
   readonly gate: string;
 }
@@ -102,7 +110,7 @@ interface Concerned {
 /** CTEs p0, p1, … that lock the parents of records whose rollups a write concerns, in the order of all writers. */
 export function parentLocksSql(
   write: Write,
-  { object, id, changed, moves, coming = [], gate }: Concerned,
+  { object, id, changed, moves, coming = [], along = [], gate }: Concerned,
 ): ParentLocks {
   const { schema } = write;
   const edges = edgesOf(write);
@@ -121,7 +129,10 @@ export function parentLocksSql(
       .filter((edge) => edge.child === item.objectApiName && edge.referenceField === item.field)
       .map((edge) => ({ edge, ids: `SELECT ${item.id}` })),
   );
-  const first = [...written, ...later];
+  const beside = along.flatMap((item) =>
+    edgesFrom(edges, item.object, null).map((edge) => ({ edge, ids: item.named(edge.referenceField) })),
+  );
+  const first = [...written, ...later, ...beside];
   if (first.length === 0) return { ctes: [], after: '' };
   const locks = parentLocks(
     edges,

@@ -95,6 +95,20 @@ describe('rollups under load', () => {
   const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
   const amount = (): string => (Math.floor(Math.random() * 10_000) / 100).toFixed(2);
 
+  const gone: [string, string][] = [];
+  async function remove(object: string, id: string): Promise<void> {
+    await send('delete', object, id, null);
+    gone.push([object, id]);
+  }
+  async function bringBack(): Promise<void> {
+    const [object, id] = gone.shift() ?? [];
+    if (!object) return;
+    await tenant.call('data.records.restore', {
+      path: { objectApiName: object, id: id! },
+      headers: { idempotencyKey: randomUUID() },
+    });
+  }
+
   async function step(): Promise<void> {
     const [firms, deals, items] = [await ids('Firm__c'), await ids('Deal__c'), await ids('Item__c')];
     const lines = await ids('Line__c');
@@ -105,10 +119,11 @@ describe('rollups under load', () => {
     else if (chance < 0.5) await send('update', 'Line__c', pick(lines), { Amount__c: amount() });
     else if (chance < 0.65)
       await send('update', 'Line__c', pick(lines), { Deal__c: pick(deals), Item__c: pick(items) });
-    else if (chance < 0.75) await send('delete', 'Line__c', pick(lines), null);
-    else if (chance < 0.85) await send('update', 'Deal__c', pick(deals), { Note__c: randomUUID() });
+    else if (chance < 0.72) await remove('Line__c', pick(lines));
+    else if (chance < 0.8) await bringBack();
+    else if (chance < 0.87) await send('update', 'Deal__c', pick(deals), { Note__c: randomUUID() });
     else if (chance < 0.93) await send('update', 'Deal__c', pick(deals), { Firm__c: pick(firms) });
-    else await send('delete', 'Deal__c', pick(deals), null);
+    else await remove('Deal__c', pick(deals));
   }
 
   it('are right in the end, and few mutations had to be repeated', async function () {
