@@ -18,9 +18,12 @@ export const defaultRecordType = (object: ObjectMeta): RecordTypeMeta | null =>
 export const valuesIn = (type: RecordTypeMeta | null, field: FieldMeta): readonly string[] | null =>
   type && Object.hasOwn(type.picklistValues, field.apiName) ? type.picklistValues[field.apiName]! : null;
 
-/** Fields that callers may write, permission aside: the owner, and where there are record types, the type. */
+/**
+ * Fields that callers may write, permission aside: the owner, where there are record types the type, and of the rest
+ * what nobody works out. Users belong to nobody.
+ */
 export const isWritable = (object: ObjectMeta, field: FieldMeta): boolean =>
   typeOf(field).writable &&
   (!field.system ||
-    field.apiName === 'ownerId' ||
+    (field.apiName === 'ownerId' && object.apiName !== 'User') ||
     (field.apiName === RECORD_TYPE_FIELD && object.recordTypes.length > 0));

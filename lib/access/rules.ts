@@ -109,7 +109,7 @@ function userObject(
     modifyAll: manages,
   };
   return withFields(object, permission, (field) => {
-    if (manages) return { read: true, edit: !field.system };
+    if (manages) return { read: true, edit: !field.system || isWritable(object, field) };
     if (field.apiName === 'id' || field.apiName === 'displayName' || field.apiName === object.nameField)
       return { read: true, edit: false };
     if (!readsAll) return { read: false, edit: false };

@@ -383,6 +383,39 @@ describe('explanations of access over HTTP', () => {
       }
   });
 
+  it('agree with what then happens to each field, of users too', async () => {
+    const id = await newDeal();
+    const fieldsOf = async (object: string): Promise<string[]> =>
+      (await ada.get(`/objects/${object}/describe`)).body.fields.map((field: { apiName: string }) => field.apiName);
+    const people = { ada, mia, sam, sue };
+    let [allowed, denied] = [0, 0];
+    for (const [object, record] of [
+      ['User', deals.ids.sue],
+      ['Deal__c', id],
+    ] as const)
+      for (const [name, who] of Object.entries(people)) {
+        const path = `/data/${object}/${record}`;
+        const { status, body, headers } = await who.get(path);
+        if (status !== 200) continue;
+        for (const field of [...(await fieldsOf(object)), 'Nothing__c']) {
+          const told = await explained(who, record, { operation: 'update', field }, object);
+          const value = Object.hasOwn(body, field) ? body[field] : null;
+          const done = await who.patch(`${path}?checkOnly=true`, { [field]: value }, { etag: headers.get('etag')! });
+          const codes = (done.body.errors ?? []).map((error: { code: string }) => error.code);
+          const refusal = ['FIELD_UNKNOWN', 'FIELD_READ_ONLY', 'FIELD_PERMISSION_DENIED'];
+          const may = done.status !== 403 && !codes.some((code: string) => refusal.includes(code));
+          assert.equal(told.allowed, may, `${name} ${object}.${field} ${done.text}`);
+          if (may) allowed++;
+          else denied++;
+        }
+      }
+    assert.ok(allowed > 20 && denied > 40, `${allowed} ${denied}`);
+    const user = `/data/User/${deals.ids.sue}`;
+    const etag = (await ada.get(user)).headers.get('etag')!;
+    const owner = await ada.patch(user, { ownerId: deals.ids.ada }, { etag });
+    assert.equal(owner.body.errors[0].code, 'FIELD_READ_ONLY', 'users belong to nobody');
+  });
+
   it('agree with what transitions then answer', async () => {
     await deals.setUser('sue', { permissionSetApiNames: ['Deals', 'DealState'] });
     const statuses: Record<string, number> = {};
