@@ -55,8 +55,8 @@ const PREPARED_MAX = 400;
 const PREPARED_CHARS_MAX = 2 * 1024 * 1024;
 /** Longer statements are planned each time they run. */
 const PREPARED_EACH_MAX_CHARS = 128 * 1024;
-/** SQLSTATE of `cached plan must not change result type`. */
-const FEATURE_NOT_SUPPORTED = '0A000';
+/** SQLSTATEs of a statement that was made ready when a table was another: in its result, or in a row that it only names. */
+const OUTDATED: ReadonlySet<string | null> = new Set(['0A000', '42703', '42804']);
 
 // Numbers that JavaScript cannot hold exactly stay text; dates and times stay as PostgreSQL prints them.
 const types = new pg.TypeOverrides();
@@ -221,8 +221,8 @@ class Loan implements Tx {
       this.#unprepare(oldest);
     }
     return run(statement).catch((error) => {
-      // A deployment changed the type of a column: the statement is good, but must be prepared anew.
-      if (sqlState(error) === FEATURE_NOT_SUPPORTED) this.#unprepare(name);
+      // A deployment has changed a column: the statement is good, but must be prepared anew.
+      if (OUTDATED.has(sqlState(error))) this.#unprepare(name);
       throw error;
     });
   }

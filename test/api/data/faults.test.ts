@@ -187,6 +187,28 @@ describe('rules that go wrong, records in circles, rules that change', () => {
     }
   });
 
+  it('a rollup that gets another type is in nobody’s way, also where statements were made ready before', async () => {
+    const least = (field: string): Record<string, string> =>
+      fieldFile(
+        'Deal__c',
+        'Least__c',
+        `fieldType: rollup\nrollup:\n  childObject: DealLine__c\n  referenceField: Deal__c\n  function: min\n  field: ${field}`,
+      );
+    const rule =
+      'type: SharingRule\napiName: Blank\nobject: Deal__c\nkind: criteria\ncriteria: isBlank(record.Least__c)\nto:\n  role: SalesRep\naccess: read\n';
+    await deals.deploy({ ...least('createdAt'), 'objects/Deal__c/sharingRules/Blank.yaml': rule });
+    const id = await deal();
+    for (const field of ['createdAt', 'Each__c', 'createdAt']) {
+      await deals.deploy(least(field));
+      for (let n = 0; n < 2; n++) {
+        const deleted = await sam.delete(at(id), { etag: (await sam.get(at(id))).headers.get('etag')! });
+        assert.equal(deleted.status, 200, deleted.text);
+        const back = await sam.post(at(id, '/restore'));
+        assert.equal(back.status, 201, `${field}: ${back.text}`);
+      }
+    }
+  });
+
   describe('a rule of any kind that is deployed while people write', () => {
     const rule = (folder: string, type: string, apiName: string, body: object): Record<string, string> => ({
       [`objects/Deal__c/${folder}/${apiName}.yaml`]: JSON.stringify({ type, apiName, object: 'Deal__c', ...body }),

@@ -27,6 +27,25 @@ describe('prepared statements', () => {
       });
   });
 
+  it('are made ready anew when a column has got another type, also one of a row that they only name', async () => {
+    await pool.query('CREATE TABLE made (id integer, what date)');
+    const statement = {
+      name: 'row type',
+      text: `SELECT r.id, r.what IS NULL FROM jsonb_populate_record(NULL::made, '{"id": 1}') r`,
+    };
+    const ask = () => pool.transaction((tx) => tx.arrays(statement));
+    assert.deepEqual((await ask()).rows, [[1, true]]);
+    const changes = [
+      ['42804', 'ALTER COLUMN what TYPE numeric USING NULL'],
+      ['42703', 'DROP COLUMN what, ADD COLUMN what text'],
+    ] as const;
+    for (const [code, change] of changes) {
+      await pool.query(`ALTER TABLE made ${change}`);
+      await assert.rejects(ask(), { code });
+      assert.deepEqual((await ask()).rows, [[1, true]], 'whoever tries again gets an answer');
+    }
+  });
+
   it('take no more of the memory of the database than it can spare, however long they are', async () => {
     await pool.transaction(async (tx) => {
       const kept = async (): Promise<{ count: number; longest: number; chars: number }> =>
