@@ -15,6 +15,9 @@ import { type ListOf, openPlace, sealPlace } from './place.ts';
 /** Ids carry the time at which they were made: a range of time is a range of ids, with room for clocks that differ. */
 const CLOCKS_DIFFER_MS = 60 * 60 * 1_000;
 
+/** Entries that one page looks through for what no index finds. */
+const LOOKED_THROUGH = 50_000;
+
 export const listAudit: Read = async (deps, request, call) => {
   const { tenantId, userId } = request;
   const { take: asked, cursor, ...filters } = call.query as Record<string, string | undefined>;
@@ -25,11 +28,9 @@ export const listAudit: Read = async (deps, request, call) => {
     const list: ListOf = { name: 'audit', bound: { take, ...filters } };
     const seal = sealFor(request, deps.cursorKey, Date.now());
     const after = cursor === undefined ? null : openPlace(list, cursor, seal);
-    const found = await deps.database.tenant(tenantId, async (tx) => {
+    const { found, looked } = await deps.database.tenant(tenantId, async (tx) => {
       const sql = new Sql();
-      const conditions = conditionsOf(sql, filters);
-      if (after) conditions.push(`a.audit_id < ${sql.bind(after[0], 'uuid')}`);
-      const where = conditions.length ? `WHERE ${conditions.join(' AND ')}` : '';
+      const sifted = siftedSql(sql, filters);
       const text = `SELECT s.metadata_version, s.access_version, e.entry::text, e.audit_id::text
         FROM ${tx.schema}._state s LEFT JOIN LATERAL (
           SELECT a.audit_id, (SELECT row_to_json(x) FROM (SELECT a.audit_id AS "auditId", a.at,
@@ -37,17 +38,25 @@ export const listAudit: Read = async (deps, request, call) => {
               a.channel, a.operation_id AS "operationId", a.outcome, a.code, a.request_id AS "requestId",
               a.object AS "objectApiName", a.record_id AS "recordId", ${changesOf(sql, view, call.ieee754Compatible ?? false)} AS changes,
               a.ip, c.position, encode(c.prev_hash, 'hex') AS "prevHash", encode(c.hash, 'hex') AS hash) x) AS entry
-          FROM ${tx.schema}._audit a LEFT JOIN ${tx.schema}._audit_chain c ON c.audit_id = a.audit_id
-          ${where} ORDER BY a.audit_id DESC LIMIT ${take + 1}) e ON true`;
-      return (await tx.arrays({ text, values: sql.values })).rows;
+          FROM (SELECT * FROM (SELECT * ${placedSql(sql, tx.schema, filters, after)} LIMIT ${LOOKED_THROUGH}) a
+            ${sifted} ORDER BY a.audit_id DESC LIMIT ${take + 1}) a
+          LEFT JOIN ${tx.schema}._audit_chain c ON c.audit_id = a.audit_id ORDER BY a.audit_id DESC) e ON true`;
+      const found = (await tx.arrays({ text, values: sql.values })).rows;
+      if (sifted === '' || found.length > take) return { found, looked: null };
+      const end = new Sql();
+      const { rows } = await tx.arrays({
+        text: `SELECT a.audit_id::text ${placedSql(end, tx.schema, filters, after)} LIMIT 1 OFFSET ${LOOKED_THROUGH - 1}`,
+        values: end.values,
+      });
+      return { found, looked: (rows[0]?.[0] ?? null) as string | null };
     });
     assertFresh(view, found[0]![0], found[0]![1]);
     const entries = found.filter((row) => row[2] !== null);
-    const next = entries.length > take ? sealPlace(list, [entries[take - 1]![3] as string], seal) : null;
+    const last = entries.length > take ? (entries[take - 1]![3] as string) : looked;
     return pageReply(
       { take, takeClamped },
       entries.slice(0, take).map((row) => row[2] as string),
-      next,
+      last === null ? null : sealPlace(list, [last], seal),
     );
   });
 };
@@ -59,17 +68,30 @@ function requireViewAudit({ access }: View): void {
   });
 }
 
-function conditionsOf(sql: Sql, filters: Readonly<Record<string, string | undefined>>): string[] {
-  const { actorId, objectApiName, recordId, operationId, outcome, from, to } = filters;
-  const conditions: string[] = [];
-  const equal = (column: string, value: string | undefined, type: string): void => {
-    if (value !== undefined) conditions.push(`a.${column} = ${sql.bind(value, type)}`);
-  };
-  equal('user_id', actorId?.toLowerCase(), 'uuid');
-  equal('object', objectApiName, 'text');
-  equal('record_id', recordId?.toLowerCase(), 'uuid');
-  equal('operation_id', operationId, 'text');
-  equal('outcome', outcome, 'text');
+type Filters = Readonly<Record<string, string | undefined>>;
+
+const whereSql = (conditions: readonly string[]): string =>
+  conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : '';
+
+const equalSql = (sql: Sql, column: string, value: string | undefined, type: string): string[] =>
+  value === undefined ? [] : [`a.${column} = ${sql.bind(value, type)}`];
+
+/** `WHERE …` of what no index finds. */
+const siftedSql = (sql: Sql, { objectApiName, operationId, outcome }: Filters): string =>
+  whereSql([
+    ...equalSql(sql, 'object', objectApiName, 'text'),
+    ...equalSql(sql, 'operation_id', operationId, 'text'),
+    ...equalSql(sql, 'outcome', outcome, 'text'),
+  ]);
+
+/** `FROM … WHERE … ORDER BY …` of the entries in question behind a place, as indexes find them: newest first. */
+function placedSql(sql: Sql, schema: string, filters: Filters, after: readonly string[] | null): string {
+  const { actorId, recordId, from, to } = filters;
+  const conditions = [
+    ...equalSql(sql, 'user_id', actorId?.toLowerCase(), 'uuid'),
+    ...equalSql(sql, 'record_id', recordId?.toLowerCase(), 'uuid'),
+    ...(after ? [`a.audit_id < ${sql.bind(after[0], 'uuid')}`] : []),
+  ];
   const [begin, end] = [momentOf('from', from), momentOf('to', to)];
   if (begin !== null && end !== null && begin > end)
     throw new PlatformError('PARAMETER_CONFLICT', 'from must not be later than to.', {
@@ -83,7 +105,7 @@ function conditionsOf(sql: Sql, filters: Readonly<Record<string, string | undefi
     conditions.push(
       `a.at <= ${sql.bind(new Date(end).toISOString(), 'timestamptz')} AND a.audit_id <= ${sql.bind(firstUuidv7(end + CLOCKS_DIFFER_MS), 'uuid')}`,
     );
-  return conditions;
+  return `FROM ${schema}._audit a ${whereSql(conditions)} ORDER BY a.audit_id DESC`;
 }
 
 function momentOf(name: string, text: string | undefined): number | null {

@@ -152,6 +152,29 @@ describe('the audit trail', () => {
     assert.equal((await refusal(audit(world.admin, { from: '+275760-09-13T00:00:00Z' }))).code, 'PARAMETER_INVALID');
   });
 
+  it('looks through a long trail page by page for what no index finds, and at once for what one does', async function () {
+    this.timeout(60_000);
+    const { body } = await world.admin.create('Vault__c', { name: 'far back' });
+    await world.rows(
+      `INSERT INTO $schema._audit (audit_id, channel, operation_id, outcome, request_id)
+        SELECT (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') || '7' || lpad(to_hex(n), 19, '0'))::uuid, 'job', 'test.filler', 'committed', 'req'
+        FROM generate_series(1, 50001) n`,
+    );
+    const pages = [];
+    let cursor: string | null = null;
+    do {
+      const page: { records: { recordId: string }[]; nextCursor: string | null } = (
+        await audit(world.admin, { operationId: 'data.records.create', take: 200, ...(cursor ? { cursor } : {}) })
+      ).body;
+      pages.push(page.records.map((row) => row.recordId));
+      cursor = page.nextCursor;
+    } while (cursor);
+    assert.deepEqual([pages.length, pages[0]?.length, pages[1]?.[0]], [2, 0, body.id]);
+    const found = await audit(world.admin, { recordId: body.id, operationId: 'data.records.create' });
+    assert.deepEqual([found.body.records.length, found.body.nextCursor], [1, null]);
+    assert.equal((await audit(world.admin, { operationId: 'test.filler', take: 3 })).body.records.length, 3);
+  });
+
   it('has what the platform does to users, too', async () => {
     const [row] = await about(world.clerk.userId);
     assert.deepEqual([row.operationId, row.channel, row.outcome], ['data.users.provision', 'job', 'committed']);
