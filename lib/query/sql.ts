@@ -132,7 +132,7 @@ export function compileGet(plan: ConstrainedPlan, schema: string): CompiledQuery
   if (plan.sharing) conditions.push(`(${compiler.condition(plan.sharing, 'r')}) IS TRUE`);
   const text =
     `SELECT p.record, p.version, s.metadata_version, s.access_version FROM ${compiler.schema}."_state" s ` +
-    `LEFT JOIN LATERAL (SELECT ${recordJsonSql(plan.object, plan.fields, plan)} AS record, ` +
+    `LEFT JOIN LATERAL (SELECT ${recordJsonSql(plan.fields, plan)} AS record, ` +
     `r."recordVersion" AS version FROM ${compiler.table(plan.object)} r${whereSql(conditions)}) p ON true`;
   return { text, values: compiler.values, ...(compiler.plannedWithValues ? {} : { name: nameOf(text) }) };
 }
@@ -144,37 +144,31 @@ export const readRecord = (row: readonly unknown[]): SingleRecord => ({
   accessVersion: Number(row[3]),
 });
 
-/**
- * A scalar SQL expression that yields the JSON text of the row that `alias` stands for, in the same form as a page has
- * it: for RETURNING of an insert or update (`INSERT INTO … AS r … RETURNING <this>`).
- */
+/** A scalar SQL expression that yields the JSON text of the row `r`, in the same form as a page has it. */
 export function recordJsonSql(
-  _object: ObjectMeta,
   fields: readonly FieldMeta[],
   options: { readonly ieee754Compatible?: boolean; readonly includeEtag?: boolean } = {},
-  alias = 'r',
 ): string {
-  return `(SELECT row_to_json(x)::text FROM (SELECT ${outputColumns(fields, options, alias)}) x)`;
+  return `(SELECT row_to_json(x)::text FROM (SELECT ${outputColumns(fields, options)}) x)`;
 }
 
 /**
- * The select list of records in API form, each column named after its field. `plain`: the columns are read as text, not
+ * The select list of records `r` in API form, each column named after its field. `plain`: the columns are read as text, not
  * by row_to_json, so that a list must come as JSON. `made`: formulas that the row has as a column.
  */
 function outputColumns(
   fields: readonly FieldMeta[],
   options: { readonly ieee754Compatible?: boolean; readonly includeEtag?: boolean },
-  alias: string,
   plain = false,
   made: ReadonlySet<FieldMeta> | null = null,
 ): string {
   const list = fields.map((field) => {
-    const column = made?.has(field) ? `${alias}.${identifier(field.apiName)}` : columnSql(field, alias);
+    const column = made?.has(field) ? `r.${identifier(field.apiName)}` : columnSql(field, 'r');
     const output = typeOf(field).outputSql(column, field, options.ieee754Compatible ?? false);
     if (plain && typeOf(field).bindType === 'text[]') return `to_json(${output}) AS ${identifier(field.apiName)}`;
     return output === column && !field.formula ? column : `${output} AS ${identifier(field.apiName)}`;
   });
-  if (options.includeEtag) list.push(`'"' || erp.base36(${alias}."recordVersion") || '"' AS "_etag"`);
+  if (options.includeEtag) list.push(`'"' || erp.base36(r."recordVersion") || '"' AS "_etag"`);
   return list.join(', ');
 }
 
@@ -228,7 +222,7 @@ function columns(plan: ConstrainedPlan): Columns {
     const formulas = [...made].map((field) => `${columnSql(field, 'r')} AS ${identifier(field.apiName)}`);
     found = {
       inner: [...columnsOfTable, ...formulas].join(', '),
-      outer: outputColumns(plan.fields, plan, 'r', true, made),
+      outer: outputColumns(plan.fields, plan, true, made),
       shown: plan.fields.length + (plan.includeEtag ? 1 : 0),
     };
     byShape.set(shape, found);

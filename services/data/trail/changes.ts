@@ -8,14 +8,14 @@
 import { tenantSchema } from '../../../lib/context.ts';
 import { firstUuidv7 } from '../../../lib/ids.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
-import { conditionSql, type Relations, recordJsonSql } from '../../../lib/query/sql.ts';
+import { conditionSql, type Relations } from '../../../lib/query/sql.ts';
 import type { PlanNode } from '../../../lib/query/types.ts';
 import { sealFor } from '../../../lib/sealed.ts';
 import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
 import { literal } from '../../../lib/sql-text.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Read } from '../reads.ts';
-import { columnName, etagOf, Sql, storedFields, table } from '../sql.ts';
+import { columnName, etagOf, recordJson, Sql, storedFields, table } from '../sql.ts';
 import { assertFresh, type View, visibleObject } from '../tenants.ts';
 import { SERVER_SQL } from './chain.ts';
 import {
@@ -249,7 +249,7 @@ function changesSql(asked: Question, { from, since, first }: Delta, stretch: Str
     SELECT e.id::text, e.change, e.record, e.version, p.last, p.count
     FROM (SELECT max(id::text) AS last, count(*)::int AS count FROM page) p LEFT JOIN LATERAL (
       SELECT c.id, CASE WHEN x.seen THEN 'upserted' WHEN r."id" IS NULL AND d.seen THEN 'deleted' ELSE 'accessLost' END AS change,
-        CASE WHEN x.seen AND n.seen THEN ${recordJsonSql(object, readable, { ieee754Compatible: ieee754 })} END AS record,
+        CASE WHEN x.seen AND n.seen THEN ${recordJson('r', readable, ieee754)}::text END AS record,
         CASE WHEN x.seen AND n.seen THEN r."recordVersion" END AS version
       FROM page c
       LEFT JOIN ${records} r ON r."id" = c.id

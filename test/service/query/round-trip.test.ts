@@ -7,7 +7,7 @@ import { recordJsonSql } from '../../../lib/query/sql.ts';
 import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
-import { aField, anObject } from '../../support/snapshots.ts';
+import { aField } from '../../support/snapshots.ts';
 
 interface Cases {
   type: FieldTypeName;
@@ -40,7 +40,7 @@ describe('values in PostgreSQL', () => {
     const type = fieldType(field.fieldType);
     const result = type.parseInput(input, field, '/Field__c');
     assert.ok(result.ok, JSON.stringify(result));
-    const json = recordJsonSql(anObject('Thing'), [field], { ieee754Compatible: true });
+    const json = recordJsonSql([field], { ieee754Compatible: true });
     const { rows } = await database.query<{ json: string }>(
       `INSERT INTO thing AS r ("Field__c") VALUES ($1::${type.bindType}) RETURNING ${json} AS json`,
       [result.value],
