@@ -77,7 +77,7 @@ function ordinary(
   bundles: readonly PermissionBundle[],
   system: ReadonlySet<SystemPermission>,
 ): ObjectAccess {
-  const permission = objectPermission(object, bundles, system);
+  const permission = permissionGiven(object, bundles);
   return withFields(object, permission, (field) => {
     const mayEdit = permission.create || permission.update;
     if (field.system) return { read: true, edit: isWritable(object, field) && mayEdit };
@@ -87,34 +87,39 @@ function ordinary(
   });
 }
 
-/**
- * Users: everybody with the API permission sees who they are (id and label); accounts are kept by those who may manage
- * users, and by nobody else. A user is deactivated, never deleted.
- */
+/** Of users everybody with the API permission reads who they are (id and label), and no more without another one. */
 function userObject(
   object: ObjectMeta,
   bundles: readonly PermissionBundle[],
   system: ReadonlySet<SystemPermission>,
 ): ObjectAccess {
   const manages = system.has('manageUsers');
-  const given = objectPermission(object, bundles, system);
-  const readsAll = manages || given.read;
-  const permission: ObjectPermission = {
-    create: manages,
-    read: readsAll || system.has('apiEnabled'),
-    update: manages,
-    delete: false,
-    // Who reads users at all reads all of them: a name is no secret inside a tenant.
-    viewAll: true,
-    modifyAll: manages,
-  };
-  return withFields(object, permission, (field) => {
+  const readsAll = manages || objectPermission(object, bundles, system).read;
+  return withFields(object, permissionGiven(object, bundles), (field) => {
     if (manages) return { read: true, edit: !field.system || isWritable(object, field) };
     if (field.apiName === 'id' || field.apiName === 'displayName' || field.apiName === object.nameField)
       return { read: true, edit: false };
     if (!readsAll) return { read: false, edit: false };
     return { read: field.system || fieldPermission(object, field, bundles, system).read, edit: false };
   });
+}
+
+/** What bundles give on an object: of several it is the union of what each gives. */
+export function permissionGiven(object: ObjectMeta, bundles: readonly PermissionBundle[]): ObjectPermission {
+  const system = new Set(bundles.flatMap((bundle) => bundle.system));
+  const given = objectPermission(object, bundles, system);
+  if (object.apiName !== 'User') return given;
+  // Accounts are kept by those who may manage users, and by nobody else. A user is deactivated, never deleted.
+  const manages = system.has('manageUsers');
+  return {
+    create: manages,
+    read: manages || given.read || system.has('apiEnabled'),
+    update: manages,
+    delete: false,
+    // Who reads users at all reads all of them: a name is no secret inside a tenant.
+    viewAll: true,
+    modifyAll: manages,
+  };
 }
 
 function objectPermission(

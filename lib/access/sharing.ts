@@ -8,6 +8,7 @@ import { remembered, rememberedByName } from '../remembered.ts';
 import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
 import { meetsCriteria } from './criteria.ts';
 import { type Directory, holdersOf, ownersOf, rolesBelow } from './directory.ts';
+import { permissionGiven } from './rules.ts';
 import type { Access } from './types.ts';
 
 /** What a way to a record gives; each includes those before it. */
@@ -152,8 +153,8 @@ const ALL: Records = { kind: 'all' };
 function* allGrants(access: Access, objectApiName: string): Iterable<Grant> {
   const entry = access.objects[objectApiName];
   if (!entry) return;
-  const { object, permission } = entry;
-  yield* everything(access, object, permission);
+  const { object } = entry;
+  yield* everything(access, object);
   if (object.apiName === 'User') return;
   yield* byDefault(object);
   const { principal, circle, snapshot, directory } = access;
@@ -256,27 +257,13 @@ function isGivenTo({ principal, circle }: Access, { principalType, principalId }
 }
 
 /** Permissions on all records, one grant for each profile or permission set that has them. */
-function* everything(
-  { bundles }: Access,
-  object: ObjectMeta,
-  permission: { readonly viewAll: boolean; readonly modifyAll: boolean },
-): Iterable<Grant> {
-  if (object.apiName === 'User') {
-    if (permission.viewAll) yield { kind: 'orgDefault', apiName: object.apiName, level: 'read', records: ALL };
-    if (permission.modifyAll)
-      for (const { kind, bundle } of bundles)
-        if (bundle.system.includes('manageUsers')) yield { kind, apiName: bundle.apiName, level: 'full', records: ALL };
-    return;
-  }
+function* everything({ bundles }: Access, object: ObjectMeta): Iterable<Grant> {
+  const isUser = object.apiName === 'User';
+  if (isUser) yield { kind: 'orgDefault', apiName: object.apiName, level: 'read', records: ALL };
   for (const { kind, bundle } of bundles) {
-    const given = Object.hasOwn(bundle.objects, object.apiName) ? bundle.objects[object.apiName] : undefined;
-    const level =
-      given?.modifyAll || bundle.system.includes('modifyAllData')
-        ? 'full'
-        : given?.viewAll || bundle.system.includes('viewAllData')
-          ? 'read'
-          : null;
-    if (level) yield { kind, apiName: bundle.apiName, level, records: ALL };
+    const { viewAll, modifyAll } = permissionGiven(object, [bundle]);
+    if (modifyAll || (viewAll && !isUser))
+      yield { kind, apiName: bundle.apiName, level: modifyAll ? 'full' : 'read', records: ALL };
   }
 }
 

@@ -3,8 +3,9 @@
  * decide when the operation is carried out. Pure. Source: docs/reference/access.md#explanations.
  */
 import { decideSharing, NEEDS, type RecordOperation } from '../../../lib/access/decide.ts';
+import { permissionGiven } from '../../../lib/access/rules.ts';
 import { type Grant, parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
-import type { Access, DataOperation, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
+import type { Access, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
 import type { Scope } from '../../../lib/operation.ts';
 import { isWritable } from '../../../lib/record-types.ts';
 import { fieldOf } from '../../../lib/snapshot/lookup.ts';
@@ -147,7 +148,7 @@ function ofObject(subject: Subject, { operation }: Question, act: Act | null): S
       'objectPermission',
       `The transition makes a record${own(subject.known, closed) ? ` of ${closed}` : ' of another object'}: give create on that object.`,
     );
-  const given = bundlesThat(access, (bundle) => givesObject(bundle, object, permission));
+  const given = bundlesThat(access, (bundle) => permissionGiven(object, [bundle])[permission]);
   const acting = act?.meta.permission;
   const more = acting == null ? [] : bundlesThat(access, (bundle) => bundle.actions.includes(acting));
   const names = new Set(given.map(({ apiName }) => apiName));
@@ -156,16 +157,6 @@ function ofObject(subject: Subject, { operation }: Question, act: Act | null): S
 
 const bundlesThat = ({ bundles }: Access, gives: (bundle: PermissionBundle) => boolean): GrantedBy[] =>
   bundles.flatMap(({ kind, bundle }) => (gives(bundle) ? [{ kind, apiName: bundle.apiName }] : []));
-
-function givesObject({ system, objects }: PermissionBundle, object: ObjectMeta, permission: DataOperation): boolean {
-  if (object.apiName === 'User' && permission !== 'read') return system.includes('manageUsers');
-  if (object.apiName === 'User' && (system.includes('manageUsers') || system.includes('apiEnabled'))) return true;
-  if (system.includes('modifyAllData') || (permission === 'read' && system.includes('viewAllData'))) return true;
-  const given = own(objects, object.apiName);
-  if (!given) return false;
-  if (permission !== 'create' && given.modifyAll) return true;
-  return given[permission] || (permission === 'read' && given.viewAll);
-}
 
 const noSuchField = (name: string): string =>
   `There is no field ${name} that can be read: check the name, or ask an administrator whether it needs read permission.`;
@@ -210,7 +201,7 @@ function grantsOfField(
   const permission = NEEDS[operation].permission;
   const key = `${object.apiName}.${field.apiName}`;
   return bundlesThat(access, (bundle) => {
-    if (followsObject(object, field) && givesObject(bundle, object, permission)) return true;
+    if (followsObject(object, field) && permissionGiven(object, [bundle])[permission]) return true;
     if (bundle.system.includes('modifyAllData')) return true;
     if (operation === 'read' && bundle.system.includes('viewAllData')) return true;
     const given = own(bundle.fields, key);
