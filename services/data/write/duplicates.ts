@@ -81,7 +81,8 @@ export async function checkDuplicates(write: Write): Promise<void> {
   await refuseMissingReferences(write);
   const shown = fired.map(({ ruleApiName, matches, hiddenMatchCount }) => ({
     ruleApiName,
-    ids: matches.map((match) => match.id),
+    // What the same request makes has another id each time: its place tells it.
+    ids: matches.map(({ id }) => (write.made.includes(id) ? String(write.made.indexOf(id)) : id)),
     hiddenMatchCount,
   }));
   const confirmable = fired.every((rule) => rule.action === 'confirm');

@@ -157,6 +157,7 @@ async function once(
       transactionId: uuidv7(),
       place: { index: 0, size: 1 },
       within: false,
+      made: [],
       usernameConflict,
       external,
       body,

@@ -224,6 +224,7 @@ async function createRecords(write: Write, act: Act, facts: Facts): Promise<Side
       commit: (statement) => write.tx.arrays(statement),
       place: { index: index + 1, size: creates.length + 1 },
       within: true,
+      made: created.map((item) => item.id),
       body,
       given: [],
       invalid,

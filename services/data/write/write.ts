@@ -54,6 +54,8 @@ export interface Write {
   readonly place: { readonly index: number; readonly size: number };
   /** Part of another mutation, which has the key and commits. */
   readonly within: boolean;
+  /** Ids of the records that this mutation has made so far, beside its own. */
+  readonly made: readonly string[];
   /** How far sharing lets the user reach the locked record. */
   reached: Reached;
   /** Stored values that rules need, by apiName. */

@@ -692,8 +692,19 @@ describe('transitions: executing them', () => {
     ]);
     const again = await act(second, 'finish', body, { etag: '"2"', confirmation: both, key: 'finish-twin-3' });
     assert.deepEqual([again.text, again.headers['Idempotency-Replayed']], [stored.text, 'true']);
+    // Of two alike that come along the second is told of the first, and both can be confirmed.
+    const twice = `    effects:\n${'      - verb: createRecord\n        object: Entry__c\n        fields:\n          Text__c: record.name\n          name: record.name\n'.repeat(2)}`;
+    await world.deploy(world.tenantId, {
+      'objects/Task__c/stateModels/Lifecycle.yaml': `${MODEL}${twice}`,
+    });
+    const pair = await task({ name: 'a pair' });
+    const alike = await refusal(act(pair, 'hold'));
+    assert.deepEqual([alike.code, alike.details!['confirmable']], ['DUPLICATE_RULE', true]);
+    const made2 = await act(pair, 'hold', {}, { confirmation: alike.details!['confirmationToken'] as string });
+    assert.equal(made2.body.sideEffects.length, 2);
     await world.deploy(world.tenantId, {
       'objects/Task__c/object.yaml': PROJECT['objects/Task__c/object.yaml']!,
+      'objects/Task__c/stateModels/Lifecycle.yaml': MODEL,
       'objects/Entry__c/object.yaml': PROJECT['objects/Entry__c/object.yaml']!,
     });
   });
