@@ -22,6 +22,7 @@ import { DELETE_STEPS } from './delete.ts';
 import { mayAskDuplicates } from './duplicates.ts';
 import { concludeCheck, concludeFailure, isDeployment, isLockedOut, isTransient, toPlatformError } from './failures.ts';
 import { RESTORE_STEPS } from './restore.ts';
+import { noteRollups } from './rollups.ts';
 import { TRANSITION_STEPS } from './transition.ts';
 import { UPDATE_STEPS } from './update.ts';
 import { type ExternalKey, upsert, upsertVersions } from './upsert.ts';
@@ -173,6 +174,7 @@ async function once(
       reply: null,
     };
     const reply = await runSteps(write, FORMS[mutation].steps);
+    await noteRollups(write);
     return { reply: key.checkOnly ? passed(write, reply) : reply, write };
   };
   const { database } = deps.platform;

@@ -9,7 +9,9 @@ import { CHANGED_ALONG, type ParentLock, parentLocks, type RollupEdge, rollupEdg
 import type { Snapshot } from '../../../lib/snapshot/types.ts';
 import { identifier } from '../../../lib/sql-text.ts';
 
-import { type Sql, table } from '../sql.ts';
+import { reachSql, Sql, table } from '../sql.ts';
+import { own } from '../tenants.ts';
+import { noteEffect } from './check-only.ts';
 import type { Referred } from './references.ts';
 import type { Write } from './write.ts';
 
@@ -24,9 +26,9 @@ const edgesOf = ({ view }: Pick<Write, 'view'>): readonly RollupEdge[] => edgesO
 export function actorSql(write: Write, sql: Sql, anyObject = false): string {
   if (!edgesOf(write).some((edge) => anyObject || edge.child === write.object.apiName)) return '';
   const { request, key } = write;
-  // A write that is only tried out leaves no trail.
-  if (write.checkOnly) return '';
   const actor = {
+    // A write that is only tried out leaves no trail; noteRollups asks what it would have been about.
+    checkOnly: write.checkOnly,
     userId: request.userId,
     clientId: request.clientId,
     agentRunId: request.agentRunId,
@@ -39,6 +41,32 @@ export function actorSql(write: Write, sql: Sql, anyObject = false): string {
     transactionSize: 1,
   };
   return ` WHERE set_config('app.actor', ${sql.bind(JSON.stringify(actor), 'text')}, true) IS NOT NULL`;
+}
+
+/** For a dry run: the parents that the caller can see and whose rollups followed. */
+export async function noteRollups(write: Write): Promise<void> {
+  if (!write.checkOnly || edgesOf(write).length === 0) return;
+  const { schema, tx, view } = write;
+  const { rows } = await tx.arrays({
+    text: `SELECT t ->> 'object', t ->> 'id', t -> 'fields' FROM jsonb_array_elements(nullif(current_setting('app.rollup_trials', true), '')::jsonb) t`,
+  });
+  const told = (rows as [string, string, string[]][]).filter(([, id]) => id !== write.id);
+  for (const [apiName, moved] of Map.groupBy(told, ([object]) => object)) {
+    const object = own(view.access.objects, apiName)?.object;
+    if (!object) continue;
+    const sql = new Sql();
+    const ids = sql.bind([...new Set(moved.map(([, id]) => id))], 'uuid[]');
+    const seen = await tx.arrays(
+      sql.statement(
+        `SELECT t."id" FROM ${table(schema, apiName)} t WHERE t."id" = ANY(${ids}) AND ${reachSql(view, sql, apiName, 'read', 't')}`,
+      ),
+    );
+    const visible = new Set(seen.rows.map(([id]) => id as string));
+    const fields = [...new Set(moved.filter(([, id]) => visible.has(id)).flatMap(([, , names]) => names))];
+    const [only] = visible;
+    if (visible.size === 1) noteEffect(write, 'update', object, { id: only!, fields });
+    else if (visible.size > 1) noteEffect(write, 'update', object, { id: null, count: visible.size, fields });
+  }
 }
 
 /** The edges along which a write of a record passes; `changed` null: the record comes or goes. */

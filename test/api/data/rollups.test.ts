@@ -122,6 +122,54 @@ describe('rollup fields', () => {
     await change('delete', 'Firm__c', one.id);
   });
 
+  it('are listed by a dry run with the records that they would change, and changed by none', async () => {
+    const [one, two] = [await create('Firm__c', {}), await create('Firm__c', {})];
+    const [a, b] = [await create('Deal__c', { Firm__c: one.id }), await create('Deal__c', { Firm__c: two.id })];
+    const line = await create('Line__c', { Deal__c: a.id, Amount__c: 5, Pieces__c: 2 });
+    const records = [a, b].map(({ id }) => get('Deal__c', id)).concat([one, two].map(({ id }) => get('Firm__c', id)));
+    const before = await Promise.all(records);
+    const tried = async (operation: 'create' | 'update' | 'delete', body?: object): Promise<Anything[]> => {
+      const { json } = await tenant.call(`data.records.${operation}`, {
+        path: { objectApiName: 'Line__c', ...(operation === 'create' ? {} : { id: line.id }) },
+        query: { checkOnly: true },
+        ...(body ? { body } : {}),
+        headers: { idempotencyKey: randomUUID(), ...(operation === 'create' ? {} : { ifMatch: etag(1) }) },
+      });
+      assert.equal((json as Anything).valid, true, JSON.stringify(json));
+      return (json as Anything).effects
+        .filter(({ kind, objectApiName }: Anything) => kind === 'update' && objectApiName !== 'Line__c')
+        .sort((x: Anything, y: Anything) => (x.objectApiName < y.objectApiName ? -1 : 1));
+    };
+    const effect = (objectApiName: string, id: string, fields: string[]) => ({
+      kind: 'update',
+      objectApiName,
+      id,
+      fields,
+    });
+    assert.deepEqual(await tried('create', { name: 'x', Deal__c: a.id, Amount__c: 1 }), [
+      effect('Deal__c', a.id, ['Lines__c', 'Total__c']),
+      effect('Firm__c', one.id, ['Total__c']),
+    ]);
+    assert.deepEqual(await tried('update', { name: 'y' }), [], 'nothing is summed up over names');
+    assert.deepEqual(await tried('update', { Pieces__c: 3 }), [effect('Deal__c', a.id, ['Average__c', 'Smallest__c'])]);
+    assert.deepEqual(
+      (await tried('update', { Deal__c: b.id })).map(({ objectApiName, id, count }) => [objectApiName, id, count]),
+      [
+        ['Deal__c', null, 2],
+        ['Firm__c', null, 2],
+      ],
+    );
+    assert.deepEqual(
+      (await tried('delete')).map(({ objectApiName, id }) => [objectApiName, id]),
+      [
+        ['Deal__c', a.id],
+        ['Firm__c', one.id],
+      ],
+    );
+    const after = [a, b].map(({ id }) => get('Deal__c', id)).concat([one, two].map(({ id }) => get('Firm__c', id)));
+    assert.deepEqual(await Promise.all(after), before);
+  });
+
   it('come back with the records that a restore brings back, and the ETag it answers is that of the record', async () => {
     const firm = await create('Firm__c', {});
     const deal = await create('Deal__c', { Firm__c: firm.id });
