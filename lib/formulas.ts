@@ -10,6 +10,7 @@ import { evaluate, type Facts, isFailure, recordFacts } from './expression/evalu
 import { type CompiledExpression, expressionSql, type SqlContext } from './expression/sql.ts';
 import type { Expression, Type, Value } from './expression/types.ts';
 import { typeOfField } from './expression/values.ts';
+import { nodesOf } from './expression/walk.ts';
 import { countChars, TEXT_COLLATION } from './field-types/common.ts';
 import { valueTypeName } from './field-types/registry.ts';
 import { remembered, rememberedByName } from './remembered.ts';
@@ -89,6 +90,16 @@ export function storedReads({ apiName, formula }: Pick<FieldMeta, 'apiName' | 'f
   visit(apiName, formula);
   return names;
 }
+
+/** Asks what time it is, by itself or by a formula that it names. */
+const asksNow = remembered((formula: FormulaMeta): boolean => {
+  for (const { op } of nodesOf(expressionOf(formula).root)) if (op === 'now') return true;
+  return Object.values(formula.reads).some((read) => read.formula !== null && asksNow(read.formula));
+});
+
+/** A moment that is another one each time it is asked: no cursor would come to the end of an order by it. */
+export const movesOn = ({ formula }: Pick<FieldMeta, 'formula'>): boolean =>
+  formula?.resultType === 'dateTime' && asksNow(formula);
 
 /** The stored fields that an expression depends on, those of the formulas that it names among them. */
 export const storedFieldsOf = (object: ObjectMeta, { fields }: Expression): readonly string[] =>

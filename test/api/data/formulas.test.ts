@@ -206,6 +206,34 @@ describe('formula fields', () => {
     );
   });
 
+  it('do not sort by a moment that moves on from page to page, which would never end', async () => {
+    await tenant.deployed(
+      objectFiles('Clock__c', {
+        Sent__c: 'fieldType: dateTime',
+        Soon__c: formula('addDays(now, 1)', 'dateTime'),
+        Later__c: formula('coalesce(record.Sent__c, record.Soon__c)', 'dateTime'),
+        Running__c: formula('record.Soon__c > now', 'boolean'),
+        Seen__c: formula('addDays(record.Sent__c, 1)', 'dateTime'),
+      }),
+    );
+    const path = { objectApiName: 'Clock__c' };
+    await mutate('data.records.create', { path, body: { name: 'clock' } });
+    const { json } = await tenant.call('data.objects.describe', { path });
+    const sortable = Object.fromEntries(json.fields.map((field: Anything) => [field.apiName, field.sortable]));
+    for (const [name, expected] of Object.entries({
+      Soon__c: false,
+      Later__c: false,
+      Running__c: true,
+      Seen__c: true,
+    })) {
+      assert.equal(sortable[name], expected, name);
+      const listed = query({ sort: [{ id: name, desc: false }], fields: ['name'] }, 'Clock__c');
+      if (expected) assert.equal((await listed).records.length, 1);
+      else await assert.rejects(listed, { code: 'SORT_INVALID' });
+    }
+    assert.equal((await query(where('Soon__c', 'gt', 'TODAY'), 'Clock__c')).records.length, 1);
+  });
+
   it('are written by nobody and leave no trace in history', async () => {
     for (const body of [{ Gross__c: 5 }, { Net__c: 5, Label__c: null }])
       await assert.rejects(
