@@ -56,6 +56,7 @@ const FIELDS: Record<string, string> = {
   Nick__c: 'fieldType: text\nlength: 200',
   Alias__c: 'fieldType: text',
   Firm__c: 'fieldType: text',
+  Phase__c: 'fieldType: picklist\npicklist:\n  restricted: true\n  values:\n    - value: open\n    - value: taken',
   Town__c: 'fieldType: text',
   Kind__c: 'fieldType: text\ndefaultValue: standard',
   AccountId__c: 'fieldType: reference\nreferenceTo:\n  - Account\nrelationshipName: Partners__r\nonDelete: setNull',
@@ -125,6 +126,31 @@ const RULES = {
   ...ruleFile('Off', { active: false, action: 'block', match: [['Rank__c', 'exact']] }),
 };
 
+const MODEL_FILE = [
+  'type: StateModel',
+  'apiName: Life',
+  `object: ${OBJECT}`,
+  'field: Phase__c',
+  'initial: open',
+  'allowDirectEdit: false',
+  'transitions:',
+  '  - key: take',
+  '    label: Take',
+  '    from:',
+  '      - open',
+  '    to: taken',
+  '    input:',
+  '      type: object',
+  '      properties:',
+  '        taxId:',
+  '          type: string',
+  '    effects:',
+  '      - verb: updateFields',
+  '        fields:',
+  '          TaxId__c: input.taxId',
+  '',
+].join('\n');
+
 const SECOND_CLIENT = {
   user: 'sam@demo.example',
   password: 'demo-password',
@@ -168,7 +194,11 @@ describe('duplicate rules', function () {
     const fields = Object.entries(FIELDS).map(([name, yaml]) => fieldFile(OBJECT, name, yaml));
     await deploy(
       Object.assign(
-        { 'permissionSets/Partners.yaml': PERMISSIONS, 'externalClients/Second.yaml': SECOND_CLIENT_FILE },
+        {
+          'permissionSets/Partners.yaml': PERMISSIONS,
+          'externalClients/Second.yaml': SECOND_CLIENT_FILE,
+          [`objects/${OBJECT}/stateModels/Life.yaml`]: MODEL_FILE,
+        },
         object,
         ...fields,
         RULES,
@@ -392,6 +422,35 @@ describe('duplicate rules', function () {
     assert.deepEqual(firedRules(again), [`${OBJECT}.SameTaxId`]);
     const stored = await sam.put(path, changed, confirming(again.body.details.confirmationToken));
     assert.equal(stored.status, 200, stored.text);
+  });
+
+  it('hold a transition to them, which goes on with the token', async () => {
+    const taxId = unique('T');
+    const first = await created({ TaxId__c: taxId });
+    const [target, other] = [await created({}), await created({})];
+    const take = (id: string, input: object, options: CallOptions = {}): Promise<Answer> =>
+      sam.post(`/data/${OBJECT}/${id}/transitions/take`, { input }, { etag: '"1"', ...options });
+    const refused = await take(target.body.id, { taxId });
+    assert.deepEqual(firedRules(refused), [`${OBJECT}.SameTaxId`]);
+    assert.equal(refused.body.details.rules[0].matches[0].id, first.body.id);
+    assert.equal((await sam.get(`/data/${OBJECT}/${target.body.id}`)).body.Phase__c, 'open', 'nothing has happened');
+    const token = refused.body.details.confirmationToken;
+    for (const [id, input] of [
+      [target.body.id, { taxId: `${taxId}.` }],
+      [other.body.id, { taxId }],
+    ])
+      assert.equal((await take(id, input, confirming(token))).body.code, 'CONFIRMATION_TOKEN_INVALID');
+    const dry = await sam.post(
+      `/data/${OBJECT}/${target.body.id}/transitions/take?checkOnly=true`,
+      { input: { taxId } },
+      confirming(token, { etag: '"1"' }),
+    );
+    assert.deepEqual([dry.status, dry.body.valid], [200, true], dry.text);
+    const options = confirming(token, { idempotencyKey: randomUUID() });
+    const done = await take(target.body.id, { taxId }, options);
+    assert.deepEqual([done.status, done.body.record.Phase__c, done.body.record.TaxId__c], [201, 'taken', taxId]);
+    const again = await take(target.body.id, { taxId }, options);
+    assert.deepEqual([again.status, again.text], [201, done.text]);
   });
 
   it('use a confirmation once when two requests carry it at the same time', async () => {
