@@ -81,8 +81,11 @@ function strandedRecords(changed: readonly Component[], context: CheckContext): 
     const field = context.fieldsOf(object).get(name);
     if (!field || active === false || allowDirectEdit || !(touched.has(component) || touched.has(field))) return [];
     if (!context.before.has(componentKey('CustomObject', object))) return [];
-    const { required, picklistValues } = compileField(field, context.after);
-    const isNew = !context.before.has(componentKey('CustomField', field.fullName));
+    const { required, picklistValues, fieldType } = compileField(field, context.after);
+    const old = context.before.get(componentKey('CustomField', field.fullName));
+    const isNew = old === undefined;
+    // What is no picklist is refused, and has nothing to be asked for.
+    if (fieldType !== 'picklist' || (old && old.body['fieldType'] !== fieldType)) return [];
     // It is filled with its default.
     if (isNew && required) return [];
     const values =

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
 import type { Plan } from '../../../services/metadata/planner/plan.ts';
-import { objectFiles } from '../../support/metadata-tenant.ts';
+import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 import { planOf } from '../../support/plans.ts';
 import { aSnapshot } from '../../support/snapshots.ts';
 
@@ -57,6 +57,22 @@ const places = (result: Plan, list: 'blocked' | 'warnings' = 'blocked') =>
 const problems = async (files: Files): Promise<string[]> => places(await plan(new Map(), { ...BILL, ...files }));
 
 describe('metadata: state models and custom actions', () => {
+  it('over what is no picklist are refused, and records are not asked for', async () => {
+    const { after } = await plan(new Map(), { ...BILL, ...fieldFile('Bill__c', 'Data__c', 'fieldType: json') });
+    const [path, text] = Object.entries(model())[0]!;
+    for (const field of [
+      {},
+      fieldFile('Bill__c', 'Data__c', 'fieldType: picklist\npicklist: {values: [{value: draft}]}'),
+    ]) {
+      const found = await plan(after, { ...field, [path]: text.replace('Status__c', 'Data__c') });
+      assert.ok(found.blocked.length > 0);
+      assert.deepEqual(
+        found.dataChecks.filter(({ code }) => code === 'STATE_MODEL_INVALID'),
+        [],
+      );
+    }
+  });
+
   it('are of a field, whatever its name says to JavaScript', async () => {
     const [path, text] = Object.entries(model())[0]!;
     const type =
