@@ -7,7 +7,7 @@ import type { ObjectBody } from './custom-object.ts';
 import { type CheckContext, type Component, componentKey } from './kind.ts';
 
 /** Parents that are asked about for one record, over all the ways that two masters each can make. */
-const PARENT_WAYS_MAX = 30;
+const PARENT_WAYS_MAX = 14;
 
 interface Distance {
   /** Objects in the longest chain, this one among them. */

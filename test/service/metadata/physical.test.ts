@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { migrateServices } from '../../../main.ts';
 import { Database } from '../../../mixins/database/database.ts';
+import { IndexUpkeep } from '../../../services/metadata/indexes.ts';
 import { Snapshots } from '../../../services/metadata/snapshots.ts';
 import { createTenant, deployTemplate } from '../../../services/metadata/tenants.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { configuration } from '../../support/metadata-configurations.ts';
 import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
+
+const mark = (object: string): string => createHash('sha256').update(object).digest('hex').slice(0, 8);
 
 describe('metadata: tables, columns and indexes', () => {
   let test: TestDatabase;
@@ -120,6 +124,13 @@ describe('metadata: tables, columns and indexes', () => {
       await own.tenant(tenant.id, (tx) => tx.query(`SELECT "B__c" FROM ${tx.schema}."A__c"`));
       const snapshot = await new Snapshots(own).get(tenant.id);
       assert.equal(snapshot?.version, 2);
+      // It also makes the indexes that a tenant of an older version lacks.
+      await own.query(`DROP INDEX "t_${tenant.id.replaceAll('-', '')}"."_i_${mark('A__c')}_createdAt"`);
+      await own.query('UPDATE metadata.tenants SET index_generation = 0');
+      assert.deepEqual(await new IndexUpkeep(own, (_, error) => assert.fail(error as Error)).run(), {
+        done: 1,
+        left: 0,
+      });
       // Row-level security holds for the owner of the tables, too.
       assert.equal((await own.query('SELECT FROM metadata.components')).rowCount, 0);
     } finally {
