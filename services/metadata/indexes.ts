@@ -32,6 +32,7 @@ const AGAIN_MS = 5 * 60_000;
 
 /** Another process makes indexes. */
 class Busy extends Error {}
+class Stopped extends Error {}
 
 export class IndexUpkeep {
   readonly #database: Database;
@@ -102,6 +103,7 @@ export class IndexUpkeep {
     for (let round = 1; round <= ROUNDS_MAX; round++) {
       const seen = await retryLocked(() => readChanges(this.#database, tenantId));
       if (seen.missing.length + seen.changed.length > 0) await this.#make(tenantId, seen);
+      if (this.#stopping.signal.aborted) throw new Stopped();
       if (await this.#settle(tenantId, seen)) return;
     }
     throw new Error('The configuration kept changing.');
