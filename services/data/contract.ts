@@ -869,7 +869,12 @@ export const DATA_OPERATIONS: readonly Operation[] = [
             transitionKey: Type.String({ description: 'Names it in the address that executes it.' }),
             label: Type.String(),
             description: nullable(Type.String()),
-            fromState: nullable(Type.String({ description: 'The current state; null when it does not start there.' })),
+            fromState: nullable(
+              Type.String({
+                description:
+                  'The current state where it starts there; otherwise the state that it starts from, null when there are several.',
+              }),
+            ),
             toState: nullable(
               Type.String({ description: 'The state that it leads to; of an action, the current one.' }),
             ),

@@ -38,6 +38,12 @@ export const listTransitions: Read = async (deps, request, call) => {
   });
 };
 
+/** Where it starts: from the current state if it can, otherwise from the only state there is, if there is but one. */
+function startOf({ from }: Act, state: string | null): string | null {
+  if (from === null || (state !== null && from.includes(state))) return state;
+  return from.length === 1 ? from[0]! : null;
+}
+
 function shown(act: Act, situation: Situation): object {
   const { meta, from, to, kind } = act;
   const { state } = situation;
@@ -46,7 +52,7 @@ function shown(act: Act, situation: Situation): object {
     transitionKey: meta.key,
     label: meta.label,
     description: meta.description,
-    fromState: from === null || (state !== null && from.includes(state)) ? state : null,
+    fromState: startOf(act, state),
     toState: from === null ? state : to,
     kind,
     available: unavailableReasons.length === 0,

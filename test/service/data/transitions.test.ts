@@ -243,7 +243,7 @@ describe('state models: the state of a record', () => {
     });
     assert.deepEqual(
       [records[1].fromState, records[1].toState, records[1].unavailableReasons, records[1].input.additionalProperties],
-      [null, 'done', [{ code: 'STATE_CONFLICT', message: 'It starts from going.' }], false],
+      ['going', 'done', [{ code: 'STATE_CONFLICT', message: 'It starts from going.' }], false],
     );
     assert.deepEqual([records[3].fromState, records[3].toState, records[3].kind], ['new', 'new', 'action']);
     const reasons = async (person: Person, options = {}) =>
