@@ -1,9 +1,8 @@
 -- What compiled expressions (lib/expression/sql.ts) call. None of these functions raises an error, whatever it is given:
 -- what an evaluation in Node refuses is here a value of its own that no field can have, and the outermost level makes
--- null of it. It is told by type: 'NaN' of a number, 'infinity' of a date or moment, of a text the letter U+0958, which
--- NFC writes as two, so that no field and no constant has it. All but expr_equal, expr_order, expr_in and expr_is_null
--- are strict: a null among the arguments is a null, failed or not. They say so to the planner, and each costs less than
--- a sub-select.
+-- null of it. It is told by type: 'NaN' of a number, 'infinity' of a date or moment, a text that begins with U+FFFF. All
+-- but expr_equal, expr_order, expr_in and expr_is_null are strict: a null among the arguments is a null, failed or not.
+-- They say so to the planner, and each costs less than a sub-select.
 
 -- A number as it may be kept: 200 digits.
 CREATE FUNCTION erp.expr_number(value numeric) RETURNS numeric
@@ -120,7 +119,7 @@ CREATE FUNCTION erp.expr_date_part(part text, value date) RETURNS numeric
 
 CREATE FUNCTION erp.expr_has_failed(value text) RETURNS boolean
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  AS $$ SELECT value = E'\u0958' $$;
+  AS $$ SELECT value = E'\uFFFFfailed' $$;
 
 -- Upper and lower case by the rules of Unicode 17 for texts in no particular language, whatever older version of them
 -- the collation of the database has: these letters have got their other case since. A sigma stays one at the end of a word.
@@ -161,6 +160,7 @@ BEGIN
       LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
       BEGIN
         IF octet_length(value) = length(value) THEN RETURN upper(value COLLATE "C"); END IF;
+        IF erp.expr_has_failed(value) THEN RETURN value; END IF;
         RETURN translate(upper(value COLLATE "und-x-icu"), %L, %L);
       END $$ $f$, small, capital);
 END $do$;
@@ -169,7 +169,7 @@ CREATE FUNCTION erp.expr_substring(value text, first numeric, last numeric) RETU
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
   BEGIN
     IF erp.expr_has_failed(value) OR first = 'NaN' OR first <> trunc(first) OR abs(first) > 131072
-      OR last = 'NaN' OR last <> trunc(last) OR abs(last) > 131072 THEN RETURN E'\u0958'; END IF;
+      OR last = 'NaN' OR last <> trunc(last) OR abs(last) > 131072 THEN RETURN E'\uFFFFfailed'; END IF;
     first := greatest(first, 0);
     RETURN substr(value, first::integer + 1, greatest(last - first, 0)::integer);
   END $$;
@@ -186,23 +186,23 @@ CREATE FUNCTION erp.expr_replace(value text, part text, replacement text) RETURN
     parts bigint;
   BEGIN
     IF erp.expr_has_failed(value) OR erp.expr_has_failed(part) OR erp.expr_has_failed(replacement) THEN
-      RETURN E'\u0958';
+      RETURN E'\uFFFFfailed';
     END IF;
     IF part = '' THEN RETURN value; END IF;
     -- Counted before it is made: it could be longer than the database can hold.
     IF length(replacement) > length(part) THEN
       parts := (length(value) - length(replace(value, part, ''))) / length(part);
-      IF length(value) + parts * (length(replacement) - length(part)) > 131072 THEN RETURN E'\u0958'; END IF;
+      IF length(value) + parts * (length(replacement) - length(part)) > 131072 THEN RETURN E'\uFFFFfailed'; END IF;
     END IF;
     value := replace(value, part, replacement);
-    RETURN CASE WHEN length(value) > 131072 THEN E'\u0958' ELSE value END;
+    RETURN CASE WHEN length(value) > 131072 THEN E'\uFFFFfailed' ELSE value END;
   END $$;
 
 CREATE FUNCTION erp.expr_join(a text, b text) RETURNS text
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
   BEGIN
     IF erp.expr_has_failed(a) OR erp.expr_has_failed(b) OR length(a) + length(b) > 131072 THEN
-      RETURN E'\u0958';
+      RETURN E'\uFFFFfailed';
     END IF;
     RETURN a || b;
   END $$;
