@@ -104,7 +104,8 @@ async function lockHead(tx: Tx): Promise<Head> {
 
 /** `[tx, audit_id, digest]` of the next rows; in the order of transactions, which is about that of time. */
 async function unsealed(tx: Tx, run: Run, after: readonly unknown[] | null): Promise<unknown[][]> {
-  const conditions = [`NOT EXISTS (SELECT FROM ${tx.schema}._audit_chain c WHERE c.audit_id = a.audit_id)`];
+  // Not NOT EXISTS, which may read the whole chain for a few rows.
+  const conditions = [`(SELECT c.position FROM ${tx.schema}._audit_chain c WHERE c.audit_id = a.audit_id) IS NULL`];
   const values: unknown[] = [];
   const bind = (value: unknown): string => `$${values.push(value)}`;
   // Behind a restore transaction numbers start anew, and only the anti-join and the ids tell what is where.
@@ -163,9 +164,10 @@ export async function removeExpired(database: Database, tenantId: string): Promi
       });
       let [position, hash] = anchors[0] as [number, Buffer];
       const { rows } = await tx.arrays({
-        text: `SELECT c.position, c.prev_hash, c.hash, ${digestSql('a')}, a.at < now() - make_interval(days => $2)
-          FROM ${schema}._audit_chain c LEFT JOIN ${schema}._audit a ON a.audit_id = c.audit_id
-          WHERE c.position > $1 ORDER BY c.position LIMIT ${BATCH}`,
+        text: `SELECT c.position, c.prev_hash, c.hash, a.digest, a.at < now() - make_interval(days => $2)
+          FROM (SELECT * FROM ${schema}._audit_chain WHERE position > $1 ORDER BY position LIMIT ${BATCH}) c
+          LEFT JOIN LATERAL (SELECT ${digestSql('a')} AS digest, a.at FROM ${schema}._audit a WHERE a.audit_id = c.audit_id OFFSET 0) a ON true
+          ORDER BY c.position`,
         values: [position, LIMITS.audit_retention_days],
       });
       const from = position;

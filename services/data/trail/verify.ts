@@ -156,10 +156,12 @@ class Walk {
     while (!this.broken && Date.now() < until) {
       const { position } = this.place;
       const { rows } = await this.#tx.arrays({
-        text: `SELECT c.position, c.audit_id, encode(c.prev_hash, 'hex'), encode(c.hash, 'hex'), ${digestSql('a')}, a.audit_id IS NOT NULL,
-            (extract(epoch FROM a.at) * 1000)::bigint
-          FROM ${this.#tx.schema}._audit_chain c LEFT JOIN ${this.#tx.schema}._audit a ON a.audit_id = c.audit_id
-          WHERE c.position > $1 AND c.position <= $2 ORDER BY c.position LIMIT ${LINKS_PER_QUERY}`,
+        // Each row by its id: whatever is known about the tables, a part must not read them whole.
+        text: `SELECT c.position, c.audit_id, encode(c.prev_hash, 'hex'), encode(c.hash, 'hex'), a.digest, a.digest IS NOT NULL, a.at
+          FROM (SELECT * FROM ${this.#tx.schema}._audit_chain WHERE position > $1 AND position <= $2 ORDER BY position LIMIT ${LINKS_PER_QUERY}) c
+          LEFT JOIN LATERAL (SELECT ${digestSql('a')} AS digest, (extract(epoch FROM a.at) * 1000)::bigint AS at
+            FROM ${this.#tx.schema}._audit a WHERE a.audit_id = c.audit_id OFFSET 0) a ON true
+          ORDER BY c.position`,
         values: [position, this.#head.position],
       });
       for (const row of rows) {
@@ -215,7 +217,7 @@ class Walk {
             (count(*) FILTER (WHERE c.audit_id IS NULL))::int AS unsealed,
             min(a.audit_id::text) FILTER (WHERE c.audit_id IS NULL AND pg_visible_in_snapshot(a.tx, $2::pg_snapshot)) AS inserted
           FROM (SELECT audit_id, tx FROM ${this.#tx.schema}._audit WHERE audit_id > $1 ORDER BY audit_id LIMIT ${ROWS_PER_QUERY}) a
-          LEFT JOIN ${this.#tx.schema}._audit_chain c ON c.audit_id = a.audit_id`,
+          LEFT JOIN LATERAL (SELECT c.audit_id FROM ${this.#tx.schema}._audit_chain c WHERE c.audit_id = a.audit_id OFFSET 0) c ON true`,
         values: [this.place.row, this.#head.snapshot],
       });
       const { seen, last, unsealed, inserted } = rows[0]!;

@@ -86,6 +86,8 @@ function externalKey(access: ObjectAccess, { path }: OperationCall): ExternalKey
   const field = own(access.fields, name)?.read ? fieldOf(access.object, name) : undefined;
   if (!field?.externalId) throw invalid('externalIdField', 'The object has no such external id for this connection.');
   const text = path['value'] ?? '';
+  // Whoever has no key at hand would write the record of all others who have none.
+  if (text.trim() === '') throw invalid('value', 'An external id must not be blank.');
   const given = typeOf(field).bindType !== 'text' && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
   const parsed = typeOf(field).parseFilter(given, field, 'path:value');
   if (!parsed.ok) throw invalid('value', parsed.violation.message);

@@ -76,6 +76,11 @@ describe('upserts', () => {
     for (const field of ['Secret__c', 'name', 'constructor']) assert.deepEqual(await shape(field), unknown);
   });
 
+  it('refuses a blank value: those without a key would write one record together', async () => {
+    for (const value of ['', ' ', '\u3000'])
+      assert.equal(await code(upsert(value, { name: 'x' })), 'PARAMETER_INVALID', JSON.stringify(value));
+  });
+
   it('asks for the permission of what it does', async () => {
     await upsert('PERM-1', { name: 'x' });
     const by = world.reader;
