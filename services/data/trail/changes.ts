@@ -168,7 +168,12 @@ async function nextStretch(tx: Tx, { object, sight }: Question, { since, from }:
   );
   if (rows.length === 0) return { upTo: now.from, reached: now.since, last: true, after: null };
   const [last, at] = rows[0] as [string, number];
-  return { upTo: endAt(now.from, last), reached: Math.min(Math.max(since, at), now.since), last: false, after: null };
+  return {
+    upTo: endAt(now.from, last, from),
+    reached: Math.min(Math.max(since, at), now.since),
+    last: false,
+    after: null,
+  };
 }
 
 /** SQL: the transaction is done by now, and a snapshot did not see it. */
@@ -225,8 +230,10 @@ function changesSql(asked: Question, { from, since, first }: Delta, stretch: Str
           WHERE NOT w.born AND ${sees('o', relations)}) AS seen`;
   const behind = past((tx) => unseenSql(tx, end));
   // At some time in the stretch: right before one of the transactions that could change it.
-  const everSeen = (): string =>
-    `EXISTS (SELECT FROM unnest(c.causes) cause(tx), LATERAL (${wasSeen(past((tx) => `${tx} >= cause.tx`))}) y WHERE y.seen)`;
+  const sometime = (what: string): string =>
+    `EXISTS (SELECT FROM unnest(c.causes) cause(tx), LATERAL (${wasSeen(past((tx) => `${tx} >= cause.tx`))}) y WHERE ${what})`;
+  // A page that came later than its stretch leaves out what was out of sight by then, and may be again in sight by now.
+  const regained = sight.node === null ? 'false' : sometime('NOT y.seen');
   const isNow = stretch.upTo === now;
   // A record that was changed once more is told then. The last stretch leaves nothing to others, or it could be for ever.
   const later = stretch.last ? 'false' : behind.changed('c.id');
@@ -241,7 +248,7 @@ function changesSql(asked: Question, { from, since, first }: Delta, stretch: Str
       WHERE a.object = ANY(${objects}) AND ${within.changes}),
     shared AS MATERIALIZED (${within.shared(objects)}),
     ${movedLater ? moved : ''}
-    page AS MATERIALIZED (SELECT u.id, bool_or(u.own) AS own${first ? ', array_agg(DISTINCT u.tx) AS causes' : ''} FROM (
+    page AS MATERIALIZED (SELECT u.id, bool_or(u.own) AS own, array_agg(DISTINCT u.tx) AS causes FROM (
         SELECT record_id AS id, tx, true AS own FROM log WHERE object = ${name}
         UNION ALL SELECT record_id, tx, false FROM shared WHERE object = ${name}
         ${sight.parents.map((parent) => `UNION ALL SELECT id, tx, false FROM (${belowSql(schema, object, parent, movedLater)}) t`).join(' ')}
@@ -256,11 +263,11 @@ function changesSql(asked: Question, { from, since, first }: Delta, stretch: Str
       LEFT JOIN ${schema}._recycle_bin b ON b.object = ${name} AND b.record_id = c.id AND r."id" IS NULL
       CROSS JOIN LATERAL (SELECT r."id" IS NOT NULL AND coalesce(${sees('r')}, false) AS seen) n
       CROSS JOIN LATERAL (${isNow ? 'SELECT n.seen' : wasSeen(behind)}) x
-      CROSS JOIN LATERAL (SELECT w.seen${first ? ` OR NOT x.seen AND ${everSeen()}` : ''} AS seen FROM (${wasSeen(before)}) w) t
+      CROSS JOIN LATERAL (SELECT w.seen${first ? ` OR NOT x.seen AND ${sometime('y.seen')}` : ''} AS seen FROM (${wasSeen(before)}) w) t
       LEFT JOIN LATERAL (SELECT a.tx FROM ${schema}._audit a WHERE a.record_id = c.id AND a.kind = 'delete'
         ORDER BY a.record_version DESC LIMIT 1) deletion ON t.seen AND NOT x.seen AND r."id" IS NULL
       CROSS JOIN LATERAL (SELECT deletion.tx IS NOT NULL AND EXISTS (SELECT FROM ${gone} o WHERE ${sees('o', lastSeen.relations)}) AS seen) d
-      WHERE CASE WHEN x.seen THEN n.seen AND (c.own OR NOT t.seen) AND NOT ${later} ELSE t.seen END
+      WHERE CASE WHEN x.seen THEN n.seen AND (c.own OR NOT t.seen OR ${regained}) AND NOT ${later} ELSE t.seen END
       ORDER BY c.id LIMIT ${sql.bind(limit, 'integer')}) e ON true`;
   return sql.statement(text);
 }

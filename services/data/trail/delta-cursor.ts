@@ -50,11 +50,12 @@ interface Payload {
 }
 
 /**
- * A snapshot that sees what `current` sees of the transactions up to `last`. Source: pg_snapshot in the manual of
- * PostgreSQL, `xmin:xmax:running`.
+ * A snapshot that sees what `current` sees of the transactions up to `last`, and all that `from` saw: one that was running
+ * then may be older than what `from` had seen already. Source: pg_snapshot in the manual of PostgreSQL, `xmin:xmax:running`.
  */
-export function endAt(current: string, last: string): string {
-  const end = BigInt(last) + 1n;
+export function endAt(current: string, last: string, from: string): string {
+  const behind = [BigInt(last) + 1n, BigInt(from.split(':')[1]!)];
+  const end = behind[0]! > behind[1]! ? behind[0]! : behind[1]!;
   const running = (current.split(':')[2] ?? '').split(',').filter((xid) => xid !== '' && BigInt(xid) < end);
   return `${running[0] ?? end}:${end}:${running.join()}`;
 }

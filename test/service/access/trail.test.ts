@@ -114,9 +114,8 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
               cursors.set(`${access.principal.userId} ${object}`, listing ? cursor : await full());
             }
         const [after, ...between] = await change(g, before, focus, count(g, 1, CHANGES));
-        const listed = listing ? between : [];
         for (const { access, object, expected } of users.flatMap((user) =>
-          followed(g, before, listed, after, user.access),
+          followed(g, before, between, listing, after, user.access),
         )) {
           const hint = (error: Error): never => {
             const { snapshot, rows, shares } = before.world;
@@ -159,32 +158,43 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
   }
 
   /** The objects in which a user is told something, or one of the others. */
-  function followed(g: Generate, before: State, listed: readonly State[], after: State, access: Access) {
+  function followed(
+    g: Generate,
+    before: State,
+    between: readonly State[],
+    listing: boolean,
+    after: State,
+    access: Access,
+  ) {
     const all = g(() => fc.shuffledSubarray([...OBJECTS], { minLength: OBJECTS.length }))
       .filter((object) => access.objects[object])
-      .map((object) => ({ access, object, expected: expectedChanges(before, listed, after, access, object) }));
+      .map((object) => ({
+        access,
+        object,
+        expected: expectedChanges(before, between, listing, after, access, object),
+      }));
     const telling = all.filter(({ expected }) => expected.size > 0);
     return telling.length > 0 ? telling.slice(0, FOLLOWED) : all.slice(0, 1);
   }
 
   function expectedChanges(
     before: State,
-    listed: readonly State[],
+    between: readonly State[],
+    listing: boolean,
     after: State,
     access: Access,
     object: ObjectName,
   ): Map<string, Told> {
     const expected = new Map<string, Told>();
     const [saw, sees] = [readable(before.world, access, object), readable(after.world, access, object)];
+    const met = between.map(({ world }) => readable(world, access, object));
     const changed = (id: string): boolean => before.told.get(id)?.length !== after.told.get(id)?.length;
     for (const id of sees.keys()) {
       if (!saw.has(id)) seen.cameIntoSight++;
-      if (!saw.has(id) || changed(id)) expected.set(id, 'upserted');
+      const regained = met.some((ids) => !ids.has(id));
+      if (!saw.has(id) || changed(id) || regained) expected.set(id, 'upserted');
     }
-    const held = new Set([
-      ...saw.keys(),
-      ...listed.flatMap(({ world }) => [...readable(world, access, object).keys()]),
-    ]);
+    const held = new Set([...saw.keys(), ...(listing ? met.flatMap((ids) => [...ids.keys()]) : [])]);
     for (const id of held) {
       if (sees.has(id)) continue;
       if (!saw.has(id)) seen.cameAndWent++;

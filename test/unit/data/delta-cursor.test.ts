@@ -6,12 +6,13 @@ import { type Delta, endAt, openDelta, sealDelta } from '../../../services/data/
 
 describe('the cursor of changes', () => {
   it('ends a stretch behind a transaction, without those that are still running', () => {
-    assert.equal(endAt('100:120:', '110'), '111:111:');
-    assert.equal(endAt('100:120:100,105,111,118', '110'), '100:111:100,105');
-    assert.equal(endAt('112:120:112,118', '110'), '111:111:');
-    assert.equal(endAt('100:120:100', '119'), '100:120:100');
+    assert.equal(endAt('100:120:', '110', '90:90:'), '111:111:');
+    assert.equal(endAt('100:120:100,105,111,118', '110', '90:90:'), '100:111:100,105');
+    assert.equal(endAt('112:120:112,118', '110', '90:90:'), '111:111:');
+    assert.equal(endAt('100:120:100', '119', '90:90:'), '100:120:100');
+    assert.equal(endAt('120:130:120', '105', '104:111:104'), '111:111:', 'nothing that was told is untold');
     const big = 2n ** 60n;
-    assert.equal(endAt(`${big}:${big + 9n}:${big}`, String(big + 3n)), `${big}:${big + 4n}:${big}`);
+    assert.equal(endAt(`${big}:${big + 9n}:${big}`, String(big + 3n), '90:90:'), `${big}:${big + 4n}:${big}`);
   });
 
   it('carries where a caller stands, and stays as small however much there is to tell', () => {
