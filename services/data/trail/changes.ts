@@ -101,13 +101,19 @@ async function atOneMoment<T>(tx: Tx, work: () => Promise<T>): Promise<T> {
   }
 }
 
+/**
+ * What has been committed by now, up to the last transaction that left an audit row, as every change does. Numbers behind
+ * it may belong to transactions that were rolled back and never reached the disk: after a crash of the database they are
+ * given again, and what is written under them then must not be taken for told.
+ */
 async function readMoment(tx: Tx, view: View): Promise<Moment> {
   const { rows } = await tx.arrays({
-    text: `SELECT s.metadata_version, s.access_version, pg_current_snapshot()::text, ${SERVER_SQL} FROM ${tx.schema}._state s`,
+    text: `SELECT s.metadata_version, s.access_version, pg_current_snapshot()::text,
+      coalesce((SELECT a.tx::text FROM ${tx.schema}._audit a ORDER BY a.tx DESC LIMIT 1), '2'), ${SERVER_SQL} FROM ${tx.schema}._state s`,
   });
-  const [metadataVersion, accessVersion, snapshot, server] = rows[0]!;
+  const [metadataVersion, accessVersion, snapshot, last, server] = rows[0]!;
   assertFresh(view, metadataVersion, accessVersion);
-  return { snapshot: snapshot as string, server: server as string };
+  return { snapshot: endAt(snapshot as string, last as string, '3:3:'), server: server as string };
 }
 
 const startAt = ({ snapshot, server }: Moment, object: string, sight: Sight, now: number): Delta => ({

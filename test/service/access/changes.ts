@@ -5,6 +5,7 @@
 import fc from 'fast-check';
 import type { Share } from '../../../lib/access/sharing.ts';
 import {
+  auditRow,
   count,
   type Generate,
   id,
@@ -224,6 +225,7 @@ function share(g: Generate, state: State, schema: string, focus: readonly string
       `INSERT INTO "${schema}"._shares (share_id, created_by_id, object, record_id, principal_type, principal_id, access)
         VALUES (gen_random_uuid(), gen_random_uuid(), ${[object, row.id, given.principalType, given.principalId, given.access].map(text).join(', ')})
         ON CONFLICT (record_id, principal_type, principal_id, object) DO UPDATE SET access = excluded.access`,
+      auditRow(schema),
     ],
   };
 }
@@ -242,6 +244,7 @@ function unshare(g: Generate, state: State, schema: string): Changed | null {
     statements: [
       `WITH sh AS (DELETE FROM "${schema}"._shares WHERE record_id = ${text(taken.recordId)} AND principal_type = ${text(taken.principalType)} AND principal_id = ${text(taken.principalId)} RETURNING *)
         INSERT INTO "${schema}"._revoked_shares (${columns}, revoked_by_id, granted_tx) SELECT ${columns}, created_by_id, tx FROM sh`,
+      auditRow(schema),
     ],
   };
 }

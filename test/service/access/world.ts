@@ -297,6 +297,11 @@ export async function createTables(schema: string): Promise<string> {
   ].join(';');
 }
 
+/** What every change leaves in the audit at least. */
+export const auditRow = (schema: string): string =>
+  `INSERT INTO "${schema}"._audit (audit_id, channel, operation_id, outcome, request_id)
+    VALUES (('ffffffff' || substr(gen_random_uuid()::text, 9))::uuid, 'api', 'data.shares.change', 'committed', 'req')`;
+
 /** Statements that put a world in the place of the one before. */
 export function storeWorld(world: World, schema: string, truncate: boolean): string {
   const tables = [...OBJECTS, '_shares', '_revoked_shares', '_recycle_bin', '_audit', '_history'];
@@ -333,5 +338,6 @@ export function storeWorld(world: World, schema: string, truncate: boolean): str
         )
         .join(', ')}`,
     );
+  statements.push(auditRow(schema));
   return statements.join(';');
 }
