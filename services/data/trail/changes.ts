@@ -350,11 +350,16 @@ function pastOf(
             AND ${changed('b.record_id')})`;
     },
   };
+  // A share that was taken back by now was given by a transaction of its own.
   const shared = (objects: string): string =>
-    ['_shares', '_revoked_shares']
+    [
+      ['_shares', 'tx'],
+      ['_revoked_shares', 'tx'],
+      ['_revoked_shares', 'granted_tx'],
+    ]
       .map(
-        (from) =>
-          `SELECT object, record_id, tx FROM ${schema}.${from} WHERE object = ANY(${objects}) AND ${done('tx')}`,
+        ([from, tx]) =>
+          `SELECT object, record_id, ${tx} AS tx FROM ${schema}.${from} WHERE object = ANY(${objects}) AND ${done(tx!)}`,
       )
       .join(' UNION ');
   return { changes, changed, undo, relations, shared };
