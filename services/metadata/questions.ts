@@ -29,6 +29,12 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
       const column = identifier(question.field);
       return `SELECT count(*) FROM ${table} WHERE round(${column}, ${question.scale}) <> ${column} OR abs(${column}) >= 1e${question.precision - question.scale}`;
     }
+    case 'tooGreat': {
+      const { rollup, precision, scale } = question.field;
+      const parent = `c.${identifier(rollup!.referenceField)}`;
+      return `SELECT count(*) FROM (SELECT round(${question.aggregate}, ${scale}) AS figure FROM ${schema}.${identifier(rollup!.childObject)} c
+        WHERE ${parent} IS NOT NULL GROUP BY ${parent}) AS figures WHERE abs(figure) >= 1e${precision! - scale!}`;
+    }
     case 'anyOf': {
       const list = bind(question.values);
       return question.list

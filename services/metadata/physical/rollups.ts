@@ -103,16 +103,21 @@ function watchOf(own: readonly RollupEdge[], edges: readonly RollupEdge[]): Watc
 
 function columnOf(field: FieldMeta, state: State): Column {
   const rollup = field.rollup!;
-  const over = rollup.field === null ? '*' : `c.${identifier(rollup.field)}`;
-  const where =
-    rollup.criteria === null ? '' : ` FILTER (WHERE ${criteriaSql(rollup.childObject, rollup.criteria, state)})`;
-  const aggregate = `${rollup.function}(${over})${where}`;
+  const aggregate = aggregateSql(rollup, state);
   const empty = emptyRollup(field);
   const type = columnType(field)!;
   const value = empty === '0' ? `coalesce(${aggregate}, 0)` : aggregate;
   const shown = (alias: string): string =>
     typeOf(field).outputSql(`${alias}.${identifier(field.apiName)}`, field, false);
   return { name: field.apiName, type, value: `(${value})::${type}`, empty, from: shown('b'), to: shown('u') };
+}
+
+/** SQL of the figure over rows `c` of the child, before it is brought into the digits of its field. */
+export function aggregateSql(rollup: NonNullable<FieldMeta['rollup']>, state: State): string {
+  const over = rollup.field === null ? '*' : `c.${identifier(rollup.field)}`;
+  const where =
+    rollup.criteria === null ? '' : ` FILTER (WHERE ${criteriaSql(rollup.childObject, rollup.criteria, state)})`;
+  return `${rollup.function}(${over})${where}`;
 }
 
 /** SQL of criteria over rows `c` of the child. */

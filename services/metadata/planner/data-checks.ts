@@ -2,7 +2,10 @@
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { compileField, type PicklistBody } from '../kinds/custom-field.ts';
 import { type CheckContext, type Component, componentKey } from '../kinds/kind.ts';
+import { resultOf } from '../kinds/rollup.ts';
 import type { StateModelBody } from '../kinds/state-model.ts';
+import { SYSTEM_FIELD_NAMES } from '../kinds/system-fields.ts';
+import { aggregateSql } from '../physical/rollups.ts';
 
 /** A condition on the records of an object; `records` that meet it stand against the change. */
 export interface DataCheck {
@@ -15,6 +18,8 @@ export interface DataCheck {
     | { readonly kind: 'duplicates'; readonly field: FieldMeta }
     | { readonly kind: 'longerThan'; readonly field: string; readonly length: number }
     | { readonly kind: 'notFitting'; readonly field: string; readonly precision: number; readonly scale: number }
+    /** Parents whose figure over the children that exist is too great for its field. */
+    | { readonly kind: 'tooGreat'; readonly field: FieldMeta; readonly aggregate: string }
     | { readonly kind: 'anyOf'; readonly field: string; readonly values: readonly string[]; readonly list: boolean }
     | { readonly kind: 'noneOf'; readonly field: string; readonly values: readonly string[] };
   /** STATE_MODEL_INVALID is only worth a warning. */
@@ -32,7 +37,8 @@ const TAKES_OVER: Readonly<Record<string, readonly string[]>> = {
   percent: ['decimal', 'currency'],
 };
 
-export function dataChecks(changed: readonly Component[], context: CheckContext): DataCheck[] {
+/** `sound`: nothing else stands against the plan, so that what expressions say can be asked. */
+export function dataChecks(changed: readonly Component[], context: CheckContext, sound: boolean): DataCheck[] {
   const checks = strandedRecords(changed, context);
   for (const component of withFieldsOfValueSets(changed, context)) {
     const object = String(component.body['object']);
@@ -57,6 +63,8 @@ export function dataChecks(changed: readonly Component[], context: CheckContext)
         remedy,
       });
     };
+    if (field.rollup && sound)
+      figuresToBe(field, old ? compileField(old, context.before) : null, component, context, add);
     if (old) changedField(component, compileField(old, context.before), field, context, add);
     else if (field.required && (field.defaultValue === null || field.fieldType === 'masterDetail'))
       add(
@@ -120,6 +128,37 @@ function withFieldsOfValueSets(changed: readonly Component[], context: CheckCont
     )
       fields.push(component);
   return fields;
+}
+
+/** A figure over many children that is given fewer digits than it would have by itself. */
+function figuresToBe(
+  field: FieldMeta,
+  old: FieldMeta | null,
+  { body }: Component,
+  context: CheckContext,
+  add: Add,
+): void {
+  const rollup = field.rollup!;
+  if (field.precision === null || field.scale === null || body['precision'] === undefined) return;
+  if (
+    old &&
+    JSON.stringify([old.rollup, old.precision, old.scale]) === JSON.stringify([rollup, field.precision, field.scale])
+  )
+    return;
+  const { precision: _given, ...free } = body;
+  const digits = resultOf({ ...free, scale: field.scale }, context.after);
+  if (!digits || digits.precision! <= field.precision) return;
+  // What comes with this deployment has no values yet.
+  const isThere = (name: string): boolean =>
+    SYSTEM_FIELD_NAMES.has(name) || context.before.has(componentKey('CustomField', `${rollup.childObject}.${name}`));
+  if (!context.before.has(componentKey('CustomObject', rollup.childObject)) || !rollup.reads.every(isThere)) return;
+  add(
+    { kind: 'tooGreat', field, aggregate: aggregateSql(rollup, context.after) },
+    'DATA_INCOMPATIBLE',
+    '/precision',
+    `The ${rollup.function} of the records that exist has more digits than precision ${field.precision} and scale ${field.scale} leave.`,
+    `Leave precision away, or use ${digits.precision}.`,
+  );
 }
 
 type Add = (

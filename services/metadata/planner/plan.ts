@@ -70,7 +70,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   for (const component of affectedByActs(changed, after)) findKind(component.type)!.check?.(component, context);
   checkDestructive(project, options, before, blocked, warnings);
 
-  const checks = dataChecks(changed, context);
+  const checks = dataChecks(changed, context, blocked.length === 0);
   return {
     creates,
     updates,

@@ -314,9 +314,10 @@ describe('rollup fields', () => {
     assert.match(rows.map(({ source }) => source).join(), /Asia\/Tokyo/, 'a day begins where the tenant is');
   });
 
+  const problems = async (files: Record<string, string>): Promise<string[]> =>
+    (await tenant.validate(files)).blocked.map(({ code, line, message }: Anything) => `${code} ${line} ${message}`);
+
   it('are refused at deployment when they could not be kept right', async () => {
-    const problems = async (files: Record<string, string>): Promise<string[]> =>
-      (await tenant.validate(files)).blocked.map(({ code, line, message }: Anything) => `${code} ${line} ${message}`);
     const field = (yaml: string, object = 'Deal__c', name = 'New__c') => fieldFile(object, name, yaml);
     const refused = async (yaml: string, expected: RegExp, object?: string): Promise<void> => {
       const found = await problems(field(yaml, object));
@@ -400,6 +401,23 @@ describe('rollup fields', () => {
       return true;
     });
     assert.equal((await get('Deal__c', deal.id)).Narrow__c, 999);
+  });
+
+  it('are refused at deployment when they would not fit what the records add up to', async () => {
+    const narrow = (precision: number) =>
+      fieldFile(
+        'Deal__c',
+        'Tight__c',
+        rollup('Line__c', 'Deal__c', 'avg', 'Pieces__c', `precision: ${precision}\nscale: 2\n`),
+      );
+    const deal = await create('Deal__c', {});
+    for (const pieces of [900, 50]) await create('Line__c', { Deal__c: deal.id, Pieces__c: pieces });
+    assert.match(
+      (await problems(narrow(4))).join(),
+      /DATA_INCOMPATIBLE .*precision 4 and scale 2 leave\. \(2 records\)/,
+    );
+    await tenant.deployed(narrow(5));
+    assert.equal((await get('Deal__c', deal.id)).Tight__c, 475);
   });
 
   it('cannot be written, and can be filtered and sorted by', async () => {
