@@ -82,7 +82,7 @@ describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, func
   before(async () => {
     server = await createDatabase();
     database = new Database(server.url, { size: 1, applicationName: 'expression test' });
-    for (const file of ['0001-functions', '0003-expressions'])
+    for (const file of ['0001-functions', '0003-expressions', '0007-failed-texts'])
       await database.query(
         await readFile(new URL(`../../../services/metadata/migrations/${file}.sql`, import.meta.url), 'utf8'),
       );

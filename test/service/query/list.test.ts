@@ -40,7 +40,7 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
   before(async () => {
     server = await createDatabase();
     database = new Database(server.url, { size: 2, applicationName: 'query test' });
-    for (const file of ['0001-functions', '0003-expressions'])
+    for (const file of ['0001-functions', '0003-expressions', '0007-failed-texts'])
       await database.query(
         await readFile(new URL(`../../../services/metadata/migrations/${file}.sql`, import.meta.url), 'utf8'),
       );
