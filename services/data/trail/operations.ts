@@ -174,7 +174,7 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
     tag: 'events',
     summary: 'List the audit trail',
     description:
-      'Every mutation and every refused one, newest first. Needs the system permission viewAudit; the changes have the fields that the user can read.',
+      'Every mutation and every refused one, newest first. Needs the system permission viewAudit; the changes have the fields that the user can read. A page may be short, even empty, while nextCursor is not null: it looks through 50,000 entries at most.',
     scopes: ['audit:read'],
     cost: 2,
     queryParameters: [
