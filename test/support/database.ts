@@ -9,7 +9,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import type { Database } from '../../mixins/database/database.ts';
 import { type EmbeddedDatabase, startEmbeddedDatabase } from '../../mixins/database/embedded.ts';
+import { migrate } from '../../mixins/database/migrate.ts';
 
 export interface TestDatabase {
   readonly name: string;
@@ -93,6 +95,11 @@ export async function createDatabase(options: { template?: string } = {}): Promi
   };
   open.add(database);
   return database;
+}
+
+/** What metadata keeps in a database without a tenant, among it the functions that compiled statements call. */
+export async function migrateMetadata(database: Database): Promise<void> {
+  await migrate(database, 'metadata', join(import.meta.dirname, '..', '..', 'services', 'metadata', 'migrations'));
 }
 
 /** A hash over everything that shapes the seeded demo, so that a kept server never serves an old one. */

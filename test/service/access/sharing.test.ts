@@ -3,7 +3,6 @@
  * asked for. ACCESS_WORLDS sets how many worlds are tried, ACCESS_SEED replays one run.
  */
 import assert from 'node:assert/strict';
-import { readdir, readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { constrain } from '../../../lib/access/constrain.ts';
 import { decide, type RecordOperation } from '../../../lib/access/decide.ts';
@@ -18,7 +17,7 @@ import type { QueryView } from '../../../lib/query/types.ts';
 import type { Seal } from '../../../lib/sealed.ts';
 import { Database, type Tx } from '../../../mixins/database/database.ts';
 import { readSharedRecord, sharedRecordSql } from '../../../services/data/explain/record.ts';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { createDatabase, migrateMetadata, type TestDatabase } from '../../support/database.ts';
 import { TENANT_ID } from '../../support/snapshots.ts';
 import {
   createTables,
@@ -54,9 +53,7 @@ describe(`sharing in random worlds (ACCESS_SEED=${seed})`, function () {
   before(async () => {
     server = await createDatabase();
     database = new Database(server.url, { size: 2, applicationName: 'access test' });
-    const folder = new URL('../../../services/metadata/migrations/', import.meta.url);
-    for (const file of (await readdir(folder)).sort())
-      if (/functions|expressions/.test(file)) await database.query(await readFile(new URL(file, folder), 'utf8'));
+    await migrateMetadata(database);
     await database.query(await createTables(SCHEMA));
   });
   after(async () => {

@@ -4,7 +4,6 @@
  * and after. ACCESS_WORLDS sets how many worlds are tried, ACCESS_SEED replays one run.
  */
 import assert from 'node:assert/strict';
-import { readdir, readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { decide } from '../../../lib/access/decide.ts';
 import type { Access } from '../../../lib/access/types.ts';
@@ -16,7 +15,7 @@ import { etagOf } from '../../../services/data/sql.ts';
 import type { View } from '../../../services/data/tenants.ts';
 import { listChanges } from '../../../services/data/trail/changes.ts';
 import { listHistory } from '../../../services/data/trail/history.ts';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { createDatabase, migrateMetadata, type TestDatabase } from '../../support/database.ts';
 import { TENANT_ID } from '../../support/snapshots.ts';
 import { randomChange, type State, startState, versionOf } from './changes.ts';
 import {
@@ -62,9 +61,7 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
   before(async () => {
     server = await createDatabase();
     database = new Database(server.url, { size: 1, applicationName: 'access test' });
-    const folder = new URL('../../../services/metadata/migrations/', import.meta.url);
-    for (const file of (await readdir(folder)).sort())
-      if (/functions|expressions/.test(file)) await database.query(await readFile(new URL(file, folder), 'utf8'));
+    await migrateMetadata(database);
     await database.query(await createTables(SCHEMA));
     const client = await database.pool.connect();
     tx = {

@@ -3,7 +3,6 @@
  * EXPRESSION_COUNT sets how many are tried, EXPRESSION_SEED replays one run.
  */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
 import { exactOf, exactText } from '../../../lib/expression/decimal.ts';
 import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
@@ -16,7 +15,7 @@ import { columnSql, withFormulas } from '../../../lib/formulas.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { compileFormula, linkFormulas } from '../../../services/metadata/kinds/formula.ts';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { createDatabase, migrateMetadata, type TestDatabase } from '../../support/database.ts';
 import { aField, anObject } from '../../support/snapshots.ts';
 import { COLUMNS, FIELDS, Random, type Row, randomExpression, randomRow } from './world.ts';
 
@@ -82,10 +81,7 @@ describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, func
   before(async () => {
     server = await createDatabase();
     database = new Database(server.url, { size: 1, applicationName: 'expression test' });
-    for (const file of ['0001-functions', '0003-expressions', '0007-failed-texts'])
-      await database.query(
-        await readFile(new URL(`../../../services/metadata/migrations/${file}.sql`, import.meta.url), 'utf8'),
-      );
+    await migrateMetadata(database);
     const columns = Object.entries(COLUMNS).map(([name, type]) => `"${name}" ${type}`);
     await database.query(`CREATE TABLE things (n integer, ${columns.join(', ')})`);
   });

@@ -3,7 +3,6 @@
  * QUERY_WORLDS sets how many worlds are tried, QUERY_SEED replays one run.
  */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { constrain } from '../../../lib/access/constrain.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
@@ -14,7 +13,7 @@ import { compileGet, compileList, type Page, readPage, readRecord } from '../../
 import type { CompiledQuery } from '../../../lib/query/types.ts';
 import type { Seal } from '../../../lib/sealed.ts';
 import { Database } from '../../../mixins/database/database.ts';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { createDatabase, migrateMetadata, type TestDatabase } from '../../support/database.ts';
 import { TENANT_ID, USER_ID } from '../../support/snapshots.ts';
 import { evaluate, microseconds, type RawQuery, type Row, typeOf, type Value } from './evaluate.ts';
 import { type Generate, randomQuery, randomWorld, storeWorld, type World } from './world.ts';
@@ -40,10 +39,7 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
   before(async () => {
     server = await createDatabase();
     database = new Database(server.url, { size: 2, applicationName: 'query test' });
-    for (const file of ['0001-functions', '0003-expressions', '0007-failed-texts'])
-      await database.query(
-        await readFile(new URL(`../../../services/metadata/migrations/${file}.sql`, import.meta.url), 'utf8'),
-      );
+    await migrateMetadata(database);
   });
   after(async () => {
     await database.close();
