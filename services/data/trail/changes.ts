@@ -298,7 +298,11 @@ function belowSql(schema: string, child: ObjectMeta, parent: Parent, movedLater:
     ...parent.parents.map((next) => belowSql(schema, parent.object, next, movedLater)),
   ].join(' UNION ');
   const left = `SELECT m.record_id, p.tx FROM moved m JOIN (${above}) p ON p.id = (m.changes -> ${literal(parent.field.apiName)} ->> 'from')::uuid WHERE m.object = ${literal(child.apiName)}`;
-  return `SELECT t."id" AS id, p.tx FROM ${table(schema, child.apiName)} t JOIN (${above}) p ON p.id = t.${columnName(parent.field)}${movedLater ? ` UNION ${left}` : ''}`;
+  // Deleted by now, and perhaps in sight before the parent changed.
+  const gone = `SELECT b.record_id, p.tx FROM (SELECT DISTINCT record_id FROM log WHERE object = ${literal(child.apiName)}) l
+    JOIN ${schema}._recycle_bin b ON b.object = ${literal(child.apiName)} AND b.record_id = l.record_id
+    JOIN (${above}) p ON p.id = (b.record ->> ${literal(parent.field.apiName)})::uuid`;
+  return `SELECT t."id" AS id, p.tx FROM ${table(schema, child.apiName)} t JOIN (${above}) p ON p.id = t.${columnName(parent.field)} UNION ${gone}${movedLater ? ` UNION ${left}` : ''}`;
 }
 
 type Past = ReturnType<typeof pastOf>;
