@@ -244,20 +244,23 @@ function changesSql(asked: Question, { from, since, first }: Delta, stretch: Str
   // A record that was changed once more is told then. The last stretch leaves nothing to others, or it could be for ever.
   const later = stretch.last ? 'false' : behind.changed('c.id');
   const parents = sight.parents.flatMap(withAbove);
-  // Behind the end of the stretch records may have left the parents that they had in it.
-  const movedLater = !isNow && parents.length > 0;
-  const moved = `moved AS MATERIALIZED (SELECT a.object, a.record_id, a.changes FROM ${schema}._audit a
-      WHERE (${parents.map((parent) => `EXISTS (${decidedSql(parent)})`).join(' OR ')}) AND a.object = ANY(${objects}) AND ${behind.changes}
-        AND a.changes ?| ARRAY[${parents.map(({ field }) => literal(field.apiName)).join(', ')}]),`;
+  const links = [...new Set(parents.map(({ field }) => literal(field.apiName)))];
+  // Since the stretch began records may have left the parents that they had in it, also by being deleted.
+  const leftLater = `UNION ALL SELECT a.object, a.record_id, a.changes FROM ${schema}._audit a
+      WHERE (${parents.map((parent) => `EXISTS (${decidedSql(parent)})`).join(' OR ')}) AND a.object = ANY(${objects}) AND ${behind.changes}`;
+  const left = `left_parent AS MATERIALIZED (SELECT a.object, a.record_id, l.field, l.parent
+      FROM (SELECT object, record_id, changes FROM log ${isNow ? '' : leftLater}) a
+        CROSS JOIN LATERAL (VALUES ${links.map((name) => `(${name}, a.changes -> ${name} ->> 'from')`).join(', ')}) l (field, parent)
+      WHERE l.parent IS NOT NULL),`;
   const text = `WITH
     log AS MATERIALIZED (SELECT a.object, a.record_id, a.kind, a.changes, a.tx FROM ${schema}._audit a
       WHERE a.object = ANY(${objects}) AND ${within.changes}),
     shared AS MATERIALIZED (${within.shared(objects)}),
-    ${movedLater ? moved : ''}
+    ${parents.length > 0 ? left : ''}
     page AS MATERIALIZED (SELECT u.id, bool_or(u.own) AS own, array_agg(DISTINCT u.tx) AS causes FROM (
         SELECT record_id AS id, tx, true AS own FROM log WHERE object = ${name}
         UNION ALL SELECT record_id, tx, false FROM shared WHERE object = ${name}
-        ${sight.parents.map((parent) => `UNION ALL SELECT id, tx, false FROM (${belowSql(schema, object, parent, movedLater)}) t`).join(' ')}
+        ${sight.parents.map((parent) => `UNION ALL SELECT id, tx, false FROM (${belowSql(schema, object, parent)}) t`).join(' ')}
       ) u${stretch.after === null ? '' : ` WHERE u.id > ${sql.bind(stretch.after, 'uuid')}`} GROUP BY u.id ORDER BY u.id LIMIT ${CHUNK})
     SELECT e.id::text, e.change, e.record, e.version, p.last, p.count
     FROM (SELECT max(id::text) AS last, count(*)::int AS count FROM page) p LEFT JOIN LATERAL (
@@ -291,18 +294,13 @@ function decidedSql({ object, deciding }: Parent): string {
   return `SELECT record_id AS id, tx FROM log WHERE object = ${name}${decides} UNION SELECT record_id, tx FROM shared WHERE object = ${name}`;
 }
 
-/** SQL of the ids of records below such parents, and below those below them, and of the transactions that did it. */
-function belowSql(schema: string, child: ObjectMeta, parent: Parent, movedLater: boolean): string {
-  const above = [
-    decidedSql(parent),
-    ...parent.parents.map((next) => belowSql(schema, parent.object, next, movedLater)),
-  ].join(' UNION ');
-  const left = `SELECT m.record_id, p.tx FROM moved m JOIN (${above}) p ON p.id = (m.changes -> ${literal(parent.field.apiName)} ->> 'from')::uuid WHERE m.object = ${literal(child.apiName)}`;
-  // Deleted by now, and perhaps in sight before the parent changed.
-  const gone = `SELECT b.record_id, p.tx FROM (SELECT DISTINCT record_id FROM log WHERE object = ${literal(child.apiName)}) l
-    JOIN ${schema}._recycle_bin b ON b.object = ${literal(child.apiName)} AND b.record_id = l.record_id
-    JOIN (${above}) p ON p.id = (b.record ->> ${literal(parent.field.apiName)})::uuid`;
-  return `SELECT t."id" AS id, p.tx FROM ${table(schema, child.apiName)} t JOIN (${above}) p ON p.id = t.${columnName(parent.field)} UNION ${gone}${movedLater ? ` UNION ${left}` : ''}`;
+/** SQL of the ids of records that are or were below such parents, and below those below them, and of the transactions. */
+function belowSql(schema: string, child: ObjectMeta, parent: Parent): string {
+  const above = [decidedSql(parent), ...parent.parents.map((next) => belowSql(schema, parent.object, next))];
+  return `SELECT c.id, p.tx FROM (${above.join(' UNION ')}) p CROSS JOIN LATERAL (
+      SELECT t."id" AS id FROM ${table(schema, child.apiName)} t WHERE t.${columnName(parent.field)} = p.id
+      UNION ALL SELECT l.record_id FROM left_parent l
+        WHERE l.object = ${literal(child.apiName)} AND l.field = ${literal(parent.field.apiName)} AND l.parent = p.id::text) c`;
 }
 
 type Past = ReturnType<typeof pastOf>;

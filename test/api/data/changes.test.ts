@@ -294,6 +294,27 @@ describe('following the changes of an object', () => {
     assert.deepEqual(await his.follow(), []);
   });
 
+  it('drops lines that were listed while their deal was in sight and left it since', async () => {
+    const [deal, other, third] = [await newDeal(sam), await newDeal(sam), await newDeal(sam)];
+    const [moved, movedTwice] = [await line(deal), await line(deal)];
+    const [deleted, stayed, never] = [await line(deal), await line(deal), await line(other)];
+    const copy = new Copy(sue, 'DealLine__c');
+    copy.cursor = (await sue.get('/data/DealLine__c/changes')).body.resumeCursor;
+    const shareId = await share(deal, 'user', deals.ids.sue!);
+    for (const [id, record] of await copy.list()) copy.records.set(id, record);
+    assert.equal(copy.records.size, 4);
+    await unshare(deal, shareId);
+    await change(moved, { Deal__c: other }, ada, 'DealLine__c');
+    for (const to of [other, third]) await change(movedTwice, { Deal__c: to }, ada, 'DealLine__c');
+    await remove(deleted, ada, 'DealLine__c');
+    await change(never, { Deal__c: third }, ada, 'DealLine__c');
+    assert.deepEqual(
+      brief(await copy.follow()),
+      [moved, movedTwice, deleted, stayed].map((id) => `${id} accessLost`).sort(),
+    );
+    await copy.compare('after the list');
+  });
+
   it('pages through a round, whatever happens between the pages', async () => {
     const ids: string[] = [];
     for (let n = 0; n < 7; n++) ids.push(await newDeal(sam));

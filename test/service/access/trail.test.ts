@@ -36,7 +36,7 @@ const WORLDS = Number(process.env['ACCESS_WORLDS'] ?? 1_000);
 const seed = Number(process.env['ACCESS_SEED'] ?? Date.now() % 1_000_000_000);
 const TRUNCATE_EVERY = 20;
 /** Changes that users hear of, and those before. */
-const CHANGES = 5;
+const CHANGES = Number(process.env['ACCESS_CHANGES'] ?? 5);
 const EARLIER = 2;
 /** Users of a world, objects in which each of them is told something, and records whose history each asks for. */
 const USERS = 2;
