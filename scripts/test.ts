@@ -6,6 +6,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { existsSync, globSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { startTestServer } from '../test/support/database.ts';
 import { createPlatformDatabase } from '../test/support/platform.ts';
 
@@ -32,11 +33,15 @@ const SUITES: readonly Suite[] = [
   { name: 'cluster', jobs: 1, needsDatabase: true, needsNats: true },
 ];
 const SUITE_MINUTES_MAX = 12;
+/** Of what ended without counting its failures. */
+const REPORT_CHARACTERS_MAX = 4_000;
 
 let passed = 0;
 let failed = 0;
 let skipped = 0;
 const failures: string[] = [];
+/** What was said of failures: printed once more at the end, where one looks for it. */
+const reports: string[] = [];
 const children = new Set<ChildProcess>();
 
 const say = (text: string): void => console.log(`\n== ${text}`);
@@ -77,14 +82,17 @@ function count(name: string, ok: boolean): void {
 
 async function check(name: string, command: string, args: string[]): Promise<void> {
   say(name);
-  count(name, (await run(join(bin, command), args)).code === 0);
+  const { code, output } = await run(join(bin, command), args);
+  count(name, code === 0);
+  if (code !== 0) reports.push(`== ${name}\n${output.slice(-REPORT_CHARACTERS_MAX).trimEnd()}`);
 }
 
 async function mocha(name: string, files: string[], jobs: number, env: NodeJS.ProcessEnv): Promise<void> {
   say(`${name}: ${files.length} ${files.length === 1 ? 'file' : 'files'}`);
   const parallel = jobs > 1 && files.length > 1 ? ['--parallel', '--jobs', String(jobs)] : [];
   const script = join(root, 'node_modules', 'mocha', 'bin', 'mocha.js');
-  const { code, output } = await run(process.execPath, [script, ...parallel, ...files], env);
+  const { code, output: shown } = await run(process.execPath, [script, ...parallel, ...files], env);
+  const output = stripVTControlCharacters(shown);
   const total = (word: string): number => Number(new RegExp(`^ *(\\d+) ${word}`, 'm').exec(output)?.[1] ?? 0);
   passed += total('passing');
   skipped += total('pending');
@@ -92,6 +100,8 @@ async function mocha(name: string, files: string[], jobs: number, env: NodeJS.Pr
   if (code === 0) return;
   failures.push(name);
   if (!total('failing')) failed++; // it did not even come to counting
+  const said = output.search(/^ *\d+ failing$/m);
+  reports.push(`== ${name}\n${output.slice(said < 0 ? -REPORT_CHARACTERS_MAX : said).trimEnd()}`);
 }
 
 /** nats-server on the PATH, or installed when we may; otherwise one line says what to do. */
@@ -178,6 +188,6 @@ try {
   await close();
 }
 if (skipped) console.log(`\n${skipped} skipped`);
-if (failures.length) console.log(`\nFailed: ${failures.join(', ')}`);
+if (failures.length) console.log(`\n${[...reports, `Failed: ${failures.join(', ')}`].join('\n\n')}`);
 console.log(`\n${passed} passed, ${failed} failed`);
 process.exit(failed ? 1 : 0);
