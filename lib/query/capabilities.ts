@@ -1,4 +1,5 @@
 /** What can be asked of a field: the one answer for the planner and for describe. */
+import type { ObjectAccess } from '../access/types.ts';
 import { typeOf } from '../field-types/registry.ts';
 import type { Operator } from '../field-types/types.ts';
 import { movesOn } from '../formulas.ts';
@@ -15,3 +16,13 @@ export const sortable = (field: FieldMeta): boolean =>
   typeOf(field).sortable && (field.length ?? 0) <= SORTABLE_CHARS_MAX && !movesOn(field);
 
 export const searchable = (field: FieldMeta): boolean => typeOf(field).searchable;
+
+/** What a search without searchFields looks into: of the object's default fields those that the user reads, else the name. */
+export function searchedByDefault({ object, fields }: ObjectAccess): readonly FieldMeta[] {
+  const readable = (name: string): FieldMeta[] => {
+    const field = fields[name]?.read ? object.fields[name] : undefined;
+    return field && searchable(field) ? [field] : [];
+  };
+  const named = object.defaultSearchFields.flatMap(readable);
+  return named.length > 0 ? named : readable(object.nameField);
+}

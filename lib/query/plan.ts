@@ -8,7 +8,7 @@ import { dateOfDay } from '../field-types/calendar.ts';
 import { typeOf, valueTypeName } from '../field-types/registry.ts';
 import type { SqlValue } from '../field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
-import { filterable, operatorsFor, searchable, sortable } from './capabilities.ts';
+import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from './capabilities.ts';
 import { type RelatedValue, searchTokens } from './parse.ts';
 import { RELATIVE_DATES, relativeDays, startOfDay } from './relative-dates.ts';
 import type { Condition, ListRequest, Plan, PlanNode, PlanOptions, QueryView, SortKey } from './types.ts';
@@ -68,7 +68,7 @@ export function planGet(
   return plan;
 }
 
-const NO_ACCESS = { fields: {}, readable: [] } as unknown as ObjectAccess;
+const NO_ACCESS = { object: { defaultSearchFields: [] }, fields: {}, readable: [] } as unknown as ObjectAccess;
 
 class Planner {
   readonly problems = new Violations();
@@ -287,26 +287,20 @@ class Planner {
   }
 
   #search(search: NonNullable<ListRequest['search']>): PlanNode | null {
-    const names = search.fields ?? this.#object.defaultSearchFields;
-    const fields: FieldMeta[] = [];
-    for (const name of names) {
-      const field = this.#readable(this.#object, name);
-      if (field && searchable(field)) fields.push(field);
-      else if (search.fields !== null && !field)
-        this.problems.add(this.#pointer('searchFields'), 'PARAMETER_INVALID', `There is no field ${quote(name)}.`, {
-          field: name,
-        });
-      else if (search.fields !== null)
-        this.problems.add(this.#pointer('searchFields'), 'SEARCH_FIELD_INVALID', `${name} cannot be searched.`, {
-          field: name,
-        });
-    }
-    if (fields.length === 0 && search.fields === null) {
-      const name = this.#readable(this.#object, this.#object.nameField);
-      if (!name) return { kind: 'false' };
-      fields.push(name);
-    }
+    const { fields: names } = search;
+    const access = this.#view.access.objects[this.#object.apiName] ?? NO_ACCESS;
+    const fields = names === null ? searchedByDefault(access) : names.flatMap((name) => this.#searched(name) ?? []);
+    if (fields.length === 0) return { kind: 'false' };
     return { kind: 'search', fields, tokens: searchTokens(search.text) };
+  }
+
+  #searched(name: string): FieldMeta | null {
+    const field = this.#readable(this.#object, name);
+    if (field && searchable(field)) return field;
+    const at = this.#pointer('searchFields');
+    if (field) this.problems.add(at, 'SEARCH_FIELD_INVALID', `${name} cannot be searched.`, { field: name });
+    else this.problems.add(at, 'PARAMETER_INVALID', `There is no field ${quote(name)}.`, { field: name });
+    return null;
   }
 }
 

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { capabilities } from '../../lib/access/decide.ts';
 import type { Access, Capabilities, ObjectAccess, ScopeSet } from '../../lib/access/types.ts';
 import { typeOf } from '../../lib/field-types/registry.ts';
-import { filterable, operatorsFor, searchable, sortable } from '../../lib/query/capabilities.ts';
+import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from '../../lib/query/capabilities.ts';
 import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../lib/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
 import { visibleModel } from './transitions/acts.ts';
@@ -50,7 +50,7 @@ export function describeObject(access: Access, object: ObjectAccess, scopes: Sco
     nameField: meta.nameField,
     ownerField: isReadable('ownerId') ? 'ownerId' : null,
     searchable: meta.features.search,
-    defaultSearchFields: meta.defaultSearchFields.filter(isReadable),
+    defaultSearchFields: searchedByDefault(object).map((field) => field.apiName),
     stateModel: visibleModel(object)?.apiName ?? null,
     recordTypes: meta.recordTypes.map(({ apiName, label, default: isDefault, active }) => ({
       apiName,

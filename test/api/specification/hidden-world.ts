@@ -81,7 +81,7 @@ export const HIDDEN_FIELDS: Readonly<Record<ObjectName, Files>> = {
       'fieldType: picklist\npicklist:\n  restricted: true\n  controllingField: Color__c\n  values:\n    - value: dark\n      validFor: [red]\n',
     Serial__c: 'fieldType: autoNumber\nformat: "S-{0000}"',
   },
-  Line__c: { Cost__c: 'fieldType: decimal\nprecision: 12\nscale: 2' },
+  Line__c: { Cost__c: 'fieldType: decimal\nprecision: 12\nscale: 2', Memo__c: 'fieldType: text\nlength: 40' },
 };
 
 const FEATURES = 'features:\n  history: true\n  search: true\n  duplicates: true\n  events: true\n';
@@ -116,7 +116,8 @@ function configuration(hides: boolean): Files {
   const files: Files = {
     ...object('Firm__c', 'private', `name, City__c${only(', Rating__c')}`),
     ...object('Deal__c', 'private', `name, Note__c${only(', Secret__c')}`),
-    ...object('Line__c', 'controlledByParent', 'name'),
+    // Who reads none of the default fields searches by name, as where there are none.
+    ...object('Line__c', 'controlledByParent', only('Memo__c')),
     ...fields(FIELDS),
     'roles/Boss.yaml': 'type: Role\napiName: Boss\nlabel: Boss\n',
     'roles/Manager.yaml': 'type: Role\napiName: Manager\nlabel: Manager\nparent: Boss\n',
