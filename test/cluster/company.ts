@@ -30,6 +30,7 @@ interface Told {
 }
 
 let runs = 0;
+let sealers = 0;
 
 /** Works through a fault, which happens twice, and returns when everything was found to be right. */
 export async function companyThrough(stage: Stage, prefix: string, fault: () => Promise<void>): Promise<void> {
@@ -188,8 +189,8 @@ export async function companyThrough(stage: Stage, prefix: string, fault: () => 
 }
 
 /** Seals the audit trail over and over, far more often than the platform itself does, so that faults meet it in the middle. */
-async function sealWhile(stage: Stage, working: () => boolean): Promise<void> {
-  const config = readConfig({ NATS_URL: stage.nats.url, NODE_ID: `sealer-${runs}`, LOG_LEVEL: 'silent' });
+export async function sealWhile(stage: Stage, working: () => boolean): Promise<void> {
+  const config = readConfig({ NATS_URL: stage.nats.url, NODE_ID: `sealer-${++sealers}`, LOG_LEVEL: 'silent' });
   const broker = new ServiceBroker({ ...brokerOptions(config), transporter: natsBus(config) });
   await broker.start();
   try {

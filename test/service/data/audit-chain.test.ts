@@ -1,7 +1,7 @@
 /** The chain over the audit trail: it takes in every committed row once, and tells when anything was tampered with. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { Database } from '../../../mixins/database/database.ts';
+import { Database, type Tx } from '../../../mixins/database/database.ts';
 import { call } from '../../../services/contracts.ts';
 import { removeExpired, sealTenant } from '../../../services/data/trail/chain.ts';
 import { type Verification, type VerifyRequest, verifyTenant } from '../../../services/data/trail/verify.ts';
@@ -282,4 +282,71 @@ describe('the chain over the audit trail', () => {
     assert.equal(broken, null);
     assert.match(hash, /^[0-9a-f]{64}$/);
   });
+
+  it('is whole wherever the connection is lost: nothing is sealed twice, nothing left out', async function () {
+    this.timeout(60_000);
+    await seal();
+    const unsealed = async (): Promise<number> =>
+      (
+        await world.rows(
+          'SELECT count(*)::int FROM $schema._audit a WHERE NOT EXISTS (SELECT FROM $schema._audit_chain c WHERE c.audit_id = a.audit_id)',
+        )
+      )[0]!['count'];
+    let lost = 0;
+    for (let moment = 0; ; moment++) {
+      // More than one batch.
+      await world.rows(
+        `INSERT INTO $schema._audit (audit_id, channel, operation_id, outcome, request_id)
+          SELECT uuidv7(), 'job', 'test.many', 'committed', 'req_' || n FROM generate_series(1, 2100) n`,
+      );
+      const failing = new LosesConnection(world.platform.database.url, moment);
+      const outcome = await sealTenant(failing, world.tenantId).catch((error: Error) => error);
+      await failing.close();
+      const left = await unsealed();
+      assert.ok(
+        [0, 100, 2_100].includes(left),
+        `moment ${moment}: ${left} left, and a batch is sealed whole or not at all`,
+      );
+      assert.equal(await seal(), left);
+      assert.equal(await unsealed(), 0);
+      if (!(outcome instanceof Error)) break;
+      assert.match(outcome.message, /terminat|lost/, outcome.stack);
+      lost++;
+    }
+    assert.equal(lost, 11, 'the beginning of the run, and four statements and the commit of two batches');
+    const { broken, checked, total, position } = await verify();
+    const [counts] = await world.rows(
+      `SELECT (SELECT count(*)::int FROM $schema._audit) AS rows, (SELECT count(DISTINCT audit_id)::int FROM $schema._audit_chain) AS links,
+        (SELECT max(position)::int FROM $schema._audit_chain) AS last`,
+    );
+    assert.deepEqual([broken, counts], [null, { rows: checked, links: total, last: position }]);
+  });
 });
+
+/** A connection of its own that ends at the nth moment: before a statement, or with the answer to a commit on its way. */
+class LosesConnection extends Database {
+  #moments: number;
+
+  constructor(url: string, moments: number) {
+    super(url, { size: 1, applicationName: 'lost connection', onError: () => {} });
+    this.#moments = moments;
+  }
+
+  override tenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+    return super.tenant(tenantId, (tx) => work(this.#losing(tx)));
+  }
+
+  override async tenantTransaction<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+    const result = await super.tenantTransaction(tenantId, (tx) => work(this.#losing(tx)));
+    if (this.#moments-- === 0) throw new Error('The answer to the commit was lost.');
+    return result;
+  }
+
+  #losing(tx: Tx): Tx {
+    const arrays: Tx['arrays'] = async (statement) => {
+      if (this.#moments-- === 0) await tx.query('SELECT pg_terminate_backend(pg_backend_pid())');
+      return tx.arrays(statement);
+    };
+    return { schema: tx.schema, arrays } as Tx;
+  }
+}
