@@ -120,12 +120,15 @@ function parse(source: string): ASTNode {
     return parser.parse(source).ast;
   } catch (error) {
     const { summary, range } = error as { summary?: string; range?: { start: number } };
+    const start = range?.start ?? 0;
     const tooDeep = error instanceof RangeError || /^Exceeded max(?:Depth|AstNodes)/.test(summary ?? '');
+    // The parser names half of a character beyond the first 65,536.
+    const told = inWords(summary ?? (error as Error).message).replace(/\p{Surrogate}/u, source.slice(start, start + 2));
     const message = tooDeep
       ? `It nests deeper than ${DEPTH_MAX} levels or has more than ${NODES_MAX} parts.`
-      : `It is not well-formed: ${inWords(summary ?? (error as Error).message)}.`;
-    const remedy = source[range?.start ?? 0] === '=' ? 'Compare with `==`.' : null;
-    throw new ExpressionError([{ start: Math.min(range?.start ?? 0, source.trimEnd().length), message, remedy }]);
+      : `It is not well-formed: ${told}.`;
+    const remedy = source[start] === '=' ? 'Compare with `==`.' : null;
+    throw new ExpressionError([{ start: Math.min(start, source.trimEnd().length), message, remedy }]);
   }
 }
 

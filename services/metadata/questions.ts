@@ -3,7 +3,7 @@ import { identifier } from '../../lib/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { componentKey, type State } from './kinds/kind.ts';
 import { tableOf } from './kinds/registry.ts';
-import { keyExpression } from './physical/model.ts';
+import { blankSql, keyExpression } from './physical/model.ts';
 import type { DataCheck } from './planner/data-checks.ts';
 import type { Change, Plan } from './planner/plan.ts';
 
@@ -18,7 +18,7 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
     case 'anyRecord':
       return `SELECT count(*) FROM ${table}`;
     case 'blank':
-      return `SELECT count(*) FROM ${table} WHERE ${identifier(question.field)} IS NULL`;
+      return `SELECT count(*) FROM ${table} WHERE ${blankSql(question.field)}`;
     case 'duplicates': {
       const key = keyExpression(question.field);
       return `SELECT coalesce(sum(n), 0) FROM (SELECT count(*) AS n FROM ${table} WHERE ${identifier(question.field.apiName)} IS NOT NULL GROUP BY ${key} HAVING count(*) > 1) AS same`;

@@ -6,7 +6,7 @@
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import type { ViolationCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
-import { isBlankText } from '../../../lib/field-types/common.ts';
+import { isBlank } from '../../../lib/field-types/blank.ts';
 import { externalReference } from '../../../lib/field-types/reference-family.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import type { SqlValue } from '../../../lib/field-types/types.ts';
@@ -49,13 +49,6 @@ export const pointerTo = (name: string): string => `/${name.replaceAll('~', '~0'
 
 export const isReference = (field: FieldMeta): boolean =>
   field.fieldType === 'reference' || field.fieldType === 'masterDetail';
-
-export function isBlank(field: FieldMeta, value: SqlValue): boolean {
-  if (value === null) return true;
-  const { blank } = typeOf(field);
-  if (blank === 'whiteSpace') return typeof value === 'string' && isBlankText(value);
-  return blank === 'emptyList' && Array.isArray(value) && value.length === 0;
-}
 
 const required = (field: FieldMeta): Violation =>
   violation(pointerTo(field.apiName), 'FIELD_REQUIRED', `${field.apiName} is required.`, { field: field.apiName });

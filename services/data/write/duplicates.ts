@@ -3,6 +3,7 @@
  * Twins that are written at the same time wait for each other before they look. Source: docs/reference/duplicates.md.
  */
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { isBlank } from '../../../lib/field-types/blank.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
 import { fuzzyClass, fuzzyClasses, matchForm } from '../../../lib/matching/forms.ts';
 import type { DuplicateRuleMeta, FieldMeta } from '../../../lib/snapshot/types.ts';
@@ -10,7 +11,7 @@ import type { Statement } from '../../../mixins/database/database.ts';
 import { columnName, columnType, reachSql, recordJson, Sql, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { entrySql } from '../trail/entry.ts';
-import { type Given, isBlank, validationFailed } from './body.ts';
+import { type Given, validationFailed } from './body.ts';
 import { stateSql } from './checks.ts';
 import { type Confirmation, invalidConfirmation, openConfirmation, sealConfirmation } from './confirmation.ts';
 import {

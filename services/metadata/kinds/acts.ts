@@ -286,18 +286,19 @@ function checkCreate(component: Component, context: CheckContext, check: EffectC
         `A new record of ${object} begins in the state ${String(model['initial'])}.`,
       );
   }
-  for (const [name, field] of context.fieldsOf(object)) {
-    const given = Object.hasOwn(effect.fields ?? {}, name);
-    const { required, picklistValues, defaultValue, fieldType: type } = compileField(field, context.after);
-    const filled = (defaultValue ?? null) !== null || picklistValues?.some((value) => value.default && value.active);
-    if (required && !given && !filled && fieldType(type).writable)
+  const needed = [...context.fieldsOf(object)].flatMap(([name, field]) => {
+    const { required, defaultValue, fieldType: type } = compileField(field, context.after);
+    return required && defaultValue === null && fieldType(type).writable ? [name] : [];
+  });
+  if (schemaOf(object, context).fieldType('name') === 'text') needed.unshift('name');
+  for (const name of needed)
+    if (!Object.hasOwn(effect.fields ?? {}, name))
       context.problem(
         'REFERENCE_INVALID',
         component,
         `${pointer}/fields`,
         `A record of ${object} needs ${name}, and the effect does not give it.`,
       );
-  }
 }
 
 /** The state model that records of an object are held to. */

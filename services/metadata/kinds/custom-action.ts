@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import type { ActMeta } from '../../../lib/snapshot/types.ts';
 import { type ActBody, activeModel, actKeys, actNames, actReferences, checkAct, compileAct } from './acts.ts';
 import { componentKey, type Kind } from './kind.ts';
-import { checkNumber } from './per-object.ts';
+import { checkPerObject } from './per-object.ts';
 import { apiName, flag, optional } from './schema.ts';
 import { checkKeys } from './state-model.ts';
 
@@ -53,7 +53,7 @@ export const customAction: Kind = {
   },
 
   checkAll(context) {
-    checkNumber(context, 'CustomAction', 'actions', ACTIONS_PER_OBJECT_MAX);
+    checkPerObject(context, 'CustomAction', 'actions', ACTIONS_PER_OBJECT_MAX);
     checkKeys(context);
   },
 

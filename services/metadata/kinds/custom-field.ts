@@ -1,6 +1,7 @@
 /** CustomField: one column and everything said about its values. */
 import { Type } from 'typebox';
 import { EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
+import { isBlank } from '../../../lib/field-types/blank.ts';
 import { PatternError, patternSize } from '../../../lib/field-types/pattern.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import type { FieldMeta, FieldTypeName, PicklistValue } from '../../../lib/snapshot/types.ts';
@@ -11,6 +12,7 @@ import { fieldMeta } from './field-meta.ts';
 import { checkFormulaAttributes, checkFormulas, compileFormula, formulaReferences } from './formula.ts';
 import type { Body, CheckContext, Component, Kind, Reference, State } from './kind.ts';
 import { componentKey, componentsByObject } from './kind.ts';
+import { targetsOf } from './parents.ts';
 import { checkPerObject } from './per-object.ts';
 import { checkRollup, checkRollups, compileRollup, rollupReferences } from './rollup.ts';
 import { API_NAME, apiName, flag, group, label, listOf, optional, shownFlag, text } from './schema.ts';
@@ -167,7 +169,7 @@ export const customField: Kind = {
 
   references(body) {
     const found: Reference[] = [{ type: 'CustomObject', fullName: String(body['object']), pointer: '/object' }];
-    for (const [i, name] of ((body['referenceTo'] as string[] | undefined) ?? []).entries())
+    for (const [i, name] of targetsOf({ body }).entries())
       found.push({ type: 'CustomObject', fullName: name, pointer: `/referenceTo/${i}` });
     const picklist = body['picklist'] as PicklistBody | undefined;
     if (picklist?.valueSet)
@@ -349,7 +351,7 @@ function checkAttributes(component: Component, context: CheckContext): void {
     for (const name of ['minimum', 'maximum'])
       if (body[name] !== undefined && !Number.isSafeInteger(body[name]))
         invalid(`/${name}`, `${name} is not an integer.`);
-  checkValues(component, invalid);
+  checkValues(component, context, invalid);
   const { currencyField } = body;
   if (typeof currencyField === 'string') {
     const target = context.fieldsOf(body.object).get(currencyField);
@@ -364,11 +366,15 @@ function checkAttributes(component: Component, context: CheckContext): void {
 }
 
 /** The pattern and the default value, by the same code that will read the values of records. */
-function checkValues(component: Component, invalid: (pointer: string, message: string) => void): void {
+function checkValues(
+  component: Component,
+  { after }: CheckContext,
+  invalid: (pointer: string, message: string) => void,
+): void {
   const { pattern, defaultValue } = component.body;
   if (typeof pattern === 'string')
     try {
-      const steps = patternSize(pattern) * (compileField(component, new Map()).length ?? 0);
+      const steps = patternSize(pattern) * (compileField(component, after).length ?? 0);
       if (steps > PATTERN_STEPS_MAX)
         invalid('/pattern', `To match the longest text takes ${steps} steps, and ${PATTERN_STEPS_MAX} are the most.`);
     } catch (error) {
@@ -381,9 +387,11 @@ function checkValues(component: Component, invalid: (pointer: string, message: s
     !fieldType((component.body as FieldBody).fieldType).attributes.includes('defaultValue')
   )
     return;
-  const field = compileField(component, new Map());
+  const field = compileField(component, after);
   const read = fieldType(field.fieldType).parseInput(defaultValue, field, '/defaultValue');
   if (!read.ok) invalid('/defaultValue', read.violation.message);
+  else if (field.required && isBlank(field, read.value))
+    invalid('/defaultValue', 'The field is required, and its default value is blank.');
 }
 
 function checkRelations(component: Component, context: CheckContext): void {
@@ -472,10 +480,10 @@ function checkControllingCircles(context: CheckContext): void {
 
 function checkRelationshipNames(context: CheckContext): void {
   const seen = new Map<string, Component>();
-  const fields = [...context.after.values()].filter((c) => c.type === 'CustomField' && c.body['referenceTo']);
-  for (const field of fields) {
+  for (const field of context.after.values()) {
+    if (field.type !== 'CustomField') continue;
     const name = relationshipName(field);
-    for (const parent of field.body['referenceTo'] as string[]) {
+    for (const parent of targetsOf(field)) {
       const twin = seen.get(`${parent}.${name}`);
       if (twin)
         context.problem(
@@ -497,7 +505,7 @@ function checkMasterDetailCycles(context: CheckContext): void {
     if (field.type !== 'CustomField' || field.body['fieldType'] !== 'masterDetail') continue;
     const from = String(field.body['object']);
     const list = masters.get(from) ?? [];
-    for (const to of field.body['referenceTo'] as string[]) list.push({ to, field });
+    for (const to of targetsOf(field)) list.push({ to, field });
     masters.set(from, list);
   }
   const reaches = (from: string, target: string, seen: Set<string>): boolean => {

@@ -151,21 +151,9 @@ export const customObject: Kind = {
   },
 
   checkAll(context) {
-    const seen = new Map<string, string>();
-    let count = 0;
-    let last: Component | undefined;
-    for (const component of context.after.values()) {
-      if (component.type !== 'CustomObject') continue;
-      count++;
-      last = component;
-      const lower = component.fullName.toLowerCase();
-      const twin = seen.get(lower);
-      if (twin !== undefined)
-        context.problem('NAME_CONFLICT', component, '/apiName', `Differs from ${twin} in upper and lower case only.`);
-      else seen.set(lower, component.fullName);
-    }
-    if (count > OBJECTS_MAX && last)
-      context.problem('LIMIT_EXCEEDED', last, '', `A tenant has ${OBJECTS_MAX} objects at most.`, {
+    const objects = [...context.after.values()].filter(({ type }) => type === 'CustomObject');
+    if (objects.length > OBJECTS_MAX)
+      context.problem('LIMIT_EXCEEDED', objects.at(-1)!, '', `A tenant has ${OBJECTS_MAX} objects at most.`, {
         details: { max: OBJECTS_MAX },
       });
     checkParents(context);

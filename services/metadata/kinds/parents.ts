@@ -4,10 +4,14 @@
  */
 import { PARENTS_MAX } from '../../../lib/access/sharing.ts';
 import type { ObjectBody } from './custom-object.ts';
-import { type CheckContext, type Component, componentKey } from './kind.ts';
+import { type Body, type CheckContext, type Component, componentKey } from './kind.ts';
 
 /** Parents that are asked about for one record, over all the ways that two masters each can make. */
 const PARENT_WAYS_MAX = 14;
+
+/** Objects that a field refers to: none where it does not say to what, which is a problem of its own. */
+export const targetsOf = ({ body }: { readonly body: Body }): readonly string[] =>
+  (body['referenceTo'] as readonly string[] | undefined) ?? [];
 
 interface Distance {
   /** Objects in the longest chain, this one among them. */
@@ -41,7 +45,7 @@ function distanceOf(object: string, context: CheckContext, known: Map<string, Di
   let [objects, ways] = [1, 0];
   for (const field of context.fieldsOf(object).values()) {
     if (field.body['fieldType'] !== 'masterDetail') continue;
-    for (const parent of field.body['referenceTo'] as string[]) {
+    for (const parent of targetsOf(field)) {
       const above = distanceOf(parent, context, known);
       objects = Math.max(objects, above.objects + 1);
       ways += above.ways + 1;

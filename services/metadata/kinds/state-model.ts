@@ -5,6 +5,7 @@ import { type ActBody, actKeys, actNames, actReferences, checkAct, compileAct } 
 import { compileField } from './custom-field.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
 import { API_NAME, apiName, flag, group, listOf, optional, shownFlag, text } from './schema.ts';
+import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
 interface TransitionBody extends ActBody {
   readonly key: string;
@@ -75,10 +76,9 @@ export const stateModel: Kind = {
 
   references(body) {
     const { object, field, transitions } = body as StateModelBody;
-    const found: Reference[] = [
-      { type: 'CustomObject', fullName: object, pointer: '/object' },
-      { type: 'CustomField', fullName: `${object}.${field}`, pointer: '/field' },
-    ];
+    const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
+    if (!SYSTEM_FIELD_NAMES.has(field))
+      found.push({ type: 'CustomField', fullName: `${object}.${field}`, pointer: '/field' });
     for (const [i, transition] of (transitions ?? []).entries())
       found.push(...actReferences(object, transition, `/transitions/${i}`));
     return found;
@@ -150,12 +150,12 @@ function compileStateModel(body: StateModelBody): StateModelMeta {
 function checkStates(component: Component, context: CheckContext, body: StateModelBody): void {
   const invalid = (pointer: string, message: string): void =>
     context.problem('STATE_MODEL_INVALID', component, pointer, message);
-  const field = context.fieldsOf(body.object).get(body.field);
-  if (!field) {
-    if (!context.after.has(componentKey('CustomField', `${body.object}.${body.field}`)))
-      invalid('/field', `There is no field ${body.field} on ${body.object}.`);
+  if (SYSTEM_FIELD_NAMES.has(body.field)) {
+    invalid('/field', `The state is a restricted picklist, and ${body.field} is none.`);
     return;
   }
+  const field = context.fieldsOf(body.object).get(body.field);
+  if (!field) return;
   const { fieldType, picklistValues, restrictedPicklist, controllingField } = compileField(field, context.after);
   if (fieldType !== 'picklist' || !restrictedPicklist) {
     invalid('/field', `The state is a restricted picklist, and ${body.field} is none.`);
@@ -230,20 +230,21 @@ function unreachable({ initial, transitions = [] }: StateModelBody, states: Read
 
 /** Keys are unique over the active model and the actions of an object, also in their upper and lower case. */
 export function checkKeys(context: CheckContext): void {
-  const seen = new Map<string, string>();
+  const seen = new Map<string, { readonly name: string; readonly type: string }>();
   const modelled = new Set<unknown>();
   const claim = (component: Component, key: string, pointer: string): void => {
     const name = `${String(component.body['object'])}.${key}`;
     const twin = seen.get(name.toLowerCase());
-    if (twin === undefined) seen.set(name.toLowerCase(), name);
-    else
+    if (twin === undefined) seen.set(name.toLowerCase(), { name, type: component.type });
+    // That two actions have names of their own is checked as for all components.
+    else if (component.type !== 'CustomAction' || twin.type !== 'CustomAction')
       context.problem(
         'NAME_CONFLICT',
         component,
         pointer,
-        twin === name
+        twin.name === name
           ? `The key ${key} stands twice among the transitions and actions of the object.`
-          : `${name} differs from ${twin} in upper and lower case only.`,
+          : `${name} differs from ${twin.name} in upper and lower case only.`,
       );
   };
   for (const component of context.after.values()) {

@@ -4,7 +4,7 @@ import { formattedSql } from '../../../lib/auto-number.ts';
 import { fieldType } from '../../../lib/field-types/registry.ts';
 import { emptyRollup } from '../../../lib/rollups.ts';
 import { identifier, literal } from '../../../lib/sql-text.ts';
-import type { Column, Model, Table } from './model.ts';
+import { blankSql, type Column, type Model, type Table } from './model.ts';
 
 /**
  * SQL of the value that existing records get when a field becomes required: its default, as the column holds it; null
@@ -123,7 +123,7 @@ function alterColumns(name: string, old: Table, table: Table): string[] {
     if (had.type !== column.type) actions.push(`ALTER COLUMN ${id} TYPE ${column.type}`);
     if (had.notNull !== column.notNull) actions.push(`ALTER COLUMN ${id} ${column.notNull ? 'SET' : 'DROP'} NOT NULL`);
     if (fill !== null && column.field?.required && had.field?.required === false)
-      after.push(`UPDATE ${name} SET ${id} = ${fill} WHERE ${id} IS NULL`);
+      after.push(`UPDATE ${name} SET ${id} = ${fill} WHERE ${blankSql(column.field)}`);
   }
   return [...(actions.length > 0 ? [`ALTER TABLE ${name} ${actions.join(', ')}`] : []), ...after];
 }

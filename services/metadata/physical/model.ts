@@ -70,6 +70,14 @@ const sequenceName = (object: string, field: string): string => `_seq_${object}_
 /** What an index keeps unique, in parentheses. */
 export const keyExpression = (field: FieldMeta): string => `(${keyForm(field, identifier(field.apiName))})`;
 
+/** True for records that have no value where the field is required, as writes see it. */
+export function blankSql(field: FieldMeta): string {
+  const column = identifier(field.apiName);
+  const { blank } = fieldType(field.fieldType);
+  if (blank === 'whiteSpace') return `coalesce(erp.expr_is_white(${column}), true)`;
+  return blank === 'emptyList' ? `coalesce(cardinality(${column}), 0) = 0` : `${column} IS NULL`;
+}
+
 function tableOf(object: Component, fields: readonly Component[], rules: readonly Component[], state: State): Table {
   const body = object.body as ObjectBody;
   const draft = { objects: {} as Draft['objects'] } as Draft;

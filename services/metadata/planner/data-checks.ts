@@ -14,7 +14,7 @@ export interface DataCheck {
   readonly object: string;
   readonly question:
     | { readonly kind: 'anyRecord' }
-    | { readonly kind: 'blank'; readonly field: string }
+    | { readonly kind: 'blank'; readonly field: FieldMeta }
     | { readonly kind: 'duplicates'; readonly field: FieldMeta }
     | { readonly kind: 'longerThan'; readonly field: string; readonly length: number }
     | { readonly kind: 'notFitting'; readonly field: string; readonly precision: number; readonly scale: number }
@@ -66,19 +66,26 @@ export function dataChecks(changed: readonly Component[], context: CheckContext,
     if (field.rollup && sound)
       figuresToBe(field, old ? compileField(old, context.before) : null, component, context, add);
     if (old) changedField(component, compileField(old, context.before), field, context, add);
-    else if (field.required && (field.defaultValue === null || field.fieldType === 'masterDetail'))
+    else if (field.required && !fillsRecords(field))
       add(
         { kind: 'anyRecord' },
         'DATA_INCOMPATIBLE',
         '/required',
         'The field is required, and records exist that would have no value.',
-        field.fieldType === 'masterDetail'
-          ? 'Add a reference field, fill it, and require it then.'
-          : 'Give it a defaultValue, or require it after the values are there.',
+        field.fieldType === 'masterDetail' ? 'Add a reference field, fill it, and require it then.' : remedyOf(field),
       );
   }
   return checks;
 }
+
+/** The default value is given to the records that have none, unless no two may have the same. */
+const fillsRecords = (field: FieldMeta): boolean =>
+  field.defaultValue !== null && !field.unique && field.fieldType !== 'masterDetail';
+
+const remedyOf = ({ unique }: FieldMeta): string =>
+  unique
+    ? 'Fill the values first: a default value would be the same for all.'
+    : 'Give it a defaultValue, or require it after the values are there.';
 
 /** Records in none of the states of a model that changes, or whose field does: no transition leads out of that. */
 function strandedRecords(changed: readonly Component[], context: CheckContext): DataCheck[] {
@@ -115,7 +122,7 @@ function strandedRecords(changed: readonly Component[], context: CheckContext): 
 }
 
 /** Changed fields, and those whose values stand in a ValueSet that changed. */
-function withFieldsOfValueSets(changed: readonly Component[], context: CheckContext): Component[] {
+export function withFieldsOfValueSets(changed: readonly Component[], context: CheckContext): Component[] {
   const fields = changed.filter((component) => component.type === 'CustomField');
   const sets = new Set(changed.filter((c) => c.type === 'ValueSet').map((c) => c.fullName));
   if (sets.size === 0) return fields;
@@ -195,13 +202,13 @@ function changedField(component: Component, old: FieldMeta, field: FieldMeta, co
   }
   // Worked out anew, from the children or from the record.
   if (field.rollup || field.formula) return;
-  if (field.required && !old.required && field.defaultValue === null)
+  if (field.required && !old.required && !fillsRecords(field))
     add(
-      { kind: 'blank', field: name },
+      { kind: 'blank', field },
       'DATA_INCOMPATIBLE',
       '/required',
       'The field becomes required, and records have no value.',
-      'Fill the values first, or give the field a defaultValue.',
+      remedyOf(field),
     );
   if (field.unique && (!old.unique || old.caseSensitive !== field.caseSensitive))
     add(

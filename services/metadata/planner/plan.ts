@@ -4,6 +4,7 @@
  */
 
 import {
+  type Body,
   type CheckContext,
   type Component,
   componentKey,
@@ -15,7 +16,7 @@ import {
 import { findKind, KINDS, kindOrder } from '../kinds/registry.ts';
 import { byCodePoint } from '../kinds/schema.ts';
 import { jcs, type PackageType, type Project, sha256 } from '../project/project.ts';
-import { type DataCheck, dataChecks } from './data-checks.ts';
+import { type DataCheck, dataChecks, withFieldsOfValueSets } from './data-checks.ts';
 
 export interface Change {
   type: string;
@@ -61,13 +62,14 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   const context = checkContext(before, after, project, options, { blocked, warnings });
 
   checkReadOnly(changed, context);
+  checkNames(changed, context);
   checkReferences(changed, context);
   for (const component of changed) findKind(component.type)!.check?.(component, context);
   const touched = new Set(changed.map((component) => component.type));
   for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
   // A change of an object's fields can break what its object and its rules say, and the other way round.
-  for (const component of affectedByFields(changed, after)) findKind(component.type)!.check?.(component, context);
-  for (const component of affectedByActs(changed, after)) findKind(component.type)!.check?.(component, context);
+  for (const component of affectedByFields(changed, context)) findKind(component.type)!.check?.(component, context);
+  for (const component of affectedByActs(changed, context)) findKind(component.type)!.check?.(component, context);
   checkDestructive(project, options, before, blocked, warnings);
 
   const checks = dataChecks(changed, context, blocked.length === 0);
@@ -221,6 +223,27 @@ function checkReadOnly(changed: readonly Component[], context: CheckContext): vo
       );
 }
 
+/** Two names may not differ in upper and lower case only: not every file system could hold both files. */
+function checkNames(changed: readonly Component[], context: CheckContext): void {
+  const named = new Map<string, Component>();
+  const nameOf = ({ type, body }: Component): string =>
+    JSON.stringify([type, body['object'] ?? null, String(body['apiName']).toLowerCase()]);
+  for (const component of context.after.values()) {
+    const name = nameOf(component);
+    if (!named.has(name)) named.set(name, component);
+  }
+  for (const component of changed) {
+    const twin = named.get(nameOf(component))!;
+    if (twin !== component && !context.before.has(componentKey(component.type, component.fullName)))
+      context.problem(
+        'NAME_CONFLICT',
+        component,
+        '/apiName',
+        `Differs from ${twin.fullName} in upper and lower case only.`,
+      );
+  }
+}
+
 function checkReferences(changed: readonly Component[], context: CheckContext): void {
   for (const component of changed) {
     const missing: Reference[] = (findKind(component.type)!.references?.(component.body) ?? []).filter(
@@ -243,40 +266,45 @@ function checkReferences(changed: readonly Component[], context: CheckContext): 
 /** Components that speak of the fields of an object. */
 const OVER_FIELDS: ReadonlySet<string> = new Set(['ValidationRule', 'DuplicateRule', 'SharingRule', 'RecordType']);
 
-/** Objects, rules and rollups that did not change themselves, while a field of the object did. */
-function affectedByFields(changed: readonly Component[], after: State): Component[] {
-  const objects = new Set(changed.filter((c) => c.type === 'CustomField').map((c) => String(c.body['object'])));
-  const values = changed.some((component) => component.type === 'ValueSet');
-  if (objects.size === 0 && !values) return [];
+/** Objects, rules, rollups and dependent picklists that did not change themselves, while a field of the object did. */
+function affectedByFields(changed: readonly Component[], context: CheckContext): Component[] {
+  const fields = withFieldsOfValueSets(changed, context);
+  const names = new Set(fields.map(({ fullName }) => fullName));
+  const objects = new Set(fields.map(({ body }) => String(body['object'])));
   const own = new Set(changed);
-  return [...after.values()].filter(
-    (component) =>
-      !own.has(component) &&
-      ((values && component.type === 'RecordType') ||
-        (component.type === 'CustomObject' && objects.has(component.fullName)) ||
-        (OVER_FIELDS.has(component.type) && objects.has(String(component.body['object']))) ||
-        (component.type === 'CustomField' && objects.has(rollupChild(component)))),
-  );
+  return [...context.after.values()].filter((component) => {
+    const { type, fullName, body } = component;
+    if (own.has(component)) return false;
+    if (type === 'CustomObject') return objects.has(fullName);
+    if (type === 'CustomField')
+      return names.has(fullName) || names.has(controllerOf(body)) || objects.has(rollupChild(body));
+    return OVER_FIELDS.has(type) && objects.has(String(body['object']));
+  });
 }
 
-const rollupChild = ({ body }: Component): string => {
-  const rollup = body['rollup'] as { childObject?: string } | undefined;
-  return rollup?.childObject ?? '';
-};
+const rollupChild = (body: Body): string => (body['rollup'] as { childObject?: string } | undefined)?.childObject ?? '';
+
+const controllerOf = (body: Body): string =>
+  `${body['object']}.${(body['picklist'] as { controllingField?: string } | undefined)?.controllingField}`;
+
+const ACTS: ReadonlySet<string> = new Set(['StateModel', 'CustomAction']);
 
 /**
- * State models and actions that did not change themselves, while something that they name may have; and those who give
- * permission for transitions and actions, while these may be gone.
+ * State models and actions that did not change themselves, while an object that they name did, or one of its fields or
+ * acts; and those who give permission for transitions and actions, while these may be gone.
  */
-function affectedByActs(changed: readonly Component[], after: State): Component[] {
+function affectedByActs(changed: readonly Component[], context: CheckContext): Component[] {
   const own = new Set(changed);
-  const touched = new Set(changed.map(({ type }) => type));
-  const acts = touched.has('StateModel') || touched.has('CustomAction');
-  const named = acts || touched.has('CustomField') || touched.has('CustomObject') || touched.has('ValueSet');
-  return [...after.values()].filter((component) => {
+  const acts = changed.filter(({ type }) => ACTS.has(type));
+  const objects = new Set([
+    ...changed.filter(({ type }) => type === 'CustomObject').map(({ fullName }) => fullName),
+    ...[...acts, ...withFieldsOfValueSets(changed, context)].map(({ body }) => String(body['object'])),
+  ]);
+  return [...context.after.values()].filter((component) => {
+    const { type, body } = component;
     if (own.has(component)) return false;
-    if (component.type === 'StateModel' || component.type === 'CustomAction') return named;
-    return acts && (component.type === 'Profile' || component.type === 'PermissionSet');
+    if (ACTS.has(type)) return findKind(type)!.references!(body).some(({ fullName }) => objects.has(fullName));
+    return acts.length > 0 && (type === 'Profile' || type === 'PermissionSet');
   });
 }
 

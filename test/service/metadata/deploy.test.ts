@@ -334,6 +334,11 @@ describe('metadata: deploying', () => {
     assert.deepEqual(await blockedBy('fieldType: decimal\nprecision: 20\nscale: 4', 'Amount__c'), []);
     assert.deepEqual(await blockedBy('fieldType: text\nrequired: true', 'New__c'), [['DATA_INCOMPATIBLE', two]]);
     assert.deepEqual(await blockedBy("fieldType: text\nrequired: true\ndefaultValue: it's \\here", 'New__c'), []);
+    assert.deepEqual(
+      await blockedBy('fieldType: text\nrequired: true\nunique: true\ndefaultValue: one', 'New__c'),
+      [['DATA_INCOMPATIBLE', two]],
+      'two records would get the same value',
+    );
 
     const deployment = await t.deploy({
       ...fieldFile('Rows__c', 'New__c', "fieldType: text\nrequired: true\ndefaultValue: it's \\here"),
@@ -348,6 +353,33 @@ describe('metadata: deploying', () => {
       { New__c: "it's \\here", Amount__c: '2.5000' },
     ]);
     await assert.rejects(insert('Rows__c', { Code__c: 'same' }), { code: '23505' });
+  });
+
+  it('takes what writes would refuse as blank for blank, where a field becomes required', async () => {
+    const choice = 'fieldType: multiPicklist\npicklist: {values: [{value: a}, {value: b}]}';
+    await t.deploy(objectFiles('Blank__c', { Text__c: 'fieldType: text', List__c: choice }));
+    await insert('Blank__c', { Text__c: ' \u00a0\n', List__c: '{}' });
+    await insert('Blank__c', { Text__c: 'x', List__c: '{a}' });
+    for (const [field, yaml] of [
+      ['Text__c', 'fieldType: text'],
+      ['List__c', choice],
+    ] as const) {
+      const { blocked } = await t.validate(fieldFile('Blank__c', field, `${yaml}\nrequired: true`));
+      assert.deepEqual(
+        blocked.map((p: { code: string; details: object }) => [p.code, p.details]),
+        [['DATA_INCOMPATIBLE', { records: 1 }]],
+      );
+    }
+    const { status, blocked } = await t.deploy({
+      ...fieldFile('Blank__c', 'Text__c', 'fieldType: text\nrequired: true\ndefaultValue: none'),
+      ...fieldFile('Blank__c', 'List__c', `${choice}\nrequired: true\ndefaultValue: [b]`),
+    });
+    assert.equal(status, 'SUCCEEDED', JSON.stringify(blocked));
+    const { rows } = await t.database.query(`SELECT "Text__c", "List__c" FROM ${t.schema}."Blank__c" ORDER BY 1`);
+    assert.deepEqual(rows, [
+      { Text__c: 'none', List__c: ['b'] },
+      { Text__c: 'x', List__c: ['a'] },
+    ]);
   });
 
   it('warns of records that a state model leaves without a way out', async () => {

@@ -409,6 +409,7 @@ describe('expressions: what is wrong with them', () => {
       ['"open', '1:1', /not well-formed/],
       ['(true', '1:6', /Expected `\)`, got the end\.$/],
       ['', '1:1', /not well-formed/],
+      ['😀', '1:1', /Unexpected character: 😀\.$/],
       ['record.Amout__c > 0', '1:8', /no field Amout__c on Invoice__c/],
       ['record.Amount > 0', '1:8', /no field Amount /, /Write Amount__c/],
       ['Amount__c > 0', '1:1', /no variable Amount__c/, /Write record\.Amount__c/],

@@ -100,6 +100,9 @@ describe('metadata: the planner', () => {
   const role = (name: string, parent?: string): Files => ({
     [`roles/${name}.yaml`]: `type: Role\napiName: ${name}\nlabel: ${name}\n${parent ? `parent: ${parent}\n` : ''}`,
   });
+  const valueSet = (name: string, ...values: string[]): Files => ({
+    [`valueSets/${name}.yaml`]: `type: ValueSet\napiName: ${name}\nvalues:\n${values.map((value) => `  - value: ${value}\n`).join('')}`,
+  });
   const profile = (body: string): Files => ({ 'profiles/P.yaml': `type: Profile\napiName: P\nlabel: P\n${body}` });
   const client = (body: string): Files => ({
     'externalClients/App.yaml': `type: ExternalClient\napiName: App\nname: App\n${body}`,
@@ -118,6 +121,13 @@ describe('metadata: the planner', () => {
     [
       'fields that differ in case only',
       { ...field('fieldType: text', 'X__c'), ...fieldFile('A__c', 'x__c', 'fieldType: text') },
+      ['NAME_CONFLICT'],
+    ],
+    ['roles that differ in case only', { ...role('Sales'), ...role('SALES') }, ['NAME_CONFLICT']],
+    ['value sets that differ in case only', { ...valueSet('A', 'x'), ...valueSet('a', 'x') }, ['NAME_CONFLICT']],
+    [
+      'a profile that differs in case only from one that the platform ships',
+      { 'profiles/standard.yaml': 'type: Profile\napiName: standard\nlabel: S\n' },
       ['NAME_CONFLICT'],
     ],
     [
@@ -163,11 +173,38 @@ describe('metadata: the planner', () => {
     ],
     ['an attribute of another type', field('fieldType: boolean\nlength: 5'), ['YAML_SCHEMA_INVALID']],
     ['a reference without a target', field('fieldType: reference'), ['YAML_SCHEMA_INVALID']],
+    ['a masterDetail field without a target', field('fieldType: masterDetail'), ['YAML_SCHEMA_INVALID']],
+    [
+      'a masterDetail field without a target that decides who sees records',
+      {
+        ...objectFiles('A__c', {}, 'sharingDefault: controlledByParent\n'),
+        ...fieldFile('A__c', 'F__c', 'fieldType: masterDetail'),
+      },
+      ['YAML_SCHEMA_INVALID'],
+    ],
     ['scale above precision', field('fieldType: decimal\nprecision: 3\nscale: 4'), ['YAML_SCHEMA_INVALID']],
     ['minimum above maximum', field('fieldType: integer\nminimum: 2\nmaximum: 1'), ['YAML_SCHEMA_INVALID']],
     [
       'a default that is no value of the field',
       field('fieldType: date\ndefaultValue: tomorrow'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    [
+      'a blank default of a required field',
+      field('fieldType: text\nrequired: true\ndefaultValue: "\\u00a0 "'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    [
+      'an empty list as the default of a required field',
+      field('fieldType: multiPicklist\nrequired: true\ndefaultValue: []\npicklist: {values: [{value: a}]}'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    [
+      'a default that is no value of its value set',
+      {
+        ...valueSet('Colours', 'red'),
+        ...field('fieldType: picklist\ndefaultValue: blue\npicklist: {valueSet: Colours}'),
+      },
       ['YAML_SCHEMA_INVALID'],
     ],
     ['a pattern outside the grammar', field('fieldType: text\npattern: "(?=a)"'), ['YAML_SCHEMA_INVALID']],
@@ -247,6 +284,27 @@ describe('metadata: the planner', () => {
       assert.deepEqual(await codes(zone), [], zone);
     for (const zone of ['CET', 'EST', '+05:30', 'UTC+3', 'Mars/Base', 'localtime', ''])
       assert.deepEqual(await codes(zone), ['YAML_SCHEMA_INVALID'], zone);
+  });
+
+  it('asks picklists again whose values change elsewhere: in their value set, in the field that controls them', async () => {
+    const colour = (more = '') => field(`fieldType: picklist\n${more}picklist: {valueSet: Colours}`, 'Colour__c');
+    const shade = fieldFile(
+      'A__c',
+      'Shade__c',
+      'fieldType: picklist\npicklist: {controllingField: Colour__c, values: [{value: navy, validFor: [blue]}]}',
+    );
+    const all = valueSet('Colours', 'red', 'blue');
+    const told = async (before: Plan, files: Files) =>
+      (await plan(applied(before), files)).blocked.map(({ code, fullName }) => `${code} ${fullName}`);
+    const withDefault = await plan(core, { ...all, ...colour('defaultValue: red\n') });
+    assert.deepEqual(withDefault.blocked, []);
+    assert.deepEqual(await told(withDefault, valueSet('Colours', 'blue')), ['YAML_SCHEMA_INVALID A__c.Colour__c']);
+    const withShade = await plan(core, { ...all, ...colour(), ...shade });
+    assert.deepEqual(withShade.blocked, []);
+    assert.deepEqual(await told(withShade, valueSet('Colours', 'red')), ['REFERENCE_INVALID A__c.Shade__c']);
+    const own = fieldFile('A__c', 'Colour__c', 'fieldType: picklist\npicklist: {values: [{value: red}]}');
+    assert.deepEqual(await told(withShade, own), ['REFERENCE_INVALID A__c.Shade__c']);
+    assert.deepEqual(await told(withShade, valueSet('Colours', 'blue', 'red', 'grey')), []);
   });
 
   it('takes a value set without values, and keeps it', async () => {

@@ -196,6 +196,10 @@ ${PAY}`,
     assert.deepEqual(await problems(wrongField), [
       'STATE_MODEL_INVALID 4:1 The state is a restricted picklist, and Tag__c is none.',
     ]);
+    for (const system of ['name', 'recordTypeApiName'])
+      assert.deepEqual(await problems({ [MODEL]: wrongField[MODEL]!.replace('Tag__c', system) }), [
+        `STATE_MODEL_INVALID 4:1 The state is a restricted picklist, and ${system} is none.`,
+      ]);
     assert.deepEqual(
       await problems(model(transition('', '      - draft\n      - draft\n      - lost', 'send', 'gone'))),
       [
@@ -211,6 +215,33 @@ ${PAY}`,
     assert.deepEqual(
       [places(island), places(island, 'warnings')],
       [[], ['STATE_MODEL_INVALID 7:1 No transition leads from draft to paid.']],
+    );
+  });
+
+  it('have names of their own, also while they are switched off', async () => {
+    const [[path, text]] = Object.entries(model(transition() + PAY)) as [[string, string]];
+    const small = text
+      .replace('Lifecycle', 'lifecycle')
+      .replace('object: Bill__c\n', 'object: Bill__c\nactive: false\n');
+    assert.deepEqual(await problems({ [path]: text, [path.replace('Lifecycle', 'lifecycle')]: small }), [
+      'NAME_CONFLICT 2:1 Differs from Bill__c.Lifecycle in upper and lower case only.',
+    ]);
+  });
+
+  it('are spoken of when they change, or a field of an object that they name, and not otherwise', async () => {
+    const { after } = await plan(new Map(), { ...BILL, ...model() });
+    const told = async (files: Files): Promise<string[]> => places(await plan(after, files), 'warnings');
+    const island = ['STATE_MODEL_INVALID null:null No transition leads from draft to paid.'];
+    assert.deepEqual(await told(fieldFile('Bill__c', 'Due__c', 'fieldType: date\nhelpText: When')), island);
+    assert.deepEqual(await told(fieldFile('Note__c', 'On__c', 'fieldType: date\nhelpText: When')), []);
+    const effect = withEffects(
+      '      - verb: createRecord\n        object: Note__c\n        fields:\n          Text__c: record.name\n          name: record.name\n',
+    );
+    const making = await plan(new Map(), { ...BILL, ...effect });
+    const { blocked } = await plan(making.after, fieldFile('Note__c', 'On__c', 'fieldType: date\nrequired: true'));
+    assert.deepEqual(
+      blocked.map(({ message }) => message),
+      ['A record of Note__c needs On__c, and the effect does not give it.'],
     );
   });
 
@@ -362,6 +393,10 @@ ${PAY}`,
       [
         '      - verb: createRecord\n        object: Note__c\n        fields:\n          name: record.name\n',
         ['REFERENCE_INVALID 18:9 A record of Note__c needs Text__c, and the effect does not give it.'],
+      ],
+      [
+        '      - verb: createRecord\n        object: Note__c\n        fields:\n          Text__c: record.name\n',
+        ['REFERENCE_INVALID 18:9 A record of Note__c needs name, and the effect does not give it.'],
       ],
       [
         '      - verb: createRecord\n        object: User\n        fields:\n          name: record.name\n',
