@@ -61,7 +61,7 @@ export async function upsert(
         const path = { ...call.path, id: found.id };
         return await run({ mutation: 'update', call: { ...call, path }, body, external: key });
       }
-      return await run({ mutation: 'create', call, body: { ...body, [key.field.apiName]: key.given }, external: key });
+      return await run({ mutation: 'create', call, body: { [key.field.apiName]: key.given, ...body }, external: key });
     } catch (error) {
       if (attempt === RACES_MAX || !mayBeRaced(found, error)) throw error;
       const before = found;

@@ -53,6 +53,10 @@ describe('upserts', () => {
     assert.equal(await code(upsert('SAME-1', { Code__c: 'OTHER' })), 'PARAMETER_CONFLICT');
     assert.equal(await code(upsert('SAME-1', { Code__c: null })), 'PARAMETER_CONFLICT');
     assert.deepEqual(codes(await refusal(upsert('SAME-1', { Code__c: 7 }))), ['/Code__c FIELD_TYPE_INVALID']);
+    const created = await upsert('SAME-2', { name: 'x', Code__c: 'Same-2' });
+    assert.deepEqual([created.status, created.body.Code__c], [201, 'Same-2'], 'as the body spells it');
+    const wrong = await refusal(upsert('SAME-3', { name: 'x', Code__c: 7 }));
+    assert.deepEqual(codes(wrong), ['/Code__c FIELD_TYPE_INVALID'], 'also of a record that is not there yet');
   });
 
   it('keeps the conditions of the request', async () => {
