@@ -106,7 +106,7 @@ function describeField(
     creatable,
     updateable,
     required: field.required,
-    nillable: !field.required && (!field.system || isType),
+    nillable: isNillable(field),
     unique: field.unique,
     externalId: field.externalId,
     caseSensitive: field.caseSensitive,
@@ -150,6 +150,10 @@ function describeField(
   };
 }
 
+/** Whoever writes the field may empty it: a record always has an owner, and its type is one of those that there are or none. */
+const isNillable = ({ required, system, apiName }: FieldMeta): boolean =>
+  !required && (!system || apiName === RECORD_TYPE_FIELD);
+
 const isPlatformDefault = (field: FieldMeta): boolean => field.system && PLATFORM_DEFAULTS.has(field.apiName);
 
 /** JSON Schema 2020-12 of the bodies of an object, as this connection may send and receive them. */
@@ -158,17 +162,21 @@ export function schemaOfObject(access: Access, object: ObjectAccess, scopes: Sco
   const able = capabilities(access, meta.apiName, scopes);
   const editable = object.readable.filter((field) => isWritable(meta, field) && object.fields[field.apiName]!.edit);
   const schemaOf = (field: FieldMeta): Record<string, unknown> => typeOf(field).jsonSchema(field);
-  const read = object.readable.map((field) => [field.apiName, orNull(field, documented(field, schemaOf(field)))]);
+  const read = object.readable.map((field) => [
+    field.apiName,
+    orNull(!field.required && field.apiName !== 'id', documented(field, schemaOf(field))),
+  ]);
   const write = (field: FieldMeta): Record<string, unknown> => {
     const value = documented(field, schemaOf(field));
-    if (field.fieldType !== 'reference' && field.fieldType !== 'masterDetail') return orNull(field, value);
+    const mayBeNull = isNillable(field);
+    if (field.fieldType !== 'reference' && field.fieldType !== 'masterDetail') return orNull(mayBeNull, value);
     const external = {
       type: 'object',
       minProperties: 1,
       maxProperties: 1,
       description: 'An external id field of the referred object, with its value.',
     };
-    return orNull(field, { anyOf: [value, external] });
+    return orNull(mayBeNull, { anyOf: [value, external] });
   };
   const body = (fields: readonly FieldMeta[], required: readonly string[]): Record<string, unknown> => ({
     type: 'object',
@@ -208,5 +216,5 @@ const documented = (field: FieldMeta, schema: Record<string, unknown>): Record<s
   ...schema,
 });
 
-const orNull = (field: FieldMeta, schema: Record<string, unknown>): Record<string, unknown> =>
-  field.required || field.apiName === 'id' ? schema : { anyOf: [schema, { type: 'null' }] };
+const orNull = (mayBeNull: boolean, schema: Record<string, unknown>): Record<string, unknown> =>
+  mayBeNull ? { anyOf: [schema, { type: 'null' }] } : schema;

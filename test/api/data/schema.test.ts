@@ -64,6 +64,29 @@ describe('discovering objects', () => {
     }
   });
 
+  it('says in the schema which fields can be emptied, as a write has it', async () => {
+    const account = (await sam.post('/data/Account', { name: 'To be emptied', ownerId: null })).body;
+    assert.deepEqual([account.code, account.errors[0].pointer], ['VALIDATION_FAILED', '/ownerId']);
+    const { id } = (await sam.post('/data/Account', { name: 'To be emptied' })).body;
+    const { body: described } = await sam.get('/objects/Account/describe');
+    const { body: schema } = await sam.get('/objects/Account/schema.json');
+    const ajv = new Ajv2020({ strict: false });
+    (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
+    const validate = ajv.compile({ ...schema, $id: undefined, $ref: '#/$defs/update' });
+    const emptied: Record<string, boolean> = {};
+    for (const field of Object.keys(schema.$defs.update.properties)) {
+      const { body } = await sam.patch(`/data/Account/${id}?checkOnly=true`, { [field]: null }, { etag: '"1"' });
+      const codes = body.errors.map((error: { code: string }) => error.code);
+      emptied[field] = !codes.includes('FIELD_REQUIRED') && !codes.includes('FIELD_READ_ONLY');
+      assert.equal(validate({ [field]: null }), emptied[field], `${field} ${JSON.stringify(body.errors)}`);
+      const { nillable } = described.fields.find(({ apiName }: { apiName: string }) => apiName === field);
+      assert.equal(nillable, emptied[field], field);
+    }
+    assert.equal(emptied['ownerId'], false);
+    assert.equal(emptied['name'], false);
+    assert.equal(emptied['city'], true);
+  });
+
   it('answers 404 alike for what is absent and what is hidden', async () => {
     const bodies = new Set<string>();
     for (const object of ['Nope', 'account', 'constructor', '%22Account%22', "Account'--", '_state', 'pg_class']) {
