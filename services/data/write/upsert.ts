@@ -2,6 +2,7 @@
  * Create or update by an external id: which of the two it is shows when the record is looked up, and again when somebody
  * else was faster. Source: docs/reference/records.md#create-or-update-by-an-external-id.
  */
+import { requireObject } from '../../../lib/access/decide.ts';
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/field-types/registry.ts';
@@ -55,7 +56,7 @@ export async function upsert(
   const key = externalKey(access, call);
   let found = await find(database, view, access, key, body);
   for (let attempt = 1; ; attempt++) {
-    checkVersion(call, found);
+    checkVersion(view, access, call, found);
     try {
       if (found) {
         const path = { ...call.path, id: found.id };
@@ -156,9 +157,10 @@ async function find(
   return row[3] === null ? null : { id: row[3] as string, recordVersion: row[4] as number };
 }
 
-/** If-Match is for updates only, If-None-Match: * for creates only. */
-function checkVersion({ headers }: OperationCall, found: Found | null): void {
+/** If-Match is for updates only, If-None-Match: * for creates only. Who may not do that is told so first. */
+function checkVersion(view: View, { object }: ObjectAccess, { headers }: OperationCall, found: Found | null): void {
   if (found ? headers.ifNoneMatch === undefined : headers.ifMatch === undefined) return;
+  requireObject(view.access, object.apiName, found ? 'create' : 'update');
   throw new PlatformError(
     'ETAG_MISMATCH',
     found ? 'There is a record with this external id already.' : 'There is no record with this external id any more.',

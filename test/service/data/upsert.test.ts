@@ -70,6 +70,18 @@ describe('upserts', () => {
     assert.equal(await code(upsert('COND-1', {}, { etag: '"2"', ifNoneMatch: '*' })), 'PARAMETER_CONFLICT');
   });
 
+  it('tells who may not create or update so before it looks at the version', async () => {
+    await upsert('COND-2', { name: 'x' });
+    const by = world.reader;
+    const denied = async (value: string, options: CallOptions, operation: string) => {
+      const { code, details } = await refusal(upsert(value, { name: 'y' }, { ...options, by }));
+      assert.deepEqual([code, details?.['operation']], ['OBJECT_PERMISSION_DENIED', operation]);
+    };
+    await denied('COND-2', { ifNoneMatch: '*' }, 'create');
+    await denied('COND-3', { etag: '"1"' }, 'update');
+    await denied('COND-2', { etag: '"7"' }, 'update');
+  });
+
   it('answers a hidden field, no external id and an unknown field alike', async () => {
     const shape = async (field: string) => {
       const { code, message, errors } = await refusal(upsert('x', { name: 'x' }, { field }));
