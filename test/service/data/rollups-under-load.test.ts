@@ -186,23 +186,25 @@ describe('rollups under load', () => {
     const { schema, database } = tenant;
     // The parent is held, so that writers of its lines stand in their triggers when they die.
     let created = 0;
+    let writers: Promise<unknown>[] = [];
     await database.transaction(async (tx) => {
       await tx.query(`SELECT FROM ${schema}."Deal__c" WHERE id = $1 FOR UPDATE`, [deal.id]);
-      const writers = Array.from({ length: 4 }, () =>
+      writers = Array.from({ length: 4 }, () =>
         send('create', 'Line__c', null, { Deal__c: deal.id, Amount__c: amount() }).then(
           () => created++,
           () => {},
         ),
       );
-      await new Promise((resolve) => setTimeout(resolve, 300));
-      const cut = await database.query(
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
-      );
-      assert.ok(cut.rowCount >= 1, 'somebody waited');
+      const cut = async (): Promise<number> =>
+        (
+          await database.query(
+            `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+          )
+        ).rowCount;
+      while ((await cut()) === 0) await new Promise((resolve) => setTimeout(resolve, 20));
       await tx.query('SELECT 1');
-      void Promise.allSettled(writers);
     });
-    for (let i = 0; i < 40 && created < 4; i++) await new Promise((resolve) => setTimeout(resolve, 50));
+    await Promise.allSettled(writers);
     assert.deepEqual(await wrong(), []);
     const { rows } = await database.query<{ n: number }>(
       `SELECT count(*)::int AS n FROM ${schema}."Line__c" WHERE "Deal__c" = $1`,

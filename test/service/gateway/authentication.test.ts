@@ -78,9 +78,11 @@ describe('The edge: authentication', () => {
     await stage.rotateKeys();
     assert.equal((await withToken(await stage.token())).status, 200);
     const before = stage.calls['keys.list']!;
+    const start = Date.now();
     for (let i = 0; i < 20; i++)
       isError(await withToken(await stage.token({}, { kid: `invented-${i}` })), 401, 'TOKEN_INVALID');
-    assert.ok(stage.calls['keys.list']! - before <= 1);
+    const asked = stage.calls['keys.list']! - before;
+    assert.ok(asked <= Math.ceil((Date.now() - start) / 1_000), `asked ${asked} times`);
   });
 
   it('checks the liveness of a grant without a call per request', async () => {
