@@ -1,7 +1,7 @@
 /** Bodies of the metadata operations: which properties there are, which must never be sent, and their types. */
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { escapePointer } from '../yaml/parse.ts';
-import { checkFiles } from './project.ts';
+import { checkFiles, refuseAll, VIOLATIONS_MAX } from './project.ts';
 
 /** What only the platform decides. Refused wherever they stand, paths and texts of files excepted. */
 const FORBIDDEN: ReadonlySet<string> = new Set(['operationOverride', 'rollbackOf', 'actor', 'actorId', 'userId']);
@@ -37,7 +37,7 @@ const PROJECT: Record<string, Check> = {
 const DEPLOY: Record<string, Check> = { ...PROJECT, checkOnly: isBoolean, expectedPlanHash: isHash };
 
 function findForbidden(value: unknown, pointer: string, found: Violation[]): void {
-  if (typeof value !== 'object' || value === null || found.length >= 100) return;
+  if (typeof value !== 'object' || value === null || found.length >= VIOLATIONS_MAX) return;
   for (const [key, item] of Object.entries(value)) {
     const at = `${pointer}/${escapePointer(key)}`;
     if (!Array.isArray(value) && FORBIDDEN.has(key))
@@ -53,27 +53,21 @@ function checkBody(
 ): Record<string, unknown> {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw new PlatformError('BODY_REQUIRED', 'This operation needs a JSON object as its body.');
-  const forbidden: Violation[] = [];
-  findForbidden(body, '', forbidden);
-  if (forbidden.length > 0)
-    throw new PlatformError('BODY_PROPERTY_FORBIDDEN', forbidden[0]!.message, { errors: forbidden });
+  const found: Violation[] = [];
+  findForbidden(body, '', found);
   const given = body as Record<string, unknown>;
-  const unknown = Object.keys(given)
-    .filter((key) => !Object.hasOwn(checks, key))
-    .map((key) =>
-      violation(`/${escapePointer(key)}`, 'BODY_PROPERTY_UNKNOWN', `There is no property ${key.slice(0, 100)} here.`),
-    );
-  if (unknown.length > 0) throw new PlatformError('BODY_PROPERTY_UNKNOWN', unknown[0]!.message, { errors: unknown });
-  const missing = required
-    .filter((key) => given[key] === undefined)
-    .map((key) => violation(`/${key}`, 'PARAMETER_REQUIRED', `${key} is required.`));
-  const wrong = Object.entries(given).flatMap(([key, value]) => {
-    const message = checks[key]!(value);
-    return message === null ? [] : [violation(`/${key}`, 'PARAMETER_INVALID', `${key} ${message}.`)];
-  });
-  if (missing.length > 0)
-    throw new PlatformError('PARAMETER_REQUIRED', missing[0]!.message, { errors: [...missing, ...wrong] });
-  if (wrong.length > 0) throw new PlatformError('PARAMETER_INVALID', wrong[0]!.message, { errors: wrong });
+  for (const key of Object.keys(given))
+    if (!Object.hasOwn(checks, key) && !FORBIDDEN.has(key) && found.length < VIOLATIONS_MAX)
+      found.push(
+        violation(`/${escapePointer(key)}`, 'BODY_PROPERTY_UNKNOWN', `There is no property ${key.slice(0, 100)} here.`),
+      );
+  for (const key of required)
+    if (given[key] === undefined) found.push(violation(`/${key}`, 'PARAMETER_REQUIRED', `${key} is required.`));
+  for (const [key, check] of Object.entries(checks)) {
+    const message = given[key] === undefined ? null : check(given[key]);
+    if (message !== null) found.push(violation(`/${key}`, 'PARAMETER_INVALID', `${key} ${message}.`));
+  }
+  refuseAll(found);
   return given;
 }
 

@@ -8,6 +8,7 @@ import type { ErrorObject } from 'ajv';
 import canonicalize from 'canonicalize';
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../../config/limits.ts';
+import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { Body, Problem } from '../kinds/kind.ts';
 import { componentKey } from '../kinds/kind.ts';
@@ -80,6 +81,15 @@ function pathProblem(path: string): string | null {
   return null;
 }
 
+/** An answer names no more of them. */
+export const VIOLATIONS_MAX = 100;
+
+/** Throws everything that is wrong with the form of a request, under the code of the first. */
+export function refuseAll(found: readonly Violation[]): void {
+  const [first] = found;
+  if (first) throw new PlatformError(first.code as ErrorCode, first.message, { errors: [...found] });
+}
+
 /** Refuses paths and sizes at once, before any file is parsed. */
 export function checkFiles(files: Readonly<Record<string, unknown>>): asserts files is Record<string, string> {
   const paths = Object.keys(files);
@@ -87,20 +97,15 @@ export function checkFiles(files: Readonly<Record<string, unknown>>): asserts fi
     throw new PlatformError('TOO_MANY_ITEMS', `A project has ${LIMITS.metadata_files_max} files at most.`, {
       details: { max: LIMITS.metadata_files_max },
     });
-  const bad: Violation[] = [];
+  const found: Violation[] = [];
   for (const path of paths) {
     const problem = pathProblem(path);
-    if (problem)
-      bad.push(
-        violation(`/files/${escapePointer(path.slice(0, 300))}`, 'FILE_PATH_INVALID', `The path is ${problem}.`),
-      );
+    const pointer = `/files/${escapePointer(path.slice(0, 300))}`;
+    if (problem) found.push(violation(pointer, 'FILE_PATH_INVALID', `The path is ${problem}.`));
+    if (typeof files[path] !== 'string')
+      found.push(violation(pointer, 'PARAMETER_INVALID', 'A file is a text: a string.'));
   }
-  if (bad.length > 0) throw new PlatformError('FILE_PATH_INVALID', 'A file path is not allowed.', { errors: bad });
-  const wrong = paths.filter((path) => typeof files[path] !== 'string');
-  if (wrong.length > 0)
-    throw new PlatformError('PARAMETER_INVALID', 'Files are texts.', {
-      errors: wrong.map((path) => violation(`/files/${escapePointer(path)}`, 'PARAMETER_INVALID', 'Must be a string.')),
-    });
+  refuseAll(found);
   for (const path of paths)
     if (Buffer.byteLength(files[path] as string) > LIMITS.metadata_file_max_bytes)
       throw new PlatformError('REQUEST_TOO_LARGE', `The file ${path} is larger than 1 MiB.`, {
@@ -108,43 +113,52 @@ export function checkFiles(files: Readonly<Record<string, unknown>>): asserts fi
       });
 }
 
-const packageInvalid = (message: string, pointer: string, details?: Record<string, unknown>): PlatformError =>
-  new PlatformError('PACKAGE_INVALID', message, {
-    errors: [violation(pointer, 'PACKAGE_INVALID', message)],
-    ...(details ? { details } : {}),
-  });
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const misfit = (pointer: string, message: string): Violation => violation(pointer, 'PACKAGE_INVALID', message);
+
+const packageInvalid = (found: readonly Violation[], details?: Record<string, unknown>): PlatformError =>
+  new PlatformError('PACKAGE_INVALID', found[0]!.message, { errors: [...found], ...(details ? { details } : {}) });
 
 /** A package as sent, checked and without repeated members. `pointer` is where it stands. */
 export function readPackage(value: unknown, pointer: string): Package {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw packageInvalid('A package is an object with version and types.', pointer);
-  const { version, types, ...rest } = value as { version?: unknown; types?: unknown };
-  const unknown = Object.keys(rest)[0];
-  if (unknown !== undefined)
-    throw packageInvalid('A package has version and types only.', `${pointer}/${escapePointer(unknown)}`);
-  if (version !== 1) throw packageInvalid('The package version is 1.', `${pointer}/version`, { supported: [1] });
-  return { version: 1, types: readTypes(types, `${pointer}/types`) };
+  if (!isRecord(value)) throw packageInvalid([misfit(pointer, 'A package is an object with version and types.')]);
+  const { version, types, ...rest } = value;
+  const found = Object.keys(rest)
+    .slice(0, VIOLATIONS_MAX)
+    .map((key) => misfit(`${pointer}/${escapePointer(key)}`, 'A package has version and types only.'));
+  if (version !== 1) found.push(misfit(`${pointer}/version`, 'The package version is 1.'));
+  const read = readTypes(types, `${pointer}/types`, found);
+  if (found.length > 0) throw packageInvalid(found, version === 1 ? undefined : { supported: [1] });
+  return { version: 1, types: read };
 }
 
-function readTypes(types: unknown, pointer: string): PackageType[] {
-  if (!Array.isArray(types)) throw packageInvalid('types is a list.', pointer);
+/** Adds what is wrong with a list of types to `found`. */
+function readTypes(types: unknown, pointer: string, found: Violation[]): PackageType[] {
+  if (!Array.isArray(types)) {
+    found.push(misfit(pointer, 'types is a list.'));
+    return [];
+  }
   const merged = new Map<string, Set<string>>();
   for (const [i, entry] of types.entries()) {
+    if (found.length >= VIOLATIONS_MAX) break;
     const at = `${pointer}/${i}`;
-    if (typeof entry !== 'object' || entry === null || Array.isArray(entry))
-      throw packageInvalid('A type has name and members.', at);
-    const { name, members, ...rest } = entry as { name?: unknown; members?: unknown };
-    if (Object.keys(rest).length > 0) throw packageInvalid('A type has name and members only.', at);
-    if (typeof name !== 'string' || !/^[A-Za-z]{1,40}$/.test(name))
-      throw packageInvalid('The name of a type is one word, such as CustomField.', `${at}/name`);
-    if (!Array.isArray(members)) throw packageInvalid('members is a list of names.', `${at}/members`);
-    const set = merged.get(name) ?? new Set();
-    merged.set(name, set);
-    for (const [j, member] of members.entries()) {
-      if (typeof member !== 'string' || member === '' || member.length > 200)
-        throw packageInvalid('A member is a name such as Invoice__c.Amount__c.', `${at}/members/${j}`);
-      set.add(member);
+    if (!isRecord(entry)) {
+      found.push(misfit(at, 'A type has name and members.'));
+      continue;
     }
+    const { name, members, ...rest } = entry;
+    if (Object.keys(rest).length > 0) found.push(misfit(at, 'A type has name and members only.'));
+    if (typeof name !== 'string' || !/^[A-Za-z]{1,40}$/.test(name))
+      found.push(misfit(`${at}/name`, 'The name of a type is one word, such as CustomField.'));
+    if (!Array.isArray(members)) found.push(misfit(`${at}/members`, 'members is a list of names.'));
+    const set = merged.get(String(name)) ?? new Set();
+    merged.set(String(name), set);
+    for (const [j, member] of (Array.isArray(members) ? members : []).entries())
+      if (typeof member === 'string' && member !== '' && member.length <= 200) set.add(member);
+      else if (found.length < VIOLATIONS_MAX)
+        found.push(misfit(`${at}/members/${j}`, 'A member is a name such as Invoice__c.Amount__c.'));
   }
   let count = 0;
   for (const members of merged.values()) count += members.size;
@@ -182,9 +196,6 @@ export function manifestHash(files: Readonly<Record<string, string>>, explicit: 
   hash.update(`package\0${sha256(jcs(explicit))}\n`);
   return `sha256:${hash.digest('hex')}`;
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 interface ReadFile {
   readonly draft: Draft | null;
@@ -301,7 +312,7 @@ function givenPackage(pkg: unknown, manifest: unknown): Package {
   }
   const fromBody = readPackage(pkg, '/package');
   if (fromFile && jcs(fromFile) !== jcs(fromBody))
-    throw packageInvalid(`The package differs from ${MANIFEST_PATH}.`, '/package');
+    throw packageInvalid([misfit('/package', `The package differs from ${MANIFEST_PATH}.`)]);
   return fromBody;
 }
 
@@ -385,20 +396,21 @@ function mismatches(given: Package, explicit: Package, located: readonly Locatio
 
 function readDestructive(value: YamlValue): Destructive {
   const pointer = `/files/${escapePointer(DESTRUCTIVE_PATH)}`;
-  if (!isRecord(value)) throw packageInvalid('A destructive manifest has version and types.', pointer);
+  if (!isRecord(value)) throw packageInvalid([misfit(pointer, 'A destructive manifest has version and types.')]);
   const { version, types = [], alters = [], ...rest } = value;
-  if (version !== 1) throw packageInvalid('The version of the destructive manifest is 1.', `${pointer}/version`);
+  const found: Violation[] = [];
+  if (version !== 1) found.push(misfit(`${pointer}/version`, 'The version of the destructive manifest is 1.'));
   if (Object.keys(rest).length > 0)
-    throw packageInvalid('A destructive manifest has version, types and alters only.', pointer);
-  const result = { types: readTypes(types, `${pointer}/types`), alters: readTypes(alters, `${pointer}/alters`) };
-  for (const list of [result.types, result.alters])
-    for (const { members } of list)
-      if (members.some((member) => member.endsWith('*')))
-        throw packageInvalid('A destructive manifest names every member; there are no wildcards.', pointer);
-  return {
-    types: result.types.filter((t) => t.members.length > 0),
-    alters: result.alters.filter((t) => t.members.length > 0),
+    found.push(misfit(pointer, 'A destructive manifest has version, types and alters only.'));
+  const read = (key: string, list: unknown): PackageType[] => {
+    const named = readTypes(list, `${pointer}/${key}`, found).filter((type) => type.members.length > 0);
+    if (named.some(({ members }) => members.some((member) => member.endsWith('*'))))
+      found.push(misfit(`${pointer}/${key}`, 'A destructive manifest names every member; there are no wildcards.'));
+    return named;
   };
+  const destructive = { types: read('types', types), alters: read('alters', alters) };
+  if (found.length > 0) throw packageInvalid(found);
+  return destructive;
 }
 
 /** One file: schema, identity with its path, canonical form. */

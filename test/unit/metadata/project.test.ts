@@ -36,7 +36,7 @@ describe('metadata: bodies and projects', () => {
   it('names every unknown, missing and mistyped property', () => {
     assert.throws(() => validateBody({ files: {}, checkOnly: true }), fails('BODY_PROPERTY_UNKNOWN', '/checkOnly'));
     assert.throws(
-      () => deployBody({ quickDeploy: { validationId: 'x' } }),
+      () => deployBody({ files: {}, quickDeploy: { validationId: 'x' } }),
       fails('BODY_PROPERTY_UNKNOWN', '/quickDeploy'),
     );
     assert.throws(() => deployBody({}), fails('PARAMETER_REQUIRED', '/files'));
@@ -52,6 +52,35 @@ describe('metadata: bodies and projects', () => {
       },
     );
     assert.throws(() => checkFiles({ 'a.yaml': 1 }), fails('PARAMETER_INVALID', '/files/a.yaml'));
+    const told = (attempt: () => unknown): string[] => {
+      try {
+        attempt();
+      } catch (error) {
+        return (error as PlatformError).errors!.map(({ pointer, code }) => `${pointer} ${code}`);
+      }
+      return [];
+    };
+    assert.deepEqual(
+      told(() => deployBody({ actor: 1, colour: 1, package: 1, checkOnly: 1 })),
+      [
+        '/actor BODY_PROPERTY_FORBIDDEN',
+        '/colour BODY_PROPERTY_UNKNOWN',
+        '/files PARAMETER_REQUIRED',
+        '/package PARAMETER_INVALID',
+        '/checkOnly PARAMETER_INVALID',
+      ],
+    );
+    assert.deepEqual(
+      told(() => checkFiles({ '../a': '', 'b.yaml': 1 })),
+      ['/files/..~1a FILE_PATH_INVALID', '/files/b.yaml PARAMETER_INVALID'],
+    );
+    assert.deepEqual(
+      told(() => readPackage({ version: 2, x: 1, types: [1, { name: 'A B', members: [1, 'B', ''] }] }, '')),
+      ['/x', '/version', '/types/0', '/types/1/name', '/types/1/members/0', '/types/1/members/2'].map(
+        (pointer) => `${pointer} PACKAGE_INVALID`,
+      ),
+    );
+    assert.equal(told(() => readPackage({ version: 1, types: Array(100_000).fill(1) }, '')).length, 100);
   });
 
   it('takes relative paths of plain segments only', () => {
