@@ -63,8 +63,8 @@ function checkBody(
       );
   for (const key of required)
     if (given[key] === undefined) found.push(violation(`/${key}`, 'PARAMETER_REQUIRED', `${key} is required.`));
-  for (const [key, check] of Object.entries(checks)) {
-    const message = given[key] === undefined ? null : check(given[key]);
+  for (const [key, value] of Object.entries(given)) {
+    const message = Object.hasOwn(checks, key) ? checks[key]!(value) : null;
     if (message !== null) found.push(violation(`/${key}`, 'PARAMETER_INVALID', `${key} ${message}.`));
   }
   refuseAll(found);
