@@ -12,7 +12,8 @@ import type { Read } from '../reads.ts';
 import { exactJson, reachSql, Sql, table } from '../sql.ts';
 import { findPrincipal } from '../store.ts';
 import { assertFresh, namedRecord, recordNotFound, type View } from '../tenants.ts';
-import { decidingFields } from '../transitions/acts.ts';
+import { type Act, visibleActs } from '../transitions/acts.ts';
+import { foreseenFields, misplacedBy } from '../transitions/parents.ts';
 import { explain, type Question } from './explain.ts';
 import { readSharedRecord, sharedRecordSql } from './record.ts';
 
@@ -33,15 +34,17 @@ export const explainAccess: Read = async (deps, request, call) => {
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
     const { access: shown, id } = namedRecord(view, call);
     const { object } = shown;
-    const { found, about } = await deps.database.tenant(request.tenantId, async (tx) => ({
-      found: await readRow(tx, view, object, id),
-      about: other ? await viewOf(tx, view, userId) : view,
-    }));
-    const { record, stored } = found;
+    const act = visibleActs(shown).find(({ meta }) => meta.key === question.transitionKey) ?? null;
+    const acts = act ? [act] : [];
+    const { found, about, misplaced } = await deps.database.tenant(request.tenantId, async (tx) => {
+      const found = await readRow(tx, view, object, id, acts);
+      const about = other ? await viewOf(tx, view, userId) : view;
+      return { found, about, misplaced: await misplacedBy(tx, about, acts, id, found.stored) };
+    });
     const scopes = other ? null : request.scopes;
-    return {
-      body: explain({ view: about, scopes, object, shown, known: view.access.objects, record, stored }, question),
-    };
+    const known = view.access.objects;
+    const subject = { ...found, view: about, scopes, object, shown, known, act, misplaces: misplaced.size > 0 };
+    return { body: explain(subject, question) };
   });
 };
 
@@ -73,12 +76,12 @@ function requireScope({ scopes }: RequestContext): void {
   });
 }
 
-async function readRow(tx: Tx, view: View, object: ObjectMeta, id: string) {
+async function readRow(tx: Tx, view: View, object: ObjectMeta, id: string, acts: readonly Act[]) {
   const sql = new Sql();
   const { rows } = await tx.arrays(
     sql.statement(`SELECT s.metadata_version, s.access_version, o.record, o.stored FROM ${tx.schema}._state s LEFT JOIN (
         SELECT ${sharedRecordSql(tx.schema, view.snapshot, object, 't')}::text AS record,
-          ${exactJson('t', decidingFields(object))}::text AS stored
+          ${exactJson('t', foreseenFields(object, acts, view.snapshot))}::text AS stored
         FROM ${table(tx.schema, object.apiName)} t WHERE t."id" = ${sql.bind(id, 'uuid')} AND ${reachSql(view, sql, object.apiName, 'read', 't')}) o ON true`),
   );
   const [metadataVersion, accessVersion, record, stored] = rows[0]!;

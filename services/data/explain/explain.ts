@@ -22,7 +22,6 @@ import {
   startsIn,
   stateIn,
   storedFacts,
-  visibleActs,
   visibleModel,
   wrongState,
 } from '../transitions/acts.ts';
@@ -68,6 +67,10 @@ export interface Subject {
   readonly record: SharedRecord;
   /** Stored values of the fields that decide about transitions. */
   readonly stored: Readonly<Record<string, unknown>>;
+  /** Null: no transition is asked about, or there is none of this name for whoever asks. */
+  readonly act: Act | null;
+  /** It puts a record under a parent that the user may not edit. */
+  readonly misplaces: boolean;
 }
 
 const SCOPES: Readonly<Record<Question['operation'], Scope>> = {
@@ -83,7 +86,7 @@ const decided = ({ operation, field }: Question): RecordOperation =>
   operation === 'update' && field === 'ownerId' ? 'changeOwner' : operation;
 
 export function explain(subject: Subject, question: Question): { allowed: boolean; steps: Step[] } {
-  const act = actOf(subject, question);
+  const { act } = subject;
   const steps = [
     ofScope(subject, question),
     ofPublication(subject),
@@ -103,10 +106,6 @@ const step = (layer: Layer, result: 'pass' | 'notApplicable', grantedBy: readonl
   remedy: null,
 });
 const deny = (layer: Layer, remedy: string): Step => ({ layer, result: 'deny', grantedBy: [], remedy });
-
-/** Null: no transition is asked about, or there is none of this name for whoever asks. */
-const actOf = ({ shown }: Subject, { transitionKey }: Question): Act | null =>
-  visibleActs(shown).find(({ meta }) => meta.key === transitionKey) ?? null;
 
 function ofScope({ scopes }: Subject, { operation }: Question): Step {
   const scope = SCOPES[operation];
@@ -221,6 +220,8 @@ function ofSharing(subject: Subject, question: Question): Step {
       'sharing',
       decision.parent ? parentRemedy(subject, decision.parent) : sharingRemedy(subject, operation, decision.code),
     );
+  if (subject.misplaces)
+    return deny('sharing', 'The transition puts a record under another one: let the user edit that one.');
   const { grantedBy } = decision;
   // What leads to a parent is told without the shares of the parent.
   if (operation === 'create') return step('sharing', 'pass', distinct(grantedBy));

@@ -73,6 +73,8 @@ export interface Situation {
   /** Sharing lets the caller change the record. */
   readonly editable: boolean;
   readonly facts: Facts;
+  /** Refusals of acts for the parents that they put records under. */
+  readonly misplaced: ReadonlyMap<Act, PlatformError>;
 }
 
 /** Everything that stands against an act, in the order in which executing it would find out. */
@@ -87,6 +89,8 @@ export function reasonsAgainst(act: Act, situation: Situation): Reason[] {
   if (!editable) add('RECORD_ACCESS_DENIED', 'You may read this record, but not change it.');
   if (!startsIn(act, state)) add('STATE_CONFLICT', wrongState(act));
   else if (!guardHolds(act, situation.facts)) add('GUARD_NOT_MET', guardMessage(act));
+  const misplaced = situation.misplaced.get(act);
+  if (misplaced) add(misplaced.code, misplaced.message);
   return reasons;
 }
 

@@ -4,36 +4,40 @@ import { served } from '../../../lib/transition/input.ts';
 import type { Read } from '../reads.ts';
 import { etagOf, exactJson, reachSql, Sql, table } from '../sql.ts';
 import { assertFresh, namedRecord, recordNotFound } from '../tenants.ts';
-import { type Act, decidingFields, reasonsAgainst, type Situation, stateIn, storedFacts, visibleActs } from './acts.ts';
+import { type Act, reasonsAgainst, type Situation, stateIn, storedFacts, visibleActs } from './acts.ts';
+import { foreseenFields, misplacedBy } from './parents.ts';
 
 export const listTransitions: Read = async (deps, request, call) => {
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
     const { access, id } = namedRecord(view, call);
     const { object } = access;
-    const { rows } = await deps.database.tenant(request.tenantId, (tx) => {
+    const acts = visibleActs(access);
+    const { values, misplaced, etag, editable } = await deps.database.tenant(request.tenantId, async (tx) => {
       const sql = new Sql();
       const seen = `o."id" = ${sql.bind(id, 'uuid')} AND ${reachSql(view, sql, object.apiName, 'read', 'o')}`;
-      return tx.arrays(
+      const { rows } = await tx.arrays(
         sql.statement(`SELECT s.metadata_version, s.access_version, o."recordVersion",
-            ${exactJson('o', decidingFields(object))}::text, ${reachSql(view, sql, object.apiName, NEEDS.transition.level, 'o')}
+            ${exactJson('o', foreseenFields(object, acts, view.snapshot))}::text, ${reachSql(view, sql, object.apiName, NEEDS.transition.level, 'o')}
           FROM ${tx.schema}._state s LEFT JOIN ${table(tx.schema, object.apiName)} o ON ${seen}`),
       );
+      const [metadataVersion, accessVersion, recordVersion, stored, editable] = rows[0]!;
+      assertFresh(view, metadataVersion, accessVersion);
+      if (recordVersion === null) throw recordNotFound();
+      const values = JSON.parse(stored as string) as Record<string, unknown>;
+      const misplaced = await misplacedBy(tx, view, acts, id, values);
+      return { values, misplaced, etag: etagOf(recordVersion as number), editable: editable === true };
     });
-    const [metadataVersion, accessVersion, recordVersion, stored, editable] = rows[0]!;
-    assertFresh(view, metadataVersion, accessVersion);
-    if (recordVersion === null) throw recordNotFound();
-    const values = JSON.parse(stored as string) as Record<string, unknown>;
     const state = stateIn(access, values);
-    const etag = etagOf(recordVersion as number);
     const situation: Situation = {
       view,
       scopes: request.scopes,
       access,
       state,
-      editable: editable === true,
+      editable,
       facts: storedFacts(view, object, values),
+      misplaced,
     };
-    const records = visibleActs(access).map((act) => shown(act, situation));
+    const records = acts.map((act) => shown(act, situation));
     return { headers: { ETag: etag }, body: { records, nextCursor: null, currentState: state, etag } };
   });
 };

@@ -10,7 +10,7 @@ import { deniedParentsSql, parentDenied } from './sharing.ts';
 import type { Write } from './write.ts';
 
 /** SQL of the id of the record that a reference names; NULL when there is none that the user can see. */
-export function lookupSql({ view, schema }: Write, sql: Sql, item: Given): string {
+export function lookupSql({ view, schema }: Pick<Write, 'view' | 'schema'>, sql: Sql, item: Given): string {
   const found = item.lookup!.targets.map(
     ({ object, by, value }) =>
       `(SELECT t."id" FROM ${table(schema, object.apiName)} t WHERE ${sameKey(`t.${columnName(by)}`, sql.bind(value, typeOf(by).bindType), by)}${

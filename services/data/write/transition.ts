@@ -150,7 +150,15 @@ function refuseConflict(write: Write, act: Act, state: string | null, facts: Fac
   const fits = startsIn(act, state);
   if (fits && guardHolds(act, facts)) return;
   const { view, access, request } = write;
-  const situation: Situation = { view, scopes: request.scopes, access, state, editable: true, facts };
+  const situation: Situation = {
+    view,
+    scopes: request.scopes,
+    access,
+    state,
+    editable: true,
+    facts,
+    misplaced: new Map(),
+  };
   const allowed = visibleActs(access).filter((other) => reasonsAgainst(other, situation).length === 0);
   throw new PlatformError('STATE_CONFLICT', fits ? guardMessage(act) : wrongState(act), {
     details: {

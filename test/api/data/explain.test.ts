@@ -280,6 +280,85 @@ describe('explanations of access over HTTP', () => {
     assert.deepEqual(alsoMine.of['sharing']!.grantedBy, [{ kind: 'owner', apiName: 'sam@demo.example' }]);
   });
 
+  it('foresee that a transition puts a record under a parent that the user may not edit', async () => {
+    const create = (value: string) =>
+      `effects:\n  - verb: createRecord\n    object: DealLine__c\n    fields:\n      name: record.name\n      Deal__c: ${value}\n`;
+    const action = (object: string, key: string, rest: string) => ({
+      [`objects/${object}/actions/${key}.yaml`]: `type: CustomAction\napiName: ${key}\nobject: ${object}\nlabel: ${key}\n${rest}`,
+    });
+    await deals.deploy({
+      ...fieldFile('Deal__c', 'Next__c', 'fieldType: reference\nreferenceTo: [Deal__c]'),
+      ...fieldFile(
+        'DealLine__c',
+        'Next__c',
+        'fieldType: reference\nreferenceTo: [Deal__c]\nrelationshipName: Moved__r',
+      ),
+      'permissionSets/DealNext.yaml':
+        'type: PermissionSet\napiName: DealNext\nlabel: Next\nfields:\n  Deal__c.Next__c:\n    read: true\n    edit: true\nactions: [Deal__c.addHere, Deal__c.addThere, Deal__c.addAnywhere, DealLine__c.moveThere]\n',
+      ...action('Deal__c', 'addHere', create('record.id')),
+      ...action('Deal__c', 'addThere', create('record.Next__c')),
+      ...action(
+        'Deal__c',
+        'addAnywhere',
+        `input:\n  type: object\n  properties:\n    to:\n      type: string\n${create('input.to')}`,
+      ),
+      ...action(
+        'DealLine__c',
+        'moveThere',
+        'effects:\n  - verb: updateFields\n    fields:\n      Deal__c: coalesce(record.Next__c, record.Deal__c)\n',
+      ),
+    });
+    await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'DealState', 'DealNext'] });
+    const hidden = await newDeal({}, mia);
+    const edited = await newDeal({}, mia);
+    const read = await newDeal({}, mia);
+    for (const [id, access] of [
+      [edited, 'edit'],
+      [read, 'read'],
+    ])
+      await mia.post(`/data/Deal__c/${id}/shares`, { principalType: 'user', principalId: deals.ids.sam, access });
+
+    /** What the explanation, the one for an administrator and the list say beforehand, and what then happens. */
+    const tried = async (id: string, transitionKey: string, object = 'Deal__c', input?: object) => {
+      const path = `/data/${object}/${id}`;
+      const question = { operation: 'transition', transitionKey };
+      const told = await explained(sam, id, question, object);
+      const about = await ask(ada, id, { ...question, userId: deals.ids.sam }, object);
+      assert.equal(about.body.allowed, told.allowed);
+      const list = (await sam.get(`${path}/transitions`)).body;
+      const listed = list.records.find((item: { transitionKey: string }) => item.transitionKey === transitionKey);
+      assert.equal(listed.available, told.allowed);
+      const done = await sam.post(`${path}/transitions/${transitionKey}`, input ? { input } : {}, { etag: list.etag });
+      if (!told.allowed) {
+        assert.deepEqual(told.denied, [done.body.details.layer]);
+        assert.deepEqual(listed.unavailableReasons, [{ code: done.body.code, message: done.body.message }]);
+      }
+      return [told.allowed, done.status];
+    };
+    const deal = (next: string) => newDeal({ Next__c: next });
+    const denied = await explained(sam, await deal(read), { operation: 'transition', transitionKey: 'addThere' });
+    assert.match(denied.of['sharing']!.remedy!, /edit that one/);
+    assert.deepEqual(await tried(await deal(read), 'addThere'), [false, 403]);
+    assert.deepEqual(await tried(await deal(edited), 'addThere'), [true, 201]);
+    assert.deepEqual(await tried(await newDeal(), 'addHere'), [true, 201]);
+    // Without rights a record is not told from none, and what is sent along is not known beforehand.
+    const unseen = (await sam.post('/data/Deal__c', { name: 'Unseen' })).body.id;
+    await ada.patch(`/data/Deal__c/${unseen}`, { Next__c: hidden }, { etag: '"1"' });
+    assert.deepEqual(await tried(unseen, 'addThere'), [true, 422]);
+    assert.deepEqual(await tried(await newDeal(), 'addThere'), [true, 422]);
+    assert.deepEqual(await tried(await newDeal(), 'addAnywhere', 'Deal__c', { to: read }), [true, 403]);
+    const line = async (next: string | null) => {
+      const { id } = (await sam.post('/data/DealLine__c', { name: 'L', Deal__c: await newDeal() })).body;
+      const moved = await ada.patch(`/data/DealLine__c/${id}`, { Next__c: next, name: 'Line' }, { etag: '"1"' });
+      assert.equal(moved.status, 200, moved.text);
+      return id;
+    };
+    assert.deepEqual(await tried(await line(read), 'moveThere', 'DealLine__c'), [false, 403]);
+    assert.deepEqual(await tried(await line(edited), 'moveThere', 'DealLine__c'), [true, 201]);
+    assert.deepEqual(await tried(await line(null), 'moveThere', 'DealLine__c'), [true, 201], 'it stays where it is');
+    await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'DealState'] });
+  });
+
   it('are told about others to administrators alone', async () => {
     const id = await newDeal();
     const about = (userId: string, more = {}) => ({ operation: 'read', userId, ...more });

@@ -1,0 +1,86 @@
+/**
+ * Parents that effects put records under. Whoever may not edit such a parent is refused, and is told so before they try;
+ * what depends on the input shows when it is sent. Source: docs/reference/access.md#what-an-operation-needs.
+ */
+import { parentFields } from '../../../lib/access/sharing.ts';
+import type { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { Expression } from '../../../lib/expression/types.ts';
+import { nodesOf } from '../../../lib/expression/walk.ts';
+import { storedFieldsOf } from '../../../lib/formulas.ts';
+import { objectOf } from '../../../lib/snapshot/lookup.ts';
+import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
+import type { Tx } from '../../../mixins/database/database.ts';
+import { Sql } from '../sql.ts';
+import { own, type View } from '../tenants.ts';
+import { readValue } from '../write/body.ts';
+import { lookupSql } from '../write/references.ts';
+import { deniedParentsSql, parentDenied } from '../write/sharing.ts';
+import { type Act, decidingFields, storedFacts } from './acts.ts';
+import { preparationOf, valuesOf } from './effects.ts';
+
+/** A field of the record itself, or of one that comes along, which names a parent that controls sharing. */
+interface Placing {
+  readonly object: ObjectMeta;
+  readonly field: FieldMeta;
+  readonly expression: Expression;
+  /** The record is moved, not made. */
+  readonly moves: boolean;
+}
+
+function placingsOf(act: Act, snapshot: Snapshot): Placing[] {
+  const { updates, creates } = preparationOf(act);
+  const sets = [
+    { object: act.object, fields: updates, moves: true },
+    ...creates.map(({ objectApiName, fields }) => ({
+      object: objectOf(snapshot, objectApiName),
+      fields,
+      moves: false,
+    })),
+  ];
+  return sets.flatMap(({ object, fields, moves }) => {
+    const parents = object ? parentFields(object) : [];
+    return fields.flatMap(([name, expression]): Placing[] => {
+      const field = parents.find(({ apiName }) => apiName === name);
+      if (!object || !field || [...nodesOf(expression.root)].some(({ op }) => op === 'input')) return [];
+      return [{ object, field, expression, moves }];
+    });
+  });
+}
+
+/** Stored fields that decide what can be done with a record, the parents that acts name included. */
+export function foreseenFields(object: ObjectMeta, acts: readonly Act[], snapshot: Snapshot): readonly FieldMeta[] {
+  const names = acts.flatMap((act) =>
+    placingsOf(act, snapshot).flatMap(({ field, expression, moves }) => [
+      ...storedFieldsOf(object, expression),
+      ...(moves ? [field.apiName] : []),
+    ]),
+  );
+  return [...new Set([...decidingFields(object), ...names.map((name) => object.fields[name]!)])];
+}
+
+/** Acts that put a record under a parent which the user of the view may read and not edit, with their refusals. */
+export async function misplacedBy(
+  tx: Tx,
+  view: View,
+  acts: readonly Act[],
+  id: string,
+  stored: Readonly<Record<string, unknown>>,
+): Promise<ReadonlyMap<Act, PlatformError>> {
+  const sql = new Sql();
+  const asked = acts.flatMap((act) =>
+    placingsOf(act, view.snapshot).flatMap(({ object, field, expression, moves }) => {
+      const facts = storedFacts(view, act.object, stored);
+      const value = valuesOf([[field.apiName, expression]], facts, [])[field.apiName] ?? null;
+      // Whoever takes the act may edit the record itself, and what stays where it is asks nothing of its parent.
+      if (value === null || value === id || (moves && value === own(stored, field.apiName))) return [];
+      const given = readValue(view, field, value, '');
+      if ('code' in given) return [];
+      const parent = new Map([[given, lookupSql({ view, schema: tx.schema }, sql, given)]]);
+      const denied = deniedParentsSql({ view, object }, sql, parent, null);
+      return denied === null ? [] : [{ act, denied }];
+    }),
+  );
+  if (asked.length === 0) return new Map();
+  const { rows } = await tx.arrays(sql.statement(`SELECT ${asked.map(({ denied }) => denied).join(', ')}`));
+  return new Map(asked.filter((_, index) => rows[0]![index] === true).map(({ act }) => [act, parentDenied()]));
+}
