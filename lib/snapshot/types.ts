@@ -109,6 +109,8 @@ export interface FieldMeta {
     readonly resultType: FieldTypeName;
     /** Stored fields of the child whose change can change it, the reference among them. */
     readonly reads: readonly string[];
+    /** Formulas of the child that it is over or that its criteria ask; absent: none. */
+    readonly formulas?: readonly string[];
     /** The children are deleted along with the record. */
     readonly cascades: boolean;
   } | null;

@@ -4,7 +4,8 @@ import { reach } from '../../../lib/access/sharing.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { PlanNode } from '../../../lib/query/types.ts';
 import { rememberedByName } from '../../../lib/remembered.ts';
-import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
+import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
 import { columnType } from '../sql.ts';
 
 /** An object whose records decide about records that refer to them. */
@@ -31,7 +32,8 @@ export interface Sight {
 export const sightOf = rememberedByName((access: Access, objectApiName): Sight => {
   const { object, readable } = access.objects[objectApiName]!;
   const node = reach(access, objectApiName, 'read');
-  const text = JSON.stringify([readable.map(fieldShape), filledIn(object), node], shapeOf);
+  const shapeOf = shapesOf(access.snapshot);
+  const text = JSON.stringify([readable.map(fieldShape), filledIn(object, access.snapshot), node], shapeOf);
   return {
     node,
     parents: node ? parentsOf(node) : [],
@@ -68,32 +70,47 @@ const fieldShape = (field: FieldMeta): string =>
   JSON.stringify([field.apiName, field.fieldType, columnType(field), field.formula, field.rollup]);
 
 /**
- * What a deployment works out for all records at once, when it brings or changes a rollup or an automatic number. They are
- * of a new version then, also for those who cannot read the field, and the trail has nothing of it.
+ * What a deployment works out for all records at once, when it brings or changes a rollup, a formula or rollup below it,
+ * or an automatic number. They are of a new version then, also for those who cannot read the field, and the trail has
+ * nothing of it.
  */
-const filledIn = ({ fields }: ObjectMeta): string =>
+const filledIn = ({ fields }: ObjectMeta, snapshot: Snapshot): string =>
   JSON.stringify(
-    Object.values(fields).flatMap(({ apiName, fieldType, rollup }) =>
-      rollup || fieldType === 'autoNumber' ? [[apiName, rollup]] : [],
-    ),
+    Object.values(fields).flatMap(({ apiName, fieldType, rollup }) => {
+      if (fieldType === 'autoNumber') return [[apiName, null]];
+      return rollup ? [[apiName, rollup, ...calculatedBelow(rollup, snapshot)]] : [];
+    }),
   );
 
-/** Names instead of whole objects and fields; of an object with a criterion also what is calculated in it. */
-function shapeOf(this: unknown, key: string, value: unknown): unknown {
-  // The field of a rollup is a name already.
-  if ((key === 'field' || key === 'relatedField') && typeof value === 'object' && value !== null)
-    return fieldShape(value as FieldMeta);
-  if (key === 'object') {
-    const { apiName, fields } = value as ObjectMeta;
-    const calculated = (this as PlanNode).kind === 'criteria';
-    if (!calculated) return apiName;
-    return [
-      apiName,
-      filledIn(value as ObjectMeta),
-      Object.values(fields).map((field) => [field.apiName, field.formula]),
-    ];
-  }
-  // Sets of users, roles and groups come in any order.
-  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return [...value].sort();
-  return value;
+/** The formulas and rollups of children that a rollup is worked out from, with those below them. */
+function calculatedBelow(
+  { childObject, reads, formulas = [] }: NonNullable<FieldMeta['rollup']>,
+  snapshot: Snapshot,
+): unknown[] {
+  const child = objectOf(snapshot, childObject);
+  return [...reads, ...formulas].flatMap((name) => {
+    const { rollup, formula } = (child && fieldOf(child, name)) ?? {};
+    return rollup ? [rollup, ...calculatedBelow(rollup, snapshot)] : (formula ?? []);
+  });
 }
+
+/** Names instead of whole objects and fields; of an object with a criterion also what is calculated in it. */
+const shapesOf = (snapshot: Snapshot) =>
+  function shapeOf(this: unknown, key: string, value: unknown): unknown {
+    // The field of a rollup is a name already.
+    if ((key === 'field' || key === 'relatedField') && typeof value === 'object' && value !== null)
+      return fieldShape(value as FieldMeta);
+    if (key === 'object') {
+      const { apiName, fields } = value as ObjectMeta;
+      const calculated = (this as PlanNode).kind === 'criteria';
+      if (!calculated) return apiName;
+      return [
+        apiName,
+        filledIn(value as ObjectMeta, snapshot),
+        Object.values(fields).map((field) => [field.apiName, field.formula]),
+      ];
+    }
+    // Sets of users, roles and groups come in any order.
+    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return [...value].sort();
+    return value;
+  };

@@ -73,25 +73,29 @@ export function checkFormulaAttributes(
     invalid('/scale', `scale ${scale} is greater than precision ${precision}.`);
 }
 
-/** A field of an object is a formula that asks for `now` or `today`, or one over such a formula. */
-export function asksTheTime(object: string, name: string, context: CheckContext): boolean {
-  const seen = new Set<string>();
-  const asks = (field: string): boolean => {
+/** The expressions that a field is worked out with: its own, and those of the formulas that it names; none when it is stored. */
+export function expressionsBehind(object: string, name: string, context: CheckContext): Expression[] {
+  const found: Expression[] = [];
+  const names = new Set([name]);
+  for (const field of names) {
     const body = context.fieldsOf(object).get(field)?.body;
-    if (!body?.['formula'] || seen.has(field)) return false;
-    seen.add(field);
+    if (!body?.['formula']) continue;
     try {
       const { expression, resultType } = formulaOf(body);
-      const { root, fields } = checkExpression(expression, schemaOf(object, context), [resultOf(resultType)]);
-      const timed = nodesOf(root).some((node) => node.op === 'now' || node.op === 'today');
-      return timed || fields.some(asks);
+      found.push(checkExpression(expression, schemaOf(object, context), [resultOf(resultType)]));
+      for (const read of found.at(-1)!.fields) names.add(read);
     } catch (error) {
-      if (error instanceof ExpressionError) return false;
-      throw error;
+      if (!(error instanceof ExpressionError)) throw error; // its own check tells
     }
-  };
-  return asks(name);
+  }
+  return found;
 }
+
+/** A field of an object is a formula that asks for `now` or `today`, or one over such a formula. */
+export const asksTheTime = (object: string, name: string, context: CheckContext): boolean =>
+  expressionsBehind(object, name, context).some(({ root }) =>
+    nodesOf(root).some((node) => node.op === 'now' || node.op === 'today'),
+  );
 
 /** What a formula that holds together takes. */
 interface Sized {

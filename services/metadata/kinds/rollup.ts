@@ -8,6 +8,7 @@ import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
 import { checked, expressionReferences, fieldsNamed, schemaOf } from './expressions.ts';
 import { DECIMAL_DEFAULTS } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';
+import { asksTheTime, compileFormula, expressionsBehind } from './formula.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Reference, type State } from './kind.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
 
@@ -46,12 +47,16 @@ export const rollupOf = (body: Body): RollupBody => body['rollup'] as unknown as
 const fieldOf = (state: State, object: string, name: string): Component | undefined =>
   state.get(componentKey('CustomField', `${object}.${name}`));
 
-/** What the values of a field are; null when there is no such field, or none that a rollup can be over. */
+/** What the values of a field are; null when there is no such field, or none with values that a rollup can be over. */
 function valueTypeOf(state: State, object: string, name: string, depth: number): ValueType | null {
   const builtIn = systemFields();
   const body = Object.hasOwn(builtIn, name) ? undefined : fieldOf(state, object, name)?.body;
   const type = (Object.hasOwn(builtIn, name) ? builtIn[name]!.fieldType : body?.['fieldType']) as FieldTypeName;
   if (type === 'rollup') return resultOf(body!, state, depth + 1);
+  if (type === 'formula' && body!['formula']) {
+    const { formula, precision, scale } = compileFormula(body!);
+    return ORDERED.has(formula!.resultType) ? { type: formula!.resultType, precision, scale } : null;
+  }
   if (!ORDERED.has(type)) return null;
   const digits = DECIMAL_DEFAULTS[type];
   if (!digits) return { type, precision: null, scale: null };
@@ -78,9 +83,7 @@ export function resultOf(body: Body, state: State, depth = 0): ValueType | null 
 export function compileRollup(body: Body, state: State): Pick<FieldMeta, 'rollup' | 'precision' | 'scale'> {
   const rollup = rollupOf(body);
   const result = resultOf(body, state) ?? INTEGER;
-  const named = [...fieldsNamed(rollup.criteria ?? '')].filter(
-    (name) => SYSTEM_FIELD_NAMES.has(name) || fieldOf(state, rollup.childObject, name),
-  );
+  const { reads, formulas } = fieldsRead(rollup, state);
   return {
     rollup: {
       childObject: rollup.childObject,
@@ -89,13 +92,32 @@ export function compileRollup(body: Body, state: State): Pick<FieldMeta, 'rollup
       field: rollup.field ?? null,
       criteria: rollup.criteria ?? null,
       resultType: result.type,
-      reads: [
-        ...new Set([rollup.referenceField, ...(rollup.field === undefined ? [] : [rollup.field]), ...named]),
-      ].sort(),
+      reads,
+      ...(formulas.length > 0 ? { formulas } : {}),
       cascades: cascades(fieldOf(state, rollup.childObject, rollup.referenceField)),
     },
     precision: result.precision,
     scale: result.scale,
+  };
+}
+
+/** The stored fields of a child that a rollup is worked out from, and the formulas that it names. */
+function fieldsRead({ childObject, referenceField, field, criteria }: RollupBody, state: State) {
+  const named = [referenceField, ...(field === undefined ? [] : [field]), ...fieldsNamed(criteria ?? '')];
+  const names = new Set(named);
+  const formulas = new Set<string>();
+  for (const name of names) {
+    const body = fieldOf(state, childObject, name)?.body;
+    if (body?.['fieldType'] !== 'formula' || !body['formula']) continue;
+    formulas.add(name);
+    // They are looked at in their turn.
+    for (const read of fieldsNamed(compileFormula(body).formula!.expression)) names.add(read);
+  }
+  const isThere = (name: string): boolean =>
+    SYSTEM_FIELD_NAMES.has(name) || fieldOf(state, childObject, name) !== undefined;
+  return {
+    reads: [...names].filter((name) => !formulas.has(name) && isThere(name)).sort(),
+    formulas: [...new Set(named)].filter((name) => formulas.has(name)).sort(),
   };
 }
 
@@ -126,16 +148,34 @@ export function checkRollup(component: Component, context: CheckContext): void {
   if (rollup.criteria !== undefined) checkCriteria(component, rollup.childObject, rollup.criteria, context);
 }
 
-/** Over stored fields of the child alone: what it says of a record changes when the record does, and never by itself. */
+/**
+ * What stands against a figure over a field of the child, or one that asks it, because nothing would say that it has
+ * changed; null: it is stored, or a formula over fields that are.
+ */
+function notFollowed(child: string, name: string, context: CheckContext): string | null {
+  if (asksTheTime(child, name, context)) return `${name} depends on the time.`;
+  const isRollup = (field: string): boolean => fieldOf(context.after, child, field)?.body['fieldType'] === 'rollup';
+  const rollup = expressionsBehind(child, name, context)
+    .flatMap(({ fields }) => fields)
+    .find(isRollup);
+  return rollup === undefined ? null : `${name} is a formula over ${rollup}, which is a rollup.`;
+}
+
+const FOLLOWED = 'Name fields that are stored, or formulas over such fields.';
+
+/** Over the record of the child alone: what it says changes when the record does, and never by itself. */
 function checkCriteria(component: Component, child: string, criteria: string, context: CheckContext): void {
   const pointer = '/rollup/criteria';
   const schema = { ...schemaOf(child, context), variables: ['record'] as const };
   const found = checked(component, context, pointer, () => checkRecordExpression(criteria, schema, ['boolean']));
-  for (const name of found?.fields ?? [])
-    if (fieldOf(context.after, child, name)?.body['fieldType'] === 'formula')
-      context.problem('EXPRESSION_INVALID', component, pointer, `${name} is a formula, whose value is not stored.`, {
-        remedy: 'Write out what the formula says.',
+  for (const name of found?.fields ?? []) {
+    const reason = notFollowed(child, name, context);
+    if (reason !== null)
+      context.problem('EXPRESSION_INVALID', component, pointer, reason, {
+        remedy: FOLLOWED,
+        offset: criteria.indexOf(name),
       });
+  }
 }
 
 function checkReferenceField(component: Component, rollup: RollupBody, context: CheckContext): void {
@@ -183,12 +223,14 @@ function checkRolledField(component: Component, rollup: RollupBody, context: Che
       {
         remedy:
           rollup.function === 'min' || rollup.function === 'max'
-            ? 'Take a field with numbers, dates or date-times that is stored; formulas are not.'
-            : 'Take a field with numbers that is stored; formulas are not.',
+            ? 'Take a field with numbers, dates or date-times.'
+            : 'Take a field with numbers.',
       },
     );
     return;
   }
+  const reason = notFollowed(childObject, field, context);
+  if (reason !== null) context.problem('REFERENCE_INVALID', component, '/rollup/field', reason, { remedy: FOLLOWED });
   const result = resultOf(body, context.after);
   if (!result || result.precision === null || result.scale === null) return;
   if (result.scale > result.precision)

@@ -7,15 +7,18 @@
 import { createHash } from 'node:crypto';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { conditionSql } from '../../../lib/expression/sql.ts';
-import { typeOf, valueTypeName } from '../../../lib/field-types/registry.ts';
+import { schemaOfObject } from '../../../lib/expression/values.ts';
+import { typeOf } from '../../../lib/field-types/registry.ts';
+import { columnSql, rowContext } from '../../../lib/formulas.ts';
+import { rememberedByName } from '../../../lib/remembered.ts';
 import { emptyRollup, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/rollups.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
 import { identifier, literal } from '../../../lib/sql-text.ts';
-import { compileField } from '../kinds/custom-field.ts';
+import { customField } from '../kinds/custom-field.ts';
 import { customObject } from '../kinds/custom-object.ts';
-import { componentKey, type Draft, type State } from '../kinds/kind.ts';
+import { linkFormulas } from '../kinds/formula.ts';
+import { componentKey, componentsByObject, type Draft, type State } from '../kinds/kind.ts';
 import { rollupObjects, rollupsOf } from '../kinds/rollup.ts';
-import { systemFields } from '../kinds/system-fields.ts';
 import { columnType } from './column-type.ts';
 
 interface Column {
@@ -114,42 +117,30 @@ function columnOf(field: FieldMeta, state: State): Column {
 
 /** SQL of the figure over rows `c` of the child, before it is brought into the digits of its field. */
 export function aggregateSql(rollup: NonNullable<FieldMeta['rollup']>, state: State): string {
-  const over = rollup.field === null ? '*' : `c.${identifier(rollup.field)}`;
-  const where =
-    rollup.criteria === null ? '' : ` FILTER (WHERE ${criteriaSql(rollup.childObject, rollup.criteria, state)})`;
+  const child = childOf(state, rollup.childObject);
+  const over = rollup.field === null ? '*' : columnSql(child.fields[rollup.field]!, 'c');
+  const where = rollup.criteria === null ? '' : ` FILTER (WHERE ${criteriaSql(child, rollup.criteria, state)})`;
   return `${rollup.function}(${over})${where}`;
 }
 
 /** SQL of criteria over rows `c` of the child. */
-function criteriaSql(child: string, criteria: string, state: State): string {
-  const fields = new Map<string, FieldMeta | undefined>();
-  const fieldOf = (name: string): FieldMeta | undefined => {
-    if (!fields.has(name)) fields.set(name, childField(child, name, state));
-    return fields.get(name);
-  };
-  const typeName = (name: string) => {
-    const field = fieldOf(name);
-    return field && valueTypeName(field);
-  };
-  const expression = checkExpression(criteria, { object: child, fieldType: typeName }, ['boolean']);
-  const settings = [...state.values()].find(({ type }) => type === 'TenantSettings');
-  return conditionSql(expression, {
-    column: (name) => `c.${identifier(name)}`,
-    fieldType: (name) => typeName(name)!,
-    length: (name) => fieldOf(name)!.length,
-    timezone: String(settings?.body['timezone'] ?? 'UTC'),
-  }).sql;
+function criteriaSql(child: ObjectMeta, criteria: string, state: State): string {
+  const expression = checkExpression(criteria, schemaOfObject(child), ['boolean']);
+  return conditionSql(expression, rowContext(child, 'c', timezoneOf(state))).sql;
 }
 
-function childField(child: string, name: string, state: State): FieldMeta | undefined {
-  const builtIn = systemFields();
-  if (Object.hasOwn(builtIn, name)) return builtIn[name];
-  const component = state.get(componentKey('CustomField', `${child}.${name}`));
-  if (component) return compileField(component, state);
+const timezoneOf = (state: State): string =>
+  String(state.get(componentKey('TenantSettings', 'General'))?.body['timezone'] ?? 'UTC');
+
+/** An object of a configuration that holds together, with its fields and what its formulas say. */
+const childOf = rememberedByName((state: State, name): ObjectMeta => {
   const draft = { objects: {} as Draft['objects'] } as Draft;
-  customObject.compile!(state.get(componentKey('CustomObject', child))!, draft, state);
-  return draft.objects[child]!.fields[name];
-}
+  customObject.compile!(state.get(componentKey('CustomObject', name))!, draft, state);
+  for (const field of componentsByObject(state, 'CustomField').get(name) ?? [])
+    customField.compile!(field, draft, state);
+  linkFormulas(draft.objects[name]!, timezoneOf(state));
+  return draft.objects[name]!;
+});
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 

@@ -1,8 +1,8 @@
 /** Changes that only the tenant's records can allow or forbid. */
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { compileField, type PicklistBody } from '../kinds/custom-field.ts';
-import { type CheckContext, type Component, componentKey } from '../kinds/kind.ts';
-import { resultOf } from '../kinds/rollup.ts';
+import { type CheckContext, type Component, componentKey, type State } from '../kinds/kind.ts';
+import { resultOf, rollupsOf } from '../kinds/rollup.ts';
 import type { StateModelBody } from '../kinds/state-model.ts';
 import { SYSTEM_FIELD_NAMES } from '../kinds/system-fields.ts';
 import { aggregateSql } from '../physical/rollups.ts';
@@ -39,7 +39,7 @@ const TAKES_OVER: Readonly<Record<string, readonly string[]>> = {
 
 /** `sound`: nothing else stands against the plan, so that what expressions say can be asked. */
 export function dataChecks(changed: readonly Component[], context: CheckContext, sound: boolean): DataCheck[] {
-  const checks = strandedRecords(changed, context);
+  const checks = [...strandedRecords(changed, context), ...(sound ? figuresToBe(changed, context) : [])];
   for (const component of withFieldsOfValueSets(changed, context)) {
     const object = String(component.body['object']);
     // Without the object before there are no records.
@@ -63,8 +63,6 @@ export function dataChecks(changed: readonly Component[], context: CheckContext,
         remedy,
       });
     };
-    if (field.rollup && sound)
-      figuresToBe(field, old ? compileField(old, context.before) : null, component, context, add);
     if (old) changedField(component, compileField(old, context.before), field, context, add);
     else if (field.required && !fillsRecords(field))
       add(
@@ -137,35 +135,42 @@ export function withFieldsOfValueSets(changed: readonly Component[], context: Ch
   return fields;
 }
 
-/** A figure over many children that is given fewer digits than it would have by itself. */
-function figuresToBe(
-  field: FieldMeta,
-  old: FieldMeta | null,
-  { body }: Component,
-  context: CheckContext,
-  add: Add,
-): void {
-  const rollup = field.rollup!;
-  if (field.precision === null || field.scale === null || body['precision'] === undefined) return;
-  if (
-    old &&
-    JSON.stringify([old.rollup, old.precision, old.scale]) === JSON.stringify([rollup, field.precision, field.scale])
-  )
-    return;
-  const { precision: _given, ...free } = body;
-  const digits = resultOf({ ...free, scale: field.scale }, context.after);
-  if (!digits || digits.precision! <= field.precision) return;
-  // What comes with this deployment has no values yet.
-  const isThere = (name: string): boolean =>
-    SYSTEM_FIELD_NAMES.has(name) || context.before.has(componentKey('CustomField', `${rollup.childObject}.${name}`));
-  if (!context.before.has(componentKey('CustomObject', rollup.childObject)) || !rollup.reads.every(isThere)) return;
-  add(
-    { kind: 'tooGreat', field, aggregate: aggregateSql(rollup, context.after) },
-    'DATA_INCOMPATIBLE',
-    '/precision',
-    `The ${rollup.function} of the records that exist has more digits than precision ${field.precision} and scale ${field.scale} leave.`,
-    `Leave precision away, or use ${digits.precision}.`,
-  );
+/**
+ * Figures over many children that are given fewer digits than they would have by themselves, when they come or will be
+ * others: they say something else, or a formula that they read does.
+ */
+function figuresToBe(changed: readonly Component[], context: CheckContext): DataCheck[] {
+  const { before, after } = context;
+  if (!changed.some(({ type }) => type === 'CustomField' || type === 'TenantSettings')) return [];
+  const figure = ({ rollup, precision, scale }: FieldMeta, state: State): string =>
+    JSON.stringify([rollup!.childObject, rollup!.referenceField, aggregateSql(rollup!, state), precision, scale]);
+  return rollupsOf(after).flatMap((component): DataCheck[] => {
+    const { body, fullName } = component;
+    const field = compileField(component, after);
+    const { precision, scale } = field;
+    const { childObject, reads, function: what } = field.rollup!;
+    if (precision === null || scale === null || body['precision'] === undefined) return [];
+    const { precision: _given, ...free } = body;
+    const digits = resultOf({ ...free, scale }, after);
+    if (!digits || digits.precision! <= precision) return [];
+    // What comes with this deployment has no values yet.
+    const isThere = (name: string): boolean =>
+      SYSTEM_FIELD_NAMES.has(name) || before.has(componentKey('CustomField', `${childObject}.${name}`));
+    if (!before.has(componentKey('CustomObject', childObject)) || !reads.every(isThere)) return [];
+    const old = before.get(componentKey('CustomField', fullName));
+    if (old?.body['rollup'] && figure(compileField(old, before), before) === figure(field, after)) return [];
+    return [
+      {
+        component,
+        object: childObject,
+        question: { kind: 'tooGreat', field, aggregate: aggregateSql(field.rollup!, after) },
+        code: 'DATA_INCOMPATIBLE',
+        position: context.position(component, '/precision'),
+        message: `The ${what} of the records that exist has more digits than precision ${precision} and scale ${scale} leave.`,
+        remedy: `Leave precision away, or use ${digits.precision}.`,
+      },
+    ];
+  });
 }
 
 type Add = (

@@ -336,7 +336,7 @@ class Maker {
             referenceField: this.of('Parent__c', 'Other__c', 'Up__c', 'Ref__c'),
             function: of,
             ...this.maybe(of === 'count' ? 0.1 : 0.9, {
-              field: this.of('Amount__c', 'Day__c', 'Status__c', 'createdAt'),
+              field: this.of('Amount__c', 'Day__c', 'Status__c', 'createdAt', `F_decimal_${number}__c`, 'F_date_1__c'),
             }),
             ...this.maybe(0.3, {
               criteria: this.of(
@@ -344,6 +344,7 @@ class Maker {
                 'record.Status__c == "Open"',
                 '1 / 0 > record.Amount__c',
                 'record.Day__c < today',
+                `record.F_boolean_${number}__c`,
                 this.expression(),
               ),
             }),

@@ -369,6 +369,13 @@ describe('following the changes of an object', () => {
     await deals.deploy(rollup('record.name == "Other"'));
     await expired(copy);
     await expired(lines);
+    const over = (expression: string): Record<string, string> => ({
+      'objects/DealLine__c/fields/IsPart__c.yaml': `type: CustomField\napiName: IsPart__c\nobject: DealLine__c\nlabel: Part\nfieldType: formula\nformula:\n  expression: ${expression}\n  resultType: boolean\n`,
+    });
+    await deals.deploy({ ...over('record.name != "Other"'), ...rollup('record.IsPart__c') });
+    const counted = await follow(sue);
+    await deals.deploy(over('record.name == "Other"'));
+    await expired(counted);
     const numbered = await follow(sue);
     await deals.deploy({
       'objects/Deal__c/fields/Number__c.yaml':

@@ -314,6 +314,148 @@ describe('rollup fields', () => {
     assert.match(rows.map(({ source }) => source).join(), /Asia\/Tokyo/, 'a day begins where the tenant is');
   });
 
+  const formula = (name: string, expression: string, more = 'resultType: currency', digits = '') =>
+    fieldFile(
+      'Line__c',
+      name,
+      `fieldType: formula\n${digits}formula:\n  expression: ${JSON.stringify(expression)}\n  ${more}`,
+    );
+
+  it('are over formulas and ask them, and are worked out anew when these say something else', async () => {
+    await tenant.deployed({
+      ...fieldFile('Line__c', 'Price__c', 'fieldType: currency'),
+      ...fieldFile('Line__c', 'Off__c', 'fieldType: percent'),
+      ...formula('Gross__c', 'record.Pieces__c * record.Price__c'),
+      ...formula('Net__c', 'record.Gross__c * (100 - coalesce(record.Off__c, 0)) / 100'),
+      ...formula('Cheap__c', 'record.Net__c < 10', 'resultType: boolean'),
+      ...fieldFile('Deal__c', 'Net__c', rollup('Line__c', 'Deal__c', 'sum', 'Net__c')),
+      ...fieldFile('Deal__c', 'Best__c', rollup('Line__c', 'Deal__c', 'max', 'Net__c')),
+      ...fieldFile('Deal__c', 'Cheap__c', `${rollup('Line__c', 'Deal__c', 'count')}  criteria: record.Cheap__c\n`),
+      ...fieldFile('Firm__c', 'Net__c', rollup('Deal__c', 'Firm__c', 'sum', 'Net__c')),
+    });
+    const firm = await create('Firm__c', {});
+    const deal = await create('Deal__c', { Firm__c: firm.id });
+    const nets = async (): Promise<Anything[]> => {
+      const { Net__c, Best__c, Cheap__c } = await get('Deal__c', deal.id);
+      return [Net__c, Best__c, Cheap__c, (await get('Firm__c', firm.id)).Net__c];
+    };
+    const line = await create('Line__c', { Deal__c: deal.id, Pieces__c: 3, Price__c: '3.35', Off__c: 10 });
+    assert.deepEqual(await nets(), [9.05, 9.05, 1, 9.05], '9.045, rounded as the formula shows it');
+    await create('Line__c', { Deal__c: deal.id, Pieces__c: 2, Price__c: 10 });
+    await create('Line__c', { Deal__c: deal.id, Pieces__c: 2 });
+    assert.deepEqual(await nets(), [29.05, 20, 1, 29.05], 'a line whose formula is blank adds nothing');
+    const { recordVersion } = await get('Deal__c', deal.id);
+    await change('update', 'Line__c', line.id, { Off__c: null });
+    assert.deepEqual(await nets(), [30.05, 20, 0, 30.05], 'what a formula over a formula reads has changed');
+    await change('update', 'Line__c', line.id, { Text__c: 'nothing to a figure', Amount__c: null });
+    assert.equal((await get('Deal__c', deal.id)).recordVersion, recordVersion + 1);
+    const tried = await tenant.call('data.records.update', {
+      path: { objectApiName: 'Line__c', id: line.id },
+      query: { checkOnly: true },
+      body: { Pieces__c: 4 },
+      headers: { idempotencyKey: randomUUID(), ifMatch: etag(3) },
+    });
+    assert.deepEqual(tried.json.effects.find(({ objectApiName }: Anything) => objectApiName === 'Deal__c').fields, [
+      'Average__c',
+      'Net__c',
+    ]);
+    await tenant.deployed(formula('Gross__c', 'record.Pieces__c * record.Price__c + 1'));
+    assert.deepEqual(
+      await nets(),
+      [32.05, 21, 0, 32.05],
+      'neither the rollup nor the formula that it names was deployed',
+    );
+    assert.equal((await get('Deal__c', deal.id)).recordVersion, recordVersion + 2);
+    await tenant.deployed(formula('Net__c', 'record.Gross__c / 8', 'resultType: currency', 'scale: 4\n'));
+    assert.deepEqual(await nets(), [4.0063, 2.625, 2, 4.0063], '11.05 / 8 and 21 / 8, with the digits of the formula');
+    await change('update', 'Line__c', line.id, { Price__c: null });
+    assert.deepEqual(await nets(), [2.625, 2.625, 1, 2.625]);
+    await change('delete', 'Line__c', line.id);
+    await tenant.call('data.records.restore', {
+      path: { objectApiName: 'Line__c', id: line.id },
+      headers: { idempotencyKey: randomUUID() },
+    });
+    assert.deepEqual(await nets(), [2.625, 2.625, 1, 2.625]);
+  });
+
+  it('are over no formula whose value changes by itself', async () => {
+    const refused = async (files: Record<string, string>, ...expected: RegExp[]): Promise<void> => {
+      const found = await problems(files);
+      assert.equal(found.length, expected.length, found.join('\n'));
+      for (const [i, pattern] of expected.entries()) assert.match(found[i]!, pattern);
+    };
+    const over = (field: string, fn = 'sum') => fieldFile('Deal__c', 'New__c', rollup('Line__c', 'Deal__c', fn, field));
+    const asking = (criteria: string) =>
+      fieldFile('Deal__c', 'New__c', `${rollup('Line__c', 'Deal__c', 'count')}  criteria: ${criteria}\n`);
+    const age = formula('Age__c', 'daysBetween(record.Day__c, today)', 'resultType: integer');
+    const older = formula('Older__c', 'record.Age__c + 1', 'resultType: integer');
+    await refused({ ...age, ...over('Age__c') }, /^REFERENCE_INVALID 10 Age__c depends on the time/);
+    await refused({ ...age, ...older, ...over('Older__c') }, /^REFERENCE_INVALID 10 Older__c depends on the time/);
+    await refused({ ...age, ...older, ...asking('record.Older__c > 3') }, /^EXPRESSION_INVALID 10 Older__c depends/);
+    await refused(
+      { ...formula('Word__c', '"a"', 'resultType: text'), ...over('Word__c') },
+      /^REFERENCE_INVALID 10 sum/,
+    );
+    await refused(
+      { ...formula('Word__c', '"a"', 'resultType: text'), ...over('Word__c', 'max') },
+      /^REFERENCE_INVALID 10 max/,
+    );
+    await refused(
+      { ...formula('When__c', 'record.Day__c', 'resultType: date'), ...over('When__c') },
+      /sum is not possible/,
+    );
+    await refused(
+      { ...formula('Bad__c', 'record.None__c', 'resultType: integer'), ...over('Bad__c') },
+      /^EXPRESSION_INVALID \d+ .*no field None__c/,
+    );
+    const below = fieldFile('Line__c', 'Below__c', rollup('Part__c', 'Line__c', 'sum', 'Price__c'));
+    const parts = objectFiles('Part__c', {
+      Line__c: 'fieldType: masterDetail\nreferenceTo:\n  - Line__c',
+      Price__c: 'fieldType: currency',
+    });
+    const twice = formula('Twice__c', '2 * record.Below__c');
+    await refused(
+      { ...parts, ...below, ...twice, ...over('Twice__c') },
+      /^REFERENCE_INVALID 10 Twice__c is a formula over Below__c, which is a rollup/,
+    );
+    const ring = objectFiles('Ring__c', {
+      Above__c: 'fieldType: reference\nreferenceTo:\n  - Ring__c',
+      Twice__c: 'fieldType: formula\nformula:\n  expression: 2 * record.Sum__c\n  resultType: decimal',
+      Sum__c: rollup('Ring__c', 'Above__c', 'sum', 'Twice__c'),
+    });
+    await refused(ring, /Twice__c is a formula over Sum__c, which is a rollup/, /Rollups over rollups form a circle/);
+    // A formula that a rollup reads is no longer one that it can follow.
+    await refused(
+      formula('Gross__c', 'record.Pieces__c * year(today)'),
+      ...['Best', 'Cheap', 'Net'].map(() => /depends on the time/),
+    );
+  });
+
+  it('are not deployed when what their formula says now would not fit, and refuse a line that does not', async () => {
+    await tenant.deployed({
+      ...formula('Size__c', 'record.Price__c', 'resultType: integer'),
+      ...fieldFile('Deal__c', 'Sizes__c', rollup('Line__c', 'Deal__c', 'sum', 'Size__c', 'precision: 4\nscale: 0\n')),
+    });
+    const deal = await create('Deal__c', {});
+    await create('Line__c', { Deal__c: deal.id, Price__c: 900 });
+    const tenfold = formula('Size__c', 'record.Price__c * 10 + 1000', 'resultType: integer');
+    const { status, blocked } = await tenant.deploy(tenfold);
+    assert.deepEqual(
+      [status, blocked.map(({ code, fullName }: Anything) => [code, fullName])],
+      ['FAILED', [['DATA_INCOMPATIBLE', 'Deal__c.Sizes__c']]],
+    );
+    await assert.rejects(create('Line__c', { Deal__c: deal.id, Price__c: 9_100 }), (error: Anything) => {
+      assert.deepEqual([error.code, error.errors[0].code], ['VALIDATION_FAILED', 'FIELD_OUT_OF_RANGE']);
+      return true;
+    });
+    // More than an integer holds: the formula is null, and null adds nothing.
+    await create('Line__c', { Deal__c: deal.id, Price__c: 99 });
+    await tenant.deployed(
+      formula('Size__c', 'record.Price__c * (record.Price__c > 100 ? 1 : 10000000000000000)', 'resultType: integer'),
+    );
+    assert.equal((await get('Deal__c', deal.id)).Sizes__c, 900);
+  });
+
   const problems = async (files: Record<string, string>): Promise<string[]> =>
     (await tenant.validate(files)).blocked.map(({ code, line, message }: Anything) => `${code} ${line} ${message}`);
 

@@ -20,12 +20,18 @@ const FILES = {
     Note__c: 'fieldType: text',
     Total__c: rollup('Line__c', 'Deal__c', 'sum', '  field: Amount__c\n'),
     Lines__c: rollup('Line__c', 'Deal__c', 'count', ''),
+    Net__c: rollup('Line__c', 'Deal__c', 'sum', '  field: Net__c\n'),
+    Small__c: rollup('Line__c', 'Deal__c', 'count', '  criteria: record.IsSmall__c\n'),
   }),
   ...objectFiles('Item__c', { Sold__c: rollup('Line__c', 'Item__c', 'count', '') }),
   ...objectFiles('Line__c', {
     Deal__c: 'fieldType: masterDetail\nreferenceTo:\n  - Deal__c\nrelationshipName: Lines__r',
     Item__c: 'fieldType: reference\nreferenceTo:\n  - Item__c\nrelationshipName: Sales__r',
     Amount__c: 'fieldType: currency\nprecision: 10\nscale: 2',
+    Off__c: 'fieldType: integer',
+    Net__c:
+      'fieldType: formula\nformula:\n  expression: record.Amount__c * (100 - coalesce(record.Off__c, 0)) / 100\n  resultType: currency',
+    IsSmall__c: 'fieldType: formula\nformula:\n  expression: record.Net__c < 20\n  resultType: boolean',
   }),
   ...fieldFile('Line__c', 'Text__c', 'fieldType: text'),
   ...objectFiles('Node__c', {
@@ -76,8 +82,9 @@ describe('rollups under load', () => {
   const wrong = async (): Promise<Anything[]> => {
     const { schema } = tenant;
     const { rows } = await tenant.database.query(`
-      SELECT 'Deal' AS object, d.id FROM ${schema}."Deal__c" d, LATERAL (SELECT count(*) AS n, coalesce(sum("Amount__c"), 0) AS s FROM ${schema}."Line__c" WHERE "Deal__c" = d.id) l
-        WHERE (d."Total__c", d."Lines__c") IS DISTINCT FROM (l.s, l.n)
+      SELECT 'Deal' AS object, d.id FROM ${schema}."Deal__c" d, LATERAL (SELECT count(*) AS n, coalesce(sum("Amount__c"), 0) AS s, coalesce(sum(net), 0) AS net, count(*) FILTER (WHERE net < 20) AS small
+          FROM (SELECT "Amount__c", round("Amount__c" * (100 - coalesce("Off__c", 0)) / 100, 2) AS net FROM ${schema}."Line__c" WHERE "Deal__c" = d.id) x) l
+        WHERE (d."Total__c", d."Lines__c", d."Net__c", d."Small__c") IS DISTINCT FROM (l.s, l.n, l.net, l.small)
       UNION ALL SELECT 'Firm', f.id FROM ${schema}."Firm__c" f, LATERAL (SELECT count(*) AS n, coalesce(sum("Total__c"), 0) AS s FROM ${schema}."Deal__c" WHERE "Firm__c" = f.id) l
         WHERE (f."Total__c", f."Deals__c") IS DISTINCT FROM (l.s, l.n)
       UNION ALL SELECT 'Item', i.id FROM ${schema}."Item__c" i, LATERAL (SELECT count(*) AS n FROM ${schema}."Line__c" WHERE "Item__c" = i.id) l
@@ -116,7 +123,8 @@ describe('rollups under load', () => {
     if (deals.length < 3) await send('create', 'Deal__c', null, { Firm__c: pick(firms) });
     else if (chance < 0.35 || lines.length === 0)
       await send('create', 'Line__c', null, { Deal__c: pick(deals), Item__c: pick(items), Amount__c: amount() });
-    else if (chance < 0.5) await send('update', 'Line__c', pick(lines), { Amount__c: amount() });
+    else if (chance < 0.43) await send('update', 'Line__c', pick(lines), { Amount__c: amount() });
+    else if (chance < 0.5) await send('update', 'Line__c', pick(lines), { Off__c: Math.floor(Math.random() * 100) });
     else if (chance < 0.65)
       await send('update', 'Line__c', pick(lines), { Deal__c: pick(deals), Item__c: pick(items) });
     else if (chance < 0.72) await remove('Line__c', pick(lines));
