@@ -444,6 +444,13 @@ const QueryBody = Type.Object(
   { additionalProperties: false },
 );
 
+/** Of reads that answer 304. */
+const ifNoneMatch: Parameter = {
+  name: 'If-None-Match',
+  description: 'ETag of an earlier answer; 304 when nothing changed.',
+  schema: Type.String(),
+};
+
 const etagHeader = {
   ETag: { description: 'Version of the record; send it back as If-Match.', schema: Type.String() },
 };
@@ -535,6 +542,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
       'What this user may read of an object and do with it: fields with types, limits, picklist values and filter operators, record types, the state model. A field that is not there is hidden or does not exist.',
     scopes: ['data:read'],
     pathParameters: [objectApiName],
+    headerParameters: [ifNoneMatch],
     response: {
       status: 200,
       description: 'The object with every field the user can read.',
@@ -554,6 +562,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     description: 'JSON Schema 2020-12 of the create, update and read bodies, as this user may send and receive them.',
     scopes: ['data:read'],
     pathParameters: [objectApiName],
+    headerParameters: [ifNoneMatch],
     response: {
       status: 200,
       description: 'A JSON Schema with the definitions `create`, `update` and `read`.',
@@ -639,6 +648,7 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     scopes: ['data:read'],
     pathParameters: [objectApiName, id],
     queryParameters: [fields],
+    headerParameters: [ifNoneMatch],
     response: {
       status: 200,
       description: 'The record; 304 without a body when If-None-Match names its ETag.',

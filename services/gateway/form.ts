@@ -275,8 +275,7 @@ function readHeaders(
   if (agentRunId !== undefined && !UUID.test(agentRunId))
     problem(problems, 'PARAMETER_INVALID', 'header:X-Agent-Run-Id', 'X-Agent-Run-Id must be a UUID.');
   const ifNoneMatch = header(x, 'if-none-match');
-  if (ifNoneMatch !== undefined && (operation.method === 'GET' || known.has('if-none-match')))
-    headers.ifNoneMatch = ifNoneMatch;
+  if (ifNoneMatch !== undefined && known.has('if-none-match')) headers.ifNoneMatch = ifNoneMatch;
   const confirmation = header(x, 'x-duplicate-confirmation');
   if (confirmation !== undefined) headers.duplicateConfirmation = confirmation;
   const language = header(x, 'accept-language');

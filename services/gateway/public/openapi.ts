@@ -306,7 +306,7 @@ function responsesOf(operation: Operation): Json {
       },
     };
   }
-  if (response.headers?.['ETag'] && operation.method === 'GET')
+  if (operation.method === 'GET' && operation.headerParameters?.some(({ name }) => name === 'If-None-Match'))
     responses['304'] = {
       description: 'Nothing changed since the ETag in If-None-Match.',
       headers: headerReferences(STANDARD_HEADERS),

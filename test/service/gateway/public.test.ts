@@ -72,6 +72,23 @@ describe('The public documents', () => {
       );
     });
 
+    it('tells 304 of what answers it, which takes If-None-Match, and not of what only names an ETag', () => {
+      const of = (has: (operation: Loose) => boolean) =>
+        described.filter(({ operation }) => has(operation)).map(({ operation }) => operation.operationId);
+      const takes = (name: string) => (operation: Loose) =>
+        operation.parameters.some((one: Loose) => one.in === 'header' && one.name === name);
+      const answering = of((operation) => operation.responses['304']);
+      assert.deepEqual(answering, [
+        'schema.openapi.get',
+        'schema.scopes.list',
+        'schema.capabilities.get',
+        'schema.objects.describe',
+        'schema.objects.getSchema',
+        'data.records.get',
+      ]);
+      assert.deepEqual(of(takes('If-None-Match')), [...answering, 'data.records.upsert']);
+    });
+
     it('is clean under the rules of Spectral', async function () {
       this.timeout(60_000);
       const folder = await mkdtemp(join(tmpdir(), 'erp-openapi-'));
