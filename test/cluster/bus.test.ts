@@ -7,6 +7,7 @@ import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
 import { busConnected } from '../../mixins/health.ts';
 import { natsBus } from '../../mixins/nats-bus.ts';
+import { pulse } from '../../mixins/pulse.ts';
 import { type NatsServer, startNats } from '../support/nats.ts';
 
 describe('the bus', () => {
@@ -16,7 +17,7 @@ describe('the bus', () => {
 
   const broker = (name: string): ServiceBroker => {
     const config = readConfig({ NATS_URL: nats.url, NODE_ID: name, LOG_LEVEL: 'silent' });
-    return new ServiceBroker({ ...brokerOptions(config), transporter: natsBus(config) });
+    return new ServiceBroker({ ...brokerOptions(config), transporter: natsBus(config), middlewares: [pulse()] });
   };
   const until = async (what: string, condition: () => boolean, milliseconds: number): Promise<void> => {
     for (const end = Date.now() + milliseconds; !condition(); await pause(50))
@@ -32,6 +33,12 @@ describe('the bus', () => {
       actions: {
         bytes: (ctx: { params: { bytes: Buffer } }) => ({ bytes: ctx.params.bytes }),
         slow: () => pause(20_000),
+        busy: async (ctx: { params: { milliseconds: number } }) => {
+          await pause(450); // by then the caller has asked whether this process is still there
+          for (const end = Date.now() + ctx.params.milliseconds; Date.now() < end; );
+          await pause(100);
+          return { done: true };
+        },
       },
     });
     await Promise.all([caller.start(), answerer.start()]);
@@ -49,6 +56,12 @@ describe('the bus', () => {
       assert.ok(Buffer.isBuffer(answer.bytes));
       assert.ok(answer.bytes.equals(bytes), `${size} bytes`);
     }
+  });
+
+  it('takes nobody for lost because it was busy itself, and could not hear them', async () => {
+    // Caller and answerer share a thread here: longer than an answer to a ping is waited for, and longer than heartbeats are.
+    for (const milliseconds of [1_500, 7_000])
+      assert.deepEqual(await caller.call('echo.busy', { milliseconds }), { done: true }, `busy for ${milliseconds} ms`);
   });
 
   it('knows at once that NATS is gone, and heals by itself when it is back', async () => {
