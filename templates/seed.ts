@@ -5,12 +5,13 @@
  */
 
 import { scryptSync } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { ServiceBroker } from 'moleculer';
 import type { Config } from '../config/env.ts';
 import { tenantSchema } from '../lib/context.ts';
 import { identifier } from '../lib/sql-text.ts';
 import { Database } from '../mixins/database/database.ts';
-import { call } from '../services/contracts.ts';
+import { type ActionMap, call } from '../services/contracts.ts';
 import { fingerprint, templateFiles } from './read.ts';
 import { generateSamples, type SampleSize } from './samples/generate.ts';
 
@@ -85,7 +86,10 @@ const LOCK = 7_164_002;
 /** Bytes of rows in one call; NATS carries one megabyte. */
 const BATCH_BYTES = 400_000;
 const SERVICES = ['auth', 'data', 'metadata'];
+const SERVICES_WAIT_MS = 120_000;
 const CALL_TIMEOUT_MS = 120_000;
+const ATTEMPTS_MAX = 5;
+const AGAIN_AFTER_MS = 1_000;
 
 /** Raise it when the generated records change, so that instances made before get the new ones besides. */
 const SAMPLES_EDITION = '2';
@@ -108,7 +112,7 @@ export async function seedDemo(broker: ServiceBroker, config: Config, database: 
   });
   if (await allDone(database, steps)) return;
 
-  await broker.waitForServices(SERVICES, 120_000);
+  await broker.waitForServices(SERVICES, SERVICES_WAIT_MS);
   // The lock needs a connection of its own for as long as the work takes.
   const keeper = new Database(database.url, { size: 1, applicationName: 'erp seed' });
   try {
@@ -148,21 +152,15 @@ async function seedTenant(
     );
     broker.logger.info(`Demo tenant ${tenant.key}: ${what} (${Math.round(performance.now() - started)} ms).`);
   };
-  const options = { timeout: CALL_TIMEOUT_MS };
   const { key, name, locale, timezone, currency } = tenant;
-  const { tenantId } = await call(
-    broker,
-    'metadata.tenants.create',
-    { key, name, locale, timezone, currency },
-    options,
-  );
+  const { tenantId } = await insist(broker, 'metadata.tenants.create', { key, name, locale, timezone, currency });
   await step('template', async () => {
-    const { changes } = await call(broker, 'metadata.templates.deploy', { tenantId, files }, options);
+    const { changes } = await insist(broker, 'metadata.templates.deploy', { tenantId, files });
     return `template deployed, ${changes} changes`;
   });
   const provision = async (): Promise<Record<string, string>> => {
     const users = tenant.users.map((u) => ({ ...u, email: u.username, password: config.demoPassword }));
-    return (await call(broker, 'data.users.provision', { tenantId, users }, options)).userIds;
+    return (await insist(broker, 'data.users.provision', { tenantId, users })).userIds;
   };
   let userIds: Record<string, string> | undefined;
   await step('users', async () => {
@@ -179,7 +177,7 @@ async function seedTenant(
       for (let from = 0; from < rows.length; from += size) {
         const batch = rows.slice(from, from + size).map((row) => [...row]);
         const params = { tenantId, objectApiName, columns: [...columns], rows: batch };
-        inserted += (await call(broker, 'data.samples.load', params, options)).inserted;
+        inserted += (await insist(broker, 'data.samples.load', params)).inserted;
       }
     }
     // So that the first queries are planned with numbers and not with guesses.
@@ -188,6 +186,25 @@ async function seedTenant(
     );
     return `${inserted} sample records`;
   });
+}
+
+/** Asks again when the answer was lost: processes that start together die, and starve each other. */
+async function insist<K extends keyof ActionMap>(
+  broker: ServiceBroker,
+  action: K,
+  params: ActionMap[K]['params'],
+): Promise<ActionMap[K]['result']> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await call(broker, action, params, { timeout: CALL_TIMEOUT_MS });
+    } catch (error) {
+      const { message, retryable } = error as Error & { retryable?: boolean };
+      if (!retryable || attempt === ATTEMPTS_MAX) throw error;
+      broker.logger.warn(`A step of the demo tenants is tried again: ${message}`);
+      await pause(AGAIN_AFTER_MS);
+      await broker.waitForServices(SERVICES, SERVICES_WAIT_MS);
+    }
+  }
 }
 
 async function doneSteps(database: Database, tenantKey: string): Promise<Map<string, string>> {

@@ -1,5 +1,6 @@
 /** The demo tenants as their users meet them: what the ERP template promises, seen through the API. */
 import assert from 'node:assert/strict';
+import { Errors } from 'moleculer';
 import { seedDemo } from '../../templates/seed.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
@@ -146,6 +147,45 @@ describe('the demo tenants', () => {
       );
       assert.ok(rows[0]!.payments > 100);
       assert.equal(rows[0]!.accounts, 40);
+    } finally {
+      await database.close();
+    }
+  });
+
+  it('are made although answers are lost on the way', async function () {
+    this.timeout(60_000);
+    const { Database } = await import('../../mixins/database/database.ts');
+    const database = new Database(platform.database.url, { size: 2, applicationName: 'seed again' });
+    const { broker } = platform;
+    const lost = new Set<string>();
+    // The work is done, and who asked for it learns only that the other process is gone.
+    const losing = {
+      logger: broker.logger,
+      waitForServices: broker.waitForServices.bind(broker),
+      call: async (action: string, params: object, options: object) => {
+        const answer = await broker.call(action, params, options);
+        if (lost.has(action)) return answer;
+        lost.add(action);
+        throw new Errors.RequestRejectedError({ action, nodeID: 'lost' });
+      },
+    };
+    try {
+      const tenant = await broker.call<{ id: string }, { key: string }>('metadata.tenants.get', { key: 'acme' });
+      const counts = () =>
+        database.tenant(tenant.id, async (tx) => {
+          const count = (object: string) => `(SELECT count(*)::int FROM ${tx.schema}."${object}")`;
+          return (
+            await tx.query(
+              `SELECT ${count('User')} AS users, ${count('Account')} AS accounts, ${count('Payment__c')} AS payments`,
+            )
+          ).rows[0];
+        });
+      const before = await counts();
+      await database.tenant(tenant.id, (tx) => tx.query(`DELETE FROM ${tx.schema}."Payment__c"`));
+      await database.query(`DELETE FROM seed.steps WHERE tenant = 'acme' AND step <> 'template'`);
+      await seedDemo(losing as unknown as typeof broker, platform.config, database);
+      assert.deepEqual([...lost], ['metadata.tenants.create', 'data.users.provision', 'data.samples.load']);
+      assert.deepEqual(await counts(), before);
     } finally {
       await database.close();
     }
