@@ -35,11 +35,9 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
       return `SELECT count(*) FROM (SELECT round(${question.aggregate}, ${scale}) AS figure FROM ${schema}.${identifier(rollup!.childObject)} c
         WHERE ${parent} IS NOT NULL GROUP BY ${parent}) AS figures WHERE abs(figure) >= 1e${precision! - scale!}`;
     }
-    case 'anyOf': {
-      const list = bind(question.values);
-      return question.list
-        ? `SELECT count(*) FROM ${table} WHERE ${identifier(question.field)} && ${list}::text[]`
-        : `SELECT count(*) FROM ${table} WHERE ${identifier(question.field)} = ANY (${list}::text[])`;
+    case 'outside': {
+      const taken = question.list ? '<@' : '= ANY';
+      return `SELECT count(*) FROM ${table} WHERE NOT ${identifier(question.field)} ${taken} (${bind(question.values)}::text[])`;
     }
     case 'noneOf':
       return `SELECT count(*) FROM ${table} WHERE (${identifier(question.field)} = ANY (${bind(question.values)}::text[])) IS NOT TRUE`;

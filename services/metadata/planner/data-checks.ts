@@ -1,4 +1,5 @@
 /** Changes that only the tenant's records can allow or forbid. */
+import { fieldType } from '../../../lib/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { compileField, type PicklistBody } from '../kinds/custom-field.ts';
 import { type CheckContext, type Component, componentKey, type State } from '../kinds/kind.ts';
@@ -20,7 +21,7 @@ export interface DataCheck {
     | { readonly kind: 'notFitting'; readonly field: string; readonly precision: number; readonly scale: number }
     /** Parents whose figure over the children that exist is too great for its field. */
     | { readonly kind: 'tooGreat'; readonly field: FieldMeta; readonly aggregate: string }
-    | { readonly kind: 'anyOf'; readonly field: string; readonly values: readonly string[]; readonly list: boolean }
+    | { readonly kind: 'outside'; readonly field: string; readonly values: readonly string[]; readonly list: boolean }
     | { readonly kind: 'noneOf'; readonly field: string; readonly values: readonly string[] };
   /** STATE_MODEL_INVALID is only worth a warning. */
   readonly code: 'DATA_INCOMPATIBLE' | 'DESTRUCTIVE_MANIFEST_REQUIRED' | 'LARGE_TABLE' | 'STATE_MODEL_INVALID';
@@ -80,10 +81,11 @@ export function dataChecks(changed: readonly Component[], context: CheckContext,
 const fillsRecords = (field: FieldMeta): boolean =>
   field.defaultValue !== null && !field.unique && field.fieldType !== 'masterDetail';
 
-const remedyOf = ({ unique }: FieldMeta): string =>
-  unique
-    ? 'Fill the values first: a default value would be the same for all.'
-    : 'Give it a defaultValue, or require it after the values are there.';
+const remedyOf = ({ fieldType: type, unique }: FieldMeta): string => {
+  if (unique) return 'Fill the values first: a default value would be the same for all.';
+  if (!fieldType(type).attributes.includes('defaultValue')) return 'Fill the values first, and require it then.';
+  return 'Give it a defaultValue, or require it after the values are there.';
+};
 
 /** Records in none of the states of a model that changes, or whose field does: no transition leads out of that. */
 function strandedRecords(changed: readonly Component[], context: CheckContext): DataCheck[] {
@@ -243,14 +245,16 @@ function changedField(component: Component, old: FieldMeta, field: FieldMeta, co
       );
   }
   if (field.restrictedPicklist && field.picklistValues) {
-    const now = new Set(field.picklistValues.map((v) => v.value));
-    const gone = (old.picklistValues ?? []).map((v) => v.value).filter((value) => !now.has(value));
-    if (gone.length > 0)
+    const values = field.picklistValues.map((v) => v.value);
+    const gone = (old.picklistValues ?? []).map((v) => v.value).filter((value) => !values.includes(value));
+    if (gone.length > 0 || !old.restrictedPicklist)
       add(
-        { kind: 'anyOf', field: name, values: gone, list: field.fieldType === 'multiPicklist' },
+        { kind: 'outside', field: name, values, list: field.fieldType === 'multiPicklist' },
         'DATA_INCOMPATIBLE',
         '/picklist',
-        `Records hold values that would be gone: ${gone.slice(0, 5).join(', ')}.`,
+        gone.length > 0
+          ? `Records hold values that would be gone: ${gone.slice(0, 5).join(', ')}.`
+          : 'Records hold values that are none of the picklist.',
         'Keep the values with active: false.',
       );
   }

@@ -382,6 +382,30 @@ describe('metadata: deploying', () => {
     ]);
   });
 
+  it('closes an open picklist when its records hold none but the values', async () => {
+    const picklist = (type: string, values: string): string => `fieldType: ${type}\npicklist: ${values}`;
+    const open = '{restricted: false}';
+    await t.deploy(
+      objectFiles('Open__c', { One__c: picklist('picklist', open), Many__c: picklist('multiPicklist', open) }),
+    );
+    await insert('Open__c', { One__c: 'a', Many__c: '{a,b}' });
+    await insert('Open__c', {});
+    const close = async (values: string): Promise<unknown[]> => {
+      const { blocked } = await t.validate({
+        ...fieldFile('Open__c', 'One__c', picklist('picklist', values)),
+        ...fieldFile('Open__c', 'Many__c', picklist('multiPicklist', values)),
+      });
+      return blocked.map((p: { fullName: string; details: object }) => [p.fullName, p.details]);
+    };
+    const one = { records: 1 };
+    assert.deepEqual(await close('{values: [{value: a}]}'), [['Open__c.Many__c', one]]);
+    assert.deepEqual(await close('{values: [{value: b}]}'), [
+      ['Open__c.Many__c', one],
+      ['Open__c.One__c', one],
+    ]);
+    assert.deepEqual(await close('{values: [{value: a}, {value: b, active: false}]}'), []);
+  });
+
   it('warns of records that a state model leaves without a way out', async () => {
     const stage = (values: string[], retired: string[] = []): string =>
       `fieldType: picklist\npicklist:\n  restricted: true\n  values:\n${[...values, ...retired].map((value) => `    - value: ${value}\n${retired.includes(value) ? '      active: false\n' : ''}`).join('')}`.trimEnd();
