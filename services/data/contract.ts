@@ -160,7 +160,11 @@ const FieldDescription = Type.Object({
   defaultValue: Type.Unknown(),
   defaultedOnCreate: Type.Boolean({ description: 'The platform fills it in when a create leaves it out.' }),
   calculated: Type.Boolean(),
-  formula: nullable(Type.String({ description: 'Only with setup:read.' })),
+  formula: nullable(
+    Type.String({
+      description: 'Only with setup:read, and where the user reads all fields that it names, or the configuration.',
+    }),
+  ),
   filterable: Type.Boolean(),
   filterOperators: Type.Array(Type.String()),
   sortable: Type.Boolean(),

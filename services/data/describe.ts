@@ -9,6 +9,7 @@ import { typeOf } from '../../lib/field-types/registry.ts';
 import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from '../../lib/query/capabilities.ts';
 import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../lib/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
+import { own } from './tenants.ts';
 import { visibleModel } from './transitions/acts.ts';
 import { defaultOf, isStateKept } from './write/body.ts';
 import { hasDuplicateRules } from './write/duplicate-rules.ts';
@@ -119,7 +120,7 @@ function describeField(
     defaultValue: fallback,
     defaultedOnCreate: fallback !== null || field.fieldType === 'autoNumber' || isPlatformDefault(field),
     calculated,
-    formula: scopes.includes('setup:read') ? (field.formula?.expression ?? null) : null,
+    formula: scopes.includes('setup:read') ? shownExpression(access, object, field) : null,
     filterable: filterable(field),
     filterOperators: operatorsFor(field),
     sortable: sortable(field),
@@ -148,6 +149,13 @@ function describeField(
     deprecated: field.deprecated,
     example: isType ? (object.object.recordTypes[0]?.apiName ?? null) : (field.example ?? type.example(field) ?? null),
   };
+}
+
+/** To whom the configuration is closed, it is not told by an expression either that a field is there. */
+function shownExpression({ system }: Access, { fields }: ObjectAccess, { formula }: FieldMeta): string | null {
+  if (!formula) return null;
+  const readsAll = system.has('metadataRead') || system.has('metadataManage');
+  return readsAll || Object.keys(formula.reads).every((name) => own(fields, name)?.read) ? formula.expression : null;
 }
 
 /** Whoever writes the field may empty it: a record always has an owner, and its type is one of those that there are or none. */

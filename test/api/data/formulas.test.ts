@@ -551,7 +551,9 @@ describe('formula fields over HTTP', () => {
       ...fieldFile('Deal__c', 'Pieces__c', 'fieldType: integer'),
       ...fieldFile('Deal__c', 'Each__c', formula('1000 / record.Pieces__c', 'decimal', 'scale: 4\n')),
       ...fieldFile('Deal__c', 'Inner__c', formula('record.Pieces__c + 1', 'integer')),
-      'permissionSets/Pieces.yaml': `type: PermissionSet\napiName: Pieces\nlabel: Pieces\nfields:\n${permission('Each__c')}${permission('Pieces__c')}`,
+      ...fieldFile('Deal__c', 'Outer__c', formula('record.Pieces__c + record.Inner__c', 'integer')),
+      'permissionSets/Pieces.yaml': `type: PermissionSet\napiName: Pieces\nlabel: Pieces\nfields:\n${permission('Each__c')}${permission('Outer__c')}${permission('Pieces__c')}`,
+      'permissionSets/Setup.yaml': 'type: PermissionSet\napiName: Setup\nlabel: Setup\nsystem:\n  - metadataRead\n',
     });
     await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'Pieces'] });
     const { body, headers } = await deals.deal(deals.as.sam, { Pieces__c: 3 });
@@ -559,6 +561,22 @@ describe('formula fields over HTTP', () => {
     mine = { path: `/data/Deal__c/${body.id}`, etag: headers.get('etag')! };
   });
   after(() => deals?.platform.stop());
+
+  it('do not name a field to who cannot read it', async () => {
+    const expressions = async (user: 'sam' | 'ada', scope: string): Promise<unknown[]> => {
+      const { body } = await (await deals.sign(user, scope)).get('/objects/Deal__c/describe');
+      return ['Each__c', 'Outer__c'].map(
+        (name) => body.fields.find((field: Anything) => field.apiName === name)?.formula,
+      );
+    };
+    assert.deepEqual(await expressions('sam', 'data:read setup:read'), ['1000 / record.Pieces__c', null]);
+    assert.deepEqual(await expressions('sam', 'data:read'), [null, null]);
+    const all = ['1000 / record.Pieces__c', 'record.Pieces__c + record.Inner__c'];
+    assert.deepEqual(await expressions('ada', 'data:read setup:read'), all);
+    await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'Pieces', 'Setup'] });
+    assert.deepEqual(await expressions('sam', 'data:read setup:read'), all, 'the configuration is open to them');
+    await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'Pieces'] });
+  });
 
   it('change with the record that they are made of, whose ETag tells it', async () => {
     const { sam } = deals.as;
