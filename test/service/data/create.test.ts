@@ -88,6 +88,14 @@ describe('creating records', () => {
     assert.equal(event!['data'].transactionSize, 1);
   });
 
+  it('adds to tables without a CHECK, which every statement would read and plan anew', async () => {
+    const rows = await world.rows(
+      `SELECT conrelid::regclass::text AS on FROM pg_constraint WHERE contype = 'c' AND conrelid = ANY(ARRAY[
+        '$schema._idempotency', '$schema._history', '$schema._audit', '$schema._outbox', '$schema."Company__c"']::regclass[])`,
+    );
+    assert.deepEqual(rows, []);
+  });
+
   it('names every problem at once', async () => {
     const error = await refusal(
       world.clerk.create('Company__c', {
