@@ -108,9 +108,13 @@ async function refuseMissingReferences(write: Write): Promise<void> {
   if (missing.length > 0) throw validationFailed(missing);
 }
 
-/** The write asks the database before it stores: it cannot be one statement. */
-export const mayAskDuplicates = (object: Write['object'], headers: Write['call']['headers']): boolean =>
-  headers.duplicateConfirmation !== undefined || activeRules(object).length > 0;
+/** The write asks the database before it stores: it cannot be one statement. An update `changes` what it gives at most. */
+export const mayAskDuplicates = ({ object, call }: Write, changes?: readonly Given[]): boolean =>
+  call.headers.duplicateConfirmation !== undefined ||
+  activeRules(object).some(
+    ({ match }) =>
+      changes === undefined || changes.some((item) => match.some(({ field }) => field === item.field.apiName)),
+  );
 
 /** Null: the rule cannot fire, or the write changes nothing that it looks at. */
 function checkOf(write: Write, rule: DuplicateRuleMeta): Check | null {

@@ -25,6 +25,7 @@ import { RESTORE_STEPS } from './restore.ts';
 import { noteRollups } from './rollups.ts';
 import { TRANSITION_STEPS } from './transition.ts';
 import { UPDATE_STEPS } from './update.ts';
+import { updateAtOnce } from './update-at-once.ts';
 import { type ExternalKey, upsert, upsertVersions } from './upsert.ts';
 import { parseIfMatch, runSteps, type Step, type Write } from './write.ts';
 
@@ -139,56 +140,55 @@ async function once(
   const id = mutation === 'create' ? uuidv7() : (call.path['id'] ?? '').toLowerCase();
   if (!isUuid(id)) throw recordNotFound();
   const usernameConflict = await usernameConflictOf(deps, mutation, request.tenantId, id, access, body);
-  const run = async (tx: Tx, commit: Write['commit']): Promise<{ reply: OperationReply; write: Write }> => {
-    const write: Write = {
-      deps,
-      mutation,
-      request,
-      call,
-      checkOnly: key.checkOnly,
-      effects: [],
-      key,
-      view,
-      object: access.object,
-      access,
-      schema: schemaOf(request.tenantId),
-      id,
-      tx,
-      commit,
-      transactionId: uuidv7(),
-      place: { index: 0, size: 1 },
-      within: false,
-      made: [],
-      usernameConflict,
-      external,
-      body,
-      given: [],
-      invalid: [],
-      denied: [],
-      ifMatch,
-      recordVersion: 0,
-      reached: 'read',
-      stored: {},
-      changed: [],
-      confirmed: null,
-      reply: null,
-    };
+  const begin = (tx: Tx, commit: Write['commit']): Write => ({
+    deps,
+    mutation,
+    request,
+    call,
+    checkOnly: key.checkOnly,
+    effects: [],
+    key,
+    view,
+    object: access.object,
+    access,
+    schema: schemaOf(request.tenantId),
+    id,
+    tx,
+    commit,
+    transactionId: uuidv7(),
+    place: { index: 0, size: 1 },
+    within: false,
+    made: [],
+    usernameConflict,
+    external,
+    body,
+    given: [],
+    invalid: [],
+    denied: [],
+    ifMatch,
+    recordVersion: 0,
+    reached: 'read',
+    stored: {},
+    changed: [],
+    confirmed: null,
+    reply: null,
+  });
+  const run = async (write: Write): Promise<OperationReply> => {
     const reply = await runSteps(write, FORMS[mutation].steps);
     await noteRollups(write);
-    return { reply: key.checkOnly ? passed(write, reply) : reply, write };
+    return key.checkOnly ? passed(write, reply) : reply;
   };
-  const { database } = deps.platform;
-  // A create is one statement and so one transaction by itself. Behind a lost race for locks it goes the longer way.
-  const { reply, write } = await database.tenant(request.tenantId, (tx) =>
-    mutation === 'create' &&
-    !cautious &&
-    !key.checkOnly &&
-    !(external && !external.field.unique) &&
-    !mayAskDuplicates(access.object, call.headers)
-      ? run(tx, (statement) => tx.arrays(statement))
-      : inTransaction(tx, cautious, key.checkOnly, (commit) => run(tx, commit)),
-  );
-  if (write.object.apiName === 'User' && !key.checkOnly) await deps.usersChanged(request.tenantId);
+  const reply = await deps.platform.database.tenant(request.tenantId, async (tx) => {
+    // One statement is one transaction by itself. Behind a lost race for locks a write goes the longer way.
+    if (!cautious && !key.checkOnly) {
+      const write = begin(tx, (statement) => tx.arrays(statement));
+      if (mutation === 'create' && !(external && !external.field.unique) && !mayAskDuplicates(write)) return run(write);
+      const done = mutation === 'update' ? await updateAtOnce(write) : null;
+      if (done) return done;
+    }
+    return inTransaction(tx, cautious, key.checkOnly, (commit) => run(begin(tx, commit)));
+  });
+  if (access.object.apiName === 'User' && !key.checkOnly) await deps.usersChanged(request.tenantId);
   return reply;
 }
 

@@ -19,12 +19,16 @@ const edgesOfSnapshot = remembered((objects: Snapshot['objects']): readonly Roll
 
 const edgesOf = ({ view }: Pick<Write, 'view'>): readonly RollupEdge[] => edgesOfSnapshot(view.snapshot.objects);
 
+/** Triggers bring the rollups of parents up to date when a record of the object changes. */
+export const hasFollowers = (write: Write): boolean =>
+  edgesOf(write).some((edge) => edge.child === write.object.apiName);
+
 /**
  * A WHERE clause, always true, for the statement that begins a write: it tells the triggers who acts, until the
  * transaction ends. Empty where no trigger asks: a delete may touch any object, other writes their own.
  */
 export function actorSql(write: Write, sql: Sql, anyObject = false): string {
-  if (!edgesOf(write).some((edge) => anyObject || edge.child === write.object.apiName)) return '';
+  if (!(anyObject ? edgesOf(write).length > 0 : hasFollowers(write))) return '';
   const { request, key } = write;
   const actor = {
     // A write that is only tried out leaves no trail; noteRollups asks what it would have been about.

@@ -36,6 +36,8 @@ const rulesOf = remembered((object: ObjectMeta): readonly Rule[] => {
     });
 });
 
+export const hasRules = (object: ObjectMeta): boolean => rulesOf(object).length > 0;
+
 /** Stored fields that the rules of an object depend on; none when it has no active rules. */
 export const ruleFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
   const names = new Set(rulesOf(object).flatMap((rule) => [...rule.reads]));

@@ -1,5 +1,5 @@
 /**
- * Changing a record: one statement claims the key, locks the record and compares; after the checks a second one writes
+ * Changing a record step by step, when update-at-once.ts cannot or did not: one statement claims the key, locks the record and compares; after the checks a second one writes
  * everything and travels together with COMMIT.
  */
 import { type RecordOperation, requireObject } from '../../../lib/access/decide.ts';
@@ -51,7 +51,7 @@ export const UPDATE_STEPS: readonly Step[] = [
   store,
 ];
 
-function readValues(write: Write): void {
+export function readValues(write: Write): void {
   const read = readBody(write.view, write.object, write.access, write.body, 'update');
   write.given = read.given;
   write.denied = read.denied;

@@ -1,0 +1,153 @@
+/** Updates that one statement makes, and those that must find their way behind it. docs/reference/idempotency.md */
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { createWorld, refusal, type World } from './world.ts';
+
+describe('changing records by one statement', () => {
+  let world: World;
+  let schema: string;
+  before(async function () {
+    this.timeout(60_000);
+    world = await createWorld();
+    schema = `"t_${world.tenantId.replaceAll('-', '')}"`;
+  });
+  after(() => world?.stop());
+
+  const company = async (body: Record<string, unknown> = {}): Promise<string> =>
+    (await world.clerk.create('Company__c', { name: 'Acme', ...body })).body.id;
+
+  /** First words of what is sent to the database meanwhile about companies, or about transactions. */
+  async function sentDuring(work: () => Promise<unknown>): Promise<string[]> {
+    const sent: string[] = [];
+    const { query } = pg.Client.prototype as unknown as { query: (...given: unknown[]) => unknown };
+    const listening = function (this: unknown, ...given: unknown[]): unknown {
+      const [asked] = given as [string | { text: string }];
+      const text = typeof asked === 'string' ? asked : asked.text;
+      if (/^(BEGIN|COMMIT|ROLLBACK)|"Company__c"/.test(text)) sent.push(text.split(/\s/, 1)[0]!);
+      return query.apply(this, given);
+    };
+    Object.assign(pg.Client.prototype, { query: listening });
+    try {
+      await work();
+    } finally {
+      Object.assign(pg.Client.prototype, { query });
+    }
+    return sent;
+  }
+
+  /** Does the work while another transaction holds the record, and lets go of it in the end. */
+  async function whileHeld<T>(id: string, change: string, work: () => Promise<T>): Promise<T> {
+    const other = new pg.Client(world.platform.database.url);
+    await other.connect();
+    try {
+      await other.query('BEGIN');
+      await other.query(`UPDATE ${schema}."Company__c" SET ${change} WHERE id = $1`, [id]);
+      const done = work();
+      done.catch(() => {});
+      await pause(300);
+      await other.query('COMMIT');
+      return await done;
+    } finally {
+      await other.end();
+    }
+  }
+
+  it('needs one statement where nothing depends on what is stored', async () => {
+    const id = await company({ Amount__c: 5 });
+    const change = (etag: string) => () =>
+      world.clerk.update('Company__c', id, { Amount__c: 6, Count__c: 1 }, { etag });
+    assert.deepEqual(await sentDuring(change('"1"')), ['WITH']);
+    const equal = await sentDuring(change('"2"'));
+    assert.deepEqual([equal[1], equal.at(-1)], ['BEGIN', 'COMMIT'], 'nothing differs: the longer way keeps the key');
+  });
+
+  it('tells only the fields that differ, and stores what it answers', async () => {
+    const id = await company({ Amount__c: 5, Note__c: 'keep', Tags__c: ['x'], Data__c: { a: 1 } });
+    const reply = await world.clerk.update(
+      'Company__c',
+      id,
+      { Amount__c: '5.00', Quantity__c: 1.2345e1, Tags__c: ['y'], Note__c: null, Data__c: { a: 1 } },
+      { etag: '"1"', key: 'differing-fields' },
+    );
+    assert.equal(reply.headers['ETag'], '"2"');
+    assert.equal((await world.clerk.get('Company__c', id)).text, reply.text);
+    const expected = {
+      Quantity__c: { from: null, to: 12.345 },
+      Tags__c: { from: ['x'], to: ['y'] },
+      Note__c: { from: 'keep', to: null },
+    };
+    const left = await world.rows(
+      `SELECT h.changes, a.changes AS audited, o.data -> 'changes' AS told, a.record_version, k.state, k.status, k.body, k.headers
+       FROM $schema._audit a JOIN $schema._idempotency k ON k.key = a.idempotency_key
+         JOIN $schema._history h ON h.record_id = a.record_id AND h.operation = 'update'
+         JOIN $schema._outbox o ON o.record_id = a.record_id AND o.type = 'data.record.updated'
+       WHERE a.idempotency_key = 'differing-fields'`,
+    );
+    assert.deepEqual(left, [
+      {
+        changes: expected,
+        audited: expected,
+        told: expected,
+        record_version: 2,
+        state: 'COMPLETED',
+        status: 200,
+        body: reply.text,
+        headers: { ETag: '"2"' },
+      },
+    ]);
+  });
+
+  it('waits for whoever holds the record, and then goes by its version', async () => {
+    const touched = await company();
+    const reply = await whileHeld(touched, `"Note__c" = 'theirs'`, () =>
+      world.clerk.update('Company__c', touched, { Count__c: 1 }, { etag: '"1"' }),
+    );
+    assert.equal(reply.headers['ETag'], '"2"');
+    assert.equal(reply.body.Note__c, 'theirs');
+    const changed = await company();
+    const error = await whileHeld(changed, '"recordVersion" = 2', () =>
+      refusal(world.clerk.update('Company__c', changed, { Count__c: 1 }, { etag: '"1"' })),
+    );
+    assert.equal(error.code, 'ETAG_MISMATCH');
+  });
+
+  it('gives twins that wait for the same record one outcome', async () => {
+    const id = await company();
+    const twin = () => world.clerk.update('Company__c', id, { Count__c: 1 }, { etag: '"1"', key: 'waiting-twins' });
+    const replies = await whileHeld(id, `"Note__c" = 'held'`, () => Promise.all([twin(), twin(), twin()]));
+    assert.equal(new Set(replies.map((reply) => reply.text)).size, 1);
+    assert.equal(replies.filter((reply) => reply.headers['Idempotency-Replayed'] === 'true').length, 2);
+    const rows = await world.rows('SELECT FROM $schema._history WHERE record_id = $1', [id]);
+    assert.equal(rows.length, 2, 'the create and one update');
+  });
+
+  it('changes nothing under a key that stands for something else, whatever version it names', async () => {
+    const id = await company({ Count__c: 1 });
+    const other = await company();
+    await world.clerk.update('Company__c', other, { Count__c: 7 }, { etag: '"1"', key: 'key-of-another' });
+    const change = world.clerk.update('Company__c', id, { Count__c: 2 }, { etag: '"1"', key: 'key-of-another' });
+    assert.equal((await refusal(change)).code, 'IDEMPOTENCY_KEY_REUSED');
+    const read = await world.clerk.get('Company__c', id);
+    assert.equal(read.headers['ETag'], '"1"');
+    assert.equal(read.body.Count__c, 1);
+    // The stored outcome also where the record could be changed once more.
+    const again = () =>
+      world.clerk.update('Company__c', id, { Count__c: 3 }, { etag: '"1", "2", "3"', key: 'any-version-key' });
+    const first = await again();
+    await world.clerk.update('Company__c', id, { Count__c: 4 }, { etag: '"2"' });
+    const second = await again();
+    assert.equal(second.text, first.text);
+    assert.equal((await world.clerk.get('Company__c', id)).body.Count__c, 4);
+  });
+
+  it('takes a key again whose request failed', async () => {
+    const id = await company();
+    const holder = await company({ Code__c: 'AT-ONCE' });
+    const change = () =>
+      world.clerk.update('Company__c', id, { Code__c: 'AT-ONCE' }, { etag: '"1"', key: 'failed-update' });
+    assert.equal((await refusal(change())).code, 'UNIQUE_VALUE_CONFLICT');
+    await world.clerk.delete('Company__c', holder, { etag: '"1"' });
+    assert.equal((await change()).headers['ETag'], '"2"');
+  });
+});
