@@ -67,12 +67,25 @@ export function inputProblems(schema: InputSchema): InputProblem[] {
     return (metaValidator.errors ?? [])
       .filter((error) => error.keyword !== 'if' && !ENVELOPES.has(error.keyword))
       .map((error) => ({ pointer: error.instancePath, message: `The value ${error.message ?? 'is invalid'}.` }));
+  const missing = impossible(schema);
+  if (missing.length > 0) return missing;
   try {
     compile(schema);
     return [];
   } catch (error) {
     return [{ pointer: '', message: `The schema cannot be used: ${(error as Error).message}.` }];
   }
+}
+
+/** What the input must have and cannot: only the properties are taken. */
+function impossible(schema: InputSchema): InputProblem[] {
+  const { properties = {}, patternProperties, required = [] } = schema as Readonly<Record<string, object | undefined>>;
+  if (isOpen(schema) || patternProperties) return [];
+  return (required as string[]).flatMap((name, i) =>
+    Object.hasOwn(properties, name)
+      ? []
+      : [{ pointer: `/required/${i}`, message: `${name} is none of the properties.` }],
+  );
 }
 
 function walk(schema: unknown, at: string, depth: number, problems: InputProblem[]): void {
@@ -183,6 +196,8 @@ function compile(schema: InputSchema): ValidateFunction {
   const ajv = new Ajv2020({
     allErrors: true,
     strict: true,
+    // `required` may stand alone within oneOf, not and the like, beside properties further out.
+    strictRequired: false,
     allowUnionTypes: true,
     validateSchema: false,
     meta: false,
@@ -196,10 +211,11 @@ function compile(schema: InputSchema): ValidateFunction {
 }
 
 /** The schema as it is told and applied: what it does not name is not taken. */
-export function served(schema: InputSchema): InputSchema {
-  const open = Object.hasOwn(schema, 'additionalProperties') || Object.hasOwn(schema, 'unevaluatedProperties');
-  return open ? schema : { ...schema, additionalProperties: false };
-}
+export const served = (schema: InputSchema): InputSchema =>
+  isOpen(schema) ? schema : { ...schema, additionalProperties: false };
+
+const isOpen = (schema: InputSchema): boolean =>
+  Object.hasOwn(schema, 'additionalProperties') || Object.hasOwn(schema, 'unevaluatedProperties');
 
 /** Checks an input and answers all violations, with pointers into the request body. */
 export type InputCheck = (input: unknown) => Violation[];

@@ -308,6 +308,10 @@ ${PAY}`,
       ['      type: string\n', /13:5 An input is an object/],
       ['      type: object\n      $ref: "https://elsewhere.example/schema"\n', /15:7 \$ref cannot be used/],
       ['      type: object\n      propertis:\n        a: true\n', /15:7 propertis is no keyword/],
+      [
+        '      type: object\n      properties:\n        a: true\n      required:\n        - a\n        - b\n',
+        /19:11 b is none of the properties\./,
+      ],
       ['      type: object\n      properties:\n        a:\n          type: text\n', /17:11 The value must be/],
       [
         '      type: object\n      properties:\n        a:\n          type: string\n          pattern: "^(a+)+b"\n',

@@ -34,6 +34,19 @@ describe('inputs of transitions', () => {
     );
   });
 
+  it('are one thing or another, where the schema says so', () => {
+    const schema = {
+      type: 'object',
+      properties: { a: true, b: true },
+      oneOf: [{ required: ['a'] }, { required: ['b'] }],
+    };
+    assert.deepEqual(inputProblems(schema), []);
+    const check = inputCheck(schema);
+    assert.deepEqual([check({ a: 1 }), check({ b: 1 })], [[], []]);
+    assert.deepEqual(codes(check({})), ['/input/a FIELD_REQUIRED', '/input/b FIELD_REQUIRED']);
+    assert.deepEqual(codes(check({ a: 1, b: 1 })), ['/input FIELD_FORMAT_INVALID']);
+  });
+
   it('are multiples as decimals, not as binary fractions', () => {
     const check = inputCheck({ type: 'object', properties: { a: { type: 'number', multipleOf: 0.01 } } });
     for (const a of [0, 0.07, -0.07, 1.1, 19.99, 123_456.78, 9_999_999_999.99, 1e21])
