@@ -26,17 +26,19 @@ interface Unsent {
   active: boolean | null;
 }
 
+/** SQL of the users that auth is to be told about. An index holds these rows alone: the type must stand in the text. */
+export const unsentSql = (schema: string): string =>
+  `SELECT o.outbox_id AS "outboxId", o.record_id AS "userId", u."username", u."email", u."active"
+     FROM ${schema}._outbox o LEFT JOIN ${table(schema, 'User')} u ON u."id" = o.record_id
+     WHERE o.type = '${USER_SYNC}' ORDER BY o.outbox_id LIMIT ${BATCH} FOR UPDATE OF o`;
+
 /**
  * Works off what is unsent in one tenant; returns how many users were sent. The rows stay locked while auth is told, so
  * that an older state of a user never arrives behind a newer one.
  */
 export async function sendUnsentUsers(database: Database, tenantId: string, sync: UserSync): Promise<number> {
   return database.tenantTransaction(tenantId, async (tx) => {
-    const { rows } = await tx.query<Unsent>(
-      `SELECT o.outbox_id AS "outboxId", o.record_id AS "userId", u."username", u."email", u."active"
-       FROM ${tx.schema}._outbox o LEFT JOIN ${table(tx.schema, 'User')} u ON u."id" = o.record_id
-       WHERE o.sequence IS NULL AND o.type = '${USER_SYNC}' ORDER BY o.outbox_id LIMIT ${BATCH} FOR UPDATE OF o`,
-    );
+    const { rows } = await tx.query<Unsent>(unsentSql(tx.schema));
     const sent: number[] = [];
     let users = 0;
     for (const [userId, unsent] of Map.groupBy(rows, (row) => row.userId)) {
@@ -58,9 +60,6 @@ export async function sendUnsentUsers(database: Database, tenantId: string, sync
 /** Users that were sent by hand, with a password. */
 export async function forgetUnsent(database: Database, tenantId: string, userIds: readonly string[]): Promise<void> {
   await database.tenant(tenantId, (tx) =>
-    tx.query(`DELETE FROM ${tx.schema}._outbox WHERE sequence IS NULL AND type = $1 AND record_id = ANY($2::uuid[])`, [
-      USER_SYNC,
-      userIds,
-    ]),
+    tx.query(`DELETE FROM ${tx.schema}._outbox WHERE type = '${USER_SYNC}' AND record_id = ANY($1::uuid[])`, [userIds]),
   );
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { UserIdentity } from '../../../services/data/contract.ts';
+import { unsentSql } from '../../../services/data/users/sync.ts';
 import { codes, createWorld, refusal, type World } from './world.ts';
 
 describe('users are records', () => {
@@ -190,5 +191,15 @@ describe('users are records', () => {
     await make('trigger');
     assert.equal(await unsent(), 0);
     assert.deepEqual(await credentials(user.id), { username: 'later@one.example', active: false });
+  });
+
+  it('looks for users that auth has not heard of among them only, not among all events', async () => {
+    await world.rows(
+      `INSERT INTO $schema._outbox (type, data) SELECT 'data.record.updated', '{}' FROM generate_series(1, 5000)`,
+    );
+    await world.rows('ANALYZE $schema._outbox');
+    const plan = await world.rows(`EXPLAIN ${unsentSql('$schema')}`);
+    const scans = plan.flatMap((row) => /\w+ Scan.* on _outbox.*/.exec(row['QUERY PLAN'])?.[0].split('  ')[0] ?? []);
+    assert.deepEqual(scans, ['Index Scan using _outbox_user_sync on _outbox o']);
   });
 });
