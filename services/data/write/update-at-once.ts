@@ -16,7 +16,7 @@ import { typedFields } from './record-types.ts';
 import { hasFollowers } from './rollups.ts';
 import { hasRules } from './rules.ts';
 import { newTrailIds, trailSql } from './trail.ts';
-import { answerSql, readValues } from './update.ts';
+import { answerSql, keySql, readValues } from './update.ts';
 import type { Write } from './write.ts';
 
 /** Null: nothing was done. */
@@ -38,14 +38,11 @@ export async function updateAtOnce(write: Write): Promise<OperationReply | null>
 }
 
 const leavesNothingToDecide = (write: Write): boolean =>
-  write.object.apiName !== 'User' &&
-  write.external === null &&
-  write.access.permission.update &&
-  !hasRules(write.object) &&
-  !hasFollowers(write);
+  write.object.apiName !== 'User' && write.access.permission.update && !hasRules(write.object) && !hasFollowers(write);
 
 /** The body is in order by itself, whatever is stored. */
 const isPlain = (write: Write): boolean =>
+  write.given.length > 0 &&
   write.invalid.length === 0 &&
   write.denied.length === 0 &&
   !mayAskDuplicates(write, write.given) &&
@@ -54,7 +51,7 @@ const isPlain = (write: Write): boolean =>
   controlledFields(write.object, write.given).length === 0;
 
 function statementOf(write: Write) {
-  const { view, object, schema, key, request, given, ifMatch } = write;
+  const { view, object, schema, key, request, given, ifMatch, external } = write;
   const sql = new Sql();
   const records = table(schema, object.apiName);
   const id = sql.bind(write.id, 'uuid');
@@ -83,12 +80,14 @@ function statementOf(write: Write) {
       )} ELSE '{}' END`,
   );
   const sets = given.map(({ field }) => `${columnName(field)} = ${values.get(field.apiName)}`);
-  const reached = (['read', 'edit'] as const).map((level) => reachSql(view, sql, object.apiName, level, 't'));
+  const conditions = (['read', 'edit'] as const).map((level) => reachSql(view, sql, object.apiName, level, 't'));
+  if (!external || ifMatch.length > 0)
+    conditions.push(`'"' || erp.base36(t."recordVersion") || '"' = ANY(${sql.bind(ifMatch, 'text[]')})`);
   const ctes = [
     stateSql(write),
     // A row that somebody holds is waited for the long way, behind the key.
-    `o AS MATERIALIZED (SELECT * FROM ${records} t WHERE t."id" = ${id} AND '"' || erp.base36(t."recordVersion") || '"' = ANY(${sql.bind(ifMatch, 'text[]')})
-      AND EXISTS (SELECT FROM s WHERE ${freshSql(write, sql)}) AND ${reached.join(' AND ')} FOR NO KEY UPDATE SKIP LOCKED)`,
+    `o AS MATERIALIZED (SELECT * FROM ${records} t WHERE t."id" = ${id}${keySql(write, sql)}
+      AND EXISTS (SELECT FROM s WHERE ${freshSql(write, sql)}) AND ${conditions.join(' AND ')} FOR NO KEY UPDATE SKIP LOCKED)`,
     `v AS MATERIALIZED (SELECT ${storedFields(object).map(after).join(', ')} FROM o WHERE ${given.map(differs).join(' OR ')})`,
     `j AS MATERIALIZED (SELECT ${answerSql(write, 'v')}::text AS body, jsonb_build_object('ETag', '"' || erp.base36(v."recordVersion") || '"') AS headers FROM v)`,
     `k AS (${claimKeySql(schema, key, sql.bind, 'FROM j', { status: '200', headers: 'j.headers', body: 'j.body' })})`,

@@ -111,7 +111,7 @@ export async function lockRecord(write: Write, ahead: Ahead = { reads: [], sets:
 }
 
 /** A record that is addressed by an external id has it still. */
-const keySql = ({ external }: Write, sql: Sql): string =>
+export const keySql = ({ external }: Write, sql: Sql): string =>
   external
     ? ` AND ${sameKey(`t.${columnName(external.field)}`, sql.bind(external.value, typeOf(external.field).bindType), external.field)}`
     : '';

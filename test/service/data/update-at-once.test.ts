@@ -62,6 +62,24 @@ describe('changing records by one statement', () => {
     assert.deepEqual([equal[1], equal.at(-1)], ['BEGIN', 'COMMIT'], 'nothing differs: the longer way keeps the key');
   });
 
+  it('needs one statement beside the look-up where the record is addressed by an external id', async () => {
+    const id = await company({ Code__c: 'BY-CODE' });
+    const upsert = (body: Record<string, unknown>, options = {}) =>
+      world.clerk.send(
+        'data.records.upsert',
+        { objectApiName: 'Company__c', externalIdField: 'Code__c', value: 'BY-CODE' },
+        {},
+        body,
+        options,
+      );
+    assert.deepEqual(await sentDuring(() => upsert({ Count__c: 1 })), ['SELECT', 'WITH']);
+    const etag = '"2"';
+    assert.equal((await upsert({ Count__c: 2 }, { etag })).headers['ETag'], '"3"');
+    assert.equal((await refusal(upsert({ Count__c: 3 }, { etag }))).code, 'ETAG_MISMATCH');
+    assert.equal((await upsert({})).headers['ETag'], '"3"', 'nothing to change');
+    assert.equal((await world.clerk.get('Company__c', id)).body.Count__c, 2);
+  });
+
   it('tells only the fields that differ, and stores what it answers', async () => {
     const id = await company({ Amount__c: 5, Note__c: 'keep', Tags__c: ['x'], Data__c: { a: 1 } });
     const reply = await world.clerk.update(
