@@ -63,6 +63,7 @@ function checkAssignments(write: Write): void {
 
 /** Nobody gives away, or takes for themselves, a system permission that they do not hold: 403. */
 function refuseGifts(write: Write): void {
+  if (!isUser(write)) return;
   const { snapshot, access } = write.view;
   const given = valuesOf(write);
   const before = { ...write.stored, active: true };
@@ -101,7 +102,6 @@ function beforeCreate(write: Write): void {
 
 async function beforeUpdate(write: Write): Promise<void> {
   if (!isUser(write)) return;
-  refuseGifts(write);
   checkAssignments(write);
   await keepAnAdministrator(write);
   checkUsername(write);
@@ -160,6 +160,7 @@ const bumpSql = (write: Write, from: string): string =>
 
 export const USER_STEPS = {
   mirrorNames,
+  refuseGifts,
   beforeCreate,
   beforeUpdate,
   // A new user may stand below others, who see their records from the first one on. A dry run tells nobody.

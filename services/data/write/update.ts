@@ -41,6 +41,7 @@ export const UPDATE_STEPS: readonly Step[] = [
   mayUpdate,
   refuseDenied,
   refuseUnreached,
+  USER_STEPS.refuseGifts,
   matchVersion,
   checkContent,
   USER_STEPS.beforeUpdate,

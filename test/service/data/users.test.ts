@@ -75,6 +75,8 @@ describe('users are records', () => {
     const attempts = [
       () => helpdesk.update('User', helper.id, { profileApiName: 'Administrator' }, { etag: '"1"' }),
       () => helpdesk.update('User', user.id, { profileApiName: 'Administrator' }, { etag: '"2"' }),
+      // Permission comes before the version and the content.
+      () => helpdesk.update('User', user.id, { profileApiName: 'Administrator', locale: 7 }, { etag: '"7"' }),
       () => helpdesk.create('User', { displayName: 'x', username: 'x@one.example', profileApiName: 'Administrator' }),
     ];
     for (const attempt of attempts) {
