@@ -46,7 +46,8 @@ export const SHARE_OPERATIONS: readonly Operation[] = [
     path: '/data/{objectApiName}/{id}/shares',
     tag: 'data',
     summary: 'List the manual shares of a record',
-    description: 'For those who may share the record: its owner, users above the owner, and who may modify all.',
+    description:
+      'For those who reach the record fully: its owner, users above the owner, who may modify all, everybody where the default is readWrite.',
     scopes: ['data:read'],
     pathParameters: [objectApiName, id],
     response: {

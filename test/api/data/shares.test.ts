@@ -62,11 +62,12 @@ describe('manual shares over HTTP', () => {
     assert.ok((await sue.get('/data/Deal__c?take=200')).body.records.some((r: { id: string }) => r.id === id));
     refused(await sue.patch(at(id), { Stage__c: 'won' }, { etag }), 403, 'RECORD_ACCESS_DENIED');
 
-    const edit = await share(id, toSue('edit'));
+    const edit = await share(id, toSue('edit'), mia);
     assert.deepEqual(
-      [edit.status, edit.body.shareId, edit.body.access, edit.body.reason],
-      [201, shareId, 'edit', null],
+      [edit.status, edit.body.shareId, edit.body.access, edit.body.reason, edit.body.createdById],
+      [201, shareId, 'edit', null, deals.ids.mia],
     );
+    assert.ok(edit.body.createdAt > createdAt, 'given anew');
     const changed = await sue.patch(at(id), { Stage__c: 'won' }, { etag });
     assert.equal(changed.status, 200, changed.text);
     refused(await sue.delete(at(id), { etag: changed.headers.get('etag')! }), 403, 'RECORD_ACCESS_DENIED');
