@@ -184,11 +184,13 @@ export function parseYaml(source: string): ParsedYaml {
 function placeInText(file: string, { value, type, range }: Scalar<string>, offset: number): number {
   const [start, end] = range!;
   if (type === 'BLOCK_LITERAL') {
-    const lines = value.slice(0, offset).split('\n');
+    const before = value.slice(0, offset).split('\n');
     let line = file.indexOf('\n', start) + 1;
-    const indent = /^\n* */.exec(file.slice(line))![0].replace(/^\n*/, '').length;
-    for (let i = 1; i < lines.length; i++) line = file.indexOf('\n', line) + 1;
-    return line + indent + lines.at(-1)!.length;
+    for (let i = 1; i < before.length; i++) line = file.indexOf('\n', line) + 1;
+    // What a line of the file has more than that of the text is its indentation.
+    const written = /^[^\r\n]*/.exec(file.slice(line))![0].length;
+    const indent = written - value.split('\n')[before.length - 1]!.length;
+    return line + indent + before.at(-1)!.length;
   }
   // A text that goes on in the next line has been folded: characters no longer stand where they stood.
   if (type === 'BLOCK_FOLDED' || file.slice(start, end).includes('\n')) return start;

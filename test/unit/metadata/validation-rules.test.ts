@@ -140,6 +140,8 @@ describe('metadata: places in a text of a file', () => {
     assert.equal(at('a: "x\n  y"\n', 2), '1:4', 'the beginning, for a text that goes on');
     assert.equal(at('a: |\n    x\n\n      yz\n', 7), '4:9');
     assert.equal(at('a: |-\n  xyz', 2), '2:5');
+    assert.equal(at('a: |2-\n    x\n    yz', 7), '3:6', 'with leading spaces of its own');
+    assert.equal(at('a: |\r\n  x\r\n  yz\r\n', 3), '3:4');
     assert.equal(at('a: 5\n', 2), '1:1', 'the key, for what is no text');
   });
 });
