@@ -3,6 +3,7 @@
  * directives, no duplicate keys, bounded depth. The tree is walked by hand, so nothing is ever expanded.
  * Source: docs/reference/metadata.md.
  */
+
 import {
   type Document,
   isAlias,
@@ -15,6 +16,7 @@ import {
   parseAllDocuments,
   type Scalar,
 } from 'yaml';
+import { compareDecimals, readDecimal } from '../../../lib/field-types/decimal-text.ts';
 
 export interface Position {
   readonly line: number;
@@ -128,8 +130,8 @@ export function parseYaml(source: string): ParsedYaml {
       }
       if (typeof value === 'number') {
         if (!Number.isFinite(value)) throw new YamlError('Not a finite number.', here);
-        if (Number.isInteger(value) && !Number.isSafeInteger(value))
-          throw new YamlError('The integer cannot be held exactly; write it in quotes.', here);
+        if ((Number.isInteger(value) && !Number.isSafeInteger(value)) || !isExact(String(node.source), value))
+          throw new YamlError('The number cannot be held exactly; write it in quotes.', here);
         return value;
       }
       throw new YamlError('Not a plain value.', here);
@@ -178,6 +180,19 @@ export function parseYaml(source: string): ParsedYaml {
       return positions.get('') ?? START;
     },
   };
+}
+
+/** Whether a number is the one that is written, and not the nearest to it that a double can be. */
+function isExact(written: string, value: number): boolean {
+  if (written === String(value) || /^[-+]?0[xo]/.test(written)) return true;
+  // The grammar of YAML is wider than that of JSON: `+1`, `01`, `.5`, `1.`.
+  const text = written
+    .replace(/^\+/, '')
+    .replace(/^(-?)0+(?=[0-9])/, '$1')
+    .replace(/^(-?)\./, '$10.')
+    .replace(/\.(?=e|$)/i, '');
+  const [read, held] = [readDecimal(text), readDecimal(value)];
+  return read !== null && held !== null && compareDecimals(read, held) === 0;
 }
 
 /** Offset in the file of the character at `offset` of a text. */

@@ -54,6 +54,21 @@ describe('metadata: YAML', () => {
 
   it('refuses numbers that cannot be held exactly', () => {
     for (const text of ['a: 9007199254740993', 'a: .inf', 'a: .nan', 'a: 1e400']) refused(text);
+    for (const text of ['1234567890123456.78', '-0.12345678901234567', '9007199254740991.4', '1e-400'])
+      refused(`a: ${text}`);
+    const exact = {
+      '0.1': 0.1,
+      '+1.50': 1.5,
+      '.5': 0.5,
+      '-.5e1': -5,
+      '1.': 1,
+      '007': 7,
+      '1e-7': 1e-7,
+      '0x10': 16,
+      '-0.0': -0,
+    };
+    for (const [text, value] of Object.entries(exact))
+      assert.deepEqual(parseYaml(`a: ${text}`).value, { a: value }, text);
   });
 
   it('refuses text that cannot be stored', () => {
