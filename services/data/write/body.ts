@@ -125,10 +125,14 @@ export function readValue(view: View, field: FieldMeta, value: unknown, pointer:
   return { field, value: parsed.value, lookup: null };
 }
 
-export const referenceNotFound = (field: FieldMeta): Violation =>
-  violation(pointerTo(field.apiName), 'REFERENCE_NOT_FOUND', `${field.apiName} refers to no record you can see.`, {
-    field: field.apiName,
-  });
+/** An external id need not be unique, and a reference names one record. */
+export const mayBeSeveral = (by: FieldMeta): boolean => by.externalId && !by.unique;
+
+export function referenceNotFound({ field, lookup }: Given): Violation {
+  const several = lookup?.targets.some(({ by }) => mayBeSeveral(by)) ? ', or to more than one' : '';
+  const message = `${field.apiName} refers to no record you can see${several}.`;
+  return violation(pointerTo(field.apiName), 'REFERENCE_NOT_FOUND', message, { field: field.apiName });
+}
 
 function readReference(view: View, field: FieldMeta, value: unknown, pointer: string): Given | Violation {
   const readable = field.referenceTo.flatMap((apiName) => {

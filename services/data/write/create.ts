@@ -99,7 +99,7 @@ async function insert(write: Write): Promise<void> {
   assertFresh(view, row[0], row[1]);
   if (deniedParents && row.at(-1) === true) throw parentDenied();
   const missing = [...ids.keys()].filter((_, index) => row[4 + index] === false);
-  if (missing.length) throw validationFailed(missing.map((item) => referenceNotFound(item.field)));
+  if (missing.length) throw validationFailed(missing.map(referenceNotFound));
   if (row[2] === 0) return replyOfKey(write);
   noteEffect(write, 'create', object, { id: null, fields: createdFields(write).map((field) => field.apiName) });
   write.reply = { status: 201, headers, body: Buffer.from(row[3] as string) };

@@ -5,18 +5,19 @@ import { keyForm } from '../../../lib/matching/forms.ts';
 import type { FieldMeta } from '../../../lib/snapshot/types.ts';
 import { columnName, columnType, reachSql, Sql, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
-import { type Given, referenceNotFound } from './body.ts';
+import { type Given, mayBeSeveral, referenceNotFound } from './body.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import type { Write } from './write.ts';
 
-/** SQL of the id of the record that a reference names; NULL when there is none that the user can see. */
+/** SQL of the id of the record that a reference names; NULL when there is none that the user can see, or more than one. */
 export function lookupSql({ view, schema }: Pick<Write, 'view' | 'schema'>, sql: Sql, item: Given): string {
-  const found = item.lookup!.targets.map(
-    ({ object, by, value }) =>
-      `(SELECT t."id" FROM ${table(schema, object.apiName)} t WHERE ${sameKey(`t.${columnName(by)}`, sql.bind(value, typeOf(by).bindType), by)}${
-        item.field.apiName === 'ownerId' ? ' AND t."active" IS NOT FALSE' : ''
-      } AND ${reachSql(view, sql, object.apiName, 'read', 't')} LIMIT 1)`,
-  );
+  const found = item.lookup!.targets.map(({ object, by, value }) => {
+    const named = `SELECT t."id" FROM ${table(schema, object.apiName)} t WHERE ${sameKey(`t.${columnName(by)}`, sql.bind(value, typeOf(by).bindType), by)}${
+      item.field.apiName === 'ownerId' ? ' AND t."active" IS NOT FALSE' : ''
+    } AND ${reachSql(view, sql, object.apiName, 'read', 't')}`;
+    if (!mayBeSeveral(by)) return `(${named} LIMIT 1)`;
+    return `(SELECT CASE WHEN count(*) = 1 THEN (array_agg(n."id"))[1] END FROM (${named} LIMIT 2) n)`;
+  });
   if (found.length < 2) return found[0] ?? 'NULL::uuid';
   return `COALESCE(${found.join(', ')})`;
 }
@@ -65,7 +66,7 @@ export function settledIn(
     item.lookup ? { ...item, value: row[index * 2] as string | null, lookup: null } : item,
   );
   for (const [index, item] of given.entries())
-    if (item.lookup && row[index * 2] === null) invalid.push(referenceNotFound(item.field));
+    if (item.lookup && row[index * 2] === null) invalid.push(referenceNotFound(item));
   return { given: settled, changed: settled.filter((_, index) => row[index * 2 + 1] === true) };
 }
 
@@ -84,5 +85,5 @@ export async function missingReferences(write: Write): Promise<Violation[]> {
   const row = rows[0]!;
   assertFresh(write.view, row[0], row[1]);
   if (row.at(-1) === true) throw parentDenied(); // permission comes before content
-  return [...ids.keys()].filter((_, index) => row[2 + index] === false).map((item) => referenceNotFound(item.field));
+  return [...ids.keys()].filter((_, index) => row[2 + index] === false).map(referenceNotFound);
 }

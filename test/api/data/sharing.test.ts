@@ -56,6 +56,27 @@ describe('sharing over HTTP', () => {
     refused(await sam.patch(at(id), { Other__c: hidden }, { etag: '"3"' }), 422, 'VALIDATION_FAILED');
   });
 
+  it('takes an external id for a reference where it names one record that the user can see', async () => {
+    await deals.deploy({
+      ...fieldFile('Deal__c', 'Ext__c', 'fieldType: text\nexternalId: true'),
+      'permissionSets/DealExt.yaml':
+        'type: PermissionSet\napiName: DealExt\nlabel: Ext\nfields:\n  Deal__c.Ext__c:\n    read: true\n    edit: true\n',
+    });
+    await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'DealRefs', 'DealExt'] });
+    const refer = (value: string) => sam.post('/data/Deal__c', { name: 'x', Other__c: { Ext__c: value } });
+    const change = (value: string) => sam.patch(at(mine), { Other__c: { Ext__c: value } }, { etag: '"1"' });
+    const mine = (await deals.deal(sam, { Ext__c: 'twice' })).body.id;
+    await deals.deal(ada, { Ext__c: 'Twice' });
+    assert.equal((await refer('TWICE')).body.Other__c, mine, 'what the user cannot see is not counted');
+    await deals.deal(sam, { Ext__c: 'TWICE' });
+    for (const reply of [await refer('twice'), await change('twice'), await refer('none'), await change('none')]) {
+      refused(reply, 422, 'VALIDATION_FAILED');
+      const [{ pointer, code, message }] = reply.body.errors;
+      assert.deepEqual([pointer, code], ['/Other__c', 'REFERENCE_NOT_FOUND']);
+      assert.match(message, /no record you can see, or to more than one/);
+    }
+  });
+
   it('gives what a group gets to whoever has the name of its member at the moment', async () => {
     await deals.deploy({
       ...group('Watchers', ['SUSAN@demo.example', 'nobody@demo.example']),
