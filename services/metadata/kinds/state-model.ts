@@ -170,6 +170,11 @@ function checkStates(component: Component, context: CheckContext, body: StateMod
     if (declared!.indexOf(value) !== i) invalid(`/states/${i}/value`, `The state ${value} stands twice.`);
   }
   const states = new Set(declared ?? active);
+  if (states.size > STATES_MAX)
+    context.problem('LIMIT_EXCEEDED', component, '/field', `An object has ${STATES_MAX} states at most.`, {
+      remedy: 'Name those of the values that are states.',
+      details: { max: STATES_MAX },
+    });
   const known = (pointer: string, value: string): void => {
     if (states.has(value)) return;
     invalid(

@@ -23,12 +23,14 @@ export const valueSchema = (dependent: boolean) =>
       default: optional(flag(false, 'Chosen on create when nothing is given.')),
       ...(dependent
         ? {
-            validFor: optional(
-              setOf(
+            // An empty list would be no list, and so let every value in.
+            validFor: optional({
+              ...setOf(
                 Type.String({ minLength: 1, maxLength: 255 }),
-                'Values of the controlling field that allow this one.',
+                'Values of the controlling field that allow this one; all of them when absent.',
               ),
-            ),
+              minItems: 1,
+            }),
           }
         : {}),
     },

@@ -443,12 +443,14 @@ function readFile(path: string, location: Location | null, parsed: ParsedYaml): 
         invalid(`/${key}`, `${key} is ${JSON.stringify(String(value[key]).slice(0, 100))}, the path says ${expected}.`);
   }
   for (const name of [location.apiName, ...(location.object === null ? [] : [location.object])])
-    if (!new RegExp(API_NAME).test(name) || name in Object.prototype)
+    if (!new RegExp(API_NAME).test(name))
       invalid(
         '/apiName',
         `${name} is not a name: a letter, then letters, digits or _, 40 characters at most.`,
         'NAME_INVALID',
       );
+    else if (name in Object.prototype)
+      invalid('/apiName', `${name} is a name of every JavaScript object and cannot be taken.`, 'NAME_INVALID');
   if (problems.length > 0) return { draft: null, problems };
   const body = canonicalBody(kind.schema, value);
   const yaml = emitYaml(body);

@@ -153,6 +153,14 @@ describe('metadata: the planner', () => {
       ['REFERENCE_INVALID'],
     ],
     [
+      'a value that nothing allows',
+      {
+        ...field('fieldType: boolean', 'Flag__c'),
+        ...field('fieldType: picklist\npicklist: {values: [{value: a, validFor: []}], controllingField: Flag__c}'),
+      },
+      ['YAML_SCHEMA_INVALID'],
+    ],
+    [
       'a masterDetail field that can be emptied',
       field('fieldType: masterDetail\nreferenceTo: [User]\nonDelete: setNull'),
       ['YAML_SCHEMA_INVALID'],

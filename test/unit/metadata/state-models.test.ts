@@ -218,6 +218,22 @@ ${PAY}`,
     );
   });
 
+  it('have a hundred states at most, named or not', async () => {
+    const values = (count: number) => Array.from({ length: count }, (_, i) => `{value: v${i}}`).join(', ');
+    const status = (count: number) =>
+      fieldFile(
+        'Bill__c',
+        'Status__c',
+        `fieldType: picklist\npicklist: {values: [{value: draft}, {value: sent}, ${values(count)}]}`,
+      );
+    assert.deepEqual(await problems({ ...model(), ...status(98) }), []);
+    assert.deepEqual(await problems({ ...model(), ...status(99) }), [
+      'LIMIT_EXCEEDED 4:1 An object has 100 states at most.',
+    ]);
+    const named = model(transition(), 'states:\n  - value: draft\n  - value: sent\n');
+    assert.deepEqual(await problems({ ...named, ...status(99) }), []);
+  });
+
   it('have names of their own, also while they are switched off', async () => {
     const [[path, text]] = Object.entries(model(transition() + PAY)) as [[string, string]];
     const small = text
