@@ -499,9 +499,7 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
           ListPrice__c: money(product.list[currency]),
           DiscountPercent__c: decimal(discount, 100, 2),
           UnitPrice__c: money(unitPrice),
-          NetAmount__c: money(net),
           TaxRate__c: decimal(taxRate * 100, 100, 2),
-          TaxAmount__c: money(tax),
           UnitCost__c: money(product.cost[currency]),
         });
         lines.push({ id: row.id, product, position: (k + 1) * 10, quantity, unitPrice, net, taxRate, tax });
@@ -631,9 +629,7 @@ export function generateSamples(size: SampleSize, owners: Owners): SampleTable[]
           UnitOfMeasure__c: line.product.line.unitOfMeasure,
           CurrencyIsoCode__c: account.currency,
           UnitPrice__c: money(line.unitPrice),
-          NetAmount__c: money(line.net),
           TaxRate__c: decimal(line.taxRate * 100, 100, 2),
-          TaxAmount__c: money(line.tax),
         });
       if (canceled) {
         const creditedAt = Math.min(issuedAt + 5 * DAY, ANCHOR - HOUR);

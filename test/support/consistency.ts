@@ -6,10 +6,10 @@ import { Client } from 'pg';
 const WRONG: Readonly<Record<string, string>> = {
   'an order whose total is not the sum of its lines': `
     SELECT o."id" FROM "SalesOrder__c" o LEFT JOIN "SalesOrderLine__c" l ON l."SalesOrderId__c" = o."id" GROUP BY o."id"
-    HAVING o."NetAmount__c" IS DISTINCT FROM coalesce(sum(l."NetAmount__c"), 0) OR o."LineCount__c" <> count(l."id")`,
+    HAVING o."NetAmount__c" IS DISTINCT FROM coalesce(sum(round(l."Quantity__c" * l."UnitPrice__c", 2)), 0) OR o."LineCount__c" <> count(l."id")`,
   'an invoice whose lines do not add up': `
     SELECT i."id" FROM "Invoice__c" i LEFT JOIN "InvoiceLine__c" l ON l."InvoiceId__c" = i."id"
-    GROUP BY i."id" HAVING i."LineAmount__c" <> coalesce(sum(l."NetAmount__c"), 0)`,
+    GROUP BY i."id" HAVING i."LineAmount__c" <> coalesce(sum(round(l."Quantity__c" * l."UnitPrice__c", 2)), 0)`,
   'an invoice whose payments do not add up': `
     SELECT i."id" FROM "Invoice__c" i LEFT JOIN "Payment__c" p ON p."InvoiceId__c" = i."id" AND p."Status__c" IS DISTINCT FROM 'returned'
     GROUP BY i."id" HAVING i."PaidAmount__c" <> coalesce(sum(p."Amount__c"), 0)`,

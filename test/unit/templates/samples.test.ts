@@ -180,18 +180,18 @@ describe('sample records of the ERP template', () => {
         }
   });
 
-  it('have orders of two to eight lines that are worth their quantity times their price, to the cent', () => {
+  /** What the formulas of a line give, in cents. */
+  const netOf = (line: Row): bigint => (units(line['UnitPrice__c']) * units(line['Quantity__c']) + 500n) / 1_000n;
+  const taxOf = (line: Row): bigint => (netOf(line) * units(line['TaxRate__c']) + 5_000n) / 10_000n;
+
+  it('have orders of two to eight lines that come to the amount that was approved, to the cent', () => {
     const lines = groupBy(demo('SalesOrderLine__c'), 'SalesOrderId__c');
     for (const order of demo('SalesOrder__c')) {
       const own = lines.get(order['id'])!;
       assert.ok(own.length >= 2 && own.length <= 8);
+      const approved = order['ApprovedAmount__c'];
+      if (approved !== null) assert.equal(units(approved), sum(own.map(netOf)), String(order['name']));
     }
-    for (const line of demo('SalesOrderLine__c'))
-      assert.equal(
-        units(line['NetAmount__c']),
-        (units(line['UnitPrice__c']) * units(line['Quantity__c']) + 500n) / 1_000n,
-        String(line['name']),
-      );
   });
 
   it('have an invoice for every order that was delivered, over the same lines and the same amount', () => {
@@ -205,10 +205,10 @@ describe('sample records of the ERP template', () => {
       const own = lines.get(invoice['id'])!;
       const ordered = orderLines.get(order['id'])!;
       assert.deepEqual(
-        own.map((line) => line['NetAmount__c']),
-        ordered.map((line) => line['NetAmount__c']),
+        own.map((line) => [line['Quantity__c'], line['UnitPrice__c']]),
+        ordered.map((line) => [line['Quantity__c'], line['UnitPrice__c']]),
       );
-      assert.equal(units(invoice['Amount__c']), sum(own.map((line) => units(line['NetAmount__c']))));
+      assert.equal(units(invoice['Amount__c']), sum(own.map(netOf)));
     }
   });
 
@@ -219,7 +219,7 @@ describe('sample records of the ERP template', () => {
     for (const invoice of demo('Invoice__c')) {
       const paid = sum((payments.get(invoice['id']) ?? []).map((payment) => units(payment['Amount__c'])));
       const own = lines.get(invoice['id'])!;
-      const total = units(invoice['Amount__c']) + sum(own.map((line) => units(line['TaxAmount__c'])));
+      const total = units(invoice['Amount__c']) + sum(own.map(taxOf));
       const status = invoice['Status__c'];
       assert.equal(status === 'paid', paid === total);
       if (status === 'overdue') assert.ok((invoice['DueDate__c'] as string) < today);
