@@ -6,6 +6,7 @@ import { EvaluationError } from '../../../lib/expression/functions.ts';
 import { ExpressionError, type Type, type Value } from '../../../lib/expression/types.ts';
 import { valueOfField } from '../../../lib/expression/values.ts';
 import type { FieldTypeName } from '../../../lib/snapshot/types.ts';
+import { processorMs } from '../../support/processor.ts';
 
 const FIELDS: Record<string, FieldTypeName> = {
   name: 'text',
@@ -356,9 +357,10 @@ describe('expressions: what stops them', () => {
       'record.name.matches("(a{30}|b{30})*c")',
       `${Array.from({ length: 60 }, () => 'record.name.upper().lower().trim() == ""').join(' || ')} || record.Tags__c.all(t, record.name.upper() != "")`,
     ]) {
-      const started = performance.now();
-      assert.equal(failure(source, { record }).reason, 'COST_EXCEEDED', source.slice(0, 60));
-      assert(performance.now() - started < 1_000, source.slice(0, 60));
+      const took = processorMs(() =>
+        assert.equal(failure(source, { record }).reason, 'COST_EXCEEDED', source.slice(0, 60)),
+      );
+      assert(took < 1_000, source.slice(0, 60));
     }
     assert.equal(COST_MAX, 10_000);
   });
@@ -483,9 +485,8 @@ describe('expressions: what is wrong with them', () => {
       `[${'1,'.repeat(1_500)}1].size() > 0`,
       `${'true?'.repeat(400)}true${':true'.repeat(400)}`,
     ]) {
-      const started = performance.now();
-      assert(mistakes(source).length > 0, source.slice(0, 20));
-      assert(performance.now() - started < 1_000, source.slice(0, 20));
+      const took = processorMs(() => assert(mistakes(source).length > 0, source.slice(0, 20)));
+      assert(took < 1_000, source.slice(0, 20));
     }
   });
 

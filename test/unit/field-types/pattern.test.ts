@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { checkPattern, matchesPattern, PatternError } from '../../../lib/field-types/pattern.ts';
+import { processorMs } from '../../support/processor.ts';
 
 describe('patterns of text fields', () => {
   it('match the whole text', () => {
@@ -45,10 +46,11 @@ describe('patterns of text fields', () => {
   });
 
   it('take time in proportion to the text, whatever the pattern', () => {
-    const started = performance.now();
-    assert.ok(!matchesPattern('(a*)*b', 'a'.repeat(20_000)));
-    assert.ok(!matchesPattern('(a|a)*(a|a)*(a|aa)*c', 'a'.repeat(20_000)));
-    assert.ok(performance.now() - started < 2_000);
+    const took = processorMs(() => {
+      assert.ok(!matchesPattern('(a*)*b', 'a'.repeat(20_000)));
+      assert.ok(!matchesPattern('(a|a)*(a|a)*(a|aa)*c', 'a'.repeat(20_000)));
+    });
+    assert.ok(took < 2_000);
   });
 
   it('are refused when they are too large or say more than the grammar', () => {

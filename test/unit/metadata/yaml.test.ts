@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { parse } from 'yaml';
 import { emitYaml } from '../../../services/metadata/yaml/emit.ts';
 import { parseYaml, YamlError, type YamlValue } from '../../../services/metadata/yaml/parse.ts';
+import { processorMs } from '../../support/processor.ts';
 
 const refused = (text: string): YamlError => {
   try {
@@ -76,22 +77,23 @@ describe('metadata: YAML', () => {
   });
 
   it('stands up to documents made to exhaust it', () => {
-    const started = performance.now();
-    const laughs = ['a: &a ["lol","lol"]'];
-    for (let i = 1; i < 9; i++)
-      laughs.push(
-        `${'abcdefghi'[i]}: &${'abcdefghi'[i]} [${Array(9)
-          .fill(`*${'abcdefghi'[i - 1]}`)
-          .join(',')}]`,
-      );
-    refused(laughs.join('\n'));
-    refused(`a: ${'['.repeat(500_000)}`);
-    refused(`a: ${'{b: '.repeat(900)}`);
-    refused(Array.from({ length: 500 }, (_, i) => `${'  '.repeat(i)}a:`).join('\n'));
-    refused(`${'- '.repeat(5_000)}a`);
-    parseYaml(Array.from({ length: 10_000 }, (_, i) => `k${i}: 1`).join('\n'));
-    for (const unit of ['"', '- ', '? ', '&a ', '%a\n', '---\n', '#\n', '[1,']) refused(unit.repeat(300_000));
-    assert.ok(performance.now() - started < 5_000);
+    const took = processorMs(() => {
+      const laughs = ['a: &a ["lol","lol"]'];
+      for (let i = 1; i < 9; i++)
+        laughs.push(
+          `${'abcdefghi'[i]}: &${'abcdefghi'[i]} [${Array(9)
+            .fill(`*${'abcdefghi'[i - 1]}`)
+            .join(',')}]`,
+        );
+      refused(laughs.join('\n'));
+      refused(`a: ${'['.repeat(500_000)}`);
+      refused(`a: ${'{b: '.repeat(900)}`);
+      refused(Array.from({ length: 500 }, (_, i) => `${'  '.repeat(i)}a:`).join('\n'));
+      refused(`${'- '.repeat(5_000)}a`);
+      parseYaml(Array.from({ length: 10_000 }, (_, i) => `k${i}: 1`).join('\n'));
+      for (const unit of ['"', '- ', '? ', '&a ', '%a\n', '---\n', '#\n', '[1,']) refused(unit.repeat(300_000));
+    });
+    assert.ok(took < 5_000);
   });
 
   it('treats names of JavaScript like any others', () => {
