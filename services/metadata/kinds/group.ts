@@ -44,7 +44,7 @@ export const group: Kind = {
   references(body) {
     const { roles = [], groups = [] } = (body as GroupBody).members ?? {};
     const named = (type: string, names: readonly string[], key: string): Reference[] =>
-      names.map((fullName) => ({ type, fullName, pointer: `/members/${key}` }));
+      names.map((fullName, i) => ({ type, fullName, pointer: `/members/${key}/${i}` }));
     return [...named('Role', roles, 'roles'), ...named('Group', groups, 'groups')];
   },
 
@@ -67,7 +67,7 @@ export const group: Kind = {
   },
 };
 
-/** Every group that is a member of itself says so. (Sets are in another order than in the file: no place within them.) */
+/** Every group that is a member of itself says so. */
 function checkCircles(groups: readonly Component[], context: CheckContext): void {
   const inside = (name: string): readonly string[] =>
     (context.after.get(componentKey('Group', name))?.body as GroupBody | undefined)?.members?.groups ?? [];
@@ -78,6 +78,7 @@ function checkCircles(groups: readonly Component[], context: CheckContext): void
     if (circle === undefined) continue;
     const first = inside(component.fullName).find((name) => circles.get(name) === circle)!;
     const way = first === component.fullName ? '' : `, by way of ${first}`;
-    context.problem('REFERENCE_INVALID', component, '/members/groups', `The group is a member of itself${way}.`);
+    const at = `/members/groups/${inside(component.fullName).indexOf(first)}`;
+    context.problem('REFERENCE_INVALID', component, at, `The group is a member of itself${way}.`);
   }
 }

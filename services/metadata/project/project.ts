@@ -454,11 +454,30 @@ function readFile(path: string, location: Location | null, parsed: ParsedYaml): 
   if (problems.length > 0) return { draft: null, problems };
   const body = canonicalBody(kind.schema, value);
   const yaml = emitYaml(body);
-  return {
-    draft: { type: kind.type, fullName, path, body, yaml, hash: sha256(yaml), position: parsed.position },
-    problems,
-  };
+  const position: Draft['position'] = (pointer, offset) => parsed.position(asWritten(pointer, body, value), offset);
+  return { draft: { type: kind.type, fullName, path, body, yaml, hash: sha256(yaml), position }, problems };
 }
+
+/** Where a file has what stands at `pointer` of its canonical body: the items of a set may be written in any order. */
+function asWritten(pointer: string, body: Body, value: YamlValue): string {
+  let [canonical, written]: (YamlValue | undefined)[] = [body, value];
+  const path = pointer.split('/').map((part, depth) => {
+    if (depth === 0) return part;
+    let key = part.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (Array.isArray(canonical) && Array.isArray(written)) {
+      const item = canonical[Number(key)];
+      const isIt = (one: YamlValue | undefined) => (typeof one === 'string' ? one.normalize('NFC') : one) === item;
+      const at = isIt(written[Number(key)]) ? -1 : written.findIndex(isIt);
+      if (at >= 0) key = String(at);
+      [canonical, written] = [item, written[Number(key)]];
+    } else [canonical, written] = [memberOf(canonical, key), memberOf(written, key)];
+    return escapePointer(key);
+  });
+  return path.join('/');
+}
+
+const memberOf = (value: YamlValue | undefined, key: string): YamlValue | undefined =>
+  isRecord(value) && Object.hasOwn(value, key) ? (value[key] as YamlValue) : undefined;
 
 /** Ajv's errors as sentences; the umbrella errors of combined schemas say nothing on their own. */
 function simplify(errors: readonly ErrorObject[]): { pointer: string; message: string }[] {

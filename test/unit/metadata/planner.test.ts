@@ -315,6 +315,31 @@ describe('metadata: the planner', () => {
     assert.deepEqual(await told(withShade, valueSet('Colours', 'blue', 'red', 'grey')), []);
   });
 
+  it('finds the items of a set where the file has them, whatever order it keeps them in', async () => {
+    const told = async (files: Files): Promise<string[]> =>
+      (await plan(core, files)).blocked.map(({ line, column, message }) => `${line}:${column} ${message}`).sort();
+    assert.deepEqual(await told(profile('actions:\n  - User.z\n  - User.a\n')), [
+      '5:5 There is no transition or action User.z.',
+      '6:5 There is no transition or action User.a.',
+    ]);
+    const picklist = 'fieldType: picklist\npicklist:\n  values:\n    - value: z\n    - value: a\n';
+    const type =
+      'type: RecordType\napiName: R\nobject: A__c\nlabel: R\npicklistValues:\n  F__c:\n    - z\n    - b\n    - a\n';
+    assert.deepEqual(await told({ ...field(picklist), 'objects/A__c/recordTypes/R.yaml': type }), [
+      '8:7 A__c.F__c has no value b.',
+    ]);
+    const dependent = `fieldType: picklist\npicklist:\n  controllingField: F__c\n  values:\n    - value: x\n      validFor:\n        - z\n        - "e\u0301"\n        - a\n`;
+    assert.deepEqual(await told({ ...field(picklist), ...fieldFile('A__c', 'G__c', dependent) }), [
+      '12:11 A__c.F__c has no value \u00e9.',
+    ]);
+    const group = 'type: Group\napiName: G\nlabel: G\nmembers:\n  groups:\n    - Z\n    - G\n    - A\n';
+    assert.deepEqual(await told({ 'groups/G.yaml': group }), [
+      '6:7 Group Z is neither in the project nor in the tenant.',
+      '7:7 The group is a member of itself.',
+      '8:7 Group A is neither in the project nor in the tenant.',
+    ]);
+  });
+
   it('takes a value set without values, and keeps it', async () => {
     const text = 'type: ValueSet\napiName: Empty\nvalues: []\n';
     const { blocked, after } = await plan(core, { 'valueSets/Empty.yaml': text });

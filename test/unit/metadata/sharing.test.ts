@@ -59,16 +59,16 @@ describe('metadata: groups', () => {
 
   it('name roles and groups that exist', async () => {
     const found = await planOf(new Map(), group('A', 'members:\n  roles:\n    - Nobody\n  groups:\n    - None\n'));
-    assert.deepEqual(places(found), ['DEPENDENCY_MISSING A 5:3', 'DEPENDENCY_MISSING A 7:3']);
+    assert.deepEqual(places(found), ['DEPENDENCY_MISSING A 6:7', 'DEPENDENCY_MISSING A 8:7']);
   });
 
   it('are not members of themselves, however long the way', async () => {
-    assert.deepEqual(places(await planOf(new Map(), groups('A', ['A']))), ['REFERENCE_INVALID A 5:3']);
+    assert.deepEqual(places(await planOf(new Map(), groups('A', ['A']))), ['REFERENCE_INVALID A 6:7']);
     const chain = { ...groups('A', ['X', 'B']), ...group('X'), ...groups('B', ['C']), ...groups('C', ['A']) };
     assert.deepEqual(places(await planOf(new Map(), chain)), [
-      'REFERENCE_INVALID A 5:3',
-      'REFERENCE_INVALID B 5:3',
-      'REFERENCE_INVALID C 5:3',
+      'REFERENCE_INVALID A 7:7',
+      'REFERENCE_INVALID B 6:7',
+      'REFERENCE_INVALID C 6:7',
     ]);
     // A diamond is no circle, and a circle elsewhere is not the fault of who looks at it.
     const diamond = { ...groups('A', ['B', 'C']), ...groups('B', ['D']), ...groups('C', ['D']), ...group('D') };
@@ -76,7 +76,7 @@ describe('metadata: groups', () => {
     const { after } = await planOf(new Map(), { ...groups('A', ['B']), ...group('B') });
     assert.deepEqual(places(await planOf(after, groups('B', ['A']))), [
       'REFERENCE_INVALID A null:null',
-      'REFERENCE_INVALID B 5:3',
+      'REFERENCE_INVALID B 6:7',
     ]);
   });
 
