@@ -31,6 +31,8 @@ export interface Schema {
   readonly variables?: readonly VariableName[];
   /** Most characters of a text field, when it has fewer than its type allows. */
   length?(name: string): number | null;
+  /** Most units that a formula field costs, where one is worked out in its place. */
+  cost?(name: string): number;
 }
 
 type VariableName = 'record' | 'old' | 'user' | 'now' | 'today';
@@ -84,6 +86,7 @@ export function checkRecordExpression(source: string, schema: Schema, results: r
     column: (name) => `"${name}"`,
     fieldType: (name) => schema.fieldType(name)!,
     length: (name) => schema.length?.(name) ?? null,
+    cost: (name) => schema.cost?.(name) ?? 0,
     timezone: 'UTC',
   });
   if (cost > COST_MAX)

@@ -3,7 +3,7 @@
  * over formulas without circles, and bounds on what stands in a statement in their place.
  * Source: docs/reference/field-types.md#formulas.
  */
-import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
+import { checkExpression, checkRecordExpression, type Schema } from '../../../lib/expression/check.ts';
 import { COST_MAX } from '../../../lib/expression/evaluate.ts';
 import { expressionSql } from '../../../lib/expression/sql.ts';
 import { type Expression, ExpressionError } from '../../../lib/expression/types.ts';
@@ -91,6 +91,30 @@ export function expressionsBehind(object: string, name: string, context: CheckCo
   return found;
 }
 
+/** Most units that each formula of an object costs, with those that it names; of one with mistakes, nothing is said. */
+export function formulaCosts(object: string, context: CheckContext): (name: string) => number {
+  const schema = schemaOf(object, context);
+  const known = new Map<string, number>();
+  return function costOf(name): number {
+    let cost = known.get(name);
+    if (cost !== undefined) return cost;
+    known.set(name, 0); // where a circle comes back to
+    const [expression] = expressionsBehind(object, name, context);
+    cost = expression ? formulaCost(expression, schema, costOf) : 0;
+    known.set(name, cost);
+    return cost;
+  };
+}
+
+const formulaCost = (expression: Expression, schema: Schema, cost: (field: string) => number): number =>
+  expressionSql(expression, {
+    column: () => 'r.c',
+    fieldType: (field) => schema.fieldType(field)!,
+    length: (field) => schema.length?.(field) ?? null,
+    cost,
+    timezone: 'UTC',
+  }).cost;
+
 /** A field of an object is a formula that asks for `now` or `today`, or one over such a formula. */
 export const asksTheTime = (object: string, name: string, context: CheckContext): boolean =>
   expressionsBehind(object, name, context).some(({ root }) =>
@@ -176,20 +200,11 @@ class Formulas {
           levels: Math.max(result.levels, inner.levels + 1),
         };
     }
-    if (result) result = this.#bounded(name, { ...result, cost: this.#cost(expression, costs) });
+    const schema = schemaOf(this.#object, this.#context);
+    const cost = (field: string): number => costs.get(field) ?? 0;
+    if (result) result = this.#bounded(name, { ...result, cost: formulaCost(expression, schema, cost) });
     this.#sized.set(name, result);
     return result;
-  }
-
-  #cost(expression: Expression, costs: ReadonlyMap<string, number>): number {
-    const schema = schemaOf(this.#object, this.#context);
-    return expressionSql(expression, {
-      column: () => 'r.c',
-      fieldType: (field) => schema.fieldType(field)!,
-      length: (field) => schema.length?.(field) ?? null,
-      cost: (field) => costs.get(field) ?? 0,
-      timezone: 'UTC',
-    }).cost;
   }
 
   #circle(names: readonly string[], name: string, start: number): void {

@@ -8,7 +8,7 @@ import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
 import { checked, expressionReferences, fieldsNamed, schemaOf } from './expressions.ts';
 import { DECIMAL_DEFAULTS } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';
-import { asksTheTime, compileFormula, expressionsBehind } from './formula.ts';
+import { asksTheTime, compileFormula, expressionsBehind, formulaCosts } from './formula.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Reference, type State } from './kind.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
 
@@ -166,7 +166,7 @@ const FOLLOWED = 'Name fields that are stored, or formulas over such fields.';
 /** Over the record of the child alone: what it says changes when the record does, and never by itself. */
 function checkCriteria(component: Component, child: string, criteria: string, context: CheckContext): void {
   const pointer = '/rollup/criteria';
-  const schema = { ...schemaOf(child, context), variables: ['record'] as const };
+  const schema = { ...schemaOf(child, context), variables: ['record'] as const, cost: formulaCosts(child, context) };
   const found = checked(component, context, pointer, () => checkRecordExpression(criteria, schema, ['boolean']));
   for (const name of found?.fields ?? []) {
     const reason = notFollowed(child, name, context);

@@ -418,6 +418,12 @@ describe('rollup fields', () => {
       { ...parts, ...below, ...twice, ...over('Twice__c') },
       /^REFERENCE_INVALID 10 Twice__c is a formula over Below__c, which is a rollup/,
     );
+    const slow = formula('Slow__c', 'record.Text__c.matches("x{200}")', 'resultType: boolean');
+    await refused(
+      { ...slow, ...asking('record.Slow__c || record.name == "x" && record.Slow__c') },
+      /^EXPRESSION_INVALID 10 It can cost \d+ units for one record, and 10000 are the most/,
+    );
+    assert.deepEqual(await problems({ ...slow, ...asking('record.Slow__c') }), []);
     const ring = objectFiles('Ring__c', {
       Above__c: 'fieldType: reference\nreferenceTo:\n  - Ring__c',
       Twice__c: 'fieldType: formula\nformula:\n  expression: 2 * record.Sum__c\n  resultType: decimal',
