@@ -11,6 +11,7 @@ import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
 import { natsBus } from '../../mixins/nats-bus.ts';
+import { pulse } from '../../mixins/pulse.ts';
 import { call } from '../../services/contracts.ts';
 import type { Answer, Api, CallOptions } from '../support/client.ts';
 import { findNothingWrong } from '../support/consistency.ts';
@@ -189,7 +190,12 @@ export async function companyThrough(stage: Stage, prefix: string, fault: () => 
 /** Seals the audit trail over and over, far more often than the platform itself does, so that faults meet it in the middle. */
 export async function sealWhile(stage: Stage, working: () => boolean): Promise<void> {
   const config = readConfig({ NATS_URL: stage.nats.url, NODE_ID: `sealer-${++sealers}`, LOG_LEVEL: 'silent' });
-  const broker = new ServiceBroker({ ...brokerOptions(config), transporter: natsBus(config) });
+  // With the pulse, calls that a fault left without an answer do not hold up the end.
+  const broker = new ServiceBroker({
+    ...brokerOptions(config),
+    transporter: natsBus(config),
+    middlewares: [pulse()],
+  });
   await broker.start();
   try {
     const tenantId = await stage.tenantId();
