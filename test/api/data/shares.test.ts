@@ -281,6 +281,21 @@ describe('manual shares over HTTP', () => {
         ['edit', null, undefined],
       ],
     );
+    // Who took part is told to every auditor; what the share was, to those who may view all data.
+    await deals.deploy({
+      'permissionSets/Audit.yaml': 'type: PermissionSet\napiName: Audit\nlabel: Audit\nsystem:\n  - viewAudit\n',
+    });
+    await deals.setUser('sue', { permissionSetApiNames: ['Deals', 'Audit'] });
+    const seenBy = async (who: Api) =>
+      (await who.get(`/events/audit?recordId=${id}&operationId=data.shares.delete`)).body.records.map(
+        (entry: { actor: { userId: string }; changes: { field: string; from: Side }[] }) => [
+          entry.actor.userId,
+          entry.changes.map(({ field, from }) => [field, from?.access]),
+        ],
+      );
+    assert.deepEqual(await seenBy(sue), [[deals.ids.sam, []]]);
+    assert.deepEqual(await seenBy(ada), [[deals.ids.sam, [['share', 'edit']]]]);
+    await deals.setUser('sue', { permissionSetApiNames: ['Deals'] });
     const revoked = await rows(
       `SELECT record_id, principal_id, access, revoked_by_id, kept_until - revoked_at = interval '8 days' AS kept FROM $schema._revoked_shares WHERE share_id = $1`,
       [shareId],
