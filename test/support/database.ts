@@ -79,8 +79,8 @@ export async function createDatabase(options: { template?: string } = {}): Promi
             [name],
           );
         let { rows } = await openConnections();
-        // The server process of a connection that was just closed takes a moment to end.
-        for (let i = 0; rows.length && i < 20; i++) {
+        // The server process of a connection that was just closed takes a moment to end, and a long one on a busy machine.
+        for (let i = 0; rows.length && i < 200; i++) {
           await pause(50);
           ({ rows } = await openConnections());
         }

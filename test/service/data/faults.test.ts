@@ -26,15 +26,19 @@ describe('records under faults and concurrency', () => {
       await client.query('BEGIN');
       await client.query(lock);
       const outcome = work();
-      outcome.catch(() => {});
-      for (let i = 0; i < 100; i++) {
+      let ended = false;
+      outcome
+        .catch(() => {})
+        .finally(() => {
+          ended = true;
+        });
+      // However long it takes to come to the lock.
+      while (!ended) {
         const { rows } = await client.query(
           `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
         );
-        if (rows.length) {
-          for (const { pid } of rows) await client.query(`SELECT ${end}($1)`, [pid]);
-          break;
-        }
+        for (const { pid } of rows) await client.query(`SELECT ${end}($1)`, [pid]);
+        if (rows.length) break;
         await pause(20);
       }
       await killed();
