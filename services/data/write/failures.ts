@@ -67,11 +67,7 @@ export function toPlatformError(view: View | undefined, call: OperationCall, err
     const field = column !== null && own(access.fields, column)?.read ? column : null;
     const pointer = field === null ? '' : pointerTo(field);
     if (state === '23505' && driver.constraint === '_confirmations_pkey') return invalidConfirmation();
-    if (state === '23505')
-      return new PlatformError('UNIQUE_VALUE_CONFLICT', 'Another record already has this value.', {
-        details: { field },
-        errors: [violation(pointer, 'UNIQUE_VALUE_CONFLICT', 'Another record already has this value.', { field })],
-      });
+    if (state === '23505') return uniqueConflict([field]);
     if (state === '23503' && call.operationId === 'data.records.delete')
       return new PlatformError('DELETE_RESTRICTED', 'Other records depend on this one.', {
         details: { dependents: [] },
@@ -99,6 +95,22 @@ export function toPlatformError(view: View | undefined, call: OperationCall, err
     cause: error,
   });
 }
+
+/** `fields`: those whose values other records have, null for one that the caller cannot read. */
+export const uniqueConflict = (fields: readonly (string | null)[]): PlatformError =>
+  new PlatformError('UNIQUE_VALUE_CONFLICT', 'Another record already has this value.', {
+    details: { field: fields[0] ?? null },
+    errors: fields.map((field) =>
+      violation(
+        field === null ? '' : pointerTo(field),
+        'UNIQUE_VALUE_CONFLICT',
+        'Another record already has this value.',
+        {
+          field,
+        },
+      ),
+    ),
+  });
 
 /** Unique indexes and foreign keys carry their column at the end of their name. */
 const columnOf = (constraint: string | undefined): string | null =>

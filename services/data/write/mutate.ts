@@ -24,6 +24,7 @@ import { concludeCheck, concludeFailure, isDeployment, isLockedOut, isTransient,
 import { RESTORE_STEPS } from './restore.ts';
 import { noteRollups } from './rollups.ts';
 import { TRANSITION_STEPS } from './transition.ts';
+import { withAllConflicts } from './unique.ts';
 import { UPDATE_STEPS } from './update.ts';
 import { updateAtOnce } from './update-at-once.ts';
 import { type ExternalKey, upsert, upsertVersions } from './upsert.ts';
@@ -178,15 +179,23 @@ async function once(
     await noteRollups(write);
     return key.checkOnly ? passed(write, reply) : reply;
   };
-  const reply = await deps.platform.database.tenant(request.tenantId, async (tx) => {
+  let write: Write | null = null;
+  const attempt = async (tx: Tx): Promise<OperationReply> => {
     // One statement is one transaction by itself. Behind a lost race for locks a write goes the longer way.
     if (!cautious && !key.checkOnly) {
-      const write = begin(tx, (statement) => tx.arrays(statement));
+      write = begin(tx, (statement) => tx.arrays(statement));
       if (mutation === 'create' && !(external && !external.field.unique) && !mayAskDuplicates(write)) return run(write);
       const done = mutation === 'update' ? await updateAtOnce(write) : null;
       if (done) return done;
     }
-    return inTransaction(tx, cautious, key.checkOnly, (commit) => run(begin(tx, commit)));
+    return inTransaction(tx, cautious, key.checkOnly, (commit) => {
+      write = begin(tx, commit);
+      return run(write);
+    });
+  };
+  const { database } = deps.platform;
+  const reply = await database.tenant(request.tenantId, attempt).catch(async (error: unknown) => {
+    throw await withAllConflicts(database, write, error);
   });
   if (access.object.apiName === 'User' && !key.checkOnly) await deps.usersChanged(request.tenantId);
   return reply;

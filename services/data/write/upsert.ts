@@ -77,7 +77,8 @@ export async function upsert(
 const mayBeRaced = (found: Found | null, error: unknown): boolean =>
   found
     ? hasCode(error, 'RECORD_NOT_FOUND')
-    : sqlState(error) === '23505' || hasCode(error, 'WRITE_CONTENTION') || hasCode(error, 'DUPLICATE_RULE');
+    : sqlState(error) === '23505' ||
+      ['UNIQUE_VALUE_CONFLICT', 'WRITE_CONTENTION', 'DUPLICATE_RULE'].some((code) => hasCode(error, code));
 
 const hasCode = (error: unknown, code: string): boolean => error instanceof PlatformError && error.code === code;
 

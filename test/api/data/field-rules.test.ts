@@ -285,7 +285,16 @@ describe('rules of fields', () => {
           [`/${Object.keys(twin)[0]} UNIQUE_VALUE_CONFLICT`],
           JSON.stringify(twin),
         );
+      const all = { Number__c: 1, Exact__c: 'Abc', Key__c: 'STRASSE' };
+      assert.deepEqual(
+        await faults(create('Thing__c', { ...all, ...needed, Key__c: 'STRAßE' })),
+        ['/Exact__c', '/Key__c', '/Number__c'].map((pointer) => `${pointer} UNIQUE_VALUE_CONFLICT`),
+      );
       const other = await create('Thing__c', { ...needed, Exact__c: 'ABC', Key__c: ' straße' });
+      assert.deepEqual(await faults(update('Thing__c', other.id, { ...all, Key__c: ' straße' })), [
+        '/Exact__c UNIQUE_VALUE_CONFLICT',
+        '/Number__c UNIQUE_VALUE_CONFLICT',
+      ]);
       assert.equal(other.Exact__c, 'ABC');
       assert.deepEqual(await faults(update('Thing__c', other.id, { Key__c: 'strasse' })), []);
       assert.deepEqual(await faults(update('Thing__c', other.id, { Exact__c: 'Abc' })), [
