@@ -24,7 +24,8 @@ describe('a cluster', function () {
   let stage: Stage;
   let sam: Api;
 
-  before(async () => {
+  before(async function () {
+    this.timeout(330_000); // the start has a patience of its own
     stage = await startStage();
     sam = await stage.as('sam');
   });

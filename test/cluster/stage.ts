@@ -28,6 +28,9 @@ export interface Stage {
   stop(): Promise<void>;
 }
 
+/** For a start that makes the demo tenants, which takes minutes beside other work. Only one that hangs waits so long. */
+const START_PATIENCE_MS = 300_000;
+
 export async function startStage(): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'erp-cluster-'));
   const [nats, database, port] = await Promise.all([
@@ -43,7 +46,7 @@ export async function startStage(): Promise<Stage> {
       services: [service],
       databaseUrl: database.url,
       natsUrl: nats.url,
-      patience: 120_000,
+      patience: START_PATIENCE_MS,
       env: { BASE_URL: baseUrl, ...(service === 'gateway' ? { PORT: String(port) } : { HEALTH_PORT: '0' }) },
     });
   const startService = async (service: ServiceName): Promise<void> => {
