@@ -1,8 +1,10 @@
 /** The demo tenants as their users meet them: what the ERP template promises, seen through the API. */
 import assert from 'node:assert/strict';
 import { Errors } from 'moleculer';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { seedDemo } from '../../templates/seed.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
+import { deployOverHttp } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 describe('the demo tenants', () => {
@@ -186,6 +188,77 @@ describe('the demo tenants', () => {
       await seedDemo(losing as unknown as typeof broker, platform.config, database);
       assert.deepEqual([...lost], ['metadata.tenants.create', 'data.users.provision', 'data.samples.load']);
       assert.deepEqual(await counts(), before);
+    } finally {
+      await database.close();
+    }
+  });
+
+  it('stay as they are when a newer template stands against what people made of them, and the platform starts', async function () {
+    this.timeout(60_000);
+    const { Database } = await import('../../mixins/database/database.ts');
+    const database = new Database(platform.database.url, { size: 2, applicationName: 'seed again' });
+    const { broker } = platform;
+    const path = 'objects/SalesOrderLine__c/actions/Reprice.yaml';
+    const action = `type: CustomAction\napiName: Reprice\nobject: SalesOrderLine__c\nlabel: Reprice\nrisk: low\nrequiresComment: false\neffects:\n  - verb: updateFields\n    fields:\n      ListPrice__c: record.UnitPrice__c\n`;
+    const ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
+    await deployOverHttp(ada, { [path]: action });
+    const warnings: string[] = [];
+    // Of the next version, in which the list price is worked out.
+    const newer = {
+      logger: { info: () => {}, warn: (message: string) => warnings.push(message) },
+      waitForServices: broker.waitForServices.bind(broker),
+      call: (name: string, params: { files?: Record<string, string> }, options: object) =>
+        broker.call(
+          name,
+          name === 'metadata.templates.deploy' ? { ...params, files: withFormula(params.files!) } : params,
+          options,
+        ),
+    };
+    const withFormula = (files: Record<string, string>): Record<string, string> => {
+      const price = 'objects/SalesOrderLine__c/fields/ListPrice__c.yaml';
+      const formula = 'fieldType: formula\nformula: {expression: record.UnitPrice__c, resultType: currency}';
+      return { ...files, [price]: files[price]!.replace('fieldType: currency', formula).replace(/^minimum.*\n/m, '') };
+    };
+    const seed = (): Promise<void> => seedDemo(newer as unknown as typeof broker, platform.config, database);
+    const templates = async (): Promise<unknown[]> =>
+      (await database.query(`SELECT tenant, fingerprint FROM seed.steps WHERE step = 'template' ORDER BY tenant`)).rows;
+    try {
+      await database.query(`UPDATE seed.steps SET fingerprint = 'earlier' WHERE step = 'template'`);
+      await seed();
+      assert.equal(warnings.length, 1, warnings.join());
+      assert.match(
+        warnings[0]!,
+        /demo keeps .* CustomAction SalesOrderLine__c\.Reprice: ListPrice__c is kept by the platform/,
+      );
+      const [acme, demo] = (await templates()) as { fingerprint: string }[];
+      assert.equal(demo!.fingerprint, 'earlier', 'the next start tries again');
+      assert.notEqual(acme!.fingerprint, 'earlier', 'nothing stands against it there');
+      assert.equal((await sam.get('/data/SalesOrderLine__c?take=1')).status, 200);
+
+      await deployOverHttp(ada, {
+        [path]: action.replace('ListPrice__c: record.UnitPrice__c', 'Description__c: record.name'),
+      });
+      await seed();
+      assert.equal(warnings.length, 1, warnings.join());
+      assert.ok((await templates()).every((row) => (row as { fingerprint: string }).fingerprint !== 'earlier'));
+    } finally {
+      await database.close();
+    }
+  });
+
+  it('cannot be made of a template that does not hold together', async () => {
+    const { Database } = await import('../../mixins/database/database.ts');
+    const database = new Database(platform.database.url, { size: 2, applicationName: 'seed again' });
+    const blocked = new PlatformError('METADATA_INVALID', 'Blocked.', { details: { blocked: [] } });
+    const failing = {
+      logger: platform.broker.logger,
+      waitForServices: async () => {},
+      call: async (name: string) =>
+        name === 'metadata.templates.deploy' ? Promise.reject(blocked) : { tenantId: 'x' },
+    };
+    try {
+      await database.query(`DELETE FROM seed.steps WHERE tenant = 'demo' AND step = 'template'`);
+      await assert.rejects(seedDemo(failing as unknown as typeof platform.broker, platform.config, database), blocked);
     } finally {
       await database.close();
     }
