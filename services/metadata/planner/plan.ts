@@ -70,6 +70,9 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   // A change of an object's fields can break what its object and its rules say, and the other way round.
   for (const component of affectedByFields(changed, context)) findKind(component.type)!.check?.(component, context);
   for (const component of affectedByActs(changed, context)) findKind(component.type)!.check?.(component, context);
+  const standing = stoodBefore(blocked, changed, before, project, options);
+  warnings.push(...standing);
+  blocked.splice(0, Infinity, ...blocked.filter((problem) => !standing.has(problem)));
   checkDestructive(project, options, before, blocked, warnings);
 
   const checks = dataChecks(changed, context, blocked.length === 0);
@@ -221,6 +224,39 @@ function checkReadOnly(changed: readonly Component[], context: CheckContext): vo
           remedy: `Leave ${component.path} as it was retrieved.`,
         },
       );
+}
+
+/** What cannot be applied, whoever it was that put it there. */
+const UNAPPLIABLE: ReadonlySet<Problem['code']> = new Set(['EXPRESSION_INVALID', 'DEPENDENCY_MISSING']);
+
+/**
+ * Those of the problems that are of components which the plan leaves as they are, and that stood against these already:
+ * an earlier version of the platform took them, and what does not touch them is not refused for them.
+ */
+function stoodBefore(
+  problems: readonly Problem[],
+  changed: readonly Component[],
+  before: State,
+  project: Project,
+  options: PlanOptions,
+): ReadonlySet<Problem> {
+  const own = new Set(changed.map(({ type, fullName }) => componentKey(type, fullName)));
+  const foreign = problems.filter((problem) => {
+    const key = componentKey(problem.type, problem.fullName);
+    return before.has(key) && !own.has(key) && !UNAPPLIABLE.has(problem.code) && !project.problems.includes(problem);
+  });
+  if (foreign.length === 0) return new Set();
+  const old: Problem[] = [];
+  const context = checkContext(before, before, project, options, { blocked: old, warnings: [] });
+  for (const key of new Set(foreign.map(({ type, fullName }) => componentKey(type, fullName)))) {
+    const component = before.get(key)!;
+    findKind(component.type)!.check?.(component, context);
+  }
+  const touched = new Set(changed.map(({ type }) => type));
+  for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
+  const told = ({ code, type, fullName, message }: Problem): string => JSON.stringify([code, type, fullName, message]);
+  const known = new Set(old.map(told));
+  return new Set(foreign.filter((problem) => known.has(told(problem))));
 }
 
 /** Two names may not differ in upper and lower case only: not every file system could hold both files. */

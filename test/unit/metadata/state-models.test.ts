@@ -261,6 +261,37 @@ ${PAY}`,
     );
   });
 
+  // Source: docs/reference/metadata.md#validate.
+  it('hold up no change of something else by what an earlier version of the platform took', async () => {
+    const nameless = withEffects(
+      '      - verb: createRecord\n        object: Note__c\n        fields:\n          Text__c: record.name\n',
+    );
+    const taken = await plan(new Map(), { ...BILL, ...nameless });
+    assert.match(taken.blocked[0]!.message, /needs name/);
+    const told = async (files: Files) => {
+      const { blocked, warnings } = await plan(taken.after, files);
+      const messages = (list: typeof blocked) => list.map(({ fullName, message }) => `${fullName}: ${message}`);
+      return { blocked: messages(blocked), warnings: messages(warnings).filter((text) => /needs/.test(text)) };
+    };
+    const old = 'Bill__c.Lifecycle: A record of Note__c needs name, and the effect does not give it.';
+    assert.deepEqual(await told(fieldFile('Note__c', 'On__c', 'fieldType: date\nhelpText: When')), {
+      blocked: [],
+      warnings: [old],
+    });
+    assert.deepEqual(
+      await told(fieldFile('Note__c', 'On__c', 'fieldType: date\nrequired: true')),
+      {
+        blocked: ['Bill__c.Lifecycle: A record of Note__c needs On__c, and the effect does not give it.'],
+        warnings: [old],
+      },
+      'what is new',
+    );
+    const touched = Object.fromEntries(
+      Object.entries(nameless).map(([path, text]) => [path, text.replace('initial: draft', 'initial: sent')]),
+    );
+    assert.ok((await told(touched)).blocked.includes(old), 'whoever changes it puts it right');
+  });
+
   it('begin in a state that every record type takes', async () => {
     const type = (values: string[], field = 'Status__c'): Files => ({
       'objects/Bill__c/recordTypes/Late.yaml': `type: RecordType\napiName: Late\nobject: Bill__c\nlabel: Late\nactive: true\npicklistValues:\n  ${field}:\n${values.map((value) => `    - ${value}\n`).join('')}`,
