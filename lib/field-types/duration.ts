@@ -40,6 +40,7 @@ export const duration: FieldType = {
   writable: true,
   bindType: 'interval',
   blank: 'null',
+  toldApartByText: true,
   columnType: () => 'interval',
   parseInput: read,
   parseFilter: read,

@@ -35,6 +35,7 @@ export const json: FieldType = {
   writable: true,
   bindType: 'jsonb',
   blank: 'null',
+  toldApartByText: true,
   columnType: () => 'jsonb',
   parseInput(value, field, pointer) {
     const problem = jsonProblem(value);

@@ -40,6 +40,8 @@ export interface FieldType {
   readonly bindType: string;
   /** What counts as blank besides null. */
   readonly blank: 'null' | 'whiteSpace' | 'emptyList';
+  /** Values that PostgreSQL calls equal may be shown differently, such as PT24H and P1D: only their text tells them apart. */
+  readonly toldApartByText?: true;
   /** PostgreSQL column type, such as `numeric(18,2)`; null when nothing is stored (formula). */
   columnType(field: FieldMeta): string | null;
   /** A value of a create or update body (never null) → what is stored, or one violation at `pointer`. */

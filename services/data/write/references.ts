@@ -42,6 +42,12 @@ export const sameKey = (column: string, value: string, field: FieldMeta): string
 /** A bound value as the unique index of its field would hold it: the column's type says whose upper and lower case. */
 export const boundKey = (value: string, field: FieldMeta): string => keyForm(field, `(${value}::${columnType(field)})`);
 
+/** SQL boolean: a value is another than the one that is stored. */
+export const differsSql = (field: FieldMeta, column: string, value: string): string =>
+  typeOf(field).toldApartByText
+    ? `(${column})::text IS DISTINCT FROM (${value})::text`
+    : `${column} IS DISTINCT FROM ${value}`;
+
 /**
  * SQL of two columns: the id that a reference was found to name, and whether a value differs from that of the row `o`.
  * What the row refers to by this id it may go on referring to, whoever can see it.
@@ -51,7 +57,7 @@ export const comparedSql = (sql: Sql, item: Given, ids: Referred): string => {
   const column = `o.${columnName(field)}`;
   const given = `${sql.bind(value, typeOf(field).bindType)}::${columnType(field)}`;
   const found = ids.get(item);
-  if (found === undefined) return `NULL, ${column} IS DISTINCT FROM ${given}`;
+  if (found === undefined) return `NULL, ${differsSql(field, column, given)}`;
   const id = `coalesce(${found}, CASE WHEN ${column} = ${given} THEN ${column} END)`;
   return `${id}, ${column} IS DISTINCT FROM ${id}`;
 };

@@ -13,6 +13,7 @@ import { controlledFields } from './body.ts';
 import { freshSql, stateSql } from './checks.ts';
 import { mayAskDuplicates } from './duplicates.ts';
 import { typedFields } from './record-types.ts';
+import { differsSql } from './references.ts';
 import { hasFollowers } from './rollups.ts';
 import { hasRules } from './rules.ts';
 import { newTrailIds, trailSql } from './trail.ts';
@@ -70,7 +71,7 @@ function statementOf(write: Write) {
   const after = (field: FieldMeta): string =>
     `${values.get(field.apiName) ?? kept[field.apiName] ?? `o.${columnName(field)}`} AS ${columnName(field)}`;
   const differs = ({ field }: Write['given'][number]): string =>
-    `o.${columnName(field)} IS DISTINCT FROM ${values.get(field.apiName)}`;
+    differsSql(field, `o.${columnName(field)}`, values.get(field.apiName)!);
   const changes = given.map(
     (item) =>
       `CASE WHEN ${differs(item)} THEN ${changesSql(

@@ -1,6 +1,6 @@
 /**
- * Changing a record step by step, when update-at-once.ts cannot or did not: one statement claims the key, locks the record and compares; after the checks a second one writes
- * everything and travels together with COMMIT.
+ * Changing a record step by step, when update-at-once.ts cannot or did not: one statement claims the key, locks the
+ * record and compares; after the checks a second one writes everything and travels together with COMMIT.
  */
 import { type RecordOperation, requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
