@@ -78,20 +78,18 @@ const filledIn = ({ fields }: ObjectMeta, snapshot: Snapshot): string =>
   JSON.stringify(
     Object.values(fields).flatMap(({ apiName, fieldType, rollup }) => {
       if (fieldType === 'autoNumber') return [[apiName, null]];
-      return rollup ? [[apiName, rollup, ...calculatedBelow(rollup, snapshot)]] : [];
+      return rollup ? [[apiName, ...figureOf(rollup, snapshot)]] : [];
     }),
   );
 
-/** The formulas and rollups of children that a rollup is worked out from, with those below them. */
-function calculatedBelow(
-  { childObject, reads, formulas = [] }: NonNullable<FieldMeta['rollup']>,
-  snapshot: Snapshot,
-): unknown[] {
-  const child = objectOf(snapshot, childObject);
-  return [...reads, ...formulas].flatMap((name) => {
-    const { rollup, formula } = (child && fieldOf(child, name)) ?? {};
-    return rollup ? [rollup, ...calculatedBelow(rollup, snapshot)] : (formula ?? []);
+/** What a rollup says, with the formulas and rollups of children below it, and the zone where criteria ask for days. */
+function figureOf(rollup: NonNullable<FieldMeta['rollup']>, snapshot: Snapshot): unknown[] {
+  const child = objectOf(snapshot, rollup.childObject);
+  const below = [...rollup.reads, ...(rollup.formulas ?? [])].flatMap((name) => {
+    const field = child && fieldOf(child, name);
+    return field?.rollup ? figureOf(field.rollup, snapshot) : (field?.formula ?? []);
   });
+  return [rollup, ...(rollup.criteria === null ? [] : [snapshot.tenant.timezone]), ...below];
 }
 
 /** Names instead of whole objects and fields; of an object with a criterion also what is calculated in it. */

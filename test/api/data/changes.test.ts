@@ -376,6 +376,14 @@ describe('following the changes of an object', () => {
     const counted = await follow(sue);
     await deals.deploy(over('record.name == "Other"'));
     await expired(counted);
+    await deals.deploy(rollup('weekday(date(record.createdAt)) > 0'));
+    const days = await follow(sue);
+    const zone = (name: string): Record<string, string> => ({
+      'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en\ntimezone: ${name}\ncurrency: EUR\n`,
+    });
+    await deals.deploy(zone('Pacific/Apia'));
+    await expired(days);
+    await deals.deploy(zone('Europe/Berlin'));
     const numbered = await follow(sue);
     await deals.deploy({
       'objects/Deal__c/fields/Number__c.yaml':
