@@ -45,6 +45,10 @@ export const isDeployment = (error: unknown): boolean =>
 export const isLockedOut = (error: unknown): boolean =>
   sqlState(error) === LOCK_TIMEOUT && (error as DriverError).where?.includes(' tuple ') !== true;
 
+/** The write waited in vain for another write: for a row, a key or a unique value. */
+export const isBehindAnother = (error: unknown): boolean =>
+  sqlState(error) === LOCK_TIMEOUT && !isDeployment(error) && !isLockedOut(error);
+
 /** The error of the catalogue that a failed mutation answers with. Only refusals that a caller can act on say why. */
 export function toPlatformError(view: View | undefined, call: OperationCall, error: unknown): PlatformError {
   if (error instanceof PlatformError) return error;

@@ -12,6 +12,7 @@ import { assertFresh } from '../tenants.ts';
 import { controlledFields } from './body.ts';
 import { freshSql, stateSql } from './checks.ts';
 import { mayAskDuplicates } from './duplicates.ts';
+import { isBehindAnother } from './failures.ts';
 import { typedFields } from './record-types.ts';
 import { differsSql } from './references.ts';
 import { hasFollowers } from './rollups.ts';
@@ -20,19 +21,23 @@ import { newTrailIds, trailSql } from './trail.ts';
 import { answerSql, keySql, readValues } from './update.ts';
 import type { Write } from './write.ts';
 
+/** A twin that holds the key may wait for the record: whoever has the record soon lets go of it. */
+const KEY_PATIENCE_MS = 100;
+
 /** Null: nothing was done. */
 export async function updateAtOnce(write: Write): Promise<OperationReply | null> {
   if (!leavesNothingToDecide(write)) return null;
   readValues(write);
   if (!isPlain(write)) return null;
-  const { rows } = await write.commit(statementOf(write));
-  const [metadataVersion, accessVersion, claimed, body, version] = rows[0] as [
-    unknown,
-    unknown,
-    number,
-    string,
-    number,
-  ];
+  const row = await write.commit(statementOf(write)).then(
+    ({ rows }) => rows[0] as [unknown, unknown, number, string, number],
+    (error: unknown) => {
+      if (isBehindAnother(error)) return null;
+      throw error;
+    },
+  );
+  if (!row) return null;
+  const [metadataVersion, accessVersion, claimed, body, version] = row;
   assertFresh(write.view, metadataVersion, accessVersion);
   if (claimed === 0) return null;
   return { status: 200, headers: { ETag: etagOf(version) }, body: Buffer.from(body) };
@@ -91,7 +96,7 @@ function statementOf(write: Write) {
       AND EXISTS (SELECT FROM s WHERE ${freshSql(write, sql)}) AND ${conditions.join(' AND ')} FOR NO KEY UPDATE SKIP LOCKED)`,
     `v AS MATERIALIZED (SELECT ${storedFields(object).map(after).join(', ')} FROM o WHERE ${given.map(differs).join(' OR ')})`,
     `j AS MATERIALIZED (SELECT ${answerSql(write, 'v')}::text AS body, jsonb_build_object('ETag', '"' || erp.base36(v."recordVersion") || '"') AS headers FROM v)`,
-    `k AS (${claimKeySql(schema, key, sql.bind, 'FROM j', { status: '200', headers: 'j.headers', body: 'j.body' })})`,
+    `k AS (${claimKeySql(schema, key, sql.bind, `FROM j WHERE set_config('lock_timeout', '${KEY_PATIENCE_MS}', true) IS NOT NULL`, { status: '200', headers: 'j.headers', body: 'j.body' })})`,
     `u AS (UPDATE ${records} SET ${sets.join(', ')}, "recordVersion" = "recordVersion" + 1, "updatedAt" = statement_timestamp(), "updatedById" = ${user} WHERE "id" = ${id} AND EXISTS (SELECT FROM k))`,
     `c AS MATERIALIZED (SELECT v."id" AS record_id, v."recordVersion" AS record_version, 0 AS position, ${newTrailIds(sql)}, ${changes.join(' || ')} AS changes FROM o, v WHERE EXISTS (SELECT FROM k))`,
     ...trailSql(write, sql, object, { kind: 'update', from: 'c', transactionSize: 1 }),

@@ -165,6 +165,35 @@ describe('changing records by one statement', () => {
     assert.equal(rows.length, 2, 'the create and one update');
   });
 
+  it('lets go of the record while somebody else has the key, who may wait for it', async () => {
+    const id = await company();
+    const other = new pg.Client(world.platform.database.url);
+    await other.connect();
+    try {
+      await other.query(
+        `BEGIN; INSERT INTO ${schema}._idempotency (client_id, user_id, key, fingerprint, state, request_id)
+           VALUES ('test', '${world.clerk.userId}', 'held-by-another', 'of another', 'RESERVED', 'another')`,
+      );
+      let ended = false;
+      const done = world.clerk
+        .update('Company__c', id, { Count__c: 1 }, { etag: '"1"', key: 'held-by-another' })
+        .finally(() => {
+          ended = true;
+        });
+      done.catch(() => {});
+      const { rows } = await other.query('SELECT pg_backend_pid() AS pid');
+      const waiting = 'SELECT FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))';
+      while ((await world.rows(waiting, [rows[0].pid])).length === 0) await pause(5);
+      const free = `SELECT FROM $schema."Company__c" WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED`;
+      while ((await world.rows(free, [id])).length === 0) await pause(5);
+      assert.equal(ended, false, 'still waiting for the key');
+      await other.query('ROLLBACK');
+      assert.equal((await done).headers['ETag'], '"2"');
+    } finally {
+      await other.end();
+    }
+  });
+
   it('changes nothing under a key that stands for something else, whatever version it names', async () => {
     const id = await company({ Count__c: 1 });
     const other = await company();
