@@ -35,6 +35,10 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
       return `SELECT count(*) FROM (SELECT round(${question.aggregate}, ${scale}) AS figure FROM ${schema}.${identifier(rollup!.childObject)} c
         WHERE ${parent} IS NOT NULL GROUP BY ${parent}) AS figures WHERE abs(figure) >= 1e${precision! - scale!}`;
     }
+    case 'anyOf': {
+      const among = question.list ? '&&' : '= ANY';
+      return `SELECT count(*) FROM ${table} WHERE ${identifier(question.field)} ${among} (${bind(question.values)}::text[])`;
+    }
     case 'outside': {
       const taken = question.list ? '<@' : '= ANY';
       return `SELECT count(*) FROM ${table} WHERE NOT ${identifier(question.field)} ${taken} (${bind(question.values)}::text[])`;

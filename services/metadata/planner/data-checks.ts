@@ -21,6 +21,8 @@ export interface DataCheck {
     | { readonly kind: 'notFitting'; readonly field: string; readonly precision: number; readonly scale: number }
     /** Parents whose figure over the children that exist is too great for its field. */
     | { readonly kind: 'tooGreat'; readonly field: FieldMeta; readonly aggregate: string }
+    /** Values, or items of a list, among these, and others than these. */
+    | { readonly kind: 'anyOf'; readonly field: string; readonly values: readonly string[]; readonly list: boolean }
     | { readonly kind: 'outside'; readonly field: string; readonly values: readonly string[]; readonly list: boolean }
     | { readonly kind: 'noneOf'; readonly field: string; readonly values: readonly string[] };
   /** STATE_MODEL_INVALID is only worth a warning. */
@@ -246,15 +248,23 @@ function changedField(component: Component, old: FieldMeta, field: FieldMeta, co
   }
   if (field.restrictedPicklist && field.picklistValues) {
     const values = field.picklistValues.map((v) => v.value);
+    const list = field.fieldType === 'multiPicklist';
     const gone = (old.picklistValues ?? []).map((v) => v.value).filter((value) => !values.includes(value));
-    if (gone.length > 0 || !old.restrictedPicklist)
+    if (!old.restrictedPicklist)
       add(
-        { kind: 'outside', field: name, values, list: field.fieldType === 'multiPicklist' },
+        { kind: 'outside', field: name, values, list },
         'DATA_INCOMPATIBLE',
         '/picklist',
-        gone.length > 0
-          ? `Records hold values that would be gone: ${gone.slice(0, 5).join(', ')}.`
-          : 'Records hold values that are none of the picklist.',
+        'Records hold values that are none of the picklist.',
+        'Keep the values with active: false.',
+      );
+    // A restored record may hold a value that went before: nothing comes of that now.
+    else if (gone.length > 0)
+      add(
+        { kind: 'anyOf', field: name, values: gone, list },
+        'DATA_INCOMPATIBLE',
+        '/picklist',
+        `Records hold values that would be gone: ${gone.slice(0, 5).join(', ')}.`,
         'Keep the values with active: false.',
       );
   }

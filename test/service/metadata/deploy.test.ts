@@ -382,6 +382,24 @@ describe('metadata: deploying', () => {
     ]);
   });
 
+  it('takes values from a picklist that no record holds, whatever went before', async () => {
+    const picklist = (type: string, values: string[]): string =>
+      `fieldType: ${type}\npicklist: {values: [${values.map((value) => `{value: ${value}}`).join(', ')}]}`;
+    const fields = (...values: string[]): Record<string, string> => ({
+      ...fieldFile('Closed__c', 'One__c', picklist('picklist', values)),
+      ...fieldFile('Closed__c', 'Many__c', picklist('multiPicklist', values)),
+    });
+    await t.deploy({ ...objectFiles('Closed__c'), ...fields('a', 'b') });
+    // A record that is restored holds what it held when it was deleted.
+    await insert('Closed__c', { One__c: 'gone', Many__c: '{gone,a}' });
+    const blocked = async (...values: string[]): Promise<string[]> =>
+      (await t.validate(fields(...values))).blocked.map((it: { fullName: string; message: string }) =>
+        [it.fullName, it.message].join(': '),
+      );
+    assert.deepEqual(await blocked('a'), []);
+    assert.deepEqual(await blocked('b'), ['Closed__c.Many__c: Records hold values that would be gone: a. (1 records)']);
+  });
+
   it('closes an open picklist when its records hold none but the values', async () => {
     const picklist = (type: string, values: string): string => `fieldType: ${type}\npicklist: ${values}`;
     const open = '{restricted: false}';
