@@ -179,19 +179,19 @@ class Loan implements Tx {
     this.schema = schema;
   }
 
-  async query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>> {
+  query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>> {
     const statement = typeof text === 'string' ? { text, values } : text;
-    const result = await this.#run(statement, (asked) =>
+    const answer = this.#run(statement, (asked) =>
       this.client.query({ ...asked, values: asked.values as unknown[] | undefined } as pg.QueryConfig),
     );
-    return { rows: result.rows as R[], rowCount: result.rowCount ?? 0 };
+    return together(answer.then(({ rows, rowCount }) => ({ rows: rows as R[], rowCount: rowCount ?? 0 })));
   }
 
-  async arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }> {
-    const result = await this.#run(statement, (asked) =>
+  arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }> {
+    const answer = this.#run(statement, (asked) =>
       this.client.query({ ...asked, rowMode: 'array' } as pg.QueryArrayConfig),
     );
-    return { rows: result.rows as unknown[][], rowCount: result.rowCount ?? 0 };
+    return together(answer.then(({ rows, rowCount }) => ({ rows: rows as unknown[][], rowCount: rowCount ?? 0 })));
   }
 
   gather(): void {
@@ -201,7 +201,7 @@ class Loan implements Tx {
   }
 
   page(statement: PageStatement, head: string): Promise<PageRows> {
-    return this.#run(statement, (asked) => runPage(this.client, asked, head));
+    return together(this.#run(statement, (asked) => runPage(this.client, asked, head)));
   }
 
   #run<S extends Statement, T>(statement: S, run: (asked: S) => Promise<T>): Promise<T> {
@@ -242,6 +242,15 @@ class Loan implements Tx {
       this.client.unusable = error as Error;
     });
   }
+}
+
+/**
+ * Statements that travel together fail together when the connection goes: whoever waits for the first to fail never comes to
+ * the others, whose failures must not end the process. That none is passed over, COMMIT says.
+ */
+function together<T>(answer: Promise<T>): Promise<T> {
+  answer.catch(() => {});
+  return answer;
 }
 
 async function inTransaction<T>(tx: Tx, first: readonly string[], work: () => Promise<T>): Promise<T> {
