@@ -165,22 +165,23 @@ export class AuthStore {
 
   /**
    * Counts an attempt before it is judged, so that attempts in parallel cannot outrun the count. Answers the seconds
-   * to wait: 0 when the attempt may be judged. From `free` failures on, each one doubles the wait.
+   * to wait: 0 when the attempt may be judged. From `free` failures on, each one doubles the wait. The clock is read when
+   * the row is held: of several at once, the last to get it may have begun first.
    */
   async countAttempt(key: string, free: number, waitMaxSeconds: number): Promise<number> {
     const { rows } = await this.#database.query<{ counted: boolean; wait: number }>(
       `WITH counted AS (
-         INSERT INTO auth.attempts AS a (key, failures, blocked_until, updated_at) VALUES ($1, 1, now(), now())
+         INSERT INTO auth.attempts AS a (key, failures, blocked_until, updated_at) VALUES ($1, 1, clock_timestamp(), now())
          ON CONFLICT (key) DO UPDATE SET
            failures = CASE WHEN a.updated_at < now() - interval '1 hour' THEN 1 ELSE a.failures + 1 END,
-           blocked_until = now() + make_interval(secs =>
+           blocked_until = clock_timestamp() + make_interval(secs =>
              CASE WHEN a.updated_at < now() - interval '1 hour' OR a.failures + 1 < $2 THEN 0
                   ELSE least($3, power(2, least(a.failures + 1 - $2, 20))) END),
            updated_at = now()
-         WHERE a.blocked_until <= now()
+         WHERE a.blocked_until <= clock_timestamp()
          RETURNING 1)
        SELECT EXISTS (SELECT FROM counted) AS counted,
-         coalesce((SELECT extract(epoch FROM blocked_until - now()) FROM auth.attempts WHERE key = $1), 0)::float8 AS wait`,
+         coalesce((SELECT extract(epoch FROM blocked_until - clock_timestamp()) FROM auth.attempts WHERE key = $1), 0)::float8 AS wait`,
       [key, free, waitMaxSeconds],
     );
     const row = rows[0]!;
@@ -194,7 +195,7 @@ export class AuthStore {
   /** Takes back one counted attempt: it was a success after all. */
   async uncountAttempt(key: string): Promise<void> {
     await this.#database.query(
-      'UPDATE auth.attempts SET failures = greatest(failures - 1, 0), blocked_until = now() WHERE key = $1',
+      'UPDATE auth.attempts SET failures = greatest(failures - 1, 0), blocked_until = clock_timestamp() WHERE key = $1',
       [key],
     );
   }

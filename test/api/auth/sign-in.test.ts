@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { AuthStore } from '../../../services/auth/store.ts';
 import { call } from '../../../services/contracts.ts';
 import { authorize, authorizeUrl, Browser, claims, pkce, refresh, type Seen, tokens } from './browser.ts';
 import { type AuthHarness, DEMO, startAuth } from './harness.ts';
@@ -50,6 +51,17 @@ describe('sign-in', () => {
       unknown = Math.min(unknown, await once('nobody@demo.example'));
     }
     assert.ok(alike(), `${known.toFixed(1)} ms and ${unknown.toFixed(1)} ms`);
+  });
+
+  it('lets many sign in at the same moment from one address', async () => {
+    const store = new AuthStore(auth.database);
+    const waits: number[] = [];
+    for (let round = 0; round < 20; round++)
+      waits.push(...(await Promise.all(Array.from({ length: 20 }, () => store.countAttempt('address', 1_000, 60)))));
+    assert.deepEqual(
+      waits.filter((seconds) => seconds > 0),
+      [],
+    );
   });
 
   it('makes a guesser wait ever longer, also with the right password, and whether or not the user exists', async () => {
