@@ -30,6 +30,10 @@ describe('a cluster', function () {
     sam = await stage.as('sam');
   });
   after(() => stage?.stop());
+  // What broke was something else: a process that ends along with it would leave the others without it.
+  afterEach('no process ended by itself', () => {
+    for (const process of stage.processes.values()) assert.equal(process.crash(), null);
+  });
 
   interface Stored {
     name: string;

@@ -29,6 +29,8 @@ export interface ServiceProcess {
   readonly baseUrl: string;
   /** What it printed so far. */
   output(): string;
+  /** How it ended without having been asked to: the end of what it printed; null when it did not. */
+  crash(): string | null;
   /** Ends it at once, as a crash would (kill -9). */
   kill(): Promise<void>;
   /** SIGTERM; resolves with the exit code. */
@@ -75,9 +77,12 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
   closeSync(handle);
   processStarted(child, name);
   const output = (): string => readFileSync(file, 'utf8');
+  let asked = false;
+  let crash: string | null = null;
   const ended = new Promise<number | null>((resolve) =>
     child.once('exit', (code) => {
       processStopped(child);
+      if (!asked) crash = `${name} ended by itself (${code}); the end of ${file}:\n${output().slice(-4_000)}`;
       resolve(code);
     }),
   );
@@ -97,11 +102,14 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
     pid: child.pid!,
     baseUrl: ready[1]!.startsWith('http') ? ready[1]! : '',
     output,
+    crash: () => crash,
     kill: async () => {
+      asked = true;
       child.kill('SIGKILL');
       await ended;
     },
     stop: async () => {
+      asked = true;
       child.kill('SIGTERM');
       return ended;
     },
