@@ -17,6 +17,8 @@ const SPARE_BYTES = 1_024;
 /** Unfinished messages that are remembered, and for how long. */
 const UNFINISHED_MAX = 64;
 const UNFINISHED_MS = 30_000;
+/** How long an end waits for NATS to have taken everything. */
+const FLUSH_MS = 1_000;
 
 /** Cuts `data` into parts of at most `partMax` bytes each, heads included. */
 export function split(data: Buffer, partMax: number): Buffer[] {
@@ -66,6 +68,8 @@ export class Joiner {
 }
 
 interface NatsClient {
+  flush(): Promise<void>;
+  close(): Promise<void>;
   info?: { max_payload: number };
   publish(topic: string, data: Buffer): void;
   subscribe(topic: string, options: { callback: (error: Error | null, message: { data: Uint8Array }) => void }): void;
@@ -115,6 +119,15 @@ class NatsBus extends Transporters.NATS {
   #forgetNodes(): void {
     const { nodes } = (this.broker as unknown as { registry: Registry }).registry;
     for (const { id, local, available } of nodes.toArray()) if (!local && available) nodes.disconnected(id, true);
+  }
+
+  /** What was said last goes out first. Without NATS nobody hears it, and a connection that is only left tries again for ever. */
+  override async disconnect(): Promise<void> {
+    const client = this.client as NatsClient | null;
+    if (!client) return;
+    await Promise.race([client.flush(), pause(FLUSH_MS)]).catch(() => {});
+    this.client = null;
+    await client.close();
   }
 
   override subscribe(command: string, nodeId?: string): Promise<void> {

@@ -79,4 +79,15 @@ describe('the bus', () => {
     assert.equal(answer.bytes.toString(), 'back');
     assert.ok(Date.now() - began < 3_000);
   });
+
+  it('leaves no connection behind that tries for ever, when a process ends without NATS', async () => {
+    const one = broker('one');
+    await one.start();
+    const { client } = (one.transit as unknown as { tx: { client: { isClosed(): boolean } } }).tx;
+    await nats.stop();
+    await until('the outage is noticed', () => !busConnected(one), 1_000);
+    await one.stop();
+    assert.equal(client.isClosed(), true);
+    await nats.start();
+  });
 });
