@@ -146,7 +146,6 @@ async function ask(write: Write, checks: readonly Check[], confirmation: Confirm
   const running: Promise<{ rows: unknown[][] }>[] = [];
   const send = (statement: Statement): Promise<{ rows: unknown[][] }> => {
     const answer = tx.arrays(statement);
-    answer.catch(() => {});
     running.push(answer);
     return answer;
   };

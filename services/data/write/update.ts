@@ -187,7 +187,6 @@ export async function storeAndAnswer(
   // Its rollups follow when the statement has ended that changes it. Both statements travel together.
   tx.gather();
   const stored = tx.arrays(sql.statement(`WITH ${ctes.join(',\n')}\nSELECT FROM u`));
-  stored.catch(() => {});
   const last = new Sql();
   const etag = `'"' || erp.base36(t."recordVersion") || '"'`;
   const read = `j AS MATERIALIZED (SELECT ${answer(last, 't')} AS body, ${etag} AS etag
