@@ -15,6 +15,7 @@ RUN install -d -o node -g node -m 700 /data
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json LICENSE main.ts ./
 COPY config ./config
+COPY contracts ./contracts
 COPY lib ./lib
 COPY mixins ./mixins
 COPY services ./services

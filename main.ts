@@ -9,7 +9,6 @@ import { fileURLToPath } from 'node:url';
 import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from './config/broker.ts';
 import { type Config, readConfig } from './config/env.ts';
-import type { Platform } from './config/platform.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
 import { Database, isConnectionError } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
@@ -17,6 +16,7 @@ import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { type HealthServer, startHealthServer } from './mixins/health.ts';
 import { natsBus } from './mixins/nats-bus.ts';
+import type { Platform } from './mixins/platform.ts';
 import { pulse } from './mixins/pulse.ts';
 import { seedDemo } from './templates/seed.ts';
 

@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { readConfig } from '../config/env.ts';
+import { call } from '../contracts/call.ts';
 import { start } from '../main.ts';
-import { call } from '../services/contracts.ts';
 import { METADATA } from './dataset.ts';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));

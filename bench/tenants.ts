@@ -12,10 +12,10 @@ import { parseArgs, promisify } from 'node:util';
 import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../config/broker.ts';
 import { readConfig } from '../config/env.ts';
-import { uuidv7 } from '../lib/ids.ts';
+import { call } from '../contracts/call.ts';
+import { uuidv7 } from '../lib/values/ids.ts';
 import { freePort, startEmbeddedDatabase } from '../mixins/database/embedded.ts';
 import { natsBus } from '../mixins/nats-bus.ts';
-import { call } from '../services/contracts.ts';
 import { templateFiles } from '../templates/seed.ts';
 import { ensureWrk, runLoad } from './load.ts';
 

@@ -1,7 +1,7 @@
 /**
  * One public operation is one row. Routes, scope and cost checks, the idempotency and precondition requirements,
  * /openapi.json, /capabilities, /scopes and the generated test suites are all derived from these rows; there is no
- * second list. Rows stand in each service's contract.ts. Source: docs/reference/operations.md.
+ * second list. Rows stand in contracts/<service>.ts. Source: docs/reference/operations.md.
  */
 import { type TSchema, Type } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';

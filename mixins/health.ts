@@ -5,7 +5,7 @@
 import { createServer, type Server } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { ServiceBroker } from 'moleculer';
-import type { Platform } from '../config/platform.ts';
+import type { Platform } from './platform.ts';
 
 /** Seconds that an answer about readiness is believed, so that probes cost nothing. */
 const READY_FRESH_MS = 1_000;

@@ -5,9 +5,9 @@
  */
 import { parseArgs } from 'node:util';
 import type { ServiceBroker } from 'moleculer';
-import type { TenantInfo } from '../lib/snapshot/types.ts';
-import { call } from '../services/contracts.ts';
-import type { ChainProblem, Verification, VerifyRequest } from '../services/data/trail/verify.ts';
+import { call } from '../contracts/call.ts';
+import type { ChainProblem, Verification, VerifyRequest } from '../contracts/data/trail.ts';
+import type { TenantInfo } from '../lib/schema/snapshot.ts';
 import { joinPlatform } from './join.ts';
 
 const USAGE = 'Usage: npm run --silent audit -- verify [--tenant KEY] [--expect POSITION:HASH]';

@@ -10,11 +10,11 @@ import { scryptSync } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ServiceBroker } from 'moleculer';
 import type { Config } from '../config/env.ts';
+import { type ActionMap, call } from '../contracts/call.ts';
 import { tenantSchema } from '../lib/context.ts';
 import type { PlatformError } from '../lib/errors/platform-error.ts';
-import { identifier } from '../lib/sql-text.ts';
+import { identifier } from '../lib/values/sql-text.ts';
 import { Database } from '../mixins/database/database.ts';
-import { type ActionMap, call } from '../services/contracts.ts';
 import { fingerprint, templateFiles } from './read.ts';
 import { generateSamples, type SampleSize } from './samples/generate.ts';
 

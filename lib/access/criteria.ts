@@ -1,17 +1,17 @@
 /** Criteria of sharing rules: one checked expression, evaluated here or compiled into SQL. */
 import { checkExpression } from '../expression/check.ts';
 import { evaluate, recordFacts } from '../expression/evaluate.ts';
+import { rowContext, withFormulas } from '../expression/formulas.ts';
 import { EvaluationError } from '../expression/functions.ts';
 import { conditionSql } from '../expression/sql.ts';
 import type { Expression, Value } from '../expression/types.ts';
 import { schemaOfObject, valueOfField } from '../expression/values.ts';
-import { valueTypeName } from '../field-types/registry.ts';
-import { rowContext, withFormulas } from '../formulas.ts';
-import { rememberedByName } from '../remembered.ts';
-import type { ObjectMeta, Snapshot } from '../snapshot/types.ts';
+import { valueTypeName } from '../schema/field-types/registry.ts';
+import type { ObjectMeta, Snapshot } from '../schema/snapshot.ts';
+import { memoizeByName } from '../values/memoize.ts';
 
 /** The criteria of an object, checked once per snapshot. A deployment has checked them before. */
-export const criteriaOf = rememberedByName(
+export const criteriaOf = memoizeByName(
   (object: ObjectMeta, text): Expression => checkExpression(text, schemaOfObject(object), ['boolean']),
 );
 
@@ -26,7 +26,7 @@ export function criteriaSql(object: ObjectMeta, text: string, timezone: string, 
 }
 
 /** The rules that lead a user to records stand in every statement that writes one. */
-const compiled = rememberedByName((_object: ObjectMeta, _text) => new Map<string, string>());
+const compiled = memoizeByName((_object: ObjectMeta, _text) => new Map<string, string>());
 
 /** True when the record meets the criteria; what cannot be evaluated is not met. */
 export function meetsCriteria(

@@ -1,6 +1,6 @@
 /** "May I?": yes or no for one operation, by the rules of rules.ts. Source: docs/reference/access.md. */
 import { PlatformError } from '../errors/platform-error.ts';
-import type { FieldMeta } from '../snapshot/types.ts';
+import type { FieldMeta } from '../schema/snapshot.ts';
 import { type Grant, grantsTo, parentFields, type RecordLevel, type SharedRecord } from './sharing.ts';
 import type { Access, Capabilities, DataOperation, ObjectAccess, ScopeSet } from './types.ts';
 

@@ -3,8 +3,9 @@
  * follows from the snapshot and the User records, so it is worked out once per pair of versions.
  * Source: docs/reference/access.md#sharing.
  */
-import { remembered, rememberedByName } from '../remembered.ts';
-import type { GroupMeta, SharingPrincipal, Snapshot } from '../snapshot/types.ts';
+
+import type { GroupMeta, SharingPrincipal, Snapshot } from '../schema/snapshot.ts';
+import { memoize, memoizeByName } from '../values/memoize.ts';
 
 /** The User records of a tenant, deactivated ones too: their records stay where they are. */
 export interface Directory {
@@ -20,7 +21,7 @@ interface DirectoryUser {
 export const NOBODY: Directory = { users: [] };
 
 /** The roles below one, itself not among them. */
-export const rolesBelow = rememberedByName((snapshot: Snapshot, role): ReadonlySet<string> => {
+export const rolesBelow = memoizeByName((snapshot: Snapshot, role): ReadonlySet<string> => {
   const below = new Set<string>();
   const children = childrenOf(snapshot);
   const open = [role];
@@ -33,7 +34,7 @@ export const rolesBelow = rememberedByName((snapshot: Snapshot, role): ReadonlyS
   return below;
 });
 
-const childrenOf = remembered(({ roles }: Snapshot) => Map.groupBy(Object.values(roles), (role) => role.parent));
+const childrenOf = memoize(({ roles }: Snapshot) => Map.groupBy(Object.values(roles), (role) => role.parent));
 
 /** What is given to a role reaches its users and those of every role above it: the roles as which a user receives. */
 export function rolesReceived(snapshot: Snapshot, role: string | null): readonly string[] {
@@ -54,7 +55,7 @@ export function groupsOf(snapshot: Snapshot, username: string, roles: readonly s
 }
 
 /** What is in which group: users by their names in lower case, roles, other groups. */
-const membershipsOf = remembered(({ groups }: Snapshot) => {
+const membershipsOf = memoize(({ groups }: Snapshot) => {
   const by = (names: (members: GroupMeta['members']) => readonly string[]) =>
     Map.groupBy(
       Object.values(groups).flatMap(({ apiName, members }) =>
@@ -95,5 +96,5 @@ export function ownersOf(snapshot: Snapshot, directory: Directory, from: Sharing
   return new Set([...holdersOf(directory, roles), ...named]);
 }
 
-const usersByName = remembered(({ users }: Directory) => Map.groupBy(users, (user) => user.username.toLowerCase()));
-const usersByRole = remembered(({ users }: Directory) => Map.groupBy(users, (user) => user.roleApiName));
+const usersByName = memoize(({ users }: Directory) => Map.groupBy(users, (user) => user.username.toLowerCase()));
+const usersByRole = memoize(({ users }: Directory) => Map.groupBy(users, (user) => user.roleApiName));

@@ -4,8 +4,8 @@
  * Source: docs/reference/access.md.
  */
 import { createHash } from 'node:crypto';
-import { fieldType } from '../field-types/registry.ts';
-import { isWritable } from '../record-types.ts';
+import { fieldType } from '../schema/field-types/registry.ts';
+import { isWritable } from '../schema/record-types.ts';
 import type {
   FieldMeta,
   ObjectMeta,
@@ -13,7 +13,7 @@ import type {
   PermissionBundle,
   Snapshot,
   SystemPermission,
-} from '../snapshot/types.ts';
+} from '../schema/snapshot.ts';
 import { type Directory, groupsOf, NOBODY, rolesReceived } from './directory.ts';
 import type { Access, Circle, FieldAccess, GivenBundle, ObjectAccess, Principal } from './types.ts';
 

@@ -3,11 +3,12 @@
  * object, each with what it gives and the records it leads to. `reach` compiles it into a predicate for SQL,
  * `grantsFor` evaluates it for one record. Source: docs/reference/access.md#sharing.
  */
-import type { PlanNode } from '../query/types.ts';
-import { remembered, rememberedByName } from '../remembered.ts';
-import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
+
+import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
+import { memoize, memoizeByName } from '../values/memoize.ts';
 import { meetsCriteria } from './criteria.ts';
 import { type Directory, holdersOf, ownersOf, rolesBelow } from './directory.ts';
+import type { Predicate } from './predicate.ts';
 import { permissionGiven } from './rules.ts';
 import type { Access } from './types.ts';
 
@@ -46,7 +47,7 @@ type ShareAccess = 'read' | 'edit';
 
 /** Each level includes those before it. */
 export const RANK: Readonly<Record<RecordLevel, number>> = { read: 0, edit: 1, full: 2 };
-const NOTHING: PlanNode = { kind: 'false' };
+const NOTHING: Predicate = { kind: 'false' };
 /** So many objects a chain of parents may have. A chain that comes back to itself gives nothing. */
 export const PARENTS_MAX = 8;
 
@@ -54,11 +55,11 @@ export const PARENTS_MAX = 8;
  * The records of an object that the user reaches at a level: null for all of them, otherwise the predicate. An object
  * that the user may not read at all holds nothing for them.
  */
-export function reach(access: Access, objectApiName: string, level: RecordLevel): PlanNode | null {
+export function reach(access: Access, objectApiName: string, level: RecordLevel): Predicate | null {
   return reachFrom(access, objectApiName, level, []);
 }
 
-function reachFrom(access: Access, apiName: string, level: RecordLevel, path: readonly string[]): PlanNode | null {
+function reachFrom(access: Access, apiName: string, level: RecordLevel, path: readonly string[]): Predicate | null {
   if (path.includes(apiName) || path.length >= PARENTS_MAX) return NOTHING;
   const known = reaches(access);
   const key = `${level} ${apiName} ${path.join()}`;
@@ -67,11 +68,11 @@ function reachFrom(access: Access, apiName: string, level: RecordLevel, path: re
   return node;
 }
 
-const reaches = remembered((_access: Access) => new Map<string, PlanNode | null>());
+const reaches = memoize((_access: Access) => new Map<string, Predicate | null>());
 
-function compile(access: Access, apiName: string, level: RecordLevel, path: readonly string[]): PlanNode | null {
+function compile(access: Access, apiName: string, level: RecordLevel, path: readonly string[]): Predicate | null {
   const userIds = new Set<string>();
-  const nodes: PlanNode[] = [];
+  const nodes: Predicate[] = [];
   const seen = new Set<Records['kind']>();
   for (const { level: given, records } of grantsOf(access, apiName)) {
     if (RANK[given] < RANK[level]) continue;
@@ -118,7 +119,7 @@ function compile(access: Access, apiName: string, level: RecordLevel, path: read
 }
 
 /** Of nearly all users it is shorter to say who is not meant: an owner is always one of the users. */
-function ownedBy({ users }: Directory, owners: ReadonlySet<string>): PlanNode {
+function ownedBy({ users }: Directory, owners: ReadonlySet<string>): Predicate {
   const among = users.length;
   if (owners.size <= among / 2) return { kind: 'ownedBy', userIds: [...owners], except: false, among };
   const others = users.filter((user) => !owners.has(user.userId)).map((user) => user.userId);
@@ -130,8 +131,8 @@ function parentsNode(
   access: Access,
   { fields, level }: Extract<Records, { kind: 'parents' }>,
   path: readonly string[],
-): PlanNode | null {
-  const nodes = fields.flatMap((field): PlanNode[] => {
+): Predicate | null {
+  const nodes = fields.flatMap((field): Predicate[] => {
     const object = access.objects[field.referenceTo[0]!]?.object;
     if (!object) return [NOTHING];
     const sharing = reachFrom(access, object.apiName, level, path);
@@ -144,7 +145,7 @@ function parentsNode(
 }
 
 /** The ways that lead a user to records of an object; none for an object that the user may not read. */
-const grantsOf = rememberedByName((access: Access, objectApiName): readonly Grant[] => [
+const grantsOf = memoizeByName((access: Access, objectApiName): readonly Grant[] => [
   ...allGrants(access, objectApiName),
 ]);
 

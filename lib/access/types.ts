@@ -10,7 +10,7 @@ import type {
   PermissionBundle,
   Snapshot,
   SystemPermission,
-} from '../snapshot/types.ts';
+} from '../schema/snapshot.ts';
 import type { Directory } from './directory.ts';
 
 /** The user behind a request, as the tenant's User record says. */

@@ -5,9 +5,9 @@
  * Source: docs/reference/expressions.md.
  */
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';
-import { isStorable } from '../field-types/common.ts';
-import { type FieldTypeName, SYSTEM_PERMISSIONS } from '../snapshot/types.ts';
-import { exactOf } from './decimal.ts';
+import { isStorable } from '../schema/field-types/common.ts';
+import { type FieldTypeName, SYSTEM_PERMISSIONS } from '../schema/snapshot.ts';
+import { exactOf } from '../values/decimal.ts';
 import { COST_MAX } from './evaluate.ts';
 import { FUNCTIONS, OPERATORS_ONLY, type Signature } from './functions.ts';
 import { expressionSql } from './sql.ts';

@@ -2,9 +2,9 @@
  * Runs a checked expression. It always ends: its work is counted in units and its time is measured, and it stops at
  * 10,000 units or 50 ms. Source: docs/reference/expressions.md#limits.
  */
-import { isBlankText } from '../field-types/common.ts';
-import type { SystemPermission } from '../snapshot/types.ts';
-import { compare, type Exact } from './decimal.ts';
+import { isBlankText } from '../schema/field-types/common.ts';
+import type { SystemPermission } from '../schema/snapshot.ts';
+import { compare, type Exact } from '../values/decimal.ts';
 import { dayOf, EvaluationError, type FailureReason, FUNCTIONS, type Runtime } from './functions.ts';
 import type { Expression, Instant, Node, Value } from './types.ts';
 

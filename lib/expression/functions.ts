@@ -2,12 +2,13 @@
  * The functions of the language. Each is total: for every value of its types it gives a value or one of the failures
  * that are documented, in a time that its cost bounds. None sees a null. Source: docs/reference/expressions.md#functions.
  */
-import { dateOfDay, dayNumber, daysInMonth, isDate, readInstant, readTime } from '../field-types/calendar.ts';
-import { countChars, TEXT_MAX_CHARS } from '../field-types/common.ts';
-import { matchesPattern, patternSize } from '../field-types/pattern.ts';
-import { relativeDays } from '../query/relative-dates.ts';
-import type { Exact } from './decimal.ts';
-import * as decimal from './decimal.ts';
+
+import { countChars, TEXT_MAX_CHARS } from '../schema/field-types/common.ts';
+import { dateOfDay, dayNumber, daysInMonth, isDate, readInstant, readTime } from '../values/calendar.ts';
+import type { Exact } from '../values/decimal.ts';
+import * as decimal from '../values/decimal.ts';
+import { matchesPattern, patternSize } from '../values/pattern.ts';
+import { relativeDays } from '../values/relative-dates.ts';
 import type { Instant, Type, Value } from './types.ts';
 
 export type FailureReason = 'DIVISION_BY_ZERO' | 'VALUE_OUT_OF_RANGE' | 'COST_EXCEEDED' | 'TIME_EXCEEDED';

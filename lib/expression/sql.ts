@@ -9,13 +9,13 @@
  * Source: docs/reference/expressions.md.
  */
 
-import { readInstant, readTime } from '../field-types/calendar.ts';
-import { TEXT_MAX_CHARS } from '../field-types/common.ts';
-import { patternSize, patternSql } from '../field-types/pattern.ts';
-import { fieldType } from '../field-types/registry.ts';
-import type { FieldTypeName } from '../snapshot/types.ts';
-import { literal } from '../sql-text.ts';
-import { DIGITS_MAX, type Exact, exactText, integerOf, QUOTIENT_SCALE } from './decimal.ts';
+import { TEXT_MAX_CHARS } from '../schema/field-types/common.ts';
+import { fieldType } from '../schema/field-types/registry.ts';
+import type { FieldTypeName } from '../schema/snapshot.ts';
+import { readInstant, readTime } from '../values/calendar.ts';
+import { DIGITS_MAX, type Exact, exactText, integerOf, QUOTIENT_SCALE } from '../values/decimal.ts';
+import { patternSize, patternSql } from '../values/pattern.ts';
+import { literal } from '../values/sql-text.ts';
 import type { Expression, Node, ScalarType, Type, Value } from './types.ts';
 import { typeOfField } from './values.ts';
 

@@ -2,7 +2,7 @@
  * What an expression is made of after it has been checked: a tree of typed nodes that says which functions run on what.
  * Source: docs/reference/expressions.md.
  */
-import type { Exact } from './decimal.ts';
+import type { Exact } from '../values/decimal.ts';
 
 /** `text` stands for everything kept as one text: picklist values, references, e-mail addresses. */
 export type ScalarType = 'text' | 'number' | 'boolean' | 'date' | 'dateTime' | 'time';

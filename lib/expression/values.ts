@@ -1,11 +1,12 @@
 /** Between the fields of a record and the values of an expression. */
-import { readInstant, readTime } from '../field-types/calendar.ts';
-import { valueTypeName } from '../field-types/registry.ts';
+
 import { parseJson } from '../json/parse.ts';
-import { fieldOf } from '../snapshot/lookup.ts';
-import type { FieldTypeName, ObjectMeta } from '../snapshot/types.ts';
+import { valueTypeName } from '../schema/field-types/registry.ts';
+import { fieldOf } from '../schema/lookup.ts';
+import type { FieldTypeName, ObjectMeta } from '../schema/snapshot.ts';
+import { readInstant, readTime } from '../values/calendar.ts';
+import { exactOf } from '../values/decimal.ts';
 import type { Schema } from './check.ts';
-import { exactOf } from './decimal.ts';
 import type { Type, Value } from './types.ts';
 
 const TYPES: Readonly<Record<FieldTypeName, Type | null>> = {

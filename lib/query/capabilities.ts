@@ -1,9 +1,9 @@
 /** What can be asked of a field: the one answer for the planner and for describe. */
 import type { ObjectAccess } from '../access/types.ts';
-import { typeOf } from '../field-types/registry.ts';
-import type { Operator } from '../field-types/types.ts';
-import { movesOn } from '../formulas.ts';
-import type { FieldMeta } from '../snapshot/types.ts';
+import { movesOn } from '../expression/formulas.ts';
+import { typeOf } from '../schema/field-types/registry.ts';
+import type { Operator } from '../schema/field-types/types.ts';
+import type { FieldMeta } from '../schema/snapshot.ts';
 
 /** Longer texts are not sorted by: an index entry holds no more than 2,700 bytes, and a cursor carries the value. */
 const SORTABLE_CHARS_MAX = 1_000;

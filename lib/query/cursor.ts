@@ -5,8 +5,8 @@
  */
 import { hash } from 'node:crypto';
 import { PlatformError, violation } from '../errors/platform-error.ts';
-import { valueTypeName } from '../field-types/registry.ts';
-import { type Seal, sealed, unsealed } from '../sealed.ts';
+import { valueTypeName } from '../schema/field-types/registry.ts';
+import { type Seal, sealed, unsealed } from '../values/sealed.ts';
 import type { ListRequest, Plan } from './types.ts';
 
 export const CURSOR_VALID_MS = 24 * 60 * 60 * 1000;

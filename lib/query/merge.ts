@@ -3,7 +3,8 @@
  * for each way that leads to records, merged in order. A filter would read past everybody else's records instead; an OR
  * over the ways would fetch and sort all that the user may see. Source: docs/decisions/sharing-as-predicates.md.
  */
-import type { Plan, PlanNode } from './types.ts';
+import type { Predicate } from '../access/predicate.ts';
+import type { Plan } from './types.ts';
 
 /** Owners that are looked up one by one. */
 const OWNERS_MAX = 20;
@@ -14,13 +15,13 @@ const SPARSE = 40;
 const BUCKETS = [1, 2, 4, 8, 12, 16, OWNERS_MAX];
 const NO_USER = '00000000-0000-0000-0000-000000000000';
 
-export type OwnedBy = Extract<PlanNode, { kind: 'ownedBy' }>;
+export type OwnedBy = Extract<Predicate, { kind: 'ownedBy' }>;
 
 /** So few owners of so many that their records are not found by going through all in order. */
 export const isSparse = (node: OwnedBy): boolean => !node.except && node.userIds.length * SPARSE <= node.among;
 
 /** The ways of a plan whose records are merged; null when the plan is better read in one go. */
-export function mergedWays(plan: Plan & { readonly sharing: PlanNode | null }): readonly PlanNode[] | null {
+export function mergedWays(plan: Plan & { readonly sharing: Predicate | null }): readonly Predicate[] | null {
   if (plan.skip > 0 || !isNewestFirst(plan) || (plan.filter && isSelective(plan.filter))) return null;
   const { sharing } = plan;
   const ways = sharing?.kind === 'or' ? sharing.nodes : sharing ? [sharing] : [];
@@ -30,7 +31,7 @@ export function mergedWays(plan: Plan & { readonly sharing: PlanNode | null }): 
   if (!rest.every((way) => way.kind === 'criteria' || way.kind === 'shared')) return null;
   const size = BUCKETS.find((bucket) => bucket >= owned.userIds.length)!;
   const userIds = [...owned.userIds, ...Array<string>(size - owned.userIds.length).fill(NO_USER)];
-  const all = [...userIds.map((userId): PlanNode => ({ ...owned, userIds: [userId] })), ...rest];
+  const all = [...userIds.map((userId): Predicate => ({ ...owned, userIds: [userId] })), ...rest];
   return all.length > WAYS_MAX ? null : all;
 }
 
@@ -42,7 +43,7 @@ const isNewestFirst = ({ sort }: Plan): boolean =>
   sort[0]!.desc === sort[1]!.desc;
 
 /** A filter that an index answers with few records: sharing is then asked of those alone. */
-export function isSelective(node: PlanNode): boolean {
+export function isSelective(node: Predicate): boolean {
   switch (node.kind) {
     case 'and':
       return node.nodes.some(isSelective);

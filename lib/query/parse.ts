@@ -3,8 +3,8 @@
  * exactly the members of ListRequest; nothing of the caller's input passes through unread.
  * Source: docs/reference/querying.md.
  */
-import { countChars, isStorable } from '../field-types/common.ts';
-import { OPERATORS, type Operator } from '../field-types/types.ts';
+import { countChars, isStorable } from '../schema/field-types/common.ts';
+import { OPERATORS, type Operator } from '../schema/field-types/types.ts';
 import type { Condition, ListRequest, RawListQuery } from './types.ts';
 import { Violations } from './violations.ts';
 

@@ -3,21 +3,23 @@
  * hidden takes exactly the path of one that does not exist: one look-up, one answer.
  * Source: docs/reference/querying.md.
  */
+
+import type { Predicate } from '../access/predicate.ts';
 import type { ObjectAccess } from '../access/types.ts';
-import { dateOfDay } from '../field-types/calendar.ts';
-import { typeOf, valueTypeName } from '../field-types/registry.ts';
-import type { SqlValue } from '../field-types/types.ts';
-import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
+import { typeOf, valueTypeName } from '../schema/field-types/registry.ts';
+import type { SqlValue } from '../schema/field-types/types.ts';
+import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
+import { dateOfDay } from '../values/calendar.ts';
+import { RELATIVE_DATES, relativeDays, startOfDay } from '../values/relative-dates.ts';
 import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from './capabilities.ts';
 import { type RelatedValue, searchTokens } from './parse.ts';
-import { RELATIVE_DATES, relativeDays, startOfDay } from './relative-dates.ts';
-import type { Condition, ListRequest, Plan, PlanNode, PlanOptions, QueryView, SortKey } from './types.ts';
+import type { Condition, ListRequest, Plan, PlanOptions, QueryView, SortKey } from './types.ts';
 import { Violations } from './violations.ts';
 
-type CompareOperator = Extract<PlanNode, { kind: 'compare' }>['operator'];
+type CompareOperator = Extract<Predicate, { kind: 'compare' }>['operator'];
 
 /**
- * The plan of a list, still without record access (lib/access/constrain.ts adds it). The caller has checked that the
+ * The plan of a list, still without record access (lib/query/constrain.ts adds it). The caller has checked that the
  * user may read the object.
  * @throws PlatformError 400 with all violations: FILTER_FIELD_UNKNOWN, FILTER_FIELD_NOT_FILTERABLE,
  *   FILTER_OPERATOR_UNSUPPORTED, FILTER_VALUE_INVALID, SORT_INVALID, SEARCH_FIELD_INVALID, PARAMETER_INVALID.
@@ -94,9 +96,9 @@ class Planner {
     return chosen;
   }
 
-  filter(request: ListRequest): PlanNode | null {
-    const nodes: PlanNode[] = [];
-    const put = (node: PlanNode | null): void => {
+  filter(request: ListRequest): Predicate | null {
+    const nodes: Predicate[] = [];
+    const put = (node: Predicate | null): void => {
       if (node) nodes.push(node);
     };
     for (const condition of request.where) put(this.#condition(condition, this.#object));
@@ -133,7 +135,7 @@ class Planner {
     return this.#view.access.objects[object.apiName]?.fields[name] ? object.fields[name] : undefined;
   }
 
-  #group(logic: 'and' | 'or', conditions: readonly Condition[], object: ObjectMeta): PlanNode | null {
+  #group(logic: 'and' | 'or', conditions: readonly Condition[], object: ObjectMeta): Predicate | null {
     const nodes = conditions.map((condition) => this.#condition(condition, object));
     return join(
       logic,
@@ -141,7 +143,7 @@ class Planner {
     );
   }
 
-  #condition(condition: Condition, object: ObjectMeta): PlanNode | null {
+  #condition(condition: Condition, object: ObjectMeta): Predicate | null {
     const { id: conditionId, pointer, operator } = condition;
     const at = conditionId === null ? pointer : `${pointer}/field`;
     const field = this.#readable(object, condition.field);
@@ -226,9 +228,9 @@ class Planner {
     this.problems.add(pointer, 'FILTER_VALUE_INVALID', message, { field, conditionId: id });
   }
 
-  #compare(field: FieldMeta, operator: CompareOperator, operands: readonly Operand[]): PlanNode {
+  #compare(field: FieldMeta, operator: CompareOperator, operands: readonly Operand[]): Predicate {
     const plain = operands.filter((operand) => 'value' in operand);
-    const node = (op: CompareOperator, ...values: SqlValue[]): PlanNode => ({
+    const node = (op: CompareOperator, ...values: SqlValue[]): Predicate => ({
       kind: 'compare',
       field,
       operator: op,
@@ -266,7 +268,7 @@ class Planner {
     }
   }
 
-  #related(condition: Condition, field: FieldMeta): PlanNode | null {
+  #related(condition: Condition, field: FieldMeta): Predicate | null {
     const related = condition.value as RelatedValue;
     const pointer = `${condition.pointer}/value`;
     const object = this.#view.access.objects[related.objectApiName]?.object;
@@ -286,7 +288,7 @@ class Planner {
     return relatedField ? { kind: 'related', field, object, relatedField, node, sharing: null } : null;
   }
 
-  #search(search: NonNullable<ListRequest['search']>): PlanNode | null {
+  #search(search: NonNullable<ListRequest['search']>): Predicate | null {
     const { fields: names } = search;
     const access = this.#view.access.objects[this.#object.apiName] ?? NO_ACCESS;
     const fields = names === null ? searchedByDefault(access) : names.flatMap((name) => this.#searched(name) ?? []);
@@ -315,7 +317,7 @@ const instant = (time: number): string => new Date(time).toISOString();
 
 const quote = (name: string): string => JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 
-function join(kind: 'and' | 'or', nodes: readonly PlanNode[]): PlanNode | null {
+function join(kind: 'and' | 'or', nodes: readonly Predicate[]): Predicate | null {
   if (nodes.length <= 1) return nodes[0] ?? null;
   return { kind, nodes };
 }

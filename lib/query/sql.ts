@@ -9,16 +9,17 @@
 
 import { hash } from 'node:crypto';
 import { criteriaSql } from '../access/criteria.ts';
-import { TEXT_COLLATION } from '../field-types/common.ts';
-import { typeOf } from '../field-types/registry.ts';
-import type { SqlValue } from '../field-types/types.ts';
-import { columnSql, storedReads } from '../formulas.ts';
-import { keyForm } from '../matching/forms.ts';
-import { remembered } from '../remembered.ts';
-import type { FieldMeta, ObjectMeta } from '../snapshot/types.ts';
-import { identifier } from '../sql-text.ts';
+import type { Predicate } from '../access/predicate.ts';
+import { columnSql, storedReads } from '../expression/formulas.ts';
+import { TEXT_COLLATION } from '../schema/field-types/common.ts';
+import { typeOf } from '../schema/field-types/registry.ts';
+import type { SqlValue } from '../schema/field-types/types.ts';
+import { keyForm } from '../schema/matching.ts';
+import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
+import { memoize } from '../values/memoize.ts';
+import { identifier } from '../values/sql-text.ts';
 import { isSelective, isSparse, mergedWays, type OwnedBy } from './merge.ts';
-import type { CompiledQuery, ConstrainedPlan, PlanNode, SortKey } from './types.ts';
+import type { CompiledQuery, ConstrainedPlan, SortKey } from './types.ts';
 
 /** The statement of a page: first the columns of a record, then its sort keys, then versions and total. */
 export interface CompiledList extends CompiledQuery {
@@ -177,7 +178,7 @@ function outputColumns(
  * otherwise false or null. `schema` is the tenant's schema, unquoted.
  */
 export function conditionSql(
-  node: PlanNode,
+  node: Predicate,
   alias: string,
   schema: string,
   bind: (value: SqlValue, type: string) => string,
@@ -204,7 +205,7 @@ interface Columns {
 }
 
 /** A user's readable fields are one array per snapshot and permission set, so most pages find their columns here. */
-const columnsByShape = remembered((_fields: readonly FieldMeta[]) => new Map<string, Columns>());
+const columnsByShape = memoize((_fields: readonly FieldMeta[]) => new Map<string, Columns>());
 
 function columns(plan: ConstrainedPlan): Columns {
   const byShape = columnsByShape(plan.fields);
@@ -244,7 +245,7 @@ function dependsOnOwners({ sharing, filter, includeTotal }: ConstrainedPlan, mer
 }
 
 /** An array as PostgreSQL reads it; lists of owners are long and the same for every request of a user. */
-const uuidList = remembered((ids: readonly string[]): string => `{${ids.join(',')}}`);
+const uuidList = memoize((ids: readonly string[]): string => `{${ids.join(',')}}`);
 
 /** Columns that are never null: a row comparison may be used, and an index follows it. */
 const NOT_NULL: ReadonlySet<string> = new Set([
@@ -301,7 +302,7 @@ class Compiler {
   }
 
   /** A condition that is true for the records that match; unknown (null) counts as false, so it is never negated. */
-  condition(node: PlanNode, alias: string): string {
+  condition(node: Predicate, alias: string): string {
     switch (node.kind) {
       case 'and':
       case 'or': {
@@ -341,7 +342,7 @@ class Compiler {
   }
 
   /** One look at the shares of the user, whatever number of records is tried. */
-  #shared(node: Extract<PlanNode, { kind: 'shared' }>, alias: string): string {
+  #shared(node: Extract<Predicate, { kind: 'shared' }>, alias: string): string {
     const of = (type: string, condition: string): string =>
       `(s.principal_type = '${type}' AND s.principal_id ${condition})`;
     const principals = [of('user', `= ${this.bind(node.userId, 'text')}`)];
@@ -353,7 +354,7 @@ class Compiler {
     );
   }
 
-  #compare({ field, operator, values }: Extract<PlanNode, { kind: 'compare' }>, alias: string): string {
+  #compare({ field, operator, values }: Extract<Predicate, { kind: 'compare' }>, alias: string): string {
     const column = columnSql(field, alias);
     const { bindType, blank } = typeOf(field);
     if (operator === 'is_blank')
@@ -427,7 +428,7 @@ class Compiler {
     }
   }
 
-  #related(node: Extract<PlanNode, { kind: 'related' }>, alias: string): string {
+  #related(node: Extract<Predicate, { kind: 'related' }>, alias: string): string {
     const inner = `q${++this.#aliases}`;
     const conditions = [
       `${inner}.${identifier(node.relatedField.apiName)} = ${alias}.${identifier(node.field.apiName)}`,
@@ -438,7 +439,7 @@ class Compiler {
   }
 
   /** Every word begins some word of some field. */
-  #search({ fields, tokens }: Extract<PlanNode, { kind: 'search' }>, alias: string): string {
+  #search({ fields, tokens }: Extract<Predicate, { kind: 'search' }>, alias: string): string {
     this.plannedWithValues = true;
     const words = tokens.map((token) => {
       const pattern = this.bind(token, 'text');

@@ -4,9 +4,10 @@
  * AND) → compile (SQL text and bound values). Only `constrain` can make a ConstrainedPlan, and only a ConstrainedPlan
  * compiles.
  */
+import type { Predicate } from '../access/predicate.ts';
 import type { Access } from '../access/types.ts';
-import type { Operator, SqlValue } from '../field-types/types.ts';
-import type { FieldMeta, ObjectMeta, Snapshot } from '../snapshot/types.ts';
+import type { Operator, SqlValue } from '../schema/field-types/types.ts';
+import type { FieldMeta, ObjectMeta, Snapshot } from '../schema/snapshot.ts';
 
 /** Query parameters of a list after JSON parsing, still untrusted. GET /data/{o} and POST /data/{o}/query share it. */
 export type RawListQuery = Record<string, unknown>;
@@ -55,51 +56,6 @@ export interface PlanOptions {
   readonly ieee754Compatible?: boolean;
 }
 
-/** A condition whose names exist and are readable and whose values have the field's type. */
-export type PlanNode =
-  | { readonly kind: 'and' | 'or'; readonly nodes: readonly PlanNode[] }
-  | {
-      readonly kind: 'compare';
-      readonly field: FieldMeta;
-      readonly operator: Exclude<Operator, 'in_related'>;
-      readonly values: readonly SqlValue[];
-    }
-  | {
-      readonly kind: 'related';
-      readonly field: FieldMeta;
-      readonly object: ObjectMeta;
-      readonly relatedField: FieldMeta;
-      readonly node: PlanNode | null;
-      readonly sharing: PlanNode | null;
-    }
-  | { readonly kind: 'search'; readonly fields: readonly FieldMeta[]; readonly tokens: readonly string[] }
-  | {
-      readonly kind: 'ownedBy';
-      readonly userIds: readonly string[];
-      /** Whose records they are not, instead. */
-      readonly except: boolean;
-      /** Users there are in all. */
-      readonly among: number;
-    }
-  /** Records for which an expression of the configuration is true. */
-  | {
-      readonly kind: 'criteria';
-      readonly object: ObjectMeta;
-      readonly expression: string;
-      /** Zone of the tenant, where moments have their days. */
-      readonly timezone: string;
-    }
-  /** Records that are shared by hand with the user, one of the roles or one of the groups. */
-  | {
-      readonly kind: 'shared';
-      readonly object: ObjectMeta;
-      readonly userId: string;
-      readonly roles: readonly string[];
-      readonly groups: readonly string[];
-      readonly access: readonly ('read' | 'edit')[];
-    }
-  | { readonly kind: 'false' };
-
 export interface SortKey {
   readonly field: FieldMeta;
   readonly desc: boolean;
@@ -109,7 +65,7 @@ export interface Plan {
   readonly object: ObjectMeta;
   /** Output, in order. */
   readonly fields: readonly FieldMeta[];
-  readonly filter: PlanNode | null;
+  readonly filter: Predicate | null;
   /** Always ends with id. */
   readonly sort: readonly SortKey[];
   readonly take: number;
@@ -131,5 +87,5 @@ export interface CompiledQuery {
 
 declare const constrained: unique symbol;
 
-/** A plan that carries the caller's record access. Made by lib/access/constrain.ts alone. */
-export type ConstrainedPlan = Plan & { readonly sharing: PlanNode | null; readonly [constrained]: true };
+/** A plan that carries the caller's record access. Made by lib/query/constrain.ts alone. */
+export type ConstrainedPlan = Plan & { readonly sharing: Predicate | null; readonly [constrained]: true };

@@ -8,7 +8,7 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import { tenantSchema } from '../../lib/context.ts';
-import { identifier } from '../../lib/sql-text.ts';
+import { identifier } from '../../lib/values/sql-text.ts';
 import { PageClient, type PageRows, type PageStatement, runPage } from './page-client.ts';
 
 export interface Statement {

@@ -3,8 +3,8 @@
  * entry is never edited, only superseded by a higher version, so losing the cache costs a fetch and nothing else.
  */
 import { LRUCache } from 'lru-cache';
-import { completed } from '../../lib/snapshot/complete.ts';
-import type { Snapshot } from '../../lib/snapshot/types.ts';
+import { completed } from '../../lib/schema/complete.ts';
+import type { Snapshot } from '../../lib/schema/snapshot.ts';
 
 /** As metadata.snapshots.get answers; null: there is no such tenant. */
 type FetchSnapshot = (

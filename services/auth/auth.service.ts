@@ -1,12 +1,12 @@
 import type { Context, ServiceSchema } from 'moleculer';
-import type { Platform } from '../../config/platform.ts';
+import type { AuthActions } from '../../contracts/auth.ts';
+import { call } from '../../contracts/call.ts';
+import type { MetadataEvents } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { Snapshot } from '../../lib/snapshot/types.ts';
-import { formatTimestamp } from '../../lib/time.ts';
-import { call } from '../contracts.ts';
-import type { MetadataEvents } from '../metadata/contract.ts';
-import type { AuthActions } from './contract.ts';
+import type { Snapshot } from '../../lib/schema/snapshot.ts';
+import { formatTimestamp } from '../../lib/values/time.ts';
+import type { Platform } from '../../mixins/platform.ts';
 import { identity } from './identity.ts';
 import { AuthServer } from './server.ts';
 import { AuthStore } from './store.ts';

@@ -5,7 +5,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { SCOPES } from '../../lib/operation.ts';
-import type { ExternalClientMeta, Snapshot, TenantInfo } from '../../lib/snapshot/types.ts';
+import type { ExternalClientMeta, Snapshot, TenantInfo } from '../../lib/schema/snapshot.ts';
 import type { AuthStore } from './store.ts';
 
 export const ALL_SCOPES = Object.keys(SCOPES);

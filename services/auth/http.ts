@@ -5,8 +5,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import inject from 'light-my-request';
 import type { Provider } from 'oidc-provider';
+import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import { ALL_SCOPES, type Clients } from './clients.ts';
-import type { HttpReply, HttpRequest } from './contract.ts';
 import { type Form, interact } from './interactions.ts';
 import { type KeyRing, publicKeys } from './keys.ts';
 import * as pages from './pages/pages.ts';

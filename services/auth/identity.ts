@@ -1,8 +1,9 @@
 /** Who is behind a token: `GET /identity`. Source: docs/reference/authentication.md. */
+
+import type { UserIdentity } from '../../contracts/data.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../lib/operation.ts';
-import type { UserIdentity } from '../data/contract.ts';
 import type { Clients, Tenant } from './clients.ts';
 
 const API_VERSION = '1.0.0';

@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
-import { networkOf } from '../../lib/network.ts';
+import { networkOf } from '../../lib/values/network.ts';
 import type { AuthStore, Credential } from './store.ts';
 
 export const PASSWORD_MIN_CHARS = 10;

@@ -4,10 +4,10 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Provider } from 'oidc-provider';
+import type { AuthActions, GrantState, HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
-import type { RateLimitOverrides } from '../../lib/snapshot/types.ts';
+import type { RateLimitOverrides } from '../../lib/schema/snapshot.ts';
 import { Clients, type KnownClient, type TenantSource } from './clients.ts';
-import type { AuthActions, GrantState, HttpReply, HttpRequest } from './contract.ts';
 import * as http from './http.ts';
 import { type KeyRing, Keys, publicKeys } from './keys.ts';
 import { createLinkToken, hashPassword, LINK_VALID_SECONDS, verifyPassword } from './passwords.ts';

@@ -1,14 +1,14 @@
 /** The Moleculer schema of data: it declares and delegates. */
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
-import type { Platform } from '../../config/platform.ts';
+import type { AuthEvents } from '../../contracts/auth.ts';
+import { call } from '../../contracts/call.ts';
+import type { DataActions } from '../../contracts/data.ts';
 import { requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { isUuid } from '../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { isUuid } from '../../lib/values/ids.ts';
+import type { Platform } from '../../mixins/platform.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
-import type { AuthEvents } from '../auth/contract.ts';
-import { call } from '../contracts.ts';
-import type { DataActions } from './contract.ts';
 import { explainAccess } from './explain/answer.ts';
 import { type PeriodicWork, startPeriodic } from './periodic.ts';
 import * as reads from './reads.ts';

@@ -5,10 +5,10 @@
 import { hash } from 'node:crypto';
 import { capabilities } from '../../lib/access/decide.ts';
 import type { Access, Capabilities, ObjectAccess, ScopeSet } from '../../lib/access/types.ts';
-import { typeOf } from '../../lib/field-types/registry.ts';
 import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from '../../lib/query/capabilities.ts';
-import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../lib/record-types.ts';
-import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
+import { typeOf } from '../../lib/schema/field-types/registry.ts';
+import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../lib/schema/record-types.ts';
+import type { FieldMeta, ObjectMeta } from '../../lib/schema/snapshot.ts';
 import { own } from './tenants.ts';
 import { visibleModel } from './transitions/acts.ts';
 import { defaultOf, isStateKept } from './write/body.ts';

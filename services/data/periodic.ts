@@ -1,5 +1,5 @@
 /** Work on every tenant that comes round again and again, in one process at a time. Doing it twice does no harm. */
-import type { TenantInfo } from '../../lib/snapshot/types.ts';
+import type { TenantInfo } from '../../lib/schema/snapshot.ts';
 import type { Database } from '../../mixins/database/database.ts';
 
 /** True for the one process that does the work that is due; the next time is due after `everySeconds`. */

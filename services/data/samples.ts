@@ -1,11 +1,11 @@
 /** Rows that templates bring along, loaded as the platform: many at a time, without history and events. */
 
-import { numberFormat } from '../../lib/auto-number.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { emptyRollup } from '../../lib/rollups.ts';
-import { fieldOf, objectOf } from '../../lib/snapshot/lookup.ts';
-import type { FieldMeta } from '../../lib/snapshot/types.ts';
-import { identifier, literal } from '../../lib/sql-text.ts';
+import { numberFormat } from '../../lib/schema/auto-number.ts';
+import { fieldOf, objectOf } from '../../lib/schema/lookup.ts';
+import { emptyRollup } from '../../lib/schema/rollups.ts';
+import type { FieldMeta } from '../../lib/schema/snapshot.ts';
+import { identifier, literal } from '../../lib/values/sql-text.ts';
 import type { Database, Tx } from '../../mixins/database/database.ts';
 import { columnType, schemaOf, storedFields, table } from './sql.ts';
 import type { Tenants } from './tenants.ts';

@@ -1,6 +1,6 @@
 /** The key that cursors are sealed with: derived from the deployment's secret, or made once and kept in the database. */
 import { hkdfSync, randomBytes } from 'node:crypto';
-import type { Platform } from '../../config/platform.ts';
+import type { Platform } from '../../mixins/platform.ts';
 
 const NAME = 'cursor';
 

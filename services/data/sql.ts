@@ -3,12 +3,12 @@
 import { LRUCache } from 'lru-cache';
 import { type RecordLevel, reach } from '../../lib/access/sharing.ts';
 import { tenantSchema } from '../../lib/context.ts';
-import { typeOf } from '../../lib/field-types/registry.ts';
-import { columnSql } from '../../lib/formulas.ts';
+import { columnSql } from '../../lib/expression/formulas.ts';
 import { conditionSql } from '../../lib/query/sql.ts';
-import { remembered, rememberedByName } from '../../lib/remembered.ts';
-import type { FieldMeta, ObjectMeta } from '../../lib/snapshot/types.ts';
-import { identifier, literal } from '../../lib/sql-text.ts';
+import { typeOf } from '../../lib/schema/field-types/registry.ts';
+import type { FieldMeta, ObjectMeta } from '../../lib/schema/snapshot.ts';
+import { memoize, memoizeByName } from '../../lib/values/memoize.ts';
+import { identifier, literal } from '../../lib/values/sql-text.ts';
 import type { Statement } from '../../mixins/database/database.ts';
 import type { Bind } from '../../mixins/idempotency/idempotency.ts';
 import type { View } from './tenants.ts';
@@ -58,15 +58,15 @@ export function reachSql(
 }
 
 /** The type a value has in its column, such as `numeric(18,2)`; null: nothing is stored. */
-export const columnType = remembered((field: FieldMeta): string | null => typeOf(field).columnType(field));
+export const columnType = memoize((field: FieldMeta): string | null => typeOf(field).columnType(field));
 
 /** Fields that stand in the object's table. */
-export const storedFields = remembered((object: ObjectMeta): readonly FieldMeta[] =>
+export const storedFields = memoize((object: ObjectMeta): readonly FieldMeta[] =>
   Object.values(object.fields).filter((field) => columnType(field) !== null),
 );
 
 /** Name of a field as a column, quoted. */
-export const columnName = remembered((field: FieldMeta): string => identifier(field.apiName));
+export const columnName = memoize((field: FieldMeta): string => identifier(field.apiName));
 
 /** JSON value of a field of the row `alias`. */
 export const outputOf = (alias: string, field: FieldMeta, ieee754Compatible = false): string =>
@@ -80,7 +80,7 @@ export const recordJson = (alias: string, fields: readonly FieldMeta[], ieee754C
   (ieee754Compatible ? withTextDecimals : withNumbers)(fields, alias);
 
 const recordForm = (ieee754Compatible: boolean) =>
-  rememberedByName((fields: readonly FieldMeta[], alias) => {
+  memoizeByName((fields: readonly FieldMeta[], alias) => {
     const columns = fields.map((field) => `${outputOf(alias, field, ieee754Compatible)} AS ${columnName(field)}`);
     return `(SELECT row_to_json(x) FROM (SELECT ${columns.join(', ')}) x)`;
   });

@@ -3,10 +3,11 @@
  * told, so that the audit trail has them. Nobody waits for it, and a flood of them is cut off: beyond so many in a second
  * they are in the access log alone. Source: docs/reference/audit.md.
  */
+
+import type { DataActions } from '../../contracts/data.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { isUuid } from '../../lib/ids.ts';
-import type { DataActions } from '../data/contract.ts';
+import { isUuid } from '../../lib/values/ids.ts';
 import type { Exchange } from './exchange.ts';
 
 const PER_SECOND_MAX = 50;

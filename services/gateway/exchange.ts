@@ -2,8 +2,8 @@
 import { randomFillSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestContext } from '../../lib/context.ts';
-import { requestId } from '../../lib/ids.ts';
 import type { OperationCall } from '../../lib/operation.ts';
+import { requestId } from '../../lib/values/ids.ts';
 import type { Budget } from './rate/budget.ts';
 import type { Route } from './router.ts';
 import type { Session } from './session.ts';

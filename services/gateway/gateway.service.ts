@@ -1,8 +1,8 @@
 import type { Context, ServiceSchema } from 'moleculer';
-import type { Platform } from '../../config/platform.ts';
+import type { AuthEvents } from '../../contracts/auth.ts';
+import { OPERATIONS } from '../../contracts/operations.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
-import type { AuthEvents } from '../auth/contract.ts';
-import { OPERATIONS } from '../contracts.ts';
+import type { Platform } from '../../mixins/platform.ts';
 import { PublicDocuments } from './public/documents.ts';
 import { Gateway } from './server.ts';
 

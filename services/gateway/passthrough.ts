@@ -2,7 +2,7 @@
  * Sign-in, tokens and discovery: handed over the bus to auth as they came, and answered as auth answers. The gateway
  * adds who is asking (the real network address) and under which address the platform is known.
  */
-import type { HttpReply, HttpRequest } from '../auth/contract.ts';
+import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import type { Exchange } from './exchange.ts';
 import { readBytes } from './intake.ts';
 import { commonHeaders, type ReplyOptions, send } from './reply.ts';

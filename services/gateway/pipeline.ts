@@ -4,10 +4,10 @@
  */
 import { BlockList, isIP } from 'node:net';
 import { LIMITS } from '../../config/limits.ts';
+import type { GrantState } from '../../contracts/auth.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationReply, Scope } from '../../lib/operation.ts';
-import type { GrantState } from '../auth/contract.ts';
 import type { Exchange } from './exchange.ts';
 import { readForm } from './form.ts';
 import { checkContentType, hasBody, readBytes } from './intake.ts';

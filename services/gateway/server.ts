@@ -6,13 +6,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import type { Service, ServiceBroker } from 'moleculer';
 import { LIMITS } from '../../config/limits.ts';
-import type { Platform } from '../../config/platform.ts';
+import { call } from '../../contracts/call.ts';
+import { ownerOf } from '../../contracts/ratelimit.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { requestId } from '../../lib/ids.ts';
 import type { Operation, OperationReply } from '../../lib/operation.ts';
+import { requestId } from '../../lib/values/ids.ts';
 import { busConnected } from '../../mixins/health.ts';
-import { call } from '../contracts.ts';
-import { ownerOf } from '../ratelimit/contract.ts';
+import type { Platform } from '../../mixins/platform.ts';
 import { AccessLog } from './access-log.ts';
 import { type Denial, Denials } from './denials.ts';
 import { Exchange } from './exchange.ts';

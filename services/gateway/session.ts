@@ -5,10 +5,10 @@
 import { hash } from 'node:crypto';
 import { decodeProtectedHeader, errors, importJWK, type JWK, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
+import type { GrantState } from '../../contracts/auth.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Scope } from '../../lib/operation.ts';
-import { formatTimestamp } from '../../lib/time.ts';
-import type { GrantState } from '../auth/contract.ts';
+import { formatTimestamp } from '../../lib/values/time.ts';
 import { Batch, Memory } from './memory.ts';
 import type { Connection } from './rate/budget.ts';
 

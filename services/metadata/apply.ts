@@ -4,9 +4,9 @@
  */
 
 import { tenantSchema } from '../../lib/context.ts';
-import { uuidv7 } from '../../lib/ids.ts';
-import type { Snapshot } from '../../lib/snapshot/types.ts';
-import { identifier } from '../../lib/sql-text.ts';
+import type { Snapshot } from '../../lib/schema/snapshot.ts';
+import { uuidv7 } from '../../lib/values/ids.ts';
+import { identifier } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { compileSnapshot } from './compile.ts';
 import type { State } from './kinds/kind.ts';

@@ -6,7 +6,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { tenantSchema } from '../../lib/context.ts';
-import { identifier } from '../../lib/sql-text.ts';
+import { identifier } from '../../lib/values/sql-text.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
 import {
   createIndexSql,

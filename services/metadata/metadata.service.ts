@@ -1,11 +1,11 @@
 import type { Context, ServiceSchema } from 'moleculer';
-import type { Platform } from '../../config/platform.ts';
+import { call } from '../../contracts/call.ts';
+import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
-import { isUuid } from '../../lib/ids.ts';
 import type { OperationCall } from '../../lib/operation.ts';
-import { call } from '../contracts.ts';
+import { isUuid } from '../../lib/values/ids.ts';
+import type { Platform } from '../../mixins/platform.ts';
 import { Operations } from './actions/operations.ts';
-import type { MetadataActions } from './contract.ts';
 import { Jobs } from './deployments/jobs.ts';
 import { Runner } from './deployments/run.ts';
 import { IndexUpkeep } from './indexes.ts';

@@ -1,7 +1,8 @@
 /** Who may read and who may manage the configuration. */
+
+import type { UserIdentity } from '../../contracts/data.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { UserIdentity } from '../data/contract.ts';
 
 export type FindUser = (tenantId: string, userId: string) => Promise<UserIdentity | null>;
 

@@ -1,5 +1,5 @@
 /** Asks the tenant's records what the planner could not know, and adds what they say to the plan. */
-import { identifier } from '../../lib/sql-text.ts';
+import { identifier } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { componentKey, type State } from './kinds/kind.ts';
 import { tableOf } from './kinds/registry.ts';

@@ -1,6 +1,6 @@
 /** Everything that metadata asks of PostgreSQL, as functions of a connection. */
-import type { RateLimitOverrides, TenantInfo } from '../../lib/snapshot/types.ts';
-import { formatTimestamp } from '../../lib/time.ts';
+import type { RateLimitOverrides, TenantInfo } from '../../lib/schema/snapshot.ts';
+import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import type { Component } from './kinds/kind.ts';
 import { componentKey } from './kinds/kind.ts';

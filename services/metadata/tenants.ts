@@ -3,15 +3,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { MetadataActions } from '../../contracts/metadata.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
-import { requestId, uuidv7 } from '../../lib/ids.ts';
-import type { TenantInfo } from '../../lib/snapshot/types.ts';
-import { identifier } from '../../lib/sql-text.ts';
-import { isTimezone } from '../../lib/time.ts';
+import type { TenantInfo } from '../../lib/schema/snapshot.ts';
+import { requestId, uuidv7 } from '../../lib/values/ids.ts';
+import { identifier } from '../../lib/values/sql-text.ts';
+import { isTimezone } from '../../lib/values/time.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
 import { applyPlan, inOrder } from './apply.ts';
-import type { MetadataActions } from './contract.ts';
 import type { Component } from './kinds/kind.ts';
 import { isCurrency, isLocale } from './kinds/tenant-settings.ts';
 

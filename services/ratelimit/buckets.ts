@@ -3,7 +3,7 @@
  * counts against the limit until it is spent or given back, so that all gateways together never spend more than the
  * bucket has. Pure: the clock is an argument.
  */
-import type { Lease, LeaseRequest } from './contract.ts';
+import type { Lease, LeaseRequest } from '../../contracts/ratelimit.ts';
 
 interface Bucket {
   limit: number;

@@ -1,10 +1,17 @@
 /** `GET /me/limits`: every policy that binds the caller, what is left of it, and what operations cost. */
 import type { Context } from 'moleculer';
 import type { Config } from '../../config/env.ts';
+import { call } from '../../contracts/call.ts';
+import { OPERATIONS } from '../../contracts/operations.ts';
+import {
+  concurrencyLimits,
+  connectionPolicies,
+  type Lease,
+  ownerOf,
+  type RatePolicy,
+} from '../../contracts/ratelimit.ts';
 import { requestContext } from '../../lib/context.ts';
 import type { OperationReply } from '../../lib/operation.ts';
-import { call, OPERATIONS } from '../contracts.ts';
-import { concurrencyLimits, connectionPolicies, type Lease, ownerOf, type RatePolicy } from './contract.ts';
 import type { StorageStore } from './store.ts';
 
 const NO_OVERRIDES = {

@@ -1,7 +1,7 @@
 import type { Context, ServiceSchema } from 'moleculer';
-import type { Platform } from '../../config/platform.ts';
+import type { Lease, RatelimitActions } from '../../contracts/ratelimit.ts';
+import type { Platform } from '../../mixins/platform.ts';
 import { Buckets } from './buckets.ts';
-import type { Lease, RatelimitActions } from './contract.ts';
 import { describeLimits } from './limits.ts';
 import { StorageStore } from './store.ts';
 

@@ -1,8 +1,8 @@
 /** The section Errors of the specification, rule by rule. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { OPERATIONS } from '../../contracts/operations.ts';
 import { CATALOGUE } from '../../lib/errors/catalogue.ts';
-import { OPERATIONS } from '../../services/contracts.ts';
 import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 

@@ -1,6 +1,6 @@
 /** The public operations of the specification: contracts only, never private data, the same for everyone. */
 import assert from 'node:assert/strict';
-import { OPERATIONS } from '../../services/contracts.ts';
+import { OPERATIONS } from '../../contracts/operations.ts';
 import { api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 

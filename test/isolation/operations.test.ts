@@ -5,9 +5,9 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
-import { uuidv7 } from '../../lib/ids.ts';
+import { OPERATIONS } from '../../contracts/operations.ts';
 import type { Operation } from '../../lib/operation.ts';
-import { OPERATIONS } from '../../services/contracts.ts';
+import { uuidv7 } from '../../lib/values/ids.ts';
 import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 

@@ -3,7 +3,7 @@
  * they lack is a fault of the answer or of the description.
  */
 import assert from 'node:assert/strict';
-import { OPERATIONS } from '../../services/contracts.ts';
+import { OPERATIONS } from '../../contracts/operations.ts';
 import { openapi } from '../../services/gateway/public/openapi.ts';
 import { read } from './sources.ts';
 

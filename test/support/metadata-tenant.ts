@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
 import type { RequestContext } from '../../lib/context.ts';
-import { requestId } from '../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { requestId } from '../../lib/values/ids.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { locate } from '../../services/metadata/kinds/registry.ts';
 import type { Api } from './client.ts';

@@ -8,7 +8,7 @@ import type {
   PermissionBundle,
   Snapshot,
   SystemPermission,
-} from '../../lib/snapshot/types.ts';
+} from '../../lib/schema/snapshot.ts';
 import { fieldMeta } from '../../services/metadata/kinds/field-meta.ts';
 
 export function aField(apiName: string, fieldType: FieldTypeName, more: Partial<FieldMeta> = {}): FieldMeta {

@@ -1,4 +1,4 @@
-/** Imports point one way: services → mixins → lib; services meet in contract.ts alone; lib is pure. */
+/** Imports point down: services → contracts, mixins → config → lib, and inside lib from layer to layer; lib is pure. */
 import assert from 'node:assert/strict';
 import { type Import, importsOf, present, read, repositoryFiles } from '../support/sources.ts';
 
@@ -39,6 +39,28 @@ describe('imports', () => {
     );
   });
 
+  it('of lib go down its layers', () => {
+    // Files that stand beside the folders know of errors alone, and every layer knows them.
+    const layers = ['errors', 'json', 'values', 'schema', 'expression', 'access', 'query'];
+    const layerOf = (path: string): number => {
+      const [, folder, file] = path.split('/');
+      return file === undefined ? 0 : layers.indexOf(folder!);
+    };
+    assert.deepEqual(
+      violations('lib', (found, from) => found.path === null || layerOf(found.path) <= layerOf(from)),
+      [],
+    );
+  });
+
+  it('of contracts know contracts, config and lib', () => {
+    assert.deepEqual(
+      violations('contracts', (found) =>
+        found.path === null ? !OUTSIDE.test(found.specifier) : inFolder(found.path, 'contracts', 'config', 'lib'),
+      ),
+      [],
+    );
+  });
+
   it('of mixins know lib and config, never a service', () => {
     assert.deepEqual(
       violations('mixins', (found) => found.path === null || inFolder(found.path, 'mixins', 'lib', 'config')),
@@ -46,29 +68,18 @@ describe('imports', () => {
     );
   });
 
-  it('of config know lib; of mixins only the types', () => {
+  it('of config know lib', () => {
     assert.deepEqual(
-      violations(
-        'config',
-        (found) =>
-          found.path === null ||
-          inFolder(found.path, 'config', 'lib') ||
-          (found.typeOnly && inFolder(found.path, 'mixins')),
-      ),
+      violations('config', (found) => found.path === null || inFolder(found.path, 'config', 'lib')),
       [],
     );
   });
 
-  it('of a service know other services by their contract only', () => {
+  it('of a service know contracts, mixins, config and lib, and no other service', () => {
     assert.deepEqual(
       violations('services', (found, from) => {
-        if (found.path === null || inFolder(found.path, 'lib', 'mixins', 'config')) return true;
         const own = from.split('/').slice(0, 2).join('/');
-        return (
-          inFolder(found.path, own) ||
-          found.path === 'services/contracts.ts' ||
-          /^services\/[a-z]+\/contract\.ts$/.test(found.path)
-        );
+        return found.path === null || inFolder(found.path, own, 'contracts', 'mixins', 'config', 'lib');
       }),
       [],
     );
@@ -77,7 +88,7 @@ describe('imports', () => {
 
 describe('the environment', () => {
   it('is read by config/env.ts alone', () => {
-    const readers = ['lib', 'services', 'mixins', 'templates', 'config']
+    const readers = ['lib', 'contracts', 'services', 'mixins', 'templates', 'config']
       .flatMap(below)
       .concat('main.ts')
       .filter((path) => path !== 'config/env.ts' && /\bprocess\.env\b/.test(read(path)));
@@ -89,7 +100,7 @@ describe('lib', () => {
   it('asks neither a clock nor chance: both are arguments', () => {
     // ids.ts makes identifiers and time.ts names the present moment; everything else is a function of its arguments.
     const impure = below('lib').filter(
-      (path) => !/^lib\/(ids|time)\.ts$/.test(path) && /\b(Math\.random|Date\.now)\(/.test(read(path)),
+      (path) => !/^lib\/values\/(ids|time)\.ts$/.test(path) && /\b(Math\.random|Date\.now)\(/.test(read(path)),
     );
     assert.deepEqual(impure, []);
   });

@@ -1,8 +1,8 @@
 /** One row per operation: router, OpenAPI, capabilities and the services' actions all hold the same set. */
 import assert from 'node:assert/strict';
 import { ALL_SERVICES, readConfig } from '../../config/env.ts';
+import { OPERATIONS } from '../../contracts/operations.ts';
 import { Database } from '../../mixins/database/database.ts';
-import { OPERATIONS } from '../../services/contracts.ts';
 import { capabilities } from '../../services/gateway/public/capabilities.ts';
 import { openapi } from '../../services/gateway/public/openapi.ts';
 import { Router } from '../../services/gateway/router.ts';

@@ -43,7 +43,9 @@ describe('every source file', () => {
     );
     for (const path of reached) for (const found of importsOf(path)) if (found.path) reached.add(found.path);
     assert.deepEqual(
-      sources.filter((path) => /^(lib|services|mixins|config|templates|scripts)\//.test(path) && !reached.has(path)),
+      sources.filter(
+        (path) => /^(lib|contracts|services|mixins|config|templates|scripts)\//.test(path) && !reached.has(path),
+      ),
       [],
     );
   });
@@ -51,7 +53,7 @@ describe('every source file', () => {
   it('says at its top what it is for', () => {
     const silent = sources.filter(
       (path) =>
-        /^(lib|services|mixins|config|scripts|templates)\//.test(path) &&
+        /^(lib|contracts|services|mixins|config|scripts|templates)\//.test(path) &&
         !/^(#!.*\n)?\s*(\/\*\*|\/\/)/.test(read(path)) &&
         !/\/\*\*/.test(read(path)),
     );
@@ -174,7 +176,7 @@ describe('dependencies', () => {
       .join('/');
 
   it('of the program are declared, and each is used', () => {
-    const product = sources.filter((path) => /^(lib|services|mixins|config|templates|main\.ts)/.test(path));
+    const product = sources.filter((path) => /^(lib|contracts|services|mixins|config|templates|main\.ts)/.test(path));
     const imported = new Set(
       product
         .concat(sources.filter((path) => path.startsWith('scripts/') && path !== 'scripts/test.ts'))

@@ -5,8 +5,8 @@
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { isUuid } from '../../../lib/ids.ts';
-import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
+import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Read } from '../reads.ts';
 import { exactJson, reachSql, Sql, table } from '../sql.ts';

@@ -2,14 +2,15 @@
  * Why an operation on a record is allowed or not: every layer of access in its order, looked up in the same rules that
  * decide when the operation is carried out. Pure. Source: docs/reference/access.md#explanations.
  */
+import type { LAYERS, OPERATIONS_EXPLAINED } from '../../../contracts/data/explain.ts';
 import { decideSharing, NEEDS, type RecordOperation } from '../../../lib/access/decide.ts';
 import { permissionGiven } from '../../../lib/access/rules.ts';
 import { type Grant, parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
 import type { Access, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
 import type { Scope } from '../../../lib/operation.ts';
-import { isWritable } from '../../../lib/record-types.ts';
-import { fieldOf } from '../../../lib/snapshot/lookup.ts';
-import type { FieldMeta, ObjectMeta, PermissionBundle } from '../../../lib/snapshot/types.ts';
+import { fieldOf } from '../../../lib/schema/lookup.ts';
+import { isWritable } from '../../../lib/schema/record-types.ts';
+import type { FieldMeta, ObjectMeta, PermissionBundle } from '../../../lib/schema/snapshot.ts';
 import { own, type View } from '../tenants.ts';
 import {
   type Act,
@@ -25,18 +26,6 @@ import {
   visibleModel,
   wrongState,
 } from '../transitions/acts.ts';
-
-export const LAYERS = [
-  'scope',
-  'publication',
-  'objectPermission',
-  'fieldPermission',
-  'sharing',
-  'recordState',
-  'agentPolicy',
-] as const;
-
-export const OPERATIONS_EXPLAINED = ['read', 'create', 'update', 'delete', 'transition'] as const;
 
 type Layer = (typeof LAYERS)[number];
 type GrantedBy = Pick<Grant, 'kind' | 'apiName'>;

@@ -2,11 +2,11 @@
 
 import { criteriaOf } from '../../../lib/access/criteria.ts';
 import { PARENTS_MAX, parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
-import { storedReads } from '../../../lib/formulas.ts';
-import { remembered } from '../../../lib/remembered.ts';
-import { objectOf } from '../../../lib/snapshot/lookup.ts';
-import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
-import { identifier, literal } from '../../../lib/sql-text.ts';
+import { storedReads } from '../../../lib/expression/formulas.ts';
+import { objectOf } from '../../../lib/schema/lookup.ts';
+import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
+import { identifier, literal } from '../../../lib/values/sql-text.ts';
 
 import { exactJson, table } from '../sql.ts';
 
@@ -35,7 +35,7 @@ export function sharedRecordSql(
 }
 
 /** Stored fields that the criteria of an object's sharing rules depend on, those of formulas among them. */
-const criteriaFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
+const criteriaFields = memoize((object: ObjectMeta): readonly FieldMeta[] => {
   const read = object.sharingRules.flatMap((rule) =>
     rule.criteria === null ? [] : criteriaOf(object, rule.criteria).fields,
   );

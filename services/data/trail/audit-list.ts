@@ -2,9 +2,9 @@
  * The audit trail of a tenant, newest first, for those who may see who did what. Source: docs/reference/audit.md.
  */
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { firstUuidv7 } from '../../../lib/ids.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
-import { sealFor } from '../../../lib/sealed.ts';
+import { firstUuidv7 } from '../../../lib/values/ids.ts';
+import { sealFor } from '../../../lib/values/sealed.ts';
 import type { Read } from '../reads.ts';
 import { columnType, Sql } from '../sql.ts';
 import { assertFresh, requireApi, type View } from '../tenants.ts';

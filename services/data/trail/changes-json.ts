@@ -1,6 +1,6 @@
 /** The changes of a trail row as a list in API form: fields the reader sees and nothing else, decimals to the last digit. */
-import { fieldType } from '../../../lib/field-types/registry.ts';
-import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { columnType, type Sql } from '../sql.ts';
 
 /** What a reader sees of changes, bound to a statement once. */

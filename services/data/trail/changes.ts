@@ -5,14 +5,15 @@
  * from the record as it is and from what was changed since. Many changes are told in stretches, each between two
  * snapshots, so that a page costs what its stretch holds and not what is still to come. Source: docs/reference/records.md.
  */
+
+import type { Predicate } from '../../../lib/access/predicate.ts';
 import { tenantSchema } from '../../../lib/context.ts';
-import { firstUuidv7 } from '../../../lib/ids.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { conditionSql, type Relations } from '../../../lib/query/sql.ts';
-import type { PlanNode } from '../../../lib/query/types.ts';
-import { sealFor } from '../../../lib/sealed.ts';
-import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
-import { literal } from '../../../lib/sql-text.ts';
+import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { firstUuidv7 } from '../../../lib/values/ids.ts';
+import { sealFor } from '../../../lib/values/sealed.ts';
+import { literal } from '../../../lib/values/sql-text.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Read } from '../reads.ts';
 import { columnName, etagOf, recordJson, Sql, storedFields, table } from '../sql.ts';
@@ -281,7 +282,7 @@ function changesSql(asked: Question, { from, since, first }: Delta, stretch: Str
   return sql.statement(text);
 }
 
-const predicate = (node: PlanNode | null, row: string, schema: string, sql: Sql, relations?: Relations): string =>
+const predicate = (node: Predicate | null, row: string, schema: string, sql: Sql, relations?: Relations): string =>
   node === null ? 'true' : conditionSql(node, row, schema, sql.bind, relations);
 
 const withAbove = (parent: Parent): Parent[] => [parent, ...parent.parents.flatMap(withAbove)];

@@ -4,7 +4,7 @@
  */
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { cursorError, openPayload, sealPayload } from '../../../lib/query/cursor.ts';
-import type { Seal } from '../../../lib/sealed.ts';
+import type { Seal } from '../../../lib/values/sealed.ts';
 
 /** Changes that lie behind one snapshot and before another one. They are told in the order of the records' ids. */
 export interface Stretch {

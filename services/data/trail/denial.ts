@@ -1,8 +1,9 @@
 /** Mutations that were refused before they reached their service, as entries of the audit trail. */
+
+import type { DataActions } from '../../../contracts/data.ts';
 import type { RequestContext } from '../../../lib/context.ts';
-import { isUuid } from '../../../lib/ids.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
-import type { DataActions } from '../contract.ts';
 import { Sql } from '../sql.ts';
 import { entrySql } from './entry.ts';
 

@@ -2,9 +2,10 @@
  * The history of a record, newest first: what the caller may read of each change, for as long as the record itself can
  * be seen. Source: docs/reference/records.md.
  */
-import { isUuid } from '../../../lib/ids.ts';
+
 import { parseListQuery } from '../../../lib/query/parse.ts';
-import { sealFor } from '../../../lib/sealed.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
+import { sealFor } from '../../../lib/values/sealed.ts';
 import type { Read } from '../reads.ts';
 import { reachSql, Sql, table } from '../sql.ts';
 import { assertFresh, own, recordNotFound, visibleObject } from '../tenants.ts';

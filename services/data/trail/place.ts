@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { CURSOR_VALID_MS, cursorError, openPayload, sealPayload } from '../../../lib/query/cursor.ts';
-import type { Seal } from '../../../lib/sealed.ts';
+import type { Seal } from '../../../lib/values/sealed.ts';
 
 const POINTER = 'query:cursor';
 

@@ -1,11 +1,11 @@
 /** What a caller sees of an object apart from the records themselves: which of them, by which rules, with which fields. */
 import { createHash } from 'node:crypto';
+import type { Predicate } from '../../../lib/access/predicate.ts';
 import { reach } from '../../../lib/access/sharing.ts';
 import type { Access } from '../../../lib/access/types.ts';
-import type { PlanNode } from '../../../lib/query/types.ts';
-import { rememberedByName } from '../../../lib/remembered.ts';
-import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
-import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
+import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
+import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+import { memoizeByName } from '../../../lib/values/memoize.ts';
 import { columnType } from '../sql.ts';
 
 /** An object whose records decide about records that refer to them. */
@@ -20,7 +20,7 @@ export interface Parent {
 
 export interface Sight {
   /** Which records the caller can read; null: all. */
-  readonly node: PlanNode | null;
+  readonly node: Predicate | null;
   readonly parents: readonly Parent[];
   /** A rule reads what every write changes by itself, such as updatedAt. */
   readonly readsStamps: boolean;
@@ -29,7 +29,7 @@ export interface Sight {
 }
 
 /** Of an object that the user can see. */
-export const sightOf = rememberedByName((access: Access, objectApiName): Sight => {
+export const sightOf = memoizeByName((access: Access, objectApiName): Sight => {
   const { object, readable } = access.objects[objectApiName]!;
   const node = reach(access, objectApiName, 'read');
   const shapeOf = shapesOf(access.snapshot);
@@ -43,7 +43,7 @@ export const sightOf = rememberedByName((access: Access, objectApiName): Sight =
   };
 });
 
-function parentsOf(node: PlanNode): Parent[] {
+function parentsOf(node: Predicate): Parent[] {
   switch (node.kind) {
     case 'and':
     case 'or':
@@ -55,14 +55,14 @@ function parentsOf(node: PlanNode): Parent[] {
   }
 }
 
-function parentOf(field: FieldMeta, object: ObjectMeta, sharing: PlanNode | null): Parent {
+function parentOf(field: FieldMeta, object: ObjectMeta, sharing: Predicate | null): Parent {
   const parents = sharing ? parentsOf(sharing) : [];
   const deciding =
     sharing && asksCriteria(sharing) ? null : ['ownerId', ...parents.map((above) => above.field.apiName)];
   return { field, object, parents, deciding };
 }
 
-const asksCriteria = (node: PlanNode): boolean =>
+const asksCriteria = (node: Predicate): boolean =>
   node.kind === 'criteria' || ((node.kind === 'and' || node.kind === 'or') && node.nodes.some(asksCriteria));
 
 /** As text: what shapeOf does to the parts of a predicate is not for those of a formula or rollup. */
@@ -100,7 +100,7 @@ const shapesOf = (snapshot: Snapshot) =>
       return fieldShape(value as FieldMeta);
     if (key === 'object') {
       const { apiName, fields } = value as ObjectMeta;
-      const calculated = (this as PlanNode).kind === 'criteria';
+      const calculated = (this as Predicate).kind === 'criteria';
       if (!calculated) return apiName;
       return [
         apiName,

@@ -2,58 +2,9 @@
  * Checks a tenant's audit trail against its chain, in parts, so that a long one shows progress. It reports the first
  * thing that is wrong. Source: docs/reference/audit.md.
  */
+import type { ChainProblem, Verification, VerifyPlace, VerifyRequest } from '../../../contracts/data/trail.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';
 import { digestSql, linkHash, SERVER_SQL } from './chain.ts';
-
-/** What can be wrong with a trail. */
-export type ChainProblem =
-  | 'rowMissing'
-  | 'rowAltered'
-  | 'rowInserted'
-  | 'rowBackdated'
-  | 'linkMissing'
-  | 'linkAltered'
-  | 'linkInserted'
-  | 'endMissing'
-  | 'headMissing'
-  | 'otherChain';
-
-/** Where a check goes on. Opaque to callers. */
-interface VerifyPlace {
-  readonly position: number;
-  readonly hash: string;
-  /** Latest time seen, milliseconds since 1970. */
-  readonly latest: number;
-  /** Set once the chain has been walked: the last audit row that was held against it. */
-  readonly row: string | null;
-  readonly unsealed: number;
-}
-
-export interface VerifyRequest {
-  readonly tenantId: string;
-  readonly from?: VerifyPlace;
-  /** A position and hash that was noted down before; the chain must still have it. */
-  readonly expect?: { readonly position: number; readonly hash: string };
-}
-
-export interface Verification {
-  /** Links that are intact, since the beginning of what is kept. */
-  readonly checked: number;
-  /** Links that are kept. */
-  readonly total: number;
-  /** Position and hash (hex) of the last intact link: worth keeping somewhere else. */
-  readonly position: number;
-  readonly hash: string;
-  /** Rows that are committed and not in the chain yet. */
-  readonly unsealed: number;
-  readonly broken: {
-    readonly position: number | null;
-    readonly auditId: string | null;
-    readonly problem: ChainProblem;
-  } | null;
-  /** null: this was the last part. */
-  readonly next: VerifyPlace | null;
-}
 
 const LINKS_PER_QUERY = 5_000;
 const ROWS_PER_QUERY = 20_000;

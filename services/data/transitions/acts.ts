@@ -4,12 +4,12 @@ import type { Access, ObjectAccess, ScopeSet } from '../../../lib/access/types.t
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
+import { storedFieldsOf, withFormulas } from '../../../lib/expression/formulas.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
 import { schemaOfObject, valueOfField } from '../../../lib/expression/values.ts';
-import { valueTypeName } from '../../../lib/field-types/registry.ts';
-import { storedFieldsOf, withFormulas } from '../../../lib/formulas.ts';
-import { remembered } from '../../../lib/remembered.ts';
-import type { ActMeta, EffectMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/snapshot/types.ts';
+import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
+import type { ActMeta, EffectMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/schema/snapshot.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
 import { callerFacts, failureOf } from '../evaluation.ts';
 import { own, type View } from '../tenants.ts';
 
@@ -24,7 +24,7 @@ export interface Act {
 }
 
 /** Transitions in the order of the state model, then actions by name. */
-const actsOf = remembered((object: ObjectMeta): readonly Act[] => {
+const actsOf = memoize((object: ObjectMeta): readonly Act[] => {
   const guard = (meta: ActMeta): Expression | null =>
     meta.guard === null ? null : checkExpression(meta.guard, schemaOfObject(object), ['boolean']);
   const { stateModel, actions } = object;
@@ -53,7 +53,7 @@ export const visibleActs = (access: ObjectAccess): readonly Act[] =>
   visibleModel(access) ? actsOf(access.object) : actsOf(access.object).filter((act) => act.kind === 'action');
 
 /** Fields that decide what can be done: the state and what the guards read. */
-export const decidingFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
+export const decidingFields = memoize((object: ObjectMeta): readonly FieldMeta[] => {
   const names = new Set(actsOf(object).flatMap((act) => (act.guard ? storedFieldsOf(object, act.guard) : [])));
   if (object.stateModel) names.add(object.stateModel.field);
   return [...names].map((name) => object.fields[name]!);

@@ -4,15 +4,15 @@
  */
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { checkExpression } from '../../../lib/expression/check.ts';
-import { type Exact, exactText } from '../../../lib/expression/decimal.ts';
 import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
+import { storedFieldsOf } from '../../../lib/expression/formulas.ts';
+import { type InputCheck, inputCheck, inputTypes, inputValue } from '../../../lib/expression/transition-input.ts';
 import type { Expression, Instant, Type, Value } from '../../../lib/expression/types.ts';
 import { schemaOfObject } from '../../../lib/expression/values.ts';
-import { storedFieldsOf } from '../../../lib/formulas.ts';
 import { ExactNumber } from '../../../lib/json/exact-number.ts';
-import { remembered } from '../../../lib/remembered.ts';
-import type { FieldMeta } from '../../../lib/snapshot/types.ts';
-import { type InputCheck, inputCheck, inputTypes, inputValue } from '../../../lib/transition/input.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
+import { type Exact, exactText } from '../../../lib/values/decimal.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
 import { failureOf } from '../evaluation.ts';
 import { own } from '../tenants.ts';
 import { type Act, decidingFields } from './acts.ts';
@@ -41,7 +41,7 @@ const ANY: readonly Type[] = [
   ...(['list:text', 'list:number', 'list:boolean', 'list:date', 'list:dateTime', 'list:time', 'list:null'] as const),
 ];
 
-export const preparationOf = remembered((act: Act): Preparation => {
+export const preparationOf = memoize((act: Act): Preparation => {
   const { object, meta } = act;
   const types = inputTypes(meta.input);
   const schema = { ...schemaOfObject(object), input: types };

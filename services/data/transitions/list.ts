@@ -1,6 +1,6 @@
 /** The transitions and actions of a record, with what stands against each. Source: docs/reference/transitions.md. */
 import { NEEDS } from '../../../lib/access/decide.ts';
-import { served } from '../../../lib/transition/input.ts';
+import { served } from '../../../lib/expression/transition-input.ts';
 import type { Read } from '../reads.ts';
 import { etagOf, exactJson, reachSql, Sql, table } from '../sql.ts';
 import { assertFresh, namedRecord, recordNotFound } from '../tenants.ts';

@@ -4,11 +4,11 @@
  */
 import { parentFields } from '../../../lib/access/sharing.ts';
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { storedFieldsOf } from '../../../lib/expression/formulas.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
 import { nodesOf } from '../../../lib/expression/walk.ts';
-import { storedFieldsOf } from '../../../lib/formulas.ts';
-import { objectOf } from '../../../lib/snapshot/lookup.ts';
-import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
+import { objectOf } from '../../../lib/schema/lookup.ts';
+import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { Sql } from '../sql.ts';
 import { own, type View } from '../tenants.ts';

@@ -1,11 +1,12 @@
 /** Users as other services ask for them, and as the platform itself creates them. Source: docs/reference/records.md. */
+
+import type { DataActions, UserIdentity } from '../../../contracts/data.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Principal } from '../../../lib/access/types.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { requestId, uuidv7 } from '../../../lib/ids.ts';
-import type { Snapshot } from '../../../lib/snapshot/types.ts';
+import type { Snapshot } from '../../../lib/schema/snapshot.ts';
+import { requestId, uuidv7 } from '../../../lib/values/ids.ts';
 import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
-import type { DataActions, UserIdentity } from '../contract.ts';
 import { table } from '../sql.ts';
 import { isShapeError, type Tenants } from '../tenants.ts';
 import { USER_SYNC } from './rules.ts';

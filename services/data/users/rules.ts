@@ -6,9 +6,9 @@
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Principal } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
-import type { PermissionBundle } from '../../../lib/snapshot/types.ts';
-import { literal } from '../../../lib/sql-text.ts';
-import { isTimezone } from '../../../lib/time.ts';
+import type { PermissionBundle } from '../../../lib/schema/snapshot.ts';
+import { literal } from '../../../lib/values/sql-text.ts';
+import { isTimezone } from '../../../lib/values/time.ts';
 import { Sql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { pointerTo } from '../write/body.ts';

@@ -3,8 +3,9 @@
  * worked off: read the user as it is now, tell auth, take the row away. A crash in between only means that auth is told
  * once more. Source: docs/reference/records.md.
  */
+
+import type { AuthActions } from '../../../contracts/auth.ts';
 import type { Database } from '../../../mixins/database/database.ts';
-import type { AuthActions } from '../../auth/contract.ts';
 import { table } from '../sql.ts';
 import { USER_SYNC } from './rules.ts';
 

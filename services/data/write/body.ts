@@ -6,14 +6,14 @@
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import type { ViolationCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
-import { isBlank } from '../../../lib/field-types/blank.ts';
-import { externalReference } from '../../../lib/field-types/reference-family.ts';
-import { typeOf } from '../../../lib/field-types/registry.ts';
-import type { SqlValue } from '../../../lib/field-types/types.ts';
-import { isWritable } from '../../../lib/record-types.ts';
-import { remembered } from '../../../lib/remembered.ts';
-import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
-import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { isBlank } from '../../../lib/schema/field-types/blank.ts';
+import { externalReference } from '../../../lib/schema/field-types/reference-family.ts';
+import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import type { SqlValue } from '../../../lib/schema/field-types/types.ts';
+import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
+import { isWritable } from '../../../lib/schema/record-types.ts';
+import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
 import { own, type View } from '../tenants.ts';
 import { typeGiven, typeTakes, withDefaultType } from './record-types.ts';
 
@@ -235,7 +235,7 @@ function keptOf(value: unknown, takes: (item: unknown) => boolean): unknown {
 }
 
 /** A field after the one that its values depend on. */
-const controllersFirst = remembered((object: ObjectMeta): readonly FieldMeta[] => {
+const controllersFirst = memoize((object: ObjectMeta): readonly FieldMeta[] => {
   const depth = ({ controllingField }: FieldMeta): number => {
     const controller = controllingField === null ? undefined : own(object.fields, controllingField);
     return controller ? 1 + depth(controller) : 0;

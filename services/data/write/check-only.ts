@@ -4,7 +4,7 @@
  */
 import { type PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
-import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
+import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { own } from '../tenants.ts';
 import type { Write } from './write.ts';
 

@@ -6,8 +6,8 @@
 import { hash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { uuidv7 } from '../../../lib/ids.ts';
-import { type Seal, sealed, sealFor, unsealed } from '../../../lib/sealed.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
+import { type Seal, sealed, sealFor, unsealed } from '../../../lib/values/sealed.ts';
 import type { Write } from './write.ts';
 
 const VALID_MS = 15 * 60 * 1000;

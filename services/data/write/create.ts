@@ -1,11 +1,11 @@
 /** Creating a record: every check, then one statement that writes everything or nothing. */
 
 import { requireObject } from '../../../lib/access/decide.ts';
-import { formattedSql } from '../../../lib/auto-number.ts';
-import { typeOf } from '../../../lib/field-types/registry.ts';
-import { emptyRollup } from '../../../lib/rollups.ts';
-import type { FieldMeta } from '../../../lib/snapshot/types.ts';
-import { identifier, literal } from '../../../lib/sql-text.ts';
+import { formattedSql } from '../../../lib/schema/auto-number.ts';
+import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { emptyRollup } from '../../../lib/schema/rollups.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
+import { identifier, literal } from '../../../lib/values/sql-text.ts';
 
 import { claimableSql, claimKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { changesSql, columnName, columnType, etagOf, outputOf, recordJson, Sql, storedFields, table } from '../sql.ts';

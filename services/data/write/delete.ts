@@ -6,10 +6,10 @@
 import { LIMITS } from '../../../config/limits.ts';
 import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { fieldOf, objectOf } from '../../../lib/snapshot/lookup.ts';
-import type { ChildRelationship, FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
-import { identifier } from '../../../lib/sql-text.ts';
-import { formatTimestamp } from '../../../lib/time.ts';
+import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
+import type { ChildRelationship, FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { identifier } from '../../../lib/values/sql-text.ts';
+import { formatTimestamp } from '../../../lib/values/time.ts';
 
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { changesSql, outputOf, reachSql, Sql, storedFields, table } from '../sql.ts';

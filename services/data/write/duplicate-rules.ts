@@ -3,13 +3,13 @@
  * Source: docs/reference/duplicates.md.
  */
 import type { ObjectAccess } from '../../../lib/access/types.ts';
-import { methodsOf } from '../../../lib/matching/forms.ts';
-import { remembered } from '../../../lib/remembered.ts';
-import type { DuplicateRuleMeta, FieldMeta, MatchMethod, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { methodsOf } from '../../../lib/schema/matching.ts';
+import type { DuplicateRuleMeta, FieldMeta, MatchMethod, ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
 import { own } from '../tenants.ts';
 
 /** The rules in force on an object. */
-export const activeRules = remembered((object: ObjectMeta): readonly DuplicateRuleMeta[] =>
+export const activeRules = memoize((object: ObjectMeta): readonly DuplicateRuleMeta[] =>
   object.features.duplicates ? object.duplicateRules.filter((rule) => rule.active) : [],
 );
 

@@ -3,10 +3,10 @@
  * Twins that are written at the same time wait for each other before they look. Source: docs/reference/duplicates.md.
  */
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { isBlank } from '../../../lib/field-types/blank.ts';
-import { typeOf } from '../../../lib/field-types/registry.ts';
-import { fuzzyClass, fuzzyClasses, matchForm } from '../../../lib/matching/forms.ts';
-import type { DuplicateRuleMeta, FieldMeta } from '../../../lib/snapshot/types.ts';
+import { isBlank } from '../../../lib/schema/field-types/blank.ts';
+import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { fuzzyClass, fuzzyClasses, matchForm } from '../../../lib/schema/matching.ts';
+import type { DuplicateRuleMeta, FieldMeta } from '../../../lib/schema/snapshot.ts';
 import type { Statement } from '../../../mixins/database/database.ts';
 import { columnName, columnType, reachSql, recordJson, Sql, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';

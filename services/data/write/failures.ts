@@ -1,9 +1,9 @@
 /** Mutations that were refused: driver errors become errors of the catalogue, and the refusal is recorded. */
-import type { Platform } from '../../../config/platform.ts';
+
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { isUuid } from '../../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
 import { isConnectionError, isGivenUp, sqlState } from '../../../mixins/database/database.ts';
 import { GIVEN_UP } from '../../../mixins/database/unavailable.ts';
 import {
@@ -13,6 +13,7 @@ import {
   keyInProgress,
   keyReused,
 } from '../../../mixins/idempotency/idempotency.ts';
+import type { Platform } from '../../../mixins/platform.ts';
 import { Sql } from '../sql.ts';
 import { own, type View } from '../tenants.ts';
 import { entrySql } from '../trail/entry.ts';

@@ -4,14 +4,14 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { LIMITS } from '../../../config/limits.ts';
-import type { Platform } from '../../../config/platform.ts';
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { isUuid, uuidv7 } from '../../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { isConnectionError, type Statement, type Tx } from '../../../mixins/database/database.ts';
 import { type IdempotencyKey, idempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
+import type { Platform } from '../../../mixins/platform.ts';
 import { SHARE_STEPS, UNSHARE_STEPS } from '../shares/steps.ts';
 import { schemaOf } from '../sql.ts';
 import { recordNotFound, type Tenants, type View, visibleObject } from '../tenants.ts';

@@ -1,8 +1,8 @@
 /** Values of a body in statements: the records that its references name, and what differs from what is stored. */
 import type { Violation } from '../../../lib/errors/platform-error.ts';
-import { typeOf } from '../../../lib/field-types/registry.ts';
-import { keyForm } from '../../../lib/matching/forms.ts';
-import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { keyForm } from '../../../lib/schema/matching.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { columnName, columnType, reachSql, Sql, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { type Given, mayBeSeveral, referenceNotFound } from './body.ts';

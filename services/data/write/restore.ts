@@ -5,10 +5,10 @@
 
 import { requireObject } from '../../../lib/access/decide.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
-import { typeOf } from '../../../lib/field-types/registry.ts';
-import { objectOf } from '../../../lib/snapshot/lookup.ts';
-import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
-import { literal } from '../../../lib/sql-text.ts';
+import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { objectOf } from '../../../lib/schema/lookup.ts';
+import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { literal } from '../../../lib/values/sql-text.ts';
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import {
   changesSql,

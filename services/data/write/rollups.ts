@@ -4,10 +4,16 @@
  * circle. Source: docs/decisions/rollups-by-triggers.md.
  */
 
-import { remembered } from '../../../lib/remembered.ts';
-import { CHANGED_ALONG, type ParentLock, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/rollups.ts';
-import type { Snapshot } from '../../../lib/snapshot/types.ts';
-import { identifier } from '../../../lib/sql-text.ts';
+import {
+  CHANGED_ALONG,
+  type ParentLock,
+  parentLocks,
+  type RollupEdge,
+  rollupEdges,
+} from '../../../lib/schema/rollups.ts';
+import type { Snapshot } from '../../../lib/schema/snapshot.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
+import { identifier } from '../../../lib/values/sql-text.ts';
 
 import { reachSql, Sql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
@@ -15,7 +21,7 @@ import { noteEffect } from './check-only.ts';
 import type { Referred } from './references.ts';
 import type { Write } from './write.ts';
 
-const edgesOfSnapshot = remembered((objects: Snapshot['objects']): readonly RollupEdge[] => rollupEdges(objects));
+const edgesOfSnapshot = memoize((objects: Snapshot['objects']): readonly RollupEdge[] => rollupEdges(objects));
 
 const edgesOf = ({ view }: Pick<Write, 'view'>): readonly RollupEdge[] => edgesOfSnapshot(view.snapshot.objects);
 

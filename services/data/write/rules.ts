@@ -5,13 +5,13 @@
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { evaluate, type Facts, isSameValue } from '../../../lib/expression/evaluate.ts';
+import { storedFieldsOf, withFormulas } from '../../../lib/expression/formulas.ts';
 import type { Expression, Value } from '../../../lib/expression/types.ts';
 import { schemaOfObject, valueOfField } from '../../../lib/expression/values.ts';
-import { valueTypeName } from '../../../lib/field-types/registry.ts';
-import { storedFieldsOf, withFormulas } from '../../../lib/formulas.ts';
-import { remembered } from '../../../lib/remembered.ts';
-import { emptyRollup } from '../../../lib/rollups.ts';
-import type { FieldMeta, ObjectMeta, ValidationRuleMeta } from '../../../lib/snapshot/types.ts';
+import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
+import { emptyRollup } from '../../../lib/schema/rollups.ts';
+import type { FieldMeta, ObjectMeta, ValidationRuleMeta } from '../../../lib/schema/snapshot.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
 import { callerFacts, failureOf } from '../evaluation.ts';
 import { Sql } from '../sql.ts';
 import { assertFresh, own } from '../tenants.ts';
@@ -26,7 +26,7 @@ interface Rule extends ValidationRuleMeta {
 }
 
 /** The active rules of an object, ready to run. */
-const rulesOf = remembered((object: ObjectMeta): readonly Rule[] => {
+const rulesOf = memoize((object: ObjectMeta): readonly Rule[] => {
   const schema = schemaOfObject(object);
   return object.validationRules
     .filter((rule) => rule.active)
@@ -39,7 +39,7 @@ const rulesOf = remembered((object: ObjectMeta): readonly Rule[] => {
 export const hasRules = (object: ObjectMeta): boolean => rulesOf(object).length > 0;
 
 /** Stored fields that the rules of an object depend on; none when it has no active rules. */
-export const ruleFields = remembered((object: ObjectMeta): readonly FieldMeta[] => {
+export const ruleFields = memoize((object: ObjectMeta): readonly FieldMeta[] => {
   const names = new Set(rulesOf(object).flatMap((rule) => [...rule.reads]));
   return [...names].map((name) => object.fields[name]!);
 });

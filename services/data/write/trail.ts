@@ -3,9 +3,9 @@
  * event to be told. Source: docs/reference/records.md.
  */
 
-import { uuidv7 } from '../../../lib/ids.ts';
-import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
-import { literal } from '../../../lib/sql-text.ts';
+import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
+import { literal } from '../../../lib/values/sql-text.ts';
 import type { Sql } from '../sql.ts';
 import type { Write } from './write.ts';
 

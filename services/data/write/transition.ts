@@ -4,10 +4,10 @@
  */
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { Facts } from '../../../lib/expression/evaluate.ts';
-import { storedFieldsOf } from '../../../lib/formulas.ts';
-import { isUuid, uuidv7 } from '../../../lib/ids.ts';
-import { fieldOf } from '../../../lib/snapshot/lookup.ts';
-import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { storedFieldsOf } from '../../../lib/expression/formulas.ts';
+import { fieldOf } from '../../../lib/schema/lookup.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
+import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { sqlState } from '../../../mixins/database/database.ts';
 import { columnName, exactJson, outputOf, reachSql, Sql, table } from '../sql.ts';
 import { own } from '../tenants.ts';

@@ -2,7 +2,7 @@
  * All values of a write that must be unique and are not. The index that refuses a row names one of them; what others there
  * are is asked only then, so that writes that succeed do not pay for it.
  */
-import { typeOf } from '../../../lib/field-types/registry.ts';
+import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { columnName, Sql, table } from '../sql.ts';
 import { toPlatformError, uniqueConflict } from './failures.ts';

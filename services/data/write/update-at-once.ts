@@ -3,9 +3,10 @@
  * everything or nothing, and after nothing the steps of update.ts find out why: whatever is refused or repeated, and all
  * waiting for others, is theirs.
  */
-import { typeOf } from '../../../lib/field-types/registry.ts';
+
 import type { OperationReply } from '../../../lib/operation.ts';
-import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { claimKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { changesSql, columnName, columnType, etagOf, outputOf, reachSql, Sql, storedFields, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';

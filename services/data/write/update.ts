@@ -4,9 +4,9 @@
  */
 import { type RecordOperation, requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { typeOf } from '../../../lib/field-types/registry.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
-import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import {
   changesSql,

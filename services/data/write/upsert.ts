@@ -5,11 +5,11 @@
 import { requireObject } from '../../../lib/access/decide.ts';
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { typeOf } from '../../../lib/field-types/registry.ts';
-import type { SqlValue } from '../../../lib/field-types/types.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
-import { fieldOf } from '../../../lib/snapshot/lookup.ts';
-import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import type { SqlValue } from '../../../lib/schema/field-types/types.ts';
+import { fieldOf } from '../../../lib/schema/lookup.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { columnName, etagOf, reachSql, Sql, schemaOf, table } from '../sql.ts';
 import { assertFresh, own, type View, visibleObject } from '../tenants.ts';

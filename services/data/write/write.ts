@@ -3,7 +3,7 @@ import type { ObjectAccess } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
-import type { ObjectMeta } from '../../../lib/snapshot/types.ts';
+import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import type { Statement, Tx } from '../../../mixins/database/database.ts';
 import type { IdempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
 import type { View } from '../tenants.ts';

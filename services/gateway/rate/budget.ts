@@ -3,8 +3,7 @@
  * nothing. Source: docs/reference/limits.md.
  */
 import { LRUCache } from 'lru-cache';
-import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import type { GrantState } from '../../auth/contract.ts';
+import type { GrantState } from '../../../contracts/auth.ts';
 import {
   anonymousPolicy,
   COSTLY_UNITS,
@@ -14,7 +13,8 @@ import {
   type LeaseRequest,
   type RateDefaults,
   type RatePolicy,
-} from '../../ratelimit/contract.ts';
+} from '../../../contracts/ratelimit.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { Meter } from './meter.ts';
 
 /** Asks the owners of the counters; answers in the order of the requests. */

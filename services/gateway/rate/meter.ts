@@ -2,7 +2,7 @@
  * One counter as this gateway sees it: units it holds and spends without asking, and what the owner said was left.
  * When the owner cannot be reached the meter spends a local share of the limit, never more.
  */
-import type { Lease, RatePolicy } from '../../ratelimit/contract.ts';
+import type { Lease, RatePolicy } from '../../../contracts/ratelimit.ts';
 
 /** Share of a limit that is leased at a time. */
 const BLOCK = 0.02;

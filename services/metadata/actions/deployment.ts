@@ -1,7 +1,7 @@
 /** Deployments as the API shows them. */
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { isUuid } from '../../../lib/ids.ts';
-import { formatTimestamp } from '../../../lib/time.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
+import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { DeploymentRow, DeploymentWithPlan } from '../deployments/store.ts';
 
 const time = (value: string | null): string | null => (value === null ? null : formatTimestamp(new Date(value)));

@@ -1,13 +1,13 @@
 /** The public operations of metadata. */
 
 import { LIMITS } from '../../../config/limits.ts';
-import type { Platform } from '../../../config/platform.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { isUuid, uuidv7 } from '../../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
-import { formatTimestamp } from '../../../lib/time.ts';
+import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
+import { formatTimestamp } from '../../../lib/values/time.ts';
 import { idempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
+import type { Platform } from '../../../mixins/platform.ts';
 import { acceptDeployment, recordRefusal, replayOf } from '../deployments/accept.ts';
 import type { Jobs } from '../deployments/jobs.ts';
 import { findDeployment, listDeployments } from '../deployments/store.ts';

@@ -1,7 +1,7 @@
 import type { Config } from '../../../config/env.ts';
 import { LIMITS } from '../../../config/limits.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { formatTimestamp } from '../../../lib/time.ts';
+import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { Component, State } from '../kinds/kind.ts';
 import { componentKey } from '../kinds/kind.ts';
 import { findKind } from '../kinds/registry.ts';

@@ -5,9 +5,9 @@
 
 import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { uuidv7 } from '../../../lib/ids.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
-import { identifier } from '../../../lib/sql-text.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
+import { identifier } from '../../../lib/values/sql-text.ts';
 import { type Database, isConnectionError, sqlState } from '../../../mixins/database/database.ts';
 import {
   answerOf,

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { identifier } from '../../../lib/sql-text.ts';
+import { identifier } from '../../../lib/values/sql-text.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { applyPlan } from '../apply.ts';
 import type { State } from '../kinds/kind.ts';

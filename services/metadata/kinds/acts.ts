@@ -4,12 +4,12 @@
  */
 import { Type } from 'typebox';
 import { checkExpression, type Schema } from '../../../lib/expression/check.ts';
+import { type InputSchema, inputProblems, inputTypes } from '../../../lib/expression/transition-input.ts';
 import type { Expression, Type as ValueType } from '../../../lib/expression/types.ts';
 import { typeOfField } from '../../../lib/expression/values.ts';
-import { fieldType } from '../../../lib/field-types/registry.ts';
-import { remembered } from '../../../lib/remembered.ts';
-import type { ActMeta, EffectMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
-import { type InputSchema, inputProblems, inputTypes } from '../../../lib/transition/input.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import type { ActMeta, EffectMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
 import { compileField } from './custom-field.ts';
 import { checked, expressionReferences, schemaOf } from './expressions.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
@@ -170,7 +170,7 @@ function checkPermission(
 }
 
 /** `<Object>.<key>` of every transition and custom action in the configuration to be. */
-export const actKeysOf = remembered(({ after }: CheckContext): ReadonlySet<string> => {
+export const actKeysOf = memoize(({ after }: CheckContext): ReadonlySet<string> => {
   const keys = new Set<string>();
   for (const { type, body } of after.values()) {
     if (type === 'CustomAction') keys.add(`${body['object']}.${body['apiName']}`);

@@ -1,6 +1,6 @@
 /** CustomAction: something that can be done with a record, whatever its state. */
 import { Type } from 'typebox';
-import type { ActMeta } from '../../../lib/snapshot/types.ts';
+import type { ActMeta } from '../../../lib/schema/snapshot.ts';
 import { type ActBody, activeModel, actKeys, actNames, actReferences, checkAct, compileAct } from './acts.ts';
 import { componentKey, type Kind } from './kind.ts';
 import { checkPerObject } from './per-object.ts';

@@ -1,11 +1,11 @@
 /** CustomField: one column and everything said about its values. */
 import { Type } from 'typebox';
 import { EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
-import { isBlank } from '../../../lib/field-types/blank.ts';
-import { PatternError, patternSize } from '../../../lib/field-types/pattern.ts';
-import { fieldType } from '../../../lib/field-types/registry.ts';
-import type { FieldMeta, FieldTypeName, PicklistValue } from '../../../lib/snapshot/types.ts';
-import { FIELD_TYPE_NAMES } from '../../../lib/snapshot/types.ts';
+import { isBlank } from '../../../lib/schema/field-types/blank.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldMeta, FieldTypeName, PicklistValue } from '../../../lib/schema/snapshot.ts';
+import { FIELD_TYPE_NAMES } from '../../../lib/schema/snapshot.ts';
+import { PatternError, patternSize } from '../../../lib/values/pattern.ts';
 import { AUTO_NUMBER_FORMAT, isCustom } from './custom-object.ts';
 import { DECIMAL_DEFAULTS, LENGTH_DEFAULTS, NEEDED, TYPED_ATTRIBUTES } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';

@@ -1,7 +1,7 @@
 /** CustomObject: a table of records, its name field and what the platform keeps beside it. */
 import { Type } from 'typebox';
-import { fieldType } from '../../../lib/field-types/registry.ts';
-import type { FieldTypeName, SharingDefault } from '../../../lib/snapshot/types.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldTypeName, SharingDefault } from '../../../lib/schema/snapshot.ts';
 import { fieldMeta } from './field-meta.ts';
 import type { Body, Component, Kind } from './kind.ts';
 import { componentKey } from './kind.ts';

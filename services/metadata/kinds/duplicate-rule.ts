@@ -1,8 +1,8 @@
 /** DuplicateRule: when two records of an object are so alike that whoever stores the second is told of the first. */
 import { Type } from 'typebox';
-import { fieldType } from '../../../lib/field-types/registry.ts';
-import { methodsOf } from '../../../lib/matching/forms.ts';
-import type { DuplicateRuleMeta, FieldTypeName, MatchMethod } from '../../../lib/snapshot/types.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import { methodsOf } from '../../../lib/schema/matching.ts';
+import type { DuplicateRuleMeta, FieldTypeName, MatchMethod } from '../../../lib/schema/snapshot.ts';
 import type { ObjectBody } from './custom-object.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';

@@ -1,9 +1,9 @@
 /** Expressions in the files of components: what they name, what they are checked against, and where their mistakes are. */
 import type { Schema } from '../../../lib/expression/check.ts';
 import { ExpressionError } from '../../../lib/expression/types.ts';
-import { valueTypeName } from '../../../lib/field-types/registry.ts';
-import { rememberedByName } from '../../../lib/remembered.ts';
-import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
+import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
+import { memoizeByName } from '../../../lib/values/memoize.ts';
 import { compileField } from './custom-field.ts';
 import { type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
@@ -31,7 +31,7 @@ const named = (source: string, pattern: RegExp): Set<string> =>
 /** The fields of an object in the configuration to be, as expressions see them. */
 export const schemaOf = (object: string, context: CheckContext): Schema => schemas(context, object);
 
-const schemas = rememberedByName((context: CheckContext, object): Schema => {
+const schemas = memoizeByName((context: CheckContext, object): Schema => {
   const builtIn = systemFields();
   const custom = context.fieldsOf(object);
   const known = new Map<string, FieldMeta | undefined>();

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { Type } from 'typebox';
 import { SCOPES } from '../../../lib/operation.ts';
-import type { RateLimitOverrides } from '../../../lib/snapshot/types.ts';
+import type { RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
 import { type Body, componentKey, type Kind } from './kind.ts';
 import { apiName, flag, group, label, optional, setOf, shownFlag } from './schema.ts';
 

@@ -1,6 +1,6 @@
 /** What the schema of CustomField leaves to the field type. */
-import { FIELD_TYPES } from '../../../lib/field-types/registry.ts';
-import type { FieldTypeName } from '../../../lib/snapshot/types.ts';
+import { FIELD_TYPES } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldTypeName } from '../../../lib/schema/snapshot.ts';
 
 /** Attributes without which a field of the type makes no sense. */
 export const NEEDED: Readonly<Partial<Record<FieldTypeName, readonly string[]>>> = {

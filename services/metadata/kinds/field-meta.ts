@@ -1,4 +1,4 @@
-import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 
 type Given = Pick<FieldMeta, 'apiName' | 'fieldType' | 'label'> & Partial<FieldMeta>;
 

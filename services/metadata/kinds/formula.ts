@@ -5,13 +5,13 @@
  */
 import { checkExpression, checkRecordExpression, type Schema } from '../../../lib/expression/check.ts';
 import { COST_MAX } from '../../../lib/expression/evaluate.ts';
+import { FORMULA_TEXT_MAX_CHARS, resultOf } from '../../../lib/expression/formulas.ts';
 import { expressionSql } from '../../../lib/expression/sql.ts';
 import { type Expression, ExpressionError } from '../../../lib/expression/types.ts';
 import { schemaOfObject } from '../../../lib/expression/values.ts';
 import { nodesOf } from '../../../lib/expression/walk.ts';
-import { valueTypeName } from '../../../lib/field-types/registry.ts';
-import { FORMULA_TEXT_MAX_CHARS, resultOf } from '../../../lib/formulas.ts';
-import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { checked, expressionReferences, schemaOf } from './expressions.ts';
 import { DECIMAL_DEFAULTS } from './field-attributes.ts';
 import {

@@ -3,7 +3,7 @@
  * adds to the snapshot. Comparing, storing, undoing and retrieving are the same for all kinds.
  */
 import type { TObject } from 'typebox';
-import type { Snapshot } from '../../../lib/snapshot/types.ts';
+import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import type { YamlValue } from '../yaml/parse.ts';
 
 export type Body = { readonly [key: string]: YamlValue };

@@ -1,6 +1,6 @@
 /** Profile and PermissionSet: the same body, the same checks. */
 import { Type } from 'typebox';
-import { type PermissionBundle, SYSTEM_PERMISSIONS, type SystemPermission } from '../../../lib/snapshot/types.ts';
+import { type PermissionBundle, SYSTEM_PERMISSIONS, type SystemPermission } from '../../../lib/schema/snapshot.ts';
 import { escapePointer } from '../yaml/parse.ts';
 import { actKeysOf } from './acts.ts';
 import { type Body, type Component, componentKey, type Kind } from './kind.ts';

@@ -1,6 +1,6 @@
 /** RecordType: a kind of records of an object, with the picklist values that they take. */
 import { Type } from 'typebox';
-import type { RecordTypeMeta } from '../../../lib/snapshot/types.ts';
+import type { RecordTypeMeta } from '../../../lib/schema/snapshot.ts';
 import { compileField } from './custom-field.ts';
 import {
   type Body,

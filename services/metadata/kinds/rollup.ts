@@ -3,8 +3,8 @@
  * Source: docs/reference/field-types.md#rollups.
  */
 import { checkRecordExpression } from '../../../lib/expression/check.ts';
-import { levelsOf, type RollupEdge, rollupEdges, waysOf } from '../../../lib/rollups.ts';
-import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
+import { levelsOf, type RollupEdge, rollupEdges, waysOf } from '../../../lib/schema/rollups.ts';
+import type { FieldMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
 import { checked, expressionReferences, fieldsNamed, schemaOf } from './expressions.ts';
 import { DECIMAL_DEFAULTS } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';

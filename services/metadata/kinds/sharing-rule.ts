@@ -1,7 +1,7 @@
 /** SharingRule: opens records of an object, by their owners or by what stands in them, to a role or a group. */
 import { Type } from 'typebox';
 import { checkRecordExpression } from '../../../lib/expression/check.ts';
-import type { SharingPrincipal, SharingRuleMeta } from '../../../lib/snapshot/types.ts';
+import type { SharingPrincipal, SharingRuleMeta } from '../../../lib/schema/snapshot.ts';
 import type { ObjectBody } from './custom-object.ts';
 import { checked, expressionReferences, schemaOf } from './expressions.ts';
 import { asksTheTime } from './formula.ts';

@@ -1,6 +1,6 @@
 /** StateModel: the states of a record and the transitions between them. */
 import { Type } from 'typebox';
-import type { ObjectMeta, StateModelMeta } from '../../../lib/snapshot/types.ts';
+import type { ObjectMeta, StateModelMeta } from '../../../lib/schema/snapshot.ts';
 import { type ActBody, actKeys, actNames, actReferences, checkAct, compileAct } from './acts.ts';
 import { compileField } from './custom-field.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';

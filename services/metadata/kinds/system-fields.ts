@@ -1,5 +1,5 @@
 /** The fields that the platform keeps for every record of every object, in the order in which they are answered. */
-import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { fieldMeta } from './field-meta.ts';
 
 const system = (apiName: string, fieldType: FieldMeta['fieldType'], label: string, more: Partial<FieldMeta> = {}) =>

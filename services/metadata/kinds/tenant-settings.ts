@@ -1,6 +1,6 @@
 /** TenantSettings: what holds for the whole tenant. */
 import { Type } from 'typebox';
-import { isTimezone } from '../../../lib/time.ts';
+import { isTimezone } from '../../../lib/values/time.ts';
 import { rateLimits, rateLimitsSchema } from './external-client.ts';
 import type { Kind } from './kind.ts';
 import { group, optional } from './schema.ts';

@@ -1,7 +1,7 @@
 /** ValidationRule: a condition under which a record of an object is refused. */
 import { Type } from 'typebox';
 import { checkExpression } from '../../../lib/expression/check.ts';
-import type { ValidationRuleMeta } from '../../../lib/snapshot/types.ts';
+import type { ValidationRuleMeta } from '../../../lib/schema/snapshot.ts';
 import { checked, expressionReferences, schemaOf } from './expressions.ts';
 import { type Body, componentKey, type Kind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';

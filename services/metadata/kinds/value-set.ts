@@ -1,6 +1,6 @@
 /** ValueSet: values that several picklists share; and what picklists have in common with it. */
 import { Type } from 'typebox';
-import type { PicklistValue } from '../../../lib/snapshot/types.ts';
+import type { PicklistValue } from '../../../lib/schema/snapshot.ts';
 import type { Kind } from './kind.ts';
 import { apiName, flag, group, label, listOf, optional, setOf, text } from './schema.ts';
 

@@ -1,9 +1,9 @@
 /** The statements that lead from one physical model to the next. Pure; every name is quoted. */
 
-import { formattedSql } from '../../../lib/auto-number.ts';
-import { fieldType } from '../../../lib/field-types/registry.ts';
-import { emptyRollup } from '../../../lib/rollups.ts';
-import { identifier, literal } from '../../../lib/sql-text.ts';
+import { formattedSql } from '../../../lib/schema/auto-number.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import { emptyRollup } from '../../../lib/schema/rollups.ts';
+import { identifier, literal } from '../../../lib/values/sql-text.ts';
 import { blankSql, type Column, type Model, type Table } from './model.ts';
 
 /**

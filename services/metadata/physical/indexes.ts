@@ -1,5 +1,5 @@
 /** What is to be done when the indexes of a tenant are held against those that its configuration calls for. Pure. */
-import { identifier } from '../../../lib/sql-text.ts';
+import { identifier } from '../../../lib/values/sql-text.ts';
 import type { Model } from './model.ts';
 
 /**

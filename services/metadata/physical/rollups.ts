@@ -6,14 +6,14 @@
 
 import { createHash } from 'node:crypto';
 import { checkExpression } from '../../../lib/expression/check.ts';
+import { columnSql, rowContext } from '../../../lib/expression/formulas.ts';
 import { conditionSql } from '../../../lib/expression/sql.ts';
 import { schemaOfObject } from '../../../lib/expression/values.ts';
-import { typeOf } from '../../../lib/field-types/registry.ts';
-import { columnSql, rowContext } from '../../../lib/formulas.ts';
-import { rememberedByName } from '../../../lib/remembered.ts';
-import { emptyRollup, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/rollups.ts';
-import type { FieldMeta, ObjectMeta } from '../../../lib/snapshot/types.ts';
-import { identifier, literal } from '../../../lib/sql-text.ts';
+import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { emptyRollup, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/schema/rollups.ts';
+import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { memoizeByName } from '../../../lib/values/memoize.ts';
+import { identifier, literal } from '../../../lib/values/sql-text.ts';
 import { customField } from '../kinds/custom-field.ts';
 import { customObject } from '../kinds/custom-object.ts';
 import { linkFormulas } from '../kinds/formula.ts';
@@ -133,7 +133,7 @@ const timezoneOf = (state: State): string =>
   String(state.get(componentKey('TenantSettings', 'General'))?.body['timezone'] ?? 'UTC');
 
 /** An object of a configuration that holds together, with its fields and what its formulas say. */
-const childOf = rememberedByName((state: State, name): ObjectMeta => {
+const childOf = memoizeByName((state: State, name): ObjectMeta => {
   const draft = { objects: {} as Draft['objects'] } as Draft;
   customObject.compile!(state.get(componentKey('CustomObject', name))!, draft, state);
   for (const field of componentsByObject(state, 'CustomField').get(name) ?? [])

@@ -1,6 +1,6 @@
 /** Changes that only the tenant's records can allow or forbid. */
-import { fieldType } from '../../../lib/field-types/registry.ts';
-import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { compileField, type PicklistBody } from '../kinds/custom-field.ts';
 import { type CheckContext, type Component, componentKey, type State } from '../kinds/kind.ts';
 import { resultOf, rollupsOf } from '../kinds/rollup.ts';

@@ -16,7 +16,7 @@ import {
   parseAllDocuments,
   type Scalar,
 } from 'yaml';
-import { compareDecimals, readDecimal } from '../../../lib/field-types/decimal-text.ts';
+import { compareDecimals, readDecimal } from '../../../lib/values/decimal-text.ts';
 
 export interface Position {
   readonly line: number;

@@ -8,7 +8,7 @@ import {
   jwtVerify,
   SignJWT,
 } from 'jose';
-import { call } from '../../../services/contracts.ts';
+import { call } from '../../../contracts/call.ts';
 import { authorize, authorizeUrl, Browser, claims, exchange, pkce, post, REDIRECT, tokens } from './browser.ts';
 import { ACME, type AuthHarness, DEMO, EVE, externalClient, SAM, startAuth } from './harness.ts';
 

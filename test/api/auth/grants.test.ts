@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { call } from '../../../services/contracts.ts';
+import { call } from '../../../contracts/call.ts';
 import { authorizeUrl, Browser, claims, exchange, pkce, post, refresh, tokens } from './browser.ts';
 import { ADA, type AuthHarness, DEMO, SAM, startAuth } from './harness.ts';
 

@@ -9,12 +9,12 @@ import { fileURLToPath } from 'node:url';
 import { type Context, Errors, Loggers, ServiceBroker, type ServiceSchema } from 'moleculer';
 import { brokerOptions } from '../../../config/broker.ts';
 import { readConfig } from '../../../config/env.ts';
-import type { ExternalClientMeta, Snapshot } from '../../../lib/snapshot/types.ts';
+import type { HttpReply } from '../../../contracts/auth.ts';
+import { call } from '../../../contracts/call.ts';
+import type { ExternalClientMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { ensureServiceRole, migrate } from '../../../mixins/database/migrate.ts';
 import authService from '../../../services/auth/auth.service.ts';
-import type { HttpReply } from '../../../services/auth/contract.ts';
-import { call } from '../../../services/contracts.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { testEnvironment } from '../../support/platform.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import Ajv from 'ajv';
 import addFormats from 'ajv-formats';
+import { AUTH_OPERATIONS } from '../../../contracts/auth.ts';
+import { call } from '../../../contracts/call.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import type { OperationCall } from '../../../lib/operation.ts';
-import { AUTH_OPERATIONS } from '../../../services/auth/contract.ts';
-import { call } from '../../../services/contracts.ts';
 import { type AuthHarness, DEMO, SAM, startAuth } from './harness.ts';
 
 const operation = AUTH_OPERATIONS.find(({ operationId }) => operationId === 'me.identity.get')!;

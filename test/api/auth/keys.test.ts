@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createLocalJWKSet, jwtVerify } from 'jose';
+import { call } from '../../../contracts/call.ts';
 import { Keys } from '../../../services/auth/keys.ts';
 import { AuthStore } from '../../../services/auth/store.ts';
-import { call } from '../../../services/contracts.ts';
 import { authorizeUrl, Browser, claims, exchange, pkce, tokens } from './browser.ts';
 import { type AuthHarness, DEMO, SAM, startAuth } from './harness.ts';
 

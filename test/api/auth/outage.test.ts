@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { call } from '../../../services/contracts.ts';
+import { call } from '../../../contracts/call.ts';
 import { authorizeUrl, Browser, claims, pkce, post, refresh, tokens } from './browser.ts';
 import { type AuthHarness, DEMO, externalClient, SAM, startAuth } from './harness.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import { call } from '../../../contracts/call.ts';
 import { AuthStore } from '../../../services/auth/store.ts';
-import { call } from '../../../services/contracts.ts';
 import { authorize, authorizeUrl, Browser, claims, pkce, refresh, type Seen, tokens } from './browser.ts';
 import { type AuthHarness, DEMO, startAuth } from './harness.ts';
 

@@ -1,9 +1,9 @@
 /** Addresses: what may stand in a path or a query string and means nothing. Generated from the operation rows. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'mocha';
-import { uuidv7 } from '../../../lib/ids.ts';
+import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { Operation, Parameter } from '../../../lib/operation.ts';
-import { OPERATIONS } from '../../../services/contracts.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { assertRefused, assertSound, encoded, PROTOTYPE_NAMES, picture, SQL } from './support.ts';

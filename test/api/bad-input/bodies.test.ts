@@ -1,9 +1,9 @@
 /** Bodies that are no JSON, no strict JSON, or JSON of another shape. Generated from the operation rows. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'mocha';
-import { uuidv7 } from '../../../lib/ids.ts';
+import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { Operation } from '../../../lib/operation.ts';
-import { OPERATIONS } from '../../../services/contracts.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { assertRefused, assertSound, PROTOTYPE_NAMES, picture } from './support.ts';

@@ -5,7 +5,7 @@
 
 import fc from 'fast-check';
 import { after, before, describe, it } from 'mocha';
-import { OPERATIONS } from '../../../services/contracts.ts';
+import { OPERATIONS } from '../../../contracts/operations.ts';
 import { type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { assertSound, encoded, PROTOTYPE_NAMES, SQL } from './support.ts';

@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'mocha';
-import { uuidv7 } from '../../../lib/ids.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
 import { Random } from '../../service/expression/world.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { findNothingWrong } from '../../support/consistency.ts';

@@ -5,9 +5,9 @@
  */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
+import { call } from '../../../contracts/call.ts';
+import type { VerifyRequest } from '../../../contracts/data/trail.ts';
 import { signIn } from '../../../scripts/sign-in.ts';
-import { call } from '../../../services/contracts.ts';
-import type { VerifyRequest } from '../../../services/data/trail/verify.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 

@@ -1,6 +1,6 @@
 /** Explanations of access over HTTP: each layer in turn, and that they agree with what then happens. */
 import assert from 'node:assert/strict';
-import { uuidv7 } from '../../../lib/ids.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Answer, Api } from '../../support/client.ts';
 import { fieldFile } from '../../support/metadata-tenant.ts';
 import { type Deals, startDeals } from './deals.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { LIMITS } from '../../../config/limits.ts';
-import { uuidv7 } from '../../../lib/ids.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import type { Answer, Api } from '../../support/client.ts';
 import { type Deals, startDeals } from './deals.ts';

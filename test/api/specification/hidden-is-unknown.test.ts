@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
-import { uuidv7 } from '../../../lib/ids.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp, fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'mocha';
+import { OPERATIONS } from '../../../contracts/operations.ts';
 import { CATALOGUE, type ErrorCode } from '../../../lib/errors/catalogue.ts';
-import { OPERATIONS } from '../../../services/contracts.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp, fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';

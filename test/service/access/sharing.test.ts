@@ -4,17 +4,17 @@
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { constrain } from '../../../lib/access/constrain.ts';
 import { decide, type RecordOperation } from '../../../lib/access/decide.ts';
 import { type RecordLevel, reach, type SharedRecord } from '../../../lib/access/sharing.ts';
 import type { Access } from '../../../lib/access/types.ts';
-import type { SqlValue } from '../../../lib/field-types/types.ts';
+import { constrain } from '../../../lib/query/constrain.ts';
 import { continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { planGet, planList } from '../../../lib/query/plan.ts';
 import { compileGet, compileList, conditionSql, readPage, readRecord } from '../../../lib/query/sql.ts';
 import type { QueryView } from '../../../lib/query/types.ts';
-import type { Seal } from '../../../lib/sealed.ts';
+import type { SqlValue } from '../../../lib/schema/field-types/types.ts';
+import type { Seal } from '../../../lib/values/sealed.ts';
 import { Database, type Tx } from '../../../mixins/database/database.ts';
 import { readSharedRecord, sharedRecordSql } from '../../../services/data/explain/record.ts';
 import { createDatabase, migrateMetadata, type TestDatabase } from '../../support/database.ts';

@@ -5,7 +5,7 @@ import type { Directory } from '../../../lib/access/directory.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Share, SharedRecord } from '../../../lib/access/sharing.ts';
 import type { Access } from '../../../lib/access/types.ts';
-import { fieldType } from '../../../lib/field-types/registry.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import type {
   FieldMeta,
   GroupMeta,
@@ -17,7 +17,7 @@ import type {
   SharingPrincipal,
   SharingRuleMeta,
   Snapshot,
-} from '../../../lib/snapshot/types.ts';
+} from '../../../lib/schema/snapshot.ts';
 import { aBundle, aField, anObject, aPrincipal, aSnapshot } from '../../support/snapshots.ts';
 
 export type Generate = fc.GeneratorValue;

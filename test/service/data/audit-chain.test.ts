@@ -1,10 +1,11 @@
 /** The chain over the audit trail: it takes in every committed row once, and tells when anything was tampered with. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { call } from '../../../contracts/call.ts';
+import type { Verification, VerifyRequest } from '../../../contracts/data/trail.ts';
 import { Database, type Tx } from '../../../mixins/database/database.ts';
-import { call } from '../../../services/contracts.ts';
 import { removeExpired, sealTenant } from '../../../services/data/trail/chain.ts';
-import { type Verification, type VerifyRequest, verifyTenant } from '../../../services/data/trail/verify.ts';
+import { verifyTenant } from '../../../services/data/trail/verify.ts';
 import { createWorld, type World } from './world.ts';
 
 describe('the chain over the audit trail', () => {

@@ -4,12 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
-import { type Exact, exactText } from '../../../lib/expression/decimal.ts';
 import { evaluate, isFailure, recordFacts } from '../../../lib/expression/evaluate.ts';
+import { withFormulas } from '../../../lib/expression/formulas.ts';
 import { ExpressionError, type Value } from '../../../lib/expression/types.ts';
 import { schemaOfObject, typeOfField, valueOfField } from '../../../lib/expression/values.ts';
-import { withFormulas } from '../../../lib/formulas.ts';
-import type { FieldMeta, FieldTypeName, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
+import type { FieldMeta, FieldTypeName, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+import { type Exact, exactText } from '../../../lib/values/decimal.ts';
 import { migrateServices } from '../../../main.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { Snapshots } from '../../../services/metadata/snapshots.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { call } from '../../../services/contracts.ts';
+import { call } from '../../../contracts/call.ts';
 import { codes, createWorld, type Person, refusal, type World } from './world.ts';
 
 const lines = (...list: string[]): string => `${list.join('\n')}\n`;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { call } from '../../../services/contracts.ts';
+import { call } from '../../../contracts/call.ts';
 import { type CallOptions, codes, createWorld, FILES, type Person, type Reply, refusal, type World } from './world.ts';
 
 const MODEL = `type: StateModel

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { UserIdentity } from '../../../services/data/contract.ts';
+import type { UserIdentity } from '../../../contracts/data.ts';
 import { unsentSql } from '../../../services/data/users/sync.ts';
 import { codes, createWorld, refusal, type World } from './world.ts';
 

@@ -3,12 +3,12 @@
  * its actions with the context that the gateway would give them.
  */
 import { hash, randomUUID } from 'node:crypto';
+import { call } from '../../../contracts/call.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { requestId } from '../../../lib/ids.ts';
 import type { OperationCall, OperationReply, Scope } from '../../../lib/operation.ts';
+import { requestId } from '../../../lib/values/ids.ts';
 import { Database } from '../../../mixins/database/database.ts';
-import { call } from '../../../services/contracts.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it

@@ -4,15 +4,15 @@
  */
 import assert from 'node:assert/strict';
 import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
-import { exactOf, exactText } from '../../../lib/expression/decimal.ts';
 import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
+import { columnSql, withFormulas } from '../../../lib/expression/formulas.ts';
 import { EvaluationError } from '../../../lib/expression/functions.ts';
 import { conditionSql, expressionSql, type SqlContext } from '../../../lib/expression/sql.ts';
 import { type Expression, ExpressionError, type Type, type Value } from '../../../lib/expression/types.ts';
 import { typeOfField, valueOfField } from '../../../lib/expression/values.ts';
-import { valueTypeName } from '../../../lib/field-types/registry.ts';
-import { columnSql, withFormulas } from '../../../lib/formulas.ts';
-import type { FieldMeta } from '../../../lib/snapshot/types.ts';
+import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
+import { exactOf, exactText } from '../../../lib/values/decimal.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { compileFormula, linkFormulas } from '../../../services/metadata/kinds/formula.ts';
 import { createDatabase, migrateMetadata, type TestDatabase } from '../../support/database.ts';

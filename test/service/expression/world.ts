@@ -1,5 +1,5 @@
 /** Random expressions over one object that has a field of every type, and random records of it. Seeded, so repeatable. */
-import type { FieldTypeName } from '../../../lib/snapshot/types.ts';
+import type { FieldTypeName } from '../../../lib/schema/snapshot.ts';
 
 export const FIELDS: Readonly<Record<string, FieldTypeName>> = {
   id: 'id',

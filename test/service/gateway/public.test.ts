@@ -4,9 +4,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { OPERATIONS } from '../../../contracts/operations.ts';
 import { CATALOGUE } from '../../../lib/errors/catalogue.ts';
 import { SCOPES } from '../../../lib/operation.ts';
-import { OPERATIONS } from '../../../services/contracts.ts';
 import { openapi } from '../../../services/gateway/public/openapi.ts';
 import { type Stage, startStage } from './stage.ts';
 

@@ -9,14 +9,14 @@ import { ServiceBroker } from 'moleculer';
 import { type TSchema, Type } from 'typebox';
 import { brokerOptions } from '../../../config/broker.ts';
 import { type Config, readConfig } from '../../../config/env.ts';
+import type { GrantState, HttpReply, HttpRequest } from '../../../contracts/auth.ts';
+import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
-import { uuidv7 } from '../../../lib/ids.ts';
 import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { natsBus } from '../../../mixins/nats-bus.ts';
 import { pulse } from '../../../mixins/pulse.ts';
-import type { GrantState, HttpReply, HttpRequest } from '../../../services/auth/contract.ts';
-import { OPERATIONS } from '../../../services/contracts.ts';
 import gatewayService from '../../../services/gateway/gateway.service.ts';
 import ratelimitService from '../../../services/ratelimit/ratelimit.service.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { uuidv7 } from '../../../lib/ids.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
 import { Runner } from '../../../services/metadata/deployments/run.ts';
 import { insertDeployment } from '../../../services/metadata/deployments/store.ts';
 import {

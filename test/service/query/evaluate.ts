@@ -2,7 +2,7 @@
  * What a list query means, evaluated in memory by a second hand: no code of lib/query, no SQL. It works on the raw
  * parameters of the caller and on values as a test made them.
  */
-import type { FieldMeta, FieldTypeName, ObjectMeta } from '../../../lib/snapshot/types.ts';
+import type { FieldMeta, FieldTypeName, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 
 /** Values as made: decimals and big numbers as text, moments as milliseconds, the rest as in the API. */
 export type Value = string | number | boolean | readonly string[] | Record<string, unknown> | null;

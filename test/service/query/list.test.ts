@@ -4,14 +4,14 @@
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { constrain } from '../../../lib/access/constrain.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { constrain } from '../../../lib/query/constrain.ts';
 import { continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { planGet, planList } from '../../../lib/query/plan.ts';
 import { compileGet, compileList, type Page, readPage, readRecord } from '../../../lib/query/sql.ts';
 import type { CompiledQuery } from '../../../lib/query/types.ts';
-import type { Seal } from '../../../lib/sealed.ts';
+import type { Seal } from '../../../lib/values/sealed.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { createDatabase, migrateMetadata, type TestDatabase } from '../../support/database.ts';
 import { TENANT_ID, USER_ID } from '../../support/snapshots.ts';

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { fieldType } from '../../../lib/field-types/registry.ts';
 import { recordJsonSql } from '../../../lib/query/sql.ts';
-import type { FieldMeta, FieldTypeName } from '../../../lib/snapshot/types.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { aField } from '../../support/snapshots.ts';

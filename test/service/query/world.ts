@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Access } from '../../../lib/access/types.ts';
-import { fieldType } from '../../../lib/field-types/registry.ts';
-import { OPERATORS } from '../../../lib/field-types/types.ts';
 import { operatorsFor, searchable, sortable } from '../../../lib/query/capabilities.ts';
 import type { QueryView } from '../../../lib/query/types.ts';
-import type { FieldMeta, FieldTypeName, ObjectMeta, Snapshot } from '../../../lib/snapshot/types.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import { OPERATORS } from '../../../lib/schema/field-types/types.ts';
+import type { FieldMeta, FieldTypeName, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { compileFormula, linkFormulas } from '../../../services/metadata/kinds/formula.ts';
 import type { Body } from '../../../services/metadata/kinds/kind.ts';

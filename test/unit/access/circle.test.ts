@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Principal } from '../../../lib/access/types.ts';
-import type { GroupMeta, RoleMeta, Snapshot } from '../../../lib/snapshot/types.ts';
+import type { GroupMeta, RoleMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { aPrincipal, aSnapshot } from '../../support/snapshots.ts';
 
 const role = (apiName: string, parent: string | null): RoleMeta => ({ apiName, label: apiName, parent });

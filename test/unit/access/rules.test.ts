@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { constrain } from '../../../lib/access/constrain.ts';
 import { capabilities, decide, requireObject } from '../../../lib/access/decide.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { constrain } from '../../../lib/query/constrain.ts';
 import { planGet } from '../../../lib/query/plan.ts';
-import type { ObjectPermission, PermissionBundle } from '../../../lib/snapshot/types.ts';
+import type { ObjectPermission, PermissionBundle } from '../../../lib/schema/snapshot.ts';
 import { aBundle, aField, anObject, aPrincipal, aSnapshot } from '../../support/snapshots.ts';
 
 const NONE: ObjectPermission = {

@@ -1,7 +1,7 @@
 /** The ends of stretches of changes, and what a cursor carries. */
 import assert from 'node:assert/strict';
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
-import type { Seal } from '../../../lib/sealed.ts';
+import type { Seal } from '../../../lib/values/sealed.ts';
 import { type Delta, endAt, openDelta, sealDelta } from '../../../services/data/trail/delta-cursor.ts';
 
 describe('the cursor of changes', () => {

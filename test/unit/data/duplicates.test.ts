@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import type { FieldTypeName, MatchMethod } from '../../../lib/snapshot/types.ts';
+import type { FieldTypeName, MatchMethod } from '../../../lib/schema/snapshot.ts';
 import { openConfirmation, sealConfirmation } from '../../../services/data/write/confirmation.ts';
 import { type MatchItem, searchBy, weightOf } from '../../../services/data/write/duplicate-rules.ts';
 import type { Write } from '../../../services/data/write/write.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Principal } from '../../../lib/access/types.ts';
-import type { ObjectMeta, PermissionBundle } from '../../../lib/snapshot/types.ts';
+import type { ObjectMeta, PermissionBundle } from '../../../lib/schema/snapshot.ts';
 import { explain, type Question, type Subject } from '../../../services/data/explain/explain.ts';
 import {
   aBundle,

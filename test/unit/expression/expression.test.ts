@@ -5,7 +5,7 @@ import { BUDGET_UNITS, COST_MAX, evaluate, type Facts } from '../../../lib/expre
 import { EvaluationError } from '../../../lib/expression/functions.ts';
 import { ExpressionError, type Type, type Value } from '../../../lib/expression/types.ts';
 import { valueOfField } from '../../../lib/expression/values.ts';
-import type { FieldTypeName } from '../../../lib/snapshot/types.ts';
+import type { FieldTypeName } from '../../../lib/schema/snapshot.ts';
 import { processorMs } from '../../support/processor.ts';
 
 const FIELDS: Record<string, FieldTypeName> = {

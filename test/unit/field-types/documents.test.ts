@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { FIELD_TYPES } from '../../../lib/field-types/registry.ts';
-import { OPERATORS } from '../../../lib/field-types/types.ts';
-import { RELATIVE_DATES } from '../../../lib/query/relative-dates.ts';
+import { FIELD_TYPES } from '../../../lib/schema/field-types/registry.ts';
+import { OPERATORS } from '../../../lib/schema/field-types/types.ts';
+import { RELATIVE_DATES } from '../../../lib/values/relative-dates.ts';
 
 /** Columns of tables are padded; one space will do. */
 const page = (name: string): string =>

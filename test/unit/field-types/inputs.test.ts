@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { TEXT_MAX_CHARS } from '../../../lib/field-types/common.ts';
-import { externalReference } from '../../../lib/field-types/reference-family.ts';
-import { FIELD_TYPES, fieldType } from '../../../lib/field-types/registry.ts';
 import { ExactNumber } from '../../../lib/json/exact-number.ts';
-import { FIELD_TYPE_NAMES, type FieldMeta, type FieldTypeName } from '../../../lib/snapshot/types.ts';
+import { TEXT_MAX_CHARS } from '../../../lib/schema/field-types/common.ts';
+import { externalReference } from '../../../lib/schema/field-types/reference-family.ts';
+import { FIELD_TYPES, fieldType } from '../../../lib/schema/field-types/registry.ts';
+import { FIELD_TYPE_NAMES, type FieldMeta, type FieldTypeName } from '../../../lib/schema/snapshot.ts';
 import { aField } from '../../support/snapshots.ts';
 
 interface Cases {

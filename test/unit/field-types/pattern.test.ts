@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { checkPattern, matchesPattern, PatternError } from '../../../lib/field-types/pattern.ts';
+import { checkPattern, matchesPattern, PatternError } from '../../../lib/values/pattern.ts';
 import { processorMs } from '../../support/processor.ts';
 
 describe('patterns of text fields', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import type { GrantState } from '../../../contracts/auth.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import type { GrantState } from '../../../services/auth/contract.ts';
 import { Budgets, tightest } from '../../../services/gateway/rate/budget.ts';
 import { Buckets } from '../../../services/ratelimit/buckets.ts';
 

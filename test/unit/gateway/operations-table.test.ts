@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { OPERATIONS } from '../../../services/contracts.ts';
+import { OPERATIONS } from '../../../contracts/operations.ts';
 import { operationsTable } from './operations-table.ts';
 
 describe('docs/reference/operations.md', () => {

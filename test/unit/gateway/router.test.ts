@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { Operation } from '../../../lib/operation.ts';
-import { OPERATIONS } from '../../../services/contracts.ts';
 import { allowed, Router } from '../../../services/gateway/router.ts';
 
 const op = (method: string, path: string): Operation =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { SYSTEM_PERMISSIONS } from '../../../lib/snapshot/types.ts';
+import { SYSTEM_PERMISSIONS } from '../../../lib/schema/snapshot.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { type Component, componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
 import { ddl } from '../../../services/metadata/physical/ddl.ts';

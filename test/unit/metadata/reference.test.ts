@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkExpression } from '../../../lib/expression/check.ts';
-import { valueTypeName } from '../../../lib/field-types/registry.ts';
+import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import type { State } from '../../../services/metadata/kinds/kind.ts';
 import { makePlan } from '../../../services/metadata/planner/plan.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { networkOf } from '../../../lib/network.ts';
+import { networkOf } from '../../../lib/values/network.ts';
 
 describe('the network of an address', () => {
   for (const [address, network] of [

@@ -7,7 +7,7 @@ import type { Plan } from '../../../lib/query/types.ts';
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 
 describe('a constrained plan', () => {
-  it('is made in one place, lib/access/constrain.ts', () => {
+  it('is made in one place, lib/query/constrain.ts', () => {
     const makers = ['lib', 'services', 'mixins'].flatMap((folder) =>
       readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
         .filter((file) => file.endsWith('.ts'))
@@ -20,6 +20,6 @@ describe('a constrained plan', () => {
     );
     // @ts-expect-error a plan without record access does not compile
     assert.ok((plan: Plan) => compileList(plan, 't_x'));
-    assert.deepEqual(makers, ['lib/access/constrain.ts']);
+    assert.deepEqual(makers, ['lib/query/constrain.ts']);
   });
 });

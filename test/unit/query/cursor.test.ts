@@ -5,7 +5,7 @@ import { CURSOR_VALID_MS, continuePlan, sealCursor } from '../../../lib/query/cu
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { planList } from '../../../lib/query/plan.ts';
 import type { ListRequest, Plan, RawListQuery } from '../../../lib/query/types.ts';
-import type { Seal } from '../../../lib/sealed.ts';
+import type { Seal } from '../../../lib/values/sealed.ts';
 import { aField, anObject, aPrincipal, aSnapshot } from '../../support/snapshots.ts';
 
 const order = anObject('Order', [aField('Amount', 'decimal')]);

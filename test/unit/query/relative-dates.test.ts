@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { dateOfDay, dayNumber } from '../../../lib/field-types/calendar.ts';
-import { relativeDays, startOfDay } from '../../../lib/query/relative-dates.ts';
+import { dateOfDay, dayNumber } from '../../../lib/values/calendar.ts';
+import { relativeDays, startOfDay } from '../../../lib/values/relative-dates.ts';
 
 const SATURDAY = Date.parse('2026-11-21T12:00:00Z');
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { constrain } from '../../../lib/access/constrain.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
+import { constrain } from '../../../lib/query/constrain.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { planList } from '../../../lib/query/plan.ts';
 import { type CompiledList, compileList, readPage } from '../../../lib/query/sql.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { anonymousPolicy, connectionPolicies, ownerOf } from '../../../contracts/ratelimit.ts';
 import { Buckets } from '../../../services/ratelimit/buckets.ts';
-import { anonymousPolicy, connectionPolicies, ownerOf } from '../../../services/ratelimit/contract.ts';
 
 const request = (units: number, more: object = {}) => ({ key: 'k', limit: 60, windowSeconds: 60, units, ...more });
 const DEFAULTS = { connection: 3000, tenant: 30000, anonymous: 300, daily: 1e7, concurrency: 50, concurrencyCostly: 8 };

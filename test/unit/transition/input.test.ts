@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { inputCheck, inputProblems } from '../../../lib/transition/input.ts';
+import { inputCheck, inputProblems } from '../../../lib/expression/transition-input.ts';
 
 const codes = (found: readonly { pointer: string; code: string }[]): string[] =>
   found.map(({ pointer, code }) => `${pointer} ${code}`);

@@ -1,0 +1,180 @@
+/** Public operations and internal actions of auth. */
+import { Type } from 'typebox';
+import { nullable, type Operation, type OperationCall, type OperationReply } from '../lib/operation.ts';
+
+export interface HttpRequest {
+  method: string;
+  /** Path and query as received, such as `/oauth2/token`. */
+  url: string;
+  headers: Record<string, string | string[]>;
+  body: Buffer | null;
+  remoteAddress: string;
+}
+
+export interface HttpReply {
+  status: number;
+  headers: Record<string, string | string[]>;
+  body: Buffer;
+}
+
+/** Everything the gateway must know about a grant, besides what the access token itself says. */
+export interface GrantState {
+  grantId: string;
+  active: boolean;
+  tenantSuspended: boolean;
+  clientActive: boolean;
+  clientName: string;
+  agent: boolean;
+  ipRanges: string[];
+  /** Rate limits that differ from the deployment's defaults. */
+  rateLimits: {
+    client: { connection: number | null; concurrency: number | null };
+    tenant: { connection: number | null; tenant: number | null; daily: number | null; concurrency: number | null };
+  };
+}
+
+export interface AuthActions {
+  /** Answers an HTTP request for /oauth2/*, /.well-known/*, /device and the sign-in pages. */
+  'auth.http.handle': { params: HttpRequest; result: HttpReply };
+  /** Public signing keys (JWKS). Rotated keys stay listed until the last token they signed has expired. */
+  'auth.keys.list': { params: Record<string, never>; result: { keys: Record<string, unknown>[] } };
+  /** For operators: a new signing key now. Tokens given before stay valid until they expire. Answers the public keys. */
+  'auth.keys.rotate': { params: Record<string, never>; result: { keys: Record<string, unknown>[] } };
+  /** Liveness of grants, in the order asked; unknown ids, and grants of another client or user, come back inactive. */
+  'auth.grants.check': {
+    params: { grants: { tenantId: string; grantId: string; clientId: string; userId: string }[] };
+    result: GrantState[];
+  };
+  /** Browser origins that any active client lists; for CORS preflight, which carries no token. */
+  'auth.origins.check': { params: { origin: string; clientId?: string }; result: { allowed: boolean } };
+  /**
+   * For operators: a new secret for an external client that authenticates by secret, answered this once; the old one
+   * ends at once. Throws PARAMETER_INVALID when there is no such client.
+   */
+  'auth.clients.rotateSecret': { params: { tenantId: string; apiName: string }; result: { secret: string } };
+  /**
+   * Creates or updates the credentials of User records (username, active); idempotent. Without `password` a
+   * single-use set-password link is made and sent (development: logged). `active: false` ends the user's grants and
+   * browser sessions at once. Throws UNIQUE_VALUE_CONFLICT when another user of the platform has the username.
+   */
+  'auth.users.sync': {
+    params: {
+      tenantId: string;
+      users: { userId: string; username: string; email: string; active: boolean; password?: string }[];
+      /** Changes nothing; only refuses usernames that others have. */
+      checkOnly?: boolean;
+    };
+    result: { synced: number };
+  };
+  /**
+   * For operators: a single-use link with which a user sets a new password, answered instead of sent. Throws
+   * PARAMETER_INVALID when no active user has the username.
+   */
+  'auth.users.createLink': { params: { username: string }; result: { url: string; validSeconds: number } };
+  /** Ends every grant and browser session of a user, at once. */
+  'auth.users.revoke': { params: { tenantId: string; userId: string }; result: { revoked: number } };
+  'auth.identity.get': { params: OperationCall; result: OperationReply };
+}
+
+/** Broadcast events: `auth.grants.revoked` the moment grants end, `auth.keys.rotated` with a new signing key. */
+export interface AuthEvents {
+  'auth.grants.revoked': { grantIds: string[] };
+  'auth.keys.rotated': Record<string, never>;
+  /** To one data node: a person signed in at this moment (RFC 3339). The user's record shows it. */
+  'auth.user.signedIn': { tenantId: string; userId: string; at: string };
+}
+
+const Identity = Type.Object({
+  tenant: Type.Object({
+    id: Type.String({ format: 'uuid' }),
+    name: Type.String(),
+    region: Type.String({ description: 'Where the data of the tenant is kept.' }),
+    defaultLocale: Type.String({ description: 'BCP 47 language tag.' }),
+    defaultTimezone: Type.String({ description: 'IANA time zone.' }),
+    defaultCurrency: Type.String({ description: 'ISO 4217 code.' }),
+    edition: Type.String(),
+    sandbox: Type.Boolean({ description: 'A place to try things; not the business itself.' }),
+  }),
+  user: Type.Object({
+    id: Type.String({ format: 'uuid' }),
+    username: Type.String(),
+    displayName: Type.String(),
+    email: nullable(Type.String()),
+    locale: Type.String({ description: "BCP 47 language tag; the tenant's default when the user has none." }),
+    timezone: Type.String({ description: "IANA time zone; the tenant's default when the user has none." }),
+    profileApiName: Type.String(),
+    roleApiName: nullable(Type.String()),
+    active: Type.Boolean(),
+    apiEnabled: Type.Boolean({ description: 'The user may use the API.' }),
+  }),
+  connection: Type.Object({
+    clientId: Type.String(),
+    clientName: Type.String(),
+    grantId: Type.String({ description: 'The authorization behind the token; it ends when it is revoked.' }),
+    scopes: Type.Array(Type.String(), { description: 'What the token may do, at most.' }),
+    agent: Type.Boolean({ description: 'The client is an AI agent.' }),
+    actingFor: nullable(Type.Object({ userId: Type.String({ format: 'uuid' }) })),
+    tokenExpiresAt: nullable(Type.String({ format: 'date-time' })),
+  }),
+  apiVersion: Type.String(),
+});
+
+export const AUTH_OPERATIONS: readonly Operation[] = [
+  {
+    operationId: 'me.identity.get',
+    method: 'GET',
+    path: '/identity',
+    tag: 'me',
+    summary: 'Get the identity behind the token',
+    description: 'Tenant, user and connection of the access token. Needs no scope.',
+    scopes: 'authenticated',
+    risk: 'low',
+    cost: 1,
+    mutation: false,
+    precondition: 'none',
+    agentApproval: 'never',
+    mcpAvailable: false,
+    stability: 'stable',
+    response: {
+      status: 200,
+      description: 'Tenant, user and connection of the token.',
+      schema: Identity,
+      example: {
+        tenant: {
+          id: '0193d3a7-0c5e-7d10-a5b1-8f0f2f1c9e11',
+          name: 'Northwind Office GmbH',
+          region: 'eu-central',
+          defaultLocale: 'en',
+          defaultTimezone: 'Europe/Berlin',
+          defaultCurrency: 'EUR',
+          edition: 'standard',
+          sandbox: false,
+        },
+        user: {
+          id: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33',
+          username: 'sam@demo.example',
+          displayName: 'Sam Keller',
+          email: 'sam@demo.example',
+          locale: 'en',
+          timezone: 'Europe/Berlin',
+          profileApiName: 'SalesRep',
+          roleApiName: 'SalesRep',
+          active: true,
+          apiEnabled: true,
+        },
+        connection: {
+          clientId: 'erp-cli',
+          clientName: 'ERP command line',
+          grantId: 'q7dhHYldwRX5KJEs_VEKsne-u1Wclg0D8q9zz2YqKzt',
+          scopes: ['data:read', 'data:write'],
+          agent: false,
+          actingFor: null,
+          tokenExpiresAt: '2026-11-21T01:01:22+00:00',
+        },
+        apiVersion: '1.0.0',
+      },
+    },
+    errors: [],
+    action: 'auth.identity.get',
+  },
+];

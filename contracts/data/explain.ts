@@ -1,0 +1,93 @@
+/** The public operation that explains access. */
+import { Type } from 'typebox';
+import { LIMITS } from '../../config/limits.ts';
+import { GRANT_KINDS } from '../../lib/access/sharing.ts';
+import { nullable, type Operation } from '../../lib/operation.ts';
+import { id, objectApiName, READ } from './rows.ts';
+
+export const LAYERS = [
+  'scope',
+  'publication',
+  'objectPermission',
+  'fieldPermission',
+  'sharing',
+  'recordState',
+  'agentPolicy',
+] as const;
+
+export const OPERATIONS_EXPLAINED = ['read', 'create', 'update', 'delete', 'transition'] as const;
+
+const EXAMPLE_STEPS = [
+  { layer: 'scope', result: 'pass', grantedBy: [], remedy: null },
+  { layer: 'publication', result: 'pass', grantedBy: [], remedy: null },
+  { layer: 'objectPermission', result: 'pass', grantedBy: [{ kind: 'profile', apiName: 'SalesRep' }], remedy: null },
+  { layer: 'fieldPermission', result: 'notApplicable', grantedBy: [], remedy: null },
+  {
+    layer: 'sharing',
+    result: 'deny',
+    grantedBy: [],
+    remedy:
+      'The user reads the record and may not change it: share it with access edit, add a sharing rule of Opportunity__c with access readWrite, or make the user its owner.',
+  },
+  { layer: 'recordState', result: 'notApplicable', grantedBy: [], remedy: null },
+  { layer: 'agentPolicy', result: 'notApplicable', grantedBy: [], remedy: null },
+];
+
+export const EXPLAIN_OPERATIONS: readonly Operation[] = [
+  {
+    ...READ,
+    operationId: 'data.access.explain',
+    method: 'POST',
+    path: '/data/{objectApiName}/{id}/access/explain',
+    tag: 'data',
+    summary: 'Explain what allows or denies an operation on a record',
+    description:
+      'All layers in their order, what grants each and what an administrator can change where one denies. About the caller; about another user with `userId`, which takes the scope setup:read and the system permission metadataRead.',
+    scopes: ['data:read'],
+    cost: 2,
+    pathParameters: [objectApiName, id],
+    requestBody: {
+      required: true,
+      schema: Type.Object(
+        {
+          operation: Type.Enum([...OPERATIONS_EXPLAINED], { description: 'create: of a record beside this one.' }),
+          field: Type.Optional(
+            Type.String({ minLength: 1, maxLength: 80, description: 'With read, create and update.' }),
+          ),
+          transitionKey: Type.Optional(
+            Type.String({ minLength: 1, maxLength: 80, description: 'With transition, and only then.' }),
+          ),
+          userId: Type.Optional(Type.String({ minLength: 1, maxLength: 80, description: 'Whom to explain it for.' })),
+        },
+        { additionalProperties: false },
+      ),
+      maxBytes: LIMITS.body_max_bytes,
+      example: { operation: 'update' },
+    },
+    response: {
+      status: 200,
+      description: 'Whether it is allowed, and by what.',
+      schema: Type.Object({
+        allowed: Type.Boolean({ description: 'No layer denies.' }),
+        steps: Type.Array(
+          Type.Object({
+            layer: Type.Enum([...LAYERS]),
+            result: Type.Enum(['pass', 'deny', 'notApplicable']),
+            grantedBy: Type.Array(Type.Object({ kind: Type.Enum([...GRANT_KINDS]), apiName: nullable(Type.String()) })),
+            remedy: nullable(Type.String({ description: 'What an administrator can change; null unless it denies.' })),
+          }),
+        ),
+      }),
+      example: { allowed: false, steps: EXAMPLE_STEPS },
+    },
+    errors: [
+      'BODY_REQUIRED',
+      'PARAMETER_CONFLICT',
+      'OBJECT_NOT_FOUND',
+      'RECORD_NOT_FOUND',
+      'METADATA_PERMISSION_DENIED',
+      'VALIDATION_FAILED',
+    ],
+    action: 'data.access.explain',
+  },
+];

@@ -1,0 +1,103 @@
+/** The public operations on manual shares. */
+import { Type } from 'typebox';
+import { LIMITS } from '../../config/limits.ts';
+import { PRINCIPAL_TYPES } from '../../lib/access/sharing.ts';
+import type { Operation, Parameter } from '../../lib/operation.ts';
+import { id, KEY_ERRORS, objectApiName, READ, WRITE } from './rows.ts';
+
+const shareId: Parameter = {
+  name: 'shareId',
+  required: true,
+  description: 'Id of the share.',
+  schema: Type.String(),
+  example: '0193d3aa-77e0-7b62-9f0a-3d5c8e7a1b24',
+};
+
+const PrincipalType = Type.Enum([...PRINCIPAL_TYPES]);
+const Access = Type.Enum(['read', 'edit']);
+
+const Share = Type.Object({
+  shareId: Type.String(),
+  principalType: PrincipalType,
+  principalId: Type.String({ description: 'Id of the user, or apiName of the role or group.' }),
+  access: Access,
+  reason: Type.Union([Type.String(), Type.Null()]),
+  createdAt: Type.String({ format: 'date-time' }),
+  createdById: Type.String(),
+});
+
+const EXAMPLE_GIVEN = { principalType: 'group', principalId: 'Finance', access: 'read', reason: 'Audit of 2026' };
+const EXAMPLE_SHARE = {
+  shareId: shareId.example,
+  ...EXAMPLE_GIVEN,
+  createdAt: '2026-11-21T00:01:22.123+00:00',
+  createdById: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33',
+};
+
+const ERRORS = ['OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND', 'RECORD_ACCESS_DENIED'] as const;
+
+const CHANGE = { ...WRITE, tag: 'data', scopes: ['data:write'], risk: 'medium', precondition: 'none' } as const;
+
+export const SHARE_OPERATIONS: readonly Operation[] = [
+  {
+    ...READ,
+    operationId: 'data.shares.list',
+    method: 'GET',
+    path: '/data/{objectApiName}/{id}/shares',
+    tag: 'data',
+    summary: 'List the manual shares of a record',
+    description:
+      'For those who reach the record fully: its owner, users above the owner, who may modify all, everybody where the default is readWrite.',
+    scopes: ['data:read'],
+    pathParameters: [objectApiName, id],
+    response: {
+      status: 200,
+      description: `All shares, oldest first; a record has ${LIMITS.record_shares_max} at most.`,
+      schema: Type.Object({ records: Type.Array(Share), nextCursor: Type.Null() }),
+      example: { records: [EXAMPLE_SHARE], nextCursor: null },
+    },
+    errors: ERRORS,
+    action: 'data.shares.list',
+  },
+  {
+    ...CHANGE,
+    operationId: 'data.shares.create',
+    method: 'POST',
+    path: '/data/{objectApiName}/{id}/shares',
+    summary: 'Share a record',
+    description:
+      'Opens the record to a user, to the users of a role and those above, or to the members of a group. Sharing with the same principal again replaces access and reason.',
+    pathParameters: [objectApiName, id],
+    requestBody: {
+      required: true,
+      schema: Type.Object(
+        {
+          principalType: PrincipalType,
+          principalId: Type.String({ minLength: 1, maxLength: 255 }),
+          access: Access,
+          reason: Type.Optional(
+            Type.String({ maxLength: 1_000, description: 'For those who look at the shares later.' }),
+          ),
+        },
+        { additionalProperties: false },
+      ),
+      maxBytes: LIMITS.body_max_bytes,
+      example: EXAMPLE_GIVEN,
+    },
+    response: { status: 201, description: 'The share.', schema: Share, example: EXAMPLE_SHARE },
+    errors: [...KEY_ERRORS, ...ERRORS, 'BODY_REQUIRED', 'VALIDATION_FAILED', 'TOO_MANY_ITEMS'],
+    action: 'data.shares.create',
+  },
+  {
+    ...CHANGE,
+    operationId: 'data.shares.delete',
+    method: 'DELETE',
+    path: '/data/{objectApiName}/{id}/shares/{shareId}',
+    summary: 'Take a manual share back',
+    description: 'Who was let in by it loses what nothing else gives them, from the next request on.',
+    pathParameters: [objectApiName, id, shareId],
+    response: { status: 204, description: 'The share is gone.' },
+    errors: [...KEY_ERRORS, ...ERRORS],
+    action: 'data.shares.delete',
+  },
+];

@@ -1,0 +1,312 @@
+/** The public operations on what writes leave behind. */
+import { Type } from 'typebox';
+import { LIMITS } from '../../config/limits.ts';
+import { nullable, type Operation, type Parameter } from '../../lib/operation.ts';
+import { effectiveTake, id, objectApiName, READ } from './rows.ts';
+
+const take: Parameter = {
+  name: 'take',
+  description: `Page size; more than ${LIMITS.take_max} is answered with ${LIMITS.take_max} entries and \`X-Effective-Take\`.`,
+  schema: Type.Integer({ minimum: 1, default: LIMITS.take_default }),
+  example: 20,
+};
+
+const cursor: Parameter = {
+  name: 'cursor',
+  description: 'The unmodified `nextCursor` of the previous page; every other parameter stays as it was.',
+  schema: Type.String(),
+};
+
+const dateTime = Type.String({ format: 'date-time' });
+const nextCursor = Type.Union([Type.String(), Type.Null()], { description: 'null marks the last page.' });
+
+const Actor = Type.Object(
+  {
+    userId: nullable(Type.String()),
+    clientId: nullable(Type.String()),
+    agentRunId: nullable(Type.String()),
+  },
+  { description: 'Who did it, through which client; null where nobody asked and the platform did it.' },
+);
+
+const Changes = Type.Array(Type.Object({ field: Type.String(), from: Type.Unknown(), to: Type.Unknown() }), {
+  description: 'The fields that the caller can read, in the form in which records show them.',
+});
+
+const Transition = Type.Object({
+  executionId: Type.String(),
+  key: Type.String(),
+  fromState: nullable(Type.String()),
+  toState: nullable(Type.String()),
+  comment: nullable(Type.String()),
+});
+
+const EXAMPLE_ACTOR = { userId: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33', clientId: 'erp-cli', agentRunId: null };
+const EXAMPLE_CHANGES = [{ field: 'city', from: 'Berlin', to: 'Hamburg' }];
+
+const OUTCOMES = ['committed', 'denied', 'failed'] as const;
+
+/** What can be wrong with a trail. */
+export type ChainProblem =
+  | 'rowMissing'
+  | 'rowAltered'
+  | 'rowInserted'
+  | 'rowBackdated'
+  | 'linkMissing'
+  | 'linkAltered'
+  | 'linkInserted'
+  | 'endMissing'
+  | 'headMissing'
+  | 'otherChain';
+
+/** Where a check goes on. Opaque to callers. */
+export interface VerifyPlace {
+  readonly position: number;
+  readonly hash: string;
+  /** Latest time seen, milliseconds since 1970. */
+  readonly latest: number;
+  /** Set once the chain has been walked: the last audit row that was held against it. */
+  readonly row: string | null;
+  readonly unsealed: number;
+}
+
+export interface VerifyRequest {
+  readonly tenantId: string;
+  readonly from?: VerifyPlace;
+  /** A position and hash that was noted down before; the chain must still have it. */
+  readonly expect?: { readonly position: number; readonly hash: string };
+}
+
+export interface Verification {
+  /** Links that are intact, since the beginning of what is kept. */
+  readonly checked: number;
+  /** Links that are kept. */
+  readonly total: number;
+  /** Position and hash (hex) of the last intact link: worth keeping somewhere else. */
+  readonly position: number;
+  readonly hash: string;
+  /** Rows that are committed and not in the chain yet. */
+  readonly unsealed: number;
+  readonly broken: {
+    readonly position: number | null;
+    readonly auditId: string | null;
+    readonly problem: ChainProblem;
+  } | null;
+  /** null: this was the last part. */
+  readonly next: VerifyPlace | null;
+}
+
+export const TRAIL_OPERATIONS: readonly Operation[] = [
+  {
+    ...READ,
+    method: 'GET',
+    operationId: 'data.history.list',
+    path: '/data/{objectApiName}/{id}/history',
+    tag: 'data',
+    summary: 'List the changes of a record',
+    description: 'Newest first. Changes of nothing but fields that the user cannot read are left out.',
+    scopes: ['audit:read', 'data:read'],
+    pathParameters: [objectApiName, id],
+    queryParameters: [take, cursor],
+    response: {
+      status: 200,
+      description: 'One page of changes; empty for objects whose history is not kept.',
+      schema: Type.Object({
+        records: Type.Array(
+          Type.Object({
+            changeId: Type.String(),
+            at: dateTime,
+            actor: Actor,
+            operation: Type.Union(
+              (['create', 'update', 'delete', 'restore', 'transition'] as const).map((name) => Type.Literal(name)),
+            ),
+            requestId: Type.String(),
+            changes: Changes,
+            transition: Type.Optional(
+              Type.Union([Transition, Type.Null()], { description: 'Of an object with transitions or actions.' }),
+            ),
+          }),
+        ),
+        nextCursor,
+      }),
+      headers: effectiveTake,
+      example: {
+        records: [
+          {
+            changeId: '0193d3a9-0c1e-7b62-9f0a-3d5c8e7a1b24',
+            at: '2026-11-21T00:01:22.123+00:00',
+            actor: EXAMPLE_ACTOR,
+            operation: 'update',
+            requestId: 'req_01JD9TZK5N3V8Q2W4X6Y7Z8A9B',
+            changes: EXAMPLE_CHANGES,
+          },
+        ],
+        nextCursor: null,
+      },
+    },
+    errors: [
+      'PARAMETER_INVALID',
+      'CURSOR_INVALID',
+      'CURSOR_EXPIRED',
+      'CURSOR_QUERY_MISMATCH',
+      'OBJECT_NOT_FOUND',
+      'RECORD_NOT_FOUND',
+    ],
+    action: 'data.history.list',
+  },
+  {
+    ...READ,
+    method: 'GET',
+    operationId: 'data.changes.list',
+    path: '/data/{objectApiName}/changes',
+    tag: 'data',
+    summary: 'Follow the changes of an object',
+    description:
+      'What to put into a copy of the records that the user can see, and what to drop from it. Without a cursor it starts now; list the records after that, then follow.',
+    scopes: ['data:read'],
+    pathParameters: [objectApiName],
+    queryParameters: [
+      take,
+      {
+        name: 'cursor',
+        description: '`nextCursor` of the page before, or `resumeCursor` of an earlier answer, at most 7 days old.',
+        schema: Type.String(),
+      },
+    ],
+    response: {
+      status: 200,
+      description: 'One page of changes, by record id; a record stands in it once, as it is now.',
+      schema: Type.Object({
+        records: Type.Array(
+          Type.Object({
+            id: Type.String(),
+            change: Type.Union([Type.Literal('upserted'), Type.Literal('deleted'), Type.Literal('accessLost')], {
+              description:
+                'upserted: put it into the copy. deleted: drop it. accessLost: drop it, the user can no longer see it.',
+            }),
+            record: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()], {
+              description: 'All readable fields of what was upserted.',
+            }),
+            etag: nullable(Type.String()),
+          }),
+        ),
+        nextCursor,
+        resumeCursor: Type.String({ description: 'Where to go on; always there.' }),
+      }),
+      headers: effectiveTake,
+      example: {
+        records: [
+          {
+            id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b23',
+            change: 'upserted',
+            record: { id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b23', name: 'Acme GmbH', city: 'Hamburg' },
+            etag: '"3"',
+          },
+          {
+            id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
+            change: 'accessLost',
+            record: null,
+            etag: null,
+          },
+        ],
+        nextCursor: null,
+        resumeCursor: 'c1.AAAA',
+      },
+    },
+    errors: ['PARAMETER_INVALID', 'CURSOR_INVALID', 'CURSOR_QUERY_MISMATCH', 'SYNC_TOKEN_EXPIRED', 'OBJECT_NOT_FOUND'],
+    action: 'data.changes.list',
+  },
+  {
+    ...READ,
+    method: 'GET',
+    operationId: 'events.audit.list',
+    path: '/events/audit',
+    tag: 'events',
+    summary: 'List the audit trail',
+    description:
+      'Every mutation and every refused one, newest first. Needs the system permission viewAudit; the changes have the fields that the user can read. A page may be short, even empty, while nextCursor is not null: it looks through 50,000 entries at most.',
+    scopes: ['audit:read'],
+    cost: 2,
+    queryParameters: [
+      { name: 'actorId', description: 'Id of the user who asked for it.', schema: Type.String({ format: 'uuid' }) },
+      {
+        name: 'objectApiName',
+        description: 'Of records of this object.',
+        schema: Type.String({ pattern: '^[A-Za-z][A-Za-z0-9_]{0,39}$' }),
+      },
+      { name: 'recordId', description: 'Of this record.', schema: Type.String({ format: 'uuid' }) },
+      {
+        name: 'operationId',
+        description: 'Of this operation, such as `data.records.update`.',
+        schema: Type.String({ pattern: '^[A-Za-z]+(\\.[A-Za-z]+)+$', maxLength: 100 }),
+      },
+      {
+        name: 'outcome',
+        description: 'What became of it.',
+        schema: Type.Union(OUTCOMES.map((name) => Type.Literal(name))),
+      },
+      { name: 'from', description: 'Not before this time.', schema: dateTime },
+      { name: 'to', description: 'Not after this time.', schema: dateTime },
+      take,
+      cursor,
+    ],
+    response: {
+      status: 200,
+      description: 'One page of the trail. `position`, `prevHash` and `hash` are null until the entry is sealed.',
+      schema: Type.Object({
+        records: Type.Array(
+          Type.Object({
+            auditId: Type.String(),
+            at: dateTime,
+            actor: Actor,
+            channel: Type.Union((['api', 'cli', 'mcp', 'ui', 'job'] as const).map((name) => Type.Literal(name))),
+            operationId: Type.String(),
+            outcome: Type.Union(OUTCOMES.map((name) => Type.Literal(name))),
+            code: nullable(Type.String({ description: 'The error code of a refusal; `CHECK_ONLY` of a dry run.' })),
+            requestId: Type.String(),
+            objectApiName: nullable(Type.String()),
+            recordId: nullable(Type.String()),
+            changes: Changes,
+            ip: nullable(Type.String()),
+            position: Type.Union([Type.Integer(), Type.Null()], { description: 'Its place in the chain.' }),
+            prevHash: nullable(Type.String({ description: 'Hash of the entry before.' })),
+            hash: nullable(Type.String({ description: 'Hash over this entry and the hash before.' })),
+          }),
+        ),
+        nextCursor,
+      }),
+      headers: effectiveTake,
+      example: {
+        records: [
+          {
+            auditId: '0193d3a9-0c1e-7b62-9f0a-3d5c8e7a1b25',
+            at: '2026-11-21T00:01:22.123+00:00',
+            actor: EXAMPLE_ACTOR,
+            channel: 'cli',
+            operationId: 'data.records.update',
+            outcome: 'committed',
+            code: null,
+            requestId: 'req_01JD9TZK5N3V8Q2W4X6Y7Z8A9B',
+            objectApiName: 'Account',
+            recordId: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
+            changes: EXAMPLE_CHANGES,
+            ip: '203.0.113.7',
+            position: null,
+            prevHash: null,
+            hash: null,
+          },
+        ],
+        nextCursor: null,
+      },
+    },
+    errors: [
+      'PARAMETER_INVALID',
+      'PARAMETER_CONFLICT',
+      'CURSOR_INVALID',
+      'CURSOR_EXPIRED',
+      'CURSOR_QUERY_MISMATCH',
+      'OBJECT_PERMISSION_DENIED',
+    ],
+    action: 'data.audit.list',
+  },
+];

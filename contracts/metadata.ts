@@ -1,0 +1,597 @@
+/** Public operations and internal actions of metadata. */
+import { Type } from 'typebox';
+import { LIMITS } from '../config/limits.ts';
+import { nullable, type Operation, type OperationCall, type OperationReply } from '../lib/operation.ts';
+import type { Snapshot, TenantInfo } from '../lib/schema/snapshot.ts';
+
+export interface MetadataActions {
+  /** The snapshot of a tenant as JSON bytes; without `version` the current one. RECORD: unknown tenant → null. */
+  'metadata.snapshots.get': {
+    params: { tenantId: string; version?: number };
+    result: { version: number; snapshot: Buffer } | null;
+  };
+  'metadata.tenants.get': {
+    params: { tenantId?: string; key?: string };
+    result: (TenantInfo & { suspended: boolean; metadataVersion: number }) | null;
+  };
+  'metadata.tenants.list': {
+    params: { after?: string; take?: number };
+    result: (TenantInfo & { suspended: boolean; metadataVersion: number })[];
+  };
+  /**
+   * Creates a tenant with its schema, role and the core template (User object, standard profiles). Idempotent by key.
+   * Returns the tenant; the administrator is a User record made through data.users.provision.
+   */
+  'metadata.tenants.create': {
+    params: {
+      key: string;
+      name: string;
+      region?: string;
+      edition?: string;
+      sandbox?: boolean;
+      locale?: string;
+      timezone?: string;
+      currency?: string;
+    };
+    result: { tenantId: string; created: boolean };
+  };
+  /** Deploys a project with the platform as actor (templates); waits for the end. Throws METADATA_INVALID when blocked. */
+  'metadata.templates.deploy': {
+    params: { tenantId: string; files: Record<string, string> };
+    result: { metadataVersion: number; changes: number };
+  };
+  'metadata.components.retrieve': { params: OperationCall; result: OperationReply };
+  'metadata.components.validate': { params: OperationCall; result: OperationReply };
+  'metadata.deployments.create': { params: OperationCall; result: OperationReply };
+  'metadata.deployments.get': { params: OperationCall; result: OperationReply };
+  'metadata.deployments.list': { params: OperationCall; result: OperationReply };
+  'metadata.types.list': { params: OperationCall; result: OperationReply };
+}
+
+/** Broadcast when a new metadataVersion is committed. A wake-up only: readers also compare versions in their statements. */
+export interface MetadataEvents {
+  'metadata.schema.changed': { tenantId: string; metadataVersion: number };
+}
+
+export type { Snapshot };
+
+/** Types of components, in the order in which they build on each other; the rows of kinds/registry.ts. */
+export const COMPONENT_TYPES = [
+  'TenantSettings',
+  'ValueSet',
+  'CustomObject',
+  'CustomField',
+  'RecordType',
+  'ValidationRule',
+  'DuplicateRule',
+  'SharingRule',
+  'StateModel',
+  'CustomAction',
+  'Role',
+  'Group',
+  'Profile',
+  'PermissionSet',
+  'ExternalClient',
+] as const;
+
+const DEPLOYMENT_STATUSES = [
+  'QUEUED',
+  'VALIDATING',
+  'APPLYING',
+  'CANCELING',
+  'SUCCEEDED',
+  'FAILED',
+  'CANCELED',
+] as const;
+
+const closed = { additionalProperties: false };
+const uuid = (description?: string) => Type.String({ format: 'uuid', ...(description ? { description } : {}) });
+const timestamp = (description?: string) =>
+  Type.String({ format: 'date-time', ...(description ? { description } : {}) });
+const hash = (description: string) => Type.String({ pattern: '^sha256:[0-9a-f]{64}$', description });
+
+const Package = Type.Object(
+  {
+    version: Type.Integer({ minimum: 1, maximum: 1, description: 'Format of packages: 1.' }),
+    types: Type.Array(
+      Type.Object(
+        {
+          name: Type.String({ description: 'Type of component, such as CustomField.' }),
+          members: Type.Array(Type.String(), {
+            description: 'Full names such as `Invoice__c.Amount__c`; `*` and `Invoice__c.*` stand for all.',
+          }),
+        },
+        closed,
+      ),
+    ),
+  },
+  { ...closed, description: `Which components; ${LIMITS.metadata_members_max} members at most, wildcards expanded.` },
+);
+
+const Files = Type.Record(Type.String(), Type.String(), {
+  description: `Texts of YAML by relative path; ${LIMITS.metadata_files_max} files of 1 MiB at most.`,
+});
+
+const Problem = Type.Object({
+  code: Type.String({ description: 'Such as REFERENCE_INVALID or DATA_INCOMPATIBLE.' }),
+  type: Type.String(),
+  fullName: Type.String(),
+  path: nullable(Type.String()),
+  line: nullable(Type.Integer({ description: 'From 1.' })),
+  column: nullable(Type.Integer({ description: 'From 1.' })),
+  message: Type.String(),
+  remedy: nullable(Type.String()),
+  details: Type.Optional(
+    Type.Object({}, { additionalProperties: true, description: 'By code: records, members, max.' }),
+  ),
+});
+
+const Change = Type.Object({
+  type: Type.String(),
+  fullName: Type.String(),
+  path: Type.String(),
+  properties: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      from: Type.Unknown({ description: 'null: was not there.' }),
+      to: Type.Unknown({ description: 'null: is gone.' }),
+    }),
+  ),
+  destructive: Type.Boolean(),
+  impact: Type.Object({
+    records: nullable(Type.Integer({ description: 'Records of the object; null when there were none to count.' })),
+    dependents: Type.Array(Type.Object({ type: Type.String(), fullName: Type.String() })),
+  }),
+  reversible: Type.Boolean(),
+});
+
+const changeLists = {
+  creates: Type.Array(Change),
+  updates: Type.Array(Change),
+  deletes: Type.Array(Change),
+  noops: Type.Array(Change),
+};
+
+const Validation = Type.Object({
+  valid: Type.Boolean({ description: 'True exactly when nothing blocks the plan. Nothing was applied.' }),
+  blocked: Type.Array(Problem),
+  warnings: Type.Array(Problem),
+  ...changeLists,
+  manifestHash: hash('Identity of files and package.'),
+  planHash: hash('Identity of the changes; send it as expectedPlanHash to deploy exactly these.'),
+  metadataVersion: Type.Integer({ description: 'Version that the plan starts from.' }),
+  validatedAt: timestamp(),
+});
+
+const Retrieved = Type.Object({
+  files: Files,
+  manifestHash: hash('Identity of files and package.'),
+  generatedAt: timestamp(),
+  metadataVersion: Type.Integer({ description: 'Send it as baseMetadataVersion when the files come back.' }),
+  package: Package,
+  components: Type.Array(
+    Type.Object({
+      type: Type.String(),
+      fullName: Type.String(),
+      path: Type.String(),
+      hash: hash('Of the file.'),
+      updatedAt: timestamp(),
+      updatedById: nullable(uuid('null: the platform.')),
+    }),
+  ),
+  notFound: Type.Array(Type.Object({ type: Type.String(), member: Type.String() })),
+});
+
+const deploymentFields = {
+  deploymentId: uuid(),
+  status: Type.Enum([...DEPLOYMENT_STATUSES]),
+  kind: Type.Enum(['deploy', 'validation', 'quickDeploy', 'rollback']),
+  checkOnly: Type.Boolean({ description: 'A recorded validation: nothing is applied, even when it succeeds.' }),
+  allowDestructiveChanges: Type.Boolean(),
+  createdAt: timestamp(),
+  startedAt: nullable(timestamp()),
+  finishedAt: nullable(timestamp()),
+  createdBy: Type.Object({
+    userId: uuid(),
+    displayName: Type.String(),
+    clientId: Type.String(),
+    agentRunId: nullable(uuid()),
+  }),
+  progress: Type.Object({
+    stage: Type.Enum(['queue', 'validate', 'apply', 'done']),
+    position: nullable(Type.Integer({ description: 'Deployments of this tenant that come first; only while queued.' })),
+    done: Type.Integer({ description: 'Components that are done.' }),
+    total: Type.Integer({ description: 'Components that change.' }),
+  }),
+  manifestHash: hash('Identity of files and package.'),
+  planHash: nullable(hash('Identity of the changes.')),
+  metadataVersionBefore: nullable(Type.Integer()),
+  metadataVersionAfter: nullable(Type.Integer()),
+  error: nullable(
+    Type.Object({
+      code: Type.Enum([
+        'PLAN_BLOCKED',
+        'METADATA_DRIFT',
+        'PLAN_CHANGED',
+        'WORKER_LOST',
+        'APPLY_FAILED',
+        'QUICK_DEPLOY_NOT_ELIGIBLE',
+      ]),
+      message: Type.String(),
+    }),
+  ),
+  cancelRequested: Type.Boolean(),
+  canceledBy: nullable(uuid()),
+};
+
+const Deployment = Type.Object({
+  ...deploymentFields,
+  changes: Type.Object(changeLists),
+  blocked: Type.Array(Problem),
+  warnings: Type.Array(Problem),
+  quickDeploy: Type.Null({ description: 'Reserved.' }),
+  rollback: Type.Null({ description: 'Reserved.' }),
+});
+
+const EXAMPLE_PACKAGE = { version: 1, types: [{ name: 'CustomField', members: ['Invoice__c.Amount__c'] }] };
+const EXAMPLE_PATH = 'objects/Invoice__c/fields/Amount__c.yaml';
+const EXAMPLE_YAML =
+  'type: CustomField\napiName: Amount__c\nobject: Invoice__c\nlabel: Amount\nfieldType: currency\nrequired: true\nprecision: 18\nscale: 2\n';
+const EXAMPLE_HASH = 'sha256:2f1b6a6f0d0ed8b2d5a1f8d2d3a4c0b61c2ef2a4d7ad3a6f5f1e9c7b80d1e2f3';
+const EXAMPLE_ID = '0193d3c1-7a20-7c11-8a55-2f0e4b6c9d01';
+const EXAMPLE_USER = '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33';
+
+const EXAMPLE_CHANGE = {
+  type: 'CustomField',
+  fullName: 'Invoice__c.Amount__c',
+  path: EXAMPLE_PATH,
+  properties: [{ name: 'required', from: null, to: true }],
+  destructive: false,
+  impact: { records: 1204, dependents: [] },
+  reversible: true,
+};
+
+const EXAMPLE_DEPLOYMENT = {
+  deploymentId: EXAMPLE_ID,
+  status: 'SUCCEEDED',
+  kind: 'deploy',
+  checkOnly: false,
+  allowDestructiveChanges: false,
+  createdAt: '2026-11-21T00:01:22.123+00:00',
+  startedAt: '2026-11-21T00:01:22.481+00:00',
+  finishedAt: '2026-11-21T00:01:22.93+00:00',
+  createdBy: { userId: EXAMPLE_USER, displayName: 'Ada Berger', clientId: 'demo-cli', agentRunId: null },
+  progress: { stage: 'done', position: null, done: 1, total: 1 },
+  manifestHash: EXAMPLE_HASH,
+  planHash: EXAMPLE_HASH,
+  metadataVersionBefore: 7,
+  metadataVersionAfter: 8,
+  error: null,
+  cancelRequested: false,
+  canceledBy: null,
+};
+
+const projectFields = {
+  files: Files,
+  package: Type.Optional(Package),
+  allowDestructiveChanges: Type.Optional(
+    Type.Boolean({ default: false, description: 'Only for deletions that the destructive manifest names.' }),
+  ),
+  baseMetadataVersion: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 2_147_483_647,
+      description:
+        'metadataVersion of the retrieve that the files come from: later changes of others are not overwritten.',
+    }),
+  ),
+};
+
+const PROJECT_ERRORS = [
+  'BODY_REQUIRED',
+  'BODY_PROPERTY_UNKNOWN',
+  'BODY_PROPERTY_FORBIDDEN',
+  'PARAMETER_INVALID',
+  'PARAMETER_REQUIRED',
+  'PACKAGE_INVALID',
+  'FILE_PATH_INVALID',
+  'YAML_INVALID',
+  'METADATA_PERMISSION_DENIED',
+  'METADATA_DRIFT',
+  'REQUEST_TOO_LARGE',
+  'TOO_MANY_ITEMS',
+] as const;
+
+const common = {
+  tag: 'metadata',
+  precondition: 'none',
+  stability: 'stable',
+} as const;
+
+export const METADATA_OPERATIONS: readonly Operation[] = [
+  {
+    ...common,
+    operationId: 'metadata.components.retrieve',
+    method: 'POST',
+    path: '/metadata/retrieve',
+    summary: 'Retrieve configuration as files',
+    description:
+      'Gives the named components as canonical YAML with their manifest. Send the whole tree back to validate or deploy; unchanged, it is a plan without changes. Components that the package does not select, dependencies included, are not part of it.',
+    scopes: ['setup:read'],
+    risk: 'low',
+    cost: 5,
+    mutation: false,
+    agentApproval: 'never',
+    mcpAvailable: true,
+    requestBody: {
+      required: true,
+      schema: Type.Object({ package: Package }, closed),
+      maxBytes: LIMITS.body_max_bytes,
+      validate: false,
+      example: { package: EXAMPLE_PACKAGE },
+    },
+    response: {
+      status: 200,
+      description: 'Files, manifest and what was not found.',
+      schema: Retrieved,
+      example: {
+        files: { [EXAMPLE_PATH]: EXAMPLE_YAML },
+        manifestHash: EXAMPLE_HASH,
+        generatedAt: '2026-11-21T00:01:22.123+00:00',
+        metadataVersion: 8,
+        package: EXAMPLE_PACKAGE,
+        components: [
+          {
+            type: 'CustomField',
+            fullName: 'Invoice__c.Amount__c',
+            path: EXAMPLE_PATH,
+            hash: EXAMPLE_HASH,
+            updatedAt: '2026-11-20T09:12:00+00:00',
+            updatedById: EXAMPLE_USER,
+          },
+        ],
+        notFound: [],
+      },
+    },
+    errors: [
+      'BODY_REQUIRED',
+      'BODY_PROPERTY_UNKNOWN',
+      'PARAMETER_REQUIRED',
+      'PACKAGE_INVALID',
+      'METADATA_PERMISSION_DENIED',
+      'TOO_MANY_ITEMS',
+      'REQUEST_TOO_LARGE',
+    ],
+    action: 'metadata.components.retrieve',
+  },
+  {
+    ...common,
+    operationId: 'metadata.components.validate',
+    method: 'POST',
+    path: '/metadata/validate',
+    summary: 'Plan a deployment without applying it',
+    description:
+      'Answers what a deployment of the project would change and what stands against it. `valid: true` means that the plan holds, not that it was applied.',
+    scopes: ['metadata:deploy'],
+    risk: 'low',
+    cost: 5,
+    mutation: false,
+    agentApproval: 'never',
+    mcpAvailable: true,
+    requestBody: {
+      required: true,
+      schema: Type.Object(projectFields, closed),
+      maxBytes: LIMITS.metadata_body_max_bytes,
+      validate: false,
+      example: { files: { [EXAMPLE_PATH]: EXAMPLE_YAML }, package: EXAMPLE_PACKAGE, baseMetadataVersion: 7 },
+    },
+    response: {
+      status: 200,
+      description: 'The plan.',
+      schema: Validation,
+      example: {
+        valid: true,
+        blocked: [],
+        warnings: [],
+        creates: [],
+        updates: [EXAMPLE_CHANGE],
+        deletes: [],
+        noops: [],
+        manifestHash: EXAMPLE_HASH,
+        planHash: EXAMPLE_HASH,
+        metadataVersion: 7,
+        validatedAt: '2026-11-21T00:01:22.123+00:00',
+      },
+    },
+    errors: PROJECT_ERRORS,
+    action: 'metadata.components.validate',
+  },
+  {
+    ...common,
+    operationId: 'metadata.deployments.create',
+    method: 'POST',
+    path: '/metadata/deploy',
+    summary: 'Deploy configuration',
+    description:
+      'Queues a deployment. It is applied in one transaction, all or nothing, after the earlier deployments of the tenant; a client that stops waiting does not stop it. With `checkOnly: true` it is a recorded validation.',
+    scopes: ['metadata:deploy'],
+    risk: 'high',
+    cost: 10,
+    mutation: true,
+    agentApproval: 'policy',
+    mcpAvailable: false,
+    requestBody: {
+      required: true,
+      schema: Type.Object(
+        {
+          ...projectFields,
+          checkOnly: Type.Optional(
+            Type.Boolean({ default: false, description: 'Do everything except keeping the result.' }),
+          ),
+          expectedPlanHash: Type.Optional(hash('planHash of the plan that was reviewed; another plan is not applied.')),
+        },
+        closed,
+      ),
+      maxBytes: LIMITS.metadata_body_max_bytes,
+      validate: false,
+      example: {
+        files: { [EXAMPLE_PATH]: EXAMPLE_YAML },
+        package: EXAMPLE_PACKAGE,
+        checkOnly: false,
+        baseMetadataVersion: 7,
+      },
+    },
+    response: {
+      status: 202,
+      description: 'The deployment is queued.',
+      schema: Type.Object({
+        deploymentId: uuid(),
+        status: Type.Literal('QUEUED'),
+        checkOnly: Type.Boolean(),
+        manifestHash: hash('Identity of files and package.'),
+        links: Type.Object({ self: Type.String() }),
+      }),
+      headers: { Location: { description: 'Address of the deployment.', schema: Type.String() } },
+      example: {
+        deploymentId: EXAMPLE_ID,
+        status: 'QUEUED',
+        checkOnly: false,
+        manifestHash: EXAMPLE_HASH,
+        links: { self: `/api/v1/metadata/deployments/${EXAMPLE_ID}` },
+      },
+    },
+    errors: [...PROJECT_ERRORS, 'PLAN_CHANGED', 'DESTRUCTIVE_CHANGES_NOT_ALLOWED'],
+    action: 'metadata.deployments.create',
+  },
+  {
+    ...common,
+    operationId: 'metadata.deployments.list',
+    method: 'GET',
+    path: '/metadata/deployments',
+    summary: 'List deployments',
+    description: 'Deployments and recorded validations of the tenant, newest first, without their plans.',
+    scopes: ['setup:read'],
+    risk: 'low',
+    cost: 1,
+    mutation: false,
+    agentApproval: 'never',
+    mcpAvailable: false,
+    queryParameters: [
+      {
+        name: 'status',
+        description: 'Only deployments in this state.',
+        schema: Type.Enum([...DEPLOYMENT_STATUSES]),
+        example: 'SUCCEEDED',
+      },
+      {
+        name: 'checkOnly',
+        description: 'Only recorded validations (true) or only deployments (false).',
+        schema: Type.Boolean(),
+        example: false,
+      },
+      {
+        name: 'take',
+        description: `Page size; more than ${LIMITS.take_max} is answered with ${LIMITS.take_max} and \`X-Effective-Take\`.`,
+        schema: Type.Integer({ minimum: 1, default: LIMITS.take_default }),
+        example: 20,
+      },
+      { name: 'cursor', description: 'nextCursor of the page before.', schema: Type.String() },
+    ],
+    response: {
+      status: 200,
+      description: 'A page of deployments.',
+      schema: Type.Object({
+        records: Type.Array(Type.Object(deploymentFields)),
+        nextCursor: nullable(Type.String({ description: 'null marks the last page.' })),
+      }),
+      example: { records: [EXAMPLE_DEPLOYMENT], nextCursor: null },
+    },
+    errors: ['CURSOR_INVALID', 'CURSOR_QUERY_MISMATCH'],
+    action: 'metadata.deployments.list',
+  },
+  {
+    ...common,
+    operationId: 'metadata.deployments.get',
+    method: 'GET',
+    path: '/metadata/deployments/{deploymentId}',
+    summary: 'Read a deployment',
+    description:
+      'State, plan and outcome of one deployment. Its plan (changes, blocked, warnings) is shown to users who may read metadata; for others these lists are empty.',
+    scopes: ['setup:read'],
+    risk: 'low',
+    cost: 1,
+    mutation: false,
+    agentApproval: 'never',
+    mcpAvailable: true,
+    pathParameters: [
+      {
+        name: 'deploymentId',
+        required: true,
+        description: 'Id of the deployment (UUID in lower case).',
+        schema: Type.String(),
+        example: EXAMPLE_ID,
+      },
+    ],
+    response: {
+      status: 200,
+      description: 'The deployment.',
+      schema: Deployment,
+      example: {
+        ...EXAMPLE_DEPLOYMENT,
+        changes: { creates: [], updates: [EXAMPLE_CHANGE], deletes: [], noops: [] },
+        blocked: [],
+        warnings: [],
+        quickDeploy: null,
+        rollback: null,
+      },
+    },
+    errors: ['DEPLOYMENT_NOT_FOUND'],
+    action: 'metadata.deployments.get',
+  },
+  {
+    ...common,
+    operationId: 'metadata.types.list',
+    method: 'GET',
+    path: '/metadata/types',
+    summary: 'List types of components',
+    description: 'What can be retrieved and deployed: names, paths and the JSON Schema of the files.',
+    scopes: ['setup:read'],
+    risk: 'low',
+    cost: 1,
+    mutation: false,
+    agentApproval: 'never',
+    mcpAvailable: false,
+    response: {
+      status: 200,
+      description: 'All types.',
+      schema: Type.Object({
+        types: Type.Array(
+          Type.Object({
+            type: Type.String(),
+            memberFormat: Type.String(),
+            pathPattern: Type.String({ description: '`{object}` and `{apiName}` stand for names.' }),
+            schema: Type.Object({}, { additionalProperties: true, description: 'JSON Schema 2020-12 of a file.' }),
+            retrievable: Type.Boolean(),
+            deployable: Type.Boolean(),
+            reversible: Type.Boolean(),
+          }),
+        ),
+      }),
+      example: {
+        types: [
+          {
+            type: 'CustomField',
+            memberFormat: '<Object>.<Field>',
+            pathPattern: 'objects/{object}/fields/{apiName}.yaml',
+            schema: { type: 'object' },
+            retrievable: true,
+            deployable: true,
+            reversible: true,
+          },
+        ],
+      },
+    },
+    errors: [],
+    action: 'metadata.types.list',
+  },
+];

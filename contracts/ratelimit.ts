@@ -1,0 +1,185 @@
+/**
+ * Public operations and internal actions of ratelimit, and what its callers must agree on: which policies bind a
+ * connection, and which node owns a counter.
+ */
+import { createHash } from 'node:crypto';
+import { type TSchema, Type } from 'typebox';
+import type { Operation } from '../lib/operation.ts';
+import { networkOf } from '../lib/values/network.ts';
+import type { GrantState } from './auth.ts';
+
+export interface LeaseRequest {
+  /** Counter, such as `connection:<tenant>:<client>:<user>`, `tenant:<tenant>`, `daily:<tenant>`, `anonymous:<network>`. */
+  key: string;
+  /** Units per window that the policy allows. */
+  limit: number;
+  windowSeconds: number;
+  /** Units wanted; 0 asks for the state only. */
+  units: number;
+  /** Unused units of an earlier lease that go back. */
+  returned?: number;
+  /** Units the gateway still holds after that; they count against the limit until they are spent. */
+  held?: number;
+  /** Units that were left when an owner last answered; a new owner of the counter starts from there. */
+  known?: number;
+}
+
+export interface Lease {
+  key: string;
+  granted: number;
+  /** Units left at the owner after this grant. */
+  remaining: number;
+  /** Seconds until the bucket is full again. */
+  resetSeconds: number;
+  /** Seconds until at least one unit is free; 0 when granted. */
+  retryAfterSeconds: number;
+}
+
+export interface RatelimitActions {
+  /** What is left of some counters, leased units included; takes nothing. */
+  'ratelimit.leases.read': { params: { requests: LeaseRequest[] }; result: Lease[] };
+  'ratelimit.leases.take': { params: { gateway: string; requests: LeaseRequest[] }; result: Lease[] };
+}
+
+export type PolicyName = 'connection' | 'tenant' | 'daily' | 'anonymous';
+
+/** One rate policy as it binds one counter. `limit` units flow back evenly over `windowSeconds`. */
+export interface RatePolicy {
+  readonly name: PolicyName;
+  readonly key: string;
+  readonly limit: number;
+  readonly windowSeconds: number;
+}
+
+export interface RateDefaults {
+  readonly connection: number;
+  readonly tenant: number;
+  readonly anonymous: number;
+  readonly daily: number;
+  readonly concurrency: number;
+  readonly concurrencyCostly: number;
+}
+
+/** From this cost on an operation counts as costly for the concurrency limit. */
+export const COSTLY_UNITS = 5;
+
+/** Policies of one connection, narrowest first; a client's own limit wins over its tenant's. */
+export function connectionPolicies(
+  defaults: RateDefaults,
+  who: { tenantId: string; clientId: string; userId: string },
+  overrides: GrantState['rateLimits'],
+): RatePolicy[] {
+  return [
+    {
+      name: 'connection',
+      key: `connection:${who.tenantId}:${who.clientId}:${who.userId}`,
+      limit: overrides.client.connection ?? overrides.tenant.connection ?? defaults.connection,
+      windowSeconds: 60,
+    },
+    {
+      name: 'tenant',
+      key: `tenant:${who.tenantId}`,
+      limit: overrides.tenant.tenant ?? defaults.tenant,
+      windowSeconds: 60,
+    },
+    {
+      name: 'daily',
+      key: `daily:${who.tenantId}`,
+      limit: overrides.tenant.daily ?? defaults.daily,
+      windowSeconds: 86_400,
+    },
+  ];
+}
+
+/** The policy of callers without a valid token, per network (IPv6: the first 64 bits). */
+export function anonymousPolicy(defaults: RateDefaults, ip: string): RatePolicy {
+  return { name: 'anonymous', key: `anonymous:${networkOf(ip)}`, limit: defaults.anonymous, windowSeconds: 60 };
+}
+
+/** Requests in flight that one connection may have in one gateway. */
+export function concurrencyLimits(
+  defaults: RateDefaults,
+  overrides: GrantState['rateLimits'],
+): { all: number; costly: number } {
+  const all = overrides.client.concurrency ?? overrides.tenant.concurrency ?? defaults.concurrency;
+  return { all, costly: Math.min(all, defaults.concurrencyCostly) };
+}
+
+/** The node that owns a counter: rendezvous hashing, so that a node that comes or goes moves only its own counters. */
+export function ownerOf(key: string, nodes: readonly string[]): string | undefined {
+  let owner: string | undefined;
+  let highest = '';
+  for (const node of nodes) {
+    const weight = createHash('md5').update(`${node} ${key}`).digest('hex');
+    if (weight > highest) {
+      highest = weight;
+      owner = node;
+    }
+  }
+  return owner;
+}
+
+const count = (description: string): TSchema => Type.Integer({ minimum: 0, description });
+
+const LimitsSchema = Type.Object({
+  policies: Type.Array(
+    Type.Object({
+      name: Type.String({ description: 'connection, tenant, daily or anonymous.' }),
+      limit: count('Cost units per window.'),
+      windowSeconds: count('Length of the window.'),
+      used: count('Units spent and not yet flowed back.'),
+      remaining: count('Units that can be spent now.'),
+      resetSeconds: count('Seconds until the whole limit is available again.'),
+    }),
+  ),
+  daily: Type.Object({
+    limit: count('Cost units of the tenant in 24 hours.'),
+    used: count('Units spent and not yet flowed back.'),
+    remaining: count('Units that can be spent now.'),
+  }),
+  concurrency: Type.Object({
+    limit: count('Requests in flight per connection and gateway.'),
+    costlyLimit: count('The same for operations that cost 5 units or more.'),
+  }),
+  storage: Type.Object({
+    usedBytes: count('Bytes of the tenant in the database.'),
+    limitBytes: Type.Union([Type.Integer(), Type.Null()], { description: 'null: no limit.' }),
+  }),
+  costs: Type.Record(Type.String(), Type.Integer(), { description: 'Cost units by operationId.' }),
+});
+
+export const RATELIMIT_OPERATIONS: readonly Operation[] = [
+  {
+    operationId: 'me.limits.get',
+    method: 'GET',
+    path: '/me/limits',
+    tag: 'me',
+    summary: 'Get the limits of this connection',
+    description: 'All rate policies that bind the caller with what is used and left, and the cost of every operation.',
+    scopes: 'authenticated',
+    risk: 'low',
+    cost: 0,
+    mutation: false,
+    precondition: 'none',
+    agentApproval: 'never',
+    mcpAvailable: false,
+    stability: 'stable',
+    response: {
+      status: 200,
+      description: 'Limits and what is left of them.',
+      schema: LimitsSchema,
+      example: {
+        policies: [
+          { name: 'connection', limit: 3000, windowSeconds: 60, used: 13, remaining: 2987, resetSeconds: 1 },
+          { name: 'tenant', limit: 30000, windowSeconds: 60, used: 40, remaining: 29960, resetSeconds: 1 },
+        ],
+        daily: { limit: 10000000, used: 1204, remaining: 9998796 },
+        concurrency: { limit: 50, costlyLimit: 8 },
+        storage: { usedBytes: 8388608, limitBytes: null },
+        costs: { 'data.records.list': 1, 'data.records.create': 2 },
+      },
+    },
+    errors: [],
+    action: 'ratelimit.limits.get',
+  },
+];

@@ -1,0 +1,32 @@
+/**
+ * "Which ones?": joins the caller's record access to a plan, by AND, on the queried object and on every related one.
+ * The only maker of a ConstrainedPlan, and nothing else compiles. Source: docs/reference/access.md.
+ */
+import type { Predicate } from '../access/predicate.ts';
+import { reach } from '../access/sharing.ts';
+import type { Access } from '../access/types.ts';
+import type { ConstrainedPlan, Plan } from './types.ts';
+
+export function constrain(plan: Plan, access: Access): ConstrainedPlan {
+  return {
+    ...plan,
+    filter: plan.filter && constrainNode(plan.filter, access),
+    sharing: reach(access, plan.object.apiName, 'read'),
+  } as ConstrainedPlan;
+}
+
+function constrainNode(node: Predicate, access: Access): Predicate {
+  switch (node.kind) {
+    case 'and':
+    case 'or':
+      return { kind: node.kind, nodes: node.nodes.map((inner) => constrainNode(inner, access)) };
+    case 'related':
+      return {
+        ...node,
+        node: node.node && constrainNode(node.node, access),
+        sharing: reach(access, node.object.apiName, 'read'),
+      };
+    default:
+      return node;
+  }
+}

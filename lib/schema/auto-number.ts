@@ -1,0 +1,14 @@
+/** Running numbers in the format of their field. Pure. Source: docs/reference/field-types.md#running-numbers. */
+import { literal } from '../values/sql-text.ts';
+
+/** What stands before and after the number, and the least number of its digits. */
+export function numberFormat(format: string | null): { before: string; digits: number; after: string } {
+  const [, before, zeros, after] = /^(.*?)\{(0+)\}(.*)$/.exec(format ?? '{0}') ?? ['', '', '0', ''];
+  return { before: before!, digits: zeros!.length, after: after! };
+}
+
+/** SQL of a number in the format, such as INV-00042; longer numbers keep all their digits. */
+export function formattedSql(format: string | null, number: string): string {
+  const { before, digits, after } = numberFormat(format);
+  return `${literal(before)} || lpad(${number}::text, greatest(${digits}, length(${number}::text)), '0') || ${literal(after)}`;
+}

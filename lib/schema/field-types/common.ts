@@ -1,0 +1,71 @@
+/** What several field types share: violations, and the checks that every text goes through. */
+import { violation } from '../../errors/platform-error.ts';
+import type { FieldMeta } from '../snapshot.ts';
+import type { Operator, Parsed, SqlValue } from './types.ts';
+
+/** Code points of the longest text that any field takes. */
+export const TEXT_MAX_CHARS = 131_072;
+
+/** Order of texts, whatever the server's locale is: the root collation of Unicode. */
+export const TEXT_COLLATION = 'und-x-icu';
+
+export type InputCode =
+  | 'FIELD_TYPE_INVALID'
+  | 'FIELD_TOO_LONG'
+  | 'FIELD_OUT_OF_RANGE'
+  | 'FIELD_FORMAT_INVALID'
+  | 'FIELD_READ_ONLY'
+  | 'PICKLIST_VALUE_INVALID';
+
+export const parsed = (value: SqlValue): Parsed => ({ ok: true, value });
+
+export const refused = (
+  field: FieldMeta,
+  pointer: string,
+  code: InputCode,
+  message: string,
+  params: Record<string, unknown> = {},
+): Parsed => ({ ok: false, violation: violation(pointer, code, message, { field: field.apiName, params }) });
+
+export const readOnly = (field: FieldMeta, pointer: string): Parsed =>
+  refused(field, pointer, 'FIELD_READ_ONLY', `${field.apiName} is kept by the platform.`);
+
+/** Number of characters (code points, not UTF-16 units). */
+export function countChars(text: string): number {
+  let units = 0;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit >= 0xd800 && unit <= 0xdbff) i++;
+    units++;
+  }
+  return units;
+}
+
+/** Text that PostgreSQL cannot hold or JSON cannot carry: NUL, half of a surrogate pair. */
+export const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed();
+
+/** True for text of nothing but white space, by the same characters as `\s` in the database. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: some control characters are white space
+export const isBlankText = (text: string): boolean => /^[\p{Z}\t-\r\x1c-\x1f\x85]*$/u.test(text);
+
+/** A text as it is stored: NFC, not trimmed, at most `max` characters. */
+export function parseText(value: unknown, field: FieldMeta, pointer: string, max: number): Parsed {
+  if (typeof value !== 'string')
+    return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be a string.`, { expected: 'string' });
+  if (!isStorable(value))
+    return refused(
+      field,
+      pointer,
+      'FIELD_FORMAT_INVALID',
+      `${field.apiName} contains a character that cannot be stored (NUL or half of a surrogate pair).`,
+    );
+  const text = value.normalize('NFC');
+  if (text.length > max && countChars(text) > max)
+    return refused(field, pointer, 'FIELD_TOO_LONG', `${field.apiName} is longer than ${max} characters.`, { max });
+  return parsed(text);
+}
+
+export const EQUALITY: readonly Operator[] = ['eq', 'neq', 'in', 'not_in'];
+export const ORDER: readonly Operator[] = ['gt', 'gte', 'lt', 'lte', 'between'];
+export const CONTENT: readonly Operator[] = ['contains', 'not_contains', 'starts_with'];
+export const BLANK: readonly Operator[] = ['is_blank', 'is_not_blank'];

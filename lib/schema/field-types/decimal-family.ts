@@ -1,0 +1,91 @@
+/** Exact decimals: amounts, quantities, rates. Numbers or strings in JSON, never rounded. */
+
+import { compareDecimals, decimalText, readDecimal, wholeDigits } from '../../values/decimal-text.ts';
+import type { FieldMeta, FieldTypeName } from '../snapshot.ts';
+import { BLANK, EQUALITY, ORDER, parsed, refused } from './common.ts';
+import type { FieldType } from './types.ts';
+
+export const PRECISION_DEFAULT = 18;
+export const SCALE_DEFAULT = 2;
+
+const precisionOf = (field: FieldMeta): number => field.precision ?? PRECISION_DEFAULT;
+const scaleOf = (field: FieldMeta): number => field.scale ?? Math.min(SCALE_DEFAULT, precisionOf(field));
+
+export function decimalType(
+  name: FieldTypeName,
+  options: { attributes?: FieldType['attributes']; example: unknown },
+): FieldType {
+  return {
+    name,
+    writable: true,
+    bindType: 'numeric',
+    blank: 'null',
+    columnType: (field) => `numeric(${precisionOf(field)},${scaleOf(field)})`,
+    parseInput(value, field, pointer) {
+      const decimal = readDecimal(value);
+      if (!decimal)
+        return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be a number, or one as a string.`, {
+          expected: 'number',
+        });
+      const [precision, scale] = [precisionOf(field), scaleOf(field)];
+      if (decimal.scale > scale)
+        return refused(field, pointer, 'FIELD_OUT_OF_RANGE', `${field.apiName} takes at most ${scale} decimals.`, {
+          precision,
+          scale,
+        });
+      if (wholeDigits(decimal) > precision - scale)
+        return refused(
+          field,
+          pointer,
+          'FIELD_OUT_OF_RANGE',
+          `${field.apiName} takes at most ${precision - scale} digits before the decimal point.`,
+          { precision, scale },
+        );
+      for (const [bound, sign] of [
+        [field.minimum, -1],
+        [field.maximum, 1],
+      ] as const) {
+        const limit = bound === null ? null : readDecimal(bound);
+        if (limit && compareDecimals(decimal, limit) * sign > 0)
+          return refused(
+            field,
+            pointer,
+            'FIELD_OUT_OF_RANGE',
+            `${field.apiName} must be ${sign < 0 ? 'at least' : 'at most'} ${bound}.`,
+            { minimum: field.minimum, maximum: field.maximum },
+          );
+      }
+      return parsed(decimalText(decimal));
+    },
+    parseFilter(value, field, pointer) {
+      const decimal = readDecimal(value);
+      if (decimal) return parsed(decimalText(decimal));
+      return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} is compared with a number.`, {
+        expected: 'number',
+      });
+    },
+    operators: [...EQUALITY, ...ORDER, ...BLANK],
+    sortable: true,
+    groupable: false,
+    searchable: false,
+    aggregations: ['count', 'countDistinct', 'sum', 'avg', 'min', 'max'],
+    outputSql: (column, _field, ieee754Compatible) => (ieee754Compatible ? `${column}::text` : column),
+    jsonSchema: (field) => ({
+      type: ['number', 'string'],
+      pattern: '^-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?$',
+      ...(field.minimum === null ? {} : { minimum: field.minimum }),
+      ...(field.maximum === null ? {} : { maximum: field.maximum }),
+    }),
+    attributes: [
+      'precision',
+      'scale',
+      'minimum',
+      'maximum',
+      'unique',
+      'defaultValue',
+      'required',
+      ...(options.attributes ?? []),
+    ],
+    example: () => options.example,
+  };
+}

@@ -1,0 +1,50 @@
+/** Fields that hold the id of a record. */
+import { isUuid } from '../../values/ids.ts';
+import type { FieldMeta, FieldTypeName } from '../snapshot.ts';
+import { BLANK, EQUALITY, parsed, refused } from './common.ts';
+import type { FieldType, Parsed } from './types.ts';
+
+/**
+ * The other form in which a body may name the referred record, `{externalIdField: value}`: the writer looks the record
+ * up before the value reaches `parseInput`. Null when the value is not of this form.
+ */
+export function externalReference(value: unknown): { readonly field: string; readonly value: unknown } | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
+  const entries = Object.entries(value);
+  if (entries.length !== 1) return null;
+  const [field, inner] = entries[0]!;
+  return { field, value: inner };
+}
+
+/** UUID in lower case, from either case. */
+export function parseId(value: unknown, field: FieldMeta, pointer: string): Parsed {
+  if (typeof value !== 'string')
+    return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be the id of a record.`, {
+      expected: 'string',
+    });
+  const id = value.length === 36 ? value.toLowerCase() : value;
+  if (!isUuid(id))
+    return refused(field, pointer, 'FIELD_FORMAT_INVALID', `${field.apiName} must be the id of a record (a UUID).`);
+  return parsed(id);
+}
+
+export function referenceType(name: FieldTypeName, attributes: FieldType['attributes']): FieldType {
+  return {
+    name,
+    writable: true,
+    bindType: 'uuid',
+    blank: 'null',
+    columnType: () => 'uuid',
+    parseInput: parseId,
+    parseFilter: parseId,
+    operators: [...EQUALITY, ...BLANK, 'in_related'],
+    sortable: true,
+    groupable: true,
+    searchable: false,
+    aggregations: ['count', 'countDistinct'],
+    outputSql: (column) => column,
+    jsonSchema: () => ({ type: 'string', format: 'uuid' }),
+    attributes,
+    example: () => '0193a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b',
+  };
+}

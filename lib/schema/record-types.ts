@@ -1,0 +1,29 @@
+/**
+ * Record types: kinds of records of one object that take different values in their picklists. Pure.
+ * Source: docs/reference/records.md#record-types.
+ */
+import { typeOf } from './field-types/registry.ts';
+import type { FieldMeta, ObjectMeta, RecordTypeMeta } from './snapshot.ts';
+
+export const RECORD_TYPE_FIELD = 'recordTypeApiName';
+
+export const findRecordType = (object: ObjectMeta, apiName: unknown): RecordTypeMeta | null =>
+  object.recordTypes.find((type) => type.apiName === apiName) ?? null;
+
+/** The type of a new record that does not say its own. */
+export const defaultRecordType = (object: ObjectMeta): RecordTypeMeta | null =>
+  object.recordTypes.find((type) => type.active && type.default) ?? null;
+
+/** Values that a field takes in records of a type; null: as the field says. */
+export const valuesIn = (type: RecordTypeMeta | null, field: FieldMeta): readonly string[] | null =>
+  type && Object.hasOwn(type.picklistValues, field.apiName) ? type.picklistValues[field.apiName]! : null;
+
+/**
+ * Fields that callers may write, permission aside: the owner, where there are record types the type, and of the rest
+ * what nobody works out. Users belong to nobody.
+ */
+export const isWritable = (object: ObjectMeta, field: FieldMeta): boolean =>
+  typeOf(field).writable &&
+  (!field.system ||
+    (field.apiName === 'ownerId' && object.apiName !== 'User') ||
+    (field.apiName === RECORD_TYPE_FIELD && object.recordTypes.length > 0));
