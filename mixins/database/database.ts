@@ -10,23 +10,18 @@ import pg from 'pg';
 import { tenantSchema } from '../../lib/context.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { PageClient, type PageRows, type PageStatement, runPage } from './page-client.ts';
-
-export interface Statement {
-  text: string;
-  values?: readonly unknown[] | undefined;
-  /** Name of a prepared statement; give one to statements that recur. */
-  name?: string;
-}
-
-export interface Rows<R = Record<string, unknown>> {
-  rows: R[];
-  rowCount: number;
-}
+import type { Rows, Statement } from './statement.ts';
 
 /** A connection in a transaction (or on loan), already in the right role. */
 export interface Tx {
   /** Rows as objects. */
   query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>>;
+  /** The rows of a statement, by the names of their columns. */
+  all<R>(statement: Statement): Promise<R[]>;
+  /** The first row; null when there is none. */
+  first<R>(statement: Statement): Promise<R | null>;
+  /** The first row of a statement that always has one; throws when it has none. */
+  one<R>(statement: Statement): Promise<R>;
   /** Rows as arrays, for the hot paths. */
   arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }>;
   /** Records straight from the wire into the JSON of an answer that begins with `head`. */
@@ -185,6 +180,23 @@ class Loan implements Tx {
       this.client.query({ ...asked, values: asked.values as unknown[] | undefined } as pg.QueryConfig),
     );
     return together(answer.then(({ rows, rowCount }) => ({ rows: rows as R[], rowCount: rowCount ?? 0 })));
+  }
+
+  all<R>(statement: Statement): Promise<R[]> {
+    return together(this.query<R>(statement).then(({ rows }) => rows));
+  }
+
+  first<R>(statement: Statement): Promise<R | null> {
+    return together(this.query<R>(statement).then(({ rows }) => rows[0] ?? null));
+  }
+
+  one<R>(statement: Statement): Promise<R> {
+    return together(
+      this.query<R>(statement).then(({ rows: [row] }) => {
+        if (row === undefined) throw new Error('The statement returned no row.');
+        return row;
+      }),
+    );
   }
 
   arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }> {

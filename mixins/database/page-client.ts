@@ -5,7 +5,7 @@
 import { createRequire } from 'node:module';
 import pg from 'pg';
 import { RowShape, RowWriter, rowTexts } from '../../lib/json/row-writer.ts';
-import type { Statement } from './database.ts';
+import type { Statement } from './statement.ts';
 
 /** How the columns of a page statement are to be read: first those of the record, then values for us. */
 export interface PageStatement extends Statement {

@@ -6,6 +6,7 @@
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import type { Tx } from '../database/database.ts';
+import type { Bind } from '../database/sql.ts';
 
 export interface IdempotencyKey {
   readonly clientId: string;
@@ -55,9 +56,6 @@ export function idempotencyKey(
     checkOnly,
   };
 }
-
-/** Binds a value to a statement and returns its placeholder with a cast. */
-export type Bind = (value: unknown, type: string) => string;
 
 /** SQL condition: claimKeySql would claim the key, as far as can be seen. What a claim allows need not be begun in vain. */
 export function claimableSql(schema: string, key: IdempotencyKey, bind: Bind): string {

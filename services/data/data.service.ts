@@ -11,7 +11,7 @@ import type { Platform } from '../../mixins/platform.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
 import { explainAccess } from './explain/answer.ts';
 import { type PeriodicWork, startPeriodic } from './periodic.ts';
-import * as reads from './reads.ts';
+import * as reads from './read/reads.ts';
 import { loadSamples } from './samples.ts';
 import { cursorKey } from './secrets.ts';
 import { listShares } from './shares/list.ts';

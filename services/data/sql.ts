@@ -1,6 +1,5 @@
 /** Pieces of SQL that several statements of this service share. Values are always bound, names always quoted. */
 
-import { LRUCache } from 'lru-cache';
 import { type RecordLevel, reach } from '../../lib/access/sharing.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import { columnSql } from '../../lib/expression/formulas.ts';
@@ -9,37 +8,8 @@ import { typeOf } from '../../lib/schema/field-types/registry.ts';
 import type { FieldMeta, ObjectMeta } from '../../lib/schema/snapshot.ts';
 import { memoize, memoizeByName } from '../../lib/values/memoize.ts';
 import { identifier, literal } from '../../lib/values/sql-text.ts';
-import type { Statement } from '../../mixins/database/database.ts';
-import type { Bind } from '../../mixins/idempotency/idempotency.ts';
+import type { Sql } from '../../mixins/database/sql.ts';
 import type { View } from './tenants.ts';
-
-/** Collects the values of one statement. */
-export class Sql {
-  readonly values: unknown[] = [];
-
-  /** Binds a value; the placeholder carries the PostgreSQL type. */
-  readonly bind: Bind = (value, type) => {
-    this.values.push(value);
-    return `$${this.values.length}::${type}`;
-  };
-
-  /** A prepared statement; the same text has the same name in this process. */
-  statement(text: string): Statement {
-    return { name: nameOf(text), text, values: this.values };
-  }
-}
-
-const names = new LRUCache<string, string>({
-  maxSize: 32 * 1024 * 1024,
-  sizeCalculation: (_name, text) => text.length,
-});
-let lastName = 0;
-
-function nameOf(text: string): string {
-  let name = names.get(text);
-  if (name === undefined) names.set(text, (name = `data ${++lastName}`));
-  return name;
-}
 
 export const schemaOf = (tenantId: string): string => identifier(tenantSchema(tenantId));
 

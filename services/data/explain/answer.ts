@@ -8,8 +8,9 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
-import type { Read } from '../reads.ts';
-import { exactJson, reachSql, Sql, table } from '../sql.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Read } from '../read/reads.ts';
+import { exactJson, reachSql, table } from '../sql.ts';
 import { findPrincipal } from '../store.ts';
 import { assertFresh, namedRecord, recordNotFound, type View } from '../tenants.ts';
 import { type Act, visibleActs } from '../transitions/acts.ts';

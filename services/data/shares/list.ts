@@ -1,7 +1,8 @@
 /** The manual shares of a record, for those who may share it. Source: docs/reference/access.md#manual-shares. */
 import { NEEDS } from '../../../lib/access/decide.ts';
-import type { Read } from '../reads.ts';
-import { reachSql, Sql, table } from '../sql.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Read } from '../read/reads.ts';
+import { reachSql, table } from '../sql.ts';
 import { assertFresh, namedRecord, recordNotFound } from '../tenants.ts';
 import { SHARE_COLUMNS, sharingDenied } from './shares.ts';
 

@@ -5,8 +5,9 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { firstUuidv7 } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
-import type { Read } from '../reads.ts';
-import { columnType, Sql } from '../sql.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Read } from '../read/reads.ts';
+import { columnType } from '../sql.ts';
 import { assertFresh, requireApi, type View } from '../tenants.ts';
 import { isDecimal } from './changes-json.ts';
 import { pageReply } from './page.ts';

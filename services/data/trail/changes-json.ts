@@ -1,7 +1,8 @@
 /** The changes of a trail row as a list in API form: fields the reader sees and nothing else, decimals to the last digit. */
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
-import { columnType, type Sql } from '../sql.ts';
+import type { Sql } from '../../../mixins/database/sql.ts';
+import { columnType } from '../sql.ts';
 
 /** What a reader sees of changes, bound to a statement once. */
 interface ShownFields {

@@ -15,8 +15,9 @@ import { firstUuidv7 } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
-import type { Read } from '../reads.ts';
-import { columnName, etagOf, recordJson, Sql, storedFields, table } from '../sql.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Read } from '../read/reads.ts';
+import { columnName, etagOf, recordJson, storedFields, table } from '../sql.ts';
 import { assertFresh, type View, visibleObject } from '../tenants.ts';
 import { SERVER_SQL } from './chain.ts';
 import {

@@ -4,7 +4,7 @@ import type { DataActions } from '../../../contracts/data.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
-import { Sql } from '../sql.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
 import { entrySql } from './entry.ts';
 
 export async function recordDenial(

@@ -1,7 +1,7 @@
 /** Entries of the audit trail about requests themselves, beside those that each changed record leaves. */
 import type { RequestContext } from '../../../lib/context.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
-import type { Sql } from '../sql.ts';
+import type { Sql } from '../../../mixins/database/sql.ts';
 
 export interface Entry {
   readonly operationId: string;

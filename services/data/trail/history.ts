@@ -6,8 +6,9 @@
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
-import type { Read } from '../reads.ts';
-import { reachSql, Sql, table } from '../sql.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Read } from '../read/reads.ts';
+import { reachSql, table } from '../sql.ts';
 import { assertFresh, own, recordNotFound, visibleObject } from '../tenants.ts';
 import { TRANSITION_ENTRY } from '../write/trail.ts';
 import { bindShown, changesJson } from './changes-json.ts';

@@ -1,8 +1,9 @@
 /** The transitions and actions of a record, with what stands against each. Source: docs/reference/transitions.md. */
 import { NEEDS } from '../../../lib/access/decide.ts';
 import { served } from '../../../lib/expression/transition-input.ts';
-import type { Read } from '../reads.ts';
-import { etagOf, exactJson, reachSql, Sql, table } from '../sql.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Read } from '../read/reads.ts';
+import { etagOf, exactJson, reachSql, table } from '../sql.ts';
 import { assertFresh, namedRecord, recordNotFound } from '../tenants.ts';
 import { type Act, reasonsAgainst, type Situation, stateIn, storedFacts, visibleActs } from './acts.ts';
 import { foreseenFields, misplacedBy } from './parents.ts';

@@ -10,7 +10,7 @@ import { nodesOf } from '../../../lib/expression/walk.ts';
 import { objectOf } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
-import { Sql } from '../sql.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
 import { own, type View } from '../tenants.ts';
 import { readValue } from '../write/body.ts';
 import { lookupSql } from '../write/references.ts';

@@ -9,7 +9,8 @@ import { PlatformError, type Violation, violation } from '../../../lib/errors/pl
 import type { PermissionBundle } from '../../../lib/schema/snapshot.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
-import { Sql, table } from '../sql.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import { table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { pointerTo } from '../write/body.ts';
 import type { Write } from '../write/write.ts';

@@ -1,7 +1,7 @@
 /** Checks that several mutations share. */
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { Sql } from '../../../mixins/database/sql.ts';
 import { answerOf, claimKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
-import type { Sql } from '../sql.ts';
 import { assertFresh, recordNotFound } from '../tenants.ts';
 import { validationFailed } from './body.ts';
 import { missingReferences } from './references.ts';

@@ -10,9 +10,9 @@ import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
 import type { ChildRelationship, FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
-
+import { Sql } from '../../../mixins/database/sql.ts';
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
-import { changesSql, outputOf, reachSql, Sql, storedFields, table } from '../sql.ts';
+import { changesSql, outputOf, reachSql, storedFields, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { noteEffect } from './check-only.ts';
 import { claimSql, readLock } from './checks.ts';

@@ -5,6 +5,7 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { isConnectionError, isGivenUp, sqlState } from '../../../mixins/database/database.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
 import { GIVEN_UP } from '../../../mixins/database/unavailable.ts';
 import {
   answerOf,
@@ -14,7 +15,6 @@ import {
   keyReused,
 } from '../../../mixins/idempotency/idempotency.ts';
 import type { Platform } from '../../../mixins/platform.ts';
-import { Sql } from '../sql.ts';
 import { own, type View } from '../tenants.ts';
 import { entrySql } from '../trail/entry.ts';
 import { pointerTo, validationFailed } from './body.ts';

@@ -9,6 +9,7 @@ import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { objectOf } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import {
   changesSql,
@@ -18,7 +19,6 @@ import {
   outputOf,
   reachSql,
   recordJson,
-  Sql,
   storedFields,
   table,
 } from '../sql.ts';

@@ -15,7 +15,8 @@ import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 
-import { reachSql, Sql, table } from '../sql.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import { reachSql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { noteEffect } from './check-only.ts';
 import type { Referred } from './references.ts';

@@ -6,7 +6,7 @@
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
-import type { Sql } from '../sql.ts';
+import type { Sql } from '../../../mixins/database/sql.ts';
 import type { Write } from './write.ts';
 
 type ChangeKind = 'create' | 'update' | 'delete' | 'restore' | 'transition';

@@ -9,7 +9,8 @@ import { fieldOf } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { sqlState } from '../../../mixins/database/database.ts';
-import { columnName, exactJson, outputOf, reachSql, Sql, table } from '../sql.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import { columnName, exactJson, outputOf, reachSql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import {
   type Act,

@@ -4,7 +4,8 @@
  */
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { type Database, sqlState } from '../../../mixins/database/database.ts';
-import { columnName, Sql, table } from '../sql.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import { columnName, table } from '../sql.ts';
 import { toPlatformError, uniqueConflict } from './failures.ts';
 import { sameKey } from './references.ts';
 import type { Write } from './write.ts';

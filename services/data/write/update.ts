@@ -7,6 +7,7 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import type { OperationReply } from '../../../lib/operation.ts';
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import {
   changesSql,
@@ -17,7 +18,6 @@ import {
   outputOf,
   reachSql,
   recordJson,
-  Sql,
   table,
 } from '../sql.ts';
 import { USER_STEPS } from '../users/rules.ts';

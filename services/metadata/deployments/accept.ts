@@ -9,9 +9,9 @@ import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { type Database, isConnectionError, sqlState } from '../../../mixins/database/database.ts';
+import type { Bind } from '../../../mixins/database/sql.ts';
 import {
   answerOf,
-  type Bind,
   claimKeySql,
   findKey,
   type IdempotencyKey,

@@ -3,16 +3,16 @@
  * are for people; everything else is contract. Source: docs/reference/records.md.
  */
 import { hash } from 'node:crypto';
-import { capabilities } from '../../lib/access/decide.ts';
-import type { Access, Capabilities, ObjectAccess, ScopeSet } from '../../lib/access/types.ts';
-import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from '../../lib/query/capabilities.ts';
-import { typeOf } from '../../lib/schema/field-types/registry.ts';
-import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../lib/schema/record-types.ts';
-import type { FieldMeta, ObjectMeta } from '../../lib/schema/snapshot.ts';
-import { own } from './tenants.ts';
-import { visibleModel } from './transitions/acts.ts';
-import { defaultOf, isStateKept } from './write/body.ts';
-import { hasDuplicateRules } from './write/duplicate-rules.ts';
+import { capabilities } from '../../../lib/access/decide.ts';
+import type { Access, Capabilities, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
+import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from '../../../lib/query/capabilities.ts';
+import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../../lib/schema/record-types.ts';
+import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { own } from '../tenants.ts';
+import { visibleModel } from '../transitions/acts.ts';
+import { defaultOf, isStateKept } from '../write/body.ts';
+import { hasDuplicateRules } from '../write/duplicate-rules.ts';
 
 /** Items of GET /objects, by apiName. */
 export function describeObjects(access: Access, scopes: ScopeSet): { records: object[] } {

@@ -1,23 +1,23 @@
 /** The read operations: from a request to the bytes of its answer. Source: docs/reference/records.md. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { type RequestContext, tenantSchema } from '../../lib/context.ts';
-import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
-import type { OperationCall, OperationReply } from '../../lib/operation.ts';
-import { constrain } from '../../lib/query/constrain.ts';
-import { continuePlan, sealCursor } from '../../lib/query/cursor.ts';
-import { parseListQuery } from '../../lib/query/parse.ts';
-import { planGet, planList } from '../../lib/query/plan.ts';
-import { type CompiledList, compileGet, compileList } from '../../lib/query/sql.ts';
-import type { CompiledQuery, ListRequest, Plan, QueryView } from '../../lib/query/types.ts';
-import { isUuid } from '../../lib/values/ids.ts';
-import { sealFor } from '../../lib/values/sealed.ts';
-import { type Database, isConnectionError, sqlState } from '../../mixins/database/database.ts';
+import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { constrain } from '../../../lib/query/constrain.ts';
+import { continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
+import { parseListQuery } from '../../../lib/query/parse.ts';
+import { planGet, planList } from '../../../lib/query/plan.ts';
+import { type CompiledList, compileGet, compileList } from '../../../lib/query/sql.ts';
+import type { CompiledQuery, ListRequest, Plan, QueryView } from '../../../lib/query/types.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
+import { sealFor } from '../../../lib/values/sealed.ts';
+import { type Database, isConnectionError, sqlState } from '../../../mixins/database/database.ts';
+import { timezoneOf } from '../evaluation.ts';
+import { etagOf } from '../sql.ts';
+import { fetchPage, fetchRecord } from '../store.ts';
+import { assertFresh, recordNotFound, requireApi, type Tenants, type View, visibleObject } from '../tenants.ts';
 import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
-import { timezoneOf } from './evaluation.ts';
-import { etagOf } from './sql.ts';
-import { fetchPage, fetchRecord } from './store.ts';
-import { assertFresh, recordNotFound, requireApi, type Tenants, type View, visibleObject } from './tenants.ts';
 
 export interface ReadDeps {
   readonly database: Database;
