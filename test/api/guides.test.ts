@@ -109,9 +109,9 @@ describe('the guide', () => {
     assert.match(output, /'solve: solved',\n {2}'CallCustomer: accepted',\n {2}'accept: accepted',\n {2}'update',/);
   });
 
-  it('keep-twins-out.md shows a twin, confirms it once, and blocks what is hidden without telling', async function () {
+  it('prevent-duplicates.md shows a duplicate, confirms it once, and blocks a hidden match without revealing it', async function () {
     this.timeout(60_000);
-    const output = await walk('keep-twins-out.md');
+    const output = await walk('prevent-duplicates.md');
     assert.deepEqual(codes(output), ['DUPLICATE_RULE']);
     assert.match(output, /"ruleApiName":"Account.SameTaxId".*"ruleApiName":"Account.SimilarNameAndCity"/);
     assert.match(output, /\nRiverside Bakery\nCONFIRMATION_TOKEN_INVALID\nsuppliers: SUCCEEDED\n/);
