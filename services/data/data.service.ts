@@ -1,35 +1,25 @@
-/** The Moleculer schema of data: it declares and delegates. */
-import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
-import type { AuthEvents } from '../../contracts/auth.ts';
+/** The Moleculer schema of data: what it is made of. Each area registers its actions in its `actions.ts`. */
+import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import { call } from '../../contracts/call.ts';
-import type { DataActions } from '../../contracts/data.ts';
-import { requestContext } from '../../lib/context.ts';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { OperationCall, OperationReply } from '../../lib/operation.ts';
-import { isUuid } from '../../lib/values/ids.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
-import { explainAccess } from './explain/answer.ts';
+import { explainActions } from './explain/actions.ts';
+import { publicHandlers } from './handlers.ts';
 import { type PeriodicWork, startPeriodic } from './periodic.ts';
-import * as reads from './read/reads.ts';
-import { loadSamples } from './samples.ts';
-import { cursorKey } from './secrets.ts';
-import { listShares } from './shares/list.ts';
+import { readActions } from './read/actions.ts';
+import { PreparedReads } from './read/prepared.ts';
+import type { ReadDeps } from './read/read.ts';
+import { sealingKey } from './sealing-key.ts';
+import { shareActions } from './shares/actions.ts';
 import { sweepTenant } from './sweep.ts';
 import { Tenants } from './tenants.ts';
-import { listAudit } from './trail/audit-list.ts';
+import { trailActions } from './trail/actions.ts';
 import { sealTenant } from './trail/chain.ts';
-import { listChanges } from './trail/changes.ts';
-import { recordDenial } from './trail/denial.ts';
-import { listHistory } from './trail/history.ts';
-import { verifyTenant } from './trail/verify.ts';
-import { listTransitions } from './transitions/list.ts';
-import { findUser, noteSignIn, provisionUsers } from './users/directory.ts';
-import { forgetUnsent, sendUnsentUsers, type UserSync } from './users/sync.ts';
-import { type Asked, type MutationDeps, mutate } from './write/mutate.ts';
-
-type Params<K extends keyof DataActions> = Context<DataActions[K]['params']>;
-type PublicCall = Context<OperationCall>;
+import { transitionActions } from './transitions/actions.ts';
+import { userActions, userEvents } from './users/actions.ts';
+import { sendUnsentUsers, type UserSync } from './users/sync.ts';
+import { writeActions } from './write/actions.ts';
+import type { MutationDeps } from './write/mutate.ts';
 
 const SWEEP_EVERY_SECONDS = 600;
 const SWEEP_ASKED_EVERY_MS = 60_000;
@@ -39,7 +29,7 @@ const SEAL_ASKED_EVERY_MS = 15_000;
 export default function dataService(platform: Platform): ServiceSchema {
   const { database } = platform;
   let broker: ServiceBroker;
-  let readDeps: reads.ReadDeps;
+  let readDeps: ReadDeps;
   let stops: (() => void)[] = [];
   let stopped = false;
   // One at a time: a user on the way to auth occupies a connection, and auth needs one as well.
@@ -57,7 +47,7 @@ export default function dataService(platform: Platform): ServiceSchema {
   const writeDeps: MutationDeps = {
     platform,
     tenants,
-    sealingKey: () => readDeps.cursorKey,
+    sealingKey: () => readDeps.sealingKey,
     usersChanged: (tenantId) => {
       const sent = sending.then(() => sendUnsentUsers(database, tenantId, sync));
       sending = sent.catch((error) => sync.failed(tenantId, '', error));
@@ -72,25 +62,11 @@ export default function dataService(platform: Platform): ServiceSchema {
     },
   };
 
-  /** What goes wrong inside is for the log; the caller gets the code and the request id. */
-  const logged = (ctx: PublicCall, answer: Promise<OperationReply>): Promise<OperationReply> =>
-    answer.catch((error: unknown) => {
-      const cause = error instanceof PlatformError ? error.cause : error;
-      if (cause !== undefined)
-        broker.logger.error(
-          { err: cause, requestId: requestContext(ctx).requestId },
-          `${ctx.params.operationId} failed.`,
-        );
-      throw error;
-    });
-  const read =
-    (operation: reads.Read) =>
-    (ctx: PublicCall): Promise<OperationReply> =>
-      logged(ctx, reads.runRead(operation, readDeps, requestContext(ctx), ctx.params));
-  const write =
-    (mutation: Asked) =>
-    (ctx: PublicCall): Promise<OperationReply> =>
-      logged(ctx, mutate(writeDeps, mutation, requestContext(ctx), ctx.params));
+  const handlers = publicHandlers(
+    () => readDeps,
+    writeDeps,
+    () => broker.logger,
+  );
 
   const periodic = (what: Pick<PeriodicWork, 'name' | 'everySeconds' | 'askedEveryMs' | 'work'>, text: string) =>
     startPeriodic(
@@ -107,71 +83,20 @@ export default function dataService(platform: Platform): ServiceSchema {
   return {
     name: 'data',
     actions: {
-      'objects.list': read(reads.listObjects),
-      'objects.describe': read(reads.describe),
-      'objects.getSchema': read(reads.getSchema),
-      'records.list': read(reads.listRecords),
-      'records.query': read(reads.queryRecords),
-      'records.get': read(reads.getRecord),
-      'records.create': write('create'),
-      'records.update': write('update'),
-      'records.delete': write('delete'),
-      'records.upsert': write('upsert'),
-      'records.restore': write('restore'),
-      'transitions.list': read(listTransitions),
-      'transitions.execute': write('transition'),
-      'history.list': read(listHistory),
-      'audit.list': read(listAudit),
-      'access.explain': read(explainAccess),
-      'shares.list': read(listShares),
-      'shares.create': write('share'),
-      'shares.delete': write('unshare'),
-      'changes.list': read(listChanges),
-
-      'users.get': async (ctx: Params<'data.users.get'>) => {
-        const { tenantId, userId } = ctx.params;
-        return isUuid(tenantId) && isUuid(userId) ? findUser(database, tenants, tenantId, { userId }) : null;
-      },
-      'users.find': async (ctx: Params<'data.users.find'>) => {
-        const { tenantId, username } = ctx.params;
-        return isUuid(tenantId) ? findUser(database, tenants, tenantId, { username }) : null;
-      },
-      'users.provision': async (ctx: Params<'data.users.provision'>) => {
-        const { tenantId, users } = ctx.params;
-        const { userIds, stored } = await provisionUsers(database, tenants, tenantId, users);
-        await call(ctx, 'auth.users.sync', {
-          tenantId,
-          users: stored.map(({ userId, user }) => ({
-            userId,
-            username: user.username,
-            email: user.email,
-            active: true,
-            ...(user.password === undefined ? {} : { password: user.password }),
-          })),
-        });
-        await forgetUnsent(database, tenantId, Object.values(userIds));
-        return { userIds };
-      },
-      'audit.deny': (ctx: Params<'data.audit.deny'>) => recordDenial(database, requestContext(ctx), ctx.params),
-      'audit.seal': async (ctx: Params<'data.audit.seal'>) => ({
-        sealed: await sealTenant(database, ctx.params.tenantId, () => stopped),
-      }),
-      'audit.verify': (ctx: Params<'data.audit.verify'>) => verifyTenant(database, ctx.params),
-      'samples.load': (ctx: Params<'data.samples.load'>) => loadSamples(database, tenants, ctx.params),
+      ...readActions(handlers),
+      ...writeActions(handlers, database, tenants),
+      ...transitionActions(handlers),
+      ...shareActions(handlers),
+      ...explainActions(handlers),
+      ...trailActions(handlers, database, () => stopped),
+      ...userActions(database, tenants),
     },
-    events: {
-      'auth.user.signedIn': async (ctx: { params: AuthEvents['auth.user.signedIn'] }) => {
-        const { tenantId, userId, at } = ctx.params;
-        await noteSignIn(database, tenantId, userId, at).catch((error: unknown) =>
-          broker.logger.warn({ err: error }, 'The time of a sign-in was not noted.'),
-        );
-      },
-    },
+    events: userEvents(database, () => broker.logger),
     created() {
       broker = this.broker;
     },
     async started() {
-      readDeps = { database, tenants, cursorKey: await cursorKey(platform), statements: new reads.PreparedReads() };
+      readDeps = { database, tenants, sealingKey: await sealingKey(platform), statements: new PreparedReads() };
       stops = [
         periodic(
           {

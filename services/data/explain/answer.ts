@@ -9,7 +9,7 @@ import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import type { Read } from '../read/reads.ts';
+import type { Read } from '../read/read.ts';
 import { exactJson, reachSql, table } from '../sql.ts';
 import { findPrincipal } from '../store.ts';
 import { assertFresh, namedRecord, recordNotFound, type View } from '../tenants.ts';

@@ -1,7 +1,7 @@
 /** The manual shares of a record, for those who may share it. Source: docs/reference/access.md#manual-shares. */
 import { NEEDS } from '../../../lib/access/decide.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import type { Read } from '../read/reads.ts';
+import type { Read } from '../read/read.ts';
 import { reachSql, table } from '../sql.ts';
 import { assertFresh, namedRecord, recordNotFound } from '../tenants.ts';
 import { SHARE_COLUMNS, sharingDenied } from './shares.ts';

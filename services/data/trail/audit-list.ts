@@ -6,7 +6,7 @@ import { parseListQuery } from '../../../lib/query/parse.ts';
 import { firstUuidv7 } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import type { Read } from '../read/reads.ts';
+import type { Read } from '../read/read.ts';
 import { columnType } from '../sql.ts';
 import { assertFresh, requireApi, type View } from '../tenants.ts';
 import { isDecimal } from './changes-json.ts';
@@ -27,7 +27,7 @@ export const listAudit: Read = async (deps, request, call) => {
     requireApi(view);
     requireViewAudit(view);
     const list: ListOf = { name: 'audit', bound: { take, ...filters } };
-    const seal = sealFor(request, deps.cursorKey, Date.now());
+    const seal = sealFor(request, deps.sealingKey, Date.now());
     const after = cursor === undefined ? null : openPlace(list, cursor, seal);
     const { found, looked } = await deps.database.tenant(tenantId, async (tx) => {
       const sql = new Sql();

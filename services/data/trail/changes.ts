@@ -16,7 +16,7 @@ import { sealFor } from '../../../lib/values/sealed.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import type { Read } from '../read/reads.ts';
+import type { Read } from '../read/read.ts';
 import { columnName, etagOf, recordJson, storedFields, table } from '../sql.ts';
 import { assertFresh, type View, visibleObject } from '../tenants.ts';
 import { SERVER_SQL } from './chain.ts';
@@ -44,7 +44,7 @@ const ROUND_MS = 5_000;
 export const listChanges: Read = async (deps, request, call) => {
   const { tenantId, userId } = request;
   const { take, takeClamped, cursor } = parseListQuery(call.query, 'query');
-  const seal = sealFor(request, deps.cursorKey, Date.now());
+  const seal = sealFor(request, deps.sealingKey, Date.now());
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const access = visibleObject(view, call.path['objectApiName'] ?? '');
     const sight = sightOf(view.access, access.object.apiName);

@@ -7,7 +7,7 @@ import { parseListQuery } from '../../../lib/query/parse.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import type { Read } from '../read/reads.ts';
+import type { Read } from '../read/read.ts';
 import { reachSql, table } from '../sql.ts';
 import { assertFresh, own, recordNotFound, visibleObject } from '../tenants.ts';
 import { TRANSITION_ENTRY } from '../write/trail.ts';
@@ -26,7 +26,7 @@ export const listHistory: Read = async (deps, request, call) => {
     const { stateModel, actions } = object;
     const showsState = stateModel ? own(fields, stateModel.field)?.read === true : actions.length > 0;
     const list: ListOf = { name: 'history', bound: { objectApiName, id, take } };
-    const seal = sealFor(request, deps.cursorKey, Date.now());
+    const seal = sealFor(request, deps.sealingKey, Date.now());
     const after = cursor === null ? null : openPlace(list, cursor, seal);
     if (!isUuid(id)) throw recordNotFound();
     const found = await deps.database.tenant(tenantId, async (tx) => {

@@ -2,7 +2,7 @@
 import { NEEDS } from '../../../lib/access/decide.ts';
 import { served } from '../../../lib/expression/transition-input.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import type { Read } from '../read/reads.ts';
+import type { Read } from '../read/read.ts';
 import { etagOf, exactJson, reachSql, table } from '../sql.ts';
 import { assertFresh, namedRecord, recordNotFound } from '../tenants.ts';
 import { type Act, reasonsAgainst, type Situation, stateIn, storedFacts, visibleActs } from './acts.ts';

@@ -11,7 +11,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { Database, type Tx } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import type { Read, ReadDeps } from '../../../services/data/read/reads.ts';
+import type { Read, ReadDeps } from '../../../services/data/read/read.ts';
 import { etagOf } from '../../../services/data/sql.ts';
 import type { View } from '../../../services/data/tenants.ts';
 import { listChanges } from '../../../services/data/trail/changes.ts';
@@ -285,7 +285,7 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
     const deps = {
       database: { tenant: (_tenantId: string, work: (of: Tx) => Promise<unknown>) => work(tx) },
       tenants: { withView: (_tenantId: string, _userId: string, work: (of: View) => Promise<unknown>) => work(view) },
-      cursorKey: Buffer.alloc(32, 7),
+      sealingKey: Buffer.alloc(32, 7),
     } as unknown as ReadDeps;
     const request = { tenantId: TENANT_ID, userId, clientId: 'test' } as RequestContext;
     const path = id === undefined ? { objectApiName: object } : { objectApiName: object, id };

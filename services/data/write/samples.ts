@@ -1,15 +1,15 @@
 /** Rows that templates bring along, loaded as the platform: many at a time, without history and events. */
 
-import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { numberFormat } from '../../lib/schema/auto-number.ts';
-import { fieldOf, objectOf } from '../../lib/schema/lookup.ts';
-import { emptyRollup } from '../../lib/schema/rollups.ts';
-import type { FieldMeta } from '../../lib/schema/snapshot.ts';
-import { identifier, literal } from '../../lib/values/sql-text.ts';
-import type { Database, Tx } from '../../mixins/database/database.ts';
-import { columnType, schemaOf, storedFields, table } from './sql.ts';
-import type { Tenants } from './tenants.ts';
-import { autoNumberSql } from './write/create.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { numberFormat } from '../../../lib/schema/auto-number.ts';
+import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
+import { emptyRollup } from '../../../lib/schema/rollups.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
+import { identifier, literal } from '../../../lib/values/sql-text.ts';
+import type { Database, Tx } from '../../../mixins/database/database.ts';
+import { columnType, schemaOf, storedFields, table } from '../sql.ts';
+import type { Tenants } from '../tenants.ts';
+import { autoNumberSql } from './create.ts';
 
 const ROWS_PER_STATEMENT = 1_000;
 

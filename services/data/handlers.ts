@@ -1,0 +1,40 @@
+/** How the public operations of this service become actions. Each area registers its own in its `actions.ts`. */
+import type { Context, ServiceBroker } from 'moleculer';
+import type { DataActions } from '../../contracts/data.ts';
+import { requestContext } from '../../lib/context.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { type Read, type ReadDeps, runRead } from './read/read.ts';
+import { type Asked, type MutationDeps, mutate } from './write/mutate.ts';
+
+/** The context of an internal action of this service. */
+export type ActionContext<K extends keyof DataActions> = Context<DataActions[K]['params']>;
+
+type PublicHandler = (ctx: Context<OperationCall>) => Promise<OperationReply>;
+
+export interface Handlers {
+  /** The handler of an operation that changes nothing. */
+  readonly read: (operation: Read) => PublicHandler;
+  /** The handler of a mutation of records. */
+  readonly write: (mutation: Asked) => PublicHandler;
+}
+
+/** `readDeps` is asked at each call: parts of it are known only once the service has started. */
+export function publicHandlers(
+  readDeps: () => ReadDeps,
+  writeDeps: MutationDeps,
+  log: () => ServiceBroker['logger'],
+): Handlers {
+  /** The cause of a failure is for the log; the caller gets the code and the request id. */
+  const logged = (ctx: Context<OperationCall>, answer: Promise<OperationReply>): Promise<OperationReply> =>
+    answer.catch((error: unknown) => {
+      const cause = error instanceof PlatformError ? error.cause : error;
+      const { requestId } = requestContext(ctx);
+      if (cause !== undefined) log().error({ err: cause, requestId }, `${ctx.params.operationId} failed.`);
+      throw error;
+    });
+  return {
+    read: (operation) => (ctx) => logged(ctx, runRead(operation, readDeps(), requestContext(ctx), ctx.params)),
+    write: (mutation) => (ctx) => logged(ctx, mutate(writeDeps, mutation, requestContext(ctx), ctx.params)),
+  };
+}

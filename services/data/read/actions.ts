@@ -1,0 +1,13 @@
+/** Objects and records as callers read them. */
+import type { Handlers } from '../handlers.ts';
+import { describe, getSchema, listObjects } from './objects.ts';
+import { getRecord, listRecords, queryRecords } from './records.ts';
+
+export const readActions = ({ read }: Handlers) => ({
+  'objects.list': read(listObjects),
+  'objects.describe': read(describe),
+  'objects.getSchema': read(getSchema),
+  'records.list': read(listRecords),
+  'records.query': read(queryRecords),
+  'records.get': read(getRecord),
+});

@@ -1,0 +1,42 @@
+/** The objects that a user can see, and their descriptions. Source: docs/reference/records.md. */
+import type { RequestContext } from '../../../lib/context.ts';
+import type { OperationReply } from '../../../lib/operation.ts';
+import { assertFresh, requireApi, type View, visibleObject } from '../tenants.ts';
+import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
+import { matches, notModified, objectName, type Read, type ReadDeps } from './read.ts';
+
+/**
+ * Answers from the configuration alone, but never from an outdated one: the versions are read first, which costs one
+ * short statement.
+ */
+async function fromSnapshot(
+  deps: ReadDeps,
+  request: RequestContext,
+  answer: (view: View) => OperationReply,
+): Promise<OperationReply> {
+  return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
+    const versions = await deps.tenants.versions(request.tenantId);
+    assertFresh(view, versions.metadataVersion, versions.accessVersion);
+    requireApi(view);
+    return answer(view);
+  });
+}
+
+export const listObjects: Read = (deps, request) =>
+  fromSnapshot(deps, request, (view) => ({ body: describeObjects(view.access, request.scopes) }));
+
+export const describe: Read = (deps, request, call) =>
+  fromSnapshot(deps, request, (view) => {
+    const description = describeObject(view.access, visibleObject(view, objectName(call)), request.scopes);
+    const etag = `"${description['schemaVersion']}"`;
+    if (matches(call.headers.ifNoneMatch, etag)) return notModified(etag);
+    return { headers: { ETag: etag }, body: description };
+  });
+
+export const getSchema: Read = (deps, request, call) =>
+  fromSnapshot(deps, request, (view) => {
+    const object = visibleObject(view, objectName(call));
+    const etag = `"${describeObject(view.access, object, request.scopes)['schemaVersion']}"`;
+    if (matches(call.headers.ifNoneMatch, etag)) return notModified(etag);
+    return { headers: { ETag: etag }, body: schemaOfObject(view.access, object, request.scopes) };
+  });

@@ -1,0 +1,27 @@
+/** What reads have compiled, kept so that the same request need not be compiled again. */
+import { LRUCache } from 'lru-cache';
+import type { CompiledList } from '../../../lib/query/sql.ts';
+import type { CompiledQuery, ListRequest, Plan } from '../../../lib/query/types.ts';
+
+export interface PreparedList {
+  readonly list: ListRequest;
+  readonly plan: Plan;
+  readonly compiled: CompiledList;
+}
+
+/**
+ * What one data service has made ready, by view: of its own database, for elsewhere the same versions can mean another
+ * configuration.
+ */
+export class PreparedReads {
+  /** Clients ask the same lists again and again: what they ask, by user and view, made ready once. */
+  readonly lists = new LRUCache<string, PreparedList>({
+    maxSize: 32 * 1024 * 1024,
+    sizeCalculation: ({ compiled }, key) => compiled.text.length + key.length * 3 + 2_048,
+  });
+  /** Statements of gets, by view and shape. */
+  readonly gets = new LRUCache<string, CompiledQuery>({
+    maxSize: 32 * 1024 * 1024,
+    sizeCalculation: (compiled, shape) => compiled.text.length + shape.length,
+  });
+}

@@ -1,0 +1,70 @@
+/** What all reads of this service share: their form, what they work with, and what becomes of a failure. */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { type Database, isConnectionError, sqlState } from '../../../mixins/database/database.ts';
+import type { Tenants } from '../tenants.ts';
+import type { PreparedReads } from './prepared.ts';
+
+export interface ReadDeps {
+  readonly database: Database;
+  readonly tenants: Tenants;
+  /** 32 bytes, the same in every process. */
+  readonly sealingKey: Uint8Array;
+  readonly statements: PreparedReads;
+}
+
+export type Read = (deps: ReadDeps, request: RequestContext, call: OperationCall) => Promise<OperationReply>;
+
+const READ_ATTEMPTS_MAX = 3;
+
+/**
+ * Runs a read; a lost connection or a lock that a deployment holds is tried again, what cannot be helped becomes an
+ * error of the catalogue.
+ */
+export async function runRead(
+  read: Read,
+  deps: ReadDeps,
+  request: RequestContext,
+  call: OperationCall,
+): Promise<OperationReply> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await read(deps, request, call);
+    } catch (error) {
+      if (error instanceof PlatformError) throw error;
+      const passing = isConnectionError(error) || PASSING_STATES.has(sqlState(error) ?? '');
+      if (passing && attempt < READ_ATTEMPTS_MAX && Date.now() < request.deadline) {
+        await pause(20 * 4 ** attempt);
+        continue;
+      }
+      if (passing)
+        throw new PlatformError('SERVICE_UNAVAILABLE', 'The records cannot be reached at the moment.', {
+          retryAfterSeconds: 1,
+          cause: error,
+        });
+      if (sqlState(error)?.startsWith('22'))
+        throw new PlatformError('FILTER_VALUE_INVALID', 'A value of the query does not fit its field.', {
+          cause: error,
+        });
+      throw new PlatformError('INTERNAL_ERROR', 'The records could not be read.', { cause: error });
+    }
+  }
+}
+
+/** Serialization failure, deadlock, lock timeout. */
+const PASSING_STATES: ReadonlySet<string> = new Set(['40001', '40P01', '55P03']);
+
+export const objectName = (call: OperationCall): string => call.path['objectApiName'] ?? '';
+
+/** True when If-None-Match names the tag; weak comparison (RFC 9110 section 13.1.2). */
+export function matches(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  return ifNoneMatch.split(',').some((tag) => {
+    const given = tag.trim();
+    return given === '*' || given === etag || given === `W/${etag}`;
+  });
+}
+
+export const notModified = (etag: string): OperationReply => ({ status: 304, headers: { ETag: etag }, body: null });

@@ -1,0 +1,115 @@
+/** Lists of records and single ones: from a request to the bytes of its answer. Source: docs/reference/records.md. */
+import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { constrain } from '../../../lib/query/constrain.ts';
+import { continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
+import { parseListQuery } from '../../../lib/query/parse.ts';
+import { planGet, planList } from '../../../lib/query/plan.ts';
+import { compileGet, compileList } from '../../../lib/query/sql.ts';
+import type { QueryView } from '../../../lib/query/types.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
+import { sealFor } from '../../../lib/values/sealed.ts';
+import { timezoneOf } from '../evaluation.ts';
+import { etagOf } from '../sql.ts';
+import { fetchPage, fetchRecord } from '../store.ts';
+import { assertFresh, recordNotFound, type View, visibleObject } from '../tenants.ts';
+import { matches, notModified, objectName, type Read, type ReadDeps } from './read.ts';
+
+const queryView = (view: View): QueryView => ({
+  access: view.access,
+  snapshot: view.snapshot,
+  now: Date.now(),
+  timezone: timezoneOf(view),
+});
+
+export const listRecords: Read = (deps, request, call) => page(deps, request, call, 'query', call.query);
+
+export const queryRecords: Read = async (deps, request, call) => {
+  const { body } = call;
+  if (body === undefined || body === null)
+    throw new PlatformError('BODY_REQUIRED', 'The query must be sent as a JSON object.');
+  if (typeof body !== 'object' || Array.isArray(body))
+    throw new PlatformError('PARAMETER_INVALID', 'The query must be a JSON object.', {
+      errors: [violation('', 'PARAMETER_INVALID', 'The query must be a JSON object.')],
+    });
+  return page(deps, request, call, 'body', body as Record<string, unknown>);
+};
+
+async function page(
+  deps: ReadDeps,
+  request: RequestContext,
+  call: OperationCall,
+  source: 'query' | 'body',
+  raw: Record<string, unknown>,
+): Promise<OperationReply> {
+  const { tenantId, userId } = request;
+  const parsed = parseListQuery(raw, source);
+  const asked = `${source} ${call.ieee754Compatible ?? false} ${objectName(call)} ${JSON.stringify(raw)}`;
+  return deps.tenants.withView(tenantId, userId, async (view) => {
+    const at = queryView(view);
+    const seal = sealFor(request, deps.sealingKey, at.now);
+    const known = raw['cursor'] === undefined && !RELATIVE.test(asked);
+    const key = `${view.key} ${asked}`;
+    let prepared = known ? deps.statements.lists.get(key) : undefined;
+    if (!prepared) {
+      const object = visibleObject(view, objectName(call));
+      const planned = planList(parsed, object.object, at, { ieee754Compatible: call.ieee754Compatible ?? false });
+      const plan = continuePlan(planned, parsed, seal);
+      prepared = { list: parsed, plan, compiled: compileList(constrain(plan, view.access), tenantSchema(tenantId)) };
+      if (known) deps.statements.lists.set(key, prepared);
+    }
+    const { list, plan, compiled } = prepared;
+    const found = await deps.database.tenant(tenantId, (tx) =>
+      fetchPage(tx, compiled, (read) => {
+        assertFresh(view, read.metadataVersion, read.accessVersion);
+        return read.lastKeys && sealCursor(read.lastKeys, plan, list, seal);
+      }),
+    );
+    return list.takeClamped ? { headers: { 'X-Effective-Take': String(list.take) }, body: found } : { body: found };
+  });
+}
+
+/** A value that may stand for a date relative to now: its plan is good for this moment only. */
+const RELATIVE = /TODAY|YESTERDAY|TOMORROW|THIS_|LAST_|NEXT_/;
+
+export const getRecord: Read = async (deps, request, call) => {
+  const { record, etag } = await readOne(deps, request, call, fieldsOf(call));
+  if (matches(call.headers.ifNoneMatch, etag)) return notModified(etag);
+  return { headers: { ETag: etag }, body: record };
+};
+
+function fieldsOf(call: OperationCall): readonly string[] | null {
+  if (call.query['fields'] === undefined) return null;
+  return parseListQuery({ fields: call.query['fields'] }, 'query').fields;
+}
+
+function readOne(
+  deps: ReadDeps,
+  request: RequestContext,
+  call: OperationCall,
+  fields: readonly string[] | null,
+): Promise<{ record: Buffer; etag: string }> {
+  const id = (call.path['id'] ?? '').toLowerCase();
+  return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
+    const object = visibleObject(view, objectName(call));
+    const shape = `${view.key} ${object.object.apiName} ${call.ieee754Compatible ?? false} ${fields?.join() ?? '*'}`;
+    let compiled = deps.statements.gets.get(shape);
+    if (!compiled) {
+      const plan = planGet(NO_ID, fields, object.object, queryView(view), {
+        ieee754Compatible: call.ieee754Compatible ?? false,
+      });
+      compiled = compileGet(constrain(plan, view.access), tenantSchema(request.tenantId));
+      deps.statements.gets.set(shape, compiled);
+    }
+    if (!isUuid(id)) throw recordNotFound();
+    const values = compiled.values.map((value) => (value === NO_ID ? id : value));
+    const found = await deps.database.tenant(request.tenantId, (tx) => fetchRecord(tx, { ...compiled, values }));
+    assertFresh(view, found.metadataVersion, found.accessVersion);
+    if (found.record === null) throw recordNotFound();
+    return { record: found.record, etag: etagOf(found.recordVersion!) };
+  });
+}
+
+/** Stands for the id in a compiled statement; no record has it. */
+const NO_ID = '00000000-0000-0000-0000-000000000000';
