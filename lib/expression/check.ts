@@ -6,36 +6,26 @@
  */
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';
 import { isStorable } from '../schema/field-types/common.ts';
-import { type FieldTypeName, SYSTEM_PERMISSIONS } from '../schema/snapshot.ts';
+import { SYSTEM_PERMISSIONS } from '../schema/snapshot.ts';
 import { exactOf } from '../values/decimal.ts';
 import { COST_MAX } from './evaluate.ts';
 import { FUNCTIONS, OPERATORS_ONLY, type Signature } from './functions.ts';
 import { expressionSql } from './sql.ts';
-import { type Expression, ExpressionError, type Mistake, type Node, type ScalarType, type Type } from './types.ts';
+import {
+  type Expression,
+  ExpressionError,
+  type Mistake,
+  type Node,
+  type ScalarType,
+  type Schema,
+  type Type,
+  type VariableName,
+} from './types.ts';
 import { typeOfField } from './values.ts';
 
 export const EXPRESSION_MAX_CHARS = 4_000;
 const NODES_MAX = 1_000;
 const DEPTH_MAX = 200;
-
-/** What an expression is checked against. */
-export interface Schema {
-  readonly object: string;
-  /** Of a formula field, the type of its result. */
-  fieldType(name: string): FieldTypeName | undefined;
-  /** Types of the parts of `input`; absent: there is no such variable. */
-  readonly input?: Readonly<Record<string, Type>>;
-  /** Absent: any name is taken, as by who runs what a deployment has checked. */
-  hasGroup?(name: string): boolean;
-  /** What the expression is about; by default everything. Who is asking is `user`, with permissions and groups. */
-  readonly variables?: readonly VariableName[];
-  /** Most characters of a text field, when it has fewer than its type allows. */
-  length?(name: string): number | null;
-  /** Most units that a formula field costs, where one is worked out in its place. */
-  cost?(name: string): number;
-}
-
-type VariableName = 'record' | 'old' | 'user' | 'now' | 'today';
 
 const parser = new Environment({
   limits: {

@@ -10,10 +10,10 @@ import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from '../schem
 import { compare, type Exact, exactOf, round } from '../values/decimal.ts';
 import { memoize, memoizeByName } from '../values/memoize.ts';
 import { identifier } from '../values/sql-text.ts';
-import { checkExpression, type Schema } from './check.ts';
+import { checkExpression } from './check.ts';
 import { evaluate, type Facts, isFailure, recordFacts } from './evaluate.ts';
 import { type CompiledExpression, expressionSql, type SqlContext } from './sql.ts';
-import type { Expression, Type, Value } from './types.ts';
+import type { Expression, Schema, Type, Value } from './types.ts';
 import { typeOfField } from './values.ts';
 import { nodesOf } from './walk.ts';
 

@@ -2,6 +2,7 @@
  * What an expression is made of after it has been checked: a tree of typed nodes that says which functions run on what.
  * Source: docs/reference/expressions.md.
  */
+import type { FieldTypeName } from '../schema/snapshot.ts';
 import type { Exact } from '../values/decimal.ts';
 
 /** `text` stands for everything kept as one text: picklist values, references, e-mail addresses. */
@@ -99,4 +100,24 @@ export class ExpressionError extends Error {
     super(mistakes.map((mistake) => mistake.message).join(' '));
     this.mistakes = mistakes;
   }
+}
+
+/** What an expression may be about. */
+export type VariableName = 'record' | 'old' | 'user' | 'now' | 'today';
+
+/** What an expression is checked against. */
+export interface Schema {
+  readonly object: string;
+  /** Of a formula field, the type of its result. */
+  fieldType(name: string): FieldTypeName | undefined;
+  /** Types of the parts of `input`; absent: there is no such variable. */
+  readonly input?: Readonly<Record<string, Type>>;
+  /** Absent: any name is taken, as by who runs what a deployment has checked. */
+  hasGroup?(name: string): boolean;
+  /** What the expression is about; by default everything. Who is asking is `user`, with permissions and groups. */
+  readonly variables?: readonly VariableName[];
+  /** Most characters of a text field, when it has fewer than its type allows. */
+  length?(name: string): number | null;
+  /** Most units that a formula field costs, where one is worked out in its place. */
+  cost?(name: string): number;
 }

@@ -1,4 +1,5 @@
 /** The Moleculer schema of data: what it is made of. Each area registers its actions in its `actions.ts`. */
+
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import { call } from '../../contracts/call.ts';
 import type { Platform } from '../../mixins/platform.ts';
@@ -19,7 +20,7 @@ import { transitionActions } from './transitions/actions.ts';
 import { userActions, userEvents } from './users/actions.ts';
 import { sendUnsentUsers, type UserSync } from './users/sync.ts';
 import { writeActions } from './write/actions.ts';
-import type { MutationDeps } from './write/mutate.ts';
+import type { MutationDeps } from './write/write.ts';
 
 const SWEEP_EVERY_SECONDS = 600;
 const SWEEP_ASKED_EVERY_MS = 60_000;

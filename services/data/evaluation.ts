@@ -1,8 +1,9 @@
 /** Expressions of the configuration as this service evaluates them: what stands behind their variables, and what fails. */
+
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { BUDGET_UNITS, type Facts } from '../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../lib/expression/functions.ts';
-import type { View } from './tenants.ts';
+import type { View } from './view.ts';
 
 /** What the variables stand for that do not depend on a record. */
 export function callerFacts(

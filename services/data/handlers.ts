@@ -1,11 +1,13 @@
 /** How the public operations of this service become actions. Each area registers its own in its `actions.ts`. */
+
 import type { Context, ServiceBroker } from 'moleculer';
 import type { DataActions } from '../../contracts/data.ts';
 import { requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { type Read, type ReadDeps, runRead } from './read/read.ts';
-import { type Asked, type MutationDeps, mutate } from './write/mutate.ts';
+import { type Asked, mutate } from './write/mutate.ts';
+import type { MutationDeps } from './write/write.ts';
 
 /** The context of an internal action of this service. */
 export type ActionContext<K extends keyof DataActions> = Context<DataActions[K]['params']>;

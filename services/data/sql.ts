@@ -9,7 +9,7 @@ import type { FieldMeta, ObjectMeta } from '../../lib/schema/snapshot.ts';
 import { memoize, memoizeByName } from '../../lib/values/memoize.ts';
 import { identifier, literal } from '../../lib/values/sql-text.ts';
 import type { Sql } from '../../mixins/database/sql.ts';
-import type { View } from './tenants.ts';
+import type { View } from './view.ts';
 
 export const schemaOf = (tenantId: string): string => identifier(tenantSchema(tenantId));
 

@@ -1,16 +1,12 @@
 /** Reading records: the one place where a compiled query meets the database and rows become the bytes of an answer. */
+
 import type { Directory } from '../../lib/access/directory.ts';
 import type { Principal } from '../../lib/access/types.ts';
 import { type CompiledList, type Page, readPage, readRecord, type SingleRecord } from '../../lib/query/sql.ts';
 import type { CompiledQuery } from '../../lib/query/types.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { table } from './sql.ts';
-
-/** The versions of configuration and permissions that a statement saw. */
-export interface Versions {
-  readonly metadataVersion: number;
-  readonly accessVersion: number;
-}
+import type { Versions } from './view.ts';
 
 /** Scalar sub-selects of the versions, for the select list of any statement. */
 const versionsSql = (schema: string): string =>

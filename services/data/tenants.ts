@@ -3,26 +3,19 @@
  * of it may be lost at any moment and may be stale at any moment: every statement on records returns the versions it
  * saw, and whoever finds others than it worked with repeats with fresh ones.
  */
+
 import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../lib/access/directory.ts';
 import { accessFor } from '../../lib/access/rules.ts';
-import type { Access, ObjectAccess, Principal } from '../../lib/access/types.ts';
+import type { ObjectAccess, Principal } from '../../lib/access/types.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall } from '../../lib/operation.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
 import { isUuid } from '../../lib/values/ids.ts';
 import { type Database, sqlState } from '../../mixins/database/database.ts';
 import type { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
-import { findPrincipal, readDirectory, readVersions, type Versions } from './store.ts';
-
-/** One user's sight of one tenant at one pair of versions. Immutable. */
-export interface View extends Versions {
-  readonly tenantId: string;
-  readonly snapshot: Snapshot;
-  readonly access: Access;
-  /** Names this view in caches. */
-  readonly key: string;
-}
+import { findPrincipal, readDirectory, readVersions } from './store.ts';
+import type { Versions, View } from './view.ts';
 
 /** A statement saw other versions than the view it was made for. */
 class Stale extends Error {

@@ -2,6 +2,7 @@
  * Explaining access to a record to who can read it, about themselves; to administrators about others as well.
  * Source: docs/reference/access.md#explanations.
  */
+
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
@@ -12,9 +13,10 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { Read } from '../read/read.ts';
 import { exactJson, reachSql, table } from '../sql.ts';
 import { findPrincipal } from '../store.ts';
-import { assertFresh, namedRecord, recordNotFound, type View } from '../tenants.ts';
+import { assertFresh, namedRecord, recordNotFound } from '../tenants.ts';
 import { type Act, visibleActs } from '../transitions/acts.ts';
 import { foreseenFields, misplacedBy } from '../transitions/parents.ts';
+import type { View } from '../view.ts';
 import { explain, type Question } from './explain.ts';
 import { readSharedRecord, sharedRecordSql } from './record.ts';
 

@@ -2,6 +2,7 @@
  * Why an operation on a record is allowed or not: every layer of access in its order, looked up in the same rules that
  * decide when the operation is carried out. Pure. Source: docs/reference/access.md#explanations.
  */
+
 import type { LAYERS, OPERATIONS_EXPLAINED } from '../../../contracts/data/explain.ts';
 import { decideSharing, NEEDS, type RecordOperation } from '../../../lib/access/decide.ts';
 import { permissionGiven } from '../../../lib/access/rules.ts';
@@ -11,7 +12,7 @@ import type { Scope } from '../../../lib/operation.ts';
 import { fieldOf } from '../../../lib/schema/lookup.ts';
 import { isWritable } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta, PermissionBundle } from '../../../lib/schema/snapshot.ts';
-import { own, type View } from '../tenants.ts';
+import { own } from '../tenants.ts';
 import {
   type Act,
   closedField,
@@ -26,6 +27,7 @@ import {
   visibleModel,
   wrongState,
 } from '../transitions/acts.ts';
+import type { View } from '../view.ts';
 
 type Layer = (typeof LAYERS)[number];
 type GrantedBy = Pick<Grant, 'kind' | 'apiName'>;

@@ -1,7 +1,9 @@
 /** The objects that a user can see, and their descriptions. Source: docs/reference/records.md. */
+
 import type { RequestContext } from '../../../lib/context.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
-import { assertFresh, requireApi, type View, visibleObject } from '../tenants.ts';
+import { assertFresh, requireApi, visibleObject } from '../tenants.ts';
+import type { View } from '../view.ts';
 import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
 import { matches, notModified, objectName, type Read, type ReadDeps } from './read.ts';
 

@@ -1,4 +1,5 @@
 /** Lists of records and single ones: from a request to the bytes of its answer. Source: docs/reference/records.md. */
+
 import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
@@ -13,7 +14,8 @@ import { sealFor } from '../../../lib/values/sealed.ts';
 import { timezoneOf } from '../evaluation.ts';
 import { etagOf } from '../sql.ts';
 import { fetchPage, fetchRecord } from '../store.ts';
-import { assertFresh, recordNotFound, type View, visibleObject } from '../tenants.ts';
+import { assertFresh, recordNotFound, visibleObject } from '../tenants.ts';
+import type { View } from '../view.ts';
 import { matches, notModified, objectName, type Read, type ReadDeps } from './read.ts';
 
 const queryView = (view: View): QueryView => ({

@@ -2,6 +2,7 @@
  * Sharing a record by hand and taking it back: the record is locked like for any other change of it, so that two who
  * share at once, or one who deletes, come one after the other. Source: docs/reference/access.md#manual-shares.
  */
+
 import { LIMITS } from '../../../config/limits.ts';
 import { NEEDS } from '../../../lib/access/decide.ts';
 import type { Share } from '../../../lib/access/sharing.ts';
@@ -12,8 +13,8 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
 import { reachSql, table } from '../sql.ts';
 import { entrySql } from '../trail/entry.ts';
-import { validationFailed } from '../write/body.ts';
 import { claimSql, readLock } from '../write/checks.ts';
+import { validationFailed } from '../write/violations.ts';
 import type { Step, Write } from '../write/write.ts';
 import { SHARE_COLUMNS, sharingDenied } from './shares.ts';
 

@@ -1,6 +1,7 @@
 /**
  * The audit trail of a tenant, newest first, for those who may see who did what. Source: docs/reference/audit.md.
  */
+
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { firstUuidv7 } from '../../../lib/values/ids.ts';
@@ -8,7 +9,8 @@ import { sealFor } from '../../../lib/values/sealed.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Read } from '../read/read.ts';
 import { columnType } from '../sql.ts';
-import { assertFresh, requireApi, type View } from '../tenants.ts';
+import { assertFresh, requireApi } from '../tenants.ts';
+import type { View } from '../view.ts';
 import { isDecimal } from './changes-json.ts';
 import { pageReply } from './page.ts';
 import { type ListOf, openPlace, sealPlace } from './place.ts';

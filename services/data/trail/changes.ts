@@ -18,7 +18,8 @@ import type { Tx } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Read } from '../read/read.ts';
 import { columnName, etagOf, recordJson, storedFields, table } from '../sql.ts';
-import { assertFresh, type View, visibleObject } from '../tenants.ts';
+import { assertFresh, visibleObject } from '../tenants.ts';
+import type { View } from '../view.ts';
 import { SERVER_SQL } from './chain.ts';
 import {
   DELTA_VALID_DAYS,

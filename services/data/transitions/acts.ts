@@ -1,4 +1,5 @@
 /** The transitions and actions of an object, ready to be judged: which there are, and what stands against each. */
+
 import { permissionRefusal } from '../../../lib/access/decide.ts';
 import type { Access, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
@@ -11,7 +12,8 @@ import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import type { ActMeta, EffectMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { callerFacts, failureOf } from '../evaluation.ts';
-import { own, type View } from '../tenants.ts';
+import { own } from '../tenants.ts';
+import type { View } from '../view.ts';
 
 export interface Act {
   readonly object: ObjectMeta;

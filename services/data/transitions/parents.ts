@@ -2,6 +2,7 @@
  * Parents that effects put records under. Whoever may not edit such a parent is refused, and is told so before they try;
  * what depends on the input shows when it is sent. Source: docs/reference/access.md#what-an-operation-needs.
  */
+
 import { parentFields } from '../../../lib/access/sharing.ts';
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { storedFieldsOf } from '../../../lib/expression/formulas.ts';
@@ -11,7 +12,8 @@ import { objectOf } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import { own, type View } from '../tenants.ts';
+import { own } from '../tenants.ts';
+import type { View } from '../view.ts';
 import { readValue } from '../write/body.ts';
 import { lookupSql } from '../write/references.ts';
 import { deniedParentsSql, parentDenied } from '../write/sharing.ts';

@@ -12,7 +12,8 @@ import { isTimezone } from '../../../lib/values/time.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { table } from '../sql.ts';
 import { own } from '../tenants.ts';
-import { pointerTo } from '../write/body.ts';
+import { pointerTo } from '../write/violations.ts';
+
 import type { Write } from '../write/write.ts';
 
 /** Type of the outbox rows that tell auth about a user. They never become events: sync.ts takes them away again. */

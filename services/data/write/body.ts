@@ -4,37 +4,19 @@
  */
 
 import type { ObjectAccess } from '../../../lib/access/types.ts';
-import type { ViolationCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { isBlank } from '../../../lib/schema/field-types/blank.ts';
 import { externalReference } from '../../../lib/schema/field-types/reference-family.ts';
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
-import type { SqlValue } from '../../../lib/schema/field-types/types.ts';
 import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
 import { isWritable } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
-import { own, type View } from '../tenants.ts';
+import { own } from '../tenants.ts';
+import type { View } from '../view.ts';
 import { typeGiven, typeTakes, withDefaultType } from './record-types.ts';
-
-/** How the record that a reference names is found. */
-export interface Lookup {
-  /** Objects it may belong to, of those the user can read. */
-  readonly targets: readonly {
-    readonly object: ObjectMeta;
-    /** Field of the target that is compared: its id, or an external id. */
-    readonly by: FieldMeta;
-    readonly value: SqlValue;
-  }[];
-}
-
-/** One field of a body, ready for SQL. */
-export interface Given {
-  readonly field: FieldMeta;
-  /** What is stored; for a reference what was parsed, the lookup decides. */
-  readonly value: SqlValue;
-  readonly lookup: Lookup | null;
-}
+import { pointerTo, unseenValue } from './violations.ts';
+import type { Given, Lookup } from './write.ts';
 
 export interface Body {
   readonly given: readonly Given[];
@@ -43,9 +25,6 @@ export interface Body {
   /** 403: readable fields this user may not edit. */
   readonly denied: readonly Violation[];
 }
-
-/** RFC 6901 pointer to a member of the body. */
-export const pointerTo = (name: string): string => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 
 export const isReference = (field: FieldMeta): boolean =>
   field.fieldType === 'reference' || field.fieldType === 'masterDetail';
@@ -251,10 +230,6 @@ function controllerTakes(field: FieldMeta, value: unknown, controlling: unknown)
   return controlling !== null && controlling !== undefined && validFor.includes(String(controlling));
 }
 
-/** What is wrong with a value that the caller can neither see nor have sent. */
-export const unseenValue = (code: ViolationCode): Violation =>
-  violation('', code, 'A value that this connection cannot set does not go together with the others.');
-
 /** Fields whose stored values decide whether a new value of a dependent picklist is allowed. */
 export function controlledFields(object: ObjectMeta, given: readonly Pick<Given, 'field'>[]): FieldMeta[] {
   const touched = new Set(given.map((item) => item.field.apiName));
@@ -295,10 +270,4 @@ export function checkDependentPicklists(
     );
   }
   return violations;
-}
-
-/** 422 with everything that is wrong. */
-export function validationFailed(violations: readonly Violation[], done = 'saved'): PlatformError {
-  const count = violations.length === 1 ? '1 problem' : `${violations.length} problems`;
-  return new PlatformError('VALIDATION_FAILED', `The record was not ${done}: ${count}.`, { errors: [...violations] });
 }

@@ -6,17 +6,7 @@ import { type PlatformError, type Violation, violation } from '../../../lib/erro
 import type { OperationReply } from '../../../lib/operation.ts';
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { own } from '../tenants.ts';
-import type { Write } from './write.ts';
-
-export interface Effect {
-  readonly kind: 'create' | 'update' | 'delete' | 'transition' | 'notification' | 'event';
-  readonly objectApiName: string;
-  /** null: the record does not exist yet, or the effect stands for several. */
-  readonly id: string | null;
-  readonly fields: readonly string[];
-  /** Records that the effect stands for, when it names none of them. */
-  readonly count?: number;
-}
+import type { Effect, Write } from './write.ts';
 
 /** Notes what a dry run would change in records of an object, and the event that would tell of it. */
 export function noteEffect(

@@ -1,10 +1,11 @@
 /** Checks that several mutations share. */
+
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Sql } from '../../../mixins/database/sql.ts';
 import { answerOf, claimKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
 import { assertFresh, recordNotFound } from '../tenants.ts';
-import { validationFailed } from './body.ts';
 import { missingReferences } from './references.ts';
+import { validationFailed } from './violations.ts';
 import type { Write } from './write.ts';
 
 /** CTE s: the versions, locked. A write of a user changes them. */

@@ -8,39 +8,19 @@ import canonicalize from 'canonicalize';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type Seal, sealed, sealFor, unsealed } from '../../../lib/values/sealed.ts';
-import type { Write } from './write.ts';
+import type { Confirmation, Shown, ShownMatches, Write } from './write.ts';
 
 const VALID_MS = 15 * 60 * 1000;
 const PREFIX = 'dct_';
 const PURPOSE = 'duplicate confirmation';
 
-/** A rule that fired, as far as the caller is shown. */
-export interface Shown {
-  readonly ruleApiName: string;
-  readonly ids: readonly string[];
-  readonly hiddenMatchCount: number;
-}
-
-interface Payload {
+interface Payload extends ShownMatches {
   /** Its id: each is used once. */
   readonly i: string;
   /** End of validity, milliseconds since 1970. */
   readonly e: number;
   /** Hash of the request it belongs to. */
   readonly r: string;
-  /** Hashes of the rules and of the matches shown. */
-  readonly m: readonly string[];
-  /** Hidden matches that were told, by hash of the rule. */
-  readonly h: Readonly<Record<string, number>>;
-}
-
-export interface Confirmation {
-  readonly id: string;
-  readonly expiresAt: Date;
-  /** As in Payload. */
-  readonly shown: Pick<Payload, 'm' | 'h'>;
-  /** Nothing was found that was not shown. */
-  covers(found: readonly Shown[]): boolean;
 }
 
 const short = (...parts: readonly string[]): string => hash('sha256', parts.join('\n'), 'base64url').slice(0, 12);

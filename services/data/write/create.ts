@@ -11,18 +11,19 @@ import { claimableSql, claimKeySql } from '../../../mixins/idempotency/idempoten
 import { changesSql, columnName, columnType, etagOf, outputOf, recordJson, storedFields, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { USER_STEPS } from '../users/rules.ts';
-import { checkDependentPicklists, completeCreate, readBody, referenceNotFound, validationFailed } from './body.ts';
+import { checkDependentPicklists, completeCreate, readBody, referenceNotFound } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { freshSql, refuseDenied, refuseInvalid, replyOfKey, stateSql } from './checks.ts';
 import { checkDuplicates, confirmedSql } from './duplicates.ts';
 import { checkRecordType } from './record-types.ts';
-import { type Referred, referredSql } from './references.ts';
+import { referredSql } from './references.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import { newTrailIds, trailSql } from './trail.ts';
 import { lockKey } from './upsert.ts';
-import type { Step, Write } from './write.ts';
+import { validationFailed } from './violations.ts';
+import type { Referred, Step, Write } from './write.ts';
 
 /** In the order of the checks of every mutation; the key and the references are settled by the statement itself. */
 export const CREATE_STEPS: readonly Step[] = [

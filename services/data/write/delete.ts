@@ -17,10 +17,10 @@ import { own } from '../tenants.ts';
 import { noteEffect } from './check-only.ts';
 import { claimSql, readLock } from './checks.ts';
 import { type Along, actorSql, parentLocksSql } from './rollups.ts';
-import { type Reached, reachedSql, requireReached } from './sharing.ts';
+import { reachedSql, requireReached } from './sharing.ts';
 import { randomTrailIds, trailSql } from './trail.ts';
 import { matchVersion } from './update.ts';
-import type { Step, Write } from './write.ts';
+import type { Reached, Step, Write } from './write.ts';
 
 /** In the order of the checks of every mutation. */
 export const DELETE_STEPS: readonly Step[] = [

@@ -2,6 +2,7 @@
  * Duplicate rules: the record as it would be stored is compared with the others, inside the transaction of the write.
  * Twins that are written at the same time wait for each other before they look. Source: docs/reference/duplicates.md.
  */
+
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isBlank } from '../../../lib/schema/field-types/blank.ts';
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
@@ -12,9 +13,8 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 import { columnName, columnType, reachSql, recordJson, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { entrySql } from '../trail/entry.ts';
-import { type Given, validationFailed } from './body.ts';
 import { stateSql } from './checks.ts';
-import { type Confirmation, invalidConfirmation, openConfirmation, sealConfirmation } from './confirmation.ts';
+import { invalidConfirmation, openConfirmation, sealConfirmation } from './confirmation.ts';
 import {
   activeRules,
   EPSILON,
@@ -26,7 +26,8 @@ import {
 } from './duplicate-rules.ts';
 import { lookupSql, missingReferences, referredSql } from './references.ts';
 import { parentLocksSql } from './rollups.ts';
-import type { Write } from './write.ts';
+import { validationFailed } from './violations.ts';
+import type { Confirmation, Given, Write } from './write.ts';
 
 /** Matches shown for a rule, in order of score, then id. */
 const MATCHES_MAX = 10;

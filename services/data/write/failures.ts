@@ -15,11 +15,12 @@ import {
   keyReused,
 } from '../../../mixins/idempotency/idempotency.ts';
 import type { Platform } from '../../../mixins/platform.ts';
-import { own, type View } from '../tenants.ts';
+import { own } from '../tenants.ts';
 import { entrySql } from '../trail/entry.ts';
-import { pointerTo, validationFailed } from './body.ts';
+import type { View } from '../view.ts';
 import { refused } from './check-only.ts';
 import { invalidConfirmation } from './confirmation.ts';
+import { pointerTo, validationFailed } from './violations.ts';
 
 interface DriverError {
   readonly code?: string;

@@ -2,6 +2,7 @@
  * The frame of every mutation of records: exactly once per idempotency key, repeated when the configuration or another
  * transaction got in the way, and recorded when it was refused. Source: docs/reference/idempotency.md.
  */
+
 import { setTimeout as pause } from 'node:timers/promises';
 import { LIMITS } from '../../../config/limits.ts';
 import type { ObjectAccess } from '../../../lib/access/types.ts';
@@ -12,10 +13,10 @@ import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { isConnectionError, type Tx } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { type IdempotencyKey, idempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
-import type { Platform } from '../../../mixins/platform.ts';
 import { SHARE_STEPS, UNSHARE_STEPS } from '../shares/steps.ts';
 import { schemaOf } from '../sql.ts';
-import { recordNotFound, type Tenants, type View, visibleObject } from '../tenants.ts';
+import { recordNotFound, visibleObject } from '../tenants.ts';
+import type { View } from '../view.ts';
 import { bodyObject } from './body.ts';
 import { passed } from './check-only.ts';
 import { CREATE_STEPS } from './create.ts';
@@ -28,10 +29,9 @@ import { TRANSITION_STEPS } from './transition.ts';
 import { withAllConflicts } from './unique.ts';
 import { UPDATE_STEPS } from './update.ts';
 import { updateAtOnce } from './update-at-once.ts';
-import { type ExternalKey, upsert, upsertVersions } from './upsert.ts';
-import { parseIfMatch, runSteps, type Step, type Write } from './write.ts';
+import { upsert, upsertVersions } from './upsert.ts';
+import { type Mutation, type MutationDeps, parseIfMatch, runSteps, type Step, type Task, type Write } from './write.ts';
 
-export type Mutation = 'create' | 'update' | 'delete' | 'restore' | 'transition' | 'share' | 'unshare';
 /** What an operation asks for: an upsert becomes a create or an update. */
 export type Asked = Mutation | 'upsert';
 
@@ -54,17 +54,6 @@ const FORMS: Readonly<Record<Mutation, Form>> = {
 
 /** A write waits for a deployment, but stops so long before its own deadline. */
 const DEPLOYMENT_PATIENCE_MS = 15_000;
-
-export interface MutationDeps {
-  readonly platform: Platform;
-  readonly tenants: Tenants;
-  /** Seals what is handed to callers: 32 bytes, the same in every process of the deployment. */
-  readonly sealingKey: () => Uint8Array;
-  /** Called after a commit that changed User records. */
-  readonly usersChanged: (tenantId: string) => Promise<void>;
-  /** Asks auth whether a username is free on the whole platform; throws UNIQUE_VALUE_CONFLICT. */
-  readonly checkUsername: (tenantId: string, userId: string, username: string) => Promise<void>;
-}
 
 export async function mutate(
   deps: MutationDeps,
@@ -123,15 +112,6 @@ interface Round {
   readonly view: View;
   /** Another transaction got in the way before. */
   readonly cautious: boolean;
-}
-
-/** What is to be done. */
-export interface Task {
-  readonly mutation: Mutation;
-  readonly call: OperationCall;
-  readonly body: Record<string, unknown>;
-  /** The external id that the record is addressed by; null: its own id. */
-  readonly external: ExternalKey | null;
 }
 
 async function once(

@@ -1,10 +1,12 @@
 /** What the type of a record allows in its picklists. Pure. Source: docs/reference/records.md#record-types. */
+
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { defaultRecordType, findRecordType, RECORD_TYPE_FIELD, valuesIn } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta, RecordTypeMeta } from '../../../lib/schema/snapshot.ts';
 import { own } from '../tenants.ts';
-import { type Given, pointerTo, unseenValue } from './body.ts';
+import { pointerTo, unseenValue } from './violations.ts';
+import type { Given } from './write.ts';
 
 type Stored = Readonly<Record<string, unknown>>;
 

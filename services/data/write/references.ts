@@ -6,9 +6,9 @@ import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { columnName, columnType, reachSql, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
-import { type Given, mayBeSeveral, referenceNotFound } from './body.ts';
+import { mayBeSeveral, referenceNotFound } from './body.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
-import type { Write } from './write.ts';
+import type { Given, Referred, Write } from './write.ts';
 
 /** SQL of the id of the record that a reference names; NULL when there is none that the user can see, or more than one. */
 export function lookupSql({ view, schema }: Pick<Write, 'view' | 'schema'>, sql: Sql, item: Given): string {
@@ -22,9 +22,6 @@ export function lookupSql({ view, schema }: Pick<Write, 'view' | 'schema'>, sql:
   if (found.length < 2) return found[0] ?? 'NULL::uuid';
   return `COALESCE(${found.join(', ')})`;
 }
-
-/** SQL of the ids that references were found to name, by reference. */
-export type Referred = ReadonlyMap<Given, string>;
 
 /** CTE r, which looks up all references among `given`. */
 export function referredSql(write: Write, sql: Sql, given: readonly Given[]): { cte: string; ids: Referred } {

@@ -23,14 +23,15 @@ import {
   table,
 } from '../sql.ts';
 import { own } from '../tenants.ts';
-import { defaultOf, isReference, pointerTo, validationFailed } from './body.ts';
+import { defaultOf, isReference } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { claimSql, readLock } from './checks.ts';
 import { countOf, linksTo } from './delete.ts';
 import { type Along, actorSql, parentLocksSql } from './rollups.ts';
-import { type Reached, reachedSql, requireReached } from './sharing.ts';
+import { reachedSql, requireReached } from './sharing.ts';
 import { randomTrailIds, trailSql } from './trail.ts';
-import type { Step, Write } from './write.ts';
+import { pointerTo, validationFailed } from './violations.ts';
+import type { Reached, Step, Write } from './write.ts';
 
 /** In the order of the checks of every mutation. */
 export const RESTORE_STEPS: readonly Step[] = [lockDeleted, mayRestore, refuseUnreached, bringBack];

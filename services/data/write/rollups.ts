@@ -19,8 +19,8 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import { reachSql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { noteEffect } from './check-only.ts';
-import type { Referred } from './references.ts';
-import type { Write } from './write.ts';
+
+import type { Referred, Write } from './write.ts';
 
 const edgesOfSnapshot = memoize((objects: Snapshot['objects']): readonly RollupEdge[] => rollupEdges(objects));
 

@@ -2,6 +2,7 @@
  * Validation rules: the record as it would be stored is held to every active rule of its object.
  * Source: docs/reference/records.md#validation-rules.
  */
+
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { evaluate, type Facts, isSameValue } from '../../../lib/expression/evaluate.ts';
@@ -15,8 +16,8 @@ import { memoize } from '../../../lib/values/memoize.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { callerFacts, failureOf } from '../evaluation.ts';
 import { assertFresh, own } from '../tenants.ts';
-import { pointerTo } from './body.ts';
 import { lookupSql } from './references.ts';
+import { pointerTo } from './violations.ts';
 import type { Write } from './write.ts';
 
 interface Rule extends ValidationRuleMeta {

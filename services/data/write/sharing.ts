@@ -3,18 +3,14 @@
  * reach what they can read comes along with the lock. Source: docs/reference/access.md#what-an-operation-needs.
  */
 import { NEEDS, type RecordOperation } from '../../../lib/access/decide.ts';
-import { parentFields, RANK, type RecordLevel, reach } from '../../../lib/access/sharing.ts';
+import { parentFields, RANK, reach } from '../../../lib/access/sharing.ts';
 import { tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Sql } from '../../../mixins/database/sql.ts';
 import { reachSql } from '../sql.ts';
 import { own } from '../tenants.ts';
-import type { Given } from './body.ts';
-import type { Referred } from './references.ts';
-import type { Write } from './write.ts';
 
-/** What came with the lock: how far the user reaches the record, or that they may not edit a parent they name. */
-export type Reached = RecordLevel | 'parent';
+import type { Given, Reached, Referred, Write } from './write.ts';
 
 /**
  * SQL of Reached for the locked row `alias`, as far as the operation asks: `full` only where it needs it. `lookups` are

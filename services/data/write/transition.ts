@@ -2,6 +2,7 @@
  * Taking a transition or action: the record is locked, what stands against it is found out, its effects are worked out
  * from the record as it is, and then everything is written in one transaction. Source: docs/reference/transitions.md.
  */
+
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { Facts } from '../../../lib/expression/evaluate.ts';
 import { storedFieldsOf } from '../../../lib/expression/formulas.ts';
@@ -26,7 +27,7 @@ import {
   wrongState,
 } from '../transitions/acts.ts';
 import { type Message, preparationOf, recipientField, valuesOf, withInput } from '../transitions/effects.ts';
-import { checkDependentPicklists, type Given, pointerTo, readValue, validationFailed } from './body.ts';
+import { checkDependentPicklists, readValue } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { CREATE_STEPS } from './create.ts';
 import { checkDuplicates, confirmedSql } from './duplicates.ts';
@@ -38,7 +39,8 @@ import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import { type Transition, trailSql } from './trail.ts';
 import { answerSql, changeSql, lockRecord, matchVersion, refuseUnreached, storeAndAnswer } from './update.ts';
-import { runSteps, type Step, type Write } from './write.ts';
+import { pointerTo, validationFailed } from './violations.ts';
+import { type Given, runSteps, type Step, type Write } from './write.ts';
 
 /** One step, for what is found out on the way belongs to this one request. */
 export const TRANSITION_STEPS: readonly Step[] = [take];

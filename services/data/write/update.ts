@@ -2,6 +2,7 @@
  * Changing a record step by step, when update-at-once.ts cannot or did not: one statement claims the key, locks the
  * record and compares; after the checks a second one writes everything and travels together with COMMIT.
  */
+
 import { type RecordOperation, requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
@@ -21,7 +22,7 @@ import {
   table,
 } from '../sql.ts';
 import { USER_STEPS } from '../users/rules.ts';
-import { checkDependentPicklists, controlledFields, type Given, readBody, validationFailed } from './body.ts';
+import { checkDependentPicklists, controlledFields, readBody } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { claimSql, readLock, refuseDenied } from './checks.ts';
 import { checkDuplicates, confirmedSql } from './duplicates.ts';
@@ -29,9 +30,10 @@ import { checkRecordType, typedFields } from './record-types.ts';
 import { comparedSql, referredSql, sameKey, settledIn } from './references.ts';
 import { actorSql, type Coming, movesItself, parentLocksSql } from './rollups.ts';
 import { checkRules, ruleFields } from './rules.ts';
-import { type Reached, reachedSql, requireReached } from './sharing.ts';
+import { reachedSql, requireReached } from './sharing.ts';
 import { newTrailIds, trailSql } from './trail.ts';
-import type { Step, Write } from './write.ts';
+import { validationFailed } from './violations.ts';
+import type { Given, Reached, Step, Write } from './write.ts';
 
 /** In the order of the checks of every mutation. */
 export const UPDATE_STEPS: readonly Step[] = [

@@ -2,32 +2,21 @@
  * Create or update by an external id: which of the two it is shows when the record is looked up, and again when somebody
  * else was faster. Source: docs/reference/records.md#create-or-update-by-an-external-id.
  */
+
 import { requireObject } from '../../../lib/access/decide.ts';
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
-import type { SqlValue } from '../../../lib/schema/field-types/types.ts';
 import { fieldOf } from '../../../lib/schema/lookup.ts';
-import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { columnName, etagOf, reachSql, schemaOf, table } from '../sql.ts';
-import { assertFresh, own, type View, visibleObject } from '../tenants.ts';
-import { pointerTo } from './body.ts';
-import type { Task } from './mutate.ts';
+import { assertFresh, own, visibleObject } from '../tenants.ts';
+import type { View } from '../view.ts';
 import { boundKey, sameKey } from './references.ts';
-import type { Step, Write } from './write.ts';
-import { parseIfMatch } from './write.ts';
-
-/** The external id that a record is addressed by. */
-export interface ExternalKey {
-  readonly field: FieldMeta;
-  /** As it is compared. */
-  readonly value: SqlValue;
-  /** As a body would hold it. */
-  readonly given: string | number;
-}
+import { pointerTo } from './violations.ts';
+import { type ExternalKey, parseIfMatch, type Step, type Task, type Write } from './write.ts';
 
 /** How often the record may appear or vanish between the look-up and the write. */
 const RACES_MAX = 3;

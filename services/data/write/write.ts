@@ -1,19 +1,107 @@
 /** One mutation on its way through the steps. The steps of each operation stand in create.ts, update.ts and delete.ts. */
+
+import type { RecordLevel } from '../../../lib/access/sharing.ts';
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
-import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import type { SqlValue } from '../../../lib/schema/field-types/types.ts';
+import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import type { IdempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
-import type { View } from '../tenants.ts';
-import type { Given } from './body.ts';
-import type { Effect } from './check-only.ts';
-import type { Confirmation } from './confirmation.ts';
-import type { Mutation, MutationDeps } from './mutate.ts';
-import type { Reached } from './sharing.ts';
-import type { ExternalKey } from './upsert.ts';
+import type { Platform } from '../../../mixins/platform.ts';
+import type { Tenants } from '../tenants.ts';
+import type { View } from '../view.ts';
+
+/** How the record that a reference names is found. */
+export interface Lookup {
+  /** Objects it may belong to, of those the user can read. */
+  readonly targets: readonly {
+    readonly object: ObjectMeta;
+    /** Field of the target that is compared: its id, or an external id. */
+    readonly by: FieldMeta;
+    readonly value: SqlValue;
+  }[];
+}
+
+/** One field of a body, ready for SQL. */
+export interface Given {
+  readonly field: FieldMeta;
+  /** What is stored; for a reference what was parsed, the lookup decides. */
+  readonly value: SqlValue;
+  readonly lookup: Lookup | null;
+}
+
+/** SQL of the ids that references were found to name, by reference. */
+export type Referred = ReadonlyMap<Given, string>;
+
+/** What came with the lock: how far the user reaches the record, or that they may not edit a parent they name. */
+export type Reached = RecordLevel | 'parent';
+
+export interface Effect {
+  readonly kind: 'create' | 'update' | 'delete' | 'transition' | 'notification' | 'event';
+  readonly objectApiName: string;
+  /** null: the record does not exist yet, or the effect stands for several. */
+  readonly id: string | null;
+  readonly fields: readonly string[];
+  /** Records that the effect stands for, when it names none of them. */
+  readonly count?: number;
+}
+
+/** A rule that fired, as far as the caller is shown. */
+export interface Shown {
+  readonly ruleApiName: string;
+  readonly ids: readonly string[];
+  readonly hiddenMatchCount: number;
+}
+
+/** What a confirmation covers, by hash. */
+export interface ShownMatches {
+  /** Rules and matches that were shown. */
+  readonly m: readonly string[];
+  /** Hidden matches that were reported, by rule. */
+  readonly h: Readonly<Record<string, number>>;
+}
+
+export interface Confirmation {
+  readonly id: string;
+  readonly expiresAt: Date;
+  readonly shown: ShownMatches;
+  /** Nothing was found that was not shown. */
+  covers(found: readonly Shown[]): boolean;
+}
+
+/** The external id that a record is addressed by. */
+export interface ExternalKey {
+  readonly field: FieldMeta;
+  /** As it is compared. */
+  readonly value: SqlValue;
+  /** As a body would hold it. */
+  readonly given: string | number;
+}
+
+export type Mutation = 'create' | 'update' | 'delete' | 'restore' | 'transition' | 'share' | 'unshare';
+
+/** What is to be done. */
+export interface Task {
+  readonly mutation: Mutation;
+  readonly call: OperationCall;
+  readonly body: Record<string, unknown>;
+  /** The external id that the record is addressed by; null: its own id. */
+  readonly external: ExternalKey | null;
+}
+
+export interface MutationDeps {
+  readonly platform: Platform;
+  readonly tenants: Tenants;
+  /** Seals what is handed to callers: 32 bytes, the same in every process of the deployment. */
+  readonly sealingKey: () => Uint8Array;
+  /** Called after a commit that changed User records. */
+  readonly usersChanged: (tenantId: string) => Promise<void>;
+  /** Asks auth whether a username is free on the whole platform; throws UNIQUE_VALUE_CONFLICT. */
+  readonly checkUsername: (tenantId: string, userId: string, username: string) => Promise<void>;
+}
 
 export interface Write {
   readonly deps: MutationDeps;

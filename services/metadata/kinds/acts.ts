@@ -3,9 +3,9 @@
  * checks of a deployment. Source: docs/reference/transitions.md.
  */
 import { Type } from 'typebox';
-import { checkExpression, type Schema } from '../../../lib/expression/check.ts';
+import { checkExpression } from '../../../lib/expression/check.ts';
 import { type InputSchema, inputProblems, inputTypes } from '../../../lib/expression/transition-input.ts';
-import type { Expression, Type as ValueType } from '../../../lib/expression/types.ts';
+import type { Expression, Schema, Type as ValueType } from '../../../lib/expression/types.ts';
 import { typeOfField } from '../../../lib/expression/values.ts';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import type { ActMeta, EffectMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';

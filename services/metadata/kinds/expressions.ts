@@ -1,6 +1,6 @@
 /** Expressions in the files of components: what they name, what they are checked against, and where their mistakes are. */
-import type { Schema } from '../../../lib/expression/check.ts';
-import { ExpressionError } from '../../../lib/expression/types.ts';
+
+import { ExpressionError, type Schema } from '../../../lib/expression/types.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
 import { memoizeByName } from '../../../lib/values/memoize.ts';

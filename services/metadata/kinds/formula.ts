@@ -3,11 +3,11 @@
  * over formulas without circles, and bounds on what stands in a statement in their place.
  * Source: docs/reference/field-types.md#formulas.
  */
-import { checkExpression, checkRecordExpression, type Schema } from '../../../lib/expression/check.ts';
+import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
 import { COST_MAX } from '../../../lib/expression/evaluate.ts';
 import { FORMULA_TEXT_MAX_CHARS, resultOf } from '../../../lib/expression/formulas.ts';
 import { expressionSql } from '../../../lib/expression/sql.ts';
-import { type Expression, ExpressionError } from '../../../lib/expression/types.ts';
+import { type Expression, ExpressionError, type Schema } from '../../../lib/expression/types.ts';
 import { schemaOfObject } from '../../../lib/expression/values.ts';
 import { nodesOf } from '../../../lib/expression/walk.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';

@@ -3,6 +3,7 @@
  * user is told are exactly those of records in the user's sight, then or now, by what decide() says of the world before
  * and after. ACCESS_WORLDS sets how many worlds are tried, ACCESS_SEED replays one run.
  */
+
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { decide } from '../../../lib/access/decide.ts';
@@ -13,9 +14,9 @@ import { Database, type Tx } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import type { Read, ReadDeps } from '../../../services/data/read/read.ts';
 import { etagOf } from '../../../services/data/sql.ts';
-import type { View } from '../../../services/data/tenants.ts';
 import { listChanges } from '../../../services/data/trail/changes.ts';
 import { listHistory } from '../../../services/data/trail/history.ts';
+import type { View } from '../../../services/data/view.ts';
 import { createDatabase, migrateMetadata, type TestDatabase } from '../../support/database.ts';
 import { TENANT_ID } from '../../support/snapshots.ts';
 import { randomChange, type State, startState, versionOf } from './changes.ts';
