@@ -1,6 +1,6 @@
 /** Public operations and internal actions of auth. */
 import { Type } from 'typebox';
-import { nullable, type Operation, type OperationCall, type OperationReply } from '../lib/operation.ts';
+import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
 
 export interface HttpRequest {
   method: string;
@@ -33,7 +33,7 @@ export interface GrantState {
   };
 }
 
-export interface AuthActions {
+export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
   /** Answers an HTTP request for /oauth2/*, /.well-known/*, /device and the sign-in pages. */
   'auth.http.handle': { params: HttpRequest; result: HttpReply };
   /** Public signing keys (JWKS). Rotated keys stay listed until the last token they signed has expired. */
@@ -73,7 +73,6 @@ export interface AuthActions {
   'auth.users.createLink': { params: { username: string }; result: { url: string; validSeconds: number } };
   /** Ends every grant and browser session of a user, at once. */
   'auth.users.revoke': { params: { tenantId: string; userId: string }; result: { revoked: number } };
-  'auth.identity.get': { params: OperationCall; result: OperationReply };
 }
 
 /** Broadcast events: `auth.grants.revoked` the moment grants end, `auth.keys.rotated` with a new signing key. */
@@ -119,8 +118,8 @@ const Identity = Type.Object({
   apiVersion: Type.String(),
 });
 
-export const AUTH_OPERATIONS: readonly Operation[] = [
-  {
+export const AUTH_OPERATIONS = [
+  defineOperation({
     operationId: 'me.identity.get',
     method: 'GET',
     path: '/identity',
@@ -176,5 +175,5 @@ export const AUTH_OPERATIONS: readonly Operation[] = [
     },
     errors: [],
     action: 'auth.identity.get',
-  },
-];
+  }),
+] as const;

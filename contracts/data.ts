@@ -1,7 +1,7 @@
 /** Public operations and internal actions of data. */
 import { Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
-import { nullable, type Operation, type OperationCall, type OperationReply, type Parameter } from '../lib/operation.ts';
+import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
 import { OPERATORS } from '../lib/schema/field-types/types.ts';
 import { FIELD_TYPE_NAMES } from '../lib/schema/snapshot.ts';
 import { EXPLAIN_OPERATIONS } from './data/explain.ts';
@@ -23,7 +23,7 @@ export interface UserIdentity {
   systemPermissions: string[];
 }
 
-export interface DataActions {
+export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
   /** The user behind a token, with what decides about access; null when absent. */
   'data.users.get': { params: { tenantId: string; userId: string }; result: UserIdentity | null };
   /** User by username, for sign-in; null when absent. */
@@ -50,26 +50,6 @@ export interface DataActions {
     params: { tenantId: string; objectApiName: string; columns: string[]; rows: unknown[][] };
     result: { inserted: number };
   };
-  'data.objects.list': { params: OperationCall; result: OperationReply };
-  'data.objects.describe': { params: OperationCall; result: OperationReply };
-  'data.objects.getSchema': { params: OperationCall; result: OperationReply };
-  'data.records.list': { params: OperationCall; result: OperationReply };
-  'data.records.query': { params: OperationCall; result: OperationReply };
-  'data.records.get': { params: OperationCall; result: OperationReply };
-  'data.records.create': { params: OperationCall; result: OperationReply };
-  'data.records.update': { params: OperationCall; result: OperationReply };
-  'data.records.delete': { params: OperationCall; result: OperationReply };
-  'data.access.explain': { params: OperationCall; result: OperationReply };
-  'data.shares.list': { params: OperationCall; result: OperationReply };
-  'data.shares.create': { params: OperationCall; result: OperationReply };
-  'data.shares.delete': { params: OperationCall; result: OperationReply };
-  'data.records.restore': { params: OperationCall; result: OperationReply };
-  'data.records.upsert': { params: OperationCall; result: OperationReply };
-  'data.transitions.list': { params: OperationCall; result: OperationReply };
-  'data.transitions.execute': { params: OperationCall; result: OperationReply };
-  'data.history.list': { params: OperationCall; result: OperationReply };
-  'data.changes.list': { params: OperationCall; result: OperationReply };
-  'data.audit.list': { params: OperationCall; result: OperationReply };
   /** Records a mutation of the request's user that was refused before it reached its service. */
   'data.audit.deny': {
     params: {
@@ -233,12 +213,12 @@ const RecordSchema = Type.Object(
   },
 );
 
-const checkOnly: Parameter = {
+const checkOnly = defineParameter({
   name: 'checkOnly',
   description: 'Dry run: everything is checked, nothing is changed; 200 with the verdict.',
   schema: Type.Boolean({ default: false }),
   example: true,
-};
+});
 
 const CheckResult = Type.Object(
   {
@@ -329,14 +309,14 @@ const EXAMPLE_FILTERS = {
   conditions: [{ id: 'c1', field: 'creditLimit', operator: 'between', value: 1000, valueTo: 50000 }],
 };
 
-const fields: Parameter = {
+const fields = defineParameter({
   name: 'fields',
   description: `Comma-separated field apiNames, at most ${LIMITS.fields_max}; default: all readable fields.`,
   schema: Type.String(),
   example: 'id,name,city',
-};
+});
 
-const listParameters: readonly Parameter[] = [
+const listParameters = [
   {
     name: 'take',
     description: `Page size; more than ${LIMITS.take_max} is answered with ${LIMITS.take_max} records and \`X-Effective-Take\`.`,
@@ -419,7 +399,7 @@ const listParameters: readonly Parameter[] = [
     description: 'The unmodified `nextCursor` of the previous page; every other parameter stays as it was.',
     schema: Type.String(),
   },
-];
+] as const;
 
 const QueryBody = Type.Object(
   {
@@ -442,11 +422,11 @@ const QueryBody = Type.Object(
 );
 
 /** Of reads that answer 304. */
-const ifNoneMatch: Parameter = {
+const ifNoneMatch = defineParameter({
   name: 'If-None-Match',
   description: 'ETag of an earlier answer; 304 when nothing changed.',
   schema: Type.String(),
-};
+});
 
 const etagHeader = {
   ETag: { description: 'Version of the record; send it back as If-Match.', schema: Type.String() },
@@ -492,17 +472,17 @@ const FIELD_ERRORS = [
 const DUPLICATE_ERRORS = ['CONFIRMATION_TOKEN_INVALID', 'DUPLICATE_RULE'] as const;
 
 /** On operations that store the values of a record. */
-const duplicateConfirmation: Parameter = {
+const duplicateConfirmation = defineParameter({
   name: 'X-Duplicate-Confirmation',
   description:
     'The `confirmationToken` of a 409 `DUPLICATE_RULE`, after the matches were shown to somebody who wants the record all the same. The repeated request has a new Idempotency-Key.',
   schema: Type.String(),
-};
+});
 
 const IF_MATCH_ERRORS = ['IF_MATCH_REQUIRED', 'IF_MATCH_INVALID', 'ETAG_MISMATCH', 'RECORD_NOT_FOUND'] as const;
 
-export const DATA_OPERATIONS: readonly Operation[] = [
-  {
+export const DATA_OPERATIONS = [
+  defineOperation({
     ...READ,
     operationId: 'schema.objects.list',
     method: 'GET',
@@ -527,8 +507,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: [],
     action: 'data.objects.list',
-  },
-  {
+  }),
+  defineOperation({
     ...READ,
     operationId: 'schema.objects.describe',
     method: 'GET',
@@ -548,8 +528,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: ['OBJECT_NOT_FOUND'],
     action: 'data.objects.describe',
-  },
-  {
+  }),
+  defineOperation({
     ...READ,
     operationId: 'schema.objects.getSchema',
     method: 'GET',
@@ -577,8 +557,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: ['OBJECT_NOT_FOUND'],
     action: 'data.objects.getSchema',
-  },
-  {
+  }),
+  defineOperation({
     ...READ,
     operationId: 'data.records.list',
     method: 'GET',
@@ -599,8 +579,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: QUERY_ERRORS,
     action: 'data.records.list',
-  },
-  {
+  }),
+  defineOperation({
     ...WRITE,
     ...CHECKED,
     operationId: 'data.records.create',
@@ -632,8 +612,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: [...MUTATION_ERRORS, ...FIELD_ERRORS, ...DUPLICATE_ERRORS],
     action: 'data.records.create',
-  },
-  {
+  }),
+  defineOperation({
     ...READ,
     operationId: 'data.records.get',
     method: 'GET',
@@ -655,8 +635,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: ['PARAMETER_INVALID', 'OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND'],
     action: 'data.records.get',
-  },
-  {
+  }),
+  defineOperation({
     ...WRITE,
     ...CHECKED,
     operationId: 'data.records.update',
@@ -689,8 +669,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: [...MUTATION_ERRORS, ...IF_MATCH_ERRORS, ...FIELD_ERRORS, ...DUPLICATE_ERRORS],
     action: 'data.records.update',
-  },
-  {
+  }),
+  defineOperation({
     ...WRITE,
     ...CHECKED,
     operationId: 'data.records.delete',
@@ -725,8 +705,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: [...MUTATION_ERRORS, ...IF_MATCH_ERRORS, 'DELETE_RESTRICTED', 'TOO_MANY_ITEMS'],
     action: 'data.records.delete',
-  },
-  {
+  }),
+  defineOperation({
     ...WRITE,
     ...CHECKED,
     operationId: 'data.records.upsert',
@@ -805,8 +785,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
       'PARAMETER_CONFLICT',
     ],
     action: 'data.records.upsert',
-  },
-  {
+  }),
+  defineOperation({
     ...WRITE,
     ...CHECKED,
     operationId: 'data.records.restore',
@@ -828,8 +808,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: [...MUTATION_ERRORS, 'RECORD_NOT_FOUND', 'UNIQUE_VALUE_CONFLICT', 'VALIDATION_FAILED'],
     action: 'data.records.restore',
-  },
-  {
+  }),
+  defineOperation({
     ...READ,
     operationId: 'data.records.query',
     method: 'POST',
@@ -855,8 +835,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: [...QUERY_ERRORS, 'BODY_REQUIRED', 'BODY_PROPERTY_UNKNOWN'],
     action: 'data.records.query',
-  },
-  {
+  }),
+  defineOperation({
     ...READ,
     operationId: 'data.transitions.list',
     method: 'GET',
@@ -931,8 +911,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
     },
     errors: ['OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND'],
     action: 'data.transitions.list',
-  },
-  {
+  }),
+  defineOperation({
     ...WRITE,
     ...CHECKED,
     operationId: 'data.transitions.execute',
@@ -1023,8 +1003,8 @@ export const DATA_OPERATIONS: readonly Operation[] = [
       'VALIDATION_FAILED',
     ],
     action: 'data.transitions.execute',
-  },
+  }),
   ...TRAIL_OPERATIONS,
   ...SHARE_OPERATIONS,
   ...EXPLAIN_OPERATIONS,
-];
+] as const;

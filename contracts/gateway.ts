@@ -1,16 +1,11 @@
 /** Public operations that the gateway answers itself: descriptions of the contract, never private data. */
-import { type TSchema, Type } from 'typebox';
-import type { Operation } from '../lib/operation.ts';
+import { Type } from 'typebox';
+import { defineOperation, defineParameter } from '../lib/operation.ts';
 
-type Document = Pick<Operation, 'operationId' | 'path' | 'summary' | 'description' | 'response' | 'action'>;
-
-const publicDocument = (document: Document & { schema: TSchema }): Operation => ({
-  operationId: document.operationId,
+/** What the rows of these documents have in common. */
+const DOCUMENT = {
   method: 'GET',
-  path: document.path,
   tag: 'schema',
-  summary: document.summary,
-  ...(document.description ? { description: document.description } : {}),
   scopes: 'public',
   risk: 'low',
   cost: 0,
@@ -20,68 +15,70 @@ const publicDocument = (document: Document & { schema: TSchema }): Operation => 
   mcpAvailable: false,
   stability: 'stable',
   headerParameters: [
-    {
+    defineParameter({
       name: 'If-None-Match',
       description: 'ETag of an earlier answer; 304 when nothing changed.',
       schema: Type.String({ maxLength: 500 }),
-    },
+    }),
   ],
-  response: {
-    ...document.response,
-    schema: document.schema,
-    headers: { ETag: { description: 'Changes with the document.', schema: Type.String() } },
-  },
   errors: [],
-  action: document.action,
-});
+} as const;
 
-export const GATEWAY_OPERATIONS: readonly Operation[] = [
-  publicDocument({
+const headers = { ETag: { description: 'Changes with the document.', schema: Type.String() } };
+
+export const GATEWAY_OPERATIONS = [
+  defineOperation({
+    ...DOCUMENT,
     operationId: 'schema.openapi.get',
     path: '/openapi.json',
     summary: 'Get the API description',
     description: 'OpenAPI 3.1 of this API. It never names objects of a tenant.',
     action: 'gateway.openapi.get',
-    schema: Type.Object({ openapi: Type.String() }, { additionalProperties: true, description: 'OpenAPI 3.1' }),
     response: {
       status: 200,
       description: 'The API description.',
+      schema: Type.Object({ openapi: Type.String() }, { additionalProperties: true, description: 'OpenAPI 3.1' }),
+      headers,
       example: { openapi: '3.1.0', info: { title: 'ERP platform API', version: '1.0.0' }, paths: {} },
     },
   }),
-  publicDocument({
+  defineOperation({
+    ...DOCUMENT,
     operationId: 'schema.scopes.list',
     path: '/scopes',
     summary: 'List the scopes',
     description: 'All OAuth scopes with their descriptions.',
     action: 'gateway.scopes.list',
-    schema: Type.Array(Type.Object({ scope: Type.String(), description: Type.String() })),
     response: {
       status: 200,
       description: 'All scopes.',
+      schema: Type.Array(Type.Object({ scope: Type.String(), description: Type.String() })),
+      headers,
       example: [{ scope: 'data:read', description: 'Read objects, descriptions and records the user can see.' }],
     },
   }),
-  publicDocument({
+  defineOperation({
+    ...DOCUMENT,
     operationId: 'schema.capabilities.get',
     path: '/capabilities',
     summary: 'Get the capabilities',
     description: 'Operations with risk and cost, limits, and where to sign in; the same for everyone.',
     action: 'gateway.capabilities.get',
-    schema: Type.Object(
-      {
-        apiVersion: Type.String(),
-        tags: Type.Array(Type.String()),
-        operations: Type.Array(Type.Object({ operationId: Type.String() }, { additionalProperties: true })),
-        risks: Type.Record(Type.String(), Type.String()),
-        limits: Type.Object({}, { additionalProperties: true }),
-        auth: Type.Object({}, { additionalProperties: true }),
-      },
-      { additionalProperties: true },
-    ),
     response: {
       status: 200,
       description: 'The capabilities.',
+      schema: Type.Object(
+        {
+          apiVersion: Type.String(),
+          tags: Type.Array(Type.String()),
+          operations: Type.Array(Type.Object({ operationId: Type.String() }, { additionalProperties: true })),
+          risks: Type.Record(Type.String(), Type.String()),
+          limits: Type.Object({}, { additionalProperties: true }),
+          auth: Type.Object({}, { additionalProperties: true }),
+        },
+        { additionalProperties: true },
+      ),
+      headers,
       example: {
         apiVersion: '1.0.0',
         tags: ['Schema'],
@@ -92,4 +89,4 @@ export const GATEWAY_OPERATIONS: readonly Operation[] = [
       },
     },
   }),
-];
+] as const;

@@ -1,10 +1,10 @@
 /** Public operations and internal actions of metadata. */
 import { Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
-import { nullable, type Operation, type OperationCall, type OperationReply } from '../lib/operation.ts';
+import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
 import type { Snapshot, TenantInfo } from '../lib/schema/snapshot.ts';
 
-export interface MetadataActions {
+export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
   /** The snapshot of a tenant as JSON bytes; without `version` the current one. RECORD: unknown tenant → null. */
   'metadata.snapshots.get': {
     params: { tenantId: string; version?: number };
@@ -40,12 +40,6 @@ export interface MetadataActions {
     params: { tenantId: string; files: Record<string, string> };
     result: { metadataVersion: number; changes: number };
   };
-  'metadata.components.retrieve': { params: OperationCall; result: OperationReply };
-  'metadata.components.validate': { params: OperationCall; result: OperationReply };
-  'metadata.deployments.create': { params: OperationCall; result: OperationReply };
-  'metadata.deployments.get': { params: OperationCall; result: OperationReply };
-  'metadata.deployments.list': { params: OperationCall; result: OperationReply };
-  'metadata.types.list': { params: OperationCall; result: OperationReply };
 }
 
 /** Broadcast when a new metadataVersion is committed. A wake-up only: readers also compare versions in their statements. */
@@ -308,8 +302,8 @@ const common = {
   stability: 'stable',
 } as const;
 
-export const METADATA_OPERATIONS: readonly Operation[] = [
-  {
+export const METADATA_OPERATIONS = [
+  defineOperation({
     ...common,
     operationId: 'metadata.components.retrieve',
     method: 'POST',
@@ -363,8 +357,8 @@ export const METADATA_OPERATIONS: readonly Operation[] = [
       'REQUEST_TOO_LARGE',
     ],
     action: 'metadata.components.retrieve',
-  },
-  {
+  }),
+  defineOperation({
     ...common,
     operationId: 'metadata.components.validate',
     method: 'POST',
@@ -405,8 +399,8 @@ export const METADATA_OPERATIONS: readonly Operation[] = [
     },
     errors: PROJECT_ERRORS,
     action: 'metadata.components.validate',
-  },
-  {
+  }),
+  defineOperation({
     ...common,
     operationId: 'metadata.deployments.create',
     method: 'POST',
@@ -462,8 +456,8 @@ export const METADATA_OPERATIONS: readonly Operation[] = [
     },
     errors: [...PROJECT_ERRORS, 'PLAN_CHANGED', 'DESTRUCTIVE_CHANGES_NOT_ALLOWED'],
     action: 'metadata.deployments.create',
-  },
-  {
+  }),
+  defineOperation({
     ...common,
     operationId: 'metadata.deployments.list',
     method: 'GET',
@@ -508,8 +502,8 @@ export const METADATA_OPERATIONS: readonly Operation[] = [
     },
     errors: ['CURSOR_INVALID', 'CURSOR_QUERY_MISMATCH'],
     action: 'metadata.deployments.list',
-  },
-  {
+  }),
+  defineOperation({
     ...common,
     operationId: 'metadata.deployments.get',
     method: 'GET',
@@ -547,8 +541,8 @@ export const METADATA_OPERATIONS: readonly Operation[] = [
     },
     errors: ['DEPLOYMENT_NOT_FOUND'],
     action: 'metadata.deployments.get',
-  },
-  {
+  }),
+  defineOperation({
     ...common,
     operationId: 'metadata.types.list',
     method: 'GET',
@@ -593,5 +587,5 @@ export const METADATA_OPERATIONS: readonly Operation[] = [
     },
     errors: [],
     action: 'metadata.types.list',
-  },
-];
+  }),
+] as const;

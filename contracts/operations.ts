@@ -1,16 +1,33 @@
-/** The rows of all public operations: routes, documents and checks are made from these. */
-import type { Operation } from '../lib/operation.ts';
+/** The rows of all public operations: routes, documents, checks and the types of handlers are made from these. */
+import type { RequestContext } from '../lib/context.ts';
+import type { InputOf, Operation, OperationReply } from '../lib/operation.ts';
 import { AUTH_OPERATIONS } from './auth.ts';
 import { DATA_OPERATIONS } from './data.ts';
 import { GATEWAY_OPERATIONS } from './gateway.ts';
 import { METADATA_OPERATIONS } from './metadata.ts';
 import { RATELIMIT_OPERATIONS } from './ratelimit.ts';
 
-/** The rows of all public operations, in the order of the documents. */
-export const OPERATIONS: readonly Operation[] = [
+const ROWS = [
   ...GATEWAY_OPERATIONS,
   ...AUTH_OPERATIONS,
   ...RATELIMIT_OPERATIONS,
   ...DATA_OPERATIONS,
   ...METADATA_OPERATIONS,
-];
+] as const;
+
+/** The rows of all public operations, in the order of the documents. */
+export const OPERATIONS: readonly Operation[] = ROWS;
+
+type Row = (typeof ROWS)[number];
+
+export type OperationId = Row['operationId'];
+
+/** What the handler of an operation is called with, by its row: path, query, headers and body. */
+export type OperationInput<Id extends OperationId> = InputOf<Extract<Row, { operationId: Id }>>;
+
+/** The function that answers an operation. */
+export type Handler<Id extends OperationId, Deps> = (
+  deps: Deps,
+  request: RequestContext,
+  call: OperationInput<Id>,
+) => Promise<OperationReply>;

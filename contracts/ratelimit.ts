@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { type TSchema, Type } from 'typebox';
-import type { Operation } from '../lib/operation.ts';
+import { type ActionsOf, defineOperation } from '../lib/operation.ts';
 import { networkOf } from '../lib/values/network.ts';
 import type { GrantState } from './auth.ts';
 
@@ -35,7 +35,7 @@ export interface Lease {
   retryAfterSeconds: number;
 }
 
-export interface RatelimitActions {
+export interface RatelimitActions extends ActionsOf<typeof RATELIMIT_OPERATIONS> {
   /** What is left of some counters, leased units included; takes nothing. */
   'ratelimit.leases.read': { params: { requests: LeaseRequest[] }; result: Lease[] };
   'ratelimit.leases.take': { params: { gateway: string; requests: LeaseRequest[] }; result: Lease[] };
@@ -148,8 +148,8 @@ const LimitsSchema = Type.Object({
   costs: Type.Record(Type.String(), Type.Integer(), { description: 'Cost units by operationId.' }),
 });
 
-export const RATELIMIT_OPERATIONS: readonly Operation[] = [
-  {
+export const RATELIMIT_OPERATIONS = [
+  defineOperation({
     operationId: 'me.limits.get',
     method: 'GET',
     path: '/me/limits',
@@ -181,5 +181,5 @@ export const RATELIMIT_OPERATIONS: readonly Operation[] = [
     },
     errors: [],
     action: 'ratelimit.limits.get',
-  },
-];
+  }),
+] as const;

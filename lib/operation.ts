@@ -3,7 +3,7 @@
  * /openapi.json, /capabilities, /scopes and the generated test suites are all derived from these rows; there is no
  * second list. Rows stand in contracts/<service>.ts. Source: docs/reference/operations.md.
  */
-import { type TSchema, Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';
 
 /** Every OAuth scope with its public description. */
@@ -65,6 +65,21 @@ export interface Parameter {
   example?: unknown;
 }
 
+interface RequestBody {
+  required: boolean;
+  schema: TSchema;
+  description?: string;
+  /** Media types besides application/json. */
+  contentTypes?: readonly string[];
+  maxBytes: number;
+  example?: unknown;
+  /**
+   * false: the gateway checks only that the body is an object; the service owns the rest (records of tenant objects,
+   * metadata files). Otherwise the gateway validates `schema` and answers all violations at once.
+   */
+  validate?: false;
+}
+
 export interface Operation {
   operationId: string;
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -87,20 +102,7 @@ export interface Operation {
   queryParameters?: readonly Parameter[];
   /** Request headers beyond those that mutation and precondition imply. */
   headerParameters?: readonly Parameter[];
-  requestBody?: {
-    required: boolean;
-    schema: TSchema;
-    description?: string;
-    /** Media types besides application/json. */
-    contentTypes?: readonly string[];
-    maxBytes: number;
-    example?: unknown;
-    /**
-     * false: the gateway checks only that the body is an object; the service owns the rest (records of tenant objects,
-     * metadata files). Otherwise the gateway validates `schema` and answers all violations at once.
-     */
-    validate?: false;
-  };
+  requestBody?: RequestBody;
   response: {
     status: 200 | 201 | 202 | 204;
     description: string;
@@ -123,26 +125,85 @@ export interface Operation {
   action: string;
 }
 
-/** What the gateway hands to the action of an operation. The request context travels beside it, in ctx.meta. */
+/**
+ * A row of the table of operations. Its literal types are kept, so that `OperationInput` derives path, query, body and
+ * headers from them; a path parameter that is described but does not occur in `path` does not compile.
+ */
+export function defineOperation<const Row extends Operation>(
+  row: Row & { pathParameters?: readonly (Parameter & { name: NamesIn<Row['path']> })[] },
+): Row {
+  return row;
+}
+
+/** A parameter that several rows share, with its literal types. */
+export function defineParameter<const One extends Parameter>(parameter: One): One {
+  return parameter;
+}
+
+/** Request headers that the gateway has checked. */
+export interface OperationHeaders {
+  idempotencyKey?: string;
+  ifMatch?: string;
+  ifNoneMatch?: string;
+  expectedRevision?: number;
+  duplicateConfirmation?: string;
+  acceptLanguage?: string;
+}
+
+/** What the gateway hands to the action of any operation. The request context travels beside it, in ctx.meta. */
 export interface OperationCall<Body = unknown> {
   operationId: string;
   path: Record<string, string>;
   /** Typed by the parameter's schema; serialized JSON already parsed. Absent parameters are absent. */
   query: Record<string, unknown>;
   body?: Body;
-  headers: {
-    idempotencyKey?: string;
-    ifMatch?: string;
-    ifNoneMatch?: string;
-    expectedRevision?: number;
-    duplicateConfirmation?: string;
-    acceptLanguage?: string;
-  };
+  headers: OperationHeaders;
   /** Mutations only: SHA-256 (hex) over the parts of the request that make it the same request. */
   fingerprint?: string;
   /** Decimals are answered as JSON strings (Accept: application/json;IEEE754Compatible=true). */
   ieee754Compatible?: boolean;
 }
+
+/** What the gateway hands to the action of the operation with this row. */
+export type InputOf<Row extends Operation> = {
+  operationId: Row['operationId'];
+  path: { [Name in NamesIn<Row['path']>]: string };
+  query: QueryOf<Row['queryParameters']>;
+  headers: HeadersOf<Row['mutation'], Row['precondition']>;
+  ieee754Compatible?: boolean;
+} & BodyOf<Row['requestBody']> &
+  (Row['mutation'] extends true ? { fingerprint: string } : unknown);
+
+/** Names in braces in a path. */
+type NamesIn<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never;
+
+/** Parameters by name; the gateway adds no defaults, so that all but the required ones can be absent. */
+type QueryOf<Parameters> = Parameters extends readonly (infer One extends Parameter)[]
+  ? Flat<
+      { [P in One as P extends { required: true } ? P['name'] : never]: ValueOf<P> } & {
+        [P in One as P extends { required: true } ? never : P['name']]?: ValueOf<P>;
+      }
+    >
+  : Record<never, never>;
+
+type Flat<T> = { [K in keyof T]: T[K] };
+
+/** The gateway parses serialized JSON and leaves its validation to the service. */
+type ValueOf<One extends Parameter> = One extends { json: true } ? unknown : Static<One['schema']>;
+
+type HeadersOf<Mutation, Precondition> = OperationHeaders &
+  (Mutation extends true ? { idempotencyKey: string } : unknown) &
+  (Precondition extends 'ifMatch' ? { ifMatch: string } : unknown);
+
+type BodyOf<Body> = Body extends RequestBody
+  ? Body extends { required: true }
+    ? { body: ContentOf<Body> }
+    : { body?: ContentOf<Body> }
+  : unknown;
+
+type ContentOf<Body extends RequestBody> = Body extends { validate: false }
+  ? Record<string, unknown>
+  : Static<Body['schema']>;
 
 /** What an action answers. A Buffer is written as it is; anything else is serialized once by the gateway. */
 export interface OperationReply {
@@ -151,3 +212,8 @@ export interface OperationReply {
   headers?: Record<string, string>;
   body: Buffer | object | null;
 }
+
+/** Parameters and result of the actions that answer these rows. */
+export type ActionsOf<Rows extends readonly Operation[]> = {
+  [Row in Rows[number] as Row['action']]: { params: InputOf<Row>; result: OperationReply };
+};

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
 import { GRANT_KINDS } from '../../lib/access/sharing.ts';
-import { nullable, type Operation } from '../../lib/operation.ts';
+import { defineOperation, nullable } from '../../lib/operation.ts';
 import { id, objectApiName, READ } from './rows.ts';
 
 export const LAYERS = [
@@ -33,8 +33,8 @@ const EXAMPLE_STEPS = [
   { layer: 'agentPolicy', result: 'notApplicable', grantedBy: [], remedy: null },
 ];
 
-export const EXPLAIN_OPERATIONS: readonly Operation[] = [
-  {
+export const EXPLAIN_OPERATIONS = [
+  defineOperation({
     ...READ,
     operationId: 'data.access.explain',
     method: 'POST',
@@ -89,5 +89,5 @@ export const EXPLAIN_OPERATIONS: readonly Operation[] = [
       'VALIDATION_FAILED',
     ],
     action: 'data.access.explain',
-  },
-];
+  }),
+] as const;

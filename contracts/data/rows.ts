@@ -1,6 +1,6 @@
 /** What the rows of this service's operations have in common. */
 import { Type } from 'typebox';
-import type { Parameter } from '../../lib/operation.ts';
+import { defineParameter } from '../../lib/operation.ts';
 
 export const READ = {
   risk: 'low',
@@ -37,18 +37,18 @@ export const effectiveTake = {
   },
 };
 
-export const objectApiName: Parameter = {
+export const objectApiName = defineParameter({
   name: 'objectApiName',
   required: true,
   description: 'apiName of a published object, such as `Account`. Never a label.',
   schema: Type.String(),
   example: 'Account',
-};
+});
 
-export const id: Parameter = {
+export const id = defineParameter({
   name: 'id',
   required: true,
   description: 'Id of the record (UUID in lower case).',
   schema: Type.String(),
   example: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
-};
+});

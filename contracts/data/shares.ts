@@ -2,16 +2,16 @@
 import { Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
 import { PRINCIPAL_TYPES } from '../../lib/access/sharing.ts';
-import type { Operation, Parameter } from '../../lib/operation.ts';
+import { defineOperation, defineParameter } from '../../lib/operation.ts';
 import { id, KEY_ERRORS, objectApiName, READ, WRITE } from './rows.ts';
 
-const shareId: Parameter = {
+const shareId = defineParameter({
   name: 'shareId',
   required: true,
   description: 'Id of the share.',
   schema: Type.String(),
   example: '0193d3aa-77e0-7b62-9f0a-3d5c8e7a1b24',
-};
+});
 
 const PrincipalType = Type.Enum([...PRINCIPAL_TYPES]);
 const Access = Type.Enum(['read', 'edit']);
@@ -38,8 +38,8 @@ const ERRORS = ['OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND', 'RECORD_ACCESS_DENIED'] 
 
 const CHANGE = { ...WRITE, tag: 'data', scopes: ['data:write'], risk: 'medium', precondition: 'none' } as const;
 
-export const SHARE_OPERATIONS: readonly Operation[] = [
-  {
+export const SHARE_OPERATIONS = [
+  defineOperation({
     ...READ,
     operationId: 'data.shares.list',
     method: 'GET',
@@ -58,8 +58,8 @@ export const SHARE_OPERATIONS: readonly Operation[] = [
     },
     errors: ERRORS,
     action: 'data.shares.list',
-  },
-  {
+  }),
+  defineOperation({
     ...CHANGE,
     operationId: 'data.shares.create',
     method: 'POST',
@@ -87,8 +87,8 @@ export const SHARE_OPERATIONS: readonly Operation[] = [
     response: { status: 201, description: 'The share.', schema: Share, example: EXAMPLE_SHARE },
     errors: [...KEY_ERRORS, ...ERRORS, 'BODY_REQUIRED', 'VALIDATION_FAILED', 'TOO_MANY_ITEMS'],
     action: 'data.shares.create',
-  },
-  {
+  }),
+  defineOperation({
     ...CHANGE,
     operationId: 'data.shares.delete',
     method: 'DELETE',
@@ -99,5 +99,5 @@ export const SHARE_OPERATIONS: readonly Operation[] = [
     response: { status: 204, description: 'The share is gone.' },
     errors: [...KEY_ERRORS, ...ERRORS],
     action: 'data.shares.delete',
-  },
-];
+  }),
+] as const;

@@ -1,21 +1,21 @@
 /** The public operations on what writes leave behind. */
 import { Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
-import { nullable, type Operation, type Parameter } from '../../lib/operation.ts';
+import { defineOperation, defineParameter, nullable } from '../../lib/operation.ts';
 import { effectiveTake, id, objectApiName, READ } from './rows.ts';
 
-const take: Parameter = {
+const take = defineParameter({
   name: 'take',
   description: `Page size; more than ${LIMITS.take_max} is answered with ${LIMITS.take_max} entries and \`X-Effective-Take\`.`,
   schema: Type.Integer({ minimum: 1, default: LIMITS.take_default }),
   example: 20,
-};
+});
 
-const cursor: Parameter = {
+const cursor = defineParameter({
   name: 'cursor',
   description: 'The unmodified `nextCursor` of the previous page; every other parameter stays as it was.',
   schema: Type.String(),
-};
+});
 
 const dateTime = Type.String({ format: 'date-time' });
 const nextCursor = Type.Union([Type.String(), Type.Null()], { description: 'null marks the last page.' });
@@ -44,7 +44,7 @@ const Transition = Type.Object({
 const EXAMPLE_ACTOR = { userId: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33', clientId: 'erp-cli', agentRunId: null };
 const EXAMPLE_CHANGES = [{ field: 'city', from: 'Berlin', to: 'Hamburg' }];
 
-const OUTCOMES = ['committed', 'denied', 'failed'] as const;
+const Outcome = Type.Union([Type.Literal('committed'), Type.Literal('denied'), Type.Literal('failed')]);
 
 /** What can be wrong with a trail. */
 export type ChainProblem =
@@ -96,8 +96,8 @@ export interface Verification {
   readonly next: VerifyPlace | null;
 }
 
-export const TRAIL_OPERATIONS: readonly Operation[] = [
-  {
+export const TRAIL_OPERATIONS = [
+  defineOperation({
     ...READ,
     method: 'GET',
     operationId: 'data.history.list',
@@ -153,8 +153,8 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
       'RECORD_NOT_FOUND',
     ],
     action: 'data.history.list',
-  },
-  {
+  }),
+  defineOperation({
     ...READ,
     method: 'GET',
     operationId: 'data.changes.list',
@@ -215,8 +215,8 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
     },
     errors: ['PARAMETER_INVALID', 'CURSOR_INVALID', 'CURSOR_QUERY_MISMATCH', 'SYNC_TOKEN_EXPIRED', 'OBJECT_NOT_FOUND'],
     action: 'data.changes.list',
-  },
-  {
+  }),
+  defineOperation({
     ...READ,
     method: 'GET',
     operationId: 'events.audit.list',
@@ -243,7 +243,7 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
       {
         name: 'outcome',
         description: 'What became of it.',
-        schema: Type.Union(OUTCOMES.map((name) => Type.Literal(name))),
+        schema: Outcome,
       },
       { name: 'from', description: 'Not before this time.', schema: dateTime },
       { name: 'to', description: 'Not after this time.', schema: dateTime },
@@ -261,7 +261,7 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
             actor: Actor,
             channel: Type.Union((['api', 'cli', 'mcp', 'ui', 'job'] as const).map((name) => Type.Literal(name))),
             operationId: Type.String(),
-            outcome: Type.Union(OUTCOMES.map((name) => Type.Literal(name))),
+            outcome: Outcome,
             code: nullable(Type.String({ description: 'The error code of a refusal; `CHECK_ONLY` of a dry run.' })),
             requestId: Type.String(),
             objectApiName: nullable(Type.String()),
@@ -308,5 +308,5 @@ export const TRAIL_OPERATIONS: readonly Operation[] = [
       'OBJECT_PERMISSION_DENIED',
     ],
     action: 'data.audit.list',
-  },
-];
+  }),
+] as const;

@@ -4,7 +4,6 @@ import addFormats from 'ajv-formats';
 import { AUTH_OPERATIONS } from '../../../contracts/auth.ts';
 import { call } from '../../../contracts/call.ts';
 import type { RequestContext } from '../../../lib/context.ts';
-import type { OperationCall } from '../../../lib/operation.ts';
 import { type AuthHarness, DEMO, SAM, startAuth } from './harness.ts';
 
 const operation = AUTH_OPERATIONS.find(({ operationId }) => operationId === 'me.identity.get')!;
@@ -38,7 +37,7 @@ describe('GET /identity', () => {
     call(
       auth.broker,
       'auth.identity.get',
-      { operationId: 'me.identity.get', path: {}, query: {}, headers: {} } satisfies OperationCall,
+      { operationId: 'me.identity.get', path: {}, query: {}, headers: {} },
       { meta: { request: context } },
     );
 
