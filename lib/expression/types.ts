@@ -112,12 +112,12 @@ export interface Schema {
   fieldType(name: string): FieldTypeName | undefined;
   /** Types of the parts of `input`; absent: there is no such variable. */
   readonly input?: Readonly<Record<string, Type>>;
-  /** Absent: any name is taken, as by who runs what a deployment has checked. */
+  /** Absent: any name is taken, as where an expression runs that a deployment has checked. */
   hasGroup?(name: string): boolean;
   /** What the expression is about; by default everything. Who is asking is `user`, with permissions and groups. */
   readonly variables?: readonly VariableName[];
   /** Most characters of a text field, when it has fewer than its type allows. */
   length?(name: string): number | null;
-  /** Most units that a formula field costs, where one is worked out in its place. */
+  /** Most units that a formula field costs, where one is computed in its place. */
   cost?(name: string): number;
 }

@@ -6,7 +6,6 @@ import { fieldOf } from '../schema/lookup.ts';
 import type { FieldTypeName, ObjectMeta } from '../schema/snapshot.ts';
 import { readInstant, readTime } from '../values/calendar.ts';
 import { exactOf } from '../values/decimal.ts';
-
 import type { Schema, Type, Value } from './types.ts';
 
 const TYPES: Readonly<Record<FieldTypeName, Type | null>> = {

@@ -1,6 +1,6 @@
 /** Components → the snapshot that the other services decide by. Pure. Source: docs/reference/metadata.md#snapshots. */
 import type { ChildRelationship, FieldMeta, ObjectMeta, Snapshot, TenantInfo } from '../../lib/schema/snapshot.ts';
-import { linkFormulas } from './kinds/formula.ts';
+import { linkFormulas } from './kinds/compile-formula.ts';
 import type { Component, Draft, State } from './kinds/kind.ts';
 import { findKind, kindOrder } from './kinds/registry.ts';
 import { byCodePoint } from './kinds/schema.ts';

@@ -10,8 +10,9 @@ import { typeOfField } from '../../../lib/expression/values.ts';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import type { ActMeta, EffectMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
-import { compileField } from './custom-field.ts';
-import { checked, expressionReferences, schemaOf } from './expressions.ts';
+import { compileField } from './compile-field.ts';
+import { expressionReferences } from './expression-names.ts';
+import { checked, schemaOf } from './expressions.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
 import {
   API_NAME,

@@ -3,35 +3,27 @@ import { Type } from 'typebox';
 import { EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
 import { isBlank } from '../../../lib/schema/field-types/blank.ts';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
-import type { FieldMeta, FieldTypeName, PicklistValue } from '../../../lib/schema/snapshot.ts';
-import { FIELD_TYPE_NAMES } from '../../../lib/schema/snapshot.ts';
+import { FIELD_TYPE_NAMES, type FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { PatternError, patternSize } from '../../../lib/values/pattern.ts';
-import { AUTO_NUMBER_FORMAT, isCustom } from './custom-object.ts';
+import {
+  compileField,
+  defaultScale,
+  type FieldBody,
+  onDelete,
+  type PicklistBody,
+  relationshipName,
+} from './compile-field.ts';
 import { DECIMAL_DEFAULTS, LENGTH_DEFAULTS, NEEDED, TYPED_ATTRIBUTES } from './field-attributes.ts';
-import { fieldMeta } from './field-meta.ts';
-import { checkFormulaAttributes, checkFormulas, compileFormula, formulaReferences } from './formula.ts';
-import type { Body, CheckContext, Component, Kind, Reference, State } from './kind.ts';
+import { checkFormulaAttributes, checkFormulas, formulaReferences } from './formula.ts';
+import type { CheckContext, Component, Kind, Reference } from './kind.ts';
 import { componentKey, componentsByObject } from './kind.ts';
+import { AUTO_NUMBER_FORMAT, isCustom } from './names.ts';
 import { targetsOf } from './parents.ts';
 import { checkPerObject } from './per-object.ts';
-import { checkRollup, checkRollups, compileRollup, rollupReferences } from './rollup.ts';
+import { checkRollup, checkRollups, rollupReferences } from './rollup.ts';
 import { API_NAME, apiName, flag, group, label, listOf, optional, shownFlag, text } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
-import { compileValues, VALUES_MAX, valueProblems, valueSchema } from './value-set.ts';
-
-export interface PicklistBody {
-  restricted: boolean;
-  controllingField?: string;
-  valueSet?: string;
-  values?: { value: string; label?: string; active?: boolean; default?: boolean; validFor?: string[] }[];
-}
-
-interface FieldBody extends Body {
-  readonly apiName: string;
-  readonly object: string;
-  readonly label: string;
-  readonly fieldType: Exclude<FieldTypeName, 'id'>;
-}
+import { VALUES_MAX, valueProblems, valueSchema } from './value-set.ts';
 
 const FIELDS_PER_OBJECT_MAX = 500;
 const MASTER_DETAILS_MAX = 2;
@@ -215,93 +207,6 @@ export const customField: Kind = {
     (object.fields as Record<string, FieldMeta>)[String(component.body['apiName'])] = compileField(component, state);
   },
 };
-
-/** The field as records are read and written by. */
-export function compileField(component: Component, state: State): FieldMeta {
-  const body = component.body as FieldBody;
-  const type = body.fieldType;
-  const picklist = body['picklist'] as PicklistBody | undefined;
-  const related = type === 'reference' || type === 'masterDetail';
-  const get = <T>(key: string, fallback: T): T => (body[key] as T | undefined) ?? fallback;
-  return fieldMeta({
-    apiName: body.apiName,
-    fieldType: type,
-    label: body.label,
-    description: get('description', null),
-    helpText: get('helpText', null),
-    custom: isCustom(body.apiName),
-    required: type === 'masterDetail' || get('required', false),
-    unique: get('unique', false),
-    externalId: get('externalId', false),
-    caseSensitive: get('caseSensitive', false),
-    length: get('length', LENGTH_DEFAULTS[type]?.length ?? null),
-    precision: get('precision', DECIMAL_DEFAULTS[type]?.precision ?? null),
-    scale: get('scale', defaultScale(body)),
-    minimum: get('minimum', null),
-    maximum: get('maximum', null),
-    pattern: get('pattern', null),
-    defaultValue: get<unknown>('defaultValue', null) ?? defaultOf(picklist, type, state),
-    format: get('format', null),
-    picklistValues: picklist ? picklistValues(picklist, state) : null,
-    restrictedPicklist: picklist ? picklist.restricted : false,
-    controllingField: picklist?.controllingField ?? null,
-    referenceTo: get<string[]>('referenceTo', []),
-    relationshipName: related ? relationshipName(component) : null,
-    onDelete: related ? onDelete(body) : null,
-    currencyField: get('currencyField', null),
-    formula: null,
-    rollup: null,
-    dataClassification: get('dataClassification', null),
-    semantics: get('semantics', null),
-    deprecated: get('deprecated', false),
-    example: get<unknown>('example', null),
-    ...(type === 'formula' && body['formula'] ? compileFormula(body) : {}),
-    ...(type === 'rollup' && body['rollup'] ? compileRollup(body, state) : {}),
-  });
-}
-
-function defaultScale(body: FieldBody): number | null {
-  const defaults = DECIMAL_DEFAULTS[body.fieldType];
-  return defaults ? Math.min(defaults.scale, (body['precision'] as number | undefined) ?? defaults.precision) : null;
-}
-
-/** A required reference cannot be emptied, so its default is to keep the record it points to. */
-export function onDelete(body: Body): 'setNull' | 'restrict' | 'cascade' {
-  const given = body['onDelete'] as 'setNull' | 'restrict' | 'cascade' | undefined;
-  if (given) return given;
-  if (body['fieldType'] === 'masterDetail') return 'cascade';
-  return body['required'] ? 'restrict' : 'setNull';
-}
-
-function picklistValues(picklist: PicklistBody, state: State): PicklistValue[] {
-  if (!picklist.valueSet) return compileValues(picklist.values ?? []);
-  const set = state.get(componentKey('ValueSet', picklist.valueSet));
-  return set ? compileValues((set.body['values'] as never) ?? [], set.body['sorted'] === true) : [];
-}
-
-function defaultOf(picklist: PicklistBody | undefined, type: string, state: State): unknown {
-  if (!picklist) return null;
-  const defaults = picklistValues(picklist, state).filter((v) => v.default && v.active);
-  if (defaults.length === 0) return null;
-  return type === 'multiPicklist' ? defaults.map((v) => v.value) : defaults[0]!.value;
-}
-
-/**
- * Name of the list of children on the object pointed to: the child's apiName in the plural, with `__r` when the child
- * or the field is custom. It follows names and not labels, so that it never changes by itself.
- */
-export function relationshipName(component: Component): string {
-  const given = component.body['relationshipName'];
-  if (typeof given === 'string') return given;
-  const object = String(component.body['object']);
-  const base = object.replace(/__c$/, '');
-  const plural = /[^aeiou]y$/i.test(base)
-    ? `${base.slice(0, -1)}ies`
-    : /(?:s|x|z|ch|sh)$/i.test(base)
-      ? `${base}es`
-      : `${base}s`;
-  return isCustom(object) || isCustom(String(component.body['apiName'])) ? `${plural}__r` : plural;
-}
 
 function checkName(component: Component, context: CheckContext): void {
   const body = component.body as FieldBody;

@@ -5,6 +5,7 @@ import type { FieldTypeName, SharingDefault } from '../../../lib/schema/snapshot
 import { fieldMeta } from './field-meta.ts';
 import type { Body, Component, Kind } from './kind.ts';
 import { componentKey } from './kind.ts';
+import { AUTO_NUMBER_FORMAT, isCustom } from './names.ts';
 import { checkParents } from './parents.ts';
 import { apiName, flag, group, label, optional, setOf, shownChoice, shownFlag, text } from './schema.ts';
 import { systemFields } from './system-fields.ts';
@@ -22,8 +23,6 @@ export interface ObjectBody extends Body {
   readonly defaultSearchFields?: string[];
 }
 
-/** One run of zeros in braces is where the number goes. */
-export const AUTO_NUMBER_FORMAT = '^[^{}]{0,30}\\{0{1,15}\\}[^{}]{0,30}$';
 const OBJECTS_MAX = 1_000;
 
 export const customObject: Kind = {
@@ -195,5 +194,4 @@ export const customObject: Kind = {
   },
 };
 
-export const isCustom = (name: string): boolean => name.endsWith('__c');
 const isMasterDetail = (field: Component): boolean => field.body['fieldType'] === 'masterDetail';

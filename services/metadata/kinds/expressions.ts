@@ -1,32 +1,11 @@
-/** Expressions in the files of components: what they name, what they are checked against, and where their mistakes are. */
-
+/** Expressions in the files of components: what they are checked against, and where their mistakes are. */
 import { ExpressionError, type Schema } from '../../../lib/expression/types.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
 import { memoizeByName } from '../../../lib/values/memoize.ts';
-import { compileField } from './custom-field.ts';
-import { type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
-import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
-
-/** Components that an expression over records of `object` needs; its own check says which are missing. */
-export function expressionReferences(object: string, source: string, pointer: string): Reference[] {
-  const needs = (type: string, fullName: string): Reference => ({ type, fullName, pointer, ownCheck: true });
-  return [
-    ...[...fieldsNamed(source)]
-      .filter((name) => !SYSTEM_FIELD_NAMES.has(name))
-      .map((name) => needs('CustomField', `${object}.${name}`)),
-    ...[...groupsNamed(source)].map((name) => needs('Group', name)),
-  ];
-}
-
-/** Fields that an expression seems to name, also one that does not hold together. */
-export const fieldsNamed = (source: string): Set<string> =>
-  named(source, /\b(?:record|old)\s*\.\s*([A-Za-z]\w*)(?!\w|\s*\()/g);
-
-const groupsNamed = (source: string): Set<string> => named(source, /\binGroup\s*\(\s*["']([A-Za-z]\w*)["']/g);
-
-const named = (source: string, pattern: RegExp): Set<string> =>
-  new Set([...source.matchAll(pattern)].map((match) => match[1]!));
+import { compileField } from './compile-field.ts';
+import { type CheckContext, type Component, componentKey } from './kind.ts';
+import { systemFields } from './system-fields.ts';
 
 /** The fields of an object in the configuration to be, as expressions see them. */
 export const schemaOf = (object: string, context: CheckContext): Schema => schemas(context, object);

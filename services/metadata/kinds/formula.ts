@@ -5,14 +5,13 @@
  */
 import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
 import { COST_MAX } from '../../../lib/expression/evaluate.ts';
-import { FORMULA_TEXT_MAX_CHARS, resultOf } from '../../../lib/expression/formulas.ts';
+import { resultOf } from '../../../lib/expression/formulas.ts';
 import { expressionSql } from '../../../lib/expression/sql.ts';
 import { type Expression, ExpressionError, type Schema } from '../../../lib/expression/types.ts';
-import { schemaOfObject } from '../../../lib/expression/values.ts';
 import { nodesOf } from '../../../lib/expression/walk.ts';
-import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
-import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
-import { checked, expressionReferences, schemaOf } from './expressions.ts';
+import { compileFormula, formulaOf } from './compile-formula.ts';
+import { expressionReferences } from './expression-names.ts';
+import { checked, schemaOf } from './expressions.ts';
 import { DECIMAL_DEFAULTS } from './field-attributes.ts';
 import {
   type Body,
@@ -30,31 +29,9 @@ const OBJECT_PARTS_MAX = 5_000;
 /** Formulas over formulas. */
 const FORMULA_LEVELS_MAX = 5;
 
-interface FormulaBody {
-  readonly expression: string;
-  readonly resultType: FieldTypeName;
-}
-
 const POINTER = '/formula/expression';
-const formulaOf = (body: Body): FormulaBody => body['formula'] as unknown as FormulaBody;
-
 export const formulaReferences = (body: Body): Reference[] =>
   expressionReferences(String(body['object']), formulaOf(body).expression, POINTER);
-
-/** The field's own part of the snapshot; linkFormulas adds what depends on other fields. */
-export function compileFormula(body: Body): Pick<FieldMeta, 'formula' | 'precision' | 'scale' | 'length'> {
-  const { expression, resultType } = formulaOf(body);
-  const defaults = DECIMAL_DEFAULTS[resultType];
-  const precision = defaults ? Number(body['precision'] ?? defaults.precision) : null;
-  const scale = defaults ? Number(body['scale'] ?? Math.min(defaults.scale, precision!)) : null;
-  const length = resultType === 'text' ? FORMULA_TEXT_MAX_CHARS : null;
-  return {
-    formula: { expression, resultType, precision, scale, length, timezone: '', reads: {} },
-    precision,
-    scale,
-    length,
-  };
-}
 
 export function checkFormulaAttributes(
   body: Body,
@@ -238,37 +215,4 @@ class Formulas {
   #exceeds(name: string, max: number, message: string): void {
     this.#context.problem('LIMIT_EXCEEDED', this.#formulas.get(name)!, POINTER, message, { details: { max } });
   }
-}
-
-/** Gives each formula of a configuration that holds together what it reads, and its field the length of its texts. */
-export function linkFormulas(object: ObjectMeta, timezone: string): void {
-  const fields = object.fields as Record<string, FieldMeta>;
-  const linked = new Set<string>();
-  const link = (name: string): FieldMeta => {
-    const field = fields[name]!;
-    if (!field.formula || linked.has(name)) return field;
-    linked.add(name);
-    const { expression: source, resultType } = field.formula;
-    const expression = checkRecordExpression(source, schemaOfObject(object), [resultOf(resultType)]);
-    const reads = Object.fromEntries(
-      expression.fields.map((read) => {
-        const { length, formula } = link(read);
-        return [read, { fieldType: valueTypeName(fields[read]!), length, formula }];
-      }),
-    );
-    const length = resultType === 'text' ? textLength(expression, reads) : null;
-    const formula: FormulaMeta = { ...field.formula, length, timezone, reads };
-    return (fields[name] = { ...field, length, formula });
-  };
-  for (const name of Object.keys(fields)) link(name);
-}
-
-function textLength(expression: Expression, reads: FormulaMeta['reads']): number {
-  const { chars } = expressionSql(expression, {
-    column: () => 'r.c',
-    fieldType: (name) => reads[name]!.fieldType,
-    length: (name) => reads[name]!.length,
-    timezone: 'UTC',
-  });
-  return Math.min(Math.max(chars, 1), FORMULA_TEXT_MAX_CHARS);
 }

@@ -3,7 +3,6 @@
  * statement on the object. Source: docs/reference/access.md#sharing.
  */
 import { PARENTS_MAX } from '../../../lib/access/sharing.ts';
-import type { ObjectBody } from './custom-object.ts';
 import { type Body, type CheckContext, type Component, componentKey } from './kind.ts';
 
 /** Parents that are asked about for one record, over all the ways that two masters each can make. */
@@ -34,7 +33,7 @@ export function checkParents(context: CheckContext): void {
 }
 
 const followsParent = (component: Component | undefined): boolean =>
-  component?.type === 'CustomObject' && (component.body as ObjectBody).sharingDefault === 'controlledByParent';
+  component?.type === 'CustomObject' && component.body['sharingDefault'] === 'controlledByParent';
 
 function distanceOf(object: string, context: CheckContext, known: Map<string, Distance>): Distance {
   const found = known.get(object);

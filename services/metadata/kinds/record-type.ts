@@ -1,7 +1,7 @@
 /** RecordType: a kind of records of an object, with the picklist values that they take. */
 import { Type } from 'typebox';
 import type { RecordTypeMeta } from '../../../lib/schema/snapshot.ts';
-import { compileField } from './custom-field.ts';
+import { compileField } from './compile-field.ts';
 import {
   type Body,
   type CheckContext,

@@ -4,128 +4,26 @@
  */
 import { checkRecordExpression } from '../../../lib/expression/check.ts';
 import { levelsOf, type RollupEdge, rollupEdges, waysOf } from '../../../lib/schema/rollups.ts';
-import type { FieldMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
-import { checked, expressionReferences, fieldsNamed, schemaOf } from './expressions.ts';
-import { DECIMAL_DEFAULTS } from './field-attributes.ts';
-import { fieldMeta } from './field-meta.ts';
-import { asksTheTime, compileFormula, expressionsBehind, formulaCosts } from './formula.ts';
-import { type Body, type CheckContext, type Component, componentKey, type Reference, type State } from './kind.ts';
-import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
-
-interface RollupBody {
-  readonly childObject: string;
-  readonly referenceField: string;
-  readonly function: 'count' | 'sum' | 'min' | 'max' | 'avg';
-  readonly field?: string;
-  readonly criteria?: string;
-}
+import {
+  fieldOf,
+  isNumber,
+  ROLLUP_LEVELS_MAX,
+  type RollupBody,
+  resultOf,
+  rollupObjects,
+  rollupOf,
+  rollupsOf,
+  valueTypeOf,
+} from './compile-rollup.ts';
+import { expressionReferences } from './expression-names.ts';
+import { checked, schemaOf } from './expressions.ts';
+import { asksTheTime, expressionsBehind, formulaCosts } from './formula.ts';
+import { type Body, type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
+import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
 const ROLLUPS_PER_OBJECT_MAX = 25;
-const ROLLUP_LEVELS_MAX = 5;
 /** Each way to a rollup is looked up in the statement that writes a child. */
 const ROLLUP_WAYS_MAX = 50;
-
-/** Digits that a sum has before the point beyond those of what is summed up: a million records never overflow. */
-const SUM_DIGITS = 6;
-const DIGITS_MAX = 30;
-/** Of integers: 2^53 has sixteen digits. */
-const INTEGER_DIGITS = 16;
-const AVERAGE_SCALE = 2;
-
-const ORDERED: ReadonlySet<FieldTypeName> = new Set(['integer', 'decimal', 'currency', 'percent', 'date', 'dateTime']);
-const isNumber = (type: FieldTypeName): boolean => ORDERED.has(type) && type !== 'date' && type !== 'dateTime';
-
-/** A type of values, with the digits of decimals. */
-export interface ValueType {
-  readonly type: FieldTypeName;
-  readonly precision: number | null;
-  readonly scale: number | null;
-}
-
-const INTEGER: ValueType = { type: 'integer', precision: null, scale: null };
-export const rollupOf = (body: Body): RollupBody => body['rollup'] as unknown as RollupBody;
-const fieldOf = (state: State, object: string, name: string): Component | undefined =>
-  state.get(componentKey('CustomField', `${object}.${name}`));
-
-/** What the values of a field are; null when there is no such field, or none with values that a rollup can be over. */
-function valueTypeOf(state: State, object: string, name: string, depth: number): ValueType | null {
-  const builtIn = systemFields();
-  const body = Object.hasOwn(builtIn, name) ? undefined : fieldOf(state, object, name)?.body;
-  const type = (Object.hasOwn(builtIn, name) ? builtIn[name]!.fieldType : body?.['fieldType']) as FieldTypeName;
-  if (type === 'rollup') return resultOf(body!, state, depth + 1);
-  if (type === 'formula' && body!['formula']) {
-    const { formula, precision, scale } = compileFormula(body!);
-    return ORDERED.has(formula!.resultType) ? { type: formula!.resultType, precision, scale } : null;
-  }
-  if (!ORDERED.has(type)) return null;
-  const digits = DECIMAL_DEFAULTS[type];
-  if (!digits) return { type, precision: null, scale: null };
-  const precision = Number(body!['precision'] ?? digits.precision);
-  return { type, precision, scale: Number(body!['scale'] ?? Math.min(digits.scale, precision)) };
-}
-
-/** What a rollup gives; null when that cannot be said because it does not hold together. */
-export function resultOf(body: Body, state: State, depth = 0): ValueType | null {
-  const rollup = rollupOf(body);
-  if (rollup.function === 'count') return INTEGER;
-  if (rollup.field === undefined || depth > ROLLUP_LEVELS_MAX) return null;
-  const of = valueTypeOf(state, rollup.childObject, rollup.field, depth);
-  if (!of || rollup.function === 'min' || rollup.function === 'max') return of;
-  if (!isNumber(of.type)) return null;
-  const whole = (of.precision ?? INTEGER_DIGITS) - (of.scale ?? 0) + (rollup.function === 'sum' ? SUM_DIGITS : 0);
-  const least = rollup.function === 'sum' ? (of.scale ?? 0) : Math.max(of.scale ?? 0, AVERAGE_SCALE);
-  const scale = (body['scale'] as number | undefined) ?? least;
-  const precision = (body['precision'] as number | undefined) ?? Math.min(DIGITS_MAX, whole + scale);
-  return { type: of.type === 'integer' ? 'decimal' : of.type, precision, scale };
-}
-
-/** The rollup as the snapshot has it, with the digits of its values. */
-export function compileRollup(body: Body, state: State): Pick<FieldMeta, 'rollup' | 'precision' | 'scale'> {
-  const rollup = rollupOf(body);
-  const result = resultOf(body, state) ?? INTEGER;
-  const { reads, formulas } = fieldsRead(rollup, state);
-  return {
-    rollup: {
-      childObject: rollup.childObject,
-      referenceField: rollup.referenceField,
-      function: rollup.function,
-      field: rollup.field ?? null,
-      criteria: rollup.criteria ?? null,
-      resultType: result.type,
-      reads,
-      ...(formulas.length > 0 ? { formulas } : {}),
-      cascades: cascades(fieldOf(state, rollup.childObject, rollup.referenceField)),
-    },
-    precision: result.precision,
-    scale: result.scale,
-  };
-}
-
-/** The stored fields of a child that a rollup is worked out from, and the formulas that it names. */
-function fieldsRead({ childObject, referenceField, field, criteria }: RollupBody, state: State) {
-  const named = [referenceField, ...(field === undefined ? [] : [field]), ...fieldsNamed(criteria ?? '')];
-  const names = new Set(named);
-  const formulas = new Set<string>();
-  for (const name of names) {
-    const body = fieldOf(state, childObject, name)?.body;
-    if (body?.['fieldType'] !== 'formula' || !body['formula']) continue;
-    formulas.add(name);
-    // They are looked at in their turn.
-    for (const read of fieldsNamed(compileFormula(body).formula!.expression)) names.add(read);
-  }
-  const isThere = (name: string): boolean =>
-    SYSTEM_FIELD_NAMES.has(name) || fieldOf(state, childObject, name) !== undefined;
-  return {
-    reads: [...names].filter((name) => !formulas.has(name) && isThere(name)).sort(),
-    formulas: [...new Set(named)].filter((name) => formulas.has(name)).sort(),
-  };
-}
-
-/** As onDelete of the reference field says, or by default. */
-function cascades(reference: Component | undefined): boolean {
-  const given = reference?.body['onDelete'];
-  return given === undefined ? reference?.body['fieldType'] === 'masterDetail' : given === 'cascade';
-}
 
 export function rollupReferences(body: Body): Reference[] {
   const { childObject, referenceField, field, criteria } = rollupOf(body);
@@ -239,24 +137,6 @@ function checkRolledField(component: Component, rollup: RollupBody, context: Che
     invalid('/scale', `A sum keeps all decimals of its field, which has ${of.scale}.`, `Use scale ${of.scale}.`);
 }
 
-/** What `rollupEdges` reads of a configuration. */
-export function rollupObjects(components: readonly Component[], state: State): Parameters<typeof rollupEdges>[0] {
-  const objects: Record<string, { apiName: string; fields: Record<string, FieldMeta> }> = {};
-  for (const { body } of components) {
-    if (!body['rollup']) continue;
-    const apiName = String(body['object']);
-    const name = String(body['apiName']);
-    objects[apiName] ??= { apiName, fields: {} };
-    objects[apiName].fields[name] = fieldMeta({
-      apiName: name,
-      fieldType: 'rollup',
-      label: name,
-      ...compileRollup(body, state),
-    });
-  }
-  return objects;
-}
-
 /** Limits and circles over all rollups of the configuration. */
 export function checkRollups(context: CheckContext): void {
   const components = rollupsOf(context.after);
@@ -305,9 +185,3 @@ function checkWays(edges: readonly RollupEdge[], context: CheckContext): void {
     );
   }
 }
-
-/** The rollup fields of a configuration. */
-export const rollupsOf = (state: State): Component[] =>
-  [...state.values()].filter(
-    ({ type, body }) => type === 'CustomField' && body['fieldType'] === 'rollup' && body['rollup'],
-  );

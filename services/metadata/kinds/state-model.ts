@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import type { ObjectMeta, StateModelMeta } from '../../../lib/schema/snapshot.ts';
 import { type ActBody, actKeys, actNames, actReferences, checkAct, compileAct } from './acts.ts';
-import { compileField } from './custom-field.ts';
+import { compileField } from './compile-field.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
 import { API_NAME, apiName, flag, group, listOf, optional, shownFlag, text } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';

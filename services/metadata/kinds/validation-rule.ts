@@ -2,7 +2,8 @@
 import { Type } from 'typebox';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import type { ValidationRuleMeta } from '../../../lib/schema/snapshot.ts';
-import { checked, expressionReferences, schemaOf } from './expressions.ts';
+import { expressionReferences } from './expression-names.ts';
+import { checked, schemaOf } from './expressions.ts';
 import { type Body, componentKey, type Kind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, expression, optional, shownFlag } from './schema.ts';

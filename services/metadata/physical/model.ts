@@ -12,7 +12,7 @@ import { fieldType, valueTypeName } from '../../../lib/schema/field-types/regist
 import { fuzzyClass, keyForm, matchForm } from '../../../lib/schema/matching.ts';
 import type { FieldMeta, FieldTypeName, MatchMethod } from '../../../lib/schema/snapshot.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
-import { compileField } from '../kinds/custom-field.ts';
+import { compileField } from '../kinds/compile-field.ts';
 import { customObject, type ObjectBody } from '../kinds/custom-object.ts';
 import type { DuplicateRuleBody } from '../kinds/duplicate-rule.ts';
 import { fieldMeta } from '../kinds/field-meta.ts';

@@ -14,11 +14,11 @@ import { emptyRollup, parentLocks, type RollupEdge, rollupEdges } from '../../..
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { memoizeByName } from '../../../lib/values/memoize.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
+import { linkFormulas } from '../kinds/compile-formula.ts';
+import { rollupObjects, rollupsOf } from '../kinds/compile-rollup.ts';
 import { customField } from '../kinds/custom-field.ts';
 import { customObject } from '../kinds/custom-object.ts';
-import { linkFormulas } from '../kinds/formula.ts';
 import { componentKey, componentsByObject, type Draft, type State } from '../kinds/kind.ts';
-import { rollupObjects, rollupsOf } from '../kinds/rollup.ts';
 import { columnType } from './column-type.ts';
 
 interface Column {

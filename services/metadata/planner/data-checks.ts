@@ -1,9 +1,9 @@
 /** Changes that only the tenant's records can allow or forbid. */
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
-import { compileField, type PicklistBody } from '../kinds/custom-field.ts';
+import { compileField, type PicklistBody } from '../kinds/compile-field.ts';
+import { resultOf, rollupsOf } from '../kinds/compile-rollup.ts';
 import { type CheckContext, type Component, componentKey, type State } from '../kinds/kind.ts';
-import { resultOf, rollupsOf } from '../kinds/rollup.ts';
 import type { StateModelBody } from '../kinds/state-model.ts';
 import { SYSTEM_FIELD_NAMES } from '../kinds/system-fields.ts';
 import { aggregateSql } from '../physical/rollups.ts';

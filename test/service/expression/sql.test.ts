@@ -14,7 +14,7 @@ import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { exactOf, exactText } from '../../../lib/values/decimal.ts';
 import { Database } from '../../../mixins/database/database.ts';
-import { compileFormula, linkFormulas } from '../../../services/metadata/kinds/formula.ts';
+import { compileFormula, linkFormulas } from '../../../services/metadata/kinds/compile-formula.ts';
 import { createDatabase, migrateMetadata, type TestDatabase } from '../../support/database.ts';
 import { aField, anObject } from '../../support/snapshots.ts';
 import { COLUMNS, FIELDS, Random, type Row, randomExpression, randomRow } from './world.ts';

@@ -8,7 +8,7 @@ import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import { OPERATORS } from '../../../lib/schema/field-types/types.ts';
 import type { FieldMeta, FieldTypeName, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import type { Database } from '../../../mixins/database/database.ts';
-import { compileFormula, linkFormulas } from '../../../services/metadata/kinds/formula.ts';
+import { compileFormula, linkFormulas } from '../../../services/metadata/kinds/compile-formula.ts';
 import type { Body } from '../../../services/metadata/kinds/kind.ts';
 import { aField, anObject, aPrincipal, aProfile, aSnapshot } from '../../support/snapshots.ts';
 import { type RawCondition, type RawQuery, type Row, type Tables, typeOf, type Value } from './evaluate.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { compileField } from '../../../services/metadata/kinds/custom-field.ts';
+import { compileField } from '../../../services/metadata/kinds/compile-field.ts';
 import { componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
 import { makePlan, type Plan } from '../../../services/metadata/planner/plan.ts';
 import { type Project, readProject } from '../../../services/metadata/project/project.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
-import { compileField } from '../../../services/metadata/kinds/custom-field.ts';
+import { compileField } from '../../../services/metadata/kinds/compile-field.ts';
 import { componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
 import { makePlan } from '../../../services/metadata/planner/plan.ts';
 import { readProject } from '../../../services/metadata/project/project.ts';
