@@ -7,9 +7,9 @@
 
 import type { Socket } from 'node:net';
 import pg from 'pg';
-import { tenantSchema } from '../../lib/context.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { PageClient, type PageRows, type PageStatement, runPage } from './page-client.ts';
+import { type Role, serviceRole, tenantRole } from './roles.ts';
 import type { Rows, Statement } from './statement.ts';
 
 /** A connection in a transaction (or on loan), already in the right role. */
@@ -28,7 +28,12 @@ export interface Tx {
   page(statement: PageStatement, head: string): Promise<PageRows>;
   /** What is sent until the program next waits leaves in one packet. */
   gather(): void;
-  /** The schema of the tenant, quoted; empty outside tenant work. */
+  /**
+   * The statements after this one run as `role`, until the next change of role or the end of the transaction. It travels
+   * with the statement behind it and need not be awaited: when it fails, the transaction fails with its error.
+   */
+  actAs(role: Role): Promise<void>;
+  /** Quoted schema of the tenant whose role the connection has; empty for other roles. */
   readonly schema: string;
   readonly client: pg.PoolClient;
 }
@@ -52,6 +57,8 @@ const PREPARED_CHARS_MAX = 2 * 1024 * 1024;
 const PREPARED_EACH_MAX_CHARS = 128 * 1024;
 /** SQLSTATEs of a statement that was made ready when a table was another: in its result, or in a row that it only names. */
 const OUTDATED: ReadonlySet<string | null> = new Set(['0A000', '42703', '42804']);
+
+const IN_FAILED_TRANSACTION = '25P02';
 
 // Numbers that JavaScript cannot hold exactly stay text; dates and times stay as PostgreSQL prints them.
 const types = new pg.TypeOverrides();
@@ -91,46 +98,38 @@ export class Database {
 
   /** A transaction as the login role: migrations, provisioning, boot work. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.#loan(null, (tx) => inTransaction(tx, [], () => work(tx)));
+    return this.#loan(null, (loan) => inTransaction(loan, null, work));
   }
 
-  /**
-   * One connection as the login role, for what PostgreSQL refuses to do in a transaction. The work leaves the connection
-   * as it found it.
-   */
-  session<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.#loan(null, work);
+  /** One connection as `role`, for what PostgreSQL refuses to do in a transaction. */
+  session<T>(role: Role, work: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#loan(role, work);
   }
 
   /** One or more statements as the tenant's role, each its own transaction: the read path. */
   tenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.#loan(tenantSchema(tenantId), work);
+    return this.#loan(tenantRole(tenantId), work);
   }
 
   /** A transaction as the tenant's role. */
   tenantTransaction<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.#loan(tenantSchema(tenantId), (tx) => inTransaction(tx, [], () => work(tx)));
+    return this.#loan(tenantRole(tenantId), (loan) => inTransaction(loan, null, work));
   }
 
   /**
    * A transaction on a service's shared tables: role `svc_<service>`, row-level security sees `app.tenant_id`.
    * tenantId null: no tenant row is visible, only tables without row-level security.
    */
-  shared<T>(service: string, tenantId: string | null, work: (tx: Tx) => Promise<T>): Promise<T> {
-    if (!/^[a-z]+$/.test(service)) throw new Error(`Not a service name: ${service}`);
-    if (tenantId !== null) tenantSchema(tenantId); // asserts the form before it becomes part of a statement
-    return this.#loan(null, (tx) =>
-      inTransaction(tx, [`SET LOCAL ROLE svc_${service}`, `SET LOCAL app.tenant_id = '${tenantId ?? ''}'`], () =>
-        work(tx),
-      ),
-    );
+  async shared<T>(service: string, tenantId: string | null, work: (tx: Tx) => Promise<T>): Promise<T> {
+    const role = serviceRole(service, tenantId);
+    return this.#loan(null, (loan) => inTransaction(loan, role, work));
   }
 
   async close(): Promise<void> {
     await this.pool.end();
   }
 
-  async #loan<T>(role: string | null, work: (tx: Tx) => Promise<T>): Promise<T> {
+  async #loan<T>(role: Role | null, work: (loan: Loan) => Promise<T>): Promise<T> {
     const client = (await this.pool.connect()) as Session;
     let broken: Error | undefined;
     const onError = (error: Error): void => {
@@ -138,21 +137,22 @@ export class Database {
     };
     client.on('error', onError);
     try {
-      if ((client.platformRole ?? null) !== role) {
-        const switched = client.query(role === null ? 'RESET ROLE' : `SET ROLE "${role}"`);
+      const name = role?.name ?? null;
+      if ((client.platformRole ?? null) !== name) {
+        const switched = client.query(name === null ? 'RESET ROLE' : `SET ROLE ${identifier(name)}`);
         switched.catch((error) => {
           broken = error;
         });
-        if (role === null) delete client.platformRole;
-        else client.platformRole = role;
+        if (name === null) delete client.platformRole;
+        else client.platformRole = name;
         // It travels with the first statement, which would run as the role before if this one failed. So a role is
         // waited for until it has been taken once: from then on there is no reason why it could not be.
-        if (role !== null && !this.#taken.has(role)) {
+        if (name !== null && !this.#taken.has(name)) {
           await switched;
-          this.#taken.add(role);
+          this.#taken.add(name);
         }
       }
-      const result = await work(new Loan(client, role === null ? '' : `"${role}"`));
+      const result = await work(new Loan(client, role?.schema ?? ''));
       if (broken) throw broken;
       return result;
     } catch (error) {
@@ -167,11 +167,36 @@ export class Database {
 
 class Loan implements Tx {
   readonly client: Session;
-  readonly schema: string;
+  #schema: string;
+  /** What opens the transaction and changes its role, sent and not waited for; null outside a transaction. */
+  #opening: Promise<unknown>[] | null = null;
 
   constructor(client: Session, schema: string) {
     this.client = client;
-    this.schema = schema;
+    this.#schema = schema;
+  }
+
+  get schema(): string {
+    return this.#schema;
+  }
+
+  /** BEGIN, sent ahead of the first statement. */
+  begin(): void {
+    this.#opening = [together(this.client.query('BEGIN'))];
+  }
+
+  /** Waits for what `begin` and `actAs` have sent. */
+  async opened(): Promise<void> {
+    await Promise.all(this.#opening ?? []);
+  }
+
+  actAs(role: Role): Promise<void> {
+    // Outside a transaction PostgreSQL only warns, and the statements that follow run as the role before.
+    if (!this.#opening) throw new Error('A role is changed within a transaction only.');
+    const entered = together(this.client.query(role.enter).then(() => {}));
+    this.#opening.push(entered);
+    this.#schema = role.schema;
+    return entered;
   }
 
   query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>> {
@@ -265,19 +290,22 @@ function together<T>(answer: Promise<T>): Promise<T> {
   return answer;
 }
 
-async function inTransaction<T>(tx: Tx, first: readonly string[], work: () => Promise<T>): Promise<T> {
-  // Pipelined: BEGIN and the SETs travel with the first statement of the work.
-  const opening = ['BEGIN', ...first].map((text) => tx.client.query(text));
-  for (const promise of opening) promise.catch(() => {});
+async function inTransaction<T>(loan: Loan, role: Role | null, work: (tx: Tx) => Promise<T>): Promise<T> {
+  // Pipelined: BEGIN and the role travel with the first statement of the work.
+  loan.begin();
+  if (role) loan.actAs(role);
   try {
-    const result = await work();
-    await Promise.all(opening);
+    const result = await work(loan);
+    await loan.opened();
     // PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK, and with no error.
-    if ((await tx.client.query('COMMIT')).command !== 'COMMIT')
+    if ((await loan.client.query('COMMIT')).command !== 'COMMIT')
       throw new Error('Nothing was committed: a statement of the transaction failed, and its error was passed over.');
     return result;
   } catch (error) {
-    if (!isConnectionError(error)) await tx.client.query('ROLLBACK').catch(() => {});
+    if (isConnectionError(error)) throw error;
+    await loan.client.query('ROLLBACK').catch(() => {});
+    // Behind a role that could not be taken, every statement only says that the transaction is aborted.
+    if (sqlState(error) === IN_FAILED_TRANSACTION) await loan.opened();
     throw error;
   }
 }

@@ -8,6 +8,7 @@ import type { Snapshot } from '../../lib/schema/snapshot.ts';
 import { uuidv7 } from '../../lib/values/ids.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
+import { ownerRole } from '../../mixins/database/roles.ts';
 import { compileSnapshot } from './compile.ts';
 import { rollupOf, rollupsOf } from './kinds/compile-rollup.ts';
 import type { State } from './kinds/kind.ts';
@@ -65,13 +66,12 @@ export async function applyPlan(
   const statements = planStatements(tenant.id, before, plan);
   // One message with all the DDL; PostgreSQL stops at the first statement that fails.
   const running: Promise<unknown>[] = [];
-  if (statements.length > 0) running.push(tx.query(statements.join(';\n')));
+  if (statements.length > 0) running.push(tx.actAs(ownerRole(tenant.id)), tx.query(statements.join(';\n')));
   const snapshot = compileSnapshot(tenantInfo(tenant), version, plan.after);
   const bytes = Buffer.from(JSON.stringify(snapshot));
   running.push(
     ...writeCommit(tx, {
       tenantId: tenant.id,
-      schema: identifier(tenantSchema(tenant.id)),
       version,
       changed: plan.changed,
       systemTypes: options.systemTypes ?? NONE,

@@ -8,6 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { tenantSchema } from '../../lib/context.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
+import { ownerRole, serviceRole } from '../../mixins/database/roles.ts';
 import {
   createIndexSql,
   type ExistingIndex,
@@ -21,7 +22,7 @@ import {
 } from './physical/indexes.ts';
 import { physicalModel } from './physical/model.ts';
 import { findTenant, loadState } from './store.ts';
-import { enterTenant, lockTenant, retryLocked } from './tenants.ts';
+import { DDL_LIMITS, lockTenant, retryLocked } from './tenants.ts';
 
 /** Advisory lock of whoever makes indexes. */
 const LOCK = 7_164_004;
@@ -112,7 +113,7 @@ export class IndexUpkeep {
   /** Outside a transaction, as PostgreSQL wants it; waiting for old transactions keeps nobody out. */
   async #make(tenantId: string, { missing, changed }: IndexChanges): Promise<void> {
     const schema = identifier(tenantSchema(tenantId));
-    await this.#database.session(async (tx) => {
+    await this.#database.session(ownerRole(tenantId), async (tx) => {
       const { rows } = await tx.query<{ mine: boolean; pid: number }>(
         'SELECT pg_try_advisory_lock($1) AS mine, pg_backend_pid() AS pid',
         [LOCK],
@@ -151,10 +152,11 @@ export class IndexUpkeep {
   #settle(tenantId: string, { version, wanted, changed }: Seen): Promise<boolean> {
     const schema = identifier(tenantSchema(tenantId));
     return retryLocked(() =>
-      this.#database.transaction(async (tx) => {
-        await tx.query(enterTenant(tenantId));
+      this.#database.shared('metadata', tenantId, async (tx) => {
+        await tx.query(DDL_LIMITS);
         const { tenant } = await lockTenant(tx, tenantId);
         if (tenant.metadataVersion !== version) return false;
+        tx.actAs(ownerRole(tenantId));
         const existing = await readExisting(tx, tenantId);
         const usable = new Set(existing.filter(({ valid }) => valid).map(({ name }) => name));
         if (!wanted.every(({ name }) => usable.has(name))) return false;
@@ -166,6 +168,7 @@ export class IndexUpkeep {
         const replaced = new Set(changed.map(({ name }) => successor(name)));
         for (const name of leftOver(wanted, existing).filter((other) => !replaced.has(other)))
           await tx.query(`DROP INDEX ${schema}.${identifier(name)}`);
+        tx.actAs(serviceRole('metadata', tenantId));
         await tx.query('UPDATE metadata.tenants SET index_generation = $2 WHERE id = $1', [tenantId, INDEX_GENERATION]);
         return true;
       }),
@@ -190,11 +193,12 @@ async function readChanges(database: Database, tenantId: string): Promise<Seen> 
   const schema = identifier(tenantSchema(tenantId));
   let seen: Seen | undefined;
   await database
-    .transaction(async (tx) => {
-      await tx.query(enterTenant(tenantId));
+    .shared('metadata', tenantId, async (tx) => {
+      await tx.query(DDL_LIMITS);
       const { metadataVersion } = (await findTenant(tx, { tenantId }))!;
       const wanted = wantedIndexes(physicalModel(await loadState(tx, tenantId)));
       const tables = [...new Set(wanted.map(({ table }) => identifier(table)))];
+      tx.actAs(ownerRole(tenantId));
       await tx.query(
         [
           ...tables.map((table) => `CREATE TEMPORARY TABLE ${table} (LIKE ${schema}.${table})`),

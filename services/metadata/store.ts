@@ -2,6 +2,7 @@
 import type { RateLimitOverrides, TenantInfo } from '../../lib/schema/snapshot.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Tx } from '../../mixins/database/database.ts';
+import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import type { Component } from './kinds/kind.ts';
 import { componentKey } from './kinds/kind.ts';
 import { INDEX_GENERATION } from './physical/indexes.ts';
@@ -125,8 +126,6 @@ export async function loadState(db: Queryable, tenantId: string): Promise<Map<st
 
 export interface Commit {
   readonly tenantId: string;
-  /** Quoted name of the tenant's schema. */
-  readonly schema: string;
   readonly version: number;
   readonly changed: readonly Component[];
   readonly systemTypes: ReadonlySet<string>;
@@ -148,8 +147,13 @@ export interface Commit {
 const SNAPSHOTS_KEPT = 10;
 
 /** Components, snapshot, version, event and audit row of an applied plan. All statements travel together. */
-export function writeCommit(db: Queryable, commit: Commit): Promise<unknown>[] {
-  const { tenantId, schema, version, actor } = commit;
+export function writeCommit(tx: Tx, commit: Commit): Promise<unknown>[] {
+  return [...writeConfiguration(tx, commit), ...writeTrail(tx, commit)];
+}
+
+/** What metadata keeps of the commit. */
+function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
+  const { tenantId, version, actor } = commit;
   const rows = commit.changed.map((c) => ({
     type: c.type,
     full_name: c.fullName,
@@ -159,9 +163,9 @@ export function writeCommit(db: Queryable, commit: Commit): Promise<unknown>[] {
     hash: c.hash,
     system: commit.systemTypes.has(c.type) || c.system,
   }));
-  const event = { metadataVersion: version, deploymentId: commit.deploymentId };
   return [
-    db.query({
+    tx.actAs(serviceRole('metadata', tenantId)),
+    tx.query({
       text: `INSERT INTO metadata.components
         (tenant_id, type, full_name, path, yaml, body, hash, system, changed_at_version, updated_at, updated_by_id)
         SELECT $1, r.type, r.full_name, r.path, r.yaml, r.body, r.hash, r.system, $3, now(), $4
@@ -171,7 +175,7 @@ export function writeCommit(db: Queryable, commit: Commit): Promise<unknown>[] {
           changed_at_version = excluded.changed_at_version, updated_at = excluded.updated_at, updated_by_id = excluded.updated_by_id`,
       values: [tenantId, JSON.stringify(rows), version, actor.userId],
     }),
-    db.query({
+    tx.query({
       text: `UPDATE metadata.tenants SET metadata_version = $2, locale = $3, timezone = $4, currency = $5, rate_limits = $6
         WHERE id = $1`,
       values: [
@@ -183,25 +187,36 @@ export function writeCommit(db: Queryable, commit: Commit): Promise<unknown>[] {
         JSON.stringify(commit.tenant.rateLimits),
       ],
     }),
-    db.query({
+    tx.query({
       text: 'INSERT INTO metadata.snapshots (tenant_id, version, bytes) VALUES ($1, $2, $3)',
       values: [tenantId, version, commit.snapshot],
     }),
-    db.query({
+    tx.query({
       text: 'DELETE FROM metadata.snapshots WHERE tenant_id = $1 AND version <= $2',
       values: [tenantId, version - SNAPSHOTS_KEPT],
     }),
-    db.query({
+    tx.query({
       text: `INSERT INTO metadata.versions (tenant_id, version, deployment_id, made_by_id, changes) VALUES ($1, $2, $3, $4, $5)`,
       values: [tenantId, version, commit.deploymentId, actor.userId, commit.changed.length],
     }),
-    db.query({ text: `UPDATE ${schema}._state SET metadata_version = $1`, values: [version] }),
-    db.query({
+  ];
+}
+
+/** What the tenant's own schema keeps of the commit: its version, the event, the audit row. */
+function writeTrail(tx: Tx, commit: Commit): Promise<unknown>[] {
+  const { version, actor } = commit;
+  const event = { metadataVersion: version, deploymentId: commit.deploymentId };
+  const entered = tx.actAs(tenantRole(commit.tenantId));
+  const { schema } = tx;
+  return [
+    entered,
+    tx.query({ text: `UPDATE ${schema}._state SET metadata_version = $1`, values: [version] }),
+    tx.query({
       text: `INSERT INTO ${schema}._outbox (type, user_id, client_id, agent_run_id, request_id, data)
         VALUES ('metadata.schema.changed', $1, $2, $3, $4, $5)`,
       values: [actor.userId, actor.clientId, actor.agentRunId, actor.requestId, JSON.stringify(event)],
     }),
-    db.query({
+    tx.query({
       text: `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, changes)
         VALUES ($1, $2, $3, $4, 'job', 'metadata.deployments.create', 'committed', $5, $6)`,
       values: [

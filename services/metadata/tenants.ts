@@ -11,6 +11,7 @@ import { requestId, uuidv7 } from '../../lib/values/ids.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { isTimezone } from '../../lib/values/time.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
+import { ownerRole, serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { applyPlan, inOrder } from './apply.ts';
 import type { Component } from './kinds/kind.ts';
 import { isCurrency, isLocale } from './kinds/tenant-settings.ts';
@@ -18,6 +19,7 @@ import { isCurrency, isLocale } from './kinds/tenant-settings.ts';
 import { makePlan } from './planner/plan.ts';
 import { checkFiles, readProject } from './project/project.ts';
 import { answerQuestions } from './questions.ts';
+import { createRoleSql, giveToOwnerSql } from './roles.sql.ts';
 import { findTenant, insertTenant, loadState, type Tenant } from './store.ts';
 import { emitYaml } from './yaml/emit.ts';
 
@@ -66,9 +68,9 @@ function checkNewTenant(given: NewTenant): void {
 
 const platformActor = () => ({ userId: null, clientId: null, agentRunId: null, requestId: requestId() });
 
-/** The transaction works on one tenant: row-level security sees it, DDL waits for readers only for a while. */
-export const enterTenant = (tenantId: string): string =>
-  `SET LOCAL app.tenant_id = '${tenantId}'; SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '10min'; SET LOCAL idle_in_transaction_session_timeout = '60s'`;
+/** DDL waits for readers only for a while, and a deployment may take longer than a request. */
+export const DDL_LIMITS =
+  "SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '10min'; SET LOCAL idle_in_transaction_session_timeout = '60s'";
 
 /** Creates a tenant, its schema, role and core configuration in one transaction. Idempotent by key. */
 export async function createTenant(
@@ -100,12 +102,12 @@ export async function createTenant(
   });
   const project = await readProject({ ...CORE, 'settings/General.yaml': settings }, null, { template: true });
   return database.transaction(async (tx) => {
-    const entered = tx.query(enterTenant(info.id));
+    const limited = tx.query(DDL_LIMITS);
     const tenant = await insertTenant(tx, info);
-    await entered;
+    await limited;
     if (!tenant) return { tenant: (await findTenant(tx, { key: given.key }))!, created: false };
-    const schema = identifier(tenantSchema(info.id));
-    await tx.query(createSchemaSql(schema));
+    await tx.query(createSchemaSql(info.id));
+    await inOrder([tx.actAs(ownerRole(info.id)), tx.query(companionsSql(info.id))]);
     const before = new Map<string, Component>();
     const plan = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
     if (plan.blocked.length > 0) throw blockedError(plan.blocked);
@@ -119,12 +121,16 @@ export async function createTenant(
   });
 }
 
-/** Schema, role and companions. The role may log in (the workers of a distributed database do) and has no password. */
-function createSchemaSql(schema: string): string {
+/** Roles and schema of a new tenant. */
+function createSchemaSql(tenantId: string): string {
+  const [tenant, owner] = [tenantRole(tenantId).name, ownerRole(tenantId).name];
+  return [createRoleSql(tenant), createRoleSql(owner), `CREATE SCHEMA ${tenant} AUTHORIZATION ${owner}`].join(';\n');
+}
+
+/** The companions of a new tenant, made by the owner of its schema. */
+function companionsSql(tenantId: string): string {
+  const schema = identifier(tenantSchema(tenantId));
   return [
-    `CREATE ROLE ${schema} LOGIN NOINHERIT`,
-    `GRANT ${schema} TO CURRENT_USER`,
-    `CREATE SCHEMA ${schema}`,
     `GRANT USAGE ON SCHEMA ${schema} TO ${schema}`,
     `SET LOCAL search_path = ${schema}`,
     SCHEMA_FILES[0]!.sql,
@@ -143,13 +149,14 @@ function grants(schema: string): string {
   ].join(';\n');
 }
 
-/** Runs the files of tenant-schema that this tenant has not seen. */
+/** Runs the files of tenant-schema that this tenant has not seen, as the owner of its schema. */
 async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<void> {
   const files = SCHEMA_FILES.filter((file) => file.number > from);
   const schema = identifier(tenantSchema(tenantId));
   const running: Promise<unknown>[] = [];
   if (files.length > 0)
     running.push(
+      tx.actAs(ownerRole(tenantId)),
       tx.query(
         [`SET LOCAL search_path = ${schema}, public`, ...files.map((file) => file.sql), 'RESET search_path'].join(
           ';\n',
@@ -157,6 +164,7 @@ async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<vo
       ),
     );
   running.push(
+    tx.actAs(serviceRole('metadata', tenantId)),
     tx.query('UPDATE metadata.tenants SET tenant_schema_version = $2 WHERE id = $1', [
       tenantId,
       SCHEMA_FILES.at(-1)!.number,
@@ -165,25 +173,34 @@ async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<vo
   await inOrder(running);
 }
 
+/** Tenants whose schema is of an older version, or holds something that an older version of the platform owns. */
+const OUTDATED_TENANTS = `
+  WITH owned AS (
+    SELECT relnamespace AS namespace, relowner AS owner FROM pg_class WHERE relkind = 'r'
+    UNION SELECT pronamespace, proowner FROM pg_proc)
+  SELECT tenant.id FROM metadata.tenants tenant
+  WHERE tenant.tenant_schema_version < $1 OR EXISTS (
+    SELECT FROM pg_namespace n JOIN owned ON owned.namespace = n.oid
+    WHERE n.nspname = 't_' || replace(tenant.id::text, '-', '') AND pg_get_userbyid(owned.owner) <> n.nspname || '_owner')
+  ORDER BY tenant.id`;
+
 /** Brings the schemas of tenants that an older version of the platform made up to date. */
 export async function upgradeTenants(database: Database): Promise<number> {
-  const newest = SCHEMA_FILES.at(-1)!.number;
-  const { rows } = await database.query<{ id: string }>(
-    'SELECT id FROM metadata.tenants WHERE tenant_schema_version < $1 ORDER BY id',
-    [newest],
-  );
-  for (const { id } of rows)
-    await retryLocked(() =>
-      database.transaction(async (tx) => {
-        await tx.query(enterTenant(id));
-        const { rows: current } = await tx.query<{ tenant_schema_version: number }>(
-          'SELECT tenant_schema_version FROM metadata.tenants WHERE id = $1 FOR UPDATE',
-          [id],
-        );
-        if (current[0]!.tenant_schema_version < newest) await upgradeSchema(tx, id, current[0]!.tenant_schema_version);
-      }),
-    );
+  const { rows } = await database.query<{ id: string }>(OUTDATED_TENANTS, [SCHEMA_FILES.at(-1)!.number]);
+  for (const { id } of rows) await retryLocked(() => database.transaction((tx) => upgradeTenant(tx, id)));
   return rows.length;
+}
+
+/** The login role gives the schema to its owner; what is left to do is done by the owner. */
+async function upgradeTenant(tx: Tx, tenantId: string): Promise<void> {
+  await tx.query(DDL_LIMITS);
+  await tx.query(`SELECT FROM ${identifier(tenantSchema(tenantId))}._state FOR UPDATE`);
+  const { version } = await tx.one<{ version: number }>({
+    text: 'SELECT tenant_schema_version AS version FROM metadata.tenants WHERE id = $1 FOR UPDATE',
+    values: [tenantId],
+  });
+  await tx.query(giveToOwnerSql(tenantId));
+  await upgradeSchema(tx, tenantId, version);
 }
 
 const blockedError = (blocked: readonly object[]): PlatformError =>
@@ -200,17 +217,13 @@ export async function deployTemplate(
   checkFiles(files);
   const project = await readProject(files, null, { template: true });
   return retryLocked(() =>
-    database.transaction(async (tx) => {
-      const entered = tx.query(enterTenant(tenantId));
+    database.shared('metadata', tenantId, async (tx) => {
+      const limited = tx.query(DDL_LIMITS);
       const { tenant, before } = await lockTenant(tx, tenantId);
-      await entered;
-      const schema = identifier(tenantSchema(tenantId));
-      const plan = await answerQuestions(
-        tx,
-        schema,
-        makePlan(before, project, { platform: true, allowDestructiveChanges: false }),
-        before,
-      );
+      await limited;
+      const draft = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
+      tx.actAs(ownerRole(tenantId));
+      const plan = await answerQuestions(tx, tx.schema, draft, before);
       if (plan.blocked.length > 0) throw blockedError(plan.blocked);
       const applied = await applyPlan(tx, tenant, before, plan, { actor: platformActor(), deploymentId: null });
       return {
@@ -230,8 +243,9 @@ export async function lockTenant(
   tx: Tx,
   tenantId: string,
 ): Promise<{ tenant: Tenant; before: Map<string, Component> }> {
-  const schema = identifier(tenantSchema(tenantId));
-  const locked = tx.query(`SELECT FROM ${schema}._state FOR UPDATE`);
+  tx.actAs(tenantRole(tenantId));
+  const locked = tx.query(`SELECT FROM ${tx.schema}._state FOR UPDATE`);
+  tx.actAs(serviceRole('metadata', tenantId));
   const [found, before] = [findTenant(tx, { tenantId }), loadState(tx, tenantId)];
   await inOrder([locked, found, before]);
   const tenant = await found;

@@ -3,12 +3,12 @@
  * deployment. Source: docs/reference/idempotency.md.
  */
 
-import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
+import type { RequestContext } from '../../../lib/context.ts';
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
-import { identifier } from '../../../lib/values/sql-text.ts';
 import { type Database, isConnectionError, sqlState } from '../../../mixins/database/database.ts';
+import { serviceRole } from '../../../mixins/database/roles.ts';
 import type { Bind } from '../../../mixins/database/sql.ts';
 import {
   answerOf,
@@ -41,14 +41,12 @@ export async function acceptDeployment(
   deployment: NewDeployment,
   reply: { status: number; headers: Record<string, string>; body: string },
 ): Promise<OperationReply> {
-  const schema = identifier(tenantSchema(request.tenantId));
   let accepted: boolean;
   try {
-    accepted = await database.transaction(async (tx) => {
-      tx.query(`SET LOCAL app.tenant_id = '${request.tenantId}'`).catch(() => {});
+    accepted = await database.tenantTransaction(request.tenantId, async (tx) => {
       const values: unknown[] = [];
       const bind = binder(values);
-      const text = claimKeySql(schema, key, bind, '', {
+      const text = claimKeySql(tx.schema, key, bind, '', {
         status: bind(reply.status, 'smallint'),
         headers: bind(JSON.stringify(reply.headers), 'jsonb'),
         body: bind(reply.body, 'text'),
@@ -57,9 +55,9 @@ export async function acceptDeployment(
       if (rowCount !== 1) return false;
       // The job comes last: what is sent after a failure would outlive the rollback.
       await inOrder([
-        insertDeployment(tx, deployment),
         tx.query(
-          `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, idempotency_key, changes, ip)
+          `INSERT INTO ${tx.schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome,
+              request_id, idempotency_key, changes, ip)
             VALUES ($1, $2, $3, $4, $5, 'metadata.deployments.create', 'committed', $6, $7, $8, $9)`,
           [
             uuidv7(),
@@ -73,6 +71,8 @@ export async function acceptDeployment(
             request.ip,
           ],
         ),
+        tx.actAs(serviceRole('metadata', request.tenantId)),
+        insertDeployment(tx, deployment),
       ]);
       await jobs.enqueue(tx, request.tenantId);
       return true;

@@ -10,11 +10,19 @@ interface Wake {
   readonly tenantId: string;
 }
 
+/** What a service may do with the queue in its own transactions: add a job. Processes that start together take turns. */
+const GRANT_ENQUEUE = `SELECT pg_advisory_xact_lock(7164005);
+  GRANT USAGE ON SCHEMA pgboss TO svc_metadata;
+  GRANT SELECT ON pgboss.queue TO svc_metadata;
+  GRANT SELECT, INSERT ON pgboss.job, pgboss.job_common TO svc_metadata`;
+
 export class Jobs {
+  readonly #database: Database;
   readonly #boss: PgBoss;
   #worker: string | undefined;
 
   constructor(database: Database, onError: (error: Error) => void) {
+    this.#database = database;
     this.#boss = new PgBoss({
       connectionString: database.url,
       application_name: 'erp metadata jobs',
@@ -39,6 +47,7 @@ export class Jobs {
       expireInSeconds: 3_600,
       deleteAfterSeconds: 3_600,
     });
+    await this.#database.transaction((tx) => tx.query(GRANT_ENQUEUE));
     this.#worker = await this.#boss.work<Wake>(
       QUEUE,
       { pollingIntervalSeconds: 2, localConcurrency: 2, batchSize: 1 },

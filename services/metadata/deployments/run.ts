@@ -4,10 +4,9 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { identifier } from '../../../lib/values/sql-text.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
+import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
 import { applyPlan } from '../apply.ts';
 import type { State } from '../kinds/kind.ts';
 
@@ -15,7 +14,7 @@ import { drift, makePlan, type Plan, type PlanOptions, planHash } from '../plann
 import { type Project, readProject } from '../project/project.ts';
 import { answerQuestions } from '../questions.ts';
 import { findTenant, loadState, type Tenant } from '../store.ts';
-import { enterTenant, lockTenant, retryLocked } from '../tenants.ts';
+import { DDL_LIMITS, lockTenant, retryLocked } from '../tenants.ts';
 import {
   type Claimed,
   claimDeployment,
@@ -132,7 +131,7 @@ export class Runner {
         version = newVersion;
       });
     try {
-      await retryLocked(() => this.#database.transaction(once));
+      await retryLocked(() => this.#database.shared('metadata', tenantId, once));
     } catch (error) {
       if (!(error instanceof CheckedOnly)) throw error;
       await this.#finish(tenantId, deployment, token, outcome!);
@@ -149,12 +148,14 @@ export class Runner {
     project: Project,
     result: (outcome: Outcome, version: number | null) => void,
   ): Promise<void> {
-    await tx.query(enterTenant(tenantId));
+    await tx.query(DDL_LIMITS);
     const { tenant, before } = await lockTenant(tx, tenantId);
-    const schema = identifier(tenantSchema(tenantId));
-    const plan = await answerQuestions(tx, schema, makePlan(before, project, planOptions(deployment)), before);
+    const draft = makePlan(before, project, planOptions(deployment));
+    tx.actAs(ownerRole(tenantId));
+    const plan = await answerQuestions(tx, tx.schema, draft, before);
     const refused = refusal(deployment, project, plan, before, tenant);
     if (refused) {
+      tx.actAs(serviceRole('metadata', tenantId));
       if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, refused))) throw new LeaseLost();
       result(refused, null);
       return;
@@ -181,6 +182,7 @@ export class Runner {
     };
     result(outcome, deployment.check_only ? null : (applied?.version ?? null));
     if (deployment.check_only) throw new CheckedOnly();
+    tx.actAs(serviceRole('metadata', tenantId));
     if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome))) throw new LeaseLost();
   }
 

@@ -1,0 +1,219 @@
+/** The second lock of the deployment path: PostgreSQL refuses what the role of each part of the work may not do. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { tenantSchema } from '../../../lib/context.ts';
+import { Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
+import { ownerRole, tenantRole } from '../../../mixins/database/roles.ts';
+import { IndexUpkeep } from '../../../services/metadata/indexes.ts';
+import { createTenant, deployTemplate, upgradeTenants } from '../../../services/metadata/tenants.ts';
+import {
+  createMetadataTenant,
+  fieldFile,
+  type MetadataTenant,
+  objectFiles,
+  wholePackage,
+} from '../../support/metadata-tenant.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+
+/** What a statement found out about itself, and the SQLSTATE or number of rows of everything it should not have done. */
+interface Seen {
+  readonly role: string;
+  readonly crossings: readonly (string | number | null)[];
+}
+
+const STATEMENTS: ReadonlySet<PropertyKey> = new Set(['query', 'all', 'first', 'one', 'arrays']);
+
+/**
+ * The same transaction with our own lock open: ahead of each statement, in the same role, others reach for the tables of
+ * another tenant.
+ */
+function intruded(tx: Tx, crossings: readonly string[], seen: Promise<Seen>[]): Tx {
+  const attempt = async (text: string): Promise<string | number | null> => {
+    const sent = [tx.client.query('SAVEPOINT intrusion'), tx.query(text), tx.client.query('ROLLBACK TO intrusion')];
+    const [, crossed] = await Promise.allSettled(sent);
+    return crossed?.status === 'fulfilled' ? crossed.value.rowCount : sqlState(crossed?.reason);
+  };
+  const look = async (): Promise<Seen> => {
+    const who = tx.one<{ role: string }>({ text: 'SELECT current_user::text AS role' });
+    const done = crossings.map(attempt);
+    return { ...(await who), crossings: await Promise.all(done) };
+  };
+  return new Proxy(tx, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      if (!STATEMENTS.has(name)) return value.bind(target);
+      return (...given: unknown[]) => {
+        const looked = look();
+        looked.catch(() => {});
+        seen.push(looked);
+        return value.apply(target, given);
+      };
+    },
+  });
+}
+
+describe('metadata: the roles of a deployment', () => {
+  let platform: TestPlatform;
+  let mine: MetadataTenant;
+  let theirs: MetadataTenant;
+  before(async function () {
+    this.timeout(60_000);
+    platform = await startPlatform({ seed: false });
+    mine = await createMetadataTenant(platform);
+    theirs = await createMetadataTenant(platform);
+    await theirs.deployed(objectFiles('Secret__c', { Text__c: 'fieldType: text' }));
+  });
+  after(async () => {
+    await mine?.database.close();
+    await theirs?.database.close();
+    await platform?.stop();
+  });
+
+  /** Every statement of the transactions that `work` makes in this process. */
+  const watched = async (work: () => Promise<unknown>): Promise<Seen[]> => {
+    const other = `"${tenantSchema(theirs.tenantId)}"`;
+    const crossings = [
+      `SELECT FROM ${other}."Secret__c"`,
+      `SELECT FROM ${other}._audit`,
+      `UPDATE ${other}._state SET metadata_version = 0`,
+      `CREATE TABLE ${other}.intruder (id integer)`,
+      `ALTER TABLE ${other}."Secret__c" DROP COLUMN "Text__c"`,
+      `CREATE SCHEMA intruder`,
+      ...['components', 'snapshots', 'versions', 'deployments'].map(
+        (table) => `SELECT FROM metadata.${table} WHERE tenant_id = '${theirs.tenantId}'`,
+      ),
+    ];
+    const seen: Promise<Seen>[] = [];
+    const { shared, tenantTransaction, transaction } = Database.prototype;
+    const open = <T>(act: (tx: Tx) => Promise<T>): ((tx: Tx) => Promise<T>) => {
+      // Other services of this process have work of their own in the background.
+      const isForeign = /services\/(?!metadata)/.test(String(new Error().stack));
+      return isForeign ? act : (tx) => act(intruded(tx, crossings, seen));
+    };
+    Database.prototype.shared = function (service, tenantId, act) {
+      return shared.call(this, service, tenantId, open(act)) as never;
+    };
+    Database.prototype.tenantTransaction = function (tenantId, act) {
+      return tenantTransaction.call(this, tenantId, open(act)) as never;
+    };
+    Database.prototype.transaction = function (act) {
+      return transaction.call(this, open(act)) as never;
+    };
+    try {
+      await work();
+    } finally {
+      Object.assign(Database.prototype, { shared, tenantTransaction, transaction });
+    }
+    return Promise.all(seen);
+  };
+
+  const assertRefused = (seen: readonly Seen[]): void => {
+    // Row-level security shows no row of metadata's tables; everything else is a privilege that the role lacks.
+    for (const { role, crossings } of seen)
+      for (const [i, outcome] of crossings.entries())
+        assert.equal(outcome, i >= 6 && role === 'svc_metadata' ? 0 : '42501', `${role}, crossing ${i}`);
+  };
+  /** The roles in which statements ran: all that the path may have, and no other. */
+  const rolesOf = (seen: readonly Seen[]): string[] => [...new Set(seen.map(({ role }) => role))].sort();
+  const all = () => ['svc_metadata', tenantRole(mine.tenantId).name, ownerRole(mine.tenantId).name];
+
+  it('let no statement reach another tenant, from accepting a deployment to its outcome', async () => {
+    const files = {
+      ...objectFiles('Order__c', { Number__c: 'fieldType: autoNumber\nformat: "O-{0000}"' }),
+      ...fieldFile('User', 'Half__c', 'fieldType: text'),
+    };
+    const seen = await watched(async () => {
+      const done = await mine.deploy(files);
+      assert.equal(done.status, 'SUCCEEDED', JSON.stringify(done));
+    });
+    assert.deepEqual(rolesOf(seen), all());
+    assertRefused(seen);
+  });
+
+  it('let no statement of a validation, of a template or of a refused deployment do so', async () => {
+    const validated = await watched(() => mine.deploy(objectFiles('Never__c'), { checkOnly: true }));
+    assert.deepEqual(rolesOf(validated), all());
+    assertRefused(validated);
+    const templated = await watched(() => deployTemplate(mine.database, mine.tenantId, objectFiles('Template__c')));
+    assert.deepEqual(rolesOf(templated), all());
+    assertRefused(templated);
+    const refused = await watched(async () => {
+      const files = objectFiles('Refused__c');
+      const call = { body: { files, package: wholePackage(files), baseMetadataVersion: 1 } };
+      const headers = { idempotencyKey: randomUUID() };
+      await assert.rejects(mine.call('metadata.deployments.create', { ...call, headers }, 'reader'));
+    });
+    assert.ok(rolesOf(refused).every((role) => all().slice(0, 2).includes(role)));
+    assertRefused(refused);
+  });
+
+  it('let no statement of the upkeep of indexes do so', async () => {
+    await mine.database.query('UPDATE metadata.tenants SET index_generation = 0 WHERE id = $1', [mine.tenantId]);
+    const upkeep = new IndexUpkeep(mine.database, (_, error) => assert.fail(String(error)));
+    const seen = await watched(async () => assert.deepEqual(await upkeep.run(), { done: 1, left: 0 }));
+    assert.deepEqual(rolesOf(seen), all());
+    assertRefused(seen);
+  });
+
+  it('keep the definitions of tables from those who write records', async () => {
+    for (const text of ['DROP TABLE', 'ALTER TABLE', 'CREATE INDEX ON'] as const) {
+      const rest = text === 'DROP TABLE' ? '' : text === 'ALTER TABLE' ? ' ADD COLUMN x text' : ' (name)';
+      const done = mine.database.tenantTransaction(mine.tenantId, (tx) =>
+        tx.query(`${text} ${tx.schema}."User"${rest}`),
+      );
+      await assert.rejects(done, { code: '42501' }, text);
+    }
+  });
+
+  it('change within a transaction only, and one that cannot be taken fails it with the reason', async () => {
+    const { database } = mine;
+    const nobody = tenantRole('01990000-0000-7000-8000-00000000ccc3');
+    await assert.rejects(
+      database.tenant(mine.tenantId, (tx) => tx.actAs(ownerRole(mine.tenantId))),
+      /within a transaction/,
+    );
+    const behind = database.shared('metadata', mine.tenantId, async (tx) => {
+      tx.actAs(nobody);
+      return tx.query('SELECT 1');
+    });
+    await assert.rejects(behind, (error) => sqlState(error) === '22023');
+  });
+
+  it('are given to a tenant that an older version of the platform made, with all that it has', async () => {
+    const { database } = mine;
+    const { tenant } = await createTenant(database, 'local', { key: `r${Date.now().toString(36)}`, name: 'Older' });
+    const [{ name: schema }, { name: owner }] = [tenantRole(tenant.id), ownerRole(tenant.id)];
+    const files = {
+      ...objectFiles('Parent__c', {
+        Total__c:
+          'fieldType: rollup\nrollup:\n  childObject: Child__c\n  referenceField: Parent__c\n  function: count\n',
+      }),
+      ...objectFiles('Child__c', {
+        Parent__c: 'fieldType: masterDetail\nreferenceTo:\n  - Parent__c\nrelationshipName: Children__r\n',
+        Number__c: 'fieldType: autoNumber\nformat: "C-{0000}"',
+      }),
+    };
+    await deployTemplate(database, tenant.id, files);
+    // As it was: everything belongs to the login role.
+    await database.query(`REASSIGN OWNED BY ${owner} TO CURRENT_USER; DROP OWNED BY ${owner}; DROP ROLE ${owner}`);
+    const owners = async (): Promise<unknown> =>
+      (
+        await database.query<{ owner: string }>(
+          `SELECT DISTINCT pg_get_userbyid(owner) AS owner FROM (
+            SELECT relowner AS owner FROM pg_class WHERE relnamespace = '${schema}'::regnamespace
+            UNION ALL SELECT proowner FROM pg_proc WHERE pronamespace = '${schema}'::regnamespace
+            UNION ALL SELECT nspowner FROM pg_namespace WHERE nspname = '${schema}') AS owned`,
+        )
+      ).rows;
+    assert.notDeepEqual(await owners(), [{ owner }]);
+    assert.equal(await upgradeTenants(database), 1);
+    assert.deepEqual(await owners(), [{ owner }]);
+    assert.equal(await upgradeTenants(database), 0);
+    await deployTemplate(database, tenant.id, fieldFile('Child__c', 'More__c', 'fieldType: text'));
+    // A process of the older version still makes tables while this one starts.
+    await database.query(`CREATE TABLE ${schema}."Late__c" (id uuid PRIMARY KEY)`);
+    assert.equal(await upgradeTenants(database), 1);
+    assert.deepEqual(await owners(), [{ owner }]);
+  });
+});
