@@ -15,6 +15,7 @@ import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
 import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { type HealthServer, startHealthServer } from './mixins/health.ts';
+import { Jobs } from './mixins/jobs/jobs.ts';
 import { natsBus } from './mixins/nats-bus.ts';
 import type { Platform } from './mixins/platform.ts';
 import { pulse } from './mixins/pulse.ts';
@@ -81,7 +82,11 @@ export async function start(config: Config, options: { control?: boolean } = {})
           ? { transporter: control.transporter }
           : {}),
     });
-    const platform: Platform = { config, database };
+    const jobs = new Jobs(database, {
+      services: config.services,
+      warn: (error, message) => broker?.logger.warn({ err: error }, message),
+    });
+    const platform: Platform = { config, database, jobs };
     for (const name of config.services) {
       const module = (await import(`./services/${name}/${name}.service.ts`)) as { default: (p: Platform) => never };
       broker.createService(module.default(platform));
@@ -89,7 +94,8 @@ export async function start(config: Config, options: { control?: boolean } = {})
     let health: HealthServer | undefined;
     closers.push(async () => {
       health?.drain();
-      await broker.stop();
+      // Together: jobs under way may need the services, and both have the same seconds to end.
+      await Promise.all([jobs.stop(), broker.stop()]);
       await health?.close();
     });
     await broker.start();

@@ -2,8 +2,10 @@
 
 import type { Config } from '../config/env.ts';
 import type { Database } from './database/database.ts';
+import type { Jobs } from './jobs/jobs.ts';
 
 export interface Platform {
   readonly config: Config;
   readonly database: Database;
+  readonly jobs: Jobs;
 }

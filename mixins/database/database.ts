@@ -106,6 +106,23 @@ export class Database {
     return this.#loan(role, work);
   }
 
+  /**
+   * SQL of a library, as the login role: one statement, or several with a transaction of their own. Values are parsed as
+   * `pg` does it, not as we do.
+   */
+  script(text: string, values: unknown[]): Promise<{ rows: unknown[] }> {
+    return this.#loan(null, async ({ client }) => {
+      try {
+        const results: pg.QueryResult | pg.QueryResult[] = await client.query({ text, values, types: pg.types });
+        return { rows: [results].flat().flatMap(({ rows }) => rows) };
+      } catch (error) {
+        // The transaction of several statements stays open when one of them fails.
+        if (!isConnectionError(error)) await client.query('ROLLBACK').catch(() => {});
+        throw error;
+      }
+    });
+  }
+
   /** One or more statements as the tenant's role, each its own transaction: the read path. */
   tenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
     return this.#loan(tenantRole(tenantId), work);

@@ -6,32 +6,24 @@ import type { Platform } from '../../mixins/platform.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
 import { explainActions } from './explain/actions.ts';
 import { publicHandlers } from './handlers.ts';
-import { type PeriodicWork, startPeriodic } from './periodic.ts';
+import { startPeriodicWork } from './periodic.ts';
 import { readActions } from './read/actions.ts';
 import { PreparedReads } from './read/prepared.ts';
 import type { ReadDeps } from './read/read.ts';
 import { sealingKey } from './sealing-key.ts';
 import { shareActions } from './shares/actions.ts';
-import { sweepTenant } from './sweep.ts';
 import { Tenants } from './tenants.ts';
 import { trailActions } from './trail/actions.ts';
-import { sealTenant } from './trail/chain.ts';
 import { transitionActions } from './transitions/actions.ts';
 import { userActions, userEvents } from './users/actions.ts';
 import { sendUnsentUsers, type UserSync } from './users/sync.ts';
 import { writeActions } from './write/actions.ts';
 import type { MutationDeps } from './write/write.ts';
 
-const SWEEP_EVERY_SECONDS = 600;
-const SWEEP_ASKED_EVERY_MS = 60_000;
-const SEAL_EVERY_SECONDS = 30;
-const SEAL_ASKED_EVERY_MS = 15_000;
-
 export default function dataService(platform: Platform): ServiceSchema {
   const { database } = platform;
   let broker: ServiceBroker;
   let readDeps: ReadDeps;
-  let stops: (() => void)[] = [];
   let stopped = false;
   // One at a time: a user on the way to auth occupies a connection, and auth needs one as well.
   let sending: Promise<unknown> = Promise.resolve();
@@ -69,18 +61,6 @@ export default function dataService(platform: Platform): ServiceSchema {
     () => broker.logger,
   );
 
-  const periodic = (what: Pick<PeriodicWork, 'name' | 'everySeconds' | 'askedEveryMs' | 'work'>, text: string) =>
-    startPeriodic(
-      database,
-      {
-        ...what,
-        tenants: (after) =>
-          call(broker, 'metadata.tenants.list', after === undefined ? { take: 500 } : { after, take: 500 }),
-        failed: (tenantId, error) => broker.logger.warn({ err: error, tenantId }, text),
-      },
-      5_000 + Math.random() * 10_000,
-    );
-
   return {
     name: 'data',
     actions: {
@@ -98,30 +78,10 @@ export default function dataService(platform: Platform): ServiceSchema {
     },
     async started() {
       readDeps = { database, tenants, sealingKey: await sealingKey(platform), statements: new PreparedReads() };
-      stops = [
-        periodic(
-          {
-            name: 'tenants',
-            everySeconds: SWEEP_EVERY_SECONDS,
-            askedEveryMs: SWEEP_ASKED_EVERY_MS,
-            work: (tenantId) => sweepTenant(database, tenantId, sync),
-          },
-          'Expired rows of a tenant were not removed; next time.',
-        ),
-        periodic(
-          {
-            name: 'audit',
-            everySeconds: SEAL_EVERY_SECONDS,
-            askedEveryMs: SEAL_ASKED_EVERY_MS,
-            work: (tenantId) => sealTenant(database, tenantId, () => stopped),
-          },
-          'The audit trail of a tenant was not sealed; next time.',
-        ),
-      ];
+      await startPeriodicWork(platform, broker, sync);
     },
     async stopped() {
       stopped = true;
-      for (const stop of stops) stop();
       await sending;
     },
   };

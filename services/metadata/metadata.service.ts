@@ -25,7 +25,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   const snapshots = new Snapshots(database);
   let changed: (tenantId: string, metadataVersion: number) => void = () => {};
   let warn: (error: unknown, message: string) => void = () => {};
-  const jobs = new Jobs(database, (error) => warn(error, 'The job queue has a problem.'));
+  const jobs = new Jobs(platform.jobs);
   const runner = new Runner(database, {
     leaseSeconds: LEASE_SECONDS,
     committed: (tenantId, version) => changed(tenantId, version),
@@ -82,7 +82,6 @@ export default function metadataService(platform: Platform): ServiceSchema {
     async stopped() {
       runner.stop();
       await indexes.stop();
-      await jobs.stop();
     },
   };
 }

@@ -1,85 +1,48 @@
-/** The queue that wakes workers: pg-boss, fed in the transaction that inserts a deployment. */
-import { PgBoss } from 'pg-boss';
-import type { Database, Tx } from '../../../mixins/database/database.ts';
+/** The queue of deployments: a job is enqueued in the transaction that inserts one and leads a worker to its tenant. */
+import type { Tx } from '../../../mixins/database/database.ts';
+import type { Jobs as ProcessJobs } from '../../../mixins/jobs/jobs.ts';
+import type { Queue } from '../../../mixins/jobs/queue.ts';
 
-const QUEUE = 'metadata.deployments';
-/** Seconds without a sign of life after which a job goes to another worker. */
-const HEARTBEAT_SECONDS = 60;
-
-interface Wake {
-  readonly tenantId: string;
-}
-
-/** What a service may do with the queue in its own transactions: add a job. Processes that start together take turns. */
-const GRANT_ENQUEUE = `SELECT pg_advisory_xact_lock(7164005);
-  GRANT USAGE ON SCHEMA pgboss TO svc_metadata;
-  GRANT SELECT ON pgboss.queue TO svc_metadata;
-  GRANT SELECT, INSERT ON pgboss.job, pgboss.job_common TO svc_metadata`;
+const DEPLOYMENTS: Queue<{ readonly tenantId: string }> = {
+  name: 'metadata.deployments',
+  pollSeconds: 2,
+  concurrency: 2,
+  options: {
+    retryLimit: 20,
+    retryDelay: 1,
+    retryBackoff: true,
+    retryDelayMax: 60,
+    // Without a sign of life for this long, the job goes to another worker.
+    heartbeatSeconds: 60,
+    expireInSeconds: 3_600,
+    deleteAfterSeconds: 3_600,
+  },
+};
 
 export class Jobs {
-  readonly #database: Database;
-  readonly #boss: PgBoss;
-  #worker: string | undefined;
+  readonly #jobs: ProcessJobs;
 
-  constructor(database: Database, onError: (error: Error) => void) {
-    this.#database = database;
-    this.#boss = new PgBoss({
-      connectionString: database.url,
-      application_name: 'erp metadata jobs',
-      max: 2,
-      schema: 'pgboss',
-      schedule: false,
-      superviseIntervalSeconds: 30,
-      monitorIntervalSeconds: 30,
-    });
-    this.#boss.on('error', onError);
+  constructor(jobs: ProcessJobs) {
+    this.#jobs = jobs;
   }
 
   /** `work` runs the open deployments of one tenant; when it throws, the job is tried again. */
-  async start(work: (tenantId: string) => Promise<void>): Promise<void> {
-    await this.#boss.start();
-    await this.#boss.createQueue(QUEUE, {
-      retryLimit: 20,
-      retryDelay: 1,
-      retryBackoff: true,
-      retryDelayMax: 60,
-      heartbeatSeconds: HEARTBEAT_SECONDS,
-      expireInSeconds: 3_600,
-      deleteAfterSeconds: 3_600,
-    });
-    await this.#database.transaction((tx) => tx.query(GRANT_ENQUEUE));
-    this.#worker = await this.#boss.work<Wake>(
-      QUEUE,
-      { pollingIntervalSeconds: 2, localConcurrency: 2, batchSize: 1 },
-      async ([job]) => {
-        if (!job) return;
-        // More may wait behind it; without this the next one waits for the poll.
-        this.wake();
-        await work(job.data.tenantId);
-      },
-    );
+  start(work: (tenantId: string) => Promise<void>): Promise<void> {
+    return this.#jobs.work(DEPLOYMENTS, ({ tenantId }) => work(tenantId));
   }
 
   /** Enqueues in the transaction `tx`: there is a job exactly when there is a deployment. */
-  async enqueue(tx: Tx, tenantId: string): Promise<void> {
-    await this.#boss.send(
-      QUEUE,
-      { tenantId },
-      { db: { executeSql: (text, values) => tx.query<never>(text, values ?? []) } },
-    );
+  enqueue(tx: Tx, tenantId: string): Promise<void> {
+    return this.#jobs.enqueue(tx, DEPLOYMENTS, { tenantId });
   }
 
-  /** Another look at a tenant whose first deployment somebody else has. */
-  async enqueueLater(tenantId: string, at: Date): Promise<void> {
-    await this.#boss.send(QUEUE, { tenantId }, { startAfter: at, singletonKey: tenantId });
+  /** Another look at a tenant whose first deployment another worker has. */
+  enqueueLater(tenantId: string, at: Date): Promise<void> {
+    return this.#jobs.later(DEPLOYMENTS, { tenantId }, at, tenantId);
   }
 
   /** After the commit: this process looks at once instead of at its next poll. */
   wake(): void {
-    if (this.#worker) this.#boss.notifyWorker(this.#worker);
-  }
-
-  async stop(): Promise<void> {
-    await this.#boss.stop({ graceful: true, timeout: 8_000, close: true });
+    this.#jobs.wake(DEPLOYMENTS);
   }
 }

@@ -14,6 +14,7 @@ import { call } from '../../../contracts/call.ts';
 import type { ExternalClientMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { ensureServiceRole, migrate } from '../../../mixins/database/migrate.ts';
+import { Jobs } from '../../../mixins/jobs/jobs.ts';
 import authService from '../../../services/auth/auth.service.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { testEnvironment } from '../../support/platform.ts';
@@ -129,7 +130,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     logLevel: 'info',
     logger: new LinkReader(links),
   } as never);
-  broker.createService(authService({ config, database }));
+  broker.createService(authService({ config, database, jobs: new Jobs(database, { services: [], warn: () => {} }) }));
   broker.createService({
     name: 'metadata',
     actions: {

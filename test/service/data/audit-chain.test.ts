@@ -15,9 +15,11 @@ describe('the chain over the audit trail', () => {
     this.timeout(60_000);
     world = await createWorld();
     database = new Database(world.platform.database.url, { size: 6, applicationName: 'chain test' });
-    // What is sealed, and when, is for the tests to say: the job of the platform never comes to it.
+    // What is sealed, and when, is for the tests to say: no round of the platform begins.
+    await database.query("UPDATE pgboss.job SET start_after = 'infinity' WHERE name = 'data.seal'");
     await database.query(
-      `INSERT INTO data.sweeps (name, due_at) VALUES ('audit', 'infinity') ON CONFLICT (name) DO UPDATE SET due_at = excluded.due_at`,
+      `INSERT INTO pgboss.job (name, policy, start_after, keep_until)
+        SELECT name, policy, 'infinity', 'infinity' FROM pgboss.queue WHERE name = 'data.seal' ON CONFLICT DO NOTHING`,
     );
   });
   after(async () => {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { claimSweep } from '../../../services/data/periodic.ts';
 import { sweepTenant } from '../../../services/data/sweep.ts';
 import { createWorld, type World } from './world.ts';
 
@@ -57,12 +56,6 @@ describe('what the platform does with records by itself', () => {
     assert.equal(body.updatedAt, body.createdAt);
     assert.equal(body.createdById, world.clerk.userId);
     assert.equal((await world.clerk.create('Ticket__c', {})).body.name, 'TIC-01501');
-  });
-
-  it('lets one of several processes sweep, once per period', async () => {
-    await world.database.query(`UPDATE data.sweeps SET due_at = now() - interval '1 second'`);
-    const claims = await Promise.all([1, 2, 3].map(() => claimSweep(world.database, 'tenants', 600)));
-    assert.deepEqual(claims.sort(), [false, false, true]);
   });
 
   it('removes keys after their retention and deleted records after 30 days, and nothing else', async () => {

@@ -15,6 +15,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
+import { Jobs } from '../../../mixins/jobs/jobs.ts';
 import { natsBus } from '../../../mixins/nats-bus.ts';
 import { pulse } from '../../../mixins/pulse.ts';
 import gatewayService from '../../../services/gateway/gateway.service.ts';
@@ -198,7 +199,8 @@ export async function startStage(
     query: async () => ({ rows: [], rowCount: 0 }),
     tenant: async () => ({ rows: [{ bytes: 8192 }] }),
   };
-  const platform = { config, database: database as unknown as Database };
+  const doorless = database as unknown as Database;
+  const platform = { config, database: doorless, jobs: new Jobs(doorless, { services: [], warn: () => {} }) };
   let keys = await generateKeyPair('EdDSA', { crv: 'Ed25519' });
   let kid = 'key-1';
   let published = [{ ...(await exportJWK(keys.publicKey)), kid, alg: 'EdDSA', use: 'sig' }];

@@ -1,0 +1,169 @@
+/**
+ * The one door to jobs of a process: a pg-boss on the connections of our own database door. A job is enqueued in the
+ * transaction that causes it, so that there is a job exactly when that transaction commits; any process that works on
+ * the queue takes it. Work may run twice (a process died, a connection was lost), so it must be safe to repeat.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Db, PgBoss } from 'pg-boss';
+import type { Database, Tx } from '../database/database.ts';
+import { grantEnqueueing } from './grants.ts';
+import type { PeriodicQueue, Queue } from './queue.ts';
+
+/** What a job's work is given besides its payload: aborted when the process stops. */
+export type Work<Payload> = (payload: Payload, signal: AbortSignal) => Promise<void>;
+
+export interface JobsOptions {
+  /** Services of this process: their PostgreSQL roles may enqueue. */
+  readonly services: readonly string[];
+  readonly warn: (error: unknown, message: string) => void;
+}
+
+/** Work that is under way when the process stops has this long to end; then it goes to another process. */
+const STOP_TIMEOUT_MS = 8_000;
+/** Between attempts to offer periodic work while the database is away. */
+const OFFER_AGAIN_MS = 5_000;
+
+export class Jobs {
+  readonly #database: Database;
+  readonly #options: JobsOptions;
+  readonly #boss: PgBoss;
+  readonly #stopping = new AbortController();
+  readonly #workers = new Map<string, string[]>();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #started: Promise<void> | undefined;
+  #stopped: Promise<void> | undefined;
+
+  constructor(database: Database, options: JobsOptions) {
+    this.#database = database;
+    this.#options = options;
+    this.#boss = new PgBoss({
+      db: ownConnections(database),
+      schema: 'pgboss',
+      // Nothing uses its cron schedules or its job flows; periodic work is a chain of jobs, see repeat().
+      schedule: false,
+      flowIntervalSeconds: 3_600,
+      // A lost worker is noticed within half a minute after its heartbeat has run out.
+      superviseIntervalSeconds: 30,
+      monitorIntervalSeconds: 30,
+      maintenanceIntervalSeconds: 3_600,
+    });
+    this.#boss.on('error', (error) => options.warn(error, 'The job queue has a problem.'));
+  }
+
+  /** Makes the queue exist with its options; needed once before jobs are enqueued. Starts pg-boss with the first one. */
+  async declare<Payload extends object>({ name, options }: Queue<Payload>): Promise<void> {
+    await (this.#started ??= this.#start());
+    await this.#boss.createQueue(name, options);
+    // An earlier version may have made it with other options; its policy alone is for good.
+    const { policy: _, ...changeable } = options;
+    await this.#boss.updateQueue(name, changeable);
+  }
+
+  /** Enqueues in the transaction `tx`, whichever service's role it runs as. */
+  async enqueue<Payload extends object>(tx: Tx, queue: Queue<Payload>, payload: Payload): Promise<void> {
+    await this.#boss.send(queue.name, payload, { db: inTransaction(tx) });
+  }
+
+  /** A job for later, at most one that waits for each `key` and moment. */
+  async later<Payload extends object>(queue: Queue<Payload>, payload: Payload, at: Date, key: string): Promise<void> {
+    await this.#boss.send(queue.name, payload, { startAfter: at, singletonKey: key });
+  }
+
+  /** This process works on the queue from now on. When the work throws, the job is tried again as the queue says. */
+  async work<Payload extends object>(queue: Queue<Payload>, work: Work<Payload>): Promise<void> {
+    await this.declare(queue);
+    const { signal } = this.#stopping;
+    const workers: string[] = [];
+    this.#workers.set(queue.name, workers);
+    for (let n = 0; n < queue.concurrency; n++)
+      workers.push(
+        await this.#boss.work<Payload>(queue.name, { pollingIntervalSeconds: queue.pollSeconds }, async ([job]) => {
+          if (!job) return;
+          // More may wait behind it; without this the next one waits for the poll.
+          this.wake(queue);
+          await work(job.data, signal);
+        }),
+      );
+  }
+
+  /** After the commit that enqueued a job: this process looks at once instead of at its next poll. */
+  wake<Payload extends object>(queue: Queue<Payload>): void {
+    for (const worker of this.#workers.get(queue.name) ?? []) this.#boss.notifyWorker(worker);
+  }
+
+  /**
+   * A round of the work every so many seconds, in one of the processes that offer to do it. A round that fails waits for
+   * the next one; that of a process that died is begun again by another.
+   */
+  async repeat(queue: PeriodicQueue, round: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    await this.declare(queue);
+    const begin = (): Promise<void> =>
+      this.#beginRounds(queue, round).catch((error) => {
+        this.#options.warn(error, `The work ${queue.name} could not be begun; it is tried again.`);
+        this.#after(OFFER_AGAIN_MS, begin);
+      });
+    this.#after(queue.firstAfterSeconds * 1_000 * (1 + 2 * Math.random()), begin);
+  }
+
+  /** No further job begins; what is under way is asked to end and gets some time for it. */
+  stop(): Promise<void> {
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort();
+    for (const timer of this.#timers) clearTimeout(timer);
+    if (!this.#started) return;
+    await this.#started.catch(() => {});
+    const ended = Promise.all([...this.#workers.keys()].map((name) => this.#boss.offWork(name)));
+    await Promise.race([ended, pause(STOP_TIMEOUT_MS, undefined, { ref: false })]);
+    await this.#boss.stop({ graceful: false });
+  }
+
+  async #start(): Promise<void> {
+    await this.#boss.start();
+    await grantEnqueueing(this.#database, this.#options.services);
+  }
+
+  #after(milliseconds: number, work: () => Promise<void>): void {
+    if (this.#stopping.signal.aborted) return;
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      void work();
+    }, milliseconds).unref();
+    this.#timers.add(timer);
+  }
+
+  async #beginRounds(queue: PeriodicQueue, round: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { signal } = this.#stopping;
+    if (signal.aborted) return;
+    // Nothing happens when a round waits already, or is at work in another process.
+    await this.#boss.send(queue.name, {});
+    if (this.#workers.has(queue.name)) return;
+    const worker = await this.#boss.work(queue.name, { pollingIntervalSeconds: queue.pollSeconds }, async ([job]) => {
+      if (!job) return;
+      const began = Date.now();
+      await round(signal).catch((error) => this.#options.warn(error, `A round of ${queue.name} failed.`));
+      await this.#endRound(queue, job.id, (Date.now() - began) / 1_000);
+    });
+    this.#workers.set(queue.name, [worker]);
+  }
+
+  /** The end of a round and its successor are one commit: a crash leaves the round to be begun again, or the next one. */
+  async #endRound(queue: PeriodicQueue, jobId: string, tookSeconds: number): Promise<void> {
+    await this.#database.transaction(async (tx) => {
+      const db = inTransaction(tx);
+      await this.#boss.complete(queue.name, jobId, undefined, { db });
+      // Rounded down, so that the poll that falls on the moment finds it due.
+      const startAfter = Math.max(0, Math.floor(queue.everySeconds - tookSeconds));
+      await this.#boss.send(queue.name, {}, { db, startAfter });
+    });
+  }
+}
+
+const inTransaction = (tx: Tx): Db => ({ executeSql: (text, values) => tx.query(text, values ?? []) });
+
+/** pg-boss on our own connections, as the login role: no second pool, and the same settings for every connection. */
+const ownConnections = (database: Database): Db => ({
+  executeSql: (text, values) => database.script(text, values ?? []),
+});

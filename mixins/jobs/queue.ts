@@ -1,0 +1,47 @@
+/** A queue of jobs as a service declares it: once, beside the work it is for. */
+import type { Queue as BossQueue } from 'pg-boss';
+
+/** What PostgreSQL keeps about the queue; the units are in the names. */
+export type QueueOptions = Omit<BossQueue, 'name' | 'partition' | 'notify'>;
+
+export interface Queue<Payload extends object> {
+  /** `<service>.<noun>`, such as `metadata.deployments`. */
+  readonly name: string;
+  readonly options: QueueOptions;
+  /** How often a process looks for jobs that another one has enqueued. */
+  readonly pollSeconds: number;
+  /** Jobs that one process works on at a time. */
+  readonly concurrency: number;
+  /** Never set: it ties the type of the payload to the queue. */
+  readonly payload?: Payload;
+}
+
+/** Work that is done again and again by one process at a time; see Jobs.repeat. */
+export interface PeriodicQueue extends Queue<Record<string, never>> {
+  readonly everySeconds: number;
+  /** A starting process, and those beside it, get this long to come up before the first round, and up to twice more. */
+  readonly firstAfterSeconds: number;
+}
+
+/** Seconds without a sign of life from its process after which a round goes to another one. */
+const ROUND_HEARTBEAT_SECONDS = 30;
+
+export const periodicQueue = (
+  name: string,
+  times: Pick<PeriodicQueue, 'everySeconds' | 'pollSeconds' | 'firstAfterSeconds'>,
+): PeriodicQueue => ({
+  name,
+  ...times,
+  concurrency: 1,
+  options: {
+    // One round waits or is at work, never two: the round that ends enqueues the next one.
+    policy: 'exclusive',
+    heartbeatSeconds: ROUND_HEARTBEAT_SECONDS,
+    // A lost round is begun again however often that happens: if it were given up, no other would follow.
+    retryLimit: 1_000_000,
+    retryDelay: 0,
+    // The longest that pg-boss accepts is a day; a round of very many tenants may take hours.
+    expireInSeconds: 23 * 3_600,
+    deleteAfterSeconds: 3_600,
+  },
+});

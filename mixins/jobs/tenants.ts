@@ -1,0 +1,29 @@
+/** Periodic work on every tenant, one after the other, by one process at a time. Doing it twice does no harm. */
+import type { Jobs } from './jobs.ts';
+import type { PeriodicQueue } from './queue.ts';
+
+export interface TenantRounds {
+  readonly queue: PeriodicQueue;
+  readonly work: (tenantId: string, signal: AbortSignal) => Promise<unknown>;
+  /** The next tenants by id. */
+  readonly tenants: (after: string | undefined) => Promise<readonly { readonly id: string }[]>;
+  /** The work on a tenant failed; it is left for the next round. */
+  readonly failed: (tenantId: string, error: unknown) => void;
+}
+
+export const repeatForTenants = (jobs: Jobs, rounds: TenantRounds): Promise<void> =>
+  jobs.repeat(rounds.queue, (signal) => forAll(rounds, signal));
+
+async function forAll({ tenants, work, failed }: TenantRounds, signal: AbortSignal): Promise<void> {
+  let after: string | undefined;
+  for (;;) {
+    if (signal.aborted) return;
+    const page = await tenants(after);
+    for (const { id } of page) {
+      if (signal.aborted) return;
+      await work(id, signal).catch((error: unknown) => failed(id, error));
+      after = id;
+    }
+    if (page.length === 0) return;
+  }
+}
