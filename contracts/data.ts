@@ -2,8 +2,8 @@
 import { Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
+import { FIELD_TYPE_NAMES } from '../lib/schema/field-types/registry.ts';
 import { OPERATORS } from '../lib/schema/field-types/types.ts';
-import { FIELD_TYPE_NAMES } from '../lib/schema/snapshot.ts';
 import { EXPLAIN_OPERATIONS } from './data/explain.ts';
 import { effectiveTake, id, KEY_ERRORS, objectApiName, READ, WRITE } from './data/rows.ts';
 import { SHARE_OPERATIONS } from './data/shares.ts';

@@ -4,6 +4,7 @@
  * `grantsFor` evaluates it for one record. Source: docs/reference/access.md#sharing.
  */
 
+import { isMasterDetail } from '../schema/field-types/registry.ts';
 import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
 import { memoize, memoizeByName } from '../values/memoize.ts';
 import { meetsCriteria } from './criteria.ts';
@@ -294,5 +295,5 @@ function* byDefault(object: ObjectMeta): Iterable<Grant> {
 /** The fields that name the parents of a record whose sharing they control. */
 export const parentFields = (object: ObjectMeta): readonly FieldMeta[] =>
   object.sharingDefault === 'controlledByParent'
-    ? Object.values(object.fields).filter((field) => field.fieldType === 'masterDetail')
+    ? Object.values(object.fields).filter((field) => isMasterDetail(field))
     : [];

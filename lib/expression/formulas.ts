@@ -5,7 +5,7 @@
  */
 
 import { countChars, TEXT_COLLATION } from '../schema/field-types/common.ts';
-import { valueTypeName } from '../schema/field-types/registry.ts';
+import { fieldType, valueTypeName } from '../schema/field-types/registry.ts';
 import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from '../schema/snapshot.ts';
 import { compare, type Exact, exactOf, round } from '../values/decimal.ts';
 import { memoize, memoizeByName } from '../values/memoize.ts';
@@ -52,16 +52,16 @@ function shapedSql(formula: FormulaMeta, { sql, chars }: CompiledExpression): st
   const digits = digitsOf(formula);
   if (digits) {
     const number = `erp.expr_result(${sql}, ${digits.most}, ${digits.scale})`;
-    return formula.resultType === 'integer' ? `(${number}::bigint)` : number;
+    return fieldType(formula.resultType).bindType === 'bigint' ? `(${number}::bigint)` : number;
   }
-  if (formula.resultType !== 'text') return `(${sql})`;
+  if (typeOfField(formula.resultType) !== 'text') return `(${sql})`;
   const bounded = chars <= formula.length! ? sql : `erp.expr_result(${sql}, ${formula.length})`;
   return `((${bounded}) COLLATE "${TEXT_COLLATION}")`;
 }
 
 /** Digits after the point and the largest number of a result; null when it is no number. */
 function digitsOf({ resultType, precision, scale }: FormulaMeta): { most: string; scale: number } | null {
-  if (resultType === 'integer') return { most: String(Number.MAX_SAFE_INTEGER), scale: 0 };
+  if (fieldType(resultType).bindType === 'bigint') return { most: String(Number.MAX_SAFE_INTEGER), scale: 0 };
   if (precision === null || scale === null) return null;
   const nines = '9'.repeat(precision);
   const whole = nines.slice(scale) || '0';
@@ -99,7 +99,7 @@ const asksNow = memoize((formula: FormulaMeta): boolean => {
 
 /** A moment that is another one each time it is asked: no cursor would come to the end of an order by it. */
 export const movesOn = ({ formula }: Pick<FieldMeta, 'formula'>): boolean =>
-  formula?.resultType === 'dateTime' && asksNow(formula);
+  formula !== null && typeOfField(formula.resultType) === 'dateTime' && asksNow(formula);
 
 /** The stored fields that an expression depends on, those of the formulas that it names among them. */
 export const storedFieldsOf = (object: ObjectMeta, { fields }: Expression): readonly string[] =>

@@ -128,17 +128,6 @@ interface Part {
 type Known = Partial<Omit<Part, 'type' | 'value' | 'holds'>>;
 
 const FIELD_ITEMS_MAX = 200;
-const FIELD_CHARS: Readonly<Partial<Record<FieldTypeName, number>>> = {
-  text: 4_000,
-  longText: TEXT_MAX_CHARS,
-  richText: TEXT_MAX_CHARS,
-  url: 2_048,
-  picklist: 255,
-  multiPicklist: 255,
-  id: 36,
-  reference: 36,
-  masterDetail: 36,
-};
 const OTHER_CHARS = 4_000;
 
 function part(type: Type, value: () => string, known: Known = {}): Part {
@@ -288,7 +277,7 @@ class Compiler {
     const { column } = this.#context;
     const stored = this.#context.fieldType(name);
     const type = typeOfField(stored)!;
-    const { bindType } = fieldType(stored);
+    const { bindType, maxChars } = fieldType(stored);
     const cast = type === 'text' && bindType !== 'text' ? '::text' : '';
     const known = { nullable: true, cost: 1 + (this.#context.cost?.(name) ?? 0) };
     switch (type) {
@@ -304,7 +293,7 @@ class Compiler {
       case 'opaque':
         return part(type, () => `(CASE WHEN ${column(name)} IS NOT NULL THEN 1 END)`, known);
       default: {
-        const most = FIELD_CHARS[stored] ?? OTHER_CHARS;
+        const most = maxChars ?? OTHER_CHARS;
         const chars = Math.min(this.#context.length?.(name) ?? most, most);
         return part(type, () => column(name) + cast, { ...known, chars, items: FIELD_ITEMS_MAX });
       }

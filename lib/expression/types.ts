@@ -2,20 +2,17 @@
  * What an expression is made of after it has been checked: a tree of typed nodes that says which functions run on what.
  * Source: docs/reference/expressions.md.
  */
+import type { ScalarType, ValueType } from '../schema/field-types/types.ts';
 import type { FieldTypeName } from '../schema/snapshot.ts';
 import type { Exact } from '../values/decimal.ts';
 
-/** `text` stands for everything kept as one text: picklist values, references, e-mail addresses. */
-export type ScalarType = 'text' | 'number' | 'boolean' | 'date' | 'dateTime' | 'time';
+export type { ScalarType };
 
-/** `list:null` is the empty list. `opaque` values (durations, JSON) can only be blank or not, changed or not. */
+/** `list:null` is the empty list. */
 export type Type =
-  | ScalarType
+  | ValueType
   | `list:${ScalarType}`
   | 'list:null'
-  | 'address'
-  | 'geolocation'
-  | 'opaque'
   | 'null'
   | 'record'
   | 'user'

@@ -1,45 +1,16 @@
 /** Between the fields of a record and the values of an expression. */
 
 import { parseJson } from '../json/parse.ts';
-import { valueTypeName } from '../schema/field-types/registry.ts';
+import { fieldType, valueTypeName } from '../schema/field-types/registry.ts';
+import type { ValueType } from '../schema/field-types/types.ts';
 import { fieldOf } from '../schema/lookup.ts';
 import type { FieldTypeName, ObjectMeta } from '../schema/snapshot.ts';
 import { readInstant, readTime } from '../values/calendar.ts';
 import { exactOf } from '../values/decimal.ts';
 import type { Schema, Type, Value } from './types.ts';
 
-const TYPES: Readonly<Record<FieldTypeName, Type | null>> = {
-  id: 'text',
-  text: 'text',
-  longText: 'text',
-  richText: 'text',
-  integer: 'number',
-  decimal: 'number',
-  currency: 'number',
-  percent: 'number',
-  boolean: 'boolean',
-  date: 'date',
-  dateTime: 'dateTime',
-  time: 'time',
-  duration: 'opaque',
-  picklist: 'text',
-  multiPicklist: 'list:text',
-  reference: 'text',
-  masterDetail: 'text',
-  email: 'text',
-  phone: 'text',
-  url: 'text',
-  autoNumber: 'text',
-  formula: null,
-  rollup: null,
-  geolocation: 'geolocation',
-  address: 'address',
-  file: 'text',
-  json: 'opaque',
-};
-
 /** The type that a field's value has in an expression; null: it cannot be used in one. */
-export const typeOfField = (name: FieldTypeName): Type | null => TYPES[name];
+export const typeOfField = (name: FieldTypeName): ValueType | null => fieldType(name).expressionType;
 
 /** What expressions over records of an object are checked against. */
 export const schemaOfObject = (object: ObjectMeta): Schema => ({
@@ -54,7 +25,7 @@ export const schemaOfObject = (object: ObjectMeta): Schema => ({
  * A field's value for an expression, from what a write is about to store or from the JSON of what is stored (decimals as
  * text there, so that no digit is lost).
  */
-export const valueOfField = (name: FieldTypeName, raw: unknown): Value => valueOfType(TYPES[name], raw);
+export const valueOfField = (name: FieldTypeName, raw: unknown): Value => valueOfType(typeOfField(name), raw);
 
 const JSON_DEPTH_MAX = 40;
 

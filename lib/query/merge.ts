@@ -52,7 +52,7 @@ export function isSelective(node: Predicate): boolean {
     case 'compare': {
       const { field, operator } = node;
       if (operator !== 'eq' && operator !== 'in') return false;
-      return field.fieldType === 'id' || field.referenceTo.length > 0 || field.unique || field.externalId;
+      return field.apiName === 'id' || field.referenceTo.length > 0 || field.unique || field.externalId;
     }
     case 'related':
     case 'search':

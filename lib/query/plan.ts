@@ -6,7 +6,7 @@
 
 import type { Predicate } from '../access/predicate.ts';
 import type { ObjectAccess } from '../access/types.ts';
-import { typeOf, valueTypeName } from '../schema/field-types/registry.ts';
+import { typeOf } from '../schema/field-types/registry.ts';
 import type { SqlValue } from '../schema/field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
 import { dateOfDay } from '../values/calendar.ts';
@@ -188,7 +188,7 @@ class Planner {
       case 'not_in':
         return this.#list(condition.value as unknown[], condition, field, at('value'));
       default:
-        if (field.fieldType === 'multiPicklist' && (operator === 'eq' || operator === 'neq')) {
+        if (typeOf(field).choices === 'many' && (operator === 'eq' || operator === 'neq')) {
           if (!Array.isArray(condition.value) || condition.value.length > 200) {
             this.#wrongValue(at('value'), `${field.apiName} is compared with a list of at most 200 values.`, condition);
             return null;
@@ -209,17 +209,16 @@ class Planner {
   }
 
   #operand(value: unknown, condition: Condition, field: FieldMeta, pointer: string): Operand | null {
-    const type = valueTypeName(field);
-    const isDate = type === 'date';
-    if ((isDate || type === 'dateTime') && typeof value === 'string') {
+    const { relativeDates } = typeOf(field);
+    if (relativeDates && typeof value === 'string') {
       const { now, timezone } = this.#view;
       const days = relativeDays(value, now, timezone);
-      if (days && isDate) return { from: dateOfDay(days.from), to: dateOfDay(days.to) };
+      if (days && relativeDates === 'days') return { from: dateOfDay(days.from), to: dateOfDay(days.to) };
       if (days) return { from: instant(startOfDay(days.from, timezone)), to: instant(startOfDay(days.to, timezone)) };
     }
     const result = typeOf(field).parseFilter(value, field, pointer);
     if (result.ok) return { value: result.value };
-    const hint = isDate || type === 'dateTime' ? ` Or one of ${RELATIVE_DATES.join(', ')}.` : '';
+    const hint = relativeDates ? ` Or one of ${RELATIVE_DATES.join(', ')}.` : '';
     this.#wrongValue(pointer, result.violation.message + hint, condition);
     return null;
   }

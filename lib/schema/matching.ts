@@ -6,47 +6,20 @@
 import { fieldType } from './field-types/registry.ts';
 import type { FieldMeta, FieldTypeName, MatchMethod } from './snapshot.ts';
 
-/** Texts short enough to be compared. */
-const TEXTS: ReadonlySet<FieldTypeName> = new Set(['text', 'email', 'phone', 'url']);
-
-/** Types whose values are equal or not. */
-const COMPARABLE: ReadonlySet<FieldTypeName> = new Set([
-  ...TEXTS,
-  'picklist',
-  'integer',
-  'decimal',
-  'currency',
-  'percent',
-  'boolean',
-  'date',
-  'dateTime',
-  'time',
-  'duration',
-  'reference',
-  'masterDetail',
-]);
-
-/** What people write of a type in more than one way. */
-const NORMAL_FORM: Readonly<Partial<Record<FieldTypeName, string>>> = {
-  text: 'erp.match_text',
-  phone: 'erp.match_phone',
-  email: 'erp.match_email',
-  url: 'erp.match_url',
-};
-
 /** Characters of a text up to which an index holds it as it is. */
 const INDEXED_CHARS = 400;
 
 /** Methods by which values of a type can be compared. */
 export function methodsOf(type: FieldTypeName): readonly MatchMethod[] {
-  if (TEXTS.has(type)) return ['exact', 'normalized', 'fuzzy'];
-  return COMPARABLE.has(type) ? ['exact'] : [];
+  const { comparison } = fieldType(type);
+  if (comparison === 'text') return ['exact', 'normalized', 'fuzzy'];
+  return comparison === 'value' ? ['exact'] : [];
 }
 
 /** SQL of the form of `value`, which is SQL of the column's type; NULL for blank values. */
 export function matchForm(method: MatchMethod, field: FieldMeta, value: string): string {
   if (method === 'fuzzy') return `erp.fuzzy_text(${value})`;
-  if (method === 'normalized') return `${NORMAL_FORM[field.fieldType] ?? 'erp.match_text'}(${value})`;
+  if (method === 'normalized') return `${fieldType(field.fieldType).normalForm ?? 'erp.match_text'}(${value})`;
   return keyForm(field, value);
 }
 
@@ -56,7 +29,7 @@ export function matchForm(method: MatchMethod, field: FieldMeta, value: string):
  * have the collation of the column; a long one is hashed, for an entry of an index has 2,704 bytes at most.
  */
 export function keyForm(field: FieldMeta, value: string): string {
-  if (!TEXTS.has(field.fieldType)) return value;
+  if (fieldType(field.fieldType).comparison !== 'text') return value;
   const key = field.caseSensitive ? value : `lower(${value})`;
   return (field.length ?? fieldLength(field)) > INDEXED_CHARS ? `md5(${key})` : key;
 }

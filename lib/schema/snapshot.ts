@@ -3,48 +3,13 @@
  * Everything that reads or writes records decides by it. It is never edited, only superseded by a higher version.
  * Physical names: table = quoted object apiName, column = quoted field apiName, schema = tenantSchema(tenantId).
  */
-export const FIELD_TYPE_NAMES = [
-  'id',
-  'text',
-  'longText',
-  'richText',
-  'integer',
-  'decimal',
-  'currency',
-  'percent',
-  'boolean',
-  'date',
-  'dateTime',
-  'time',
-  'duration',
-  'picklist',
-  'multiPicklist',
-  'reference',
-  'masterDetail',
-  'email',
-  'phone',
-  'url',
-  'autoNumber',
-  'formula',
-  'rollup',
-  'geolocation',
-  'address',
-  'file',
-  'json',
-] as const;
+import type { FieldTypeName } from './field-types/registry.ts';
+import type { FieldAttributes } from './field-types/types.ts';
 
-export type FieldTypeName = (typeof FIELD_TYPE_NAMES)[number];
+export type { PicklistValue } from './field-types/types.ts';
+export type { FieldTypeName };
 
-export interface PicklistValue {
-  readonly value: string;
-  readonly label: string;
-  readonly active: boolean;
-  readonly default: boolean;
-  /** Values of the controlling field for which this one may be chosen; null: for all. */
-  readonly validFor: readonly string[] | null;
-}
-
-/** A formula with everything that it takes to work it out, wherever its field is named. */
+/** A formula with everything that it takes to compute it, wherever its field is named. */
 export interface FormulaMeta {
   readonly expression: string;
   readonly resultType: FieldTypeName;
@@ -67,8 +32,7 @@ interface FormulaRead {
   readonly formula: FormulaMeta | null;
 }
 
-export interface FieldMeta {
-  readonly apiName: string;
+export interface FieldMeta extends FieldAttributes {
   readonly fieldType: FieldTypeName;
   readonly label: string;
   readonly description: string | null;
@@ -81,17 +45,7 @@ export interface FieldMeta {
   readonly unique: boolean;
   readonly externalId: boolean;
   readonly caseSensitive: boolean;
-  readonly length: number | null;
-  readonly precision: number | null;
-  readonly scale: number | null;
-  readonly minimum: number | null;
-  readonly maximum: number | null;
-  readonly pattern: string | null;
   readonly defaultValue: unknown;
-  /** autoNumber: text with one `{0…}` run of zeros that gives the least number of digits, such as `INV-{00000}`. */
-  readonly format: string | null;
-  readonly picklistValues: readonly PicklistValue[] | null;
-  readonly restrictedPicklist: boolean;
   readonly controllingField: string | null;
   readonly referenceTo: readonly string[];
   readonly relationshipName: string | null;

@@ -9,6 +9,7 @@ const PART_MAX_CHARS = 255;
 export const address: FieldType = {
   ...json,
   name: 'address',
+  expressionType: 'address',
   parseInput(value, field, pointer) {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be {${PARTS.join(', ')}}.`, {

@@ -13,6 +13,8 @@ export const autoNumber: FieldType = {
     example: 'INV-00042',
   }),
   writable: false,
+  numbered: true,
+  needs: ['format'],
   parseInput: (_value, field, pointer) => readOnly(field, pointer),
   example: (field) => (field.format ?? '{00000}').replace(/\{0+\}/, (zeros) => '42'.padStart(zeros.length - 2, '0')),
 };

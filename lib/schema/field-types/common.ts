@@ -1,7 +1,6 @@
 /** What several field types share: violations, and the checks that every text goes through. */
 import { violation } from '../../errors/platform-error.ts';
-import type { FieldMeta } from '../snapshot.ts';
-import type { Operator, Parsed, SqlValue } from './types.ts';
+import type { FieldAttributes, Operator, Parsed, SqlValue } from './types.ts';
 
 /** Code points of the longest text that any field takes. */
 export const TEXT_MAX_CHARS = 131_072;
@@ -20,14 +19,14 @@ export type InputCode =
 export const parsed = (value: SqlValue): Parsed => ({ ok: true, value });
 
 export const refused = (
-  field: FieldMeta,
+  field: FieldAttributes,
   pointer: string,
   code: InputCode,
   message: string,
   params: Record<string, unknown> = {},
 ): Parsed => ({ ok: false, violation: violation(pointer, code, message, { field: field.apiName, params }) });
 
-export const readOnly = (field: FieldMeta, pointer: string): Parsed =>
+export const readOnly = (field: FieldAttributes, pointer: string): Parsed =>
   refused(field, pointer, 'FIELD_READ_ONLY', `${field.apiName} is kept by the platform.`);
 
 /** Number of characters (code points, not UTF-16 units). */
@@ -49,7 +48,7 @@ export const isStorable = (text: string): boolean => !text.includes('\0') && tex
 export const isBlankText = (text: string): boolean => /^[\p{Z}\t-\r\x1c-\x1f\x85]*$/u.test(text);
 
 /** A text as it is stored: NFC, not trimmed, at most `max` characters. */
-export function parseText(value: unknown, field: FieldMeta, pointer: string, max: number): Parsed {
+export function parseText(value: unknown, field: FieldAttributes, pointer: string, max: number): Parsed {
   if (typeof value !== 'string')
     return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be a string.`, { expected: 'string' });
   if (!isStorable(value))

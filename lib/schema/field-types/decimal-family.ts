@@ -1,22 +1,41 @@
 /** Exact decimals: amounts, quantities, rates. Numbers or strings in JSON, never rounded. */
 
 import { compareDecimals, decimalText, readDecimal, wholeDigits } from '../../values/decimal-text.ts';
-import type { FieldMeta, FieldTypeName } from '../snapshot.ts';
 import { BLANK, EQUALITY, ORDER, parsed, refused } from './common.ts';
-import type { FieldType } from './types.ts';
+import type { FieldAttributes, FieldType } from './types.ts';
 
-export const PRECISION_DEFAULT = 18;
-export const SCALE_DEFAULT = 2;
+const PRECISION_DEFAULT = 18;
+const SCALE_DEFAULT = 2;
 
-const precisionOf = (field: FieldMeta): number => field.precision ?? PRECISION_DEFAULT;
-const scaleOf = (field: FieldMeta): number => field.scale ?? Math.min(SCALE_DEFAULT, precisionOf(field));
+const precisionOf = (field: FieldAttributes): number => field.precision ?? PRECISION_DEFAULT;
+const scaleOf = (field: FieldAttributes): number => field.scale ?? Math.min(SCALE_DEFAULT, precisionOf(field));
 
-export function decimalType(
-  name: FieldTypeName,
+/** A type that a field is declared with; `becomes` names the others, for all hold the same values. */
+export const decimalType = (
+  name: string,
+  options: {
+    attributes?: FieldType['attributes'];
+    digits?: FieldType['digits'];
+    becomes: readonly string[];
+    example: unknown;
+  },
+): FieldType => ({
+  ...decimalValues(name, options),
+  comparison: 'value',
+  formulaResult: true,
+  rollup: 'numbers',
+  digits: options.digits ?? { precision: PRECISION_DEFAULT, scale: SCALE_DEFAULT },
+  becomes: options.becomes,
+});
+
+/** What all types have that hold decimals, a calculated one as well. */
+export function decimalValues(
+  name: string,
   options: { attributes?: FieldType['attributes']; example: unknown },
 ): FieldType {
   return {
     name,
+    expressionType: 'number',
     writable: true,
     bindType: 'numeric',
     blank: 'null',

@@ -18,6 +18,8 @@ function problem(value: string): string | null {
 /** An address of the form local@domain.tld, letters of any script, kept as written. RFC 5321, RFC 6531 without quoting. */
 export const email = textType({
   name: 'email',
+  normalForm: 'erp.match_email',
+  becomes: ['text', 'longText'],
   length: 254,
   short: true,
   searchable: true,

@@ -2,7 +2,7 @@ import { readOnly } from './common.ts';
 import { json } from './json.ts';
 import type { FieldType } from './types.ts';
 
-/** Worked out from other fields of the record whenever it is read; nothing is stored, nobody writes it. */
+/** Computed from other fields of the record whenever it is read; nothing is stored, nobody writes it. */
 export const formula: FieldType = {
   ...json,
   name: 'formula',
@@ -12,6 +12,9 @@ export const formula: FieldType = {
   operators: [],
   searchable: false,
   aggregations: [],
+  expressionType: null,
+  calculated: 'formula',
+  needs: ['formula'],
   outputSql: () => 'NULL',
   attributes: ['formula', 'precision', 'scale', 'currencyField'],
   example: () => null,

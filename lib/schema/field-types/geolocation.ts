@@ -10,6 +10,7 @@ const LIMITS = { latitude: 90, longitude: 180 } as const;
 export const geolocation: FieldType = {
   ...json,
   name: 'geolocation',
+  expressionType: 'geolocation',
   parseInput(value, field, pointer) {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be {latitude, longitude}.`, {

@@ -35,7 +35,7 @@ export const json: FieldType = {
   writable: true,
   bindType: 'jsonb',
   blank: 'null',
-  toldApartByText: true,
+  needsTextComparison: true,
   columnType: () => 'jsonb',
   parseInput(value, field, pointer) {
     const problem = jsonProblem(value);
@@ -60,6 +60,7 @@ export const json: FieldType = {
   groupable: false,
   searchable: false,
   aggregations: ['count'],
+  expressionType: 'opaque',
   outputSql: (column) => column,
   jsonSchema: () => ({}),
   attributes: ['defaultValue', 'required'],

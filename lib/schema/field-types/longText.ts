@@ -5,6 +5,8 @@ import { textType } from './text-family.ts';
 export const longText = textType({
   name: 'longText',
   length: TEXT_MAX_CHARS,
+  chars: { default: 32_768, max: TEXT_MAX_CHARS },
+  maxChars: TEXT_MAX_CHARS,
   short: false,
   searchable: true,
   attributes: ['length', 'defaultValue', 'required'],

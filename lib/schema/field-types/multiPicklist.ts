@@ -45,6 +45,10 @@ export const multiPicklist: FieldType = {
   groupable: false,
   searchable: false,
   aggregations: ['count'],
+  choices: 'many',
+  expressionType: 'list:text',
+  maxChars: PICKLIST_VALUE_MAX_CHARS,
+  needs: ['picklist'],
   outputSql: (column) => column,
   jsonSchema: (field) => ({
     type: 'array',

@@ -3,6 +3,8 @@ import { textType } from './text-family.ts';
 /** A telephone number as people write it: digits with the usual separators, an optional `+` and extension. */
 export const phone = textType({
   name: 'phone',
+  normalForm: 'erp.match_phone',
+  becomes: ['text', 'longText'],
   length: 40,
   short: true,
   searchable: true,

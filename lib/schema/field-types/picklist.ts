@@ -1,11 +1,10 @@
-import type { FieldMeta } from '../snapshot.ts';
 import { BLANK, EQUALITY, parsed, parseText, refused, TEXT_COLLATION } from './common.ts';
-import type { FieldType, Parsed } from './types.ts';
+import type { FieldAttributes, FieldType, Parsed } from './types.ts';
 
 export const PICKLIST_VALUE_MAX_CHARS = 255;
 
 /** One value of a picklist; a restricted one takes its active values only. */
-export function parsePicklistValue(value: unknown, field: FieldMeta, pointer: string): Parsed {
+export function parsePicklistValue(value: unknown, field: FieldAttributes, pointer: string): Parsed {
   const result = parseText(value, field, pointer, PICKLIST_VALUE_MAX_CHARS);
   if (!result.ok || !field.restrictedPicklist) return result;
   if (field.picklistValues?.some((option) => option.active && option.value === result.value)) return result;
@@ -32,6 +31,15 @@ export const picklist: FieldType = {
   groupable: true,
   searchable: false,
   aggregations: ['count', 'countDistinct'],
+  choices: 'one',
+  comparison: 'value',
+  fewValues: true,
+  expressionType: 'text',
+  maxChars: PICKLIST_VALUE_MAX_CHARS,
+  needs: ['picklist'],
+  controllingValues: (field) =>
+    field.restrictedPicklist && field.picklistValues ? field.picklistValues.map((option) => option.value) : null,
+  holdsCurrencyCode: true,
   outputSql: (column) => column,
   jsonSchema: (field) =>
     field.restrictedPicklist

@@ -1,8 +1,7 @@
 /** Fields that hold the id of a record. */
 import { isUuid } from '../../values/ids.ts';
-import type { FieldMeta, FieldTypeName } from '../snapshot.ts';
 import { BLANK, EQUALITY, parsed, refused } from './common.ts';
-import type { FieldType, Parsed } from './types.ts';
+import type { FieldAttributes, FieldType, Parsed } from './types.ts';
 
 /**
  * The other form in which a body may name the referred record, `{externalIdField: value}`: the writer looks the record
@@ -16,19 +15,22 @@ export function externalReference(value: unknown): { readonly field: string; rea
   return { field, value: inner };
 }
 
+/** Characters of an id. */
+export const ID_CHARS = 36;
+
 /** UUID in lower case, from either case. */
-export function parseId(value: unknown, field: FieldMeta, pointer: string): Parsed {
+export function parseId(value: unknown, field: FieldAttributes, pointer: string): Parsed {
   if (typeof value !== 'string')
     return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be the id of a record.`, {
       expected: 'string',
     });
-  const id = value.length === 36 ? value.toLowerCase() : value;
+  const id = value.length === ID_CHARS ? value.toLowerCase() : value;
   if (!isUuid(id))
     return refused(field, pointer, 'FIELD_FORMAT_INVALID', `${field.apiName} must be the id of a record (a UUID).`);
   return parsed(id);
 }
 
-export function referenceType(name: FieldTypeName, attributes: FieldType['attributes']): FieldType {
+export function referenceType(name: string, attributes: FieldType['attributes']): FieldType {
   return {
     name,
     writable: true,
@@ -42,6 +44,7 @@ export function referenceType(name: FieldTypeName, attributes: FieldType['attrib
     groupable: true,
     searchable: false,
     aggregations: ['count', 'countDistinct'],
+    expressionType: 'text',
     outputSql: (column) => column,
     jsonSchema: () => ({ type: 'string', format: 'uuid' }),
     attributes,

@@ -1,5 +1,4 @@
-/** The list of field types. A new type is a file of its own and a line here. */
-import { FIELD_TYPE_NAMES, type FieldMeta, type FieldTypeName } from '../snapshot.ts';
+/** The list of field types, in the order in which documents list them. A new type is a file of its own and a line here. */
 import { address } from './address.ts';
 import { autoNumber } from './autoNumber.ts';
 import { boolean } from './boolean.ts';
@@ -29,7 +28,7 @@ import { time } from './time.ts';
 import type { FieldType } from './types.ts';
 import { url } from './url.ts';
 
-const TYPES: Readonly<Record<FieldTypeName, FieldType>> = {
+const TYPES = {
   id,
   text,
   longText,
@@ -57,35 +56,65 @@ const TYPES: Readonly<Record<FieldTypeName, FieldType>> = {
   address,
   file,
   json,
-};
+} satisfies Readonly<Record<string, FieldType>>;
+
+export type FieldTypeName = keyof typeof TYPES;
 
 /** In the order in which documents list them. */
-export const FIELD_TYPES: readonly FieldType[] = FIELD_TYPE_NAMES.map((name) => TYPES[name]);
+export const FIELD_TYPES: readonly FieldType[] = Object.values(TYPES);
+
+const isFieldTypeName = (name: string): name is FieldTypeName => Object.hasOwn(TYPES, name);
+
+export const FIELD_TYPE_NAMES: readonly FieldTypeName[] = Object.keys(TYPES).filter(isFieldTypeName);
+
+/** Names of the types for which `has` is true. */
+export const namesOfTypes = (has: (type: FieldType) => boolean): FieldTypeName[] =>
+  FIELD_TYPE_NAMES.filter((name) => has(TYPES[name]));
 
 export const fieldType = (name: FieldTypeName): FieldType => TYPES[name];
 
+/** What a field says about its type: that of its values, too, when they are calculated. */
+interface TypedField {
+  readonly fieldType: FieldTypeName;
+  readonly formula: { readonly resultType: FieldTypeName } | null;
+  readonly rollup: { readonly resultType: FieldTypeName } | null;
+}
+
 /** Name of the type that the values of a field have: of a calculated field, that of its result. */
-export const valueTypeName = (field: FieldMeta): FieldTypeName =>
+export const valueTypeName = (field: TypedField): FieldTypeName =>
   field.rollup?.resultType ?? field.formula?.resultType ?? field.fieldType;
 
 /**
  * The type that the values of a field have: a calculated field is compared, sorted and answered like a field of its
  * result's type, and written by nobody.
  */
-export function typeOf(field: FieldMeta): FieldType {
+export function typeOf(field: TypedField): FieldType {
   const result = valueTypeName(field);
   if (result === field.fieldType) return TYPES[result];
   const key = `${field.fieldType} ${result}`;
-  let type = calculated.get(key);
+  let type = calculatedTypes.get(key);
   if (!type) {
-    const own = TYPES[field.fieldType];
-    const { name, writable, parseInput, attributes } = own;
+    const own = fieldType(field.fieldType);
+    const { name, writable, parseInput, attributes, searchable } = own;
     // Of a formula nothing is stored.
     const columnType = field.rollup ? TYPES[result].columnType : own.columnType;
-    const { searchable } = own;
-    calculated.set(key, (type = { ...TYPES[result], name, writable, parseInput, attributes, searchable, columnType }));
+    calculatedTypes.set(
+      key,
+      (type = { ...TYPES[result], name, writable, parseInput, attributes, searchable, columnType }),
+    );
   }
   return type;
 }
 
-const calculated = new Map<string, FieldType>();
+const calculatedTypes = new Map<string, FieldType>();
+
+type Named = Pick<TypedField, 'fieldType'>;
+
+/** It holds the id of a record of another object. */
+export const isReference = (field: Named): boolean => fieldType(field.fieldType).relation !== undefined;
+
+/** It holds the record that this one is a part of. */
+export const isMasterDetail = (field: Named): boolean => fieldType(field.fieldType).relation === 'master';
+
+/** The platform gives each new record the next number. */
+export const isNumbered = (field: Named): boolean => fieldType(field.fieldType).numbered === true;

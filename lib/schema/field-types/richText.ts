@@ -5,6 +5,8 @@ import { textType } from './text-family.ts';
 export const richText = textType({
   name: 'richText',
   length: TEXT_MAX_CHARS,
+  chars: { default: TEXT_MAX_CHARS, max: TEXT_MAX_CHARS },
+  maxChars: TEXT_MAX_CHARS,
   short: false,
   searchable: false,
   attributes: ['length', 'defaultValue', 'required'],

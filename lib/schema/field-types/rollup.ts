@@ -1,13 +1,14 @@
 import { readOnly } from './common.ts';
-import { decimal } from './decimal.ts';
+import { decimalValues } from './decimal-family.ts';
 import type { FieldType } from './types.ts';
 
-/** A figure over the child records, kept by the platform: count, sum, min, max or avg. Its values are of its result's type. */
+/** A count, sum, minimum, maximum or average over child records, kept by the platform. Its values are of its result's type. */
 export const rollup: FieldType = {
-  ...decimal,
-  name: 'rollup',
+  ...decimalValues('rollup', { example: 3 }),
   writable: false,
   parseInput: (_value, field, pointer) => readOnly(field, pointer),
+  expressionType: null,
+  calculated: 'rollup',
   attributes: ['rollup', 'precision', 'scale', 'currencyField'],
-  example: () => 3,
+  needs: ['rollup'],
 };

@@ -1,7 +1,6 @@
 /** The types that are stored as one text. They differ in length, form and what can be asked of them. */
 
 import { matchesPattern } from '../../values/pattern.ts';
-import type { FieldMeta, FieldTypeName } from '../snapshot.ts';
 import {
   BLANK,
   CONTENT,
@@ -13,16 +12,22 @@ import {
   TEXT_COLLATION,
   TEXT_MAX_CHARS,
 } from './common.ts';
-import type { FieldType } from './types.ts';
+import type { FieldAttributes, FieldType } from './types.ts';
 
 interface TextOptions {
-  name: FieldTypeName;
+  name: string;
   /** Most characters when the field declares no length. */
   length: number;
   /** Short enough to be compared, sorted and grouped by. */
   short: boolean;
   searchable: boolean;
   attributes: FieldType['attributes'];
+  /** Of a field that declares no length, and the most that one can declare. */
+  chars?: FieldType['chars'];
+  maxChars?: number;
+  /** Short texts that keys and duplicate rules compare: see FieldType. */
+  normalForm?: string;
+  becomes?: readonly string[];
   /** What the text must look like besides; null when it does. */
   problem?: (text: string) => string | null;
   schema?: Record<string, unknown>;
@@ -30,7 +35,7 @@ interface TextOptions {
 }
 
 export function textType(options: TextOptions): FieldType {
-  const max = (field: FieldMeta): number => Math.min(field.length ?? options.length, TEXT_MAX_CHARS);
+  const max = (field: FieldAttributes): number => Math.min(field.length ?? options.length, TEXT_MAX_CHARS);
   return {
     name: options.name,
     writable: true,
@@ -54,6 +59,11 @@ export function textType(options: TextOptions): FieldType {
     sortable: options.short,
     groupable: options.short,
     searchable: options.searchable,
+    expressionType: 'text',
+    ...(options.normalForm ? { comparison: 'text', normalForm: options.normalForm } : {}),
+    ...(options.chars ? { chars: options.chars } : {}),
+    ...(options.maxChars ? { maxChars: options.maxChars } : {}),
+    ...(options.becomes ? { becomes: options.becomes } : {}),
     aggregations: options.short ? ['count', 'countDistinct', 'min', 'max'] : ['count'],
     outputSql: (column) => column,
     jsonSchema: (field) => ({

@@ -32,6 +32,8 @@ export const time: FieldType = {
   groupable: true,
   searchable: false,
   aggregations: ['count', 'countDistinct', 'min', 'max'],
+  comparison: 'value',
+  expressionType: 'time',
   outputSql: (column) => column,
   jsonSchema: () => ({ type: 'string', pattern: '^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?$' }),
   attributes: ['defaultValue', 'required'],

@@ -1,7 +1,6 @@
 /** What the platform knows about a field type. One file per type; `registry.ts` lists them. Pure. */
 
 import type { Violation } from '../../errors/platform-error.ts';
-import type { FieldMeta, FieldTypeName } from '../snapshot.ts';
 
 export const OPERATORS = [
   'eq',
@@ -32,54 +31,140 @@ export type Parsed =
   | { readonly ok: true; readonly value: SqlValue }
   | { readonly ok: false; readonly violation: Violation };
 
+export interface PicklistValue {
+  readonly value: string;
+  readonly label: string;
+  readonly active: boolean;
+  readonly default: boolean;
+  /** Values of the controlling field for which this one may be chosen; null: for all. */
+  readonly validFor: readonly string[] | null;
+}
+
+/** What a field says that the values of its type depend on; FieldMeta of a snapshot has it. */
+export interface FieldAttributes {
+  readonly apiName: string;
+  readonly length: number | null;
+  readonly precision: number | null;
+  readonly scale: number | null;
+  readonly minimum: number | null;
+  readonly maximum: number | null;
+  readonly pattern: string | null;
+  /** autoNumber: text with one `{0…}` run of zeros that gives the least number of digits, such as `INV-{00000}`. */
+  readonly format: string | null;
+  readonly picklistValues: readonly PicklistValue[] | null;
+  readonly restrictedPicklist: boolean;
+}
+
+/** `text` stands for everything kept as one text: picklist values, references, e-mail addresses. */
+export type ScalarType = 'text' | 'number' | 'boolean' | 'date' | 'dateTime' | 'time';
+
+/** What the value of a field is in an expression. `opaque`: it is blank or not, changed or not, and nothing else. */
+export type ValueType = ScalarType | 'list:text' | 'address' | 'geolocation' | 'opaque';
+
+/** Attributes of a CustomField component that not every type has. */
+export type Attribute =
+  | 'length'
+  | 'precision'
+  | 'scale'
+  | 'minimum'
+  | 'maximum'
+  | 'pattern'
+  | 'picklist'
+  | 'referenceTo'
+  | 'onDelete'
+  | 'relationshipName'
+  | 'currencyField'
+  | 'format'
+  | 'formula'
+  | 'rollup'
+  | 'unique'
+  | 'externalId'
+  | 'caseSensitive'
+  | 'defaultValue'
+  | 'required'
+  | 'controllingField';
+
+/** Everything that the platform knows about a field type; nothing else asks for a type by its name. */
 export interface FieldType {
-  readonly name: FieldTypeName;
+  readonly name: string;
+
+  // Values
   /** False: no caller ever writes it (id, autoNumber, formula, rollup). */
   readonly writable: boolean;
-  /** PostgreSQL type that a bound value is cast to, such as `uuid`. */
-  readonly bindType: string;
   /** What counts as blank besides null. */
   readonly blank: 'null' | 'whiteSpace' | 'emptyList';
-  /** Values that PostgreSQL calls equal may be shown differently, such as PT24H and P1D: only their text tells them apart. */
-  readonly toldApartByText?: true;
-  /** PostgreSQL column type, such as `numeric(18,2)`; null when nothing is stored (formula). */
-  columnType(field: FieldMeta): string | null;
   /** A value of a create or update body (never null) → what is stored, or one violation at `pointer`. */
-  parseInput(value: unknown, field: FieldMeta, pointer: string): Parsed;
+  parseInput(value: unknown, field: FieldAttributes, pointer: string): Parsed;
+  /** SQL that yields the JSON value of the column; `column` is a quoted identifier, possibly qualified. */
+  outputSql(column: string, field: FieldAttributes, ieee754Compatible: boolean): string;
+  /** JSON Schema 2020-12 of a value (not of null). */
+  jsonSchema(field: FieldAttributes): Record<string, unknown>;
+  /** An example value for documents. */
+  example(field: FieldAttributes): unknown;
+  /** One choice or several of a list of values; absent: values are not chosen. */
+  readonly choices?: 'one' | 'many';
+  /** The platform counts the records: each new one gets the next number. */
+  readonly numbered?: true;
+  /** Computed from other fields: of the record, when it is read, or of child records, when they are written. */
+  readonly calculated?: 'formula' | 'rollup';
+  /** Holds the id of a record of another object; `master`: of the one that it is a part of. */
+  readonly relation?: 'reference' | 'master';
+
+  // Storage
+  /** PostgreSQL type that a bound value is cast to, such as `uuid`. */
+  readonly bindType: string;
+  /** PostgreSQL column type, such as `numeric(18,2)`; null when nothing is stored (formula). */
+  columnType(field: FieldAttributes): string | null;
+
+  // Queries
   /** A value of a filter condition → what is compared; violations become FILTER_VALUE_INVALID. */
-  parseFilter(value: unknown, field: FieldMeta, pointer: string): Parsed;
+  parseFilter(value: unknown, field: FieldAttributes, pointer: string): Parsed;
   readonly operators: readonly Operator[];
   readonly sortable: boolean;
   readonly groupable: boolean;
   readonly searchable: boolean;
   readonly aggregations: readonly Aggregation[];
-  /** SQL that yields the JSON value of the column; `column` is a quoted identifier, possibly qualified. */
-  outputSql(column: string, field: FieldMeta, ieee754Compatible: boolean): string;
-  /** JSON Schema 2020-12 of a value (not of null). */
-  jsonSchema(field: FieldMeta): Record<string, unknown>;
+  /** Filters take words such as `today`, which stand for days or for the moments of these days. */
+  readonly relativeDates?: 'days' | 'moments';
+
+  // Comparison
+  /**
+   * How keys and duplicate rules compare values: as they are, or as texts of which case, form and length may differ.
+   * Absent: they cannot be compared.
+   */
+  readonly comparison?: 'value' | 'text';
+  /** Texts: SQL function that gives one form to what people write in several ways. */
+  readonly normalForm?: string;
+  /** Many records have the same value: nothing is looked up by it while there is something better. */
+  readonly fewValues?: true;
+  /** Values that PostgreSQL calls equal may be shown differently, such as PT24H and P1D: only their text differs. */
+  readonly needsTextComparison?: true;
+
+  // Expressions, formulas and rollups
+  /** What a value is in an expression; null: what the result of the field is (formula, rollup). */
+  readonly expressionType: ValueType | null;
+  /** Most characters of a text in an expression, where the field declares no fewer; absent: 4,000. */
+  readonly maxChars?: number;
+  /** A formula may have a result of this type. */
+  readonly formulaResult?: true;
+  /** What a rollup can be over: `numbers` are added and compared, what has an `order` is compared. */
+  readonly rollup?: 'numbers' | 'order';
+
+  // Configuration
+  /** Kept by the platform alone: no component defines a field of this type. */
+  readonly systemOnly?: true;
   /** Attributes of a CustomField component that this type uses, beyond those every type has. */
-  readonly attributes: readonly (
-    | 'length'
-    | 'precision'
-    | 'scale'
-    | 'minimum'
-    | 'maximum'
-    | 'pattern'
-    | 'picklist'
-    | 'referenceTo'
-    | 'onDelete'
-    | 'relationshipName'
-    | 'currencyField'
-    | 'format'
-    | 'formula'
-    | 'rollup'
-    | 'unique'
-    | 'externalId'
-    | 'caseSensitive'
-    | 'defaultValue'
-    | 'required'
-    | 'controllingField'
-  )[];
-  /** An example value for documents. */
-  example(field: FieldMeta): unknown;
+  readonly attributes: readonly Attribute[];
+  /** Those of them without which a field of the type makes no sense. */
+  readonly needs?: readonly Attribute[];
+  /** Digits of a field that does not declare them. */
+  readonly digits?: { readonly precision: number; readonly scale: number };
+  /** Characters: of a field that does not declare them, and the most that one can declare. */
+  readonly chars?: { readonly default: number; readonly max: number };
+  /** Types that a field of this type can become, because they take over its values as they are. */
+  readonly becomes?: readonly string[];
+  /** Values by which this field can control a dependent picklist, null: any. Absent: it controls none. */
+  controllingValues?(field: FieldAttributes): readonly string[] | null;
+  /** Can hold the ISO 4217 code of a currency field. */
+  readonly holdsCurrencyCode?: true;
 }

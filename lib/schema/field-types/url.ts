@@ -3,6 +3,9 @@ import { textType } from './text-family.ts';
 /** An absolute http or https address; other schemes could run code where it is displayed. Kept as written. */
 export const url = textType({
   name: 'url',
+  normalForm: 'erp.match_url',
+  becomes: ['text', 'longText'],
+  maxChars: 2_048,
   length: 2048,
   short: true,
   searchable: true,

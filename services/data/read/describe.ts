@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { capabilities } from '../../../lib/access/decide.ts';
 import type { Access, Capabilities, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
 import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from '../../../lib/query/capabilities.ts';
-import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { fieldType, isNumbered, isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { own } from '../tenants.ts';
@@ -91,7 +91,7 @@ function describeField(
   const updateable = editable && able.updateable && !isStateKept(object.object, field);
   const { controllingField: controlling } = field;
   const controllingField = controlling !== null && Object.hasOwn(object.fields, controlling) ? controlling : null;
-  const calculated = field.fieldType === 'formula' || field.fieldType === 'rollup';
+  const calculated = fieldType(field.fieldType).calculated !== undefined;
   const isType = field.apiName === RECORD_TYPE_FIELD;
   const fallback = isType ? (defaultRecordType(object.object)?.apiName ?? null) : defaultOf(field);
   return {
@@ -118,7 +118,7 @@ function describeField(
     maximum: field.maximum,
     pattern: field.pattern,
     defaultValue: fallback,
-    defaultedOnCreate: fallback !== null || field.fieldType === 'autoNumber' || isPlatformDefault(field),
+    defaultedOnCreate: fallback !== null || isNumbered(field) || isPlatformDefault(field),
     calculated,
     formula: scopes.includes('setup:read') ? shownExpression(access, object, field) : null,
     filterable: filterable(field),
@@ -177,7 +177,7 @@ export function schemaOfObject(access: Access, object: ObjectAccess, scopes: Sco
   const write = (field: FieldMeta): Record<string, unknown> => {
     const value = documented(field, schemaOf(field));
     const mayBeNull = isNillable(field);
-    if (field.fieldType !== 'reference' && field.fieldType !== 'masterDetail') return orNull(mayBeNull, value);
+    if (!isReference(field)) return orNull(mayBeNull, value);
     const external = {
       type: 'object',
       minProperties: 1,

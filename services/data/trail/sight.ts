@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Predicate } from '../../../lib/access/predicate.ts';
 import { reach } from '../../../lib/access/sharing.ts';
 import type { Access } from '../../../lib/access/types.ts';
+import { isNumbered } from '../../../lib/schema/field-types/registry.ts';
 import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { memoizeByName } from '../../../lib/values/memoize.ts';
@@ -76,8 +77,9 @@ const fieldShape = (field: FieldMeta): string =>
  */
 const filledIn = ({ fields }: ObjectMeta, snapshot: Snapshot): string =>
   JSON.stringify(
-    Object.values(fields).flatMap(({ apiName, fieldType, rollup }) => {
-      if (fieldType === 'autoNumber') return [[apiName, null]];
+    Object.values(fields).flatMap((field) => {
+      const { apiName, rollup } = field;
+      if (isNumbered(field)) return [[apiName, null]];
       return rollup ? [[apiName, ...figureOf(rollup, snapshot)]] : [];
     }),
   );

@@ -7,7 +7,7 @@ import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { isBlank } from '../../../lib/schema/field-types/blank.ts';
 import { externalReference } from '../../../lib/schema/field-types/reference-family.ts';
-import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
 import { isWritable } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
@@ -25,9 +25,6 @@ export interface Body {
   /** 403: readable fields this user may not edit. */
   readonly denied: readonly Violation[];
 }
-
-export const isReference = (field: FieldMeta): boolean =>
-  field.fieldType === 'reference' || field.fieldType === 'masterDetail';
 
 const required = (field: FieldMeta): Violation =>
   violation(pointerTo(field.apiName), 'FIELD_REQUIRED', `${field.apiName} is required.`, { field: field.apiName });
@@ -161,7 +158,7 @@ export function defaultOf(field: FieldMeta): unknown {
   if (field.defaultValue !== null && field.defaultValue !== undefined) return field.defaultValue;
   const values = field.picklistValues?.filter((value) => value.default && value.active).map((value) => value.value);
   if (!values?.length) return null;
-  return field.fieldType === 'multiPicklist' ? values : values[0];
+  return typeOf(field).choices === 'many' ? values : values[0];
 }
 
 /**

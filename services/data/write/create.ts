@@ -2,7 +2,7 @@
 
 import { requireObject } from '../../../lib/access/decide.ts';
 import { formattedSql } from '../../../lib/schema/auto-number.ts';
-import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { isNumbered, typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { emptyRollup } from '../../../lib/schema/rollups.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
@@ -62,7 +62,7 @@ async function insert(write: Write): Promise<void> {
   const { cte: referred, ids } = referredSql(write, sql, write.given);
   const { columns, selects } = columnsOf(write, sql, ids);
   // A request that is repeated under its key takes no number.
-  const numbered = !write.within && Object.values(object.fields).some((field) => field.fieldType === 'autoNumber');
+  const numbered = !write.within && Object.values(object.fields).some(isNumbered);
   const deniedParents = deniedParentsSql(write, sql, ids, null);
   const parents = parentLocksSql(write, {
     object: object.apiName,
@@ -116,8 +116,8 @@ function columnsOf(write: Write, sql: Sql, ids: Referred): { columns: string[]; 
     const item = given.get(field.apiName);
     if (item) return ids.get(item) ?? sql.bind(item.value, typeOf(field).bindType);
     // A number that was taken is not given back by a rollback.
-    if (field.fieldType === 'autoNumber' && write.checkOnly) return 'NULL';
-    if (field.fieldType === 'autoNumber') return autoNumberSql(write.schema, write.object.apiName, field);
+    if (isNumbered(field) && write.checkOnly) return 'NULL';
+    if (isNumbered(field)) return autoNumberSql(write.schema, write.object.apiName, field);
     if (field.rollup) return emptyRollup(field);
     switch (field.system ? field.apiName : '') {
       case 'id':
@@ -159,5 +159,5 @@ const createdChanges = (write: Write): string =>
 
 const createdFields = (write: Write): FieldMeta[] => [
   ...write.given.filter((item) => item.value !== null || item.lookup).map((item) => item.field),
-  ...Object.values(write.object.fields).filter((field) => field.fieldType === 'autoNumber'),
+  ...Object.values(write.object.fields).filter(isNumbered),
 ];

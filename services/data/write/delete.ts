@@ -6,6 +6,7 @@
 import { LIMITS } from '../../../config/limits.ts';
 import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
 import type { ChildRelationship, FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
@@ -94,7 +95,7 @@ export function linksTo(write: Pick<Write, 'view'>, object: ObjectMeta): Link[] 
     const child = objectOf(write.view.snapshot, relationship.objectApiName);
     const field = child && fieldOf(child, relationship.field);
     if (!child || !field) return [];
-    const fallback = field.fieldType === 'masterDetail' ? 'cascade' : 'setNull';
+    const fallback = isMasterDetail(field) ? 'cascade' : 'setNull';
     return [{ child, field, onDelete: relationship.onDelete ?? field.onDelete ?? fallback }];
   });
 }

@@ -2,7 +2,9 @@
  * Which duplicate rules hold for a write, and by which of their items the candidates are looked for. Pure.
  * Source: docs/reference/duplicates.md.
  */
+
 import type { ObjectAccess } from '../../../lib/access/types.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import { methodsOf } from '../../../lib/schema/matching.ts';
 import type { DuplicateRuleMeta, FieldMeta, MatchMethod, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
@@ -97,7 +99,7 @@ export const weightOf = (items: readonly MatchItem[]): number => items.reduce((s
 
 /** What it costs to look records up by an item: how many share a value, and what reading them takes. */
 function expense({ method, field }: MatchItem): number {
-  if (field.fieldType === 'boolean' || field.fieldType === 'picklist') return 3;
+  if (fieldType(field.fieldType).fewValues) return 3;
   if (method === 'fuzzy') return 2;
   return methodsOf(field.fieldType).includes('normalized') ? 0 : 1;
 }

@@ -42,7 +42,7 @@ export const boundKey = (value: string, field: FieldMeta): string => keyForm(fie
 
 /** SQL boolean: a value is another than the one that is stored. */
 export const differsSql = (field: FieldMeta, column: string, value: string): string =>
-  typeOf(field).toldApartByText
+  typeOf(field).needsTextComparison
     ? `(${column})::text IS DISTINCT FROM (${value})::text`
     : `${column} IS DISTINCT FROM ${value}`;
 

@@ -5,7 +5,7 @@
 
 import { requireObject } from '../../../lib/access/decide.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
-import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { isMasterDetail, isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { objectOf } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
@@ -23,7 +23,7 @@ import {
   table,
 } from '../sql.ts';
 import { own } from '../tenants.ts';
-import { defaultOf, isReference } from './body.ts';
+import { defaultOf } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { claimSql, readLock } from './checks.ts';
 import { countOf, linksTo } from './delete.ts';
@@ -202,7 +202,7 @@ async function goneReferences(write: Write, returning: Ids): Promise<ReadonlyMap
     if (!refs) continue;
     const { object, field } = asked[index]!;
     gone.set(field, refs);
-    if (field.required || field.fieldType === 'masterDetail' || field.onDelete === 'cascade')
+    if (field.required || isMasterDetail(field) || field.onDelete === 'cascade')
       violations.push(missing(write, object, field, ofRoot));
   }
   if (violations.length) throw validationFailed(violations);

@@ -2,6 +2,7 @@
 
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { numberFormat } from '../../../lib/schema/auto-number.ts';
+import { isNumbered } from '../../../lib/schema/field-types/registry.ts';
 import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
 import { emptyRollup } from '../../../lib/schema/rollups.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
@@ -58,7 +59,7 @@ export async function loadSamples(
       inserted += (await tx.query(text, [JSON.stringify(records)])).rowCount;
     }
     for (const [index, field] of given.entries())
-      if (field.fieldType === 'autoNumber') await moveSequence(tx, schema, objectApiName, field, rows, index);
+      if (isNumbered(field)) await moveSequence(tx, schema, objectApiName, field, rows, index);
     return { inserted };
   });
 }
@@ -70,7 +71,7 @@ function fallbackOf(
   owner: string,
   isGiven: ReadonlySet<string>,
 ): string {
-  if (field.fieldType === 'autoNumber') return autoNumberSql(schema, objectApiName, field);
+  if (isNumbered(field)) return autoNumberSql(schema, objectApiName, field);
   if (field.rollup) return emptyRollup(field);
   switch (field.system ? field.apiName : '') {
     case 'id':

@@ -13,6 +13,7 @@ import { memoize } from '../../../lib/values/memoize.ts';
 import { compileField } from './compile-field.ts';
 import { expressionReferences } from './expression-names.ts';
 import { checked, schemaOf } from './expressions.ts';
+import { fieldTypeOf } from './field-attributes.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
 import {
   API_NAME,
@@ -248,7 +249,11 @@ const TELLABLE: readonly ValueType[] = [
 function isRecipient(context: CheckContext, object: string, to: string): boolean {
   if (['owner', 'actor', 'ownerId', 'createdById', 'updatedById'].includes(to)) return true;
   const field = context.fieldsOf(object).get(to)?.body;
-  return field?.['fieldType'] === 'reference' && String(field['referenceTo']) === 'User';
+  return (
+    field !== undefined &&
+    fieldTypeOf({ body: field }).relation === 'reference' &&
+    String(field['referenceTo']) === 'User'
+  );
 }
 
 function checkUpdate(component: Component, context: CheckContext, check: EffectCheck): void {
@@ -332,7 +337,7 @@ function checkAssignment(
     return null;
   }
   const found = checked(component, context, at, () => checkExpression(source, schema, valuesFor(target)));
-  if (found?.root.op !== 'literal' || target !== 'picklist' || !field) return found;
+  if (found?.root.op !== 'literal' || fieldType(target).choices !== 'one' || !field) return found;
   const { picklistValues, restrictedPicklist } = compileField(field, context.after);
   const { value } = found.root;
   if (restrictedPicklist && value !== null && !picklistValues?.some((item) => item.value === value && item.active))

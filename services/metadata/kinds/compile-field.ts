@@ -1,8 +1,9 @@
 /** A CustomField as the snapshot has it. */
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta, FieldTypeName, PicklistValue } from '../../../lib/schema/snapshot.ts';
 import { compileFormula } from './compile-formula.ts';
 import { compileRollup } from './compile-rollup.ts';
-import { DECIMAL_DEFAULTS, LENGTH_DEFAULTS } from './field-attributes.ts';
+import { digitsOf, fieldTypeOf } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';
 import { type Body, type Component, componentKey, type State } from './kind.ts';
 import { isCustom } from './names.ts';
@@ -27,7 +28,8 @@ export function compileField(component: Component, state: State): FieldMeta {
   const body = component.body as FieldBody;
   const type = body.fieldType;
   const picklist = body['picklist'] as PicklistBody | undefined;
-  const related = type === 'reference' || type === 'masterDetail';
+  const { relation, chars, calculated } = fieldType(type);
+  const digits = digitsOf(fieldType(type), body);
   const get = <T>(key: string, fallback: T): T => (body[key] as T | undefined) ?? fallback;
   return fieldMeta({
     apiName: body.apiName,
@@ -36,13 +38,13 @@ export function compileField(component: Component, state: State): FieldMeta {
     description: get('description', null),
     helpText: get('helpText', null),
     custom: isCustom(body.apiName),
-    required: type === 'masterDetail' || get('required', false),
+    required: relation === 'master' || get('required', false),
     unique: get('unique', false),
     externalId: get('externalId', false),
     caseSensitive: get('caseSensitive', false),
-    length: get('length', LENGTH_DEFAULTS[type]?.length ?? null),
-    precision: get('precision', DECIMAL_DEFAULTS[type]?.precision ?? null),
-    scale: get('scale', defaultScale(body)),
+    length: get('length', chars?.default ?? null),
+    precision: get('precision', digits?.precision ?? null),
+    scale: get('scale', digits?.scale ?? null),
     minimum: get('minimum', null),
     maximum: get('maximum', null),
     pattern: get('pattern', null),
@@ -52,8 +54,8 @@ export function compileField(component: Component, state: State): FieldMeta {
     restrictedPicklist: picklist ? picklist.restricted : false,
     controllingField: picklist?.controllingField ?? null,
     referenceTo: get<string[]>('referenceTo', []),
-    relationshipName: related ? relationshipName(component) : null,
-    onDelete: related ? onDelete(body) : null,
+    relationshipName: relation ? relationshipName(component) : null,
+    onDelete: relation ? onDelete(body) : null,
     currencyField: get('currencyField', null),
     formula: null,
     rollup: null,
@@ -61,21 +63,16 @@ export function compileField(component: Component, state: State): FieldMeta {
     semantics: get('semantics', null),
     deprecated: get('deprecated', false),
     example: get<unknown>('example', null),
-    ...(type === 'formula' && body['formula'] ? compileFormula(body) : {}),
-    ...(type === 'rollup' && body['rollup'] ? compileRollup(body, state) : {}),
+    ...(calculated === 'formula' && body['formula'] ? compileFormula(body) : {}),
+    ...(calculated === 'rollup' && body['rollup'] ? compileRollup(body, state) : {}),
   });
-}
-
-export function defaultScale(body: FieldBody): number | null {
-  const defaults = DECIMAL_DEFAULTS[body.fieldType];
-  return defaults ? Math.min(defaults.scale, (body['precision'] as number | undefined) ?? defaults.precision) : null;
 }
 
 /** A required reference cannot be emptied, so its default is to keep the record it points to. */
 export function onDelete(body: Body): 'setNull' | 'restrict' | 'cascade' {
   const given = body['onDelete'] as 'setNull' | 'restrict' | 'cascade' | undefined;
   if (given) return given;
-  if (body['fieldType'] === 'masterDetail') return 'cascade';
+  if (fieldTypeOf({ body }).relation === 'master') return 'cascade';
   return body['required'] ? 'restrict' : 'setNull';
 }
 
@@ -85,11 +82,11 @@ function picklistValues(picklist: PicklistBody, state: State): PicklistValue[] {
   return set ? compileValues((set.body['values'] as never) ?? [], set.body['sorted'] === true) : [];
 }
 
-function defaultOf(picklist: PicklistBody | undefined, type: string, state: State): unknown {
+function defaultOf(picklist: PicklistBody | undefined, type: FieldTypeName, state: State): unknown {
   if (!picklist) return null;
   const defaults = picklistValues(picklist, state).filter((v) => v.default && v.active);
   if (defaults.length === 0) return null;
-  return type === 'multiPicklist' ? defaults.map((v) => v.value) : defaults[0]!.value;
+  return fieldType(type).choices === 'many' ? defaults.map((v) => v.value) : defaults[0]!.value;
 }
 
 /**

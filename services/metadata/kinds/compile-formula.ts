@@ -4,9 +4,9 @@ import { FORMULA_TEXT_MAX_CHARS, resultOf } from '../../../lib/expression/formul
 import { expressionSql } from '../../../lib/expression/sql.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
 import { schemaOfObject } from '../../../lib/expression/values.ts';
-import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
+import { fieldType, valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
-import { DECIMAL_DEFAULTS } from './field-attributes.ts';
+import { digitsOf } from './field-attributes.ts';
 import type { Body } from './kind.ts';
 
 interface FormulaBody {
@@ -19,10 +19,8 @@ export const formulaOf = (body: Body): FormulaBody => body['formula'] as unknown
 /** The field's own part of the snapshot; linkFormulas adds what depends on other fields. */
 export function compileFormula(body: Body): Pick<FieldMeta, 'formula' | 'precision' | 'scale' | 'length'> {
   const { expression, resultType } = formulaOf(body);
-  const defaults = DECIMAL_DEFAULTS[resultType];
-  const precision = defaults ? Number(body['precision'] ?? defaults.precision) : null;
-  const scale = defaults ? Number(body['scale'] ?? Math.min(defaults.scale, precision!)) : null;
-  const length = resultType === 'text' ? FORMULA_TEXT_MAX_CHARS : null;
+  const { precision, scale } = digitsOf(fieldType(resultType), body) ?? { precision: null, scale: null };
+  const length = resultOf(resultType) === 'text' ? FORMULA_TEXT_MAX_CHARS : null;
   return {
     formula: { expression, resultType, precision, scale, length, timezone: '', reads: {} },
     precision,
@@ -47,7 +45,7 @@ export function linkFormulas(object: ObjectMeta, timezone: string): void {
         return [read, { fieldType: valueTypeName(fields[read]!), length, formula }];
       }),
     );
-    const length = resultType === 'text' ? textLength(expression, reads) : null;
+    const length = expression.type === 'text' ? textLength(expression, reads) : null;
     const formula: FormulaMeta = { ...field.formula, length, timezone, reads };
     return (fields[name] = { ...field, length, formula });
   };

@@ -2,11 +2,12 @@
  * The rollup of a CustomField as the snapshot has it: what its values are, and what they depend on.
  * Source: docs/reference/field-types.md#rollups.
  */
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import type { rollupEdges } from '../../../lib/schema/rollups.ts';
 import type { FieldMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
 import { compileFormula } from './compile-formula.ts';
 import { fieldsNamed } from './expression-names.ts';
-import { DECIMAL_DEFAULTS } from './field-attributes.ts';
+import { digitsOf, fieldTypeOf, isFormula, isRollup } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';
 import { type Body, type Component, componentKey, type State } from './kind.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
@@ -28,8 +29,7 @@ const DIGITS_MAX = 30;
 const INTEGER_DIGITS = 16;
 const AVERAGE_SCALE = 2;
 
-const ORDERED: ReadonlySet<FieldTypeName> = new Set(['integer', 'decimal', 'currency', 'percent', 'date', 'dateTime']);
-export const isNumber = (type: FieldTypeName): boolean => ORDERED.has(type) && type !== 'date' && type !== 'dateTime';
+export const isNumber = (type: FieldTypeName): boolean => fieldType(type).rollup === 'numbers';
 
 /** A type of values, with the digits of decimals. */
 export interface ValueType {
@@ -48,16 +48,14 @@ export function valueTypeOf(state: State, object: string, name: string, depth: n
   const builtIn = systemFields();
   const body = Object.hasOwn(builtIn, name) ? undefined : fieldOf(state, object, name)?.body;
   const type = (Object.hasOwn(builtIn, name) ? builtIn[name]!.fieldType : body?.['fieldType']) as FieldTypeName;
-  if (type === 'rollup') return resultOf(body!, state, depth + 1);
-  if (type === 'formula' && body!['formula']) {
-    const { formula, precision, scale } = compileFormula(body!);
-    return ORDERED.has(formula!.resultType) ? { type: formula!.resultType, precision, scale } : null;
+  if (type === undefined) return null;
+  if (body && isRollup({ body })) return resultOf(body, state, depth + 1);
+  if (body && isFormula({ body })) {
+    const { formula, precision, scale } = compileFormula(body);
+    return fieldType(formula!.resultType).rollup ? { type: formula!.resultType, precision, scale } : null;
   }
-  if (!ORDERED.has(type)) return null;
-  const digits = DECIMAL_DEFAULTS[type];
-  if (!digits) return { type, precision: null, scale: null };
-  const precision = Number(body!['precision'] ?? digits.precision);
-  return { type, precision, scale: Number(body!['scale'] ?? Math.min(digits.scale, precision)) };
+  if (!fieldType(type).rollup) return null;
+  return { type, ...(digitsOf(fieldType(type), body ?? {}) ?? { precision: null, scale: null }) };
 }
 
 /** What a rollup gives; null when that cannot be said because it does not hold together. */
@@ -72,7 +70,7 @@ export function resultOf(body: Body, state: State, depth = 0): ValueType | null 
   const least = rollup.function === 'sum' ? (of.scale ?? 0) : Math.max(of.scale ?? 0, AVERAGE_SCALE);
   const scale = (body['scale'] as number | undefined) ?? least;
   const precision = (body['precision'] as number | undefined) ?? Math.min(DIGITS_MAX, whole + scale);
-  return { type: of.type === 'integer' ? 'decimal' : of.type, precision, scale };
+  return { type: fieldType(of.type).digits ? of.type : 'decimal', precision, scale };
 }
 
 /** The rollup as the snapshot has it, with the digits of its values. */
@@ -104,7 +102,7 @@ function fieldsRead({ childObject, referenceField, field, criteria }: RollupBody
   const formulas = new Set<string>();
   for (const name of names) {
     const body = fieldOf(state, childObject, name)?.body;
-    if (body?.['fieldType'] !== 'formula' || !body['formula']) continue;
+    if (!body || !isFormula({ body })) continue;
     formulas.add(name);
     // They are looked at in their turn.
     for (const read of fieldsNamed(compileFormula(body).formula!.expression)) names.add(read);
@@ -120,7 +118,9 @@ function fieldsRead({ childObject, referenceField, field, criteria }: RollupBody
 /** As onDelete of the reference field says, or by default. */
 function cascades(reference: Component | undefined): boolean {
   const given = reference?.body['onDelete'];
-  return given === undefined ? reference?.body['fieldType'] === 'masterDetail' : given === 'cascade';
+  return given === undefined
+    ? reference !== undefined && fieldTypeOf(reference).relation === 'master'
+    : given === 'cascade';
 }
 
 /** What `rollupEdges` reads of a configuration. */
@@ -143,6 +143,4 @@ export function rollupObjects(components: readonly Component[], state: State): P
 
 /** The rollup fields of a configuration. */
 export const rollupsOf = (state: State): Component[] =>
-  [...state.values()].filter(
-    ({ type, body }) => type === 'CustomField' && body['fieldType'] === 'rollup' && body['rollup'],
-  );
+  [...state.values()].filter(({ type, body }) => type === 'CustomField' && isRollup({ body }));

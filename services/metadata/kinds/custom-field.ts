@@ -2,18 +2,11 @@
 import { Type } from 'typebox';
 import { EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
 import { isBlank } from '../../../lib/schema/field-types/blank.ts';
-import { fieldType } from '../../../lib/schema/field-types/registry.ts';
-import { FIELD_TYPE_NAMES, type FieldMeta } from '../../../lib/schema/snapshot.ts';
+import { fieldType, namesOfTypes } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { PatternError, patternSize } from '../../../lib/values/pattern.ts';
-import {
-  compileField,
-  defaultScale,
-  type FieldBody,
-  onDelete,
-  type PicklistBody,
-  relationshipName,
-} from './compile-field.ts';
-import { DECIMAL_DEFAULTS, LENGTH_DEFAULTS, NEEDED, TYPED_ATTRIBUTES } from './field-attributes.ts';
+import { compileField, type FieldBody, onDelete, type PicklistBody, relationshipName } from './compile-field.ts';
+import { digitsOf, fieldTypeOf, TYPED_ATTRIBUTES } from './field-attributes.ts';
 import { checkFormulaAttributes, checkFormulas, formulaReferences } from './formula.ts';
 import type { CheckContext, Component, Kind, Reference } from './kind.ts';
 import { componentKey, componentsByObject } from './kind.ts';
@@ -48,7 +41,7 @@ export const customField: Kind = {
       label: label('As people read it.'),
       description: optional(text('For those who configure.')),
       fieldType: Type.Enum(
-        FIELD_TYPE_NAMES.filter((name) => name !== 'id'),
+        namesOfTypes((type) => !type.systemOnly),
         { description: 'What it holds.' },
       ),
       required: optional(flag(false, 'A record needs a value.')),
@@ -77,7 +70,7 @@ export const customField: Kind = {
               description: 'Expression over `record`, `now` and `today`.',
             }),
             resultType: Type.Enum(
-              ['text', 'integer', 'decimal', 'currency', 'percent', 'boolean', 'date', 'dateTime'],
+              namesOfTypes((type) => type.formulaResult === true),
               {
                 description: 'The type as which its value is shown, filtered and sorted.',
               },
@@ -182,7 +175,7 @@ export const customField: Kind = {
   checkAll(context) {
     checkPerObject(context, 'CustomField', 'fields', FIELDS_PER_OBJECT_MAX);
     for (const list of componentsByObject(context.after, 'CustomField').values()) {
-      const masters = list.filter((f) => f.body['fieldType'] === 'masterDetail');
+      const masters = list.filter((field) => fieldTypeOf(field).relation === 'master');
       if (masters.length > MASTER_DETAILS_MAX)
         context.problem(
           'LIMIT_EXCEEDED',
@@ -217,7 +210,7 @@ function checkName(component: Component, context: CheckContext): void {
     context.problem('NAME_INVALID', component, '/apiName', 'The apiName of a custom field ends in `__c`.', {
       remedy: `Name it ${body.apiName}__c.`,
     });
-  if (body.fieldType === 'autoNumber' && body.object.length + body.apiName.length > 57)
+  if (fieldType(body.fieldType).numbered && body.object.length + body.apiName.length > 57)
     context.problem(
       'NAME_INVALID',
       component,
@@ -229,30 +222,25 @@ function checkName(component: Component, context: CheckContext): void {
 function checkAttributes(component: Component, context: CheckContext): void {
   const body = component.body as FieldBody;
   const type = body.fieldType;
-  // A masterDetail field is required in any case, and may say so.
-  const may: readonly string[] = [...fieldType(type).attributes, ...(type === 'masterDetail' ? ['required'] : [])];
+  const { attributes, needs = [], chars, bindType, calculated } = fieldType(type);
+  const may: readonly string[] = attributes;
   const invalid = (pointer: string, message: string, remedy?: string): void =>
     context.problem('YAML_SCHEMA_INVALID', component, pointer, message, remedy ? { remedy } : {});
   for (const name of TYPED_ATTRIBUTES)
     if (Object.hasOwn(body, name) && !may.includes(name))
       invalid(`/${name}`, `A field of type ${type} has no ${name}.`);
-  for (const name of NEEDED[type] ?? [])
-    if (!Object.hasOwn(body, name)) invalid('', `A field of type ${type} needs ${name}.`);
-  if (type === 'formula') checkFormulaAttributes(body, invalid);
+  for (const name of needs) if (!Object.hasOwn(body, name)) invalid('', `A field of type ${type} needs ${name}.`);
+  if (calculated === 'formula') checkFormulaAttributes(body, invalid);
 
-  const length = LENGTH_DEFAULTS[type];
-  if (length && Number(body['length'] ?? 0) > length.max)
-    invalid('/length', `A field of type ${type} holds ${length.max} characters at most.`, 'Use longText for more.');
-  const decimal = DECIMAL_DEFAULTS[type];
-  if (decimal) {
-    const precision = Number(body['precision'] ?? decimal.precision);
-    const scale = Number(body['scale'] ?? defaultScale(body));
-    if (scale > precision) invalid('/scale', `scale ${scale} is greater than precision ${precision}.`);
-  }
+  if (chars && Number(body['length'] ?? 0) > chars.max)
+    invalid('/length', `A field of type ${type} holds ${chars.max} characters at most.`, 'Use longText for more.');
+  const digits = digitsOf(fieldType(type), body);
+  if (digits && digits.scale > digits.precision)
+    invalid('/scale', `scale ${digits.scale} is greater than precision ${digits.precision}.`);
   const { minimum, maximum } = body;
   if (typeof minimum === 'number' && typeof maximum === 'number' && minimum > maximum)
     invalid('/minimum', 'minimum is greater than maximum.');
-  if (type === 'integer')
+  if (bindType === 'bigint')
     for (const name of ['minimum', 'maximum'])
       if (body[name] !== undefined && !Number.isSafeInteger(body[name]))
         invalid(`/${name}`, `${name} is not an integer.`);
@@ -260,7 +248,7 @@ function checkAttributes(component: Component, context: CheckContext): void {
   const { currencyField } = body;
   if (typeof currencyField === 'string') {
     const target = context.fieldsOf(body.object).get(currencyField);
-    if (!target || !['text', 'picklist'].includes(String(target.body['fieldType'])))
+    if (!target || !fieldTypeOf(target).holdsCurrencyCode)
       context.problem(
         'REFERENCE_INVALID',
         component,
@@ -301,13 +289,14 @@ function checkValues(
 
 function checkRelations(component: Component, context: CheckContext): void {
   const body = component.body as FieldBody;
-  if (body.fieldType !== 'reference' && body.fieldType !== 'masterDetail') return;
+  const { relation } = fieldType(body.fieldType);
+  if (!relation) return;
   const action = onDelete(body);
-  if (body.fieldType === 'masterDetail' && action === 'setNull')
+  if (relation === 'master' && action === 'setNull')
     context.problem('YAML_SCHEMA_INVALID', component, '/onDelete', 'A masterDetail field is never empty.', {
       remedy: 'Use cascade or restrict.',
     });
-  if (body.fieldType === 'reference' && body['required'] === true && action === 'setNull')
+  if (relation === 'reference' && body['required'] === true && action === 'setNull')
     context.problem('YAML_SCHEMA_INVALID', component, '/onDelete', 'A required reference cannot be emptied.', {
       remedy: 'Use restrict or cascade.',
     });
@@ -323,14 +312,14 @@ function checkPicklist(component: Component, context: CheckContext): void {
     invalid('', 'A picklist has either valueSet or values.');
   if (picklist.restricted && picklist.valueSet === undefined && picklist.values === undefined)
     invalid('', 'A restricted picklist needs valueSet or values.');
-  for (const problem of valueProblems(picklist.values ?? [], body.fieldType === 'picklist'))
+  for (const problem of valueProblems(picklist.values ?? [], fieldType(body.fieldType).choices === 'one'))
     invalid(`/values${problem.pointer}`, problem.message);
   if (picklist.controllingField === undefined) {
     if (picklist.values?.some((v) => v.validFor)) invalid('/values', 'validFor needs a controllingField.');
     return;
   }
   const controller = context.fieldsOf(body.object).get(picklist.controllingField);
-  if (!controller || !['picklist', 'boolean'].includes(String(controller.body['fieldType'])))
+  if (!controller || !fieldTypeOf(controller).controllingValues)
     context.problem(
       'REFERENCE_INVALID',
       component,
@@ -348,9 +337,9 @@ function checkValidFor(
   controller: Component,
   context: CheckContext,
 ): void {
-  const { fieldType: type, picklistValues, restrictedPicklist } = compileField(controller, context.after);
-  if (type !== 'boolean' && !(restrictedPicklist && picklistValues)) return;
-  const known = new Set(type === 'boolean' ? ['true', 'false'] : picklistValues!.map((option) => option.value));
+  const values = fieldTypeOf(controller).controllingValues?.(compileField(controller, context.after)) ?? null;
+  if (values === null) return;
+  const known = new Set(values);
   for (const [i, { validFor = [] }] of (picklist.values ?? []).entries())
     for (const [j, value] of validFor.entries())
       if (!known.has(value))
@@ -407,7 +396,7 @@ function checkRelationshipNames(context: CheckContext): void {
 function checkMasterDetailCycles(context: CheckContext): void {
   const masters = new Map<string, { to: string; field: Component }[]>();
   for (const field of context.after.values()) {
-    if (field.type !== 'CustomField' || field.body['fieldType'] !== 'masterDetail') continue;
+    if (field.type !== 'CustomField' || fieldTypeOf(field).relation !== 'master') continue;
     const from = String(field.body['object']);
     const list = masters.get(from) ?? [];
     for (const to of targetsOf(field)) list.push({ to, field });

@@ -1,7 +1,7 @@
 /** CustomObject: a table of records, its name field and what the platform keeps beside it. */
 import { Type } from 'typebox';
-import { fieldType } from '../../../lib/schema/field-types/registry.ts';
-import type { FieldTypeName, SharingDefault } from '../../../lib/schema/snapshot.ts';
+import type { SharingDefault } from '../../../lib/schema/snapshot.ts';
+import { fieldTypeOf } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';
 import type { Body, Component, Kind } from './kind.ts';
 import { componentKey } from './kind.ts';
@@ -132,7 +132,7 @@ export const customObject: Kind = {
     for (const [i, name] of (body.defaultSearchFields ?? []).entries()) {
       if (name === 'name') continue;
       const field = fields.get(name);
-      if (!field || !fieldType(field.body['fieldType'] as FieldTypeName).searchable)
+      if (!field || !fieldTypeOf(field).searchable)
         context.problem(
           'REFERENCE_INVALID',
           component,
@@ -194,4 +194,4 @@ export const customObject: Kind = {
   },
 };
 
-const isMasterDetail = (field: Component): boolean => field.body['fieldType'] === 'masterDetail';
+const isMasterDetail = (field: Component): boolean => fieldTypeOf(field).relation === 'master';

@@ -1,31 +1,30 @@
 /** What the schema of CustomField leaves to the field type. */
-import { FIELD_TYPES } from '../../../lib/schema/field-types/registry.ts';
-import type { FieldTypeName } from '../../../lib/schema/snapshot.ts';
-
-/** Attributes without which a field of the type makes no sense. */
-export const NEEDED: Readonly<Partial<Record<FieldTypeName, readonly string[]>>> = {
-  picklist: ['picklist'],
-  multiPicklist: ['picklist'],
-  reference: ['referenceTo'],
-  masterDetail: ['referenceTo'],
-  autoNumber: ['format'],
-  formula: ['formula'],
-  rollup: ['rollup'],
-};
+import { FIELD_TYPES, type FieldTypeName, fieldType } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldType } from '../../../lib/schema/field-types/types.ts';
 
 /** Attributes that only some field types have. */
 export const TYPED_ATTRIBUTES: readonly string[] = [...new Set(FIELD_TYPES.flatMap((type) => type.attributes))].filter(
   (name) => name !== 'controllingField',
 );
 
-export const DECIMAL_DEFAULTS: Readonly<Record<string, { precision: number; scale: number }>> = {
-  decimal: { precision: 18, scale: 2 },
-  currency: { precision: 18, scale: 2 },
-  percent: { precision: 9, scale: 4 },
-};
+/** The field type of a CustomField. */
+export const fieldTypeOf = ({ body }: { readonly body: { readonly [key: string]: unknown } }): FieldType =>
+  fieldType(body['fieldType'] as FieldTypeName);
 
-export const LENGTH_DEFAULTS: Readonly<Record<string, { length: number; max: number }>> = {
-  text: { length: 255, max: 4_000 },
-  longText: { length: 32_768, max: 131_072 },
-  richText: { length: 131_072, max: 131_072 },
-};
+/** Precision and scale of a field as it declares them, or as its type has them; null: its values have no digits. */
+export function digitsOf(
+  { digits }: FieldType,
+  declared: { readonly [key: string]: unknown },
+): { readonly precision: number; readonly scale: number } | null {
+  if (!digits) return null;
+  const precision = Number(declared['precision'] ?? digits.precision);
+  return { precision, scale: Number(declared['scale'] ?? Math.min(digits.scale, precision)) };
+}
+
+/** Its value is computed by the formula that it declares. */
+export const isFormula = (field: Parameters<typeof fieldTypeOf>[0]): boolean =>
+  fieldTypeOf(field).calculated === 'formula' && field.body['formula'] !== undefined;
+
+/** Its value is computed over child records by the rollup that it declares. */
+export const isRollup = (field: Parameters<typeof fieldTypeOf>[0]): boolean =>
+  fieldTypeOf(field).calculated === 'rollup' && field.body['rollup'] !== undefined;

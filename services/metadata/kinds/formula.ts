@@ -3,16 +3,18 @@
  * over formulas without circles, and bounds on what stands in a statement in their place.
  * Source: docs/reference/field-types.md#formulas.
  */
+
 import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
 import { COST_MAX } from '../../../lib/expression/evaluate.ts';
 import { resultOf } from '../../../lib/expression/formulas.ts';
 import { expressionSql } from '../../../lib/expression/sql.ts';
 import { type Expression, ExpressionError, type Schema } from '../../../lib/expression/types.ts';
 import { nodesOf } from '../../../lib/expression/walk.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import { compileFormula, formulaOf } from './compile-formula.ts';
 import { expressionReferences } from './expression-names.ts';
 import { checked, schemaOf } from './expressions.ts';
-import { DECIMAL_DEFAULTS } from './field-attributes.ts';
+import { isFormula } from './field-attributes.ts';
 import {
   type Body,
   type CheckContext,
@@ -39,11 +41,11 @@ export function checkFormulaAttributes(
 ): void {
   if (!body['formula']) return;
   const { resultType } = formulaOf(body);
-  const digits = DECIMAL_DEFAULTS[resultType] !== undefined;
+  const { digits, attributes } = fieldType(resultType);
   for (const name of ['precision', 'scale'])
     if (Object.hasOwn(body, name) && !digits)
       invalid(`/${name}`, `A formula with a result of type ${resultType} has no ${name}.`);
-  if (Object.hasOwn(body, 'currencyField') && resultType !== 'currency')
+  if (Object.hasOwn(body, 'currencyField') && !attributes.includes('currencyField'))
     invalid('/currencyField', `A formula with a result of type ${resultType} has no currencyField.`);
   const { precision, scale } = compileFormula(body);
   if (precision !== null && scale !== null && scale > precision)
@@ -110,7 +112,7 @@ interface Sized {
 export function checkFormulas(context: CheckContext): void {
   for (const [object, fields] of componentsByObject(context.after, 'CustomField')) {
     if (!context.after.has(componentKey('CustomObject', object))) continue;
-    const formulas = fields.filter(({ body }) => body['fieldType'] === 'formula' && body['formula']);
+    const formulas = fields.filter(isFormula);
     const byName = new Map(formulas.map((component) => [String(component.body['apiName']), component]));
     if (byName.size > 0) new Formulas(object, byName, context).check();
   }

@@ -3,6 +3,7 @@
  * statement on the object. Source: docs/reference/access.md#sharing.
  */
 import { PARENTS_MAX } from '../../../lib/access/sharing.ts';
+import { fieldTypeOf } from './field-attributes.ts';
 import { type Body, type CheckContext, type Component, componentKey } from './kind.ts';
 
 /** Parents that are asked about for one record, over all the ways that two masters each can make. */
@@ -43,7 +44,7 @@ function distanceOf(object: string, context: CheckContext, known: Map<string, Di
   if (!followsParent(context.after.get(componentKey('CustomObject', object)))) return known.get(object)!;
   let [objects, ways] = [1, 0];
   for (const field of context.fieldsOf(object).values()) {
-    if (field.body['fieldType'] !== 'masterDetail') continue;
+    if (fieldTypeOf(field).relation !== 'master') continue;
     for (const parent of targetsOf(field)) {
       const above = distanceOf(parent, context, known);
       objects = Math.max(objects, above.objects + 1);

@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import type { RecordTypeMeta } from '../../../lib/schema/snapshot.ts';
 import { compileField } from './compile-field.ts';
+import { fieldTypeOf } from './field-attributes.ts';
 import {
   type Body,
   type CheckContext,
@@ -96,8 +97,8 @@ function checkValues(component: Component, name: string, values: readonly string
   const field = context.after.get(componentKey('CustomField', `${object}.${name}`));
   if (!field) return;
   const pointer = `/picklistValues/${name}`;
-  const { fieldType, picklistValues } = compileField(field, context.after);
-  if (fieldType !== 'picklist' && fieldType !== 'multiPicklist') {
+  const { picklistValues } = compileField(field, context.after);
+  if (!fieldTypeOf(field).choices) {
     context.problem('REFERENCE_INVALID', component, pointer, `${object}.${name} is no picklist.`);
     return;
   }

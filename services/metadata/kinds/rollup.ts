@@ -17,6 +17,7 @@ import {
 } from './compile-rollup.ts';
 import { expressionReferences } from './expression-names.ts';
 import { checked, schemaOf } from './expressions.ts';
+import { fieldTypeOf } from './field-attributes.ts';
 import { asksTheTime, expressionsBehind, formulaCosts } from './formula.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
@@ -52,10 +53,13 @@ export function checkRollup(component: Component, context: CheckContext): void {
  */
 function notFollowed(child: string, name: string, context: CheckContext): string | null {
   if (asksTheTime(child, name, context)) return `${name} depends on the time.`;
-  const isRollup = (field: string): boolean => fieldOf(context.after, child, field)?.body['fieldType'] === 'rollup';
+  const isRollupField = (field: string): boolean => {
+    const component = fieldOf(context.after, child, field);
+    return component !== undefined && fieldTypeOf(component).calculated === 'rollup';
+  };
   const rollup = expressionsBehind(child, name, context)
     .flatMap(({ fields }) => fields)
-    .find(isRollup);
+    .find(isRollupField);
   return rollup === undefined ? null : `${name} is a formula over ${rollup}, which is a rollup.`;
 }
 

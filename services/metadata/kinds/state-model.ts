@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import type { ObjectMeta, StateModelMeta } from '../../../lib/schema/snapshot.ts';
 import { type ActBody, actKeys, actNames, actReferences, checkAct, compileAct } from './acts.ts';
 import { compileField } from './compile-field.ts';
+import { fieldTypeOf } from './field-attributes.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
 import { API_NAME, apiName, flag, group, listOf, optional, shownFlag, text } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
@@ -156,8 +157,8 @@ function checkStates(component: Component, context: CheckContext, body: StateMod
   }
   const field = context.fieldsOf(body.object).get(body.field);
   if (!field) return;
-  const { fieldType, picklistValues, restrictedPicklist, controllingField } = compileField(field, context.after);
-  if (fieldType !== 'picklist' || !restrictedPicklist) {
+  const { picklistValues, restrictedPicklist, controllingField } = compileField(field, context.after);
+  if (fieldTypeOf(field).choices !== 'one' || !restrictedPicklist) {
     invalid('/field', `The state is a restricted picklist, and ${body.field} is none.`);
     return;
   }

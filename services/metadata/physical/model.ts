@@ -8,7 +8,13 @@ import { createHash } from 'node:crypto';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { conditionSql } from '../../../lib/expression/sql.ts';
 import { ExpressionError } from '../../../lib/expression/types.ts';
-import { fieldType, valueTypeName } from '../../../lib/schema/field-types/registry.ts';
+import {
+  fieldType,
+  isMasterDetail,
+  isNumbered,
+  isReference,
+  valueTypeName,
+} from '../../../lib/schema/field-types/registry.ts';
 import { fuzzyClass, keyForm, matchForm } from '../../../lib/schema/matching.ts';
 import type { FieldMeta, FieldTypeName, MatchMethod } from '../../../lib/schema/snapshot.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
@@ -94,15 +100,15 @@ function tableOf(object: Component, fields: readonly Component[], rules: readonl
     const type = columnType(field);
     if (type === null) continue;
     const column = field.apiName;
-    columns.set(column, { name: column, type, notNull: field.fieldType === 'masterDetail', field });
+    columns.set(column, { name: column, type, notNull: isMasterDetail(field), field });
     if (field.unique) indexes.set(physicalName('u', body.apiName, column), { unique: true, on: keyExpression(field) });
     else if (field.externalId)
       indexes.set(physicalName('i', body.apiName, column), { unique: false, on: keyExpression(field) });
-    if (field.fieldType === 'reference' || field.fieldType === 'masterDetail') {
+    if (isReference(field)) {
       indexes.set(physicalName('i', body.apiName, column), { unique: false, on: `(${identifier(column)})` });
       foreignKeys.set(physicalName('f', body.apiName, column), { column, to: field.referenceTo[0]! });
     }
-    if (field.fieldType === 'autoNumber') sequences.set(sequenceName(body.apiName, column), column);
+    if (isNumbered(field)) sequences.set(sequenceName(body.apiName, column), column);
   }
   if (body.features.search)
     for (const column of body.defaultSearchFields?.length ? body.defaultSearchFields : ['name'])

@@ -1,5 +1,5 @@
 /** Changes that only the tenant's records can allow or forbid. */
-import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import { fieldType, isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { compileField, type PicklistBody } from '../kinds/compile-field.ts';
 import { resultOf, rollupsOf } from '../kinds/compile-rollup.ts';
@@ -30,15 +30,6 @@ export interface DataCheck {
   readonly message: string;
   readonly remedy: string | null;
 }
-
-/** Types whose values another type takes over as they are. */
-const TAKES_OVER: Readonly<Record<string, readonly string[]>> = {
-  text: ['email', 'phone', 'url'],
-  longText: ['text', 'email', 'phone', 'url'],
-  decimal: ['currency', 'percent'],
-  currency: ['decimal', 'percent'],
-  percent: ['decimal', 'currency'],
-};
 
 /** `sound`: nothing else stands against the plan, so that what expressions say can be asked. */
 export function dataChecks(changed: readonly Component[], context: CheckContext, sound: boolean): DataCheck[] {
@@ -73,7 +64,7 @@ export function dataChecks(changed: readonly Component[], context: CheckContext,
         'DATA_INCOMPATIBLE',
         '/required',
         'The field is required, and records exist that would have no value.',
-        field.fieldType === 'masterDetail' ? 'Add a reference field, fill it, and require it then.' : remedyOf(field),
+        isMasterDetail(field) ? 'Add a reference field, fill it, and require it then.' : remedyOf(field),
       );
   }
   return checks;
@@ -81,7 +72,7 @@ export function dataChecks(changed: readonly Component[], context: CheckContext,
 
 /** The default value is given to the records that have none, unless no two may have the same. */
 const fillsRecords = (field: FieldMeta): boolean =>
-  field.defaultValue !== null && !field.unique && field.fieldType !== 'masterDetail';
+  field.defaultValue !== null && !field.unique && !isMasterDetail(field);
 
 const remedyOf = ({ fieldType: type, unique }: FieldMeta): string => {
   if (unique) return 'Fill the values first: a default value would be the same for all.';
@@ -98,11 +89,11 @@ function strandedRecords(changed: readonly Component[], context: CheckContext): 
     const field = context.fieldsOf(object).get(name);
     if (!field || active === false || allowDirectEdit || !(touched.has(component) || touched.has(field))) return [];
     if (!context.before.has(componentKey('CustomObject', object))) return [];
-    const { required, picklistValues, fieldType } = compileField(field, context.after);
+    const { required, picklistValues, fieldType: type } = compileField(field, context.after);
     const old = context.before.get(componentKey('CustomField', field.fullName));
     const isNew = old === undefined;
     // What is no picklist is refused, and has nothing to be asked for.
-    if (fieldType !== 'picklist' || (old && old.body['fieldType'] !== fieldType)) return [];
+    if (fieldType(type).choices !== 'one' || (old && old.body['fieldType'] !== type)) return [];
     // It is filled with its default.
     if (isNew && required) return [];
     const values =
@@ -189,7 +180,7 @@ function changedField(component: Component, old: FieldMeta, field: FieldMeta, co
   const name = field.apiName;
   // The platform's own templates may work out what was typed in before: their tenants have no say in those values.
   if (context.platform && (field.rollup || field.formula)) return;
-  if (old.fieldType !== field.fieldType && !TAKES_OVER[field.fieldType]?.includes(old.fieldType)) {
+  if (old.fieldType !== field.fieldType && !fieldType(old.fieldType).becomes?.includes(field.fieldType)) {
     context.problem(
       'FIELD_TYPE_CHANGE_UNSUPPORTED',
       component,
@@ -248,7 +239,7 @@ function changedField(component: Component, old: FieldMeta, field: FieldMeta, co
   }
   if (field.restrictedPicklist && field.picklistValues) {
     const values = field.picklistValues.map((v) => v.value);
-    const list = field.fieldType === 'multiPicklist';
+    const list = fieldType(field.fieldType).choices === 'many';
     const gone = (old.picklistValues ?? []).map((v) => v.value).filter((value) => !values.includes(value));
     if (!old.restrictedPicklist)
       add(
