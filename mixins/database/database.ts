@@ -96,6 +96,11 @@ export class Database {
     return this.#loan(null, (tx) => tx.query<R>(text, values));
   }
 
+  /** One or more statements as the login role, each its own transaction: look-ups that must find the tenant first. */
+  login<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#loan(null, work);
+  }
+
   /** A transaction as the login role: migrations, provisioning, boot work. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     return this.#loan(null, (loan) => inTransaction(loan, null, work));

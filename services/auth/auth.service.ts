@@ -9,7 +9,7 @@ import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { identity } from './identity.ts';
 import { AuthServer } from './server.ts';
-import { AuthStore } from './store.ts';
+import { AuthStore } from './store/store.ts';
 
 const MAINTENANCE_MS = 5 * 60_000;
 

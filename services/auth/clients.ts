@@ -6,7 +6,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { SCOPES } from '../../lib/operation.ts';
 import type { ExternalClientMeta, Snapshot, TenantInfo } from '../../lib/schema/snapshot.ts';
-import type { AuthStore } from './store.ts';
+import type { AuthStore } from './store/store.ts';
 
 export const ALL_SCOPES = Object.keys(SCOPES);
 export const CLI_CLIENT_ID = 'erp-cli';
@@ -127,7 +127,7 @@ export class Clients {
     }
     const known = this.#origins.get(origin);
     if (known !== undefined) return known;
-    const listed = await this.#store.originListed(origin);
+    const listed = await this.#store.origins.isListed(origin);
     this.#origins.set(origin, listed);
     return listed;
   }
@@ -140,7 +140,7 @@ export class Clients {
     const origins = new Set<string>();
     for (const meta of (await this.#clientsOf(tenant)).values())
       if (meta.active) for (const origin of meta.origins) origins.add(origin);
-    await this.#store.saveOrigins(tenantId, tenant.metadataVersion, [...origins]);
+    await this.#store.origins.save(tenantId, tenant.metadataVersion, [...origins]);
     this.#origins.clear();
   }
 
@@ -148,7 +148,7 @@ export class Clients {
   async refreshAllOrigins(): Promise<void> {
     for (let after: string | undefined; ; ) {
       const page = await this.#source.tenants(after, TENANTS_PAGE);
-      const versions = await this.#store.originVersions(page.map((tenant) => tenant.id));
+      const versions = await this.#store.origins.versions(page.map((tenant) => tenant.id));
       for (const tenant of page)
         if ((versions.get(tenant.id) ?? -1) < tenant.metadataVersion) await this.refreshOrigins(tenant.id);
       if (page.length < TENANTS_PAGE) return;
@@ -161,7 +161,7 @@ export class Clients {
     const meta = await this.externalClient(tenantId, apiName);
     if (!meta?.confidential || meta.jwks) return null;
     const secret = randomBytes(32).toString('base64url');
-    await this.#store.saveClientSecret(tenantId, apiName, hashSecret(secret));
+    await this.#store.clientSecrets.save(tenantId, apiName, hashSecret(secret));
     return secret;
   }
 
@@ -190,7 +190,7 @@ export class Clients {
     if (!meta.integrationUser || !(meta.confidential || meta.jwks)) grantTypes.delete('client_credentials');
     if (meta.redirectUris.length === 0) grantTypes.delete('authorization_code');
     const bySecret = meta.confidential && !meta.jwks;
-    const secretHash = bySecret ? await this.#store.clientSecret(client.tenantId!, meta.apiName) : null;
+    const secretHash = bySecret ? await this.#store.clientSecrets.hash(client.tenantId!, meta.apiName) : null;
     return {
       ...common,
       application_type: meta.redirectUris.length > 0 && meta.redirectUris.every(isNativeRedirect) ? 'native' : 'web',

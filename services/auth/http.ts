@@ -13,7 +13,7 @@ import * as pages from './pages/pages.ts';
 import { hashLinkToken, hashPassword, PASSWORD_MIN_CHARS, passwordProblem } from './passwords.ts';
 import type { PresentedTokens } from './provider/presented-tokens.ts';
 import { apiResource, PATHS } from './provider/provider.ts';
-import type { AuthStore } from './store.ts';
+import type { AuthStore } from './store/store.ts';
 
 export interface HttpParts {
   provider: Provider;
@@ -174,7 +174,7 @@ async function passwordReply(
   action: string,
 ): Promise<HttpReply> {
   const tokenHash = hashLinkToken(token);
-  const credential = await store.credentialByLink(tokenHash);
+  const credential = await store.credentials.byLink(tokenHash);
   if (!credential) return page(pages.linkSpent());
   const { username, tenantId, userId } = credential;
   const show = (problem: string | null): HttpReply =>
@@ -186,7 +186,7 @@ async function passwordReply(
     passwordProblem(password, username) ??
     (password === form.get('repeated') ? null : 'The two entries are not the same.');
   if (problem) return show(problem);
-  const spent = await store.spendLink(tenantId, tokenHash, await hashPassword(password));
+  const spent = await store.credentials.spendLink(tenantId, tokenHash, await hashPassword(password));
   // Whoever had the old password may still be signed in with it.
   if (spent) await revokeUser(tenantId, userId);
   return page(spent ? pages.passwordSet() : pages.linkSpent());

@@ -11,7 +11,7 @@ import { formTarget } from './pages/layout.ts';
 import * as pages from './pages/pages.ts';
 import { signIn } from './passwords.ts';
 import { apiResource } from './provider/provider.ts';
-import type { AuthStore } from './store.ts';
+import type { AuthStore } from './store/store.ts';
 
 export interface InteractionParts {
   provider: Provider;
@@ -96,7 +96,7 @@ async function consent(
   finish: (result: Record<string, unknown>) => Promise<Answer>,
 ): Promise<Answer> {
   const userId = interaction.session?.accountId;
-  const credential = userId ? await store.credentialByUser(userId) : null;
+  const credential = userId ? await store.credentials.byUser(userId) : null;
   // The provider checked this before it asked; asked again here, because this is where access is given.
   if (!credential?.active || (client.tenantId !== null && client.tenantId !== credential.tenantId))
     throw new errors.SessionNotFound('the signed-in user cannot use this client');

@@ -5,7 +5,8 @@
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK } from 'jose';
-import type { AuthStore, StoredKey } from './store.ts';
+import type { StoredKey } from './store/keys.ts';
+import type { AuthStore } from './store/store.ts';
 
 export const SIGNING_ALG = 'ES256';
 
@@ -33,7 +34,8 @@ export class Keys {
   async ensure(maxAgeSeconds: number): Promise<boolean> {
     const rotated = await this.#replaceSigningKey(maxAgeSeconds);
     // The cookie key has no age: replacing it would end every interaction that is under way.
-    await this.#store.replaceKey('cookies', 100 * 365 * 86_400, 0, async () => {
+    const age = { olderThanSeconds: 100 * 365 * 86_400, keepRetiredSeconds: 0 };
+    await this.#store.keys.replace('cookies', age, async () => {
       const kid = randomBytes(16).toString('base64url');
       return { kid, ...this.#seal(kid, { k: randomBytes(32).toString('base64url') }) };
     });
@@ -45,7 +47,7 @@ export class Keys {
   }
 
   async load(): Promise<KeyRing> {
-    const rows = await this.#store.keys();
+    const rows = await this.#store.keys.all();
     const signing = rows.filter((row) => row.purpose === 'signing');
     const oldest = Date.now() - PUBLISHED_AFTER_RETIREMENT_SECONDS * 1000;
     const published = signing.filter((row, i) => i < 2 || (row.retiredAt !== null && row.retiredAt.getTime() > oldest));
@@ -58,7 +60,8 @@ export class Keys {
   }
 
   #replaceSigningKey(olderThanSeconds: number): Promise<boolean> {
-    return this.#store.replaceKey('signing', olderThanSeconds, PUBLISHED_AFTER_RETIREMENT_SECONDS, async () => {
+    const age = { olderThanSeconds, keepRetiredSeconds: PUBLISHED_AFTER_RETIREMENT_SECONDS };
+    return this.#store.keys.replace('signing', age, async () => {
       const { privateKey } = await generateKeyPair(SIGNING_ALG, { extractable: true });
       const jwk = await exportJWK(privateKey);
       const kid = await calculateJwkThumbprint(jwk);

@@ -5,7 +5,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
 import { networkOf } from '../../lib/values/network.ts';
-import type { AuthStore, Credential } from './store.ts';
+import type { Credential } from './store/credentials.ts';
+import type { AuthStore } from './store/store.ts';
 
 export const PASSWORD_MIN_CHARS = 10;
 export const PASSWORD_MAX_CHARS = 200;
@@ -54,12 +55,12 @@ export async function signIn(
   const byUsername = `user ${digest(username.toLowerCase())}`;
   const byAddress = `address ${networkOf(attempt.address)}`;
   const waits = await Promise.all([
-    store.countAttempt(byUsername, USERNAME_FREE_FAILURES, USERNAME_WAIT_MAX_SECONDS),
-    store.countAttempt(byAddress, ADDRESS_FREE_FAILURES, ADDRESS_WAIT_MAX_SECONDS),
+    store.attempts.count(byUsername, USERNAME_FREE_FAILURES, USERNAME_WAIT_MAX_SECONDS),
+    store.attempts.count(byAddress, ADDRESS_FREE_FAILURES, ADDRESS_WAIT_MAX_SECONDS),
   ]);
   const seconds = Math.max(...waits);
   if (seconds > 0) return { outcome: 'wait', seconds };
-  const credential = await store.credentialByUsername(username);
+  const credential = await store.credentials.byUsername(username);
   const usable =
     credential?.active === true &&
     credential.passwordHash !== null &&
@@ -71,9 +72,9 @@ export async function signIn(
   );
   if (!usable || !right) return { outcome: 'refused' };
   await Promise.all([
-    store.forgetAttempts(byUsername),
-    store.uncountAttempt(byAddress),
-    store.signedIn(credential.tenantId, credential.userId),
+    store.attempts.forget(byUsername),
+    store.attempts.uncount(byAddress),
+    store.credentials.recordSignIn(credential.tenantId, credential.userId),
   ]);
   return { outcome: 'signedIn', credential };
 }
@@ -83,6 +84,6 @@ export const hashLinkToken = (token: string): Buffer => createHash('sha256').upd
 /** Makes a single-use link's token: 256 random bits, of which the database keeps the hash. */
 export async function createLinkToken(store: AuthStore, tenantId: string, userId: string): Promise<string> {
   const token = randomBytes(32).toString('base64url');
-  await store.createLink(tenantId, userId, hashLinkToken(token), LINK_VALID_SECONDS);
+  await store.credentials.createLink(tenantId, userId, hashLinkToken(token), LINK_VALID_SECONDS);
   return token;
 }

@@ -13,7 +13,8 @@ import { type KeyRing, Keys, publicKeys } from './keys.ts';
 import { createLinkToken, hashPassword, LINK_VALID_SECONDS, verifyPassword } from './passwords.ts';
 import { PresentedTokens } from './provider/presented-tokens.ts';
 import { createProvider } from './provider/provider.ts';
-import type { AuthStore, Credential } from './store.ts';
+import type { Credential } from './store/credentials.ts';
+import type { AuthStore } from './store/store.ts';
 import { isUnavailable } from './unavailable.ts';
 
 export interface AuthServerOptions {
@@ -75,7 +76,7 @@ export class AuthServer {
   /** What has to happen now and then on some node: old keys replaced, ended things swept. */
   async maintain(): Promise<void> {
     if (await this.#keys.ensure(SIGNING_KEY_MAX_AGE_SECONDS)) this.#announceKeys();
-    await this.#store.sweep();
+    await this.#store.deleteExpired();
     await this.clients.refreshAllOrigins();
   }
 
@@ -129,7 +130,7 @@ export class AuthServer {
     const live = new Map<string, { userId: string; clientId: string }>();
     await Promise.all(
       [...byTenant].map(async ([tenantId, asked]) => {
-        const found = await this.#store.liveGrants(
+        const found = await this.#store.grants.live(
           tenantId,
           asked.map((grant) => grant.grantId),
         );
@@ -157,7 +158,7 @@ export class AuthServer {
   async syncUsers(tenantId: string, users: readonly SyncUser[], checkOnly = false): Promise<number> {
     if (checkOnly) {
       for (const user of users) {
-        const holder = await this.#store.credentialByUsername(user.username);
+        const holder = await this.#store.credentials.byUsername(user.username);
         if (holder && holder.userId !== user.userId) throw usernameTaken();
       }
       return 0;
@@ -167,31 +168,33 @@ export class AuthServer {
   }
 
   async revokeUser(tenantId: string, userId: string): Promise<number> {
-    const ended = await this.#store.endGrantsOfUser(tenantId, userId);
+    const ended = await this.#store.grants.endOfUser(tenantId, userId);
     if (ended.length) this.#options.grantsEnded(ended);
     return ended.length;
   }
 
   /** A link for an operator to hand over; null when no active user has the username. */
   async createPasswordLink(username: string): Promise<{ url: string; validSeconds: number } | null> {
-    const credential = await this.#store.credentialByUsername(username);
+    const credential = await this.#store.credentials.byUsername(username);
     if (!credential?.active) return null;
     return { url: await this.#passwordLink(credential), validSeconds: LINK_VALID_SECONDS };
   }
 
   async #syncUser(tenantId: string, user: SyncUser): Promise<void> {
-    const outcome = await this.#store.upsertCredential(tenantId, user);
-    if (outcome === 'usernameTaken') throw usernameTaken();
+    if (!(await this.#store.credentials.save(tenantId, user))) throw usernameTaken();
     if (!user.active) {
       await this.revokeUser(tenantId, user.userId);
       return;
     }
-    const credential = await this.#store.credential(tenantId, user.userId);
+    const credential = await this.#store.credentials.find(tenantId, user.userId);
     if (!credential) return;
     if (user.password !== undefined) {
       const same = credential.passwordHash !== null && (await verifyPassword(credential.passwordHash, user.password));
-      if (!same) await this.#store.setPassword(tenantId, user.userId, await hashPassword(user.password));
-    } else if (credential.passwordHash === null && !(await this.#store.hasLiveLink(tenantId, user.userId))) {
+      if (!same) await this.#store.credentials.setPassword(tenantId, user.userId, await hashPassword(user.password));
+    } else if (
+      credential.passwordHash === null &&
+      !(await this.#store.credentials.hasLiveLink(tenantId, user.userId))
+    ) {
       this.#options.sendPasswordLink(credential, await this.#passwordLink(credential));
     }
   }

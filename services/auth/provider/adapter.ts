@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { type Adapter, errors } from 'oidc-provider';
 import type { Clients } from '../clients.ts';
-import type { AuthStore } from '../store.ts';
+import type { AuthStore } from '../store/store.ts';
 import type { PresentedTokens } from './presented-tokens.ts';
 
 /** A used refresh token may be sent again this long: the answer to its first use may have been lost on the way. */
@@ -38,20 +38,16 @@ class ArtifactAdapter implements Adapter {
 
   async upsert(id: string, payload: Payload, expiresIn: number): Promise<void> {
     const { jti: _jti, ...rest } = payload;
-    const once = this.#model === 'ReplayDetection';
-    const saved = await this.#store.saveArtifact(
-      this.#model,
-      this.#key(id),
-      {
-        payload: SECRET_IDS.has(this.#model) ? rest : payload,
-        grantId: text(payload['grantId']),
-        accountId: text(payload['accountId']),
-        uid: this.#model === 'Session' ? text(payload['uid']) : null,
-        userCode: text(payload['userCode']),
-      },
-      expiresIn,
-      once,
-    );
+    const row = {
+      model: this.#model,
+      id: this.#key(id),
+      payload: SECRET_IDS.has(this.#model) ? rest : payload,
+      grantId: text(payload['grantId']),
+      accountId: text(payload['accountId']),
+      uid: this.#model === 'Session' ? text(payload['uid']) : null,
+      userCode: text(payload['userCode']),
+    };
+    const saved = await this.#store.artifacts.save(row, expiresIn, { replace: this.#model !== 'ReplayDetection' });
     // Two copies of one client assertion at the same moment: the provider saw neither, the database sees the second.
     if (!saved) throw new errors.InvalidClientAuth('client assertion tokens must only be used once');
   }
@@ -69,16 +65,16 @@ class ArtifactAdapter implements Adapter {
   }
 
   async consume(id: string): Promise<void> {
-    const first = await this.#store.consumeArtifact(this.#model, this.#key(id));
+    const first = await this.#store.artifacts.consume(this.#model, this.#key(id));
     if (!first && SINGLE_USE.has(this.#model)) throw new errors.InvalidGrant('already used');
   }
 
   async destroy(id: string): Promise<void> {
-    await this.#store.deleteArtifact(this.#model, this.#key(id));
+    await this.#store.artifacts.delete(this.#model, this.#key(id));
   }
 
   async revokeByGrantId(grantId: string): Promise<void> {
-    await this.#store.deleteArtifactsOfGrant(this.#model, grantId);
+    await this.#store.artifacts.deleteOfGrant(this.#model, grantId);
   }
 
   #key(id: string): string {
@@ -86,7 +82,7 @@ class ArtifactAdapter implements Adapter {
   }
 
   async #found(by: 'id' | 'uid' | 'user_code', value: string, id?: string): Promise<Payload | undefined> {
-    const artifact = await this.#store.artifact(this.#model, by, value);
+    const artifact = await this.#store.artifacts.find(this.#model, by, value);
     if (!artifact) return undefined;
     const { payload, consumedSecondsAgo, consumedAt } = artifact;
     if (id !== undefined) payload['jti'] = id;
@@ -103,14 +99,14 @@ function grantAdapter({ store, grantsEnded }: AdapterParts): Adapter {
   return {
     async upsert(id, payload, expiresIn) {
       const userId = String(payload['accountId']);
-      const credential = await store.credentialByUser(userId);
+      const credential = await store.credentials.byUser(userId);
       if (!credential) throw new errors.InvalidGrant('account not found');
       const grant = { tenantId: credential.tenantId, id, userId, clientId: String(payload['clientId']), payload };
-      await store.saveGrant(grant, expiresIn);
+      await store.grants.save(grant, expiresIn);
     },
-    find: async (id) => (await store.grantPayload(id)) ?? undefined,
+    find: async (id) => (await store.grants.payload(id)) ?? undefined,
     async destroy(id) {
-      if (await store.endGrant(id)) grantsEnded([id]);
+      if (await store.grants.end(id)) grantsEnded([id]);
     },
     findByUid: nothing,
     findByUserCode: nothing,

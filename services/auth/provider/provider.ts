@@ -6,7 +6,8 @@ import { type Context, errors, type Grant, interactionPolicy, Provider, type Tok
 import { ALL_SCOPES, type Clients, secretMatches } from '../clients.ts';
 import { type KeyRing, SIGNING_ALG } from '../keys.ts';
 import * as pages from '../pages/pages.ts';
-import type { AuthStore, Credential } from '../store.ts';
+import type { Credential } from '../store/credentials.ts';
+import type { AuthStore } from '../store/store.ts';
 import { isUnavailable } from '../unavailable.ts';
 import { type AdapterParts, adapters } from './adapter.ts';
 
@@ -87,7 +88,7 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
 
   /** The user, when active and allowed with this client: a tenant's own client is for its own users alone. */
   const account = async (userId: string, client: Context): Promise<Credential | null> => {
-    const credential = await store.credentialByUser(userId);
+    const credential = await store.credentials.byUser(userId);
     if (!credential?.active) return null;
     return client?.tenantId && client.tenantId !== credential.tenantId ? null : credential;
   };
@@ -114,18 +115,18 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
       if (!credential || !token.grantId) throw new errors.InvalidGrant('account not found');
       return { sub: token.accountId, tenantId: credential.tenantId, grantId: token.grantId };
     }
-    const credential = client.integrationUser ? await store.credentialByUsername(client.integrationUser) : null;
+    const credential = client.integrationUser ? await store.credentials.byUsername(client.integrationUser) : null;
     if (!credential?.active || credential.tenantId !== client.tenantId)
       throw new errors.UnauthorizedClient('the client has no active integration user');
     const { tenantId, userId } = credential;
-    const standing = await store.integrationGrant(tenantId, userId, client.clientId);
+    const standing = await store.grants.ofIntegration(tenantId, userId, client.clientId);
     if (standing) return { sub: userId, tenantId, grantId: standing };
     const grant = new provider.Grant({ accountId: userId, clientId: client.clientId });
     grant.addOIDCScope(client.scope);
     const grantId = await grant.save();
     const seconds = LIFETIMES.refresh_token_absolute_seconds;
-    const payload = { ...(await store.grantPayload(grantId)), exp: now() + seconds, integration: true };
-    await store.saveGrant({ tenantId, id: grantId, userId, clientId: client.clientId, payload }, seconds);
+    const payload = { ...(await store.grants.payload(grantId)), exp: now() + seconds, integration: true };
+    await store.grants.save({ tenantId, id: grantId, userId, clientId: client.clientId, payload }, seconds);
     return { sub: userId, tenantId, grantId };
   };
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { call } from '../../../contracts/call.ts';
 import { Keys } from '../../../services/auth/keys.ts';
-import { AuthStore } from '../../../services/auth/store.ts';
+import { AuthStore } from '../../../services/auth/store/store.ts';
 import { authorizeUrl, Browser, claims, exchange, pkce, tokens } from './browser.ts';
 import { type AuthHarness, DEMO, SAM, startAuth } from './harness.ts';
 

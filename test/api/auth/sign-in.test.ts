@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { call } from '../../../contracts/call.ts';
-import { AuthStore } from '../../../services/auth/store.ts';
+import { AuthStore } from '../../../services/auth/store/store.ts';
 import { authorize, authorizeUrl, Browser, claims, pkce, refresh, type Seen, tokens } from './browser.ts';
 import { type AuthHarness, DEMO, startAuth } from './harness.ts';
 
@@ -57,7 +57,7 @@ describe('sign-in', () => {
     const store = new AuthStore(auth.database);
     const waits: number[] = [];
     for (let round = 0; round < 20; round++)
-      waits.push(...(await Promise.all(Array.from({ length: 20 }, () => store.countAttempt('address', 1_000, 60)))));
+      waits.push(...(await Promise.all(Array.from({ length: 20 }, () => store.attempts.count('address', 1_000, 60)))));
     assert.deepEqual(
       waits.filter((seconds) => seconds > 0),
       [],

@@ -1,0 +1,39 @@
+/** Credentials found before the tenant is known, at every sign-in and every token; and the claim of a link. */
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+
+const COLUMNS = `credential.tenant_id AS "tenantId", credential.user_id AS "userId", credential.username,
+  credential.email, credential.password_hash AS "passwordHash", credential.active`;
+
+export function credentialByUsername(username: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT ${COLUMNS} FROM auth.credentials credential WHERE lower(username) = lower(${sql.bind(username, 'text')})`,
+  );
+}
+
+export function credentialByUser(userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT ${COLUMNS} FROM auth.credentials credential WHERE user_id = ${sql.bind(userId, 'uuid')}`,
+  );
+}
+
+export function credentialByLink(tokenHash: Buffer): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT ${COLUMNS} FROM auth.credentials credential JOIN auth.password_links link USING (tenant_id, user_id)
+     WHERE link.token_hash = ${sql.bind(tokenHash, 'bytea')} AND link.expires_at > now() AND credential.active`,
+  );
+}
+
+/** Deletes a live link and returns its user: of several calls at once, one gets it. */
+export function claimLink(tenantId: string, tokenHash: Buffer): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `DELETE FROM auth.password_links
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND token_hash = ${sql.bind(tokenHash, 'bytea')}
+       AND expires_at > now()
+     RETURNING user_id AS "userId"`,
+  );
+}

@@ -1,0 +1,76 @@
+/** Statements on grants. The gateway asks for live ones all the time, so these are prepared SQL. */
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+
+export interface GrantRow {
+  tenantId: string;
+  id: string;
+  userId: string;
+  clientId: string;
+  payload: object;
+}
+
+export function saveGrant(grant: GrantRow, expiresInSeconds: number): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `INSERT INTO auth.grants (tenant_id, id, user_id, client_id, payload, expires_at)
+     VALUES (${sql.bind(grant.tenantId, 'uuid')}, ${sql.bind(grant.id, 'text')}, ${sql.bind(grant.userId, 'uuid')},
+       ${sql.bind(grant.clientId, 'text')}, ${sql.bind(JSON.stringify(grant.payload), 'jsonb')},
+       now() + make_interval(secs => ${sql.bind(expiresInSeconds, 'float8')}))
+     ON CONFLICT (tenant_id, id) DO UPDATE SET payload = excluded.payload, expires_at = excluded.expires_at`,
+  );
+}
+
+export function grantPayload(grantId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT payload FROM auth.grants WHERE id = ${sql.bind(grantId, 'text')} AND expires_at > now()`,
+  );
+}
+
+/** The newest grant made for the integration user of a client; one that ends within a day is not worth using. */
+export function integrationGrant(tenantId: string, userId: string, clientId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT id FROM auth.grants
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}
+       AND client_id = ${sql.bind(clientId, 'text')}
+       AND payload ? 'integration' AND expires_at > now() + interval '1 day'
+     ORDER BY created_at DESC LIMIT 1`,
+  );
+}
+
+export function liveGrants(tenantId: string, grantIds: readonly string[]): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT live_grant.id AS "grantId", live_grant.user_id AS "userId", live_grant.client_id AS "clientId"
+     FROM auth.grants live_grant JOIN auth.credentials credential USING (tenant_id, user_id)
+     WHERE live_grant.tenant_id = ${sql.bind(tenantId, 'uuid')} AND live_grant.id = ANY(${sql.bind(grantIds, 'text[]')})
+       AND live_grant.expires_at > now() AND credential.active`,
+  );
+}
+
+/** To the minute is enough, and spares a write per check. */
+export function markGrantsUsed(tenantId: string, grantIds: readonly string[]): Statement {
+  const sql = new Sql();
+  const tenant = sql.bind(tenantId, 'uuid');
+  return sql.statement(
+    `UPDATE auth.grants SET last_used_at = now() WHERE tenant_id = ${tenant} AND id IN (
+       SELECT id FROM auth.grants WHERE tenant_id = ${tenant} AND id = ANY(${sql.bind(grantIds, 'text[]')})
+         AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+       ORDER BY id FOR UPDATE SKIP LOCKED)`,
+  );
+}
+
+export function deleteGrant(grantId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(`DELETE FROM auth.grants WHERE id = ${sql.bind(grantId, 'text')}`);
+}
+
+export function deleteGrantsOfUser(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `DELETE FROM auth.grants
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} RETURNING id`,
+  );
+}

@@ -1,0 +1,69 @@
+/** Grants: one authorization of one client by one user, with everything that depends on it. */
+import type { Database } from '../../../mixins/database/database.ts';
+import { on } from '../../../mixins/models/sequelize.ts';
+import { ArtifactModel } from '../models/artifact.ts';
+import * as statements from './grants.sql.ts';
+
+export interface LiveGrant {
+  grantId: string;
+  userId: string;
+  clientId: string;
+}
+
+export class Grants {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  async save(grant: statements.GrantRow, expiresInSeconds: number): Promise<void> {
+    await this.#database.shared('auth', grant.tenantId, (tx) =>
+      tx.query(statements.saveGrant(grant, expiresInSeconds)),
+    );
+  }
+
+  /** The tenant is not known yet: tokens of the provider carry the grant's id alone. */
+  async payload(grantId: string): Promise<Record<string, unknown> | null> {
+    const grant = await this.#database.login((tx) =>
+      tx.first<{ payload: Record<string, unknown> }>(statements.grantPayload(grantId)),
+    );
+    return grant?.payload ?? null;
+  }
+
+  /** The standing grant of a client that acts as its integration user. */
+  async ofIntegration(tenantId: string, userId: string, clientId: string): Promise<string | null> {
+    const grant = await this.#database.shared('auth', tenantId, (tx) =>
+      tx.first<{ id: string }>(statements.integrationGrant(tenantId, userId, clientId)),
+    );
+    return grant?.id ?? null;
+  }
+
+  /** Which of these grants are live: known, not expired, of an active user. Marks them as used. */
+  live(tenantId: string, grantIds: readonly string[]): Promise<LiveGrant[]> {
+    return this.#database.shared('auth', tenantId, async (tx) => {
+      const live = tx.all<LiveGrant>(statements.liveGrants(tenantId, grantIds));
+      await tx.query(statements.markGrantsUsed(tenantId, grantIds));
+      return live;
+    });
+  }
+
+  /** Ends one grant with everything that depends on it. True when it was live. */
+  end(grantId: string): Promise<boolean> {
+    return this.#database.transaction(async (tx) => {
+      const ended = tx.query(statements.deleteGrant(grantId));
+      await ArtifactModel.destroy({ where: { grantId }, ...on(tx) });
+      return (await ended).rowCount > 0;
+    });
+  }
+
+  /** Ends every grant and browser session of a user; returns the ids of the grants. */
+  endOfUser(tenantId: string, userId: string): Promise<string[]> {
+    return this.#database.shared('auth', tenantId, async (tx) => {
+      const ended = await tx.all<{ id: string }>(statements.deleteGrantsOfUser(tenantId, userId));
+      // User ids are unique over all tenants; artifacts have no tenant of their own.
+      await ArtifactModel.destroy({ where: { accountId: userId }, ...on(tx) });
+      return ended.map(({ id }) => id);
+    });
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * Everything that auth stores. Work for a known tenant runs as svc_auth under row-level security (`shared`). Only what
+ * has to find the tenant first (a username, a grant's id, a link's token, the artifacts of the protocol) runs as the
+ * login role (`login`, `query`), and each of these reads exactly one row by a unique key.
+ */
+import type { Database } from '../../../mixins/database/database.ts';
+import { Artifacts } from './artifacts.ts';
+import { Attempts } from './attempts.ts';
+import { ClientSecrets } from './client-secrets.ts';
+import { Credentials } from './credentials.ts';
+import { Grants } from './grants.ts';
+import { StoredKeys } from './keys.ts';
+import { Origins } from './origins.ts';
+
+const DELETE_EXPIRED = [
+  'DELETE FROM auth.artifacts WHERE expires_at < now()',
+  'DELETE FROM auth.grants WHERE expires_at < now()',
+  'DELETE FROM auth.password_links WHERE expires_at < now()',
+  "DELETE FROM auth.attempts WHERE updated_at < now() - interval '1 day'",
+];
+
+export class AuthStore {
+  readonly credentials: Credentials;
+  readonly attempts: Attempts;
+  readonly grants: Grants;
+  readonly artifacts: Artifacts;
+  readonly clientSecrets: ClientSecrets;
+  readonly origins: Origins;
+  readonly keys: StoredKeys;
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.credentials = new Credentials(database);
+    this.attempts = new Attempts(database);
+    this.grants = new Grants(database);
+    this.artifacts = new Artifacts(database);
+    this.clientSecrets = new ClientSecrets(database);
+    this.origins = new Origins(database);
+    this.keys = new StoredKeys(database);
+    this.#database = database;
+  }
+
+  /** Removes what has expired. */
+  async deleteExpired(): Promise<void> {
+    for (const statement of DELETE_EXPIRED) await this.#database.query(statement);
+  }
+}
