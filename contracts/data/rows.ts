@@ -52,3 +52,10 @@ export const id = defineParameter({
   schema: Type.String(),
   example: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
 });
+
+/** Of reads that answer 304. */
+export const ifNoneMatch = defineParameter({
+  name: 'If-None-Match',
+  description: 'ETag of an earlier answer; 304 when nothing changed.',
+  schema: Type.String(),
+});

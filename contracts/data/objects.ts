@@ -1,0 +1,207 @@
+/** The public operations that describe objects. */
+import { Type } from 'typebox';
+import { defineOperation, nullable } from '../../lib/operation.ts';
+import { FIELD_TYPE_NAMES } from '../../lib/schema/field-types/registry.ts';
+import { RecordSchema } from './record.ts';
+import { ifNoneMatch, objectApiName, READ } from './rows.ts';
+
+const Capabilities = Type.Object(
+  {
+    creatable: Type.Boolean(),
+    updateable: Type.Boolean(),
+    deletable: Type.Boolean(),
+    editable: Type.Boolean({ description: 'creatable or updateable' }),
+  },
+  { description: "What this connection may do: its scopes, the user's permissions and the object's publication." },
+);
+
+const ObjectDescriptor = Type.Object({
+  apiName: Type.String(),
+  label: Type.String({ description: 'For people; may be translated.' }),
+  capabilities: Capabilities,
+});
+
+const PicklistValueSchema = Type.Object({
+  value: Type.String(),
+  label: Type.String(),
+  active: Type.Boolean(),
+  isDefault: Type.Boolean(),
+  validFor: nullable(Type.Array(Type.String())),
+});
+
+const OnDelete = Type.Union([Type.Literal('setNull'), Type.Literal('restrict'), Type.Literal('cascade'), Type.Null()]);
+
+const FieldDescription = Type.Object({
+  apiName: Type.String(),
+  fieldType: Type.Union(FIELD_TYPE_NAMES.map((name) => Type.Literal(name))),
+  readable: Type.Boolean(),
+  editable: Type.Boolean({ description: 'creatable or updateable' }),
+  label: Type.String(),
+  description: nullable(Type.String()),
+  helpText: nullable(Type.String()),
+  custom: Type.Boolean(),
+  system: Type.Boolean(),
+  creatable: Type.Boolean(),
+  updateable: Type.Boolean(),
+  required: Type.Boolean(),
+  nillable: Type.Boolean(),
+  unique: Type.Boolean(),
+  externalId: Type.Boolean(),
+  caseSensitive: Type.Boolean(),
+  length: nullable(Type.Integer()),
+  precision: nullable(Type.Integer()),
+  scale: nullable(Type.Integer()),
+  minimum: nullable(Type.Number()),
+  maximum: nullable(Type.Number()),
+  pattern: nullable(Type.String()),
+  defaultValue: Type.Unknown(),
+  defaultedOnCreate: Type.Boolean({ description: 'The platform fills it in when a create leaves it out.' }),
+  calculated: Type.Boolean(),
+  formula: nullable(
+    Type.String({
+      description: 'Only with setup:read, and where the user reads all fields that it names, or the configuration.',
+    }),
+  ),
+  filterable: Type.Boolean(),
+  filterOperators: Type.Array(Type.String()),
+  sortable: Type.Boolean(),
+  groupable: Type.Boolean(),
+  aggregations: Type.Array(Type.String()),
+  searchable: Type.Boolean(),
+  picklistValues: nullable(Type.Array(PicklistValueSchema)),
+  restrictedPicklist: Type.Boolean(),
+  controllingField: nullable(Type.String()),
+  referenceTo: Type.Array(Type.String()),
+  relationshipName: nullable(Type.String()),
+  onDelete: OnDelete,
+  currencyField: nullable(Type.String({ description: 'Field that holds the ISO 4217 code of this amount.' })),
+  stateField: Type.Boolean(),
+  dataClassification: Type.Union([
+    Type.Literal('public'),
+    Type.Literal('internal'),
+    Type.Literal('confidential'),
+    Type.Literal('restricted'),
+    Type.Null(),
+  ]),
+  semantics: nullable(Type.String({ description: 'What the value means and what it does not mean.' })),
+  deprecated: Type.Boolean(),
+  example: Type.Unknown(),
+});
+
+const ObjectDescription = Type.Object({
+  apiName: Type.String(),
+  label: Type.String(),
+  labelPlural: Type.String(),
+  description: nullable(Type.String()),
+  custom: Type.Boolean(),
+  nameField: Type.String(),
+  ownerField: nullable(Type.String()),
+  searchable: Type.Boolean(),
+  defaultSearchFields: Type.Array(Type.String()),
+  stateModel: nullable(Type.String()),
+  recordTypes: Type.Array(
+    Type.Object({
+      apiName: Type.String(),
+      label: Type.String(),
+      default: Type.Boolean(),
+      active: Type.Boolean(),
+    }),
+  ),
+  childRelationships: Type.Array(
+    Type.Object({
+      relationshipName: Type.String(),
+      objectApiName: Type.String(),
+      field: Type.String(),
+      onDelete: OnDelete,
+    }),
+  ),
+  duplicateRulesActive: Type.Boolean(),
+  sharingDefault: Type.Union([
+    Type.Literal('private'),
+    Type.Literal('read'),
+    Type.Literal('readWrite'),
+    Type.Literal('controlledByParent'),
+  ]),
+  fields: Type.Array(FieldDescription),
+  capabilities: Capabilities,
+  schemaVersion: Type.String({ description: 'Changes whenever this description does; also its ETag.' }),
+});
+
+export const OBJECT_OPERATIONS = [
+  defineOperation({
+    ...READ,
+    operationId: 'schema.objects.list',
+    method: 'GET',
+    path: '/objects',
+    tag: 'schema',
+    summary: 'List the objects the user can read',
+    description: 'Objects and fields differ per tenant; nothing else may be assumed to exist.',
+    scopes: ['data:read'],
+    response: {
+      status: 200,
+      description: 'All published objects the user can read, by apiName.',
+      schema: Type.Object({ records: Type.Array(ObjectDescriptor) }),
+      example: {
+        records: [
+          {
+            apiName: 'Account',
+            label: 'Account',
+            capabilities: { creatable: true, updateable: true, deletable: false, editable: true },
+          },
+        ],
+      },
+    },
+    errors: [],
+    action: 'data.objects.list',
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'schema.objects.describe',
+    method: 'GET',
+    path: '/objects/{objectApiName}/describe',
+    tag: 'schema',
+    summary: 'Describe an object and its readable fields',
+    description:
+      'What this user may read of an object and do with it: fields with types, limits, picklist values and filter operators, record types, the state model. A field that is not there is hidden or does not exist.',
+    scopes: ['data:read'],
+    pathParameters: [objectApiName],
+    headerParameters: [ifNoneMatch],
+    response: {
+      status: 200,
+      description: 'The object with every field the user can read.',
+      schema: ObjectDescription,
+      headers: { ETag: { description: 'schemaVersion; honours If-None-Match.', schema: Type.String() } },
+    },
+    errors: ['OBJECT_NOT_FOUND'],
+    action: 'data.objects.describe',
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'schema.objects.getSchema',
+    method: 'GET',
+    path: '/objects/{objectApiName}/schema.json',
+    tag: 'schema',
+    summary: "JSON Schema of an object's bodies",
+    description: 'JSON Schema 2020-12 of the create, update and read bodies, as this user may send and receive them.',
+    scopes: ['data:read'],
+    pathParameters: [objectApiName],
+    headerParameters: [ifNoneMatch],
+    response: {
+      status: 200,
+      description: 'A JSON Schema with the definitions `create`, `update` and `read`.',
+      schema: Type.Object(
+        {
+          $schema: Type.String(),
+          $id: Type.String(),
+          title: Type.String(),
+          $ref: Type.String(),
+          $defs: Type.Object({ create: RecordSchema, update: RecordSchema, read: RecordSchema }),
+        },
+        { additionalProperties: true },
+      ),
+      headers: { ETag: { description: 'Changes with the schema; honours If-None-Match.', schema: Type.String() } },
+    },
+    errors: ['OBJECT_NOT_FOUND'],
+    action: 'data.objects.getSchema',
+  }),
+] as const;
