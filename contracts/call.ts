@@ -1,21 +1,28 @@
 /**
- * Every action another service may call, with the types of its parameters and its result. Services import contracts and
- * never each other; a misspelt action does not compile.
+ * Every action and event of the services, with the types of what they carry. Services import contracts and never each
+ * other; a misspelt action or event does not compile, neither where it is called or emitted nor where it is handled.
  */
-import type { OperationCall, OperationReply } from '../lib/operation.ts';
-import type { AuthActions } from './auth.ts';
+import type { AuthActions, AuthEvents } from './auth.ts';
 import type { DataActions } from './data.ts';
-import type { MetadataActions } from './metadata.ts';
+import type { GatewayActions } from './gateway.ts';
+import type { MetadataActions, MetadataEvents } from './metadata.ts';
 import type { RatelimitActions } from './ratelimit.ts';
 
-export type ActionMap = AuthActions & DataActions & MetadataActions & RatelimitActions;
+export type ActionMap = AuthActions & DataActions & GatewayActions & MetadataActions & RatelimitActions;
 
-interface Caller {
+export type EventMap = AuthEvents & MetadataEvents;
+
+export interface Caller {
   // biome-ignore lint/suspicious/noExplicitAny: Moleculer's own signature
   call(action: string, params?: any, options?: any): PromiseLike<any>;
 }
 
-/** A typed call; the request context of `caller` (a Moleculer Context) goes along by itself. */
+interface Emitter {
+  emit(event: string, payload: unknown): PromiseLike<void>;
+  broadcast(event: string, payload: unknown): PromiseLike<void>;
+}
+
+/** A typed call; the request context of `caller` (a Moleculer Context) is sent with it. */
 export function call<K extends keyof ActionMap>(
   caller: Caller,
   action: K,
@@ -25,4 +32,33 @@ export function call<K extends keyof ActionMap>(
   return caller.call(action, params, options) as Promise<ActionMap[K]['result']>;
 }
 
-export type { OperationCall, OperationReply };
+/** Sends an event to one node of each service that handles it. */
+export function emit<K extends keyof EventMap>(emitter: Emitter, event: K, payload: EventMap[K]): void {
+  void emitter.emit(event, payload);
+}
+
+/** Sends an event to every node whose services handle it. */
+export function broadcast<K extends keyof EventMap>(emitter: Emitter, event: K, payload: EventMap[K]): void {
+  void emitter.broadcast(event, payload);
+}
+
+/** What a handler uses of a Moleculer Context. */
+export interface ActionContext<Params> extends Caller {
+  readonly params: Params;
+  readonly meta: unknown;
+}
+
+/** The handlers of a service by the names of its actions: all that its contract promises. */
+export type ActionHandlers<Service extends string, Actions> = {
+  [K in keyof Actions as K extends `${Service}.${infer Name}` ? Name : never]: Actions[K] extends {
+    params: infer Params;
+    result: infer Result;
+  }
+    ? (ctx: ActionContext<Params>) => Result | Promise<Result>
+    : never;
+};
+
+/** Handlers of events by their names; those of Moleculer itself begin with `$`. */
+export type EventHandlers = { [K in keyof EventMap]?: (ctx: { readonly params: EventMap[K] }) => unknown } & {
+  [internal: `$${string}`]: () => unknown;
+};

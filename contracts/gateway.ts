@@ -1,6 +1,6 @@
 /** Public operations that the gateway answers itself: descriptions of the contract, never private data. */
 import { Type } from 'typebox';
-import { defineOperation, defineParameter } from '../lib/operation.ts';
+import { type ActionsOf, defineOperation, defineParameter } from '../lib/operation.ts';
 
 /** What the rows of these documents have in common. */
 const DOCUMENT = {
@@ -90,3 +90,5 @@ export const GATEWAY_OPERATIONS = [
     },
   }),
 ] as const;
+
+export interface GatewayActions extends ActionsOf<typeof GATEWAY_OPERATIONS> {}

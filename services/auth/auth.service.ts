@@ -1,7 +1,6 @@
-import type { Context, ServiceSchema } from 'moleculer';
+import type { ServiceSchema } from 'moleculer';
 import type { AuthActions } from '../../contracts/auth.ts';
-import { call } from '../../contracts/call.ts';
-import type { MetadataEvents } from '../../contracts/metadata.ts';
+import { type ActionHandlers, broadcast, call, type EventHandlers, emit } from '../../contracts/call.ts';
 import { requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
@@ -13,8 +12,6 @@ import { AuthStore } from './store/store.ts';
 
 const MAINTENANCE_MS = 5 * 60_000;
 
-type Params<K extends keyof AuthActions> = Context<AuthActions[K]['params']>;
-
 /** The Moleculer schema of auth: it declares and delegates. */
 export default function authService({ config, database }: Platform): ServiceSchema {
   let server: AuthServer;
@@ -22,44 +19,43 @@ export default function authService({ config, database }: Platform): ServiceSche
   return {
     name: 'auth',
     actions: {
-      'http.handle': (ctx: Params<'auth.http.handle'>) => server.handle(ctx.params),
+      'http.handle': (ctx) => server.handle(ctx.params),
       'keys.list': async () => ({ keys: await server.publicKeys() }),
       'keys.rotate': async () => {
         await server.rotateKeys();
         return { keys: await server.publicKeys() };
       },
-      'grants.check': (ctx: Params<'auth.grants.check'>) => server.checkGrants(ctx.params.grants),
-      'origins.check': async (ctx: Params<'auth.origins.check'>) => ({
+      'grants.check': (ctx) => server.checkGrants(ctx.params.grants),
+      'origins.check': async (ctx) => ({
         allowed: await server.clients.allowsOrigin(ctx.params.origin, ctx.params.clientId),
       }),
-      'users.sync': async (ctx: Params<'auth.users.sync'>) => ({
+      'users.sync': async (ctx) => ({
         synced: await server.syncUsers(ctx.params.tenantId, ctx.params.users, ctx.params.checkOnly),
       }),
-      'users.createLink': async (ctx: Params<'auth.users.createLink'>) => {
+      'users.createLink': async (ctx) => {
         const link = await server.createPasswordLink(ctx.params.username);
         if (!link) throw new PlatformError('PARAMETER_INVALID', 'No active user has this username.');
         return link;
       },
-      'users.revoke': async (ctx: Params<'auth.users.revoke'>) => ({
+      'users.revoke': async (ctx) => ({
         revoked: await server.revokeUser(ctx.params.tenantId, ctx.params.userId),
       }),
-      'clients.rotateSecret': async (ctx: Params<'auth.clients.rotateSecret'>) => {
+      'clients.rotateSecret': async (ctx) => {
         const secret = await server.clients.rotateSecret(ctx.params.tenantId, ctx.params.apiName);
         if (secret === null)
           throw new PlatformError('PARAMETER_INVALID', 'There is no client of this name that authenticates by secret.');
         return { secret };
       },
-      'identity.get': (ctx: Params<'auth.identity.get'>) => {
+      'identity.get': (ctx) => {
         const request = requestContext(ctx);
         const { tenantId, userId } = request;
         return identity(request, server.clients, () => call(ctx, 'data.users.get', { tenantId, userId }));
       },
-    },
+    } satisfies ActionHandlers<'auth', AuthActions>,
     events: {
       'auth.keys.rotated': () => server.forgetKeys(),
-      'metadata.schema.changed': (ctx: Context<MetadataEvents['metadata.schema.changed']>) =>
-        server.clients.refreshOrigins(ctx.params.tenantId),
-    },
+      'metadata.schema.changed': (ctx) => server.clients.refreshOrigins(ctx.params.tenantId),
+    } satisfies EventHandlers,
     created() {
       const { broker, logger } = this;
       server = new AuthServer({
@@ -76,10 +72,10 @@ export default function authService({ config, database }: Platform): ServiceSche
         secret: config.secret,
         baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
         baseUrlFixed: config.baseUrl !== null,
-        grantsEnded: (grantIds) => void broker.broadcast('auth.grants.revoked', { grantIds }),
-        keysRotated: () => void broker.broadcast('auth.keys.rotated', {}),
+        grantsEnded: (grantIds) => broadcast(broker, 'auth.grants.revoked', { grantIds }),
+        keysRotated: () => broadcast(broker, 'auth.keys.rotated', {}),
         signedIn: (tenantId, userId) =>
-          void broker.emit('auth.user.signedIn', { tenantId, userId, at: formatTimestamp(Date.now()) }),
+          emit(broker, 'auth.user.signedIn', { tenantId, userId, at: formatTimestamp(Date.now()) }),
         sendPasswordLink(user, url) {
           // The mail channel replaces this line. The link is a credential, so production never logs it.
           if (config.production) logger.warn(`A set-password link for ${user.email} waits for the mail channel.`);

@@ -5,8 +5,10 @@ import { call } from '../../contracts/call.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
 import { explainActions } from './explain/actions.ts';
-import { publicHandlers } from './handlers.ts';
+
+import { type DataHandlers, publicHandlers } from './handlers.ts';
 import { startPeriodicWork } from './periodic.ts';
+
 import { readActions } from './read/actions.ts';
 import { PreparedReads } from './read/prepared.ts';
 import type { ReadDeps } from './read/read.ts';
@@ -71,7 +73,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       ...explainActions(handlers),
       ...trailActions(handlers, database, () => stopped),
       ...userActions(database, tenants),
-    },
+    } satisfies DataHandlers,
     events: userEvents(database, () => broker.logger),
     created() {
       broker = this.broker;

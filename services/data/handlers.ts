@@ -1,6 +1,7 @@
 /** How the public operations of this service become actions. Each area registers its own in its `actions.ts`. */
 
-import type { Context, ServiceBroker } from 'moleculer';
+import type { ServiceBroker } from 'moleculer';
+import type { ActionContext, ActionHandlers } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
 import { requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
@@ -9,16 +10,16 @@ import { type Read, type ReadDeps, runRead } from './read/read.ts';
 import { type Asked, mutate } from './write/mutate.ts';
 import type { MutationDeps } from './write/write.ts';
 
-/** The context of an internal action of this service. */
-export type ActionContext<K extends keyof DataActions> = Context<DataActions[K]['params']>;
+/** The handlers of this service by the names of their actions. */
+export type DataHandlers = ActionHandlers<'data', DataActions>;
 
-type PublicHandler = (ctx: Context<OperationCall>) => Promise<OperationReply>;
+type PublicHandler<Input> = (ctx: ActionContext<Input>) => Promise<OperationReply>;
 
 export interface Handlers {
   /** The handler of an operation that changes nothing. */
-  readonly read: (operation: Read) => PublicHandler;
+  readonly read: <Input extends OperationCall>(operation: Read<Input>) => PublicHandler<Input>;
   /** The handler of a mutation of records. */
-  readonly write: (mutation: Asked) => PublicHandler;
+  readonly write: (mutation: Asked) => PublicHandler<OperationCall>;
 }
 
 /** `readDeps` is asked at each call: parts of it are known only once the service has started. */
@@ -28,7 +29,7 @@ export function publicHandlers(
   log: () => ServiceBroker['logger'],
 ): Handlers {
   /** The cause of a failure is for the log; the caller gets the code and the request id. */
-  const logged = (ctx: Context<OperationCall>, answer: Promise<OperationReply>): Promise<OperationReply> =>
+  const logged = (ctx: ActionContext<OperationCall>, answer: Promise<OperationReply>): Promise<OperationReply> =>
     answer.catch((error: unknown) => {
       const cause = error instanceof PlatformError ? error.cause : error;
       const { requestId } = requestContext(ctx);

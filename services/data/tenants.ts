@@ -9,7 +9,6 @@ import type { Directory } from '../../lib/access/directory.ts';
 import { accessFor } from '../../lib/access/rules.ts';
 import type { ObjectAccess, Principal } from '../../lib/access/types.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { OperationCall } from '../../lib/operation.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
 import { isUuid } from '../../lib/values/ids.ts';
 import { type Database, sqlState } from '../../mixins/database/database.ts';
@@ -191,9 +190,12 @@ export function visibleObject(view: View, apiName: string): ObjectAccess {
 }
 
 /** The object that a request names, and the id of the record; 404 when the caller cannot see the one or it is no id. */
-export function namedRecord(view: View, { path }: OperationCall): { access: ObjectAccess; id: string } {
-  const access = visibleObject(view, path['objectApiName'] ?? '');
-  const id = (path['id'] ?? '').toLowerCase();
+export function namedRecord(
+  view: View,
+  { path }: { path: { objectApiName: string; id: string } },
+): { access: ObjectAccess; id: string } {
+  const access = visibleObject(view, path.objectApiName);
+  const id = path.id.toLowerCase();
   if (!isUuid(id)) throw recordNotFound();
   return { access, id };
 }

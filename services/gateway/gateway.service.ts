@@ -1,5 +1,6 @@
-import type { Context, ServiceSchema } from 'moleculer';
-import type { AuthEvents } from '../../contracts/auth.ts';
+import type { ServiceSchema } from 'moleculer';
+import type { ActionContext, ActionHandlers, EventHandlers } from '../../contracts/call.ts';
+import type { GatewayActions } from '../../contracts/gateway.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
 import type { Platform } from '../../mixins/platform.ts';
@@ -15,7 +16,7 @@ export default function gatewayService(
   let documents: PublicDocuments;
   const document =
     (name: 'openapi' | 'scopes' | 'capabilities') =>
-    (ctx: Context<OperationCall>): OperationReply =>
+    (ctx: ActionContext<OperationCall>): OperationReply =>
       documents.answer(name, ctx.params.headers.ifNoneMatch);
   return {
     name: 'gateway',
@@ -23,9 +24,9 @@ export default function gatewayService(
       'openapi.get': document('openapi'),
       'scopes.list': document('scopes'),
       'capabilities.get': document('capabilities'),
-    },
+    } satisfies ActionHandlers<'gateway', GatewayActions>,
     events: {
-      'auth.grants.revoked'(ctx: Context<AuthEvents['auth.grants.revoked']>) {
+      'auth.grants.revoked'(ctx) {
         gateway.grantsRevoked(ctx.params.grantIds);
       },
       'auth.keys.rotated'() {
@@ -40,7 +41,7 @@ export default function gatewayService(
       '$node.connected'() {
         gateway.servicesChanged();
       },
-    },
+    } satisfies EventHandlers,
     created() {
       gateway = new Gateway(platform, this, operations);
     },

@@ -1,8 +1,7 @@
-import type { Context, ServiceSchema } from 'moleculer';
-import { call } from '../../contracts/call.ts';
+import type { ServiceSchema } from 'moleculer';
+import { type ActionHandlers, broadcast, type Caller, call } from '../../contracts/call.ts';
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
-import type { OperationCall } from '../../lib/operation.ts';
 import { isUuid } from '../../lib/values/ids.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { Operations } from './actions/operations.ts';
@@ -13,9 +12,6 @@ import type { FindUser } from './permission.ts';
 import { Snapshots } from './snapshots.ts';
 import { findTenant, listTenants } from './store.ts';
 import { createTenant, deployTemplate, upgradeTenants } from './tenants.ts';
-
-type Params<K extends keyof MetadataActions> = Context<MetadataActions[K]['params']>;
-type Call = Context<OperationCall>;
 
 const LEASE_SECONDS = 60;
 
@@ -37,41 +33,40 @@ export default function metadataService(platform: Platform): ServiceSchema {
   );
   const operations = new Operations(platform, jobs);
   const findUser =
-    (ctx: Context): FindUser =>
+    (ctx: Caller): FindUser =>
     (tenantId, userId) =>
       call(ctx, 'data.users.get', { tenantId, userId });
 
   return {
     name: 'metadata',
     actions: {
-      'snapshots.get': (ctx: Params<'metadata.snapshots.get'>) =>
+      'snapshots.get': (ctx) =>
         isUuid(ctx.params.tenantId) ? snapshots.get(ctx.params.tenantId, ctx.params.version) : null,
-      'tenants.get': async (ctx: Params<'metadata.tenants.get'>) => {
+      'tenants.get': async (ctx) => {
         const { tenantId, key } = ctx.params;
         if (tenantId === undefined) return key === undefined ? null : findTenant(database, { key });
         return isUuid(tenantId) ? findTenant(database, { tenantId }) : null;
       },
-      'tenants.list': (ctx: Params<'metadata.tenants.list'>) =>
-        listTenants(database, ctx.params.after ?? null, Math.min(ctx.params.take ?? 100, 1_000)),
-      'tenants.create': async (ctx: Params<'metadata.tenants.create'>) => {
+      'tenants.list': (ctx) => listTenants(database, ctx.params.after ?? null, Math.min(ctx.params.take ?? 100, 1_000)),
+      'tenants.create': async (ctx) => {
         const { tenant, created } = await createTenant(database, config.region, ctx.params);
         return { tenantId: tenant.id, created };
       },
-      'templates.deploy': async (ctx: Params<'metadata.templates.deploy'>) => {
+      'templates.deploy': async (ctx) => {
         const { applied, ...result } = await deployTemplate(database, ctx.params.tenantId, ctx.params.files);
         if (applied) changed(ctx.params.tenantId, result.metadataVersion);
         return result;
       },
-      'components.retrieve': (ctx: Call) => operations.retrieve(requestContext(ctx), ctx.params, findUser(ctx)),
-      'components.validate': (ctx: Call) => operations.validate(requestContext(ctx), ctx.params, findUser(ctx)),
-      'deployments.create': (ctx: Call) => operations.deploy(requestContext(ctx), ctx.params, findUser(ctx)),
-      'deployments.get': (ctx: Call) => operations.get(requestContext(ctx), ctx.params, findUser(ctx)),
-      'deployments.list': (ctx: Call) => operations.list(requestContext(ctx), ctx.params, findUser(ctx)),
+      'components.retrieve': (ctx) => operations.retrieve(requestContext(ctx), ctx.params, findUser(ctx)),
+      'components.validate': (ctx) => operations.validate(requestContext(ctx), ctx.params, findUser(ctx)),
+      'deployments.create': (ctx) => operations.deploy(requestContext(ctx), ctx.params, findUser(ctx)),
+      'deployments.get': (ctx) => operations.get(requestContext(ctx), ctx.params, findUser(ctx)),
+      'deployments.list': (ctx) => operations.list(requestContext(ctx), ctx.params, findUser(ctx)),
       'types.list': () => operations.types(),
-    },
+    } satisfies ActionHandlers<'metadata', MetadataActions>,
     async started() {
       changed = (tenantId, metadataVersion) => {
-        this.broker.broadcast('metadata.schema.changed', { tenantId, metadataVersion });
+        broadcast(this.broker, 'metadata.schema.changed', { tenantId, metadataVersion });
       };
       warn = (error, message) => this.logger.warn({ err: error }, message);
       const upgraded = await upgradeTenants(database);

@@ -1,7 +1,6 @@
 /** `GET /me/limits`: every policy that binds the caller, what is left of it, and what operations cost. */
-import type { Context } from 'moleculer';
 import type { Config } from '../../config/env.ts';
-import { call } from '../../contracts/call.ts';
+import { type ActionContext, type Caller, call } from '../../contracts/call.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import {
   concurrencyLimits,
@@ -21,7 +20,7 @@ const NO_OVERRIDES = {
 
 /** Answers me.limits.get. `nodes`: where the counters live. */
 export async function describeLimits(
-  ctx: Context<unknown>,
+  ctx: ActionContext<unknown>,
   config: Config,
   nodes: readonly string[],
   storage: StorageStore,
@@ -51,7 +50,7 @@ export async function describeLimits(
   };
 }
 
-async function stateOf(ctx: Context<unknown>, policy: RatePolicy, nodes: readonly string[]): Promise<Lease> {
+async function stateOf(ctx: Caller, policy: RatePolicy, nodes: readonly string[]): Promise<Lease> {
   const { key, limit, windowSeconds } = policy;
   const nodeID = ownerOf(key, nodes);
   const leases = await call(

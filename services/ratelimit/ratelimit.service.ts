@@ -1,5 +1,6 @@
-import type { Context, ServiceSchema } from 'moleculer';
-import type { Lease, RatelimitActions } from '../../contracts/ratelimit.ts';
+import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { ActionHandlers } from '../../contracts/call.ts';
+import type { RatelimitActions } from '../../contracts/ratelimit.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { Buckets } from './buckets.ts';
 import { describeLimits } from './limits.ts';
@@ -15,27 +16,31 @@ interface Registry {
 export default function ratelimitService({ config, database }: Platform): ServiceSchema {
   const buckets = new Buckets();
   const storage = new StorageStore(database);
+  let broker: ServiceBroker;
   let timer: NodeJS.Timeout | undefined;
   return {
     name: 'ratelimit',
     actions: {
-      'leases.take'(ctx: Context<RatelimitActions['ratelimit.leases.take']['params']>): Lease[] {
+      'leases.take'(ctx) {
         const { gateway, requests } = ctx.params;
         const now = Date.now();
         return requests.map((request) => buckets.take(gateway, request, now));
       },
-      'leases.read'(ctx: Context<RatelimitActions['ratelimit.leases.read']['params']>): Lease[] {
+      'leases.read'(ctx) {
         const now = Date.now();
         return ctx.params.requests.map((request) => buckets.state(request, now));
       },
-      'limits.get'(ctx: Context<unknown>) {
-        const { registry } = ctx.broker as unknown as { registry: Registry };
+      'limits.get'(ctx) {
+        const { registry } = broker as unknown as { registry: Registry };
         const nodes = registry
           .getServiceList({ onlyAvailable: true })
           .filter((service) => service.name === 'ratelimit')
           .map((service) => service.nodeID);
         return describeLimits(ctx, config, nodes, storage);
       },
+    } satisfies ActionHandlers<'ratelimit', RatelimitActions>,
+    created() {
+      broker = this.broker;
     },
     started() {
       timer = setInterval(() => buckets.sweep(Date.now()), SWEEP_MS).unref();

@@ -3,6 +3,7 @@
  * Source: docs/reference/access.md#explanations.
  */
 
+import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
@@ -10,7 +11,7 @@ import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import type { Read } from '../read/read.ts';
+import type { ReadDeps } from '../read/read.ts';
 import { exactJson, reachSql, table } from '../sql.ts';
 import { findPrincipal } from '../store.ts';
 import { assertFresh, namedRecord, recordNotFound } from '../tenants.ts';
@@ -20,16 +21,8 @@ import type { View } from '../view.ts';
 import { explain, type Question } from './explain.ts';
 import { readSharedRecord, sharedRecordSql } from './record.ts';
 
-/** The body as the gateway has checked it. */
-interface Body {
-  readonly operation: Question['operation'];
-  readonly field?: string;
-  readonly transitionKey?: string;
-  readonly userId?: string;
-}
-
-export const explainAccess: Read = async (deps, request, call) => {
-  const body = call.body as Body;
+export const explainAccess: Handler<'data.access.explain', ReadDeps> = async (deps, request, call) => {
+  const { body } = call;
   const question = questionIn(body);
   const userId = body.userId?.toLowerCase() ?? request.userId;
   const other = userId !== request.userId;
@@ -52,7 +45,7 @@ export const explainAccess: Read = async (deps, request, call) => {
 };
 
 /** Which of the two names goes with which operation. */
-function questionIn({ operation, ...names }: Body): Question {
+function questionIn({ operation, ...names }: OperationInput<'data.access.explain'>['body']): Question {
   const field = names.field ?? null;
   const transitionKey = names.transitionKey ?? null;
   if (operation === 'transition' && transitionKey === null)

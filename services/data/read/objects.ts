@@ -1,11 +1,12 @@
 /** The objects that a user can see, and their descriptions. Source: docs/reference/records.md. */
 
+import type { Handler } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { assertFresh, requireApi, visibleObject } from '../tenants.ts';
 import type { View } from '../view.ts';
 import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
-import { matches, notModified, objectName, type Read, type ReadDeps } from './read.ts';
+import { matches, notModified, type ReadDeps } from './read.ts';
 
 /**
  * Answers from the configuration alone, but never from an outdated one: the versions are read first, which costs one
@@ -24,20 +25,20 @@ async function fromSnapshot(
   });
 }
 
-export const listObjects: Read = (deps, request) =>
+export const listObjects: Handler<'schema.objects.list', ReadDeps> = (deps, request) =>
   fromSnapshot(deps, request, (view) => ({ body: describeObjects(view.access, request.scopes) }));
 
-export const describe: Read = (deps, request, call) =>
+export const describe: Handler<'schema.objects.describe', ReadDeps> = (deps, request, call) =>
   fromSnapshot(deps, request, (view) => {
-    const description = describeObject(view.access, visibleObject(view, objectName(call)), request.scopes);
+    const description = describeObject(view.access, visibleObject(view, call.path.objectApiName), request.scopes);
     const etag = `"${description['schemaVersion']}"`;
     if (matches(call.headers.ifNoneMatch, etag)) return notModified(etag);
     return { headers: { ETag: etag }, body: description };
   });
 
-export const getSchema: Read = (deps, request, call) =>
+export const getSchema: Handler<'schema.objects.getSchema', ReadDeps> = (deps, request, call) =>
   fromSnapshot(deps, request, (view) => {
-    const object = visibleObject(view, objectName(call));
+    const object = visibleObject(view, call.path.objectApiName);
     const etag = `"${describeObject(view.access, object, request.scopes)['schemaVersion']}"`;
     if (matches(call.headers.ifNoneMatch, etag)) return notModified(etag);
     return { headers: { ETag: etag }, body: schemaOfObject(view.access, object, request.scopes) };

@@ -15,7 +15,11 @@ export interface ReadDeps {
   readonly statements: PreparedReads;
 }
 
-export type Read = (deps: ReadDeps, request: RequestContext, call: OperationCall) => Promise<OperationReply>;
+export type Read<Input extends OperationCall> = (
+  deps: ReadDeps,
+  request: RequestContext,
+  call: Input,
+) => Promise<OperationReply>;
 
 const READ_ATTEMPTS_MAX = 3;
 
@@ -23,11 +27,11 @@ const READ_ATTEMPTS_MAX = 3;
  * Runs a read; a lost connection or a lock that a deployment holds is tried again, what cannot be helped becomes an
  * error of the catalogue.
  */
-export async function runRead(
-  read: Read,
+export async function runRead<Input extends OperationCall>(
+  read: Read<Input>,
   deps: ReadDeps,
   request: RequestContext,
-  call: OperationCall,
+  call: Input,
 ): Promise<OperationReply> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -55,8 +59,6 @@ export async function runRead(
 
 /** Serialization failure, deadlock, lock timeout. */
 const PASSING_STATES: ReadonlySet<string> = new Set(['40001', '40P01', '55P03']);
-
-export const objectName = (call: OperationCall): string => call.path['objectApiName'] ?? '';
 
 /** True when If-None-Match names the tag; weak comparison (RFC 9110 section 13.1.2). */
 export function matches(ifNoneMatch: string | undefined, etag: string): boolean {

@@ -1,8 +1,9 @@
 /** Lists of records and single ones: from a request to the bytes of its answer. Source: docs/reference/records.md. */
 
+import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import type { OperationReply } from '../../../lib/operation.ts';
 import { constrain } from '../../../lib/query/constrain.ts';
 import { continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
@@ -16,7 +17,7 @@ import { etagOf } from '../sql.ts';
 import { fetchPage, fetchRecord } from '../store.ts';
 import { assertFresh, recordNotFound, visibleObject } from '../tenants.ts';
 import type { View } from '../view.ts';
-import { matches, notModified, objectName, type Read, type ReadDeps } from './read.ts';
+import { matches, notModified, type ReadDeps } from './read.ts';
 
 const queryView = (view: View): QueryView => ({
   access: view.access,
@@ -25,9 +26,10 @@ const queryView = (view: View): QueryView => ({
   timezone: timezoneOf(view),
 });
 
-export const listRecords: Read = (deps, request, call) => page(deps, request, call, 'query', call.query);
+export const listRecords: Handler<'data.records.list', ReadDeps> = (deps, request, call) =>
+  page(deps, request, call, 'query', call.query);
 
-export const queryRecords: Read = async (deps, request, call) => {
+export const queryRecords: Handler<'data.records.query', ReadDeps> = async (deps, request, call) => {
   const { body } = call;
   if (body === undefined || body === null)
     throw new PlatformError('BODY_REQUIRED', 'The query must be sent as a JSON object.');
@@ -41,13 +43,13 @@ export const queryRecords: Read = async (deps, request, call) => {
 async function page(
   deps: ReadDeps,
   request: RequestContext,
-  call: OperationCall,
+  call: OperationInput<'data.records.list' | 'data.records.query'>,
   source: 'query' | 'body',
   raw: Record<string, unknown>,
 ): Promise<OperationReply> {
   const { tenantId, userId } = request;
   const parsed = parseListQuery(raw, source);
-  const asked = `${source} ${call.ieee754Compatible ?? false} ${objectName(call)} ${JSON.stringify(raw)}`;
+  const asked = `${source} ${call.ieee754Compatible ?? false} ${call.path.objectApiName} ${JSON.stringify(raw)}`;
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const at = queryView(view);
     const seal = sealFor(request, deps.sealingKey, at.now);
@@ -55,7 +57,7 @@ async function page(
     const key = `${view.key} ${asked}`;
     let prepared = known ? deps.statements.lists.get(key) : undefined;
     if (!prepared) {
-      const object = visibleObject(view, objectName(call));
+      const object = visibleObject(view, call.path.objectApiName);
       const planned = planList(parsed, object.object, at, { ieee754Compatible: call.ieee754Compatible ?? false });
       const plan = continuePlan(planned, parsed, seal);
       prepared = { list: parsed, plan, compiled: compileList(constrain(plan, view.access), tenantSchema(tenantId)) };
@@ -75,26 +77,25 @@ async function page(
 /** A value that may stand for a date relative to now: its plan is good for this moment only. */
 const RELATIVE = /TODAY|YESTERDAY|TOMORROW|THIS_|LAST_|NEXT_/;
 
-export const getRecord: Read = async (deps, request, call) => {
+export const getRecord: Handler<'data.records.get', ReadDeps> = async (deps, request, call) => {
   const { record, etag } = await readOne(deps, request, call, fieldsOf(call));
   if (matches(call.headers.ifNoneMatch, etag)) return notModified(etag);
   return { headers: { ETag: etag }, body: record };
 };
 
-function fieldsOf(call: OperationCall): readonly string[] | null {
-  if (call.query['fields'] === undefined) return null;
-  return parseListQuery({ fields: call.query['fields'] }, 'query').fields;
+function fieldsOf({ query }: OperationInput<'data.records.get'>): readonly string[] | null {
+  return query.fields === undefined ? null : parseListQuery({ fields: query.fields }, 'query').fields;
 }
 
 function readOne(
   deps: ReadDeps,
   request: RequestContext,
-  call: OperationCall,
+  call: OperationInput<'data.records.get'>,
   fields: readonly string[] | null,
 ): Promise<{ record: Buffer; etag: string }> {
-  const id = (call.path['id'] ?? '').toLowerCase();
+  const id = call.path.id.toLowerCase();
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
-    const object = visibleObject(view, objectName(call));
+    const object = visibleObject(view, call.path.objectApiName);
     const shape = `${view.key} ${object.object.apiName} ${call.ieee754Compatible ?? false} ${fields?.join() ?? '*'}`;
     let compiled = deps.statements.gets.get(shape);
     if (!compiled) {

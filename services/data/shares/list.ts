@@ -1,12 +1,13 @@
 /** The manual shares of a record, for those who may share it. Source: docs/reference/access.md#manual-shares. */
+import type { Handler } from '../../../contracts/operations.ts';
 import { NEEDS } from '../../../lib/access/decide.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import type { Read } from '../read/read.ts';
+import type { ReadDeps } from '../read/read.ts';
 import { reachSql, table } from '../sql.ts';
 import { assertFresh, namedRecord, recordNotFound } from '../tenants.ts';
 import { SHARE_COLUMNS, sharingDenied } from './shares.ts';
 
-export const listShares: Read = async (deps, request, call) => {
+export const listShares: Handler<'data.shares.list', ReadDeps> = async (deps, request, call) => {
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
     const { access, id } = namedRecord(view, call);
     const { object } = access;

@@ -1,7 +1,7 @@
 /** What has happened: history, changes and the audit trail with its chain. */
 import { requestContext } from '../../../lib/context.ts';
 import type { Database } from '../../../mixins/database/database.ts';
-import type { ActionContext, Handlers } from '../handlers.ts';
+import type { DataHandlers, Handlers } from '../handlers.ts';
 import { listAudit } from './audit-list.ts';
 import { sealTenant } from './chain.ts';
 import { listChanges } from './changes.ts';
@@ -9,13 +9,14 @@ import { recordDenial } from './denial.ts';
 import { listHistory } from './history.ts';
 import { verifyTenant } from './verify.ts';
 
-export const trailActions = ({ read }: Handlers, database: Database, stopped: () => boolean) => ({
-  'history.list': read(listHistory),
-  'changes.list': read(listChanges),
-  'audit.list': read(listAudit),
-  'audit.deny': (ctx: ActionContext<'data.audit.deny'>) => recordDenial(database, requestContext(ctx), ctx.params),
-  'audit.seal': async (ctx: ActionContext<'data.audit.seal'>) => ({
-    sealed: await sealTenant(database, ctx.params.tenantId, stopped),
-  }),
-  'audit.verify': (ctx: ActionContext<'data.audit.verify'>) => verifyTenant(database, ctx.params),
-});
+export const trailActions = ({ read }: Handlers, database: Database, stopped: () => boolean) =>
+  ({
+    'history.list': read(listHistory),
+    'changes.list': read(listChanges),
+    'audit.list': read(listAudit),
+    'audit.deny': (ctx) => recordDenial(database, requestContext(ctx), ctx.params),
+    'audit.seal': async (ctx) => ({
+      sealed: await sealTenant(database, ctx.params.tenantId, stopped),
+    }),
+    'audit.verify': (ctx) => verifyTenant(database, ctx.params),
+  }) satisfies Partial<DataHandlers>;

@@ -2,12 +2,13 @@
  * The audit trail of a tenant, newest first, for those who may see who did what. Source: docs/reference/audit.md.
  */
 
+import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { firstUuidv7 } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import type { Read } from '../read/read.ts';
+import type { ReadDeps } from '../read/read.ts';
 import { columnType } from '../sql.ts';
 import { assertFresh, requireApi } from '../tenants.ts';
 import type { View } from '../view.ts';
@@ -21,9 +22,9 @@ const CLOCKS_DIFFER_MS = 60 * 60 * 1_000;
 /** Entries that one page looks through for what no index finds. */
 const LOOKED_THROUGH = 50_000;
 
-export const listAudit: Read = async (deps, request, call) => {
+export const listAudit: Handler<'events.audit.list', ReadDeps> = async (deps, request, call) => {
   const { tenantId, userId } = request;
-  const { take: asked, cursor, ...filters } = call.query as Record<string, string | undefined>;
+  const { take: asked, cursor, ...filters } = call.query;
   const { take, takeClamped } = parseListQuery({ ...(asked === undefined ? {} : { take: asked }) }, 'query');
   return deps.tenants.withView(tenantId, userId, async (view) => {
     requireApi(view);
@@ -71,7 +72,7 @@ function requireViewAudit({ access }: View): void {
   });
 }
 
-type Filters = Readonly<Record<string, string | undefined>>;
+type Filters = Omit<OperationInput<'events.audit.list'>['query'], 'take' | 'cursor'>;
 
 const whereSql = (conditions: readonly string[]): string =>
   conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : '';

@@ -6,6 +6,7 @@
  * snapshots, so that a page costs what its stretch holds and not what is still to come. Source: docs/reference/records.md.
  */
 
+import type { Handler } from '../../../contracts/operations.ts';
 import type { Predicate } from '../../../lib/access/predicate.ts';
 import { tenantSchema } from '../../../lib/context.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
@@ -16,7 +17,7 @@ import { sealFor } from '../../../lib/values/sealed.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import type { Read } from '../read/read.ts';
+import type { ReadDeps } from '../read/read.ts';
 import { columnName, etagOf, recordJson, storedFields, table } from '../sql.ts';
 import { assertFresh, visibleObject } from '../tenants.ts';
 import type { View } from '../view.ts';
@@ -42,12 +43,12 @@ const CHUNK = 1_000;
 /** A page that has not filled up by then is answered as it is. */
 const ROUND_MS = 5_000;
 
-export const listChanges: Read = async (deps, request, call) => {
+export const listChanges: Handler<'data.changes.list', ReadDeps> = async (deps, request, call) => {
   const { tenantId, userId } = request;
   const { take, takeClamped, cursor } = parseListQuery(call.query, 'query');
   const seal = sealFor(request, deps.sealingKey, Date.now());
   return deps.tenants.withView(tenantId, userId, async (view) => {
-    const access = visibleObject(view, call.path['objectApiName'] ?? '');
+    const access = visibleObject(view, call.path.objectApiName);
     const sight = sightOf(view.access, access.object.apiName);
     const given = cursor === null ? null : openDelta(cursor, access.object.apiName, seal);
     const asked: Question = { view, object: access.object, sight, take, ieee754: call.ieee754Compatible ?? false };

@@ -3,11 +3,12 @@
  * be seen. Source: docs/reference/records.md.
  */
 
+import type { Handler } from '../../../contracts/operations.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import type { Read } from '../read/read.ts';
+import type { ReadDeps } from '../read/read.ts';
 import { reachSql, table } from '../sql.ts';
 import { assertFresh, own, recordNotFound, visibleObject } from '../tenants.ts';
 import { TRANSITION_ENTRY } from '../write/trail.ts';
@@ -15,11 +16,11 @@ import { bindShown, changesJson } from './changes-json.ts';
 import { pageReply } from './page.ts';
 import { type ListOf, openPlace, sealPlace } from './place.ts';
 
-export const listHistory: Read = async (deps, request, call) => {
+export const listHistory: Handler<'data.history.list', ReadDeps> = async (deps, request, call) => {
   const { tenantId, userId } = request;
   const { take, takeClamped, cursor } = parseListQuery(call.query, 'query');
-  const objectApiName = call.path['objectApiName'] ?? '';
-  const id = (call.path['id'] ?? '').toLowerCase();
+  const { objectApiName } = call.path;
+  const id = call.path.id.toLowerCase();
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const { object, readable, fields } = visibleObject(view, objectApiName);
     // Who cannot read the state is told of no way from one to another.

@@ -1,14 +1,15 @@
 /** The transitions and actions of a record, with what stands against each. Source: docs/reference/transitions.md. */
+import type { Handler } from '../../../contracts/operations.ts';
 import { NEEDS } from '../../../lib/access/decide.ts';
 import { served } from '../../../lib/expression/transition-input.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import type { Read } from '../read/read.ts';
+import type { ReadDeps } from '../read/read.ts';
 import { etagOf, exactJson, reachSql, table } from '../sql.ts';
 import { assertFresh, namedRecord, recordNotFound } from '../tenants.ts';
 import { type Act, reasonsAgainst, type Situation, stateIn, storedFacts, visibleActs } from './acts.ts';
 import { foreseenFields, misplacedBy } from './parents.ts';
 
-export const listTransitions: Read = async (deps, request, call) => {
+export const listTransitions: Handler<'data.transitions.list', ReadDeps> = async (deps, request, call) => {
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
     const { access, id } = namedRecord(view, call);
     const { object } = access;

@@ -1,14 +1,15 @@
 /** Changes of records, and rows that templates bring along. */
 import type { Database } from '../../../mixins/database/database.ts';
-import type { ActionContext, Handlers } from '../handlers.ts';
+import type { DataHandlers, Handlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
 import { loadSamples } from './samples.ts';
 
-export const writeActions = ({ write }: Handlers, database: Database, tenants: Tenants) => ({
-  'records.create': write('create'),
-  'records.update': write('update'),
-  'records.delete': write('delete'),
-  'records.upsert': write('upsert'),
-  'records.restore': write('restore'),
-  'samples.load': (ctx: ActionContext<'data.samples.load'>) => loadSamples(database, tenants, ctx.params),
-});
+export const writeActions = ({ write }: Handlers, database: Database, tenants: Tenants) =>
+  ({
+    'records.create': write('create'),
+    'records.update': write('update'),
+    'records.delete': write('delete'),
+    'records.upsert': write('upsert'),
+    'records.restore': write('restore'),
+    'samples.load': (ctx) => loadSamples(database, tenants, ctx.params),
+  }) satisfies Partial<DataHandlers>;

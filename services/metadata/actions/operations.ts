@@ -1,9 +1,10 @@
 /** The public operations of metadata. */
 
 import { LIMITS } from '../../../config/limits.ts';
+import type { OperationInput } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import type { OperationReply } from '../../../lib/operation.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import { idempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
@@ -31,7 +32,11 @@ export class Operations {
     this.#jobs = jobs;
   }
 
-  async retrieve(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
+  async retrieve(
+    request: RequestContext,
+    call: OperationInput<'metadata.components.retrieve'>,
+    findUser: FindUser,
+  ): Promise<OperationReply> {
     const pkg = readPackage(retrieveBody(call.body).package, '/package');
     await requirePermission(findUser, request, 'metadataRead');
     const { tenant, state } = await this.#current(request.tenantId);
@@ -44,7 +49,11 @@ export class Operations {
     };
   }
 
-  async validate(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
+  async validate(
+    request: RequestContext,
+    call: OperationInput<'metadata.components.validate'>,
+    findUser: FindUser,
+  ): Promise<OperationReply> {
     const body = validateBody(call.body);
     const project = await readProject(body.files, body.package);
     const user = await requirePermission(findUser, request, 'metadataRead');
@@ -69,7 +78,11 @@ export class Operations {
     };
   }
 
-  async deploy(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
+  async deploy(
+    request: RequestContext,
+    call: OperationInput<'metadata.deployments.create'>,
+    findUser: FindUser,
+  ): Promise<OperationReply> {
     const body = deployBody(call.body);
     const project = await readProject(body.files, body.package);
     const key = idempotencyKey(call, request);
@@ -144,9 +157,13 @@ export class Operations {
     }
   }
 
-  async get(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
+  async get(
+    request: RequestContext,
+    call: OperationInput<'metadata.deployments.get'>,
+    findUser: FindUser,
+  ): Promise<OperationReply> {
     const withPlan = await mayRead(findUser, request);
-    const id = call.path['deploymentId'] ?? '';
+    const id = call.path.deploymentId;
     const row = isUuid(id)
       ? await this.#platform.database.shared('metadata', request.tenantId, (tx) =>
           findDeployment(tx, request.tenantId, id),
@@ -156,20 +173,24 @@ export class Operations {
     return { body: presentDeployment(withPlan ? row : { ...row, plan: null }) };
   }
 
-  async list(request: RequestContext, call: OperationCall, findUser: FindUser): Promise<OperationReply> {
+  async list(
+    request: RequestContext,
+    call: OperationInput<'metadata.deployments.list'>,
+    findUser: FindUser,
+  ): Promise<OperationReply> {
     await mayRead(findUser, request);
     const { query } = call;
     const filter = {
-      status: (query['status'] as string | undefined) ?? null,
-      checkOnly: (query['checkOnly'] as boolean | undefined) ?? null,
+      status: query.status ?? null,
+      checkOnly: query.checkOnly ?? null,
     };
-    const asked = (query['take'] as number | undefined) ?? LIMITS.take_default;
+    const asked = query.take ?? LIMITS.take_default;
     if (asked < 1)
       throw new PlatformError('PARAMETER_INVALID', 'take is at least 1.', {
         errors: [violation('query:take', 'PARAMETER_INVALID', 'take is at least 1.')],
       });
     const take = Math.min(asked, LIMITS.take_max);
-    const before = query['cursor'] === undefined ? null : readCursor(String(query['cursor']), filter);
+    const before = query.cursor === undefined ? null : readCursor(query.cursor, filter);
     const rows = await this.#platform.database.shared('metadata', request.tenantId, (tx) =>
       listDeployments(tx, request.tenantId, { ...filter, before, take: take + 1 }),
     );

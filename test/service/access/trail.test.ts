@@ -274,7 +274,7 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
 
   /** The operation as the service runs it, for a user whose view is known. */
   async function ask<T>(
-    read: Read,
+    read: Read<never>,
     { snapshot }: World,
     access: Access,
     object: ObjectName,
@@ -290,7 +290,7 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
     } as unknown as ReadDeps;
     const request = { tenantId: TENANT_ID, userId, clientId: 'test' } as RequestContext;
     const path = id === undefined ? { objectApiName: object } : { objectApiName: object, id };
-    const reply = await read(deps, request, { operationId: 'test', path, query, headers: {} });
+    const reply = await read(deps, request, { path, query } as never);
     return JSON.parse((reply.body as Buffer).toString()) as T;
   }
 });

@@ -4,7 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { Type } from 'typebox';
-import { call } from '../../../contracts/call.ts';
+import { type ActionHandlers, broadcast, call, emit } from '../../../contracts/call.ts';
+import type { MetadataActions } from '../../../contracts/metadata.ts';
 import type { Handler, OperationId, OperationInput } from '../../../contracts/operations.ts';
 import { defineOperation, type InputOf, type Operation, type OperationCall } from '../../../lib/operation.ts';
 
@@ -135,5 +136,37 @@ describe('a call', () => {
       }),
     ];
     assert.ok(compiledOnly);
+  });
+});
+
+describe('an event', () => {
+  it('has a known name and carries what its contract says', () => {
+    const broker = { emit: async () => {}, broadcast: async () => {} };
+    const compiledOnly = () => {
+      broadcast(broker, 'metadata.schema.changed', { tenantId: '', metadataVersion: 1 });
+      // @ts-expect-error: a misspelt event
+      broadcast(broker, 'metadata.schema.change', { tenantId: '', metadataVersion: 1 });
+      // @ts-expect-error: a value of another type
+      emit(broker, 'metadata.schema.changed', { tenantId: '', metadataVersion: '1' });
+    };
+    assert.ok(compiledOnly);
+  });
+});
+
+describe('the handlers of a service', () => {
+  it('are those of its actions, each with its parameters', () => {
+    type Handlers = ActionHandlers<'metadata', MetadataActions>;
+    const some = {
+      'snapshots.get': async (ctx) => {
+        // @ts-expect-error: not a parameter of this action
+        ctx.params.tenant;
+        return null;
+      },
+    } satisfies Partial<Handlers>;
+    // @ts-expect-error: actions are missing
+    const all: Handlers = some;
+    // @ts-expect-error: an action that the contract does not have
+    const more = { 'snapshots.drop': async () => null } satisfies Partial<Handlers>;
+    assert.ok(all && more);
   });
 });
