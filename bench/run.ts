@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { ALL_SERVICES, type ServiceName } from '../config/services.ts';
 import { tenantSchema } from '../lib/context.ts';
 import { Database } from '../mixins/database/database.ts';
 import { freePort, startEmbeddedDatabase } from '../mixins/database/embedded.ts';
@@ -81,8 +82,10 @@ async function startPlatform(databaseUrl: string, mode: 'one' | 'nats'): Promise
   children.push(nats);
   const apart = { ...common, NATS_URL: `nats://127.0.0.1:${natsPort}` };
   const pids = [nats.pid!];
-  for (const services of ['metadata', 'auth,ratelimit', 'data', 'gateway'])
-    pids.push(await launch('main.ts', { ...apart, SERVICES: services }));
+  // Those on the path of a measured request have a process of their own.
+  const alone: readonly ServiceName[] = ['metadata', 'data', 'gateway'];
+  const others = ALL_SERVICES.filter((service) => !alone.includes(service)).join(',');
+  for (const services of [...alone, others]) pids.push(await launch('main.ts', { ...apart, SERVICES: services }));
   return platformTarget('over NATS', baseUrl, pids, await tokenFor(baseUrl));
 }
 

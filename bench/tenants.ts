@@ -12,6 +12,7 @@ import { parseArgs, promisify } from 'node:util';
 import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../config/broker.ts';
 import { readConfig } from '../config/env.ts';
+import { ALL_SERVICES } from '../config/services.ts';
 import { call } from '../contracts/call.ts';
 import { uuidv7 } from '../lib/values/ids.ts';
 import { freePort, startEmbeddedDatabase } from '../mixins/database/embedded.ts';
@@ -60,7 +61,7 @@ const env = {
 let broker: ServiceBroker | undefined;
 try {
   children.set('nats', spawn('nats-server', ['-a', '127.0.0.1', '-p', String(natsPort)], { stdio: 'ignore' }));
-  for (const name of ['metadata', 'auth', 'ratelimit', 'data', 'gateway']) {
+  for (const name of ALL_SERVICES) {
     const child = spawn(process.execPath, [join(root, 'main.ts')], {
       env: { ...env, SERVICES: name },
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -3,9 +3,7 @@
  * Source: docs/reference/configuration.md.
  */
 import { resolve } from 'node:path';
-
-export const ALL_SERVICES = ['gateway', 'auth', 'data', 'metadata', 'ratelimit'] as const;
-export type ServiceName = (typeof ALL_SERVICES)[number];
+import { ALL_SERVICES, isServiceName, type ServiceName } from './services.ts';
 
 export interface Config {
   /** TCP port of the gateway; 0 picks a free one. */
@@ -62,9 +60,10 @@ function integer(env: NodeJS.ProcessEnv, name: string, fallback: number, min: nu
 function oneOf<T extends string>(env: NodeJS.ProcessEnv, name: string, allowed: readonly T[], fallback: T): T {
   const text = env[name];
   if (text === undefined || text === '') return fallback;
-  if (!(allowed as readonly string[]).includes(text))
+  const value = allowed.find((one) => one === text);
+  if (value === undefined)
     throw new ConfigError(`${name} must be one of ${allowed.join(', ')}, not ${JSON.stringify(text)}.`);
-  return text as T;
+  return value;
 }
 
 /** An address, kept as it was written; a list of several where `list` says so. */
@@ -85,16 +84,21 @@ function secret(env: NodeJS.ProcessEnv, name: string): string | null {
   return text;
 }
 
+/** The services that are named; all of them when none is. */
+function servicesOf(names: readonly string[]): readonly ServiceName[] {
+  for (const name of names)
+    if (!isServiceName(name))
+      throw new ConfigError(`SERVICES names ${JSON.stringify(name)}; there are: ${ALL_SERVICES.join(', ')}.`);
+  return names.length ? [...new Set(names.filter(isServiceName))] : ALL_SERVICES;
+}
+
 /** Reads the environment once. Throws ConfigError with one sentence a person can act on. */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const wanted = (env['SERVICES'] ?? '')
     .split(',')
     .map((s) => s.trim())
     .filter(Boolean);
-  for (const name of wanted)
-    if (!(ALL_SERVICES as readonly string[]).includes(name))
-      throw new ConfigError(`SERVICES names ${JSON.stringify(name)}; there are: ${ALL_SERVICES.join(', ')}.`);
-  const services = wanted.length ? [...new Set(wanted as ServiceName[])] : [...ALL_SERVICES];
+  const services = servicesOf(wanted);
   const natsUrl = address(env, 'NATS_URL', ['nats', 'tls'], true);
   if (!natsUrl && services.length < ALL_SERVICES.length)
     throw new ConfigError('SERVICES chooses some services only, so NATS_URL must say where the others are reached.');

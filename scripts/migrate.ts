@@ -2,7 +2,8 @@
  * `npm run migrate`: brings the tables of all services up to date on DATABASE_URL, then exits. Safe beside running
  * services and beside itself: migrations only go forward and wait for each other under a lock in the database.
  */
-import { ALL_SERVICES, readConfig } from '../config/env.ts';
+import { readConfig } from '../config/env.ts';
+import { ALL_SERVICES } from '../config/services.ts';
 import { migrateServices } from '../main.ts';
 import { Database } from '../mixins/database/database.ts';
 

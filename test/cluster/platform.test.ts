@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
-import type { ServiceName } from '../../config/env.ts';
+import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import type { Answer, Api } from '../support/client.ts';
 import { fieldFile, wholePackage } from '../support/metadata-tenant.ts';
@@ -148,7 +148,7 @@ describe('a cluster', function () {
       assert.equal((await fetch(`${stage.baseUrl}${path}`)).status, 200, path);
   });
 
-  for (const service of ['data', 'auth', 'gateway', 'metadata', 'ratelimit'] as const)
+  for (const service of ALL_SERVICES)
     it(`killed ${service} in the middle of writes: the same keys again give each intention exactly once`, async () => {
       await writesThrough(`Killed ${service}`, async () => {
         await stage.processes.get(service)!.kill();

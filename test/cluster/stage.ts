@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { ALL_SERVICES, type ServiceName } from '../../config/env.ts';
+import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
 import { type EmbeddedDatabase, freePort, startEmbeddedDatabase } from '../../mixins/database/embedded.ts';
 import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
 import { type NatsServer, startNats } from '../support/nats.ts';

@@ -5,7 +5,8 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ServiceBroker } from 'moleculer';
-import { type Config, readConfig, type ServiceName } from '../../config/env.ts';
+import { type Config, readConfig } from '../../config/env.ts';
+import type { ServiceName } from '../../config/services.ts';
 import { type Running, start } from '../../main.ts';
 import { createDatabase, demoTemplate, type TestDatabase } from './database.ts';
 

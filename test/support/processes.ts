@@ -7,7 +7,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ServiceName } from '../../config/env.ts';
+import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
 import { testEnvironment } from './platform.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -123,7 +123,7 @@ export async function startCluster(options: {
   services?: readonly ServiceName[];
   env?: Record<string, string>;
 }): Promise<Map<ServiceName, ServiceProcess>> {
-  const names = options.services ?? (['metadata', 'auth', 'ratelimit', 'data', 'gateway'] as const);
+  const names = options.services ?? ALL_SERVICES;
   const started = await Promise.all(
     names.map(async (service) => [service, await startProcess({ ...options, services: [service] })] as const),
   );

@@ -1,6 +1,7 @@
 /** One row per operation: router, OpenAPI, capabilities and the services' actions all hold the same set. */
 import assert from 'node:assert/strict';
-import { ALL_SERVICES, readConfig } from '../../config/env.ts';
+import { readConfig } from '../../config/env.ts';
+import { ALL_SERVICES } from '../../config/services.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { capabilities } from '../../services/gateway/public/capabilities.ts';

@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { ALL_SERVICES } from '../../../config/services.ts';
 import { call } from '../../../contracts/call.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { type Api, api, tokenFor } from '../../support/client.ts';
@@ -76,7 +77,7 @@ describe('the audit trail over HTTP', () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'erp-audit-'));
     // Another process on the same database, with the socket that operators come in by.
     const running = await startProcess({
-      services: ['gateway', 'auth', 'metadata', 'data', 'ratelimit'],
+      services: ALL_SERVICES,
       databaseUrl: platform.database.url,
       natsUrl: '',
       env: { DATA_DIR: dataDir },

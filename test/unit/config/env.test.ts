@@ -1,6 +1,7 @@
 /** A wrong setting stops the start with one sentence that names it. */
 import assert from 'node:assert/strict';
-import { ALL_SERVICES, readConfig } from '../../../config/env.ts';
+import { readConfig } from '../../../config/env.ts';
+import { ALL_SERVICES } from '../../../config/services.ts';
 
 describe('the configuration', () => {
   it('has a default for everything', () => {

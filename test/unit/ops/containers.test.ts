@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { ALL_SERVICES, readConfig } from '../../../config/env.ts';
+import { readConfig } from '../../../config/env.ts';
+import { ALL_SERVICES } from '../../../config/services.ts';
+import { composeFile } from '../../../scripts/manifests.ts';
 import { environmentVariables } from '../../support/sources.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -28,6 +30,11 @@ describe('docker-compose.yml', () => {
   it('runs one container per service, a migration, PostgreSQL and NATS, and nothing else', () => {
     assert.deepEqual(Object.keys(file.services).sort(), [...ALL_SERVICES, 'migrate', 'nats', 'postgres'].sort());
     for (const service of ALL_SERVICES) assert.equal(file.services[service]!.environment!['SERVICES'], service);
+  });
+
+  it('has the services that `npm run manifests` writes from config/services.ts', () => {
+    const text = read('docker-compose.yml');
+    assert.equal(text, composeFile(text), 'run `npm run manifests`');
   });
 
   it('sets only variables that the program reads, with values it accepts', () => {

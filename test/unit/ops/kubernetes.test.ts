@@ -1,10 +1,11 @@
 /** What `kubectl kustomize` makes of every overlay is complete, consistent and starts what exists. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { ALL_SERVICES } from '../../../config/env.ts';
+import { ALL_SERVICES } from '../../../config/services.ts';
+import { kubernetesFiles } from '../../../scripts/manifests.ts';
 import { environmentVariables } from '../../support/sources.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -20,6 +21,16 @@ const build = (path: string): Manifest[] =>
   );
 const matches = (selector: { matchLabels?: Labels } | undefined, labels: Labels): boolean =>
   Object.entries(selector?.matchLabels ?? {}).every(([name, value]) => labels[name] === value);
+
+describe('the Kubernetes manifests of services', () => {
+  it('are those that `npm run manifests` writes from config/services.ts', () => {
+    const folder = join(root, 'k8s', 'base', 'services');
+    const written = Object.fromEntries(
+      readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]),
+    );
+    assert.deepEqual(written, Object.fromEntries(kubernetesFiles()), 'run `npm run manifests`');
+  });
+});
 
 describe('the Kubernetes manifests', function () {
   this.timeout(30_000);
@@ -102,6 +113,8 @@ describe('the Kubernetes manifests', function () {
             service,
           );
         }
+        const published = ALL_SERVICES.filter((service) => find('Service', service));
+        assert.deepEqual(published, ['gateway']);
         const backend = find('Ingress', 'platform').spec.rules[0].http.paths[0].backend.service;
         const target = find('Service', backend.name);
         assert.ok(target.spec.ports.some((port: Manifest) => port.name === backend.port.name));

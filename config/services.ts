@@ -1,0 +1,77 @@
+/**
+ * The one list of services. What starts, probes, tests, measures or deploys them follows it: SERVICES, the gateway's
+ * readiness, test and benchmark clusters, docker-compose.yml and the Kubernetes manifests (`npm run manifests`).
+ */
+
+export interface ServiceDescription {
+  /** What it is for, in a sentence or two. */
+  readonly purpose: string;
+  /** `public`: callers reach it on PORT, which answers probes as well. `health`: probes alone reach it, on HEALTH_PORT. */
+  readonly listens: 'public' | 'health';
+  /** The gateway is not ready before it has seen the service once. */
+  readonly awaitedByGateway: boolean;
+  readonly kubernetes: {
+    readonly replicas: { readonly min: number; readonly max: number };
+    readonly requests: { readonly cpu: string; readonly memory: string };
+    readonly limits: { readonly cpu: string; readonly memory: string };
+  };
+}
+
+export const SERVICES = {
+  gateway: {
+    purpose: 'The HTTP edge: the only service that listens for callers.',
+    listens: 'public',
+    awaitedByGateway: false,
+    kubernetes: {
+      replicas: { min: 2, max: 20 },
+      requests: { cpu: '500m', memory: '256Mi' },
+      limits: { cpu: '2', memory: '768Mi' },
+    },
+  },
+  auth: {
+    purpose: 'Sign-in and tokens. It needs its processors for password hashing.',
+    listens: 'health',
+    awaitedByGateway: true,
+    kubernetes: {
+      replicas: { min: 2, max: 10 },
+      requests: { cpu: '250m', memory: '256Mi' },
+      limits: { cpu: '1', memory: '512Mi' },
+    },
+  },
+  data: {
+    purpose: 'Records of tenants. Snapshots of the tenants it serves stay in memory.',
+    listens: 'health',
+    awaitedByGateway: true,
+    kubernetes: {
+      replicas: { min: 2, max: 30 },
+      requests: { cpu: '500m', memory: '384Mi' },
+      limits: { cpu: '2', memory: '1Gi' },
+    },
+  },
+  metadata: {
+    purpose: 'Tenants, their shape, and deployments.',
+    listens: 'health',
+    awaitedByGateway: true,
+    kubernetes: {
+      replicas: { min: 2, max: 6 },
+      requests: { cpu: '250m', memory: '256Mi' },
+      limits: { cpu: '1', memory: '1Gi' },
+    },
+  },
+  ratelimit: {
+    purpose: 'Counters of all gateways: every counter lives in one process, chosen by its key.',
+    listens: 'health',
+    awaitedByGateway: false,
+    kubernetes: {
+      replicas: { min: 2, max: 4 },
+      requests: { cpu: '100m', memory: '128Mi' },
+      limits: { cpu: '1', memory: '256Mi' },
+    },
+  },
+} as const satisfies Record<string, ServiceDescription>;
+
+export type ServiceName = keyof typeof SERVICES;
+
+export const isServiceName = (name: string): name is ServiceName => Object.hasOwn(SERVICES, name);
+
+export const ALL_SERVICES: readonly ServiceName[] = Object.keys(SERVICES).filter(isServiceName);

@@ -1,0 +1,211 @@
+/**
+ * `npm run manifests`: writes what each service needs on a cluster, from the one list in config/services.ts: a file per
+ * service below k8s/base/services, and the services' part of docker-compose.yml. A test holds both to the list.
+ */
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ALL_SERVICES, SERVICES, type ServiceDescription, type ServiceName } from '../config/services.ts';
+
+const root = join(import.meta.dirname, '..');
+const FOLDER = 'k8s/base/services';
+const COMPOSE = 'docker-compose.yml';
+const WRITTEN = '# Written by `npm run manifests` from config/services.ts: change it there.';
+const COMPOSE_PART = /( {2}# The services: .*\n)[\s\S]*?(?=\nvolumes:)/;
+
+/** Where a service listens, as its manifests name it. */
+function portOf({ listens }: ServiceDescription): { port: string; number: number } {
+  return listens === 'public' ? { port: 'http', number: 3000 } : { port: 'health', number: 9090 };
+}
+
+function deployment(name: ServiceName, service: ServiceDescription): string {
+  const { port, number } = portOf(service);
+  const { requests, limits } = service.kubernetes;
+  return `apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: ${name}
+automountServiceAccountToken: false
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: ${name}
+spec:
+  selector:
+    matchLabels:
+      app.kubernetes.io/component: ${name}
+  template:
+    metadata:
+      labels:
+        app.kubernetes.io/component: ${name}
+      annotations:
+        prometheus.io/scrape: "true"
+        prometheus.io/path: /metrics
+        prometheus.io/port: "${number}"
+    spec:
+      serviceAccountName: ${name}
+      topologySpreadConstraints:
+        - maxSkew: 1
+          topologyKey: kubernetes.io/hostname
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector:
+            matchLabels:
+              app.kubernetes.io/component: ${name}
+      containers:
+        - name: platform
+          env:
+            - name: SERVICES
+              value: ${name}
+          ports:
+            - name: ${port}
+              containerPort: ${number}
+          startupProbe:
+            httpGet: { path: /healthz, port: ${port} }
+            periodSeconds: 2
+            failureThreshold: 60
+          livenessProbe:
+            httpGet: { path: /healthz, port: ${port} }
+            periodSeconds: 10
+            timeoutSeconds: 3
+          readinessProbe:
+            httpGet: { path: /readyz, port: ${port} }
+            periodSeconds: 5
+            timeoutSeconds: 3
+          resources:
+            requests: { cpu: "${requests.cpu}", memory: ${requests.memory} }
+            limits: { cpu: "${limits.cpu}", memory: ${limits.memory} }
+`;
+}
+
+/** What keeps enough copies running. */
+function scaling(name: ServiceName, { kubernetes: { replicas } }: ServiceDescription): string {
+  return `apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata:
+  name: ${name}
+spec:
+  scaleTargetRef:
+    apiVersion: apps/v1
+    kind: Deployment
+    name: ${name}
+  minReplicas: ${replicas.min}
+  maxReplicas: ${replicas.max}
+  metrics:
+    - type: Resource
+      resource:
+        name: cpu
+        target:
+          type: Utilization
+          averageUtilization: 70
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: ${name}
+spec:
+  maxUnavailable: 1
+  selector:
+    matchLabels:
+      app.kubernetes.io/component: ${name}
+`;
+}
+
+const callersService = (name: ServiceName): string => `apiVersion: v1
+kind: Service
+metadata:
+  name: ${name}
+spec:
+  selector:
+    app.kubernetes.io/component: ${name}
+  ports:
+    - name: http
+      port: 80
+      targetPort: http
+`;
+
+function networkPolicy(name: ServiceName, service: ServiceDescription): string {
+  const { port } = portOf(service);
+  const from = (namespace: string): string => `    - from:
+        - namespaceSelector:
+            matchLabels:
+              kubernetes.io/metadata.name: ${namespace}
+      ports:
+        - port: ${port}
+`;
+  const to = (component: string, number: number): string => `    - to:
+        - podSelector:
+            matchLabels:
+              app.kubernetes.io/component: ${component}
+      ports:
+        - port: ${number}
+`;
+  const isPublic = service.listens === 'public';
+  return `# ${isPublic ? 'Callers reach it through the ingress controller alone.' : 'Nothing calls it directly: calls arrive on the bus, to which it connects itself.'}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: ${name}
+  labels:
+    reaches: database-and-bus
+spec:
+  podSelector:
+    matchLabels:
+      app.kubernetes.io/component: ${name}
+  policyTypes: [Ingress, Egress]
+  ingress:
+${isPublic ? from('ingress-nginx') : ''}${from('monitoring')}  egress:
+${to('nats', 4222)}${to('postgres', 5432)}`;
+}
+
+function serviceFile(name: ServiceName): string {
+  const service: ServiceDescription = SERVICES[name];
+  const documents = [
+    deployment(name, service),
+    ...(service.listens === 'public' ? [callersService(name)] : []),
+    scaling(name, service),
+    networkPolicy(name, service),
+  ];
+  return `${WRITTEN}\n# ${service.purpose}\n${documents.join('---\n')}`;
+}
+
+/** Every file below k8s/base/services by its name. */
+export function kubernetesFiles(): ReadonlyMap<string, string> {
+  const resources = ALL_SERVICES.map((name) => `  - ${name}.yaml\n`).join('');
+  return new Map([
+    [
+      'kustomization.yaml',
+      `${WRITTEN}\napiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n${resources}`,
+    ],
+    ...ALL_SERVICES.map((name): [string, string] => [`${name}.yaml`, serviceFile(name)]),
+  ]);
+}
+
+/** The port of callers on the host; docker compose puts the value of PORT in. */
+const PUBLISHED = `    ports:
+      - "\${PORT:-3000}:3000"
+`;
+
+const composeService = (name: ServiceName): string => `  ${name}:
+    <<: *service
+    environment:
+      <<: *environment
+      SERVICES: ${name}
+${SERVICES[name].listens === 'public' ? PUBLISHED : ''}`;
+
+/** docker-compose.yml with the services of the list. */
+export function composeFile(text: string): string {
+  if (!COMPOSE_PART.test(text)) throw new Error(`${COMPOSE} has no line "# The services: …" before its volumes.`);
+  return text.replace(COMPOSE_PART, (_, head: string) => head + ALL_SERVICES.map(composeService).join('\n'));
+}
+
+async function writeAll(): Promise<void> {
+  const folder = join(root, FOLDER);
+  const files = kubernetesFiles();
+  await mkdir(folder, { recursive: true });
+  for (const name of await readdir(folder)) if (!files.has(name)) await rm(join(folder, name));
+  for (const [name, text] of files) await writeFile(join(folder, name), text);
+  await writeFile(join(root, COMPOSE), composeFile(await readFile(join(root, COMPOSE), 'utf8')));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await writeAll();
