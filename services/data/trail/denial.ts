@@ -12,11 +12,11 @@ export async function recordDenial(
   request: RequestContext,
   denial: DataActions['data.audit.deny']['params'],
 ): Promise<null> {
-  // Whether it is one was not asked yet.
+  // The request was refused before its form was checked.
   const agentRunId = isUuid(request.agentRunId ?? '') ? request.agentRunId : null;
   const sql = new Sql();
   await database.tenant(request.tenantId, (tx) =>
-    tx.arrays(sql.statement(entrySql(tx.schema, sql, { ...request, agentRunId }, { ...denial, outcome: 'denied' }))),
+    tx.query(sql.statement(entrySql(tx.schema, sql, { ...request, agentRunId }, { ...denial, outcome: 'denied' }))),
   );
   return null;
 }

@@ -2,13 +2,13 @@
 import type { OperationReply } from '../../../lib/operation.ts';
 import type { ListRequest } from '../../../lib/query/types.ts';
 
-/** The reply with a page of entries that are JSON already; `more` stands beside them. */
+/** The reply with a page of entries, each already JSON; `properties` are added beside `records`. */
 export const pageReply = (
   { take, takeClamped }: Pick<ListRequest, 'take' | 'takeClamped'>,
   entries: readonly string[],
   nextCursor: string | null,
-  more: Readonly<Record<string, string>> = {},
+  properties: Readonly<Record<string, string>> = {},
 ): OperationReply => ({
   ...(takeClamped ? { headers: { 'X-Effective-Take': String(take) } } : {}),
-  body: Buffer.from(`{"records":[${entries.join()}],${JSON.stringify({ nextCursor, ...more }).slice(1)}`),
+  body: Buffer.from(`{"records":[${entries.join()}],${JSON.stringify({ nextCursor, ...properties }).slice(1)}`),
 });

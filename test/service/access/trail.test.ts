@@ -70,7 +70,9 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
       schema: `"${SCHEMA}"`,
       client,
       gather: () => {},
-      arrays: ({ text, values }: Statement) => client.query({ text, values: values as unknown[], rowMode: 'array' }),
+      all: async ({ text, values }: Statement) => (await client.query({ text, values: values as unknown[] })).rows,
+      first: async ({ text, values }: Statement) =>
+        (await client.query({ text, values: values as unknown[] })).rows[0] ?? null,
     } as unknown as Tx;
   });
   after(async () => {

@@ -51,7 +51,7 @@ describe('the chain over the audit trail', () => {
         // The same check on this connection, which alone sees the change.
         const inside = {
           tenant: (_: string, work: (inner: object) => unknown) =>
-            work({ ...tx, schema: schema(), arrays: tx.arrays.bind(tx), query: tx.query.bind(tx) }),
+            work({ schema: schema(), all: tx.all.bind(tx), first: tx.first.bind(tx), one: tx.one.bind(tx) }),
         };
         let request: VerifyRequest = { tenantId: world.tenantId };
         do {
@@ -350,10 +350,15 @@ class LosesConnection extends Database {
   }
 
   #losing(tx: Tx): Tx {
-    const arrays: Tx['arrays'] = async (statement) => {
+    const losing = async <T>(run: () => Promise<T>): Promise<T> => {
       if (this.#moments-- === 0) await tx.query('SELECT pg_terminate_backend(pg_backend_pid())');
-      return tx.arrays(statement);
+      return run();
     };
-    return { schema: tx.schema, arrays } as Tx;
+    return {
+      schema: tx.schema,
+      all: (statement) => losing(() => tx.all(statement)),
+      one: (statement) => losing(() => tx.one(statement)),
+      query: (text, values) => losing(() => tx.query(text, values)),
+    } as Tx;
   }
 }

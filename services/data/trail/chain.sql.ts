@@ -1,0 +1,175 @@
+/** The statements that extend a tenant's chain of audit rows, and those that remove its expired beginning. */
+import type { Statement } from '../../../mixins/database/statement.ts';
+
+/** Rows sealed or removed in one transaction. */
+export const BATCH_ROWS = 2_000;
+
+/**
+ * SQL of the digest of an audit row: SHA-256 over its canonical text, a JSON array as PostgreSQL prints jsonb. The
+ * first element names the form, should it ever change.
+ */
+export const digestSql = (row: string): string =>
+  `sha256(convert_to(jsonb_build_array('audit-1', ${row}.audit_id,
+    to_char(${row}.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+    ${DIGESTED_COLUMNS.map((column) => `${row}.${column}`).join(', ')})::text, 'UTF8'))`;
+
+const DIGESTED_COLUMNS = [
+  'user_id',
+  'client_id',
+  'agent_run_id',
+  'channel',
+  'operation_id',
+  'outcome',
+  'code',
+  'request_id',
+  'idempotency_key',
+  'object',
+  'record_id',
+  'kind',
+  'record_version',
+  'changes',
+  'ip',
+];
+
+/** Identifies the database server and its timeline: transaction numbers mean nothing on another one. */
+export const SERVER_SQL =
+  "(SELECT system_identifier || '/' || timeline_id FROM pg_control_system(), pg_control_checkpoint())";
+
+export interface SealingStateRow {
+  /** The current snapshot of the database. */
+  readonly current: string;
+  readonly server: string;
+  /** All that this snapshot sees is sealed; null before the first run. */
+  readonly sealedSnapshot: string | null;
+  /** The server that the snapshot belongs to. */
+  readonly sealedOn: string | null;
+}
+
+export const sealingStateStatement = (schema: string): Statement => ({
+  text: `SELECT pg_current_snapshot()::text AS current, ${SERVER_SQL} AS server,
+      head.snapshot::text AS "sealedSnapshot", head.server AS "sealedOn"
+    FROM ${schema}._audit_head head`,
+});
+
+/** The end of the chain. */
+export interface ChainEnd {
+  readonly position: number;
+  readonly hash: Buffer;
+}
+
+export const lockHeadStatement = (schema: string): Statement => ({
+  text: `SELECT position, hash FROM ${schema}._audit_head FOR UPDATE`,
+});
+
+export interface UnsealedRow {
+  readonly tx: string;
+  readonly auditId: string;
+  /** Null: the row is in the chain. */
+  readonly digest: Buffer | null;
+}
+
+/**
+ * The next rows, in the order of transactions, which is about that of time. `since`: only those that a snapshot did not
+ * see; null: all of them, in the order of their ids, because after a restore transaction numbers start anew. Whatever
+ * the planner knows about the tables, only these rows are digested and looked up in the chain.
+ */
+export function unsealedRowsStatement(
+  schema: string,
+  since: string | null,
+  after: Pick<UnsealedRow, 'tx' | 'auditId'> | null,
+): Statement {
+  const conditions: string[] = [];
+  const values: unknown[] = [];
+  const bind = (value: unknown): string => `$${values.push(value)}`;
+  const order = since === null ? 'audit.audit_id' : 'audit.tx, audit.audit_id';
+  if (since !== null) {
+    const snapshot = bind(since);
+    conditions.push(
+      `audit.tx >= pg_snapshot_xmin(${snapshot}::pg_snapshot)`,
+      `NOT pg_visible_in_snapshot(audit.tx, ${snapshot}::pg_snapshot)`,
+    );
+  }
+  if (after)
+    conditions.push(
+      since === null
+        ? `audit.audit_id > ${bind(after.auditId)}::uuid`
+        : `(audit.tx, audit.audit_id) > (${bind(after.tx)}::xid8, ${bind(after.auditId)}::uuid)`,
+    );
+  const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : '';
+  return {
+    text: `SELECT audit.tx::text AS tx, audit.audit_id AS "auditId",
+        CASE WHEN link.position IS NULL THEN ${digestSql('audit')} END AS digest
+      FROM (SELECT * FROM ${schema}._audit audit ${where} ORDER BY ${order} LIMIT ${BATCH_ROWS}) audit
+      LEFT JOIN LATERAL (
+        SELECT chain.position FROM ${schema}._audit_chain chain
+        WHERE chain.audit_id = audit.audit_id OFFSET 0) link ON true
+      ORDER BY ${order}`,
+    values,
+  };
+}
+
+export interface Link {
+  readonly position: number;
+  readonly auditId: string;
+  readonly previousHash: Buffer;
+  readonly hash: Buffer;
+}
+
+export const insertLinksStatement = (schema: string, links: readonly Link[]): Statement => ({
+  text: `INSERT INTO ${schema}._audit_chain (position, audit_id, prev_hash, hash)
+    SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::bytea[], $4::bytea[])`,
+  values: [
+    links.map((link) => link.position),
+    links.map((link) => link.auditId),
+    links.map((link) => link.previousHash),
+    links.map((link) => link.hash),
+  ],
+});
+
+/** `sealed`: everything that this snapshot of this server sees is in the chain. */
+export const moveHeadStatement = (
+  schema: string,
+  { position, hash }: ChainEnd,
+  sealed: { readonly snapshot: string; readonly server: string } | null,
+): Statement =>
+  sealed === null
+    ? { text: `UPDATE ${schema}._audit_head SET position = $1, hash = $2`, values: [position, hash] }
+    : {
+        text: `UPDATE ${schema}._audit_head SET position = $1, hash = $2, snapshot = $3::pg_snapshot, server = $4`,
+        values: [position, hash, sealed.snapshot, sealed.server],
+      };
+
+export const lockAnchorStatement = (schema: string): Statement => ({
+  text: `SELECT anchor_position AS position, anchor_hash AS hash FROM ${schema}._audit_head FOR UPDATE`,
+});
+
+export interface OldestLinkRow {
+  readonly position: number;
+  readonly previousHash: Buffer;
+  readonly hash: Buffer;
+  /** Of its audit row; null: the row is missing. */
+  readonly digest: Buffer | null;
+  readonly expired: boolean | null;
+}
+
+export const oldestLinksStatement = (schema: string, anchor: number, retentionDays: number): Statement => ({
+  text: `SELECT link.position, link.prev_hash AS "previousHash", link.hash, audited.digest,
+      audited.at < now() - make_interval(days => $2) AS expired
+    FROM (SELECT * FROM ${schema}._audit_chain WHERE position > $1 ORDER BY position LIMIT ${BATCH_ROWS}) link
+    LEFT JOIN LATERAL (
+      SELECT ${digestSql('audit')} AS digest, audit.at
+      FROM ${schema}._audit audit WHERE audit.audit_id = link.audit_id OFFSET 0) audited ON true
+    ORDER BY link.position`,
+  values: [anchor, retentionDays],
+});
+
+/** Removes the audit rows up to a position, their links, and makes it the anchor: to be run in this order. */
+export const removeUpToStatements = (schema: string, { position, hash }: ChainEnd): readonly Statement[] => [
+  {
+    text: `DELETE FROM ${schema}._audit audit USING ${schema}._audit_chain link
+      WHERE audit.audit_id = link.audit_id AND link.position <= $1`,
+    values: [position],
+  },
+  { text: `DELETE FROM ${schema}._audit_chain WHERE position <= $1`, values: [position] },
+  { text: `UPDATE ${schema}._audit_head SET anchor_position = $1, anchor_hash = $2`, values: [position, hash] },
+];

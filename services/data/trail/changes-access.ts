@@ -1,0 +1,120 @@
+/** What decides which records of an object the change feed reports to a caller, and which fields of them. */
+import { createHash } from 'node:crypto';
+import { accessTo } from '../../../lib/access/lookup.ts';
+import type { Predicate } from '../../../lib/access/predicate.ts';
+import { reach } from '../../../lib/access/sharing.ts';
+import type { Access } from '../../../lib/access/types.ts';
+import { isNumbered } from '../../../lib/schema/field-types/registry.ts';
+import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
+import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+import { memoizeByName } from '../../../lib/values/memoize.ts';
+import { columnType } from '../sql.ts';
+
+/** An object whose records decide about the sharing of records that refer to them. */
+export interface SharingParent {
+  /** Field of the child. */
+  readonly field: FieldMeta;
+  readonly object: ObjectMeta;
+  readonly parents: readonly SharingParent[];
+  /** Fields of the parent that decide; null: any may. */
+  readonly decidingFields: readonly string[] | null;
+}
+
+export interface FeedAccess {
+  /** Which records the caller can read; null: all. */
+  readonly sharing: Predicate | null;
+  readonly parents: readonly SharingParent[];
+  /** A sharing rule reads what every write changes by itself, such as updatedAt. */
+  readonly readsStamps: boolean;
+  /** Changes whenever access changes by anything but a record or a share. */
+  readonly hash: string;
+}
+
+/** Of an object that the user can see. */
+export const feedAccess = memoizeByName((access: Access, objectApiName): FeedAccess => {
+  const { object, readable } = accessTo(access, objectApiName);
+  const sharing = reach(access, objectApiName, 'read');
+  const replacer = shapesOf(access.snapshot);
+  const text = JSON.stringify([readable.map(fieldShape), setByDeployment(object, access.snapshot), sharing], replacer);
+  return {
+    sharing,
+    parents: sharing ? parentsOf(sharing) : [],
+    readsStamps:
+      /"criteria"/.test(text) && /\b(?:updatedAt|updatedById|recordVersion)\b/.test(JSON.stringify(sharing, replacer)),
+    hash: createHash('sha256').update(text).digest('base64url').slice(0, 22),
+  };
+});
+
+function parentsOf(node: Predicate): SharingParent[] {
+  switch (node.kind) {
+    case 'and':
+    case 'or':
+      return node.nodes.flatMap(parentsOf);
+    case 'related':
+      return [parentOf(node.field, node.object, node.sharing)];
+    default:
+      return [];
+  }
+}
+
+function parentOf(field: FieldMeta, object: ObjectMeta, sharing: Predicate | null): SharingParent {
+  const parents = sharing ? parentsOf(sharing) : [];
+  const decidingFields =
+    sharing && hasCriteria(sharing) ? null : ['ownerId', ...parents.map((parent) => parent.field.apiName)];
+  return { field, object, parents, decidingFields };
+}
+
+const hasCriteria = (node: Predicate): boolean =>
+  node.kind === 'criteria' || ((node.kind === 'and' || node.kind === 'or') && node.nodes.some(hasCriteria));
+
+/** As text, because the replacer is meant for the parts of predicates and not for those of formulas and rollups. */
+const fieldShape = (field: FieldMeta): string =>
+  JSON.stringify([field.apiName, field.fieldType, columnType(field), field.formula, field.rollup]);
+
+/**
+ * What a deployment computes for all records at once, when it adds or changes a rollup, a formula or rollup that it is
+ * computed from, or an automatic number. All records have a new version then, also for callers who cannot read the
+ * field, and the audit trail has no entry for it.
+ */
+const setByDeployment = ({ fields }: ObjectMeta, snapshot: Snapshot): string =>
+  JSON.stringify(
+    Object.values(fields).flatMap((field) => {
+      const { apiName, rollup } = field;
+      if (isNumbered(field)) return [[apiName, null]];
+      return rollup ? [[apiName, ...rollupInputs(rollup, snapshot)]] : [];
+    }),
+  );
+
+/**
+ * A rollup with the formulas and rollups of children that it reads, and the time zone if its criteria depend on days.
+ */
+function rollupInputs(rollup: NonNullable<FieldMeta['rollup']>, snapshot: Snapshot): unknown[] {
+  const child = objectOf(snapshot, rollup.childObject);
+  const inputs = [...rollup.reads, ...(rollup.formulas ?? [])].flatMap((name) => {
+    const field = child && fieldOf(child, name);
+    return field?.rollup ? rollupInputs(field.rollup, snapshot) : (field?.formula ?? []);
+  });
+  return [rollup, ...(rollup.criteria === null ? [] : [snapshot.tenant.timezone]), ...inputs];
+}
+
+/**
+ * A JSON replacer: names instead of whole objects and fields; of an object with criteria its computed fields as well.
+ */
+const shapesOf = (snapshot: Snapshot) =>
+  function shapeOf(this: unknown, key: string, value: unknown): unknown {
+    // The field of a rollup is already a name.
+    if ((key === 'field' || key === 'relatedField') && typeof value === 'object' && value !== null)
+      return fieldShape(value as FieldMeta);
+    if (key === 'object') {
+      const { apiName, fields } = value as ObjectMeta;
+      if ((this as Predicate).kind !== 'criteria') return apiName;
+      return [
+        apiName,
+        setByDeployment(value as ObjectMeta, snapshot),
+        Object.values(fields).map((field) => [field.apiName, field.formula]),
+      ];
+    }
+    // The order of users, roles and groups means nothing.
+    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return [...value].sort();
+    return value;
+  };

@@ -1,0 +1,79 @@
+/** The statements that check a tenant's audit rows against their chain. */
+import type { Statement } from '../../../mixins/database/statement.ts';
+import { digestSql, SERVER_SQL } from './chain.sql.ts';
+
+/** Links and rows that one statement reads. */
+export const LINKS_PER_QUERY = 5_000;
+export const ROWS_PER_QUERY = 20_000;
+
+export interface HeadRow {
+  readonly position: number;
+  readonly hash: string;
+  readonly anchor: number;
+  readonly anchorHash: string;
+  /** Null when the snapshot belongs to another server. */
+  readonly snapshot: string | null;
+  /** A link outside of the chain: before the first or after the last one that the head names. */
+  readonly strayPosition: number | null;
+  readonly strayAuditId: string | null;
+}
+
+export const headStatement = (schema: string): Statement => ({
+  text: `SELECT head.position, encode(head.hash, 'hex') AS hash,
+      head.anchor_position AS anchor, encode(head.anchor_hash, 'hex') AS "anchorHash",
+      CASE WHEN head.server = ${SERVER_SQL} THEN head.snapshot::text END AS snapshot,
+      stray.position AS "strayPosition", stray.audit_id AS "strayAuditId"
+    FROM ${schema}._audit_head head
+    LEFT JOIN LATERAL (
+      (SELECT position, audit_id FROM ${schema}._audit_chain WHERE position <= head.anchor_position
+        ORDER BY position LIMIT 1)
+      UNION ALL
+      (SELECT position, audit_id FROM ${schema}._audit_chain WHERE position > head.position ORDER BY position LIMIT 1)
+      LIMIT 1) stray ON true`,
+});
+
+interface ChainLink {
+  readonly position: number;
+  readonly auditId: string;
+  readonly previousHash: string;
+  readonly hash: string;
+}
+
+/** A link with the digest of its audit row and the time of it, in milliseconds since 1970; null: the row is missing. */
+export type LinkRow = ChainLink &
+  ({ readonly digest: Buffer; readonly at: number } | { readonly digest: null; readonly at: null });
+
+/** Each row is looked up by its id: whatever the planner knows about the tables, it must not read them whole. */
+export const linksStatement = (schema: string, after: number, upTo: number): Statement => ({
+  text: `SELECT link.position, link.audit_id AS "auditId", encode(link.prev_hash, 'hex') AS "previousHash",
+      encode(link.hash, 'hex') AS hash, audited.digest, audited.at
+    FROM (SELECT * FROM ${schema}._audit_chain WHERE position > $1 AND position <= $2
+      ORDER BY position LIMIT ${LINKS_PER_QUERY}) link
+    LEFT JOIN LATERAL (
+      SELECT ${digestSql('audit')} AS digest, (extract(epoch FROM audit.at) * 1000)::bigint AS at
+      FROM ${schema}._audit audit WHERE audit.audit_id = link.audit_id OFFSET 0) audited ON true
+    ORDER BY link.position`,
+  values: [after, upTo],
+});
+
+export interface RowsRow {
+  readonly count: number;
+  readonly lastId: string | null;
+  /** Rows that are not in the chain. */
+  readonly unsealed: number;
+  /** The first of those that should be in the chain, because they were there when it was last extended. */
+  readonly insertedId: string | null;
+}
+
+/** The audit rows after an id against the chain. `snapshot`: the chain was last extended with what this one sees. */
+export const rowsStatement = (schema: string, afterId: string | null, snapshot: string | null): Statement => ({
+  text: `SELECT count(*)::int AS count, max(audit.audit_id::text) AS "lastId",
+      (count(*) FILTER (WHERE link.audit_id IS NULL))::int AS unsealed,
+      min(audit.audit_id::text) FILTER (
+        WHERE link.audit_id IS NULL AND pg_visible_in_snapshot(audit.tx, $2::pg_snapshot)) AS "insertedId"
+    FROM (SELECT audit_id, tx FROM ${schema}._audit WHERE audit_id > $1 ORDER BY audit_id LIMIT ${ROWS_PER_QUERY}) audit
+    LEFT JOIN LATERAL (
+      SELECT chain.audit_id FROM ${schema}._audit_chain chain
+      WHERE chain.audit_id = audit.audit_id OFFSET 0) link ON true`,
+  values: [afterId, snapshot],
+});
