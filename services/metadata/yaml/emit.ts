@@ -59,37 +59,43 @@ function scalar(value: string | number | boolean | null, indent: string): string
 
 const key = (name: string): string => (isPlain(name) ? name : quoted(name));
 
-function block(value: YamlValue, indent: string, out: string[]): void {
-  if (Array.isArray(value)) {
-    for (const item of value) {
-      if (item !== null && typeof item === 'object' && Object.keys(item).length > 0) {
-        const inner: string[] = [];
-        block(item, `${indent}  `, inner);
-        inner[0] = `${indent}- ${inner[0]!.slice(indent.length + 2)}`;
-        out.push(...inner);
-      } else out.push(`${indent}- ${empty(item) ?? scalar(item as string, `${indent}  `)}`);
+/** Adds the lines of a list or a mapping that has items. */
+function block(value: YamlValue[] | YamlMapping, indent: string, out: string[]): void {
+  if (Array.isArray(value)) for (const item of value) listItem(item, indent, out);
+  else
+    for (const [name, item] of Object.entries(value)) {
+      const text = inOneLine(item, indent);
+      out.push(`${indent}${key(name)}:${text === null ? '' : ` ${text}`}`);
+      if (text === null && isCollection(item)) block(item, `${indent}  `, out);
     }
-    return;
-  }
-  for (const [name, item] of Object.entries(value as { [key: string]: YamlValue })) {
-    const none = empty(item);
-    if (none !== null) out.push(`${indent}${key(name)}: ${none}`);
-    else if (item !== null && typeof item === 'object') {
-      out.push(`${indent}${key(name)}:`);
-      block(item, `${indent}  `, out);
-    } else out.push(`${indent}${key(name)}: ${scalar(item, `${indent}  `)}`);
+}
+
+function listItem(item: YamlValue, indent: string, out: string[]): void {
+  const text = inOneLine(item, indent);
+  if (text !== null) out.push(`${indent}- ${text}`);
+  else if (isCollection(item)) {
+    const [first = '', ...rest] = linesOf(item, `${indent}  `);
+    out.push(`${indent}- ${first.slice(indent.length + 2)}`, ...rest);
   }
 }
 
-function empty(value: YamlValue): string | null {
+function linesOf(value: YamlValue[] | YamlMapping, indent: string): string[] {
+  const lines: string[] = [];
+  block(value, indent, lines);
+  return lines;
+}
+
+type YamlMapping = { [key: string]: YamlValue };
+
+const isCollection = (value: YamlValue): value is YamlValue[] | YamlMapping =>
+  typeof value === 'object' && value !== null;
+
+/** What stands behind a key or a dash; null for a collection with items, which has lines of its own. */
+function inOneLine(value: YamlValue, indent: string): string | null {
+  if (!isCollection(value)) return scalar(value, `${indent}  `);
   if (Array.isArray(value)) return value.length === 0 ? '[]' : null;
-  if (value !== null && typeof value === 'object') return Object.keys(value).length === 0 ? '{}' : null;
-  return null;
+  return Object.keys(value).length === 0 ? '{}' : null;
 }
 
 /** Canonical YAML of a mapping. The caller has put its keys in order. */
-export function emitYaml(value: { [key: string]: YamlValue }): string {
-  const out: string[] = [];
-  block(value, '', out);
-  return `${out.join('\n')}\n`;
-}
+export const emitYaml = (value: YamlMapping): string => `${linesOf(value, '').join('\n')}\n`;

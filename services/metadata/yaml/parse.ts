@@ -8,13 +8,13 @@ import {
   type Document,
   isAlias,
   isMap,
-  isPair,
   isScalar,
   isSeq,
   LineCounter,
-  type Node,
+  type ParsedNode,
   parseAllDocuments,
   type Scalar,
+  type YAMLMap,
 } from 'yaml';
 import { compareDecimals, readDecimal } from '../../../lib/values/decimal-text.ts';
 
@@ -78,13 +78,48 @@ export function parseYaml(source: string): ParsedYaml {
   const text = source.charCodeAt(0) === 0xfeff ? source.slice(1) : source;
   countMarks(text);
   const lines = new LineCounter();
-  const at = (offset: number | undefined): Position => {
+  const at: Locate = (offset) => {
     const { line, col } = lines.linePos(offset ?? 0);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   };
-  let documents: Document.Parsed[];
+  const document = onlyDocument(text, lines, at);
+  const tree = new Tree(at);
+  const value = tree.read(document.contents, '', 1);
+  return {
+    value,
+    position(pointer, offset) {
+      const scalar = offset === undefined ? undefined : tree.texts.get(pointer);
+      if (offset !== undefined && scalar) return at(placeInText(text, scalar, offset));
+      for (let p = pointer; p; p = p.slice(0, p.lastIndexOf('/'))) {
+        const found = tree.positions.get(p);
+        if (found) return found;
+      }
+      return tree.positions.get('') ?? START;
+    },
+  };
+}
+
+/** Line and column of an offset in the file. */
+type Locate = (offset: number | undefined) => Position;
+
+/** The one document of a file, without syntax errors and directives. */
+function onlyDocument(text: string, lines: LineCounter, at: Locate): Document.Parsed {
+  const [document, second] = documentsOf(text, lines);
+  if (!document) throw new YamlError('The file is empty.', START);
+  const error = document.errors[0] ?? document.warnings[0];
+  if (error) {
+    const deep = error.message.includes('call stack');
+    throw new YamlError(deep ? 'The document nests too deeply.' : error.message, at(error.pos[0]));
+  }
+  if (second) throw new YamlError('The file holds more than one document.', at(second.range?.[0]));
+  if (document.directives?.docStart === true && /^%/m.test(text.slice(0, text.indexOf('---'))))
+    throw new YamlError('Directives are not allowed.', START);
+  return document;
+}
+
+function documentsOf(text: string, lines: LineCounter): readonly Document.Parsed[] {
   try {
-    const parsed = parseAllDocuments(text, {
+    return parseAllDocuments(text, {
       version: '1.2',
       schema: 'core',
       merge: false,
@@ -95,91 +130,83 @@ export function parseYaml(source: string): ParsedYaml {
       lineCounter: lines,
       logLevel: 'silent',
     });
-    documents = Array.isArray(parsed) ? (parsed as Document.Parsed[]) : [];
   } catch (error) {
     if (error instanceof RangeError) throw new YamlError('The document nests too deeply.', START);
     throw error;
   }
-  const [document, second] = documents;
-  if (!document) throw new YamlError('The file is empty.', START);
-  const error = document.errors[0] ?? document.warnings[0];
-  if (error) {
-    const deep = error.message.includes('call stack');
-    throw new YamlError(deep ? 'The document nests too deeply.' : error.message, at(error.pos[0]));
-  }
-  if (second) throw new YamlError('The file holds more than one document.', at(second.range?.[0]));
-  if (document.directives?.docStart === true && /^%/m.test(text.slice(0, text.indexOf('---'))))
-    throw new YamlError('Directives are not allowed.', START);
+}
 
-  const positions = new Map<string, Position>();
-  const texts = new Map<string, Scalar<string>>();
-  const walk = (node: Node | null, pointer: string, depth: number): YamlValue => {
-    const here = at(node?.range?.[0]);
+/** Reads the nodes of a document into values and remembers where each stands. */
+class Tree {
+  readonly positions = new Map<string, Position>();
+  readonly texts = new Map<string, TextNode>();
+  readonly #at: Locate;
+
+  constructor(at: Locate) {
+    this.#at = at;
+  }
+
+  /** The value of a node; `pointer` is where it stands in the document. */
+  read(node: ParsedNode | null, pointer: string, depth: number): YamlValue {
     if (node === null) return null;
-    positions.set(pointer, here);
+    const here = this.#at(node.range[0]);
+    this.positions.set(pointer, here);
     if (depth > DEPTH_MAX) throw new YamlError(`The document nests deeper than ${DEPTH_MAX} levels.`, here);
     if (isAlias(node)) throw new YamlError('Aliases are not allowed.', here);
-    if ((node as { anchor?: string }).anchor) throw new YamlError('Anchors are not allowed.', here);
-    if (!isUntagged(node)) throw new YamlError('Tags are not allowed.', here);
-    if (isScalar(node)) {
-      const { value } = node;
-      if (value === null || typeof value === 'boolean') return value;
-      if (typeof value === 'string') {
-        texts.set(pointer, node as Scalar<string>);
-        return storable(value, here);
-      }
-      if (typeof value === 'number') {
-        if (!Number.isFinite(value)) throw new YamlError('Not a finite number.', here);
-        if ((Number.isInteger(value) && !Number.isSafeInteger(value)) || !isExact(String(node.source), value))
-          throw new YamlError('The number cannot be held exactly; write it in quotes.', here);
-        return value;
-      }
-      throw new YamlError('Not a plain value.', here);
+    refuseMarks(node, here);
+    if (isScalar(node)) return this.#scalar(node, pointer, here);
+    if (isSeq(node)) return node.items.map((item, i) => this.read(item, `${pointer}/${i}`, depth + 1));
+    if (isMap(node)) return this.#mapping(node, pointer, depth);
+    throw new YamlError('The value is not a text, number, boolean, list or mapping.', here);
+  }
+
+  #scalar(node: Scalar.Parsed, pointer: string, here: Position): YamlValue {
+    const { value, type, range } = node;
+    if (value === null || typeof value === 'boolean') return value;
+    if (typeof value === 'string') {
+      this.texts.set(pointer, { value, type, range });
+      return storable(value, here);
     }
-    if (isSeq(node)) return node.items.map((item, i) => walk(item as Node | null, `${pointer}/${i}`, depth + 1));
-    if (isMap(node)) {
-      const result: { [key: string]: YamlValue } = {};
-      const seen = new Set<string>();
-      for (const pair of node.items) {
-        if (!isPair(pair)) throw new YamlError('Not a mapping.', here);
-        const keyNode = pair.key as Node | null;
-        const keyAt = at(keyNode?.range?.[0] ?? node.range?.[0]);
-        if (!isScalar(keyNode)) throw new YamlError('Keys are plain text.', keyAt);
-        if ((keyNode as { anchor?: string }).anchor) throw new YamlError('Anchors are not allowed.', keyAt);
-        if (!isUntagged(keyNode)) throw new YamlError('Tags are not allowed.', keyAt);
-        if (keyNode.value === '<<') throw new YamlError('Merge keys are not allowed.', keyAt);
-        const key = typeof keyNode.value === 'string' ? keyNode.value : (keyNode.source ?? '');
-        storable(key, keyAt);
-        if (seen.has(key)) throw new YamlError(`The key ${JSON.stringify(key.slice(0, 100))} stands twice.`, keyAt);
-        seen.add(key);
-        const child = `${pointer}/${escapePointer(key)}`;
-        positions.set(child, keyAt);
-        // defineProperty: the key may be __proto__
-        Object.defineProperty(result, key, {
-          value: walk(pair.value as Node | null, child, depth + 1),
-          enumerable: true,
-          configurable: true,
-          writable: true,
-        });
-        positions.set(child, keyAt);
-      }
-      return result;
+    if (typeof value !== 'number') throw new YamlError('The value is not a text, number or boolean.', here);
+    if (!Number.isFinite(value)) throw new YamlError('The number is not finite.', here);
+    if ((Number.isInteger(value) && !Number.isSafeInteger(value)) || !isExact(String(node.source), value))
+      throw new YamlError('The number cannot be held exactly; write it in quotes.', here);
+    return value;
+  }
+
+  #mapping(node: YAMLMap.Parsed, pointer: string, depth: number): YamlValue {
+    const result: { [key: string]: YamlValue } = {};
+    for (const { key: keyNode, value } of node.items) {
+      const keyAt = this.#at(keyNode?.range[0] ?? node.range[0]);
+      const key = keyText(keyNode, keyAt);
+      if (Object.hasOwn(result, key))
+        throw new YamlError(`The key ${JSON.stringify(key.slice(0, 100))} stands twice.`, keyAt);
+      const child = `${pointer}/${escapePointer(key)}`;
+      this.positions.set(child, keyAt);
+      // defineProperty: the key may be __proto__
+      Object.defineProperty(result, key, {
+        value: this.read(value, child, depth + 1),
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
+      this.positions.set(child, keyAt);
     }
-    throw new YamlError('Not a plain value.', here);
-  };
-  const value = walk(document.contents as Node | null, '', 1);
-  return {
-    value,
-    position(pointer, offset) {
-      const scalar = offset === undefined ? undefined : texts.get(pointer);
-      if (scalar?.range) return at(placeInText(text, scalar, offset!));
-      for (let p = pointer; p; p = p.slice(0, p.lastIndexOf('/'))) {
-        const found = positions.get(p);
-        if (found) return found;
-      }
-      return positions.get('') ?? START;
-    },
-  };
+    return result;
+  }
+}
+
+function keyText(node: ParsedNode | null, at: Position): string {
+  if (!isScalar(node)) throw new YamlError('Keys are plain text.', at);
+  refuseMarks(node, at);
+  if (node.value === '<<') throw new YamlError('Merge keys are not allowed.', at);
+  return storable(typeof node.value === 'string' ? node.value : (node.source ?? ''), at);
+}
+
+/** The parser gives a tag only to nodes that bear one in the file. */
+function refuseMarks(node: { anchor?: string; tag?: string }, at: Position): void {
+  if (node.anchor) throw new YamlError('Anchors are not allowed.', at);
+  if (node.tag !== undefined) throw new YamlError('Tags are not allowed.', at);
 }
 
 /** Whether a number is the one that is written, and not the nearest to it that a double can be. */
@@ -195,17 +222,24 @@ function isExact(written: string, value: number): boolean {
   return read !== null && held !== null && compareDecimals(read, held) === 0;
 }
 
+/** A text of the document, and how and where it is written. */
+interface TextNode {
+  readonly value: string;
+  readonly type: Scalar.Type | undefined;
+  readonly range: readonly [number, number, number];
+}
+
 /** Offset in the file of the character at `offset` of a text. */
-function placeInText(file: string, { value, type, range }: Scalar<string>, offset: number): number {
-  const [start, end] = range!;
+function placeInText(file: string, { value, type, range: [start, end] }: TextNode, offset: number): number {
   if (type === 'BLOCK_LITERAL') {
     const before = value.slice(0, offset).split('\n');
+    const row = before.length - 1;
     let line = file.indexOf('\n', start) + 1;
-    for (let i = 1; i < before.length; i++) line = file.indexOf('\n', line) + 1;
+    for (let i = 0; i < row; i++) line = file.indexOf('\n', line) + 1;
     // What a line of the file has more than that of the text is its indentation.
-    const written = /^[^\r\n]*/.exec(file.slice(line))![0].length;
-    const indent = written - value.split('\n')[before.length - 1]!.length;
-    return line + indent + before.at(-1)!.length;
+    const written = file.slice(line).search(/[\r\n]|$/);
+    const indent = written - (value.split('\n')[row] ?? '').length;
+    return line + indent + (before[row] ?? '').length;
   }
   // A text that goes on in the next line has been folded: characters no longer stand where they stood.
   if (type === 'BLOCK_FOLDED' || file.slice(start, end).includes('\n')) return start;
@@ -215,10 +249,13 @@ function placeInText(file: string, { value, type, range }: Scalar<string>, offse
   return at;
 }
 
+/** Characters that an escape sequence has behind its backslash and letter. */
+const ESCAPE_DIGITS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
+
 /** How many characters of a quoted text stand for the one at `at`. */
 function widthAt(file: string, at: number, double: boolean): number {
   if (!double) return file.startsWith("''", at) ? 2 : 1;
-  return file[at] === '\\' ? 2 + ({ x: 2, u: 4, U: 8 }[file[at + 1]!] ?? 0) : 1;
+  return file[at] === '\\' ? 2 + (ESCAPE_DIGITS[file.charAt(at + 1)] ?? 0) : 1;
 }
 
 /** Text that PostgreSQL cannot hold: NUL, half of a surrogate pair. */
@@ -227,8 +264,5 @@ function storable(text: string, at: Position): string {
     throw new YamlError('The text has a character that cannot be stored.', at);
   return text;
 }
-
-/** The parser gives a tag only to nodes that bear one in the file. */
-const isUntagged = (node: Node): boolean => (node as { tag?: string }).tag === undefined;
 
 export const escapePointer = (key: string): string => key.replaceAll('~', '~0').replaceAll('/', '~1');
