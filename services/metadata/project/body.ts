@@ -1,7 +1,7 @@
 /** Bodies of the metadata operations: which properties there are, which must never be sent, and their types. */
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { escapePointer } from '../yaml/parse.ts';
-import { checkFiles, refuseAll, VIOLATIONS_MAX } from './project.ts';
+import { checkFiles, isRecord, refuseAll, VIOLATIONS_MAX } from './project.ts';
 
 /** What only the platform decides. Refused wherever they stand, paths and texts of files excepted. */
 const FORBIDDEN: ReadonlySet<string> = new Set(['operationOverride', 'rollbackOf', 'actor', 'actorId', 'userId']);
@@ -16,8 +16,7 @@ const isVersion: Check = (value) =>
     : 'must be an integer from 0 to 2147483647';
 const isHash: Check = (value) =>
   typeof value === 'string' && /^sha256:[0-9a-f]{64}$/.test(value) ? null : 'must be `sha256:` and 64 hex digits';
-const isMap: Check = (value) =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'must be an object';
+const isMap: Check = (value) => (isRecord(value) ? null : 'must be an object');
 
 export interface ProjectBody {
   readonly files: Record<string, string>;
@@ -50,41 +49,41 @@ function checkBody(
   body: unknown,
   checks: Readonly<Record<string, Check>>,
   required: readonly string[],
-): Record<string, unknown> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw new PlatformError('BODY_REQUIRED', 'This operation needs a JSON object as its body.');
+): asserts body is Record<string, unknown> {
+  if (!isRecord(body)) throw new PlatformError('BODY_REQUIRED', 'This operation needs a JSON object as its body.');
   const found: Violation[] = [];
   findForbidden(body, '', found);
-  const given = body as Record<string, unknown>;
-  for (const key of Object.keys(given))
+  for (const key of Object.keys(body))
     if (!Object.hasOwn(checks, key) && !FORBIDDEN.has(key) && found.length < VIOLATIONS_MAX)
       found.push(
         violation(`/${escapePointer(key)}`, 'BODY_PROPERTY_UNKNOWN', `There is no property ${key.slice(0, 100)} here.`),
       );
   for (const key of required)
-    if (given[key] === undefined) found.push(violation(`/${key}`, 'PARAMETER_REQUIRED', `${key} is required.`));
-  for (const [key, value] of Object.entries(given)) {
-    const message = Object.hasOwn(checks, key) ? checks[key]!(value) : null;
-    if (message !== null) found.push(violation(`/${key}`, 'PARAMETER_INVALID', `${key} ${message}.`));
+    if (body[key] === undefined) found.push(violation(`/${key}`, 'PARAMETER_REQUIRED', `${key} is required.`));
+  for (const [key, value] of Object.entries(body)) {
+    const message = Object.hasOwn(checks, key) ? checks[key]?.(value) : null;
+    if (message) found.push(violation(`/${key}`, 'PARAMETER_INVALID', `${key} ${message}.`));
   }
   refuseAll(found);
-  return given;
 }
 
 /** `{package}` of a retrieve. */
 export function retrieveBody(body: unknown): { package: unknown } {
-  return checkBody(body, { package: isMap }, ['package']) as { package: unknown };
+  checkBody(body, { package: isMap }, ['package']);
+  return { package: body['package'] };
 }
 
 export function validateBody(body: unknown): ProjectBody {
-  return project(checkBody(body, PROJECT, ['files']));
+  checkProject(body, PROJECT);
+  return body;
 }
 
 export function deployBody(body: unknown): ProjectBody {
-  return project(checkBody(body, DEPLOY, ['files']));
+  checkProject(body, DEPLOY);
+  return body;
 }
 
-function project(given: Record<string, unknown>): ProjectBody {
-  checkFiles(given['files'] as Record<string, unknown>);
-  return given as unknown as ProjectBody;
+function checkProject(body: unknown, checks: Readonly<Record<string, Check>>): asserts body is ProjectBody {
+  checkBody(body, checks, ['files']);
+  if (isRecord(body['files'])) checkFiles(body['files']);
 }

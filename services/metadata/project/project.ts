@@ -70,7 +70,11 @@ export interface Project {
 export const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('hex');
 
 /** JSON Canonicalization Scheme (RFC 8785). */
-export const jcs = (value: unknown): string => canonicalize(value) as string;
+export function jcs(value: unknown): string {
+  const text = canonicalize(value);
+  if (text === undefined) throw new Error('The value has no JSON form.');
+  return text;
+}
 
 const SEGMENTS = /^[A-Za-z0-9_.-]+(?:\/[A-Za-z0-9_.-]+)*$/;
 
@@ -106,20 +110,23 @@ export function checkFiles(files: Readonly<Record<string, unknown>>): asserts fi
       found.push(violation(pointer, 'PARAMETER_INVALID', 'A file is a text: a string.'));
   }
   refuseAll(found);
-  for (const path of paths)
-    if (Buffer.byteLength(files[path] as string) > LIMITS.metadata_file_max_bytes)
+  for (const [path, text] of Object.entries(files))
+    if (typeof text === 'string' && Buffer.byteLength(text) > LIMITS.metadata_file_max_bytes)
       throw new PlatformError('REQUEST_TOO_LARGE', `The file ${path} is larger than 1 MiB.`, {
         details: { maxBytes: LIMITS.metadata_file_max_bytes },
       });
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const misfit = (pointer: string, message: string): Violation => violation(pointer, 'PACKAGE_INVALID', message);
 
 const packageInvalid = (found: readonly Violation[], details?: Record<string, unknown>): PlatformError =>
-  new PlatformError('PACKAGE_INVALID', found[0]!.message, { errors: [...found], ...(details ? { details } : {}) });
+  new PlatformError('PACKAGE_INVALID', found[0]?.message ?? 'The package is invalid.', {
+    errors: [...found],
+    ...(details ? { details } : {}),
+  });
 
 /** A package as sent, checked and without repeated members. `pointer` is where it stands. */
 export function readPackage(value: unknown, pointer: string): Package {
@@ -182,16 +189,19 @@ export function memberMatches(member: string, fullName: string): boolean {
   return member.endsWith('.*') ? fullName.startsWith(member.slice(0, -1)) : member === fullName;
 }
 
+const inOrderOfPaths = (files: Readonly<Record<string, string>>): [path: string, text: string][] =>
+  Object.entries(files).sort(([a], [b]) => byCodePoint(a, b));
+
 /**
  * Hash of a project: paths and texts in order, then the explicit package. Equal for equal configuration whoever
  * computes it, and whenever. Source: docs/reference/metadata.md#manifest-hash.
  */
 export function manifestHash(files: Readonly<Record<string, string>>, explicit: Package): string {
   const hash = createHash('sha256');
-  for (const path of Object.keys(files).sort(byCodePoint)) {
+  for (const [path, text] of inOrderOfPaths(files)) {
     if (path === PROJECT_PATH) continue;
-    const text = `${files[path]!.replace(/\r\n?/g, '\n').replace(/\n*$/, '')}\n`;
-    hash.update(`${path}\0${sha256(text)}\n`);
+    const normal = `${text.replace(/\r\n?/g, '\n').replace(/\n*$/, '')}\n`;
+    hash.update(`${path}\0${sha256(normal)}\n`);
   }
   hash.update(`package\0${sha256(jcs(explicit))}\n`);
   return `sha256:${hash.digest('hex')}`;
@@ -214,74 +224,101 @@ export async function readProject(
   pkg: unknown,
   options: { template?: boolean } = {},
 ): Promise<Project> {
-  const problems: Problem[] = [];
-  const drafts = new Map<string, Draft>();
-  const syntax: Violation[] = [];
-  let firstSyntax: Record<string, unknown> | undefined;
-  const parse = (path: string): ParsedYaml | null => {
-    try {
-      return parseYaml(files[path]!);
-    } catch (error) {
-      if (!(error instanceof YamlError)) throw error;
-      const where = { path, line: error.line, column: error.column };
-      firstSyntax ??= where;
-      syntax.push(violation(`/files/${escapePointer(path)}`, 'YAML_INVALID', error.message, { params: where }));
-      return null;
-    }
-  };
-
   refuseExcess(files);
-  let manifest: unknown;
-  let destructive: Destructive | null = null;
-  const located: Location[] = [];
-  let slice = performance.now();
-  for (const path of Object.keys(files).sort(byCodePoint)) {
-    if (performance.now() - slice > 10) {
-      await new Promise((resolve) => setImmediate(resolve));
-      slice = performance.now();
-    }
-    if (path === PROJECT_PATH) {
-      parse(path);
-      continue;
-    }
-    if (path === MANIFEST_PATH || path === DESTRUCTIVE_PATH) {
-      const value = parse(path)?.value;
-      if (value === undefined) continue;
-      if (path === MANIFEST_PATH) manifest = value;
-      else destructive = readDestructive(value);
-      continue;
-    }
-    const location = locate(path);
-    const cacheKey = options.template ? `${path}\0${files[path]}` : '';
-    const cached = options.template ? templateFiles.get(cacheKey) : undefined;
-    let read = cached;
-    if (!read) {
-      const parsed = parse(path);
-      if (!parsed) continue;
-      read = readFile(path, location, parsed);
-      if (options.template) templateFiles.set(cacheKey, read);
-    }
-    if (location) located.push(location);
-    problems.push(...read.problems);
-    if (read.draft) drafts.set(componentKey(read.draft.type, read.draft.fullName), read.draft);
-  }
-  if (syntax.length > 0)
-    throw new PlatformError('YAML_INVALID', 'A file is not well-formed metadata YAML.', {
-      errors: syntax.slice(0, 100),
-      ...(firstSyntax ? { details: firstSyntax } : {}),
-    });
-
+  const { manifest, destructive, located, drafts, problems } = await readFiles(files, options.template ?? false);
   const given = pkg === null && manifest === undefined ? everything(located) : givenPackage(pkg, manifest);
   const explicit = expand(given, located);
-  problems.push(...mismatches(given, explicit, located));
   return {
     files,
     package: explicit,
     drafts,
-    problems,
+    problems: [...problems, ...mismatches(given, explicit, located)],
     destructive: destructive && destructive.types.length + destructive.alters.length > 0 ? destructive : null,
     manifestHash: manifestHash(files, explicit),
   };
+}
+
+/** The longest time for which reading files keeps other work waiting. */
+const SLICE_MS = 10;
+
+/** What the files of a project say, each by itself. */
+interface Files {
+  manifest: unknown;
+  destructive: Destructive | null;
+  readonly located: Location[];
+  readonly drafts: Map<string, Draft>;
+  readonly problems: Problem[];
+}
+
+async function readFiles(files: Readonly<Record<string, string>>, template: boolean): Promise<Files> {
+  const syntax = new SyntaxErrors();
+  const found: Files = { manifest: undefined, destructive: null, located: [], drafts: new Map(), problems: [] };
+  let slice = performance.now();
+  for (const [path, text] of inOrderOfPaths(files)) {
+    if (performance.now() - slice > SLICE_MS) {
+      await new Promise((resolve) => setImmediate(resolve));
+      slice = performance.now();
+    }
+    if (path === PROJECT_PATH) syntax.parse(path, text);
+    else if (path === MANIFEST_PATH) found.manifest = syntax.parse(path, text)?.value;
+    else if (path === DESTRUCTIVE_PATH) {
+      const value = syntax.parse(path, text)?.value;
+      if (value !== undefined) found.destructive = readDestructive(value);
+    } else {
+      const location = locate(path);
+      const read = readComponent(path, text, location, syntax, template);
+      if (!read) continue;
+      if (location) found.located.push(location);
+      found.problems.push(...read.problems);
+      if (read.draft) found.drafts.set(componentKey(read.draft.type, read.draft.fullName), read.draft);
+    }
+  }
+  syntax.refuse();
+  return found;
+}
+
+/** A file of a component; null when it is not YAML. */
+function readComponent(
+  path: string,
+  text: string,
+  location: Location | null,
+  syntax: SyntaxErrors,
+  template: boolean,
+): ReadFile | null {
+  const cacheKey = `${path}\0${text}`;
+  const cached = template ? templateFiles.get(cacheKey) : undefined;
+  if (cached) return cached;
+  const parsed = syntax.parse(path, text);
+  if (!parsed) return null;
+  const read = readFile(path, location, parsed);
+  if (template) templateFiles.set(cacheKey, read);
+  return read;
+}
+
+/** Parses files and collects those that are not well-formed, so that all are reported at once. */
+class SyntaxErrors {
+  readonly #errors: Violation[] = [];
+  #first: { path: string; line: number; column: number } | undefined;
+
+  parse(path: string, text: string): ParsedYaml | null {
+    try {
+      return parseYaml(text);
+    } catch (error) {
+      if (!(error instanceof YamlError)) throw error;
+      const where = { path, line: error.line, column: error.column };
+      this.#first ??= where;
+      this.#errors.push(violation(`/files/${escapePointer(path)}`, 'YAML_INVALID', error.message, { params: where }));
+      return null;
+    }
+  }
+
+  refuse(): void {
+    if (this.#first)
+      throw new PlatformError('YAML_INVALID', 'A file is not well-formed metadata YAML.', {
+        errors: this.#errors.slice(0, VIOLATIONS_MAX),
+        details: this.#first,
+      });
+  }
 }
 
 /** Marks in all files together; see countMarks. */
@@ -476,30 +513,33 @@ function asWritten(pointer: string, body: Body, value: YamlValue): string {
   return path.join('/');
 }
 
+const isMapping = (value: YamlValue | undefined): value is { [key: string]: YamlValue } => isRecord(value);
+
 const memberOf = (value: YamlValue | undefined, key: string): YamlValue | undefined =>
-  isRecord(value) && Object.hasOwn(value, key) ? (value[key] as YamlValue) : undefined;
+  isMapping(value) && Object.hasOwn(value, key) ? value[key] : undefined;
 
 /** Ajv's errors as sentences; the umbrella errors of combined schemas say nothing on their own. */
 function simplify(errors: readonly ErrorObject[]): { pointer: string; message: string }[] {
-  return errors.slice(0, 50).map((error) => {
-    const params = error.params as Record<string, unknown>;
-    switch (error.keyword) {
-      case 'additionalProperties':
+  return errors.slice(0, 50).map(({ keyword, instancePath, message, ...error }) => {
+    const params: Record<string, unknown> = error.params;
+    switch (keyword) {
+      case 'additionalProperties': {
+        const name = String(params['additionalProperty']);
         return {
-          pointer: `${error.instancePath}/${escapePointer(String(params['additionalProperty']))}`,
-          message: `There is no property ${JSON.stringify(String(params['additionalProperty']).slice(0, 100))} here.`,
+          pointer: `${instancePath}/${escapePointer(name)}`,
+          message: `There is no property ${JSON.stringify(name.slice(0, 100))} here.`,
         };
+      }
       case 'required':
-        return { pointer: error.instancePath, message: `The property ${params['missingProperty']} is missing.` };
-      case 'enum':
-        return {
-          pointer: error.instancePath,
-          message: `Must be one of ${(params['allowedValues'] as unknown[]).slice(0, 40).join(', ')}.`,
-        };
+        return { pointer: instancePath, message: `The property ${params['missingProperty']} is missing.` };
+      case 'enum': {
+        const allowed = Array.isArray(params['allowedValues']) ? params['allowedValues'] : [];
+        return { pointer: instancePath, message: `Must be one of ${allowed.slice(0, 40).join(', ')}.` };
+      }
       case 'const':
-        return { pointer: error.instancePath, message: `Must be ${JSON.stringify(params['allowedValue'])}.` };
+        return { pointer: instancePath, message: `Must be ${JSON.stringify(params['allowedValue'])}.` };
       default:
-        return { pointer: error.instancePath, message: `The value ${error.message ?? 'is invalid'}.` };
+        return { pointer: instancePath, message: `The value ${message ?? 'is invalid'}.` };
     }
   });
 }
