@@ -1,7 +1,7 @@
 /** Asks the tenant's records what the planner could not know, and adds what they say to the plan. */
 import { identifier } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
-import { componentKey, type State } from './kinds/kind.ts';
+import { componentKey, type Problem, type State } from './kinds/kind.ts';
 import { tableOf } from './kinds/registry.ts';
 import { blankSql, keyExpression } from './physical/model.ts';
 import type { DataCheck } from './planner/data-checks.ts';
@@ -21,30 +21,40 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
       return `SELECT count(*) FROM ${table} WHERE ${blankSql(question.field)}`;
     case 'duplicates': {
       const key = keyExpression(question.field);
-      return `SELECT coalesce(sum(n), 0) FROM (SELECT count(*) AS n FROM ${table} WHERE ${identifier(question.field.apiName)} IS NOT NULL GROUP BY ${key} HAVING count(*) > 1) AS same`;
+      return `SELECT coalesce(sum(n), 0) FROM (
+          SELECT count(*) AS n FROM ${table} WHERE ${identifier(question.field.apiName)} IS NOT NULL
+          GROUP BY ${key} HAVING count(*) > 1) AS same`;
     }
     case 'longerThan':
-      return `SELECT count(*) FROM ${table} WHERE char_length(${identifier(question.field)}) > ${bind(question.length)}::integer`;
+      return `SELECT count(*) FROM ${table}
+        WHERE char_length(${identifier(question.field)}) > ${bind(question.length)}::integer`;
     case 'notFitting': {
       const column = identifier(question.field);
-      return `SELECT count(*) FROM ${table} WHERE round(${column}, ${question.scale}) <> ${column} OR abs(${column}) >= 1e${question.precision - question.scale}`;
+      return `SELECT count(*) FROM ${table}
+        WHERE round(${column}, ${question.scale}) <> ${column}
+          OR abs(${column}) >= 1e${question.precision - question.scale}`;
     }
     case 'tooGreat': {
-      const { rollup, precision, scale } = question.field;
-      const parent = `c.${identifier(rollup!.referenceField)}`;
-      return `SELECT count(*) FROM (SELECT round(${question.aggregate}, ${scale}) AS figure FROM ${schema}.${identifier(rollup!.childObject)} c
-        WHERE ${parent} IS NOT NULL GROUP BY ${parent}) AS figures WHERE abs(figure) >= 1e${precision! - scale!}`;
+      const { child, referenceField, aggregate, precision, scale } = question;
+      const parent = `c.${identifier(referenceField)}`;
+      return `SELECT count(*) FROM (
+          SELECT round(${aggregate}, ${scale}) AS figure FROM ${schema}.${identifier(child)} c
+          WHERE ${parent} IS NOT NULL GROUP BY ${parent}) AS figures
+        WHERE abs(figure) >= 1e${precision - scale}`;
     }
     case 'anyOf': {
       const among = question.list ? '&&' : '= ANY';
-      return `SELECT count(*) FROM ${table} WHERE ${identifier(question.field)} ${among} (${bind(question.values)}::text[])`;
+      return `SELECT count(*) FROM ${table}
+        WHERE ${identifier(question.field)} ${among} (${bind(question.values)}::text[])`;
     }
     case 'outside': {
       const taken = question.list ? '<@' : '= ANY';
-      return `SELECT count(*) FROM ${table} WHERE NOT ${identifier(question.field)} ${taken} (${bind(question.values)}::text[])`;
+      return `SELECT count(*) FROM ${table}
+        WHERE NOT ${identifier(question.field)} ${taken} (${bind(question.values)}::text[])`;
     }
     case 'noneOf':
-      return `SELECT count(*) FROM ${table} WHERE (${identifier(question.field)} = ANY (${bind(question.values)}::text[])) IS NOT TRUE`;
+      return `SELECT count(*) FROM ${table}
+        WHERE (${identifier(question.field)} = ANY (${bind(question.values)}::text[])) IS NOT TRUE`;
   }
 }
 
@@ -61,53 +71,66 @@ function existingObjects(plan: Plan, before: State): string[] {
 export async function answerQuestions(tx: Tx, schema: string, plan: Plan, before: State): Promise<Plan> {
   const objects = existingObjects(plan, before);
   if (objects.length === 0 && plan.dataChecks.length === 0) return plan;
-  const values: unknown[] = [];
-  const selects = [
-    ...plan.dataChecks.map((check) => countSql(schema, check, values)),
-    ...objects.map((object) => `SELECT count(*) FROM ${schema}.${identifier(object)}`),
-  ];
-  const { rows } = await tx.arrays({ text: `SELECT ${selects.map((sql) => `(${sql})::bigint`).join(', ')}`, values });
-  const answers = (rows[0] ?? []).map(Number);
-
-  const blocked = [...plan.blocked];
-  const warnings = [...plan.warnings];
-  for (const [i, check] of plan.dataChecks.entries()) {
-    const records = answers[i]!;
-    if (records === 0) continue;
-    (check.code === 'STATE_MODEL_INVALID' ? warnings : blocked).push({
-      code: check.code,
-      type: check.component.type,
-      fullName: check.component.fullName,
-      path: check.component.path,
-      ...check.position,
-      message: `${check.message} (${records} records)`,
-      remedy: check.remedy,
-      details: { records },
-    });
-  }
-  const counts = new Map(objects.map((object, i) => [object, answers[plan.dataChecks.length + i]!]));
+  const { found, counts } = await askRecords(tx, schema, plan.dataChecks, objects);
+  const problems = found.map(({ check, records }) => ({ problem: foundProblem(check, records), check }));
+  const isWarning = ({ check }: { check: DataCheck }): boolean => check.code === 'STATE_MODEL_INVALID';
+  const large = [...counts].filter(([, records]) => records >= LARGE_TABLE_RECORDS);
   const withImpact = (change: Change): Change => {
     const records = counts.get(tableOf(change) ?? '');
     return records === undefined ? change : { ...change, impact: { ...change.impact, records } };
   };
-  for (const [object, records] of counts)
-    if (records >= LARGE_TABLE_RECORDS)
-      warnings.push({
-        code: 'LARGE_TABLE',
-        type: 'CustomObject',
-        fullName: object,
-        path: before.get(componentKey('CustomObject', object))?.path ?? null,
-        line: null,
-        column: null,
-        message: `The object has ${records} records; writes to it may wait while the change is applied.`,
-        remedy: 'Deploy when few people work.',
-        details: { records },
-      });
   return {
     ...plan,
-    blocked,
-    warnings,
+    blocked: [...plan.blocked, ...problems.filter((one) => !isWarning(one)).map(({ problem }) => problem)],
+    warnings: [
+      ...plan.warnings,
+      ...problems.filter(isWarning).map(({ problem }) => problem),
+      ...large.map(([object, records]) => largeTable(object, records, before)),
+    ],
     creates: plan.creates.map(withImpact),
     updates: plan.updates.map(withImpact),
   };
 }
+
+/** The checks that records stand against, and how many records each object has. */
+async function askRecords(
+  tx: Tx,
+  schema: string,
+  checks: readonly DataCheck[],
+  objects: readonly string[],
+): Promise<{ found: { check: DataCheck; records: number }[]; counts: Map<string, number> }> {
+  const values: unknown[] = [];
+  const selects = [
+    ...checks.map((check) => countSql(schema, check, values)),
+    ...objects.map((object) => `SELECT count(*) FROM ${schema}.${identifier(object)}`),
+  ];
+  const { rows } = await tx.arrays({ text: `SELECT ${selects.map((sql) => `(${sql})::bigint`).join(', ')}`, values });
+  const answers = (rows[0] ?? []).map(Number);
+  return {
+    found: checks.map((check, i) => ({ check, records: answers[i] ?? 0 })).filter(({ records }) => records > 0),
+    counts: new Map(objects.map((object, i) => [object, answers[checks.length + i] ?? 0])),
+  };
+}
+
+const foundProblem = (check: DataCheck, records: number): Problem => ({
+  code: check.code,
+  type: check.component.type,
+  fullName: check.component.fullName,
+  path: check.component.path,
+  ...check.position,
+  message: `${check.message} (${records} records)`,
+  remedy: check.remedy,
+  details: { records },
+});
+
+const largeTable = (object: string, records: number, before: State): Problem => ({
+  code: 'LARGE_TABLE',
+  type: 'CustomObject',
+  fullName: object,
+  path: before.get(componentKey('CustomObject', object))?.path ?? null,
+  line: null,
+  column: null,
+  message: `The object has ${records} records; writes to it may wait while the change is applied.`,
+  remedy: 'Deploy when few people work.',
+  details: { records },
+});

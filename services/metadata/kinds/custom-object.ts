@@ -1,27 +1,12 @@
 /** CustomObject: a table of records, its name field and what the platform keeps beside it. */
 import { Type } from 'typebox';
-import type { SharingDefault } from '../../../lib/schema/snapshot.ts';
+import { compileObject, type ObjectBody } from './compile-object.ts';
 import { fieldTypeOf } from './field-attributes.ts';
-import { fieldMeta } from './field-meta.ts';
-import type { Body, Component, Kind } from './kind.ts';
+import type { Component, Kind } from './kind.ts';
 import { componentKey } from './kind.ts';
 import { AUTO_NUMBER_FORMAT, isCustom } from './names.ts';
 import { checkParents } from './parents.ts';
 import { apiName, flag, group, label, optional, setOf, shownChoice, shownFlag, text } from './schema.ts';
-import { systemFields } from './system-fields.ts';
-
-export interface ObjectBody extends Body {
-  readonly type: string;
-  readonly apiName: string;
-  readonly label: string;
-  readonly labelPlural: string;
-  readonly description?: string;
-  readonly nameField: { label: string; fieldType: 'text' | 'autoNumber'; format?: string };
-  readonly sharingDefault: SharingDefault;
-  readonly api: { published: boolean };
-  readonly features: { history: boolean; search: boolean; duplicates?: boolean; events: boolean };
-  readonly defaultSearchFields?: string[];
-}
 
 const OBJECTS_MAX = 1_000;
 
@@ -159,38 +144,7 @@ export const customObject: Kind = {
   },
 
   compile(component, draft) {
-    const body = component.body as ObjectBody;
-    const { nameField } = body;
-    draft.objects[body.apiName] = {
-      apiName: body.apiName,
-      label: body.label,
-      labelPlural: body.labelPlural,
-      description: body.description ?? null,
-      custom: isCustom(body.apiName),
-      published: body.api.published,
-      sharingDefault: body.sharingDefault,
-      features: { ...body.features, duplicates: body.features.duplicates ?? false },
-      nameField: 'name',
-      defaultSearchFields: body.defaultSearchFields?.length ? body.defaultSearchFields : ['name'],
-      fields: {
-        ...systemFields(),
-        name: fieldMeta({
-          apiName: 'name',
-          fieldType: nameField.fieldType,
-          label: nameField.label,
-          length: nameField.fieldType === 'text' ? 255 : null,
-          required: nameField.fieldType === 'text',
-          format: nameField.format ?? null,
-        }),
-      },
-      childRelationships: [],
-      validationRules: [],
-      duplicateRules: [],
-      sharingRules: [],
-      stateModel: null,
-      recordTypes: [],
-      actions: [],
-    };
+    draft.objects[component.fullName] = compileObject(component);
   },
 };
 

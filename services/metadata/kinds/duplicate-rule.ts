@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import { methodsOf } from '../../../lib/schema/matching.ts';
 import type { DuplicateRuleMeta, FieldTypeName, MatchMethod } from '../../../lib/schema/snapshot.ts';
-import type { ObjectBody } from './custom-object.ts';
+import type { ObjectBody } from './compile-object.ts';
 import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, group, label, optional, shownChoice, shownFlag } from './schema.ts';

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { checkRecordExpression } from '../../../lib/expression/check.ts';
 import type { SharingPrincipal, SharingRuleMeta } from '../../../lib/schema/snapshot.ts';
-import type { ObjectBody } from './custom-object.ts';
+import type { ObjectBody } from './compile-object.ts';
 import { expressionReferences } from './expression-names.ts';
 import { checked, schemaOf } from './expressions.ts';
 import { asksTheTime } from './formula.ts';

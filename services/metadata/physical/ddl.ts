@@ -4,7 +4,7 @@ import { formattedSql } from '../../../lib/schema/auto-number.ts';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import { emptyRollup } from '../../../lib/schema/rollups.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
-import { blankSql, type Column, type Model, type Table } from './model.ts';
+import { blankSql, type Column, type Model, type NumberedColumn, type Table } from './model.ts';
 
 /**
  * SQL of the value that existing records get when a field becomes required: its default, as the column holds it; null
@@ -24,50 +24,78 @@ function fillValue(column: Column): string | null {
   return `${literal(text)}::${column.type.replace(/ COLLATE .*/, '')}`;
 }
 
+/** What becomes of one table, in the order in which PostgreSQL accepts it for all of them. */
+interface TableChanges {
+  readonly tables: string[];
+  readonly drops: string[];
+  readonly columns: string[];
+  readonly indexes: string[];
+  readonly sequences: string[];
+  readonly keys: string[];
+}
+
 /** Statements in an order that PostgreSQL accepts; `schema` and `role` are quoted names. */
 export function ddl(before: Model, after: Model, schema: string, role: string): string[] {
-  const tables: string[] = [];
-  const columns: string[] = [];
-  const drops: string[] = [];
-  const indexes: string[] = [];
-  const keys: string[] = [];
-  const created: string[] = [];
-  const sequences: string[] = [];
+  const changes = [...after.values()].map((table) => changesOf(before.get(table.name), table, schema, role));
+  const created = [...after.keys()].filter((name) => !before.has(name)).map((name) => `${schema}.${identifier(name)}`);
+  const granted =
+    created.length > 0 ? [`GRANT SELECT, INSERT, UPDATE, DELETE ON ${created.join(', ')} TO ${role}`] : [];
+  const all = (part: keyof TableChanges): string[] => changes.flatMap((one) => one[part]);
+  return [
+    ...all('tables'),
+    ...all('drops'),
+    ...all('columns'),
+    ...all('indexes'),
+    ...all('sequences'),
+    ...all('keys'),
+    ...granted,
+  ];
+}
 
-  for (const table of after.values()) {
-    const name = `${schema}.${identifier(table.name)}`;
-    const old = before.get(table.name);
-    if (!old) {
-      tables.push(createTable(name, table));
-      created.push(name);
-    } else {
-      columns.push(...alterColumns(name, old, table));
-      // One of the name of a new index may be left over from a configuration before.
-      for (const index of new Set([...old.indexes.keys(), ...table.indexes.keys()]))
-        if (!keepsIndex(old, table, index)) drops.push(`DROP INDEX IF EXISTS ${schema}.${identifier(index)}`);
-      for (const key of old.foreignKeys.keys())
-        if (!table.foreignKeys.has(key)) drops.push(`ALTER TABLE ${name} DROP CONSTRAINT ${identifier(key)}`);
-    }
-    for (const [index, { unique, on }] of table.indexes)
-      if (!old || !keepsIndex(old, table, index))
-        indexes.push(`CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${identifier(index)} ON ${name} ${on}`);
-    const added: string[] = [];
-    for (const [key, { column, to }] of table.foreignKeys)
-      if (!old?.foreignKeys.has(key))
-        added.push(
-          `ADD CONSTRAINT ${identifier(key)} FOREIGN KEY (${identifier(column)}) REFERENCES ${schema}.${identifier(to)} (id) DEFERRABLE INITIALLY IMMEDIATE`,
-        );
-    if (added.length > 0) keys.push(`ALTER TABLE ${name} ${added.join(', ')}`);
-    for (const [sequence, column] of table.sequences)
-      if (!old?.sequences.has(sequence)) {
+function changesOf(old: Table | undefined, table: Table, schema: string, role: string): TableChanges {
+  const name = `${schema}.${identifier(table.name)}`;
+  return {
+    tables: old ? [] : [createTable(name, table)],
+    drops: old ? dropped(name, old, table, schema) : [],
+    columns: old ? alterColumns(name, old, table) : [],
+    indexes: [...table.indexes]
+      .filter(([index]) => !old || !keepsIndex(old, table, index))
+      .map(([index, { unique, on }]) => `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${identifier(index)} ON ${name} ${on}`),
+    sequences: [...table.sequences]
+      .filter(([sequence]) => !old?.sequences.has(sequence))
+      .flatMap(([sequence, numbered]) => {
         const full = `${schema}.${identifier(sequence)}`;
-        sequences.push(`CREATE SEQUENCE ${full} OWNED BY ${name}.${identifier(column)}`);
-        sequences.push(`GRANT USAGE, SELECT ON SEQUENCE ${full} TO ${role}`);
-        if (old) sequences.push(...numberRecords(name, full, table.columns.get(column)!));
-      }
-  }
-  if (created.length > 0) keys.push(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${created.join(', ')} TO ${role}`);
-  return [...tables, ...drops, ...columns, ...indexes, ...sequences, ...keys];
+        return [
+          `CREATE SEQUENCE ${full} OWNED BY ${name}.${identifier(numbered.column)}`,
+          `GRANT USAGE, SELECT ON SEQUENCE ${full} TO ${role}`,
+          ...(old ? numberRecords(name, full, numbered) : []),
+        ];
+      }),
+    keys: addedKeys(name, old, table, schema),
+  };
+}
+
+/** Indexes and foreign keys that go. One of the name of a new index may be left over from a configuration before. */
+function dropped(name: string, old: Table, table: Table, schema: string): string[] {
+  const indexes = [...new Set([...old.indexes.keys(), ...table.indexes.keys()])];
+  const keys = [...old.foreignKeys.keys()].filter((key) => !table.foreignKeys.has(key));
+  return [
+    ...indexes
+      .filter((index) => !keepsIndex(old, table, index))
+      .map((index) => `DROP INDEX IF EXISTS ${schema}.${identifier(index)}`),
+    ...keys.map((key) => `ALTER TABLE ${name} DROP CONSTRAINT ${identifier(key)}`),
+  ];
+}
+
+function addedKeys(name: string, old: Table | undefined, table: Table, schema: string): string[] {
+  const added = [...table.foreignKeys]
+    .filter(([key]) => !old?.foreignKeys.has(key))
+    .map(
+      ([key, { column, to }]) =>
+        `ADD CONSTRAINT ${identifier(key)} FOREIGN KEY (${identifier(column)})
+          REFERENCES ${schema}.${identifier(to)} (id) DEFERRABLE INITIALLY IMMEDIATE`,
+    );
+  return added.length > 0 ? [`ALTER TABLE ${name} ${added.join(', ')}`] : [];
 }
 
 /** A column that is made anew takes the indexes over it along. */
@@ -77,17 +105,21 @@ function keepsIndex(old: Table, table: Table, index: string): boolean {
   return ![...table.columns.values()].some((column) => isRemade(old, column) && on.includes(identifier(column.name)));
 }
 
-/** There is nothing to convert in a rollup of another type: it is worked out anew. */
-const isRemade = (old: Table, { name, type, field }: Column): boolean =>
-  Boolean(field?.rollup) && old.columns.has(name) && old.columns.get(name)!.type !== type;
+/** There is nothing to convert in a rollup of another type: it is computed anew. */
+function isRemade(old: Table, { name, type, field }: Column): boolean {
+  const before = old.columns.get(name);
+  return Boolean(field?.rollup) && before !== undefined && before.type !== type;
+}
 
 /** Records that are there already get their numbers in the order in which they were created. */
-function numberRecords(name: string, sequence: string, column: Column): string[] {
-  const id = identifier(column.name);
-  const number = formattedSql(column.field!.format, 'q.n');
+function numberRecords(name: string, sequence: string, { column, format }: NumberedColumn): string[] {
+  const id = identifier(column);
+  const number = formattedSql(format, 'numbered.n');
   return [
-    `UPDATE ${name} t SET ${id} = ${number}, "recordVersion" = t."recordVersion" + 1 FROM (SELECT r.id, row_number() OVER (ORDER BY r."createdAt", r.id) AS n FROM ${name} r) q WHERE q.id = t.id`,
-    `SELECT setval('${sequence.replaceAll("'", "''")}', n) FROM (SELECT count(*) AS n FROM ${name}) q WHERE n > 0`,
+    `UPDATE ${name} t SET ${id} = ${number}, "recordVersion" = t."recordVersion" + 1
+      FROM (SELECT r.id, row_number() OVER (ORDER BY r."createdAt", r.id) AS n FROM ${name} r) numbered
+      WHERE numbered.id = t.id`,
+    `SELECT setval(${literal(sequence)}, n) FROM (SELECT count(*) AS n FROM ${name}) counted WHERE n > 0`,
   ];
 }
 

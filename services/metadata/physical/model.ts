@@ -16,14 +16,13 @@ import {
   valueTypeName,
 } from '../../../lib/schema/field-types/registry.ts';
 import { fuzzyClass, keyForm, matchForm } from '../../../lib/schema/matching.ts';
-import type { FieldMeta, FieldTypeName, MatchMethod } from '../../../lib/schema/snapshot.ts';
+import type { FieldMeta, FieldTypeName, MatchMethod, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { compileField } from '../kinds/compile-field.ts';
-import { customObject, type ObjectBody } from '../kinds/custom-object.ts';
+import { compileObject } from '../kinds/compile-object.ts';
 import type { DuplicateRuleBody } from '../kinds/duplicate-rule.ts';
 import { fieldMeta } from '../kinds/field-meta.ts';
-import { type Component, componentsByObject, type Draft, type State } from '../kinds/kind.ts';
-import type { SharingRuleBody } from '../kinds/sharing-rule.ts';
+import { type Component, componentsByObject, type State } from '../kinds/kind.ts';
 import { systemFields } from '../kinds/system-fields.ts';
 import { columnType } from './column-type.ts';
 
@@ -42,8 +41,14 @@ export interface Table {
   readonly indexes: ReadonlyMap<string, { readonly unique: boolean; readonly on: string }>;
   /** Name of the constraint → column and the table it points to. */
   readonly foreignKeys: ReadonlyMap<string, { readonly column: string; readonly to: string }>;
-  /** Sequences of autoNumber columns: name → column. */
-  readonly sequences: ReadonlyMap<string, string>;
+  /** Sequences of autoNumber columns, by name. */
+  readonly sequences: ReadonlyMap<string, NumberedColumn>;
+}
+
+export interface NumberedColumn {
+  readonly column: string;
+  /** Of the autoNumber field. */
+  readonly format: string | null;
 }
 
 export type Model = ReadonlyMap<string, Table>;
@@ -84,43 +89,41 @@ export function blankSql(field: FieldMeta): string {
   return blank === 'emptyList' ? `coalesce(cardinality(${column}), 0) = 0` : `${column} IS NULL`;
 }
 
-function tableOf(object: Component, fields: readonly Component[], rules: readonly Component[], state: State): Table {
-  const body = object.body as ObjectBody;
-  const draft = { objects: {} as Draft['objects'] } as Draft;
-  customObject.compile!(object, draft, state);
-  const name = draft.objects[body.apiName]!.fields['name']!;
-  const metas = [name, ...fields.map((field) => compileField(field, state))];
-
+/** The table of an object; `fields` are those that are not of the platform. */
+function tableOf(object: ObjectMeta, fields: readonly FieldMeta[], rules: readonly Component[]): Table {
+  const { apiName } = object;
   const columns = new Map(SYSTEM_COLUMNS.map((column) => [column.name, column]));
   const indexes = new Map<string, { unique: boolean; on: string }>();
   const foreignKeys = new Map<string, { column: string; to: string }>();
-  const sequences = new Map<string, string>();
-  indexes.set(physicalName('i', body.apiName, 'createdAt'), { unique: false, on: '("createdAt" DESC, id DESC)' });
-  for (const field of metas) {
+  const sequences = new Map<string, NumberedColumn>();
+  indexes.set(physicalName('i', apiName, 'createdAt'), { unique: false, on: '("createdAt" DESC, id DESC)' });
+  for (const field of fields) {
     const type = columnType(field);
     if (type === null) continue;
     const column = field.apiName;
     columns.set(column, { name: column, type, notNull: isMasterDetail(field), field });
-    if (field.unique) indexes.set(physicalName('u', body.apiName, column), { unique: true, on: keyExpression(field) });
+    if (field.unique) indexes.set(physicalName('u', apiName, column), { unique: true, on: keyExpression(field) });
     else if (field.externalId)
-      indexes.set(physicalName('i', body.apiName, column), { unique: false, on: keyExpression(field) });
-    if (isReference(field)) {
-      indexes.set(physicalName('i', body.apiName, column), { unique: false, on: `(${identifier(column)})` });
-      foreignKeys.set(physicalName('f', body.apiName, column), { column, to: field.referenceTo[0]! });
+      indexes.set(physicalName('i', apiName, column), { unique: false, on: keyExpression(field) });
+    const [target] = field.referenceTo;
+    if (isReference(field) && target !== undefined) {
+      indexes.set(physicalName('i', apiName, column), { unique: false, on: `(${identifier(column)})` });
+      foreignKeys.set(physicalName('f', apiName, column), { column, to: target });
     }
-    if (isNumbered(field)) sequences.set(sequenceName(body.apiName, column), column);
+    if (isNumbered(field)) sequences.set(sequenceName(apiName, column), { column, format: field.format });
   }
-  if (body.features.search)
-    for (const column of body.defaultSearchFields?.length ? body.defaultSearchFields : ['name'])
-      if (columns.has(column) && fieldType(columns.get(column)!.field!.fieldType as FieldTypeName).searchable)
-        indexes.set(physicalName('s', body.apiName, column), {
-          unique: false,
-          on: `USING gin (erp.search_text(${identifier(column)}) public.gin_trgm_ops)`,
-        });
-  if (body.features.duplicates)
+  for (const column of object.features.search ? object.defaultSearchFields : []) {
+    const field = columns.get(column)?.field;
+    if (field && fieldType(field.fieldType).searchable)
+      indexes.set(physicalName('s', apiName, column), {
+        unique: false,
+        on: `USING gin (erp.search_text(${identifier(column)}) public.gin_trgm_ops)`,
+      });
+  }
+  if (object.features.duplicates)
     for (const { active, match } of rules.map((rule) => rule.body as DuplicateRuleBody))
-      for (const { field, method } of active ? match : []) addMatchIndex(indexes, body.apiName, method, field, columns);
-  return { name: body.apiName, columns, indexes, foreignKeys, sequences };
+      for (const { field, method } of active ? match : []) addMatchIndex(indexes, apiName, method, field, columns);
+  return { name: apiName, columns, indexes, foreignKeys, sequences };
 }
 
 /**
@@ -129,7 +132,7 @@ function tableOf(object: Component, fields: readonly Component[], rules: readonl
  */
 function sharingIndexes(
   { columns }: Pick<Table, 'columns'>,
-  { apiName, sharingDefault }: ObjectBody,
+  { apiName, sharingDefault }: ObjectMeta,
   rules: readonly Component[],
 ): Table['indexes'] {
   const indexes = new Map<string, { unique: boolean; on: string }>();
@@ -141,8 +144,8 @@ function sharingIndexes(
     ...Object.fromEntries([...columns.values()].flatMap(({ name, field }) => (field ? [[name, field]] : []))),
   };
   for (const { body } of rules) {
-    const { criteria } = body as SharingRuleBody;
-    const where = criteria === undefined ? null : indexableCriteria(apiName, criteria, fields);
+    const { criteria } = body;
+    const where = typeof criteria === 'string' ? indexableCriteria(apiName, criteria, fields) : null;
     if (where)
       indexes.set(physicalName('r', apiName, String(body['apiName'])), {
         unique: false,
@@ -158,18 +161,23 @@ function indexableCriteria(
   criteria: string,
   fields: Readonly<Record<string, FieldMeta>>,
 ): string | null {
-  const field = (name: string): FieldMeta | undefined => (Object.hasOwn(fields, name) ? fields[name] : undefined);
+  const known = new Map(Object.entries(fields));
   const fieldType = (name: string): FieldTypeName | undefined => {
-    const meta = field(name);
+    const meta = known.get(name);
     return meta && valueTypeName(meta);
   };
   try {
     const expression = checkExpression(criteria, { object, fieldType }, ['boolean']);
+    const named = (name: string): FieldMeta => {
+      const meta = known.get(name);
+      if (!meta) throw new Error(`The checked criteria name ${name}, which is no field of ${object}.`);
+      return meta;
+    };
     const sqlIn = (timezone: string) =>
       conditionSql(expression, {
         column: identifier,
-        fieldType: (name) => valueTypeName(field(name)!),
-        length: (name) => field(name)!.length,
+        fieldType: (name) => valueTypeName(named(name)),
+        length: (name) => named(name).length,
         timezone,
       });
     const { sql, indexable } = sqlIn('UTC');
@@ -222,9 +230,12 @@ export function physicalModel(state: State, only?: ReadonlySet<string>): Model {
   const model = new Map<string, Table>();
   for (const component of state.values()) {
     if (component.type !== 'CustomObject' || (only && !only.has(component.fullName))) continue;
+    const object = compileObject(component);
     const own = (fields.get(component.fullName) ?? []).sort((a, b) => (a.fullName < b.fullName ? -1 : 1));
-    const table = tableOf(component, own, rules.get(component.fullName) ?? [], state);
-    const added = sharingIndexes(table, component.body as ObjectBody, sharing.get(component.fullName) ?? []);
+    const { name } = object.fields;
+    const stored = [...(name ? [name] : []), ...own.map((field) => compileField(field, state))];
+    const table = tableOf(object, stored, rules.get(component.fullName) ?? []);
+    const added = sharingIndexes(table, object, sharing.get(component.fullName) ?? []);
     model.set(component.fullName, { ...table, indexes: new Map([...table.indexes, ...added]) });
   }
   return model;

@@ -14,11 +14,11 @@ import { emptyRollup, parentLocks, type RollupEdge, rollupEdges } from '../../..
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { memoizeByName } from '../../../lib/values/memoize.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
+import { compileField } from '../kinds/compile-field.ts';
 import { linkFormulas } from '../kinds/compile-formula.ts';
+import { compileObject } from '../kinds/compile-object.ts';
 import { rollupObjects, rollupsOf } from '../kinds/compile-rollup.ts';
-import { customField } from '../kinds/custom-field.ts';
-import { customObject } from '../kinds/custom-object.ts';
-import { componentKey, componentsByObject, type Draft, type State } from '../kinds/kind.ts';
+import { componentKey, componentsByObject, type State } from '../kinds/kind.ts';
 import { columnType } from './column-type.ts';
 
 interface Column {
@@ -33,7 +33,7 @@ interface Column {
   readonly to: string;
 }
 
-/** What the function is made of that works out the rollups of one edge. */
+/** What the function that computes the rollups of one edge is made of. */
 interface Figures {
   readonly child: string;
   readonly referenceField: string;
@@ -76,8 +76,7 @@ export function rollupModel(state: State): RollupModel {
 
 function figuresOf(edge: RollupEdge, state: State): Figures {
   const { child, referenceField, parent } = edge;
-  const features = state.get(componentKey('CustomObject', parent))?.body['features'];
-  const { history, events } = features as unknown as ObjectMeta['features'];
+  const { history, events } = objectOf(parent, state).features;
   return {
     child,
     referenceField,
@@ -105,20 +104,23 @@ function watchOf(own: readonly RollupEdge[], edges: readonly RollupEdge[]): Watc
 }
 
 function columnOf(field: FieldMeta, state: State): Column {
-  const rollup = field.rollup!;
+  const { rollup } = field;
+  const type = columnType(field);
+  if (!rollup || type === null) throw new Error(`The field ${field.apiName} is not a rollup.`);
   const aggregate = aggregateSql(rollup, state);
   const empty = emptyRollup(field);
-  const type = columnType(field)!;
   const value = empty === '0' ? `coalesce(${aggregate}, 0)` : aggregate;
   const shown = (alias: string): string =>
     typeOf(field).outputSql(`${alias}.${identifier(field.apiName)}`, field, false);
   return { name: field.apiName, type, value: `(${value})::${type}`, empty, from: shown('b'), to: shown('u') };
 }
 
-/** SQL of the figure over rows `c` of the child, before it is brought into the digits of its field. */
+/** SQL of the aggregate over rows `c` of the child, before it is rounded to the digits of its field. */
 export function aggregateSql(rollup: NonNullable<FieldMeta['rollup']>, state: State): string {
   const child = childOf(state, rollup.childObject);
-  const over = rollup.field === null ? '*' : columnSql(child.fields[rollup.field]!, 'c');
+  const field = rollup.field === null ? null : child.fields[rollup.field];
+  if (field === undefined) throw new Error(`The object ${child.apiName} has no field ${rollup.field}.`);
+  const over = field === null ? '*' : columnSql(field, 'c');
   const where = rollup.criteria === null ? '' : ` FILTER (WHERE ${criteriaSql(child, rollup.criteria, state)})`;
   return `${rollup.function}(${over})${where}`;
 }
@@ -132,14 +134,21 @@ function criteriaSql(child: ObjectMeta, criteria: string, state: State): string 
 const timezoneOf = (state: State): string =>
   String(state.get(componentKey('TenantSettings', 'General'))?.body['timezone'] ?? 'UTC');
 
+function objectOf(name: string, state: State): ObjectMeta {
+  const component = state.get(componentKey('CustomObject', name));
+  if (!component) throw new Error(`The configuration has no object ${name}.`);
+  return compileObject(component);
+}
+
 /** An object of a configuration that holds together, with its fields and what its formulas say. */
 const childOf = memoizeByName((state: State, name): ObjectMeta => {
-  const draft = { objects: {} as Draft['objects'] } as Draft;
-  customObject.compile!(state.get(componentKey('CustomObject', name))!, draft, state);
-  for (const field of componentsByObject(state, 'CustomField').get(name) ?? [])
-    customField.compile!(field, draft, state);
-  linkFormulas(draft.objects[name]!, timezoneOf(state));
-  return draft.objects[name]!;
+  const own = componentsByObject(state, 'CustomField').get(name) ?? [];
+  const compiled = own.map((field) => compileField(field, state));
+  const object = objectOf(name, state);
+  const fields = { ...object.fields, ...Object.fromEntries(compiled.map((field) => [field.apiName, field])) };
+  const child = { ...object, fields };
+  linkFormulas(child, timezoneOf(state));
+  return child;
 });
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
@@ -190,7 +199,7 @@ const triggerName = (event: Event): string => `_rollups_${event}`;
 const columns = (alias: string, names: readonly string[]): string =>
   `ROW(${names.map((name) => `${alias}.${identifier(name)}`).join(', ')})`;
 
-/** Works out the rollups of the parents `ids`, which are locked. */
+/** Computes the rollups of the parents `ids`, which are locked. */
 function figuresFunction(name: string, ties: Figures, schema: string): string {
   const parent = `${schema}.${identifier(ties.parent)}`;
   const names = ties.columns.map((column) => column.name);
@@ -224,7 +233,7 @@ END $rollup$`;
 
 /**
  * Which parents a statement on the children concerns (of a child that moves, the old one and the new one), and their
- * figures. One statement each takes the locks, in the one order that everybody follows; those that work the figures out
+ * figures. One statement each takes the locks, in the one order that everybody follows; those that compute the figures
  * have a new snapshot, in which all that earlier holders of the locks did has been committed. So the last of several
  * writers counts everything, at READ COMMITTED and without a retry.
  */
@@ -310,7 +319,7 @@ END $rollup$`,
   ];
 }
 
-/** Works out the rollups of all parents at once. What changes gets a new version: its ETag must not stay. */
+/** Computes the rollups of all parents at once. What changes gets a new version: its ETag must not stay. */
 function fill(ties: Figures, schema: string): string {
   const names = ties.columns.map((column) => column.name);
   const parent = `${schema}.${identifier(ties.parent)}`;

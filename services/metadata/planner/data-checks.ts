@@ -20,7 +20,14 @@ export interface DataCheck {
     | { readonly kind: 'longerThan'; readonly field: string; readonly length: number }
     | { readonly kind: 'notFitting'; readonly field: string; readonly precision: number; readonly scale: number }
     /** Parents whose figure over the children that exist is too great for its field. */
-    | { readonly kind: 'tooGreat'; readonly field: FieldMeta; readonly aggregate: string }
+    | {
+        readonly kind: 'tooGreat';
+        readonly child: string;
+        readonly referenceField: string;
+        readonly aggregate: string;
+        readonly precision: number;
+        readonly scale: number;
+      }
     /** Values, or items of a list, among these, and others than these. */
     | { readonly kind: 'anyOf'; readonly field: string; readonly values: readonly string[]; readonly list: boolean }
     | { readonly kind: 'outside'; readonly field: string; readonly values: readonly string[]; readonly list: boolean }
@@ -31,43 +38,41 @@ export interface DataCheck {
   readonly remedy: string | null;
 }
 
+/** A question that a component raises; `pointer` is the part of its file that does. */
+interface RecordQuestion extends Pick<DataCheck, 'question' | 'code' | 'message' | 'remedy'> {
+  readonly pointer: string;
+}
+
 /** `sound`: nothing else stands against the plan, so that what expressions say can be asked. */
 export function dataChecks(changed: readonly Component[], context: CheckContext, sound: boolean): DataCheck[] {
-  const checks = [...strandedRecords(changed, context), ...(sound ? figuresToBe(changed, context) : [])];
+  const checks = [...strandedRecords(changed, context), ...(sound ? rollupsToBe(changed, context) : [])];
   for (const component of withFieldsOfValueSets(changed, context)) {
     const object = String(component.body['object']);
     // Without the object before there are no records.
     if (!context.before.has(componentKey('CustomObject', object))) continue;
     const old = context.before.get(componentKey('CustomField', component.fullName));
     const field = compileField(component, context.after);
-    const add = (
-      question: DataCheck['question'],
-      code: DataCheck['code'],
-      pointer: string,
-      message: string,
-      remedy: string | null,
-    ): void => {
-      checks.push({
-        component,
-        object,
-        question,
-        code,
-        position: context.position(component, pointer),
-        message,
-        remedy,
-      });
-    };
-    if (old) changedField(component, compileField(old, context.before), field, context, add);
-    else if (field.required && !fillsRecords(field))
-      add(
-        { kind: 'anyRecord' },
-        'DATA_INCOMPATIBLE',
-        '/required',
-        'The field is required, and records exist that would have no value.',
-        isMasterDetail(field) ? 'Add a reference field, fill it, and require it then.' : remedyOf(field),
-      );
+    const raised = old
+      ? changedField(component, compileField(old, context.before), field, context)
+      : [becomesRequiredAtOnce(field)];
+    for (const one of raised) {
+      if (one === null) continue;
+      const { pointer, ...asked } = one;
+      checks.push({ component, object, position: context.position(component, pointer), ...asked });
+    }
   }
   return checks;
+}
+
+function becomesRequiredAtOnce(field: FieldMeta): RecordQuestion | null {
+  if (!field.required || fillsRecords(field)) return null;
+  return {
+    question: { kind: 'anyRecord' },
+    code: 'DATA_INCOMPATIBLE',
+    pointer: '/required',
+    message: 'The field is required, and records exist that would have no value.',
+    remedy: isMasterDetail(field) ? 'Add a reference field, fill it, and require it then.' : remedyOf(field),
+  };
 }
 
 /** The default value is given to the records that have none, unless no two may have the same. */
@@ -131,132 +136,149 @@ export function withFieldsOfValueSets(changed: readonly Component[], context: Ch
 }
 
 /**
- * Figures over many children that are given fewer digits than they would have by themselves, when they come or will be
- * others: they say something else, or a formula that they read does.
+ * Rollups over many children that are given fewer digits than they would have by themselves, when they come or their
+ * values will be others: they say something else, or a formula that they read does.
  */
-function figuresToBe(changed: readonly Component[], context: CheckContext): DataCheck[] {
-  const { before, after } = context;
+function rollupsToBe(changed: readonly Component[], context: CheckContext): DataCheck[] {
   if (!changed.some(({ type }) => type === 'CustomField' || type === 'TenantSettings')) return [];
-  const figure = ({ rollup, precision, scale }: FieldMeta, state: State): string =>
-    JSON.stringify([rollup!.childObject, rollup!.referenceField, aggregateSql(rollup!, state), precision, scale]);
-  return rollupsOf(after).flatMap((component): DataCheck[] => {
-    const { body, fullName } = component;
-    const field = compileField(component, after);
-    const { precision, scale } = field;
-    const { childObject, reads, function: what } = field.rollup!;
-    if (precision === null || scale === null || body['precision'] === undefined) return [];
-    const { precision: _given, ...free } = body;
-    const digits = resultOf({ ...free, scale }, after);
-    if (!digits || digits.precision! <= precision) return [];
-    // What comes with this deployment has no values yet.
-    const isThere = (name: string): boolean =>
-      SYSTEM_FIELD_NAMES.has(name) || before.has(componentKey('CustomField', `${childObject}.${name}`));
-    if (!before.has(componentKey('CustomObject', childObject)) || !reads.every(isThere)) return [];
-    const old = before.get(componentKey('CustomField', fullName));
-    if (old?.body['rollup'] && figure(compileField(old, before), before) === figure(field, after)) return [];
-    return [
-      {
-        component,
-        object: childObject,
-        question: { kind: 'tooGreat', field, aggregate: aggregateSql(field.rollup!, after) },
-        code: 'DATA_INCOMPATIBLE',
-        position: context.position(component, '/precision'),
-        message: `The ${what} of the records that exist has more digits than precision ${precision} and scale ${scale} leave.`,
-        remedy: `Leave precision away, or use ${digits.precision}.`,
-      },
-    ];
-  });
+  return rollupsOf(context.after).flatMap((component) => narrowRollup(component, context) ?? []);
 }
 
-type Add = (
-  question: DataCheck['question'],
-  code: DataCheck['code'],
-  pointer: string,
-  message: string,
-  remedy: string | null,
-) => void;
+function narrowRollup(component: Component, { before, after, position }: CheckContext): DataCheck | null {
+  const { body, fullName } = component;
+  const field = compileField(component, after);
+  const { precision, scale, rollup } = field;
+  if (!rollup || precision === null || scale === null || body['precision'] === undefined) return null;
+  const { precision: _given, ...free } = body;
+  const digits = resultOf({ ...free, scale }, after);
+  if (!digits || (digits.precision ?? 0) <= precision) return null;
+  const { childObject, referenceField, reads } = rollup;
+  // What comes with this deployment has no values yet.
+  const isThere = (name: string): boolean =>
+    SYSTEM_FIELD_NAMES.has(name) || before.has(componentKey('CustomField', `${childObject}.${name}`));
+  if (!before.has(componentKey('CustomObject', childObject)) || !reads.every(isThere)) return null;
+  const old = before.get(componentKey('CustomField', fullName));
+  if (old?.body['rollup'] && rollupValues(compileField(old, before), before) === rollupValues(field, after))
+    return null;
+  return {
+    component,
+    object: childObject,
+    question: {
+      kind: 'tooGreat',
+      child: childObject,
+      referenceField,
+      aggregate: aggregateSql(rollup, after),
+      precision,
+      scale,
+    },
+    code: 'DATA_INCOMPATIBLE',
+    position: position(component, '/precision'),
+    message:
+      `The ${rollup.function} of the records that exist has more digits ` +
+      `than precision ${precision} and scale ${scale} leave.`,
+    remedy: `Leave precision away, or use ${digits.precision}.`,
+  };
+}
 
-function changedField(component: Component, old: FieldMeta, field: FieldMeta, context: CheckContext, add: Add): void {
-  const name = field.apiName;
-  // The platform's own templates may work out what was typed in before: their tenants have no say in those values.
-  if (context.platform && (field.rollup || field.formula)) return;
-  if (old.fieldType !== field.fieldType && !fieldType(old.fieldType).becomes?.includes(field.fieldType)) {
-    context.problem(
-      'FIELD_TYPE_CHANGE_UNSUPPORTED',
-      component,
-      '/fieldType',
-      `The field is ${old.fieldType} and cannot become ${field.fieldType}.`,
-      { remedy: 'Make a new field and deprecate this one.' },
-    );
-    return;
-  }
-  if (JSON.stringify(old.referenceTo) !== JSON.stringify(field.referenceTo)) {
-    context.problem(
-      'FIELD_TYPE_CHANGE_UNSUPPORTED',
-      component,
-      '/referenceTo',
-      `The field points to ${old.referenceTo.join(', ')} and stays so.`,
-      { remedy: 'Make a new field and deprecate this one.' },
-    );
-    return;
-  }
-  // Worked out anew, from the children or from the record.
-  if (field.rollup || field.formula) return;
-  if (field.required && !old.required && !fillsRecords(field))
-    add(
-      { kind: 'blank', field },
-      'DATA_INCOMPATIBLE',
-      '/required',
-      'The field becomes required, and records have no value.',
-      remedyOf(field),
-    );
-  if (field.unique && (!old.unique || old.caseSensitive !== field.caseSensitive))
-    add(
-      { kind: 'duplicates', field },
-      'DATA_INCOMPATIBLE',
-      '/unique',
-      'The field becomes unique, and records share a value.',
-      'Make the values differ first.',
-    );
-  if (field.length !== null && old.length !== null && field.length < old.length)
-    add(
-      { kind: 'longerThan', field: name, length: field.length },
-      'DESTRUCTIVE_MANIFEST_REQUIRED',
-      '/length',
-      `Values are longer than ${field.length} characters.`,
-      'Shorten the values first, or keep the length.',
-    );
-  if (field.precision !== null && field.scale !== null && old.precision !== null && old.scale !== null) {
-    const narrower = field.scale < old.scale || field.precision - field.scale < old.precision - old.scale;
-    if (narrower)
-      add(
-        { kind: 'notFitting', field: name, precision: field.precision, scale: field.scale },
-        'DESTRUCTIVE_MANIFEST_REQUIRED',
-        '/precision',
-        `Values do not fit precision ${field.precision} and scale ${field.scale}.`,
-        'Change the values first, or keep precision and scale.',
-      );
-  }
-  if (field.restrictedPicklist && field.picklistValues) {
-    const values = field.picklistValues.map((v) => v.value);
-    const list = fieldType(field.fieldType).choices === 'many';
-    const gone = (old.picklistValues ?? []).map((v) => v.value).filter((value) => !values.includes(value));
-    if (!old.restrictedPicklist)
-      add(
-        { kind: 'outside', field: name, values, list },
-        'DATA_INCOMPATIBLE',
-        '/picklist',
-        'Records hold values that are none of the picklist.',
-        'Keep the values with active: false.',
-      );
-    // A restored record may hold a value that went before: nothing comes of that now.
-    else if (gone.length > 0)
-      add(
-        { kind: 'anyOf', field: name, values: gone, list },
-        'DATA_INCOMPATIBLE',
-        '/picklist',
-        `Records hold values that would be gone: ${gone.slice(0, 5).join(', ')}.`,
-        'Keep the values with active: false.',
-      );
-  }
+/** Two rollups of the same text have the same values. */
+function rollupValues({ rollup, precision, scale }: FieldMeta, state: State): string | null {
+  if (!rollup) return null;
+  const { childObject, referenceField } = rollup;
+  return JSON.stringify([childObject, referenceField, aggregateSql(rollup, state), precision, scale]);
+}
+
+/** What a change of a field asks of its records; a change that is not possible is reported as a problem. */
+function changedField(
+  component: Component,
+  old: FieldMeta,
+  field: FieldMeta,
+  context: CheckContext,
+): (RecordQuestion | null)[] {
+  // The platform's own templates may compute what was typed in before: their tenants have no say in those values.
+  if (context.platform && (field.rollup || field.formula)) return [];
+  const impossible = (pointer: string, message: string): [] => {
+    context.problem('FIELD_TYPE_CHANGE_UNSUPPORTED', component, pointer, message, {
+      remedy: 'Make a new field and deprecate this one.',
+    });
+    return [];
+  };
+  if (old.fieldType !== field.fieldType && !fieldType(old.fieldType).becomes?.includes(field.fieldType))
+    return impossible('/fieldType', `The field is ${old.fieldType} and cannot become ${field.fieldType}.`);
+  if (JSON.stringify(old.referenceTo) !== JSON.stringify(field.referenceTo))
+    return impossible('/referenceTo', `The field points to ${old.referenceTo.join(', ')} and stays so.`);
+  // Computed anew, from the children or from the record.
+  if (field.rollup || field.formula) return [];
+  return [
+    becomesRequired(old, field),
+    becomesUnique(old, field),
+    becomesShorter(old, field),
+    losesDigits(old, field),
+    losesValues(old, field),
+  ];
+}
+
+function becomesRequired(old: FieldMeta, field: FieldMeta): RecordQuestion | null {
+  if (!field.required || old.required || fillsRecords(field)) return null;
+  return {
+    question: { kind: 'blank', field },
+    code: 'DATA_INCOMPATIBLE',
+    pointer: '/required',
+    message: 'The field becomes required, and records have no value.',
+    remedy: remedyOf(field),
+  };
+}
+
+function becomesUnique(old: FieldMeta, field: FieldMeta): RecordQuestion | null {
+  if (!field.unique || (old.unique && old.caseSensitive === field.caseSensitive)) return null;
+  return {
+    question: { kind: 'duplicates', field },
+    code: 'DATA_INCOMPATIBLE',
+    pointer: '/unique',
+    message: 'The field becomes unique, and records share a value.',
+    remedy: 'Make the values differ first.',
+  };
+}
+
+function becomesShorter(old: FieldMeta, { apiName, length }: FieldMeta): RecordQuestion | null {
+  if (length === null || old.length === null || length >= old.length) return null;
+  return {
+    question: { kind: 'longerThan', field: apiName, length },
+    code: 'DESTRUCTIVE_MANIFEST_REQUIRED',
+    pointer: '/length',
+    message: `Values are longer than ${length} characters.`,
+    remedy: 'Shorten the values first, or keep the length.',
+  };
+}
+
+function losesDigits(old: FieldMeta, { apiName, precision, scale }: FieldMeta): RecordQuestion | null {
+  if (precision === null || scale === null || old.precision === null || old.scale === null) return null;
+  if (scale >= old.scale && precision - scale >= old.precision - old.scale) return null;
+  return {
+    question: { kind: 'notFitting', field: apiName, precision, scale },
+    code: 'DESTRUCTIVE_MANIFEST_REQUIRED',
+    pointer: '/precision',
+    message: `Values do not fit precision ${precision} and scale ${scale}.`,
+    remedy: 'Change the values first, or keep precision and scale.',
+  };
+}
+
+function losesValues(old: FieldMeta, field: FieldMeta): RecordQuestion | null {
+  if (!field.restrictedPicklist || !field.picklistValues) return null;
+  const values = field.picklistValues.map(({ value }) => value);
+  const list = fieldType(field.fieldType).choices === 'many';
+  const raised = (question: DataCheck['question'], message: string): RecordQuestion => ({
+    question,
+    code: 'DATA_INCOMPATIBLE',
+    pointer: '/picklist',
+    message,
+    remedy: 'Keep the values with active: false.',
+  });
+  const named = { field: field.apiName, list };
+  if (!old.restrictedPicklist)
+    return raised({ kind: 'outside', ...named, values }, 'Records hold values that are none of the picklist.');
+  // A restored record may hold a value that was removed before: nothing comes of that now.
+  const gone = (old.picklistValues ?? []).map(({ value }) => value).filter((value) => !values.includes(value));
+  if (gone.length === 0) return null;
+  const message = `Records hold values that would be gone: ${gone.slice(0, 5).join(', ')}.`;
+  return raised({ kind: 'anyOf', ...named, values: gone }, message);
 }

@@ -64,15 +64,15 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   checkReadOnly(changed, context);
   checkNames(changed, context);
   checkReferences(changed, context);
-  for (const component of changed) findKind(component.type)!.check?.(component, context);
+  for (const component of changed) findKind(component.type)?.check?.(component, context);
   const touched = new Set(changed.map((component) => component.type));
   for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
   // A change of an object's fields can break what its object and its rules say, and the other way round.
-  for (const component of affectedByFields(changed, context)) findKind(component.type)!.check?.(component, context);
-  for (const component of affectedByActs(changed, context)) findKind(component.type)!.check?.(component, context);
-  const standing = stoodBefore(blocked, changed, before, project, options);
-  warnings.push(...standing);
-  blocked.splice(0, Infinity, ...blocked.filter((problem) => !standing.has(problem)));
+  for (const component of affectedByFields(changed, context)) findKind(component.type)?.check?.(component, context);
+  for (const component of affectedByActs(changed, context)) findKind(component.type)?.check?.(component, context);
+  const existing = alreadyThere(blocked, changed, before, project, options);
+  warnings.push(...existing);
+  blocked.splice(0, Infinity, ...blocked.filter((problem) => !existing.has(problem)));
   checkDestructive(project, options, before, blocked, warnings);
 
   const checks = dataChecks(changed, context, blocked.length === 0);
@@ -92,7 +92,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
 
 /** What the files of a project change in a configuration. */
 function compare(before: State, project: Project) {
-  const changes = { creates: [] as Change[], updates: [] as Change[], noops: [] as Change[] };
+  const changes: Record<'creates' | 'updates' | 'noops', Change[]> = { creates: [], updates: [], noops: [] };
   const changed: Component[] = [];
   const after = new Map(before);
   for (const draft of [...project.drafts.values()].sort(order)) {
@@ -170,7 +170,7 @@ const change = (draft: { type: string; fullName: string; path: string }, propert
   properties,
   destructive: false,
   impact: { records: null, dependents: [] },
-  reversible: findKind(draft.type)!.reversible,
+  reversible: findKind(draft.type)?.reversible ?? false,
 });
 
 /** Who refers to an updated component; an object's own fields are no news. */
@@ -233,7 +233,7 @@ const UNAPPLIABLE: ReadonlySet<Problem['code']> = new Set(['EXPRESSION_INVALID',
  * Those of the problems that are of components which the plan leaves as they are, and that stood against these already:
  * an earlier version of the platform took them, and what does not touch them is not refused for them.
  */
-function stoodBefore(
+function alreadyThere(
   problems: readonly Problem[],
   changed: readonly Component[],
   before: State,
@@ -249,14 +249,15 @@ function stoodBefore(
   const old: Problem[] = [];
   const context = checkContext(before, before, project, options, { blocked: old, warnings: [] });
   for (const key of new Set(foreign.map(({ type, fullName }) => componentKey(type, fullName)))) {
-    const component = before.get(key)!;
-    findKind(component.type)!.check?.(component, context);
+    const component = before.get(key);
+    if (component) findKind(component.type)?.check?.(component, context);
   }
   const touched = new Set(changed.map(({ type }) => type));
   for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
-  const told = ({ code, type, fullName, message }: Problem): string => JSON.stringify([code, type, fullName, message]);
-  const known = new Set(old.map(told));
-  return new Set(foreign.filter((problem) => known.has(told(problem))));
+  const identity = ({ code, type, fullName, message }: Problem): string =>
+    JSON.stringify([code, type, fullName, message]);
+  const known = new Set(old.map(identity));
+  return new Set(foreign.filter((problem) => known.has(identity(problem))));
 }
 
 /** Two names may not differ in upper and lower case only: not every file system could hold both files. */
@@ -269,20 +270,20 @@ function checkNames(changed: readonly Component[], context: CheckContext): void 
     if (!named.has(name)) named.set(name, component);
   }
   for (const component of changed) {
-    const twin = named.get(nameOf(component))!;
-    if (twin !== component && !context.before.has(componentKey(component.type, component.fullName)))
+    const other = named.get(nameOf(component));
+    if (other && other !== component && !context.before.has(componentKey(component.type, component.fullName)))
       context.problem(
         'NAME_CONFLICT',
         component,
         '/apiName',
-        `Differs from ${twin.fullName} in upper and lower case only.`,
+        `Differs from ${other.fullName} in upper and lower case only.`,
       );
   }
 }
 
 function checkReferences(changed: readonly Component[], context: CheckContext): void {
   for (const component of changed) {
-    const missing: Reference[] = (findKind(component.type)!.references?.(component.body) ?? []).filter(
+    const missing: Reference[] = (findKind(component.type)?.references?.(component.body) ?? []).filter(
       (reference) => !reference.ownCheck && !context.after.has(componentKey(reference.type, reference.fullName)),
     );
     for (const reference of missing)
@@ -318,10 +319,17 @@ function affectedByFields(changed: readonly Component[], context: CheckContext):
   });
 }
 
-const rollupChild = (body: Body): string => (body['rollup'] as { childObject?: string } | undefined)?.childObject ?? '';
+/** The text at `name` of the mapping `part` of a body. */
+function textOf(body: Body, part: string, name: string): string | undefined {
+  const mapping = body[part];
+  if (typeof mapping !== 'object' || mapping === null || Array.isArray(mapping)) return undefined;
+  const text = mapping[name];
+  return typeof text === 'string' ? text : undefined;
+}
 
-const controllerOf = (body: Body): string =>
-  `${body['object']}.${(body['picklist'] as { controllingField?: string } | undefined)?.controllingField}`;
+const rollupChild = (body: Body): string => textOf(body, 'rollup', 'childObject') ?? '';
+
+const controllerOf = (body: Body): string => `${body['object']}.${textOf(body, 'picklist', 'controllingField')}`;
 
 const ACTS: ReadonlySet<string> = new Set(['StateModel', 'CustomAction']);
 
@@ -339,7 +347,7 @@ function affectedByActs(changed: readonly Component[], context: CheckContext): C
   return [...context.after.values()].filter((component) => {
     const { type, body } = component;
     if (own.has(component)) return false;
-    if (ACTS.has(type)) return findKind(type)!.references!(body).some(({ fullName }) => objects.has(fullName));
+    if (ACTS.has(type)) return (findKind(type)?.references?.(body) ?? []).some(({ fullName }) => objects.has(fullName));
     return acts.length > 0 && (type === 'Profile' || type === 'PermissionSet');
   });
 }
@@ -351,59 +359,48 @@ function checkDestructive(
   blocked: Problem[],
   warnings: Problem[],
 ): void {
-  const manifest = project.destructive;
-  const make = (code: Problem['code'], type: string, fullName: string, message: string, remedy: string): Problem => ({
-    code,
+  const make = (type: string, fullName: string, finding: Finding): Problem => ({
+    ...finding,
     type,
     fullName,
     path: before.get(componentKey(type, fullName))?.path ?? null,
     line: null,
     column: null,
-    message,
-    remedy,
   });
+  const manifest = project.destructive;
   if (!manifest) {
-    if (options.allowDestructiveChanges)
-      warnings.push(
-        make(
-          'DESTRUCTIVE_FLAG_UNUSED',
-          'Package',
-          '*',
-          'allowDestructiveChanges is set, and no destructive manifest names anything.',
-          'Leave the flag out.',
-        ),
-      );
+    if (options.allowDestructiveChanges) warnings.push(make('Package', '*', FLAG_UNUSED));
     return;
   }
-  for (const list of [manifest.types, manifest.alters])
-    for (const { name, members } of list)
-      for (const member of members) {
-        if (!findKind(name)) {
-          blocked.push(make('TYPE_UNKNOWN', name, member, `There is no type ${name}.`, 'Take it out.'));
-        } else if (!options.allowDestructiveChanges) {
-          blocked.push(
-            make(
-              'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
-              name,
-              member,
-              'The destructive manifest names it, and allowDestructiveChanges is not set.',
-              'Set allowDestructiveChanges: true when the loss is intended.',
-            ),
-          );
-        } else if (!before.has(componentKey(name, member))) {
-          blocked.push(make('MEMBER_NOT_FOUND', name, member, 'There is no such component to delete.', 'Take it out.'));
-        } else {
-          blocked.push(
-            make(
-              'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
-              name,
-              member,
-              'This version of the platform does not delete or narrow components.',
-              'Mark fields as deprecated, or unpublish the object.',
-            ),
-          );
-        }
-      }
+  for (const { name, members } of [...manifest.types, ...manifest.alters])
+    for (const member of members)
+      blocked.push(make(name, member, refusedDeletion(name, member, before, options.allowDestructiveChanges)));
+}
+
+type Finding = Pick<Problem, 'code' | 'message' | 'remedy'>;
+
+const FLAG_UNUSED: Finding = {
+  code: 'DESTRUCTIVE_FLAG_UNUSED',
+  message: 'allowDestructiveChanges is set, and no destructive manifest names anything.',
+  remedy: 'Leave the flag out.',
+};
+
+/** Why a member of a destructive manifest cannot be deleted or altered. */
+function refusedDeletion(type: string, member: string, before: State, allowed: boolean): Finding {
+  if (!findKind(type)) return { code: 'TYPE_UNKNOWN', message: `There is no type ${type}.`, remedy: 'Take it out.' };
+  if (!allowed)
+    return {
+      code: 'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
+      message: 'The destructive manifest names it, and allowDestructiveChanges is not set.',
+      remedy: 'Set allowDestructiveChanges: true when the loss is intended.',
+    };
+  if (!before.has(componentKey(type, member)))
+    return { code: 'MEMBER_NOT_FOUND', message: 'There is no such component to delete.', remedy: 'Take it out.' };
+  return {
+    code: 'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
+    message: 'This version of the platform does not delete or narrow components.',
+    remedy: 'Mark fields as deprecated, or unpublish the object.',
+  };
 }
 
 function inverse(changed: readonly Component[], before: State): Plan['inverse'] {
