@@ -1,0 +1,156 @@
+-- Written by `npm run schema:dump` from what the migrations make.
+
+CREATE SCHEMA auth;
+GRANT USAGE ON SCHEMA auth TO svc_auth;
+
+CREATE TABLE auth.artifacts (
+  model text NOT NULL,
+  id text NOT NULL,
+  payload jsonb NOT NULL,
+  grant_id text,
+  account_id text,
+  uid text,
+  user_code text,
+  consumed_at timestamp with time zone,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT artifacts_pkey PRIMARY KEY (model, id)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.artifacts TO svc_auth;
+
+CREATE TABLE auth.attempts (
+  key text NOT NULL,
+  failures integer NOT NULL,
+  blocked_until timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT attempts_pkey PRIMARY KEY (key)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.attempts TO svc_auth;
+
+CREATE TABLE auth.client_secrets (
+  tenant_id uuid NOT NULL,
+  api_name text NOT NULL,
+  secret_hash bytea NOT NULL,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT client_secrets_pkey PRIMARY KEY (tenant_id, api_name)
+);
+ALTER TABLE auth.client_secrets ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.client_secrets FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.client_secrets TO svc_auth;
+
+CREATE TABLE auth.credentials (
+  tenant_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  username text NOT NULL,
+  email text NOT NULL,
+  password_hash text,
+  active boolean NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  last_sign_in_at timestamp with time zone,
+  CONSTRAINT credentials_pkey PRIMARY KEY (tenant_id, user_id)
+);
+ALTER TABLE auth.credentials ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.credentials FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.credentials TO svc_auth;
+
+CREATE TABLE auth.grants (
+  tenant_id uuid NOT NULL,
+  id text NOT NULL,
+  user_id uuid NOT NULL,
+  client_id text NOT NULL,
+  payload jsonb NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  last_used_at timestamp with time zone,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT grants_pkey PRIMARY KEY (tenant_id, id)
+);
+ALTER TABLE auth.grants ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.grants FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.grants TO svc_auth;
+
+CREATE TABLE auth.keys (
+  kid text NOT NULL,
+  purpose text NOT NULL,
+  plain jsonb,
+  sealed bytea,
+  created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+  retired_at timestamp with time zone,
+  CONSTRAINT keys_check CHECK (((plain IS NULL) <> (sealed IS NULL))),
+  CONSTRAINT keys_purpose_check CHECK ((purpose = ANY (ARRAY['signing'::text, 'cookies'::text]))),
+  CONSTRAINT keys_pkey PRIMARY KEY (kid)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.keys TO svc_auth;
+
+CREATE TABLE auth.migrations (
+  name text NOT NULL,
+  applied_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT migrations_pkey PRIMARY KEY (name)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.migrations TO svc_auth;
+
+CREATE TABLE auth.password_links (
+  tenant_id uuid NOT NULL,
+  token_hash bytea NOT NULL,
+  user_id uuid NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT password_links_pkey PRIMARY KEY (tenant_id, token_hash)
+);
+ALTER TABLE auth.password_links ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.password_links FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.password_links TO svc_auth;
+
+CREATE TABLE auth.tenant_origins (
+  tenant_id uuid NOT NULL,
+  metadata_version integer NOT NULL,
+  origins text[] NOT NULL,
+  CONSTRAINT tenant_origins_pkey PRIMARY KEY (tenant_id)
+);
+ALTER TABLE auth.tenant_origins ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.tenant_origins FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.tenant_origins TO svc_auth;
+
+CREATE INDEX artifacts_account ON auth.artifacts USING btree (account_id) WHERE (account_id IS NOT NULL);
+
+CREATE INDEX artifacts_expires ON auth.artifacts USING btree (expires_at);
+
+CREATE INDEX artifacts_grant ON auth.artifacts USING btree (grant_id) WHERE (grant_id IS NOT NULL);
+
+CREATE INDEX artifacts_uid ON auth.artifacts USING btree (uid) WHERE (uid IS NOT NULL);
+
+CREATE UNIQUE INDEX artifacts_user_code ON auth.artifacts USING btree (user_code) WHERE (user_code IS NOT NULL);
+
+CREATE UNIQUE INDEX credentials_user ON auth.credentials USING btree (user_id);
+
+CREATE UNIQUE INDEX credentials_username ON auth.credentials USING btree (lower(username));
+
+CREATE INDEX grants_expires ON auth.grants USING btree (expires_at);
+
+CREATE UNIQUE INDEX grants_id ON auth.grants USING btree (id);
+
+CREATE INDEX grants_user ON auth.grants USING btree (tenant_id, user_id);
+
+CREATE UNIQUE INDEX password_links_token ON auth.password_links USING btree (token_hash);
+
+CREATE INDEX password_links_user ON auth.password_links USING btree (tenant_id, user_id);
+
+CREATE INDEX tenant_origins_origins ON auth.tenant_origins USING gin (origins);
+
+CREATE POLICY directory ON auth.client_secrets AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.client_secrets AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON auth.credentials AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.credentials AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON auth.grants AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.grants AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON auth.password_links AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.password_links AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON auth.tenant_origins AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.tenant_origins AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);

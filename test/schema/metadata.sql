@@ -1,0 +1,139 @@
+-- Written by `npm run schema:dump` from what the migrations make.
+
+CREATE SCHEMA metadata;
+GRANT USAGE ON SCHEMA metadata TO svc_metadata;
+
+CREATE SEQUENCE metadata.deployments_queue_number_seq AS bigint INCREMENT 1 MINVALUE 1 MAXVALUE 9223372036854775807 START 1;
+GRANT USAGE ON SEQUENCE metadata.deployments_queue_number_seq TO svc_metadata;
+
+CREATE TABLE metadata.components (
+  tenant_id uuid NOT NULL,
+  type text NOT NULL,
+  full_name text NOT NULL,
+  path text NOT NULL,
+  yaml text NOT NULL,
+  body json NOT NULL,
+  hash text NOT NULL,
+  system boolean DEFAULT false NOT NULL,
+  changed_at_version integer NOT NULL,
+  updated_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+  updated_by_id uuid,
+  CONSTRAINT components_pkey PRIMARY KEY (tenant_id, type, full_name)
+);
+ALTER TABLE metadata.components ENABLE ROW LEVEL SECURITY;
+ALTER TABLE metadata.components FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.components TO svc_metadata;
+
+CREATE TABLE metadata.deployments (
+  tenant_id uuid NOT NULL,
+  deployment_id uuid NOT NULL,
+  queue_number bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  status text DEFAULT 'QUEUED'::text NOT NULL,
+  kind text NOT NULL,
+  check_only boolean NOT NULL,
+  allow_destructive_changes boolean NOT NULL,
+  base_metadata_version integer,
+  expected_plan_hash text,
+  manifest_hash text NOT NULL,
+  package json NOT NULL,
+  files json NOT NULL,
+  created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+  started_at timestamp(3) with time zone,
+  finished_at timestamp(3) with time zone,
+  created_by_user_id uuid NOT NULL,
+  created_by_display_name text NOT NULL,
+  created_by_client_id text NOT NULL,
+  created_by_agent_run_id uuid,
+  created_by_permissions text[] DEFAULT '{}'::text[] NOT NULL,
+  request_id text NOT NULL,
+  idempotency_key text NOT NULL,
+  stage text DEFAULT 'queue'::text NOT NULL,
+  done integer DEFAULT 0 NOT NULL,
+  total integer DEFAULT 0 NOT NULL,
+  plan_hash text,
+  plan json,
+  inverse_plan json,
+  metadata_version_before integer,
+  metadata_version_after integer,
+  error jsonb,
+  used_by_deployment_id uuid,
+  reverts_deployment_id uuid,
+  reverted_by_deployment_id uuid,
+  cancel_requested boolean DEFAULT false NOT NULL,
+  canceled_by_id uuid,
+  takes integer DEFAULT 0 NOT NULL,
+  lease_token uuid,
+  lease_until timestamp with time zone,
+  CONSTRAINT deployments_kind_check CHECK ((kind = ANY (ARRAY['deploy'::text, 'validation'::text, 'quickDeploy'::text, 'rollback'::text]))),
+  CONSTRAINT deployments_stage_check CHECK ((stage = ANY (ARRAY['queue'::text, 'validate'::text, 'apply'::text, 'done'::text]))),
+  CONSTRAINT deployments_status_check CHECK ((status = ANY (ARRAY['QUEUED'::text, 'VALIDATING'::text, 'APPLYING'::text, 'CANCELING'::text, 'SUCCEEDED'::text, 'FAILED'::text, 'CANCELED'::text]))),
+  CONSTRAINT deployments_pkey PRIMARY KEY (tenant_id, deployment_id)
+);
+ALTER TABLE metadata.deployments ENABLE ROW LEVEL SECURITY;
+ALTER TABLE metadata.deployments FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.deployments TO svc_metadata;
+
+CREATE TABLE metadata.migrations (
+  name text NOT NULL,
+  applied_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT migrations_pkey PRIMARY KEY (name)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.migrations TO svc_metadata;
+
+CREATE TABLE metadata.snapshots (
+  tenant_id uuid NOT NULL,
+  version integer NOT NULL,
+  bytes bytea NOT NULL,
+  created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT snapshots_pkey PRIMARY KEY (tenant_id, version)
+);
+ALTER TABLE metadata.snapshots ENABLE ROW LEVEL SECURITY;
+ALTER TABLE metadata.snapshots FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.snapshots TO svc_metadata;
+
+CREATE TABLE metadata.tenants (
+  id uuid NOT NULL,
+  key text NOT NULL,
+  name text NOT NULL,
+  region text NOT NULL,
+  edition text NOT NULL,
+  sandbox boolean NOT NULL,
+  locale text NOT NULL,
+  timezone text NOT NULL,
+  currency text NOT NULL,
+  rate_limits jsonb NOT NULL,
+  suspended boolean DEFAULT false NOT NULL,
+  metadata_version integer DEFAULT 0 NOT NULL,
+  tenant_schema_version integer DEFAULT 0 NOT NULL,
+  created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+  index_generation integer DEFAULT 0 NOT NULL,
+  CONSTRAINT tenants_key_check CHECK ((key ~ '^[a-z][a-z0-9]{1,30}$'::text)),
+  CONSTRAINT tenants_pkey PRIMARY KEY (id),
+  CONSTRAINT tenants_key_key UNIQUE (key)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.tenants TO svc_metadata;
+
+CREATE TABLE metadata.versions (
+  tenant_id uuid NOT NULL,
+  version integer NOT NULL,
+  deployment_id uuid,
+  made_by_id uuid,
+  changes integer NOT NULL,
+  made_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT versions_pkey PRIMARY KEY (tenant_id, version)
+);
+ALTER TABLE metadata.versions ENABLE ROW LEVEL SECURITY;
+ALTER TABLE metadata.versions FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.versions TO svc_metadata;
+
+CREATE INDEX deployments_open ON metadata.deployments USING btree (tenant_id, queue_number) WHERE (status = ANY (ARRAY['QUEUED'::text, 'VALIDATING'::text, 'APPLYING'::text, 'CANCELING'::text]));
+
+CREATE INDEX deployments_order ON metadata.deployments USING btree (tenant_id, queue_number);
+
+CREATE POLICY tenant ON metadata.components AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY tenant ON metadata.deployments AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY tenant ON metadata.snapshots AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY tenant ON metadata.versions AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
