@@ -1,6 +1,6 @@
 /**
- * `npm run --silent audit -- verify [--tenant demo] [--expect POSITION:HASH]`: holds the audit trails of a running
- * platform against their chains. Exit code 0: all of them are whole; 1: one is not; 2: it could not be found out.
+ * `npm run --silent audit -- verify [--tenant demo] [--expect POSITION:HASH]`: verifies the audit trails of a running
+ * platform against their hash chains. Exit code 0: all are intact; 1: one is not; 2: one could not be checked.
  * Source: docs/reference/audit.md.
  */
 import { parseArgs } from 'node:util';
@@ -16,14 +16,14 @@ const PROGRESS_EVERY_MS = 2_000;
 const MEANING: Readonly<Record<ChainProblem, string>> = {
   rowMissing: 'the audit row is gone',
   rowAltered: 'the audit row is not what was sealed',
-  rowInserted: 'an audit row was put in behind the chain',
+  rowInserted: 'an audit row was inserted after its time had been sealed',
   rowBackdated: 'the audit row claims an earlier time than the rows before it',
   linkMissing: 'a link of the chain is gone',
   linkAltered: 'the link does not follow the one before it',
-  linkInserted: 'a link stands outside of the chain',
+  linkInserted: 'a link does not belong to the chain',
   endMissing: 'the end of the chain is gone',
   headMissing: 'the head of the chain is gone',
-  otherChain: 'the chain is not the one that was noted down',
+  otherChain: 'the chain is not the one of --expect',
 };
 
 class Usage extends Error {}
@@ -36,11 +36,11 @@ function readArguments(): { tenant: string | undefined; expect: VerifyRequest['e
     throw new Usage(error instanceof Error ? error.message : String(error));
   }
   const { values, positionals } = parsed;
-  if (positionals.length !== 1 || positionals[0] !== 'verify') throw new Usage('The command is verify.');
+  if (positionals.length !== 1 || positionals[0] !== 'verify') throw new Usage('The only command is verify.');
   if (values.expect === undefined) return { tenant: values.tenant, expect: null };
   const match = /^(\d{1,15}):([0-9a-f]{64})$/.exec(values.expect);
-  if (!match) throw new Usage('--expect takes POSITION:HASH as an earlier check printed it.');
-  if (values.tenant === undefined) throw new Usage('--expect belongs to one tenant: name it with --tenant.');
+  if (!match) throw new Usage('--expect must be POSITION:HASH, as an earlier check printed it.');
+  if (values.tenant === undefined) throw new Usage('--expect applies to one tenant: add --tenant.');
   return { tenant: values.tenant, expect: { position: Number(match[1]), hash: match[2]! } };
 }
 
@@ -70,29 +70,29 @@ async function verify(
   tenant: TenantInfo,
   expect: VerifyRequest['expect'] | null,
 ): Promise<Verification> {
-  let told = Date.now();
+  let reportedAt = Date.now();
   let request: VerifyRequest = { tenantId: tenant.id, ...(expect ? { expect } : {}) };
   for (;;) {
     const part = await call(broker, 'data.audit.verify', request);
     if (part.next === null) return part;
     request = { ...request, from: part.next };
-    if (Date.now() - told < PROGRESS_EVERY_MS) continue;
-    told = Date.now();
+    if (Date.now() - reportedAt < PROGRESS_EVERY_MS) continue;
+    reportedAt = Date.now();
     progress(
       part.checked < part.total
         ? `${tenant.key}: ${part.checked} of ${part.total} entries checked (${Math.floor((100 * part.checked) / part.total)} %)`
-        : `${tenant.key}: ${part.total} entries checked, looking for others`,
+        : `${tenant.key}: ${part.total} entries checked, looking for entries outside the chain`,
     );
   }
 }
 
-/** On a terminal one line that changes, otherwise a line each time. */
+/** On a terminal one line that is overwritten, otherwise a line each time. */
 function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
   else if (text) console.error(text);
 }
 
-function say({ key }: TenantInfo, { broken, checked, position, hash, unsealed }: Verification): void {
+function report({ key }: TenantInfo, { broken, checked, position, hash, unsealed }: Verification): void {
   progress('');
   if (broken) {
     const at = broken.position === null ? '' : ` at position ${broken.position}`;
@@ -105,21 +105,21 @@ try {
   const { tenant, expect } = readArguments();
   const { broker, leave } = await joinPlatform('audit', { exitCode: 2 });
   await broker.waitForServices(['metadata', 'data'], 10_000, 100);
-  let [broken, unknown] = [0, 0];
+  let [broken, unchecked] = [0, 0];
   for (const one of await tenantsOf(broker, tenant)) {
     try {
       const result = await verify(broker, one, expect);
-      say(one, result);
+      report(one, result);
       if (result.broken) broken++;
     } catch (error) {
-      // What is wrong with one trail must not keep the others from being checked.
+      // One trail that cannot be checked must not keep the others from being checked.
       progress('');
       console.log(`${one.key}: NOT CHECKED: ${error instanceof Error ? error.message : error}`);
-      unknown++;
+      unchecked++;
     }
   }
   await leave();
-  process.exit(broken ? 1 : unknown ? 2 : 0);
+  process.exit(broken ? 1 : unchecked ? 2 : 0);
 } catch (error) {
   console.error(`audit: ${error instanceof Error ? error.message : error}`);
   if (error instanceof Usage) console.error(USAGE);

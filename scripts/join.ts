@@ -1,7 +1,7 @@
 /**
  * How a command joins a running platform as one more node: over NATS when NATS_URL is set, otherwise over the control
- * socket in DATA_DIR, which only the owner of that folder can enter. What stands in the way is one sentence on stderr and
- * exit code 1.
+ * socket in DATA_DIR, which only the owner of that folder can use. When it cannot join, it prints the reason on stderr and
+ * exits with code 1.
  */
 import { hostname } from 'node:os';
 import { type BrokerOptions, ServiceBroker } from 'moleculer';
@@ -10,7 +10,7 @@ import { readConfig } from '../config/env.ts';
 import { type ControlSocket, connectToPlatform } from '../mixins/control-socket.ts';
 import { natsBus } from '../mixins/nats-bus.ts';
 
-/** A started broker; `leave` ends it. `onJoin` says where it goes. */
+/** A started broker; `leave` ends it. `onJoin` is called with the address that it joins. */
 export async function joinPlatform(
   name: string,
   options: { exitCode?: number; onJoin?: (text: string) => void } = {},
@@ -37,7 +37,7 @@ export async function joinPlatform(
     });
     if (!control)
       return fail(
-        `No platform runs on ${config.dataDir}: start it with npm start, name its folder in DATA_DIR, or set NATS_URL for a cluster.`,
+        `No platform is running on ${config.dataDir}: start one with npm start, set DATA_DIR to its folder, or set NATS_URL to join a cluster.`,
       );
   }
   const broker = new ServiceBroker({

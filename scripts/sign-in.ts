@@ -5,11 +5,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 
 const CLIENT_ID = 'erp-cli';
-/** Nobody listens here: the flow ends when the server sends us to it. */
+/** No server listens here: the flow ends when the authorization server redirects to it. */
 const REDIRECT_URI = 'http://127.0.0.1:8976/callback';
 const STEPS_MAX = 15;
 
-/** Signing in was refused or led nowhere; the message is what the server said. */
+/** The sign-in was refused or did not complete; the message is the server's. */
 export class SignInFailure extends Error {}
 
 export interface SignIn {
@@ -38,11 +38,14 @@ interface ServerMetadata {
 }
 
 const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
-const decode = (text: string): string => text.replace(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => entities[name]!);
+const decode = (text: string): string =>
+  text.replace(/&(amp|lt|gt|quot|#39);/g, (entity, name: string) => entities[name] ?? entity);
 const attributes = (tag: string): Record<string, string> =>
-  Object.fromEntries([...tag.matchAll(/([\w-]+)="([^"]*)"/g)].map(([, name, value]) => [name!, decode(value!)]));
+  Object.fromEntries(
+    [...tag.matchAll(/([\w-]+)="([^"]*)"/g)].map(([, name = '', value = '']) => [name, decode(value)]),
+  );
 
-/** What a page says, for a person who reads an error. */
+/** The text of a page, for an error message. */
 const readable = (html: string): string =>
   decode((/role="alert">([\s\S]*?)<\/div>/.exec(html) ?? /<main>([\s\S]*?)<\/main>/.exec(html))?.[1] ?? html)
     .replace(/<\/h[12]>/g, ': ')
@@ -52,7 +55,7 @@ const readable = (html: string): string =>
     .trim()
     .slice(0, 300);
 
-/** The form of a page, filled in and sent by its first button. */
+/** The form of a page, filled in and submitted with its first button. */
 function fill(html: string, page: URL, answers: Record<string, string>): { url: URL; form: URLSearchParams } {
   const [, opening, content] = /<form\b([^>]*)>([\s\S]*?)<\/form>/.exec(html) ?? [];
   if (opening === undefined || content === undefined) throw new SignInFailure(readable(html));
@@ -68,19 +71,14 @@ function fill(html: string, page: URL, answers: Record<string, string>): { url: 
 
 /** Walks the authorization-code flow with PKCE. Throws SignInFailure with what the server said. */
 export async function signIn({ baseUrl, user, password, scope, clientId = CLIENT_ID }: SignIn): Promise<Tokens> {
-  const discovery = await fetch(`${baseUrl}/.well-known/oauth-authorization-server`).catch((cause: unknown) => {
-    throw new SignInFailure(`Nobody answers at ${baseUrl}. Is the platform running?`, { cause });
-  });
-  if (!discovery.ok)
-    throw new SignInFailure(`${baseUrl} does not answer as an authorization server (${discovery.status}).`);
-  const server = (await discovery.json()) as ServerMetadata;
-  // The server may know itself by another name than the one we reach it by.
+  const server = await discover(baseUrl);
+  // The server's own address may differ from the one we reach it at.
   const at = (address: string): URL => new URL(new URL(address).pathname, baseUrl);
 
   const verifier = randomBytes(32).toString('base64url');
   const state = randomBytes(16).toString('base64url');
-  let url = at(server.authorization_endpoint);
-  url.search = new URLSearchParams({
+  const start = at(server.authorization_endpoint);
+  start.search = new URLSearchParams({
     response_type: 'code',
     client_id: clientId,
     redirect_uri: REDIRECT_URI,
@@ -90,7 +88,28 @@ export async function signIn({ baseUrl, user, password, scope, clientId = CLIENT
     code_challenge_method: 'S256',
   }).toString();
 
+  const answer = await walk(start, { username: user, password });
+  const code = answer.get('code');
+  if (!code || answer.get('state') !== state)
+    throw new SignInFailure(
+      answer.get('error_description') ?? answer.get('error') ?? 'The response does not belong to this request.',
+    );
+  return exchange(at(server.token_endpoint), clientId, code, verifier);
+}
+
+async function discover(baseUrl: string): Promise<ServerMetadata> {
+  const response = await fetch(`${baseUrl}/.well-known/oauth-authorization-server`).catch((cause: unknown) => {
+    throw new SignInFailure(`No server answers at ${baseUrl}. Is the platform running?`, { cause });
+  });
+  if (!response.ok)
+    throw new SignInFailure(`${baseUrl} is not an authorization server: its metadata answered ${response.status}.`);
+  return (await response.json()) as ServerMetadata;
+}
+
+/** Follows redirects and fills in forms until the server redirects to the client; returns the parameters it sends there. */
+async function walk(start: URL, answers: Record<string, string>): Promise<URLSearchParams> {
   const cookies = new Map<string, string>();
+  let url = start;
   let form: URLSearchParams | null = null;
   for (let step = 0; step < STEPS_MAX; step++) {
     const response: Response = await fetch(url, {
@@ -105,25 +124,17 @@ export async function signIn({ baseUrl, user, password, scope, clientId = CLIENT
     }
     const html = await response.text();
     const location = response.headers.get('location');
-    if (location?.startsWith(REDIRECT_URI)) {
-      const answer = new URL(location).searchParams;
-      const code = answer.get('code');
-      if (!code || answer.get('state') !== state)
-        throw new SignInFailure(
-          answer.get('error_description') ?? answer.get('error') ?? 'The answer is not to our request.',
-        );
-      return exchange(at(server.token_endpoint), clientId, code, verifier);
-    }
+    if (location?.startsWith(REDIRECT_URI)) return new URL(location).searchParams;
     if (location) {
       url = new URL(location, url);
       form = null;
     } else if (!response.ok) {
       throw new SignInFailure(readable(html));
     } else {
-      ({ url, form } = fill(html, url, { username: user, password }));
+      ({ url, form } = fill(html, url, answers));
     }
   }
-  throw new SignInFailure('The sign-in does not come to an end.');
+  throw new SignInFailure(`The sign-in did not complete within ${STEPS_MAX} steps.`);
 }
 
 async function exchange(endpoint: URL, clientId: string, code: string, verifier: string): Promise<Tokens> {

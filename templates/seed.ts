@@ -2,8 +2,8 @@
  * The demo tenants, made with the platform's own means: metadata creates the tenant and deploys the template, data
  * creates the users and loads the sample records, auth keeps the passwords. Every step may run twice, so a start that
  * was killed half way is finished by the next one; finished steps are remembered, so that later starts cost one query.
- * What people have made of a demo tenant since is theirs: a newer template that it stands against waits, and the platform
- * starts without.
+ * Changes that people have made to a demo tenant are kept: a newer template that conflicts with them is not deployed, and
+ * the platform starts with the older one.
  */
 
 import { scryptSync } from 'node:crypto';
@@ -94,7 +94,7 @@ const CALL_TIMEOUT_MS = 120_000;
 const ATTEMPTS_MAX = 5;
 const AGAIN_AFTER_MS = 1_000;
 
-/** Raise it when the generated records change, so that instances made before get the new ones besides. */
+/** Raise it when the generated records change, so that existing instances get the new ones as well. */
 const SAMPLES_EDITION = '2';
 
 /** Steps of one tenant in their order; the value changes when the step has to be done again. */
@@ -135,6 +135,15 @@ export async function seedDemo(broker: ServiceBroker, config: Config, database: 
   }
 }
 
+/** What the steps of one tenant share. */
+interface Seeding {
+  readonly broker: ServiceBroker;
+  readonly config: Config;
+  readonly database: Database;
+  readonly tenant: DemoTenant;
+  readonly tenantId: string;
+}
+
 async function seedTenant(
   broker: ServiceBroker,
   config: Config,
@@ -157,54 +166,72 @@ async function seedTenant(
   };
   const { key, name, locale, timezone, currency } = tenant;
   const { tenantId } = await insist(broker, 'metadata.tenants.create', { key, name, locale, timezone, currency });
+  const seeding: Seeding = { broker, config, database, tenant, tenantId };
   try {
     await step('template', async () => {
       const { changes } = await insist(broker, 'metadata.templates.deploy', { tenantId, files });
       return `template deployed, ${changes} changes`;
     });
   } catch (error) {
-    const { code, details } = error as Partial<PlatformError>;
+    const blocked = blockedBy(error);
     // A template that cannot even be deployed to a new tenant is a mistake of ours.
-    if (code !== 'METADATA_INVALID' || !done.has('template')) throw error;
-    const reasons = ((details?.['blocked'] ?? []) as { type: string; fullName: string; message: string }[]).map(
-      (it) => `${it.type} ${it.fullName}: ${it.message}`,
-    );
+    if (!blocked || !done.has('template')) throw error;
     broker.logger.warn(
-      `Demo tenant ${key} keeps the template that it has, until a start finds these put right: ${reasons.join(' ')}`,
+      `Demo tenant ${key} keeps its present template until these problems are solved before a start: ${blocked}`,
     );
     return; // users and samples are those of the newer template
   }
-  const provision = async (): Promise<Record<string, string>> => {
-    const users = tenant.users.map((u) => ({ ...u, email: u.username, password: config.demoPassword }));
-    return (await insist(broker, 'data.users.provision', { tenantId, users })).userIds;
-  };
   let userIds: Record<string, string> | undefined;
   await step('users', async () => {
-    userIds = await provision();
+    userIds = await provisionUsers(seeding);
     return `${tenant.users.length} users`;
   });
   await step('samples', async () => {
-    const ids = userIds ?? (await provision());
-    const owners = tenant.owners.map(([username, weight]) => [ids[username]!, weight] as const);
-    let inserted = 0;
-    const tables = generateSamples(tenant.samples, owners);
-    for (const { objectApiName, columns, rows } of tables) {
-      const size = Math.max(1, Math.floor(BATCH_BYTES / JSON.stringify(rows[0]).length));
-      for (let from = 0; from < rows.length; from += size) {
-        const batch = rows.slice(from, from + size).map((row) => [...row]);
-        const params = { tenantId, objectApiName, columns: [...columns], rows: batch };
-        inserted += (await insist(broker, 'data.samples.load', params)).inserted;
-      }
-    }
-    // So that the first queries are planned with numbers and not with guesses.
-    await database.query(
-      `ANALYZE ${tables.map((t) => `${tenantSchema(tenantId)}.${identifier(t.objectApiName)}`).join(', ')}`,
-    );
+    const inserted = await loadSamples(seeding, userIds ?? (await provisionUsers(seeding)));
     return `${inserted} sample records`;
   });
 }
 
-/** Asks again when the answer was lost: processes that start together die, and starve each other. */
+/** What a tenant's own components hold against the template; null for any other failure. */
+function blockedBy(error: unknown): string | null {
+  const { code, details } = error as Partial<PlatformError>;
+  if (code !== 'METADATA_INVALID') return null;
+  const problems = (details?.['blocked'] ?? []) as { type: string; fullName: string; message: string }[];
+  return problems.map(({ type, fullName, message }) => `${type} ${fullName}: ${message}`).join(' ');
+}
+
+/** The users' ids by name. */
+async function provisionUsers({ broker, config, tenant, tenantId }: Seeding): Promise<Record<string, string>> {
+  const users = tenant.users.map((u) => ({ ...u, email: u.username, password: config.demoPassword }));
+  return (await insist(broker, 'data.users.provision', { tenantId, users })).userIds;
+}
+
+/** Returns how many records were not there yet. */
+async function loadSamples(seeding: Seeding, userIds: Record<string, string>): Promise<number> {
+  const { broker, database, tenant, tenantId } = seeding;
+  const owners = tenant.owners.map(([username, weight]): readonly [string, number] => {
+    const id = userIds[username];
+    if (id === undefined) throw new Error(`The demo user ${username}, who owns sample records, was not created.`);
+    return [id, weight];
+  });
+  let inserted = 0;
+  const tables = generateSamples(tenant.samples, owners);
+  for (const { objectApiName, columns, rows } of tables) {
+    const size = Math.max(1, Math.floor(BATCH_BYTES / JSON.stringify(rows[0]).length));
+    for (let from = 0; from < rows.length; from += size) {
+      const batch = rows.slice(from, from + size).map((row) => [...row]);
+      const params = { tenantId, objectApiName, columns: [...columns], rows: batch };
+      inserted += (await insist(broker, 'data.samples.load', params)).inserted;
+    }
+  }
+  // So that the first queries are planned with real numbers instead of guesses.
+  await database.query(
+    `ANALYZE ${tables.map((t) => `${tenantSchema(tenantId)}.${identifier(t.objectApiName)}`).join(', ')}`,
+  );
+  return inserted;
+}
+
+/** Repeats a call whose answer was lost: processes that start together may be slow, or be replaced. */
 async function insist<K extends keyof ActionMap>(
   broker: ServiceBroker,
   action: K,
@@ -216,7 +243,7 @@ async function insist<K extends keyof ActionMap>(
     } catch (error) {
       const { message, retryable } = error as Error & { retryable?: boolean };
       if (!retryable || attempt === ATTEMPTS_MAX) throw error;
-      broker.logger.warn(`A step of the demo tenants is tried again: ${message}`);
+      broker.logger.warn(`A step of the demo tenants failed and is tried again: ${message}`);
       await pause(AGAIN_AFTER_MS);
       await broker.waitForServices(SERVICES, SERVICES_WAIT_MS);
     }
@@ -233,7 +260,7 @@ async function doneSteps(database: Database, tenantKey: string): Promise<Map<str
 
 async function allDone(database: Database, steps: (tenant: DemoTenant) => Steps): Promise<boolean> {
   const { rows } = await database.query<{ found: boolean }>(`SELECT to_regclass('seed.steps') IS NOT NULL AS found`);
-  if (!rows[0]!.found) return false;
+  if (!rows[0]?.found) return false;
   for (const tenant of DEMO_TENANTS) {
     const done = await doneSteps(database, tenant.key);
     for (const [name, value] of Object.entries(steps(tenant))) if (done.get(name) !== value) return false;

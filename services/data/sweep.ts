@@ -1,6 +1,6 @@
 /**
- * What ends by itself: idempotency keys after their retention, deleted records that nobody restored. And what a crash
- * left undone: users that auth has not heard of. One process at a time takes it on; doing it twice does no harm.
+ * What the platform clears away by itself: idempotency keys, confirmations and deleted records after their retention, and
+ * what a crash left undone: users that auth has not received. One process at a time does it; doing it twice does no harm.
  */
 
 import type { Database } from '../../mixins/database/database.ts';
@@ -20,28 +20,49 @@ interface SweepResult {
 const BATCH = 5_000;
 
 export async function sweepTenant(database: Database, tenantId: string, sync: UserSync): Promise<SweepResult> {
-  const deleteExpired = (table: string, key: string, column: string, also: (schema: string) => string = () => '') =>
+  const sweep = (expired: Expired): Promise<number> =>
     database.tenant(tenantId, async (tx) => {
       let deleted = 0;
       for (;;) {
-        const { rows } = await tx.query<{ count: number }>(
-          `WITH gone AS (DELETE FROM ${tx.schema}.${table} WHERE (${key}) IN (SELECT ${key} FROM ${tx.schema}.${table} WHERE ${column} < now() LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING ${key})
-          ${also(tx.schema)} SELECT count(*)::int AS count FROM gone`,
-        );
-        deleted += rows[0]!.count;
-        if (rows[0]!.count < BATCH) return deleted;
+        const { count } = await tx.one<{ count: number }>({ text: deleteExpiredSql(tx.schema, expired) });
+        deleted += count;
+        if (count < BATCH) return deleted;
       }
     });
   return {
-    confirmations: await deleteExpired('_confirmations', 'confirmation_id', 'expires_at'),
-    keys: await deleteExpired('_idempotency', 'client_id, user_id, key', 'expires_at'),
-    records: await deleteExpired('_recycle_bin', 'object, record_id', 'restorable_until', sharesOfGone),
-    shares: await deleteExpired('_revoked_shares', 'share_id', 'kept_until'),
+    confirmations: await sweep({ table: '_confirmations', key: 'confirmation_id', column: 'expires_at' }),
+    keys: await sweep({ table: '_idempotency', key: 'client_id, user_id, key', column: 'expires_at' }),
+    records: await sweep({
+      table: '_recycle_bin',
+      key: 'object, record_id',
+      column: 'restorable_until',
+      deletedWith: sharesOfDeleted,
+    }),
+    shares: await sweep({ table: '_revoked_shares', key: 'share_id', column: 'kept_until' }),
     users: await sendUnsentUsers(database, tenantId, sync),
     audit: await removeExpired(database, tenantId),
   };
 }
 
-/** A record takes its shares along when it goes for good. */
-const sharesOfGone = (schema: string): string =>
-  `, shares AS (DELETE FROM ${schema}._shares s USING gone WHERE s.record_id = gone.record_id AND s.object = gone.object)`;
+/** Rows of a table whose moment in `column` has passed. */
+interface Expired {
+  readonly table: string;
+  readonly key: string;
+  readonly column: string;
+  /** Another part of the statement, which deletes what belongs to the rows in `deleted_rows`. */
+  readonly deletedWith?: (schema: string) => string;
+}
+
+const deleteExpiredSql = (schema: string, { table, key, column, deletedWith }: Expired): string => `
+  WITH deleted_rows AS (
+    DELETE FROM ${schema}.${table} WHERE (${key}) IN (
+      SELECT ${key} FROM ${schema}.${table} WHERE ${column} < now() LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
+    RETURNING ${key}
+  )${deletedWith ? `, ${deletedWith(schema)}` : ''}
+  SELECT count(*)::int AS count FROM deleted_rows`;
+
+/** The shares of a record that can no longer be restored. */
+const sharesOfDeleted = (schema: string): string => `deleted_shares AS (
+    DELETE FROM ${schema}._shares AS share USING deleted_rows
+    WHERE share.record_id = deleted_rows.record_id AND share.object = deleted_rows.object
+  )`;
