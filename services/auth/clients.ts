@@ -22,35 +22,44 @@ const GRANT_TYPES: Record<string, string> = {
 
 export type Tenant = TenantInfo & { suspended: boolean; metadataVersion: number };
 
-/** Where auth learns of tenants; the metadata service behind it. */
+/** Tenants and their configuration, from the metadata service. */
 export interface TenantSource {
   tenant(by: { tenantId: string } | { key: string }): Promise<Tenant | null>;
   tenants(after: string | undefined, take: number): Promise<Tenant[]>;
   snapshot(tenantId: string, version: number): Promise<Snapshot | null>;
 }
 
-export interface KnownClient {
+interface CommonClient {
   clientId: string;
   name: string;
-  /** null: built in, for users of every tenant. */
-  tenantId: string | null;
-  apiName: string | null;
   active: boolean;
-  meta: ExternalClientMeta | null;
 }
 
-const CLI: KnownClient = {
+/** Of the platform, for users of every tenant. */
+interface BuiltInClient extends CommonClient {
+  tenantId: null;
+  meta: null;
+}
+
+/** Declared by the configuration of a tenant, for its users alone. */
+interface ExternalClient extends CommonClient {
+  tenantId: string;
+  meta: ExternalClientMeta;
+}
+
+export type KnownClient = BuiltInClient | ExternalClient;
+
+const CLI: BuiltInClient = {
   clientId: CLI_CLIENT_ID,
   name: 'ERP command line',
-  tenantId: null,
-  apiName: null,
   active: true,
+  tenantId: null,
   meta: null,
 };
 
-/** A tenant read a moment ago is good enough; every request of a sign-in asks for it several times. */
+/** How long a tenant is not read again; every request of a sign-in needs it several times. */
 const TENANT_FRESH_MS = 1_000;
-/** How long an outage of metadata may last before tokens and clients stop being confirmed. */
+/** How long tenants and clients are still known while the metadata service is away. */
 const LAST_KNOWN_MS = 10 * 60_000;
 const ORIGIN_FRESH_MS = 5_000;
 const TENANTS_PAGE = 200;
@@ -81,7 +90,7 @@ export class Clients {
       else this.#lastKnown.delete(key);
       return tenant;
     } catch (error) {
-      // While metadata is away, tenants known a moment ago go on working.
+      // While metadata is away, tenants that were known a moment ago stay known.
       const last = this.#lastKnown.get(key);
       if (last) return last;
       throw error;
@@ -102,14 +111,7 @@ export class Clients {
     if (!tenant) return null;
     const meta = (await this.#clientsOf(tenant)).get(clientId);
     if (!meta) return null;
-    return {
-      clientId,
-      name: meta.name,
-      tenantId: tenant.id,
-      apiName: meta.apiName,
-      active: meta.active,
-      meta,
-    };
+    return { clientId, name: meta.name, active: meta.active, tenantId: tenant.id, meta };
   }
 
   async externalClient(tenantId: string, apiName: string): Promise<ExternalClientMeta | null> {
@@ -119,7 +121,7 @@ export class Clients {
     return null;
   }
 
-  /** Does the client, or without one any active client, list the browser origin? */
+  /** Whether the client, or without one any active client, lists the browser origin. */
   async allowsOrigin(origin: string, clientId: string | undefined): Promise<boolean> {
     if (clientId !== undefined) {
       const client = await this.find(clientId);
@@ -132,7 +134,7 @@ export class Clients {
     return listed;
   }
 
-  /** Takes down the origins of a tenant whose configuration has just changed. */
+  /** Stores the origins of a tenant whose configuration has just changed. */
   async refreshOrigins(tenantId: string): Promise<void> {
     this.forget(tenantId);
     const tenant = await this.tenant({ tenantId });
@@ -151,8 +153,9 @@ export class Clients {
       const versions = await this.#store.origins.versions(page.map((tenant) => tenant.id));
       for (const tenant of page)
         if ((versions.get(tenant.id) ?? -1) < tenant.metadataVersion) await this.refreshOrigins(tenant.id);
-      if (page.length < TENANTS_PAGE) return;
-      after = page.at(-1)!.id;
+      const last = page.at(-1);
+      if (!last || page.length < TENANTS_PAGE) return;
+      after = last.id;
     }
   }
 
@@ -165,38 +168,23 @@ export class Clients {
     return secret;
   }
 
-  /** The client as oidc-provider wants it (RFC 7591 names); undefined when it may not be used at all. */
+  /** The client in the form that oidc-provider takes (RFC 7591); undefined when it may not be used at all. */
   async metadata(clientId: string): Promise<Record<string, unknown> | undefined> {
     const client = await this.find(clientId);
     if (!client?.active) return undefined;
-    const common = {
-      client_id: clientId,
-      client_name: client.name,
-      tenantId: client.tenantId,
-    };
-    if (!client.meta)
-      return {
-        ...common,
-        application_type: 'native',
-        redirect_uris: ['http://127.0.0.1/callback', 'http://[::1]/callback'],
-        grant_types: ['authorization_code', 'refresh_token', DEVICE_CODE],
-        response_types: ['code'],
-        token_endpoint_auth_method: 'none',
-        scope: ['openid', ...ALL_SCOPES].join(' '),
-      };
-    const { meta } = client;
-    const grantTypes = new Set(meta.grantTypes.map((name) => GRANT_TYPES[name]).filter((name) => name !== undefined));
-    // Without one user in whose name it acts, the grant would be a way around every permission.
-    if (!meta.integrationUser || !(meta.confidential || meta.jwks)) grantTypes.delete('client_credentials');
-    if (meta.redirectUris.length === 0) grantTypes.delete('authorization_code');
+    const common = { client_id: clientId, client_name: client.name, tenantId: client.tenantId };
+    return { ...common, ...(client.meta === null ? CLI_METADATA : await this.#externalMetadata(client)) };
+  }
+
+  async #externalMetadata({ tenantId, meta }: ExternalClient): Promise<Record<string, unknown>> {
+    const grantTypes = grantTypesOf(meta);
     const bySecret = meta.confidential && !meta.jwks;
-    const secretHash = bySecret ? await this.#store.clientSecrets.hash(client.tenantId!, meta.apiName) : null;
+    const secretHash = bySecret ? await this.#store.clientSecrets.hash(tenantId, meta.apiName) : null;
     return {
-      ...common,
       application_type: meta.redirectUris.length > 0 && meta.redirectUris.every(isNativeRedirect) ? 'native' : 'web',
       redirect_uris: [...meta.redirectUris],
-      grant_types: [...grantTypes],
-      response_types: grantTypes.has('authorization_code') ? ['code'] : [],
+      grant_types: grantTypes,
+      response_types: grantTypes.includes('authorization_code') ? ['code'] : [],
       scope: ['openid', ...meta.scopes.filter((scope) => ALL_SCOPES.includes(scope))].join(' '),
       origins: [...meta.origins],
       accessTokenSeconds: meta.accessTokenSeconds,
@@ -217,6 +205,24 @@ export class Clients {
     this.#external.set(tenant.id, { version: tenant.metadataVersion, clients });
     return clients;
   }
+}
+
+const CLI_METADATA = {
+  application_type: 'native',
+  redirect_uris: ['http://127.0.0.1/callback', 'http://[::1]/callback'],
+  grant_types: ['authorization_code', 'refresh_token', DEVICE_CODE],
+  response_types: ['code'],
+  token_endpoint_auth_method: 'none',
+  scope: ['openid', ...ALL_SCOPES].join(' '),
+};
+
+/** The grant types that a client asks for and can use. */
+function grantTypesOf(meta: ExternalClientMeta): string[] {
+  const names = new Set(meta.grantTypes.map((name) => GRANT_TYPES[name]).filter((name) => name !== undefined));
+  // Without one user as whom it acts, the grant would be a way around every permission.
+  if (!meta.integrationUser || !(meta.confidential || meta.jwks)) names.delete('client_credentials');
+  if (meta.redirectUris.length === 0) names.delete('authorization_code');
+  return [...names];
 }
 
 /** 256 random bits need no slow hash. */

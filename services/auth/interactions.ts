@@ -1,5 +1,5 @@
 /**
- * What happens between an authorization request and its answer: a person signs in and says yes or no. The request
+ * What happens between an authorization request and its answer: a person signs in and allows access or refuses it. The request
  * waits in the provider's Interaction, tied to this browser by a cookie; forms are refused unless they come from a
  * page that this server gave to this browser.
  */
@@ -10,7 +10,7 @@ import type { Clients } from './clients.ts';
 import { formTarget } from './pages/layout.ts';
 import * as pages from './pages/pages.ts';
 import { signIn } from './passwords.ts';
-import { apiResource } from './provider/provider.ts';
+import { apiResource } from './provider/paths.ts';
 import type { AuthStore } from './store/store.ts';
 
 export interface InteractionParts {
@@ -26,7 +26,7 @@ export interface Form {
   get(name: string): string | null;
 }
 
-/** What a page answers: another page, or the way on. */
+/** What a request is answered with: a page, or a redirect. */
 export type Answer = pages.Page | { redirect: string };
 
 const csrfFor = (key: string, uid: string): string =>
@@ -97,7 +97,7 @@ async function consent(
 ): Promise<Answer> {
   const userId = interaction.session?.accountId;
   const credential = userId ? await store.credentials.byUser(userId) : null;
-  // The provider checked this before it asked; asked again here, because this is where access is given.
+  // The provider checked this before; checked again here, because this is where access is given.
   if (!credential?.active || (client.tenantId !== null && client.tenantId !== credential.tenantId))
     throw new errors.SessionNotFound('the signed-in user cannot use this client');
   const scopes = words(interaction.params['scope']);

@@ -4,7 +4,7 @@
  * a node; sealed with a key derived from the deployment's secret when there is one. Private parts never leave auth.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
-import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK } from 'jose';
+import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose';
 import type { StoredKey } from './store/keys.ts';
 import type { AuthStore } from './store/store.ts';
 
@@ -13,12 +13,16 @@ export const SIGNING_ALG = 'ES256';
 /** Published after its retirement: longer than the longest access token lives. */
 const PUBLISHED_AFTER_RETIREMENT_SECONDS = 2 * 3600;
 
+/** A public signing key as a JWK (RFC 7517). */
+export type PublicKey = Record<'kty' | 'crv' | 'x' | 'y' | 'kid' | 'alg' | 'use', string>;
+type PrivateKey = PublicKey & { d: string };
+
 /** Opened keys of one moment. `generation` changes whenever any of them does. */
 export interface KeyRing {
   generation: string;
-  /** Private JWKs, the signing one first. */
-  signing: (JWK & { kid: string })[];
-  cookies: string[];
+  /** The one that signs first. */
+  signing: readonly [PrivateKey, ...PrivateKey[]];
+  cookies: readonly [string, ...string[]];
 }
 
 export class Keys {
@@ -54,8 +58,8 @@ export class Keys {
     const cookies = rows.filter((row) => row.purpose === 'cookies');
     return {
       generation: [...published, ...cookies].map((row) => row.kid).join(' '),
-      signing: published.map((row) => ({ ...(this.#open(row) as unknown as JWK), kid: row.kid })),
-      cookies: cookies.map((row) => String(this.#open(row)['k'])),
+      signing: atLeastOne(published.map((row) => privateKey(row.kid, this.#open(row)))),
+      cookies: atLeastOne(cookies.map((row) => String(this.#open(row)['k']))),
     };
   }
 
@@ -77,13 +81,13 @@ export class Keys {
     return { plain: null, sealed: Buffer.concat([nonce, cipher.getAuthTag(), text]) };
   }
 
-  #open(row: StoredKey): Record<string, unknown> {
-    if (row.plain) return row.plain;
-    if (!this.#secret) throw new Error('The keys in the database are sealed: PLATFORM_SECRET must be set as before.');
-    const sealed = row.sealed!;
+  #open({ kid, plain, sealed }: StoredKey): Record<string, unknown> {
+    if (plain) return plain;
+    if (!this.#secret || !sealed)
+      throw new Error('The keys in the database are sealed: PLATFORM_SECRET must be set as before.');
     try {
       const decipher = createDecipheriv('aes-256-gcm', this.#secret, sealed.subarray(0, 12))
-        .setAAD(Buffer.from(row.kid))
+        .setAAD(Buffer.from(kid))
         .setAuthTag(sealed.subarray(12, 28));
       return JSON.parse(Buffer.concat([decipher.update(sealed.subarray(28)), decipher.final()]).toString('utf8'));
     } catch (cause) {
@@ -92,9 +96,29 @@ export class Keys {
   }
 }
 
-const PUBLIC_MEMBERS = ['kty', 'crv', 'x', 'y', 'kid', 'alg', 'use'] as const;
+/** The public part of a ring: a list of what may leave auth, so that nothing else can. */
+export const publicKeys = ({ signing }: KeyRing): PublicKey[] =>
+  signing.map(({ kty, crv, x, y, kid, alg, use }) => ({ kty, crv, x, y, kid, alg, use }));
 
-/** The public part of a ring, as JWKS keys (RFC 7517). A list of what may leave, so that nothing else can. */
-export function publicKeys(ring: KeyRing): Record<string, unknown>[] {
-  return ring.signing.map((jwk) => Object.fromEntries(PUBLIC_MEMBERS.map((name) => [name, jwk[name]])));
+function privateKey(kid: string, jwk: Record<string, unknown>): PrivateKey {
+  const member = (name: string): string => {
+    const value = jwk[name];
+    if (typeof value !== 'string') throw new Error(`The signing key ${kid} in the database has no "${name}".`);
+    return value;
+  };
+  return {
+    kid,
+    kty: member('kty'),
+    crv: member('crv'),
+    x: member('x'),
+    y: member('y'),
+    d: member('d'),
+    alg: member('alg'),
+    use: member('use'),
+  };
+}
+
+function atLeastOne<T>([first, ...others]: readonly T[]): [T, ...T[]] {
+  if (first === undefined) throw new Error('The database holds no key of auth: start the service, which makes them.');
+  return [first, ...others];
 }

@@ -23,7 +23,7 @@ export const hashPassword = (password: string): Promise<string> => hash(password
 export const verifyPassword = (stored: string, password: string): Promise<boolean> =>
   verify(stored, password.normalize('NFKC'));
 
-/** What is wrong with a chosen password, as a sentence for its user; null: nothing. */
+/** Why a chosen password is refused, as a sentence for its user; null when it is accepted. */
 export function passwordProblem(password: string, username: string): string | null {
   const length = [...password].length;
   if (length < PASSWORD_MIN_CHARS) return `Use at least ${PASSWORD_MIN_CHARS} characters.`;
@@ -44,8 +44,8 @@ const digest = (text: string): string => createHash('sha256').update(text).diges
 let decoy: Promise<string> | undefined;
 
 /**
- * Judges a username and a password. `tenantId` narrows to one tenant (a client that belongs to it); anybody else's
- * right password is then refused like a wrong one.
+ * Checks a username and a password. With `tenantId` (of a client that belongs to one tenant), the right password of a
+ * user of another tenant is refused like a wrong one.
  */
 export async function signIn(
   store: AuthStore,
@@ -61,16 +61,11 @@ export async function signIn(
   const seconds = Math.max(...waits);
   if (seconds > 0) return { outcome: 'wait', seconds };
   const credential = await store.credentials.byUsername(username);
-  const usable =
-    credential?.active === true &&
-    credential.passwordHash !== null &&
-    (attempt.tenantId === null || attempt.tenantId === credential.tenantId);
+  const usable = credential?.active === true && (attempt.tenantId === null || attempt.tenantId === credential.tenantId);
   decoy ??= hashPassword(randomBytes(24).toString('base64url'));
-  const right = await verifyPassword(
-    usable ? credential.passwordHash! : await decoy,
-    attempt.password.slice(0, 4 * PASSWORD_MAX_CHARS),
-  );
-  if (!usable || !right) return { outcome: 'refused' };
+  const stored = usable ? credential.passwordHash : null;
+  const right = await verifyPassword(stored ?? (await decoy), attempt.password.slice(0, 4 * PASSWORD_MAX_CHARS));
+  if (!usable || stored === null || !right) return { outcome: 'refused' };
   await Promise.all([
     store.attempts.forget(byUsername),
     store.attempts.uncount(byAddress),
@@ -81,7 +76,7 @@ export async function signIn(
 
 export const hashLinkToken = (token: string): Buffer => createHash('sha256').update(token).digest();
 
-/** Makes a single-use link's token: 256 random bits, of which the database keeps the hash. */
+/** Makes the token of a single-use link: 256 random bits, of which the database stores the hash. */
 export async function createLinkToken(store: AuthStore, tenantId: string, userId: string): Promise<string> {
   const token = randomBytes(32).toString('base64url');
   await store.credentials.createLink(tenantId, userId, hashLinkToken(token), LINK_VALID_SECONDS);

@@ -1,6 +1,6 @@
 /**
- * The authorization server of one node: keys as they stand in the database, one provider per public address, and what
- * the other services ask of it. Everything it holds in memory can be lost at any moment.
+ * The authorization server of one node: the keys in the database, one provider per public address, and what the other
+ * services call. Everything it holds in memory can be lost at any moment.
  */
 import { LRUCache } from 'lru-cache';
 import type { Provider } from 'oidc-provider';
@@ -8,11 +8,12 @@ import type { AuthActions, GrantState, HttpReply, HttpRequest } from '../../cont
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import type { RateLimitOverrides } from '../../lib/schema/snapshot.ts';
 import { Clients, type KnownClient, type TenantSource } from './clients.ts';
-import * as http from './http.ts';
-import { type KeyRing, Keys, publicKeys } from './keys.ts';
+import { baseUrl, handle } from './http.ts';
+import { type KeyRing, Keys, type PublicKey, publicKeys } from './keys.ts';
 import { createLinkToken, hashPassword, LINK_VALID_SECONDS, verifyPassword } from './passwords.ts';
 import { PresentedTokens } from './provider/presented-tokens.ts';
 import { createProvider } from './provider/provider.ts';
+import { unavailableReply } from './reply.ts';
 import type { Credential } from './store/credentials.ts';
 import type { AuthStore } from './store/store.ts';
 import { isUnavailable } from './unavailable.ts';
@@ -21,20 +22,20 @@ export interface AuthServerOptions {
   store: AuthStore;
   source: TenantSource;
   secret: string | null;
-  /** Address until a request says through which one it came. */
+  /** The public address until a request arrives with the one that the gateway saw. */
   baseUrl: string;
-  /** The deployment fixed its address; the gateway's word is not needed. */
+  /** The deployment has fixed its address; what the gateway reports is ignored. */
   baseUrlFixed: boolean;
   grantsEnded(grantIds: string[]): void;
   keysRotated(): void;
   signedIn(tenantId: string, userId: string): void;
-  /** The one door through which a set-password link leaves. */
+  /** Sends a set-password link to its user. */
   sendPasswordLink(user: { username: string; email: string }, url: string): void;
   onError(error: unknown): void;
 }
 
 const SIGNING_KEY_MAX_AGE_SECONDS = 90 * 86_400;
-/** A rotation is announced on the bus; should that be lost, the database says it this much later. */
+/** A rotation is announced on the bus; should the event be lost, the database shows it this much later. */
 const KEYS_FRESH_MS = 30_000;
 
 const NO_OVERRIDES: RateLimitOverrides = { connection: null, tenant: null, daily: null, concurrency: null };
@@ -56,7 +57,7 @@ export class AuthServer {
   readonly #providers = new LRUCache<string, Provider>({ max: 20 });
   #ring: { loadedAt: number; ring: Promise<KeyRing> } | null = null;
 
-  /** Where people reach us; the gateway's last word, unless the deployment fixed it. */
+  /** The public address: the one that the gateway reported last, unless the deployment has fixed it. */
   #baseUrl: string;
 
   constructor(options: AuthServerOptions) {
@@ -67,13 +68,13 @@ export class AuthServer {
     this.clients = new Clients(options.store, options.source);
   }
 
-  /** Keys exist and can be opened; else this node must not say that it is ready. */
+  /** Fails unless keys exist and can be opened: then this node must not report that it is ready. */
   async start(): Promise<void> {
     await this.#keys.ensure(SIGNING_KEY_MAX_AGE_SECONDS);
     await this.#currentKeys();
   }
 
-  /** What has to happen now and then on some node: old keys replaced, ended things swept. */
+  /** Periodic work: replaces old keys, deletes what has expired, catches up on origins. */
   async maintain(): Promise<void> {
     if (await this.#keys.ensure(SIGNING_KEY_MAX_AGE_SECONDS)) this.#announceKeys();
     await this.#store.deleteExpired();
@@ -89,7 +90,7 @@ export class AuthServer {
     this.#ring = null;
   }
 
-  async publicKeys(): Promise<Record<string, unknown>[]> {
+  async publicKeys(): Promise<PublicKey[]> {
     return publicKeys(await this.#currentKeys());
   }
 
@@ -100,21 +101,18 @@ export class AuthServer {
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       this.#options.onError(error);
-      return http.unavailable();
+      return unavailableReply();
     }
   }
 
   async #handle(request: HttpRequest): Promise<HttpReply> {
     const ring = await this.#currentKeys();
-    if (!this.#options.baseUrlFixed) this.#baseUrl = http.baseUrl(request, this.#baseUrl);
-    const issuer = this.#baseUrl;
-    const provider = this.#provider(issuer, ring);
-    const { clients } = this;
-    return http.handle(
+    if (!this.#options.baseUrlFixed) this.#baseUrl = baseUrl(request, this.#baseUrl);
+    return handle(
       {
-        provider,
+        provider: this.#provider(this.#baseUrl, ring),
         ring,
-        clients,
+        clients: this.clients,
         store: this.#store,
         presentedTokens: this.#presentedTokens,
         revokeUser: (tenantId, userId) => this.revokeUser(tenantId, userId),
@@ -124,15 +122,15 @@ export class AuthServer {
     );
   }
 
-  /** Liveness of grants, in the order asked; anything that does not fit together is inactive. */
+  /** Whether grants are live, in the order of the request; a grant of another user, client or tenant is inactive. */
   async checkGrants(grants: AuthActions['auth.grants.check']['params']['grants']): Promise<GrantState[]> {
     const byTenant = Map.groupBy(grants, (grant) => grant.tenantId);
     const live = new Map<string, { userId: string; clientId: string }>();
     await Promise.all(
-      [...byTenant].map(async ([tenantId, asked]) => {
+      [...byTenant].map(async ([tenantId, requested]) => {
         const found = await this.#store.grants.live(
           tenantId,
-          asked.map((grant) => grant.grantId),
+          requested.map((grant) => grant.grantId),
         );
         for (const grant of found) live.set(`${tenantId} ${grant.grantId}`, grant);
       }),
@@ -144,15 +142,15 @@ export class AuthServer {
           this.clients.tenant({ tenantId: grant.tenantId }),
           this.clients.find(grant.clientId),
         ]);
-        const ours = client !== null && (client.tenantId === null || client.tenantId === grant.tenantId);
-        const active = tenant !== null && ours && found?.userId === grant.userId && found.clientId === grant.clientId;
-        return grantState(grant.grantId, active, tenant, ours ? client : null);
+        const usable = client !== null && (client.tenantId === null || client.tenantId === grant.tenantId);
+        const active = tenant !== null && usable && found?.userId === grant.userId && found.clientId === grant.clientId;
+        return grantState(grant.grantId, active, tenant, usable ? client : null);
       }),
     );
   }
 
   /**
-   * Brings credentials in line with User records. A username that somebody else on the platform has is refused:
+   * Creates and updates the credentials of User records. A username that another user of the platform has is refused:
    * UNIQUE_VALUE_CONFLICT, `details.field` = username.
    */
   async syncUsers(tenantId: string, users: readonly SyncUser[], checkOnly = false): Promise<number> {
@@ -208,16 +206,15 @@ export class AuthServer {
     this.#options.keysRotated();
   }
 
-  async #currentKeys(): Promise<KeyRing> {
-    if (!this.#ring || Date.now() - this.#ring.loadedAt > KEYS_FRESH_MS) {
-      const before = this.#ring;
-      const ring = this.#keys.load();
-      this.#ring = { loadedAt: Date.now(), ring };
-      ring.catch(() => {
-        this.#ring = before;
-      });
-    }
-    return this.#ring!.ring;
+  #currentKeys(): Promise<KeyRing> {
+    const known = this.#ring;
+    if (known && Date.now() - known.loadedAt <= KEYS_FRESH_MS) return known.ring;
+    const ring = this.#keys.load();
+    this.#ring = { loadedAt: Date.now(), ring };
+    ring.catch(() => {
+      this.#ring = known;
+    });
+    return ring;
   }
 
   #provider(issuer: string, ring: KeyRing): Provider {

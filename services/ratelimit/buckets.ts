@@ -14,7 +14,7 @@ interface Bucket {
   readonly held: Map<string, { units: number; until: number }>;
 }
 
-/** A gateway that is not heard of this long has lost what it held. */
+/** A gateway that has not called for this long has lost what it held. */
 const HELD_MAX_MS = 300_000;
 
 export class Buckets {
@@ -45,7 +45,7 @@ export class Buckets {
     };
   }
 
-  /** Units that can still be spent: at the owner and in the hands of gateways. */
+  /** Units that can still be spent: those left in the bucket and those that gateways hold. */
   state(request: LeaseRequest, now: number): Lease {
     const bucket = this.#bucket(request, now);
     refill(bucket, now);
@@ -60,7 +60,7 @@ export class Buckets {
     };
   }
 
-  /** Forgets buckets that are full again; the memory is bounded by the callers of one window. */
+  /** Removes buckets that are full again; the memory is bounded by the callers of one window. */
   sweep(now: number): void {
     for (const [key, bucket] of this.#buckets) {
       refill(bucket, now);
@@ -72,7 +72,7 @@ export class Buckets {
     const windowMs = request.windowSeconds * 1_000;
     let bucket = this.#buckets.get(request.key);
     if (!bucket) {
-      // A counter that moved here from another owner goes on where its gateways last saw it.
+      // A counter that moved here from another owner continues where its gateways last saw it.
       const tokens = Math.min(request.limit - (request.held ?? 0), request.known ?? request.limit);
       bucket = { limit: request.limit, windowMs, tokens: Math.max(0, tokens), at: now, held: new Map() };
       this.#buckets.set(request.key, bucket);

@@ -2,13 +2,7 @@
 import type { Config } from '../../config/env.ts';
 import { type ActionContext, type Caller, call } from '../../contracts/call.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
-import {
-  concurrencyLimits,
-  connectionPolicies,
-  type Lease,
-  ownerOf,
-  type RatePolicy,
-} from '../../contracts/ratelimit.ts';
+import { concurrencyLimits, connectionPolicies, ownerOf, type RatePolicy } from '../../contracts/ratelimit.ts';
 import { requestContext } from '../../lib/context.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import type { StorageStore } from './store.ts';
@@ -29,15 +23,12 @@ export async function describeLimits(
   const grants = await call(ctx, 'auth.grants.check', { grants: [{ tenantId, grantId, clientId, userId }] });
   const overrides = grants[0]?.rateLimits ?? NO_OVERRIDES;
   const policies = connectionPolicies(config.rateLimits, { tenantId, clientId, userId }, overrides);
-  const [states, usedBytes] = await Promise.all([
-    Promise.all(policies.map((policy) => stateOf(ctx, policy, nodes))),
+  const [described, usedBytes] = await Promise.all([
+    Promise.all(policies.map((policy) => describePolicy(ctx, policy, nodes))),
     storage.usedBytes(tenantId),
   ]);
-  const described = policies.map(({ name, limit, windowSeconds }, i) => {
-    const { remaining, resetSeconds } = states[i]!;
-    return { name, limit, windowSeconds, used: Math.max(0, limit - remaining), remaining, resetSeconds };
-  });
-  const daily = described.find((policy) => policy.name === 'daily')!;
+  const daily = described.find((policy) => policy.name === 'daily');
+  if (!daily) throw new Error('A connection has no daily policy.');
   const concurrency = concurrencyLimits(config.rateLimits, overrides);
   return {
     body: {
@@ -50,14 +41,16 @@ export async function describeLimits(
   };
 }
 
-async function stateOf(ctx: Caller, policy: RatePolicy, nodes: readonly string[]): Promise<Lease> {
-  const { key, limit, windowSeconds } = policy;
+async function describePolicy(ctx: Caller, policy: RatePolicy, nodes: readonly string[]) {
+  const { name, key, limit, windowSeconds } = policy;
   const nodeID = ownerOf(key, nodes);
-  const leases = await call(
+  const [lease] = await call(
     ctx,
     'ratelimit.leases.read',
     { requests: [{ key, limit, windowSeconds, units: 0 }] },
     nodeID === undefined ? {} : { nodeID },
   );
-  return leases[0]!;
+  if (!lease) throw new Error(`The ratelimit service gave no state of the counter ${key}.`);
+  const { remaining, resetSeconds } = lease;
+  return { name, limit, windowSeconds, used: Math.max(0, limit - remaining), remaining, resetSeconds };
 }

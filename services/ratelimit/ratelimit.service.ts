@@ -8,10 +8,6 @@ import { StorageStore } from './store.ts';
 
 const SWEEP_MS = 10_000;
 
-interface Registry {
-  getServiceList(options: { onlyAvailable: boolean }): { name: string; nodeID: string }[];
-}
-
 /** The Moleculer schema of ratelimit: it declares and delegates. */
 export default function ratelimitService({ config, database }: Platform): ServiceSchema {
   const buckets = new Buckets();
@@ -31,11 +27,9 @@ export default function ratelimitService({ config, database }: Platform): Servic
         return ctx.params.requests.map((request) => buckets.state(request, now));
       },
       'limits.get'(ctx) {
-        const { registry } = broker as unknown as { registry: Registry };
-        const nodes = registry
+        const nodes = broker.registry
           .getServiceList({ onlyAvailable: true })
-          .filter((service) => service.name === 'ratelimit')
-          .map((service) => service.nodeID);
+          .flatMap(({ name, nodeID }) => (name === 'ratelimit' && nodeID !== undefined ? [nodeID] : []));
         return describeLimits(ctx, config, nodes, storage);
       },
     } satisfies ActionHandlers<'ratelimit', RatelimitActions>,

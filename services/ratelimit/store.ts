@@ -1,9 +1,9 @@
-/** The only SQL of ratelimit: how much room a tenant takes. */
-
+/** How much storage a tenant uses: the only SQL of ratelimit. */
 import { tenantSchema } from '../../lib/context.ts';
 import type { Database } from '../../mixins/database/database.ts';
+import { Sql } from '../../mixins/database/sql.ts';
 
-const BELIEVED_MS = 60_000;
+const FRESH_MS = 60_000;
 const TENANTS_MAX = 10_000;
 
 export class StorageStore {
@@ -18,16 +18,14 @@ export class StorageStore {
   async usedBytes(tenantId: string): Promise<number> {
     const now = Date.now();
     const known = this.#known.get(tenantId);
-    if (known && now - known.at < BELIEVED_MS) return known.bytes;
-    const { rows } = await this.#database.tenant(tenantId, (tx) =>
-      tx.query<{ bytes: number }>(
-        `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS bytes
-           FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-          WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'm')`,
-        [tenantSchema(tenantId)],
-      ),
+    if (known && now - known.at < FRESH_MS) return known.bytes;
+    const sql = new Sql();
+    const statement = sql.statement(
+      `SELECT coalesce(sum(pg_total_relation_size(relation.oid)), 0)::bigint AS bytes
+       FROM pg_class relation JOIN pg_namespace namespace ON namespace.oid = relation.relnamespace
+       WHERE namespace.nspname = ${sql.bind(tenantSchema(tenantId), 'name')} AND relation.relkind IN ('r', 'p', 'm')`,
     );
-    const bytes = Number(rows[0]!.bytes);
+    const { bytes } = await this.#database.tenant(tenantId, (tx) => tx.one<{ bytes: number }>(statement));
     if (this.#known.size >= TENANTS_MAX) this.#known.clear();
     this.#known.set(tenantId, { bytes, at: now });
     return bytes;

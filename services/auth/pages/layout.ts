@@ -9,14 +9,15 @@ export interface Page {
   /** HTML inside <main>. */
   body: string;
   status: number;
-  /** Where the page's forms may lead besides this server: the client's redirect, which browsers count as part of it. */
+  /** Where the page's forms may lead besides this server: the client's redirect address, which browsers check as well. */
   formTargets?: readonly string[];
   /** Seconds, for a page that asks to wait. */
   retryAfterSeconds?: number;
 }
 
-export const escapeHtml = (text: string): string =>
-  text.replace(/[&<>"']/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[c]!);
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+
+export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => ENTITIES[char] ?? char);
 
 const STYLE = `
 :root{color-scheme:light dark;--ground:#eef1f4;--card:#fff;--ink:#16212c;--soft:#4c5a68;--line:#8593a1;--hair:#d9e0e6;

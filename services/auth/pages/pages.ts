@@ -1,5 +1,5 @@
-/** The pages that people meet. Each is a function from what it shows to HTML; none decides anything. */
-import { SCOPES, type Scope } from '../../../lib/operation.ts';
+/** The pages of sign-in and consent. Each is a function from what it shows to HTML; none decides anything. */
+import { SCOPES } from '../../../lib/operation.ts';
 import { RETRY_AFTER_SECONDS } from '../unavailable.ts';
 import { escapeHtml, type Page } from './layout.ts';
 
@@ -49,8 +49,9 @@ ${hiddenInput('csrf', view.csrf)}
   };
 }
 
-/** Scopes whose public description speaks to developers. */
-const IN_PLAIN_WORDS: Record<string, string> = {
+/** What each scope allows. The public descriptions of these two are written for developers, not for users. */
+const SCOPE_DESCRIPTIONS: Record<string, string> = {
+  ...SCOPES,
   openid: 'Know who you are.',
   offline_access: 'Stay connected while you are away, until you or an administrator end it.',
 };
@@ -69,7 +70,7 @@ export interface ConsentView {
 export function consent(view: ConsentView): Page {
   const items = view.scopes
     .map((scope) => {
-      const description = IN_PLAIN_WORDS[scope] ?? SCOPES[scope as Scope] ?? '';
+      const description = SCOPE_DESCRIPTIONS[scope] ?? '';
       return `<li>${escapeHtml(description)} <code>${escapeHtml(scope)}</code></li>`;
     })
     .join('\n');
@@ -207,7 +208,7 @@ export const unavailable = (): Page => ({
   retryAfterSeconds: RETRY_AFTER_SECONDS,
 });
 
-/** An error that cannot be sent back to the client: the person is told, the developer gets code and description. */
+/** An error that cannot be sent back to the client: a sentence for the person, code and description for the developer. */
 export function failure(code: string, description: string | null, status = 400): Page {
   return {
     title: 'This did not work',

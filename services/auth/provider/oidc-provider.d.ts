@@ -66,7 +66,8 @@ declare module 'oidc-provider' {
     silent: boolean;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
     use(middleware: (ctx: Context, next: () => Promise<void>) => Promise<void> | void): this;
-    on(event: string, listener: (...args: never[]) => void): this;
+    on(event: 'error', listener: (error: unknown) => void): this;
+    on(event: 'server_error', listener: (ctx: Context, error: unknown) => void): this;
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>;
     interactionResult(
       request: IncomingMessage,
@@ -93,6 +94,7 @@ declare module 'oidc-provider' {
   }
 
   export const errors: {
+    OIDCProviderError: typeof ProviderError;
     InvalidClientAuth: typeof ProviderError;
     InvalidGrant: typeof ProviderError;
     InvalidScope: typeof ProviderError;

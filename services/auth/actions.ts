@@ -1,0 +1,44 @@
+/** The actions of auth, each a call of its authorization server. */
+import type { AuthActions } from '../../contracts/auth.ts';
+import { type ActionHandlers, call } from '../../contracts/call.ts';
+import { requestContext } from '../../lib/context.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { identity } from './identity.ts';
+import type { AuthServer } from './server.ts';
+
+export function authActions(server: () => AuthServer) {
+  return {
+    'http.handle': (ctx) => server().handle(ctx.params),
+    'keys.list': async () => ({ keys: await server().publicKeys() }),
+    'keys.rotate': async () => {
+      await server().rotateKeys();
+      return { keys: await server().publicKeys() };
+    },
+    'grants.check': (ctx) => server().checkGrants(ctx.params.grants),
+    'origins.check': async (ctx) => ({
+      allowed: await server().clients.allowsOrigin(ctx.params.origin, ctx.params.clientId),
+    }),
+    'users.sync': async (ctx) => ({
+      synced: await server().syncUsers(ctx.params.tenantId, ctx.params.users, ctx.params.checkOnly),
+    }),
+    'users.createLink': async (ctx) => {
+      const link = await server().createPasswordLink(ctx.params.username);
+      if (!link) throw new PlatformError('PARAMETER_INVALID', 'No active user has this username.');
+      return link;
+    },
+    'users.revoke': async (ctx) => ({
+      revoked: await server().revokeUser(ctx.params.tenantId, ctx.params.userId),
+    }),
+    'clients.rotateSecret': async (ctx) => {
+      const secret = await server().clients.rotateSecret(ctx.params.tenantId, ctx.params.apiName);
+      if (secret === null)
+        throw new PlatformError('PARAMETER_INVALID', 'There is no client of this name that authenticates by secret.');
+      return { secret };
+    },
+    'identity.get': (ctx) => {
+      const request = requestContext(ctx);
+      const { tenantId, userId } = request;
+      return identity(request, server().clients, () => call(ctx, 'data.users.get', { tenantId, userId }));
+    },
+  } satisfies ActionHandlers<'auth', AuthActions>;
+}

@@ -1,0 +1,40 @@
+/** The page behind a set-password link. */
+import type { HttpReply } from '../../contracts/auth.ts';
+import type { Form } from './interactions.ts';
+import * as pages from './pages/pages.ts';
+import { hashLinkToken, hashPassword, PASSWORD_MIN_CHARS, passwordProblem } from './passwords.ts';
+import { pageReply } from './reply.ts';
+import type { AuthStore } from './store/store.ts';
+
+interface PasswordPageParts {
+  store: AuthStore;
+  /** Ends every grant and browser session of a user. */
+  revokeUser(tenantId: string, userId: string): Promise<unknown>;
+}
+
+/** Shows the form, or sets the password that was sent with it. `action` is the form's own address. */
+export async function passwordReply(
+  { store, revokeUser }: PasswordPageParts,
+  token: string,
+  form: Form | null,
+  action: string,
+): Promise<HttpReply> {
+  const tokenHash = hashLinkToken(token);
+  const credential = await store.credentials.byLink(tokenHash);
+  if (!credential) return pageReply(pages.linkSpent());
+  const { username, tenantId, userId } = credential;
+  const show = (problem: string | null): HttpReply =>
+    pageReply(pages.setPassword({ action, username, problem, minChars: PASSWORD_MIN_CHARS }));
+  // A mail scanner that opens the link must not use it up: only the form does.
+  if (!form) return show(null);
+  const password = form.get('password') ?? '';
+  const problem =
+    passwordProblem(password, username) ??
+    (password === form.get('repeated') ? null : 'The two entries are not the same.');
+  if (problem) return show(problem);
+  const spent = await store.credentials.spendLink(tenantId, tokenHash, await hashPassword(password));
+  if (!spent) return pageReply(pages.linkSpent());
+  // Somebody who knew the old password may still be signed in with it.
+  await revokeUser(tenantId, userId);
+  return pageReply(pages.passwordSet());
+}

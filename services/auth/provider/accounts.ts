@@ -1,0 +1,72 @@
+/** Users as the provider knows them: whether one may use a client, and as whom an access token acts. */
+import { type Context, errors, type Grant, interactionPolicy, type Provider, type Token } from 'oidc-provider';
+import type { Credential } from '../store/credentials.ts';
+import type { AuthStore } from '../store/store.ts';
+import { GRANT_REUSE_MIN_SECONDS, LIFETIMES, nowSeconds } from './lifetimes.ts';
+
+interface Principal {
+  userId: string;
+  tenantId: string;
+  grantId: string;
+}
+
+export class Accounts {
+  readonly #store: AuthStore;
+
+  constructor(store: AuthStore) {
+    this.#store = store;
+  }
+
+  /** The user, when active and allowed with this client: a tenant's own client is for its own users alone. */
+  async find(userId: string, client: Context): Promise<Credential | null> {
+    const credential = await this.#store.credentials.byUser(userId);
+    if (!credential?.active) return null;
+    return client?.tenantId && client.tenantId !== credential.tenantId ? null : credential;
+  }
+
+  /** As whom an access token acts; a token of client_credentials acts as the client's integration user. */
+  async principal(provider: Provider, token: Token, client: Context): Promise<Principal> {
+    if (!token.accountId) return this.#integrationUser(provider, client);
+    const credential = await this.find(token.accountId, client);
+    if (!credential || !token.grantId) throw new errors.InvalidGrant('account not found');
+    return { userId: token.accountId, tenantId: credential.tenantId, grantId: token.grantId };
+  }
+
+  async #integrationUser(provider: Provider, client: Context): Promise<Principal> {
+    const credential = client.integrationUser ? await this.#store.credentials.byUsername(client.integrationUser) : null;
+    if (!credential?.active || credential.tenantId !== client.tenantId)
+      throw new errors.UnauthorizedClient('the client has no active integration user');
+    const { tenantId, userId } = credential;
+    const { grants } = this.#store;
+    const standing = await grants.ofIntegration(tenantId, userId, client.clientId);
+    if (standing) return { userId, tenantId, grantId: standing };
+    const grant = new provider.Grant({ accountId: userId, clientId: client.clientId });
+    grant.addOIDCScope(client.scope);
+    const grantId = await grant.save();
+    const seconds = LIFETIMES.refresh_token_absolute_seconds;
+    const payload = { ...(await grants.payload(grantId)), exp: nowSeconds() + seconds, integration: true };
+    await grants.save({ tenantId, id: grantId, userId, clientId: client.clientId, payload }, seconds);
+    return { userId, tenantId, grantId };
+  }
+}
+
+/** The grant under which a signed-in user need not be asked again; undefined when there is none to use. */
+export async function existingGrant(provider: Provider, { oidc }: Context): Promise<Grant | undefined> {
+  const given = oidc.result?.consent?.grantId;
+  const grantId = given ?? oidc.session.grantIdFor(oidc.client.clientId);
+  const grant = grantId ? await provider.Grant.find(grantId) : undefined;
+  if (!grant || grant.accountId !== oidc.session.accountId) return undefined;
+  return given || grant.exp - nowSeconds() > GRANT_REUSE_MIN_SECONDS ? grant : undefined;
+}
+
+/** A session whose user was deactivated, or belongs to another tenant than the client, starts with a new sign-in. */
+export function signInPolicy(): unknown {
+  const policy = interactionPolicy.base();
+  const notUsable = new interactionPolicy.Check(
+    'account_not_usable',
+    'the signed-in user cannot use this client',
+    (ctx) => ctx.oidc.session.accountId !== undefined && !ctx.oidc.account,
+  );
+  policy.get('login').checks.add(notUsable);
+  return policy;
+}

@@ -1,0 +1,26 @@
+/** Answers 503 while the database or another service is away. */
+import type { Context } from 'oidc-provider';
+import * as pages from '../pages/pages.ts';
+import { isUnavailable } from '../unavailable.ts';
+import { show } from './show.ts';
+
+/** Remembers for `answerUnavailable` that a request failed for that reason. */
+export function noteUnavailable(ctx: Context, error: unknown): void {
+  ctx.state.unavailable ||= isUnavailable(error);
+}
+
+export async function answerUnavailable(ctx: Context, next: () => Promise<void>): Promise<void> {
+  try {
+    await next();
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    ctx.state.unavailable = true;
+  }
+  // A redirect reports the failure to the client; any other answer says here that the request may be repeated.
+  if (!ctx.state.unavailable || (ctx.status >= 300 && ctx.status < 400)) return;
+  const page = pages.unavailable();
+  if (ctx.accepts('json', 'html') === 'html') show(ctx, page);
+  else ctx.body = { error: 'temporarily_unavailable', error_description: 'try again in a moment' };
+  ctx.status = page.status;
+  ctx.set('retry-after', String(page.retryAfterSeconds));
+}
