@@ -22,10 +22,11 @@ export function busConnected(broker: ServiceBroker): boolean {
   return !transit || (transit.connected && transit.tx.linked !== false);
 }
 
-async function databaseAnswers(platform: Platform): Promise<boolean> {
+/** Whether the database answers within the time limit. */
+export async function databaseAnswers(platform: Platform, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, DATABASE_ANSWER_MS, false);
+    timer = setTimeout(resolve, limitMs, false);
   });
   const answer = platform.database.query('SELECT 1').then(
     () => true,
@@ -42,7 +43,7 @@ export function readinessOf(platform: Platform, broker: ServiceBroker): () => Pr
     const now = Date.now();
     if (!answer || now - asked > READY_FRESH_MS) {
       asked = now;
-      answer = databaseAnswers(platform).then((database) => {
+      answer = databaseAnswers(platform, DATABASE_ANSWER_MS).then((database) => {
         const bus = busConnected(broker);
         return { ready: database && bus, checks: { database, bus } };
       });

@@ -1,7 +1,6 @@
 /** One HTTP request on its way through the gateway: what the steps have found out about it so far. */
 import { randomFillSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { RequestContext } from '../../lib/context.ts';
 import type { OperationCall } from '../../lib/operation.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import type { Budget } from './rate/budget.ts';
@@ -40,7 +39,7 @@ export class Exchange {
   readonly startedAt: number;
   readonly ip: string;
 
-  route: Route | null = null;
+  #route: Route | null = null;
   pathValues: readonly string[] = [];
   /** Name in log and metrics: the operationId, or what else was asked for. */
   label = 'none';
@@ -51,11 +50,10 @@ export class Exchange {
   allowedOrigin: string | null = null;
   body: Buffer | null = null;
   call: OperationCall | null = null;
-  context: RequestContext | null = null;
   abort: ((error: Error) => void) | null = null;
   /** The client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
-  inFlight: (() => void) | null = null;
+  #leaveFlight: (() => void) | null = null;
   answered = false;
   /** Code of the error that was answered, for the log. */
   code: string | null = null;
@@ -71,6 +69,34 @@ export class Exchange {
     const mark = url.indexOf('?');
     this.path = mark < 0 ? url : url.slice(0, mark);
     this.rawQuery = mark < 0 ? '' : url.slice(mark + 1);
+  }
+
+  /** The operation that was asked for; only after `routed`. */
+  get route(): Route {
+    if (!this.#route) throw new Error(`No route is known yet for ${this.method} ${this.path}.`);
+    return this.#route;
+  }
+
+  /** The same for what also hears of requests without one. */
+  get routeIfKnown(): Route | null {
+    return this.#route;
+  }
+
+  /** The router found the operation. */
+  routed(route: Route, pathValues: readonly string[]): void {
+    this.#route = route;
+    this.pathValues = pathValues;
+    this.label = route.operation.operationId;
+  }
+
+  /** Counts as in flight until `leaveFlight`. */
+  enterFlight(leave: () => void): void {
+    this.#leaveFlight = leave;
+  }
+
+  leaveFlight(): void {
+    this.#leaveFlight?.();
+    this.#leaveFlight = null;
   }
 
   get clientRequestId(): string | null {

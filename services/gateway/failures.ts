@@ -24,6 +24,9 @@ export class TimeLimit extends Error {
   override readonly name = 'TimeLimit';
 }
 
+export const pageNotFound = (): PlatformError =>
+  new PlatformError('ROUTE_NOT_FOUND', 'There is no page at this path; the API is below /api/v1.');
+
 /** Every error as one of the catalogue; `unexpected` ones belong into the log with their stack. */
 export function toPlatformError(error: unknown): { error: PlatformError; unexpected: boolean } {
   if (error instanceof PlatformError) return { error, unexpected: error.code === 'INTERNAL_ERROR' };

@@ -1,57 +1,117 @@
+/**
+ * The Moleculer schema of gateway: moleculer-web's ApiGateway with our operations before its router. An operation goes
+ * from `httpHandler` straight to the pipeline, everything else through the action `rest` to the one route of pages.ts.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceSchema } from 'moleculer';
+import ApiGateway from 'moleculer-web';
 import type { ActionContext, ActionHandlers, EventHandlers } from '../../contracts/call.ts';
 import type { GatewayActions } from '../../contracts/gateway.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
 import type { Platform } from '../../mixins/platform.ts';
+import type { Exchange } from './exchange.ts';
+import { Gateway } from './gateway.ts';
+import { createHttpServer, listen, stopListening } from './http-server.ts';
+import { type PageRequest, pageRoute } from './pages.ts';
+import { publicAliases } from './public/aliases.ts';
 import { PublicDocuments } from './public/documents.ts';
-import { Gateway } from './server.ts';
+
+/**
+ * moleculer-web without what does not fit: it ends the process when the port is in use (main.ts closes the database
+ * first and says so), makes routes of whatever services publish, and announces that to every node.
+ */
+const { started: _listens, events: _regeneratesAliases, ...apiGateway } = ApiGateway;
 
 /** The Moleculer schema of gateway: it declares and delegates. */
 export default function gatewayService(
   platform: Platform,
   operations: readonly Operation[] = OPERATIONS,
 ): ServiceSchema {
+  const { port, host } = platform.config;
   let gateway: Gateway;
   let documents: PublicDocuments;
   const document =
     (name: 'openapi' | 'scopes' | 'capabilities') =>
     (ctx: ActionContext<OperationCall>): OperationReply =>
       documents.answer(name, ctx.params.headers.ifNoneMatch);
+  const servicesChanged = (): void => gateway?.servicesChanged();
+  const settings = {
+    // Routes hold functions, which the description of a service on the bus cannot.
+    $secureSettings: ['routes'],
+    port,
+    ip: host,
+    routes: [pageRoute(() => gateway)],
+    logRequest: null,
+    logRequestParams: null,
+    logResponse: null,
+    logRouteRegistration: null,
+  };
+  const documentActions = {
+    'openapi.get': document('openapi'),
+    'scopes.list': document('scopes'),
+    'capabilities.get': document('capabilities'),
+  } satisfies ActionHandlers<'gateway', GatewayActions>;
   return {
     name: 'gateway',
+    mixins: [apiGateway],
+    settings,
     actions: {
-      'openapi.get': document('openapi'),
-      'scopes.list': document('scopes'),
-      'capabilities.get': document('capabilities'),
-    } satisfies ActionHandlers<'gateway', GatewayActions>,
+      ...documentActions,
+      // Routes are what pages.ts says, and nobody on the bus adds one.
+      addRoute: false,
+      removeRoute: false,
+      /** For operators: the public operations and pages. Operations are not routed through aliases. */
+      listAliases: () => publicAliases(operations),
+    },
     events: {
       'auth.grants.revoked'(ctx) {
-        gateway.grantsRevoked(ctx.params.grantIds);
+        gateway?.grantsRevoked(ctx.params.grantIds);
       },
       'auth.keys.rotated'() {
-        gateway.keysRotated();
+        gateway?.keysRotated();
       },
-      '$services.changed'() {
-        gateway.servicesChanged();
-      },
-      '$node.disconnected'() {
-        gateway.servicesChanged();
-      },
-      '$node.connected'() {
-        gateway.servicesChanged();
-      },
+      '$services.changed': servicesChanged,
+      '$node.disconnected': servicesChanged,
+      '$node.connected': servicesChanged,
     } satisfies EventHandlers,
+    methods: {
+      /** Called by moleculer-web when the service is created. */
+      createServer() {
+        this.server = createHttpServer({
+          request: this.httpHandler,
+          checkContinue: (req, res) => gateway.take(req, res, true),
+          checkExpectation: (req, res) => gateway.refuseExpectation(req, res),
+          malformed: (error, socket) => gateway.refuseMalformed(error, socket),
+        });
+      },
+      httpHandler(req: IncomingMessage, res: ServerResponse) {
+        gateway.take(req, res);
+      },
+      /** Queries are parsed by the operation's row; a page gets none. */
+      parseQueryString(req: PageRequest) {
+        return { url: req.$ctx.params.exchange.path, query: {} };
+      },
+    },
     created() {
-      gateway = new Gateway(platform, this, operations);
+      this.server.removeAllListeners('error'); // see `apiGateway`
     },
     async started() {
-      await gateway.start();
-      documents = new PublicDocuments(operations, gateway.baseUrl, platform.config);
-      this['baseUrl'] = gateway.baseUrl;
+      const baseUrl = await listen(this.server, platform.config);
+      const answerPage = async (x: Exchange): Promise<boolean> => {
+        const params = { req: x.req, res: x.res, exchange: x };
+        // Not tracked by Moleculer: drain() waits for requests, and a stop should not wait twice.
+        const answered = await this.actions['rest']?.(params, { requestID: x.requestId, tracking: false });
+        return answered === true;
+      };
+      gateway = new Gateway(platform, this, { baseUrl, operations, answerPage });
+      documents = new PublicDocuments(operations, baseUrl, platform.config);
+      this['baseUrl'] = baseUrl;
     },
     async stopped() {
-      await gateway.stop();
+      const closeConnections = stopListening(this.server);
+      await gateway?.drain();
+      await closeConnections();
     },
   };
 }

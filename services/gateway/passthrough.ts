@@ -1,13 +1,28 @@
 /**
- * Sign-in, tokens and discovery: handed over the bus to auth as they came, and answered as auth answers. The gateway
- * adds who is asking (the real network address) and under which address the platform is known.
+ * Sign-in, tokens and discovery: sent over the bus to auth as they came, and answered as auth answers. The gateway adds
+ * the real network address of the caller and the public address of the platform.
  */
 import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
+import { call } from '../../contracts/call.ts';
 import type { Exchange } from './exchange.ts';
+import type { Gateway } from './gateway.ts';
 import { readBytes } from './intake.ts';
+import { type Budget, type Budgets, tightest } from './rate/budget.ts';
 import { commonHeaders, type ReplyOptions, send } from './reply.ts';
 
-const AUTH_PATHS = /^\/(?:oauth2|\.well-known|device|password|signin|signout|interaction|consent|auth)(?:[/.-]|$)/;
+/** First words of the paths that auth answers. */
+export const AUTH_ROOTS: readonly string[] = [
+  'oauth2',
+  '.well-known',
+  'device',
+  'password',
+  'signin',
+  'signout',
+  'interaction',
+  'consent',
+  'auth',
+];
+const AUTH_PATHS = new RegExp(`^/(?:${AUTH_ROOTS.map((root) => root.replace('.', '\\.')).join('|')})(?:[/.-]|$)`);
 const AUTH_BODY_MAX_BYTES = 64 * 1024;
 const NOT_FORWARDED = new Set([
   'connection',
@@ -27,7 +42,32 @@ const NOT_FORWARDED = new Set([
 
 export const belongsToAuth = (path: string): boolean => AUTH_PATHS.test(path);
 
-export async function toAuthRequest(x: Exchange, baseUrl: string): Promise<HttpRequest> {
+/** Sends the request to auth and answers as auth does. */
+export async function passToAuth(x: Exchange, gateway: Gateway): Promise<void> {
+  x.label = 'auth.http';
+  const request = await toAuthRequest(x, gateway.baseUrl);
+  const attempt = x.method === 'POST' ? x.budget : null;
+  if (attempt) await requireUnit(gateway.budgets, attempt);
+  const reply = await gateway.abortable(x, call(gateway.broker, 'auth.http.handle', request));
+  if (attempt && reply.status >= 400) await chargeFailure(gateway.budgets, attempt);
+  sendAuthReply(x, reply, gateway.replyOptions());
+}
+
+/** Failed sign-ins and token requests count like failed authentications: an address without units is refused before. */
+async function requireUnit(budgets: Budgets, budget: Budget): Promise<void> {
+  if (tightest(budget, Date.now()).remaining === 0) await budgets.charge(budget, 1);
+}
+
+/** The attempt is answered as auth says, also when there is no unit left to charge. */
+async function chargeFailure(budgets: Budgets, budget: Budget): Promise<void> {
+  try {
+    await budgets.charge(budget, 1);
+  } catch {
+    // The next attempt is refused.
+  }
+}
+
+async function toAuthRequest(x: Exchange, baseUrl: string): Promise<HttpRequest> {
   const headers: Record<string, string | string[]> = {};
   for (const [name, value] of Object.entries(x.req.headers)) {
     if (value === undefined || NOT_FORWARDED.has(name)) continue;
@@ -47,24 +87,23 @@ export async function toAuthRequest(x: Exchange, baseUrl: string): Promise<HttpR
   };
 }
 
-export function sendAuthReply(x: Exchange, reply: HttpReply, options: ReplyOptions): void {
-  const headers = commonHeaders(x, options, undefined);
+function sendAuthReply(x: Exchange, reply: HttpReply, options: ReplyOptions): void {
   const own = new Map(Object.entries(reply.headers).map(([name, value]) => [name.toLowerCase(), value]));
-  const merged: string[] = [];
-  for (let i = 0; i < headers.length; i += 2) {
-    const lower = headers[i]!.toLowerCase();
-    if (lower === 'vary' && own.has('vary')) continue;
-    if (!own.has(lower) || lower === 'x-request-id') merged.push(headers[i]!, headers[i + 1]!);
-  }
+  own.delete('x-request-id');
+  const headers = withoutHeaders(commonHeaders(x, options, undefined), own);
   for (const [name, value] of own) {
-    if (NOT_FORWARDED.has(name) || name === 'date' || name === 'x-request-id') continue;
-    for (const one of Array.isArray(value) ? value : [value]) merged.push(name, String(one));
+    if (NOT_FORWARDED.has(name) || name === 'date') continue;
+    for (const one of Array.isArray(value) ? value : [value]) headers.push(name, String(one));
   }
-  const empty = reply.status === 204 || reply.status === 304;
-  send(
-    x,
-    reply.status,
-    merged,
-    empty ? null : Buffer.from(reply.body.buffer, reply.body.byteOffset, reply.body.length),
-  );
+  const { status, body } = reply;
+  const empty = status === 204 || status === 304;
+  send(x, status, headers, empty ? null : Buffer.from(body.buffer, body.byteOffset, body.length));
+}
+
+/** Pairs of names and values without those whose name is in `names`. */
+function withoutHeaders(pairs: readonly string[], names: ReadonlyMap<string, unknown>): string[] {
+  const kept: string[] = [];
+  for (const [i, name] of pairs.entries())
+    if (i % 2 === 0 && !names.has(name.toLowerCase())) kept.push(...pairs.slice(i, i + 2));
+  return kept;
 }

@@ -22,7 +22,7 @@ export interface Gate {
   readonly budgets: Budgets;
   readonly originAllowed: (origin: string, clientId?: string) => boolean | Promise<boolean>;
   readonly forward: (x: Exchange) => Promise<OperationReply>;
-  /** Hears of requests that a check refused. */
+  /** Called with every request that a check refused. */
   readonly refused: (x: Exchange, error: unknown) => void;
   readonly now: () => number;
 }
@@ -62,22 +62,20 @@ export async function answer(gate: Gate, x: Exchange): Promise<OperationReply> {
 
 function findRoute(gate: Gate, x: Exchange): void {
   if ((x.req.url?.length ?? 0) > LIMITS.uri_max_bytes)
-    throw new PlatformError('URI_TOO_LONG', `The address may have ${LIMITS.uri_max_bytes} bytes at most.`);
+    throw new PlatformError('URI_TOO_LONG', `The request URI exceeds the limit of ${LIMITS.uri_max_bytes} bytes.`);
   const match = gate.router.match(x.path.slice(API_PREFIX.length));
-  if (!match) throw new PlatformError('ROUTE_NOT_FOUND', 'No operation has this address.');
+  if (!match) throw new PlatformError('ROUTE_NOT_FOUND', 'There is no operation at this path.');
   const route = match.methods.get(x.method === 'HEAD' ? 'GET' : x.method);
   if (!route)
-    throw new PlatformError('METHOD_NOT_ALLOWED', 'This address does not know this method; see Allow.', {
+    throw new PlatformError('METHOD_NOT_ALLOWED', 'The request method is not supported for this path.', {
       headers: { Allow: allowed(match.methods) },
     });
-  x.route = route;
-  x.pathValues = match.values;
-  x.label = route.operation.operationId;
+  x.routed(route, match.values);
 }
 
 function authenticate(gate: Gate, x: Exchange): void | Promise<void> {
   const { origin } = x.req.headers;
-  if (x.route!.operation.scopes === 'public') {
+  if (x.route.operation.scopes === 'public') {
     x.budget = gate.budgets.anonymous(x.ip);
     return origin === undefined ? undefined : allowOrigin(gate, x, origin);
   }
@@ -172,7 +170,7 @@ function checkApiPermission(gate: Gate, x: Exchange): void | Promise<void> {
 }
 
 function checkScope(_gate: Gate, x: Exchange): void {
-  const required = x.route!.operation.scopes;
+  const required = x.route.operation.scopes;
   if (typeof required === 'string') return;
   const granted = x.session!.scopes;
   for (const scope of required) {
@@ -185,11 +183,10 @@ function checkScope(_gate: Gate, x: Exchange): void {
 }
 
 function spendUnits(gate: Gate, x: Exchange): void | Promise<void> {
-  const { operation } = x.route!;
+  const { operation } = x.route;
   const { session } = x;
   if (!session) return gate.budgets.charge(x.budget!, 1);
-  const leave = gate.budgets.enter(session.connection!, operation.cost);
-  x.inFlight = leave;
+  x.enterFlight(gate.budgets.enter(session.connection!, operation.cost));
   if (operation.operationId === 'me.limits.get') return gate.budgets.report(x.budget!);
   const cost = isPoll(operation) && gate.budgets.freePoll(`${session.tenantId}:${x.path}`) ? 0 : operation.cost;
   return gate.budgets.charge(x.budget!, cost);
@@ -201,7 +198,7 @@ export const isPoll = (operation: Operation): boolean =>
 
 function receiveBody(_gate: Gate, x: Exchange): void | Promise<void> {
   if (!hasBody(x)) return undefined;
-  const { operation } = x.route!;
+  const { operation } = x.route;
   const declared = operation.requestBody;
   if (declared) checkContentType(x, operation);
   return readBytes(x, declared?.maxBytes ?? BODYLESS_MAX_BYTES).then((body) => {
@@ -210,7 +207,7 @@ function receiveBody(_gate: Gate, x: Exchange): void | Promise<void> {
 }
 
 function checkForm(_gate: Gate, x: Exchange): void {
-  x.call = readForm(x, x.route!);
+  x.call = readForm(x, x.route);
 }
 
 /** The context that travels with the call: who asks, for which tenant, until when. */

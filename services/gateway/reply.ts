@@ -41,7 +41,7 @@ export interface ReplyOptions {
 
 /** Sends the answer of an operation. */
 export function sendReply(x: Exchange, reply: OperationReply, options: ReplyOptions): void {
-  const operation = x.route!.operation;
+  const operation = x.route.operation;
   const status = reply.status ?? operation.response.status;
   const body =
     reply.body === null || status === 204 || status === 304
@@ -101,12 +101,12 @@ export function commonHeaders(x: Exchange, options: ReplyOptions, own: Record<st
   let cached = false;
   let vary = 'Authorization, Accept';
   if (own)
-    for (const name in own) {
+    for (const [name, value] of Object.entries(own)) {
       const lower = name.toLowerCase();
       if (lower === 'content-type' || lower === 'content-length') continue;
       if (lower === 'cache-control') cached = true;
-      if (lower === 'vary') vary += `, ${own[name]}`;
-      else headers.push(name, own[name]!);
+      if (lower === 'vary') vary += `, ${value}`;
+      else headers.push(name, value);
     }
   if (!cached) headers.push('Cache-Control', 'no-store');
   if (x.req.headers.origin !== undefined || cached) vary += ', Origin';

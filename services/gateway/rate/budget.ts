@@ -18,7 +18,7 @@ import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { Meter } from './meter.ts';
 
 /** Asks the owners of the counters; answers in the order of the requests. */
-export type TakeLeases = (requests: LeaseRequest[]) => Promise<Lease[]>;
+export type TakeLeases = (requests: LeaseRequest[]) => Promise<(Lease | undefined)[]>;
 
 export interface Budget {
   readonly meters: readonly Meter[];

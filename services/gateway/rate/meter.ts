@@ -53,10 +53,6 @@ export class Meter {
     if (this.#local) this.#local.tokens -= cost - fromHeld;
   }
 
-  giveBack(cost: number): void {
-    this.held += cost;
-  }
-
   /** Whole units that can be spent now, to within what other gateways hold. */
   remaining(now: number): number {
     if (this.#local) return Math.max(0, Math.floor(this.held + this.#local.tokens));

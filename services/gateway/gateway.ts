@@ -1,0 +1,289 @@
+/**
+ * The HTTP edge: runs operations through the pipeline, hands everything else to the pages, writes answers, and bounds
+ * what a client can hold up. docs/decisions/gateway-on-moleculer-web.md says what moleculer-web does and what it does not.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Service, ServiceBroker } from 'moleculer';
+import { LIMITS } from '../../config/limits.ts';
+import { call } from '../../contracts/call.ts';
+import type { DataActions } from '../../contracts/data.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { Operation, OperationReply } from '../../lib/operation.ts';
+import { busConnected, databaseAnswers } from '../../mixins/health.ts';
+import type { Platform } from '../../mixins/platform.ts';
+import { AccessLog } from './access-log.ts';
+import { Denials } from './denials.ts';
+import { Exchange } from './exchange.ts';
+import { pageNotFound, TimeLimit, toPlatformError } from './failures.ts';
+import { callerAddress, discardRest, refuseMalformed } from './http-server.ts';
+import { ClientGone, checkHead } from './intake.ts';
+import { Metrics } from './metrics.ts';
+import { Neighbours } from './neighbours.ts';
+import { Origins, sendOptions } from './origins.ts';
+import { API_PREFIX, answer, type Gate, requestContextOf } from './pipeline.ts';
+import { Budgets } from './rate/budget.ts';
+import { type ReplyOptions, sendError, sendReply } from './reply.ts';
+import { allowed, Router } from './router.ts';
+import { Sessions } from './session.ts';
+
+const WATCH_MS = 100;
+const SWEEP_MS = 1_000;
+const DRAIN_MS = 8_000;
+const DRAIN_CHECK_MS = 20;
+const DATABASE_ANSWER_MS = 2_000;
+const LOGGED_LEVELS = ['info', 'debug', 'trace'];
+/** Services that must have been available once before the gateway calls itself ready. */
+const NEEDED_SERVICES = ['auth', 'data', 'metadata'];
+
+export interface GatewayOptions {
+  /** Public address of the platform. */
+  readonly baseUrl: string;
+  readonly operations: readonly Operation[];
+  /** Answers a request that is no operation; false when there is no page at its path. */
+  readonly answerPage: (x: Exchange) => Promise<boolean>;
+}
+
+/** The gateway while it listens. */
+export class Gateway {
+  readonly baseUrl: string;
+  readonly broker: ServiceBroker;
+  readonly budgets: Budgets;
+  readonly metrics = new Metrics();
+  readonly #platform: Platform;
+  readonly #service: Service;
+  readonly #answerPage: GatewayOptions['answerPage'];
+  readonly #router: Router;
+  readonly #neighbours: Neighbours;
+  readonly #sessions: Sessions;
+  readonly #gate: Gate;
+  readonly #accessLog: AccessLog | null;
+  readonly #active = new Set<Exchange>();
+  readonly #timers: readonly NodeJS.Timeout[];
+  #stopping = false;
+
+  constructor(platform: Platform, service: Service, { baseUrl, operations, answerPage }: GatewayOptions) {
+    const { logLevel, nodeId, rateLimits } = platform.config;
+    this.baseUrl = baseUrl;
+    this.broker = service.broker;
+    this.#platform = platform;
+    this.#service = service;
+    this.#answerPage = answerPage;
+    this.#router = new Router(operations);
+    this.#neighbours = new Neighbours(this.broker);
+    this.budgets = new Budgets(
+      rateLimits,
+      (requests) => this.#neighbours.takeLeases(requests),
+      () => Math.max(1, this.#neighbours.nodesOf('gateway').length),
+    );
+    this.#sessions = this.#openSessions();
+    this.#gate = this.#openGate();
+    this.#accessLog = LOGGED_LEVELS.includes(logLevel) ? new AccessLog(nodeId) : null;
+    this.#timers = [
+      setInterval(() => this.#abortLate(), WATCH_MS).unref(),
+      setInterval(() => this.budgets.sweep(), SWEEP_MS).unref(),
+    ];
+  }
+
+  /** Takes a request of the server and sees it through to its answer. */
+  take(req: IncomingMessage, res: ServerResponse, expectsContinue = false): void {
+    const x = this.#open(req, res);
+    x.expectsContinue = expectsContinue;
+    const started = performance.now();
+    this.#active.add(x);
+    let left = false;
+    const leave = (): void => {
+      if (left) return;
+      left = true;
+      this.#active.delete(x);
+      const milliseconds = performance.now() - started;
+      const status = res.headersSent ? res.statusCode : 499;
+      this.metrics.observe(x.label, status, milliseconds);
+      this.#accessLog?.add(x, status, milliseconds, x.code);
+      discardRest(req);
+    };
+    res.once('finish', leave);
+    res.once('close', leave);
+    if (this.#stopping) res.shouldKeepAlive = false;
+    this.#handle(x)
+      .catch((error) => this.fail(x, error))
+      .finally(() => x.leaveFlight());
+  }
+
+  /** Refuses an `Expect` that is not `100-continue`. */
+  refuseExpectation(req: IncomingMessage, res: ServerResponse): void {
+    this.fail(
+      this.#open(req, res),
+      new PlatformError('REQUEST_MALFORMED', 'The only supported expectation is 100-continue.'),
+    );
+  }
+
+  /** Refuses what the HTTP parser could not read. */
+  refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+    const options = { baseUrl: this.baseUrl, anonymousLimit: this.#platform.config.rateLimits.anonymous };
+    if (refuseMalformed(error, socket, options)) this.metrics.observe('malformed', 400, 0);
+  }
+
+  /** Answers with the error; an unexpected one is logged, and the client sees no detail of it. */
+  fail(x: Exchange, thrown: unknown): void {
+    if (thrown instanceof ClientGone) {
+      x.res.destroy();
+      return;
+    }
+    const { error, unexpected } = toPlatformError(thrown);
+    if (unexpected)
+      this.#service.logger.error(
+        { requestId: x.requestId, operationId: x.label, err: error.cause ?? thrown },
+        'A request failed unexpectedly.',
+      );
+    x.code = error.code;
+    x.budget ??= this.budgets.anonymous(x.ip);
+    try {
+      if (x.answered) x.res.destroy();
+      else sendError(x, error, this.replyOptions());
+    } catch (failure) {
+      this.#service.logger.error({ requestId: x.requestId, err: failure }, 'The error response could not be sent.');
+      x.res.destroy();
+    }
+  }
+
+  replyOptions(): ReplyOptions {
+    return { baseUrl: this.baseUrl, now: Date.now() };
+  }
+
+  /** Waits for a call, but not beyond the time limit of the request. */
+  abortable<T>(x: Exchange, answered: PromiseLike<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      x.abort = reject;
+      answered.then(resolve, reject);
+    });
+  }
+
+  /** What must work before requests should come here. */
+  async readiness(): Promise<Record<string, boolean>> {
+    const database = await databaseAnswers(this.#platform, DATABASE_ANSWER_MS);
+    // A service that is lost later makes its own operations answer 503 while the others go on; were the gateway not
+    // ready then, a cluster would take the whole API away.
+    const seen = NEEDED_SERVICES.map((service) => [service, this.#neighbours.wasSeen(service)]);
+    return {
+      started: !this.#stopping,
+      database,
+      bus: busConnected(this.broker),
+      ...Object.fromEntries(seen),
+    };
+  }
+
+  metricsText(): string {
+    return this.metrics.text({
+      inFlight: this.#active.size,
+      refusals: this.budgets.refusals,
+      bus: busConnected(this.broker) ? 1 : 0,
+      nodes: this.#neighbours.nodeCount(),
+    });
+  }
+
+  /** Event: these grants ended. */
+  grantsRevoked(grantIds: readonly string[]): void {
+    this.#sessions.revoke(grantIds);
+  }
+
+  /** Event: the signing keys changed. */
+  keysRotated(): void {
+    this.#sessions.rotateKeys().catch(() => {}); // the next unknown key asks again
+  }
+
+  /** Event: services or nodes came or went. */
+  servicesChanged(): void {
+    this.#neighbours.changed();
+  }
+
+  /** Lets the requests in flight finish, up to a limit, and returns the unused leases. */
+  async drain(): Promise<void> {
+    this.#stopping = true;
+    const limit = Date.now() + DRAIN_MS;
+    while (this.#active.size > 0 && Date.now() < limit) await sleep(DRAIN_CHECK_MS);
+    await this.budgets.close();
+    for (const timer of this.#timers) clearInterval(timer);
+    this.metrics.close();
+    this.#accessLog?.flush();
+  }
+
+  #openSessions(): Sessions {
+    const { broker } = this;
+    return new Sessions(this.baseUrl, {
+      keys: () => call(broker, 'auth.keys.list', {}),
+      grants: (grants) => call(broker, 'auth.grants.check', { grants }),
+      apiEnabled: async (tenantId, userId) => {
+        const user = await call(broker, 'data.users.get', { tenantId, userId });
+        return user?.active === true && user.apiEnabled;
+      },
+    });
+  }
+
+  #openGate(): Gate {
+    const { broker } = this;
+    const origins = new Origins(async (origin, clientId) => {
+      const params = clientId === undefined ? { origin } : { origin, clientId };
+      return (await call(broker, 'auth.origins.check', params)).allowed;
+    });
+    const denials = new Denials((denial, request) =>
+      broker.call<unknown, DataActions['data.audit.deny']['params']>('data.audit.deny', denial, { meta: { request } }),
+    );
+    return {
+      baseUrl: this.baseUrl,
+      router: this.#router,
+      sessions: this.#sessions,
+      budgets: this.budgets,
+      originAllowed: (origin, clientId) => origins.allowed(origin, clientId),
+      forward: (x) => this.#forward(x),
+      refused: (x, error) => denials.note(x, error, x.session?.grant ? requestContextOf(x) : undefined),
+      now: Date.now,
+    };
+  }
+
+  #open(req: IncomingMessage, res: ServerResponse): Exchange {
+    return new Exchange(req, res, callerAddress(req, this.#platform.config.trustedProxies), Date.now());
+  }
+
+  async #handle(x: Exchange): Promise<void> {
+    checkHead(x);
+    if (isBelowApi(x.path)) {
+      if (x.method === 'OPTIONS') return this.#answerOptions(x);
+      const reply = await answer(this.#gate, x);
+      sendReply(x, reply, this.replyOptions());
+      return;
+    }
+    x.budget = this.budgets.anonymous(x.ip);
+    if (!(await this.#answerPage(x))) throw pageNotFound();
+  }
+
+  async #answerOptions(x: Exchange): Promise<void> {
+    x.label = 'preflight';
+    const match = this.#router.match(x.path.slice(API_PREFIX.length));
+    if (!match) throw new PlatformError('ROUTE_NOT_FOUND', 'There is no operation at this path.');
+    x.budget = this.budgets.anonymous(x.ip);
+    const { origin } = x.req.headers;
+    if (origin !== undefined && (await this.#gate.originAllowed(origin))) x.allowedOrigin = origin;
+    sendOptions(x, allowed(match.methods), this.replyOptions());
+  }
+
+  #forward(x: Exchange): Promise<OperationReply> {
+    const request = requestContextOf(x);
+    const { traceparent } = x;
+    const meta = { ...(request ? { request } : {}), ...(traceparent ? { traceparent } : {}) };
+    const { action } = x.route.operation;
+    return this.abortable(
+      x,
+      this.broker.call<OperationReply, unknown>(action, x.call, { meta, requestID: x.requestId }),
+    );
+  }
+
+  #abortLate(): void {
+    const now = Date.now();
+    for (const x of this.#active) if (now - x.startedAt > LIMITS.request_timeout_ms) x.abort?.(new TimeLimit());
+  }
+}
+
+const isBelowApi = (path: string): boolean =>
+  path.startsWith(API_PREFIX) && (path.length === API_PREFIX.length || path[API_PREFIX.length] === '/');

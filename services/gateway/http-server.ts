@@ -1,0 +1,124 @@
+/** The server of node:http with the bounds of docs/reference/http.md, and the answer to what is no HTTP request. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LIMITS } from '../../config/limits.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { requestId } from '../../lib/values/ids.ts';
+import { API_VERSION, errorBody } from './reply.ts';
+
+const HEADERS_TIMEOUT_MS = 10_000;
+const KEEP_ALIVE_MS = 65_000;
+const CHECK_INTERVAL_MS = 2_000;
+const LISTEN_BACKLOG = 1_024;
+const CLOSE_GRACE_MS = 200;
+const CLOSE_MAX_MS = 500;
+const DISCARD_MAX_BYTES = 64 * 1024 * 1024;
+
+export interface ServerListeners {
+  request: RequestListener;
+  /** The client waits for `100 Continue` before it sends the body. */
+  checkContinue: RequestListener;
+  /** The client expects something else than `100 Continue`. */
+  checkExpectation: RequestListener;
+  /** Bytes that are no request; the socket is all there is to answer on. */
+  malformed: (error: NodeJS.ErrnoException, socket: Socket) => void;
+}
+
+/** A server that does not listen yet. */
+export function createHttpServer(listeners: ServerListeners): Server {
+  const server = createServer({
+    maxHeaderSize: LIMITS.headers_max_bytes,
+    requireHostHeader: false, // checkHead() refuses with an Error body, which Node would not send
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: LIMITS.request_timeout_ms,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    noDelay: true,
+  });
+  server.on('request', listeners.request);
+  server.on('checkContinue', listeners.checkContinue);
+  server.on('checkExpectation', listeners.checkExpectation);
+  server.on('connect', (_req: IncomingMessage, socket: Socket) =>
+    listeners.malformed(new Error('The method CONNECT is for proxies.'), socket),
+  );
+  server.on('clientError', listeners.malformed);
+  return server;
+}
+
+/** Listens; returns the public address. Rejects when it cannot, as when the port is in use. */
+export async function listen(
+  server: Server,
+  options: { port: number; host: string; baseUrl: string | null },
+): Promise<string> {
+  server.listen(options.port, options.host, LISTEN_BACKLOG);
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' && address ? address.port : options.port;
+  return options.baseUrl ?? `http://localhost:${port}`;
+}
+
+/** Takes no more connections; the returned function closes those that are left once the requests are answered. */
+export function stopListening(server: Server): () => Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  return async () => {
+    const grace = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+    await Promise.race([closed, sleep(CLOSE_MAX_MS, undefined, { ref: false })]);
+    clearTimeout(grace);
+  };
+}
+
+/** Answers 400 on the socket and closes it. Returns false when nobody is there to read the answer. */
+export function refuseMalformed(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  options: { baseUrl: string; anonymousLimit: number },
+): boolean {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return false;
+  }
+  const id = requestId();
+  const refusal = new PlatformError('REQUEST_MALFORMED', malformedMessage(error.code));
+  const body = JSON.stringify(errorBody(refusal, id, options.baseUrl, false));
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nX-Request-Id: ${id}\r\nX-API-Version: ${API_VERSION}\r\n` +
+      `X-RateLimit-Remaining: ${options.anonymousLimit}\r\nCache-Control: no-store\r\n` +
+      `Vary: Authorization, Accept\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+      `Connection: close\r\n\r\n${body}`,
+  );
+  return true;
+}
+
+function malformedMessage(code: string | undefined): string {
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return `The request line and headers exceed the limit of ${LIMITS.headers_max_bytes} bytes.`;
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The request was not received in time.';
+  return 'The request is not well-formed HTTP.';
+}
+
+/** Reads and drops the rest of a refused body, up to a bound, so that the client gets to read the answer. */
+export function discardRest(req: IncomingMessage): void {
+  if (req.complete || req.destroyed) return;
+  let bytes = 0;
+  req.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > DISCARD_MAX_BYTES) req.destroy();
+  });
+  req.resume();
+}
+
+/** Network address of the caller. Entries of X-Forwarded-For count only as far as the trusted proxies wrote them. */
+export function callerAddress(req: IncomingMessage, trustedProxies: number): string {
+  const direct = plainAddress(req.socket.remoteAddress ?? '');
+  if (trustedProxies === 0) return direct;
+  const chain = [...String(req.headers['x-forwarded-for'] ?? '').split(','), direct]
+    .map((one) => one.trim())
+    .filter(Boolean);
+  return plainAddress(chain[Math.max(0, chain.length - 1 - trustedProxies)] ?? direct);
+}
+
+/** IPv4 addresses as such, also on a socket that speaks IPv6. */
+const plainAddress = (address: string): string => address.replace(/^::ffff:/, '');

@@ -1,0 +1,70 @@
+/** The services on the bus as this gateway sees them: which nodes run what, and the owners of the rate counters. */
+import type { ServiceBroker } from 'moleculer';
+import { call } from '../../contracts/call.ts';
+import { type Lease, type LeaseRequest, ownerOf } from '../../contracts/ratelimit.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+
+const LEASE_TIMEOUT_MS = 800;
+
+export class Neighbours {
+  readonly #broker: ServiceBroker;
+  readonly #everSeen = new Set<string>();
+  #nodesByService: Map<string, string[]> | null = null;
+
+  constructor(broker: ServiceBroker) {
+    this.#broker = broker;
+  }
+
+  /** Event: a service or a node came or went. */
+  changed(): void {
+    this.#nodesByService = null;
+  }
+
+  /** Ids of the available nodes that run the service. */
+  nodesOf(service: string): readonly string[] {
+    return this.#services().get(service) ?? [];
+  }
+
+  /** Available nodes, this one included. */
+  nodeCount(): number {
+    return new Set([...this.#services().values()].flat()).add(this.#broker.nodeID).size;
+  }
+
+  /** True once the service was available, also when it is not at the moment. */
+  wasSeen(service: string): boolean {
+    if (this.nodesOf(service).length > 0) this.#everSeen.add(service);
+    return this.#everSeen.has(service);
+  }
+
+  /** Leases from the owners of the counters, one call per owner; in the order of the requests. */
+  async takeLeases(requests: LeaseRequest[]): Promise<(Lease | undefined)[]> {
+    const nodes = this.nodesOf('ratelimit');
+    if (nodes.length === 0) throw new PlatformError('SERVICE_UNAVAILABLE', 'No ratelimit service is available.');
+    const gateway = this.#broker.nodeID;
+    const leases = await Promise.all(
+      [...Map.groupBy(requests, ({ key }) => (nodes.length === 1 ? nodes[0] : ownerOf(key, nodes)))].map(
+        ([nodeID, group]) =>
+          call(
+            this.#broker,
+            'ratelimit.leases.take',
+            { gateway, requests: group },
+            { ...(nodeID === undefined ? {} : { nodeID }), timeout: LEASE_TIMEOUT_MS },
+          ),
+      ),
+    );
+    const byKey = new Map(leases.flat().map((lease) => [lease.key, lease]));
+    return requests.map(({ key }) => byKey.get(key));
+  }
+
+  #services(): Map<string, string[]> {
+    if (this.#nodesByService) return this.#nodesByService;
+    this.#nodesByService = new Map();
+    for (const { name, nodeID } of this.#broker.registry.getServiceList({ onlyAvailable: true })) {
+      if (name === undefined || nodeID === undefined) continue;
+      const nodes = this.#nodesByService.get(name);
+      if (nodes) nodes.push(nodeID);
+      else this.#nodesByService.set(name, [nodeID]);
+    }
+    return this.#nodesByService;
+  }
+}
