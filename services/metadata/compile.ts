@@ -1,5 +1,5 @@
 /** Components → the snapshot that the other services decide by. Pure. Source: docs/reference/metadata.md#snapshots. */
-import type { ChildRelationship, FieldMeta, ObjectMeta, Snapshot, TenantInfo } from '../../lib/schema/snapshot.ts';
+import type { ChildRelationship, ObjectMeta, Snapshot, TenantInfo } from '../../lib/schema/snapshot.ts';
 import { linkFormulas } from './kinds/compile-formula.ts';
 import type { Component, Draft, State } from './kinds/kind.ts';
 import { findKind, kindOrder } from './kinds/registry.ts';
@@ -21,18 +21,20 @@ export function compileSnapshot(tenant: TenantInfo, version: number, state: Stat
   );
   for (const component of components) findKind(component.type)?.compile?.(component, draft, state);
   for (const object of Object.values(draft.objects)) linkFormulas(object, draft.tenant.timezone);
-  for (const object of Object.values(draft.objects))
-    for (const field of Object.values(object.fields)) addChild(draft.objects, object, field);
+  const children = childRelationships(Object.values(draft.objects));
+  for (const [apiName, object] of Object.entries(draft.objects))
+    draft.objects[apiName] = { ...object, childRelationships: children.get(apiName) ?? [] };
   return draft;
 }
 
-function addChild(objects: Record<string, ObjectMeta>, object: ObjectMeta, field: FieldMeta): void {
-  if (field.relationshipName === null) return;
-  for (const parent of field.referenceTo)
-    (objects[parent]?.childRelationships as ChildRelationship[] | undefined)?.push({
-      relationshipName: field.relationshipName,
-      objectApiName: object.apiName,
-      field: field.apiName,
-      onDelete: field.onDelete,
-    });
+/** The fields that point to each object, as they are named on it. */
+function childRelationships(objects: readonly ObjectMeta[]): ReadonlyMap<string, ChildRelationship[]> {
+  const children = new Map<string, ChildRelationship[]>();
+  for (const object of objects)
+    for (const { apiName, relationshipName, referenceTo, onDelete } of Object.values(object.fields)) {
+      if (relationshipName === null) continue;
+      const child = { relationshipName, objectApiName: object.apiName, field: apiName, onDelete };
+      for (const parent of referenceTo) children.set(parent, [...(children.get(parent) ?? []), child]);
+    }
+  return children;
 }

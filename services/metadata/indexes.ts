@@ -1,7 +1,7 @@
 /**
- * Gives the tables of tenants that an older version of the platform made the indexes that this version works with. It
- * happens while everybody works: an index is made next to the writers, by one process at a time, and a process that dies
- * over it leaves an index that the next one drops and makes again. Source: docs/reference/metadata.md#storage.
+ * Gives the tables of tenants that an older version of the platform made the indexes that this version works with, while
+ * records are read and written: an index is made next to the writers, by one process at a time. A process that dies
+ * meanwhile leaves an invalid index, which the next one drops and makes again. Source: docs/reference/metadata.md#storage.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -21,14 +21,14 @@ import {
   wantedIndexes,
 } from './physical/indexes.ts';
 import { physicalModel } from './physical/model.ts';
-import { findTenant, loadState } from './store.ts';
+import { loadState, requireTenant } from './store.ts';
 import { DDL_LIMITS, lockTenant, retryLocked } from './tenants.ts';
 
-/** Advisory lock of whoever makes indexes. */
+/** Advisory lock of the process that makes indexes. */
 const LOCK = 7_164_004;
-/** A configuration that keeps changing is looked at again this often; then another time. */
+/** A configuration that keeps changing is read again this often; then it is left for later. */
 const ROUNDS_MAX = 5;
-/** Somebody else makes them, or something stood against it. */
+/** Until the next attempt, when another process makes indexes or one could not be made. */
 const AGAIN_MS = 5 * 60_000;
 
 /** Another process makes indexes. */
@@ -53,7 +53,7 @@ export class IndexUpkeep {
     this.#running = this.#untilDone().catch(() => {});
   }
 
-  /** An index that is being made is given up; the next start makes it. */
+  /** Cancels the index that is being made; the next start makes it. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     if (this.#backend !== null)
@@ -114,27 +114,28 @@ export class IndexUpkeep {
   async #make(tenantId: string, { missing, changed }: IndexChanges): Promise<void> {
     const schema = identifier(tenantSchema(tenantId));
     await this.#database.session(ownerRole(tenantId), async (tx) => {
-      const { rows } = await tx.query<{ mine: boolean; pid: number }>(
-        'SELECT pg_try_advisory_lock($1) AS mine, pg_backend_pid() AS pid',
-        [LOCK],
-      );
-      if (!rows[0]!.mine) throw new Busy();
+      const { mine, pid } = await tx.one<{ mine: boolean; pid: number }>({
+        text: 'SELECT pg_try_advisory_lock($1) AS mine, pg_backend_pid() AS pid',
+        values: [LOCK],
+      });
+      if (!mine) throw new Busy();
       try {
         await tx.query('SET lock_timeout = 0');
         await tx.query('SET statement_timeout = 0');
-        this.#backend = rows[0]!.pid;
+        this.#backend = pid;
         const existing = new Map((await readExisting(tx, tenantId)).map((index) => [index.name, index]));
         for (const index of [...missing, ...changed]) {
           if (this.#stopping.signal.aborted) return;
           const succeeds = changed.includes(index);
           const name = succeeds ? successor(index.name) : index.name;
           // Half made, or made for a configuration that has passed.
-          const useless = existing.has(name) && (succeeds || !existing.get(name)!.valid);
-          if (useless) await tx.query(`DROP INDEX CONCURRENTLY IF EXISTS ${schema}.${identifier(name)}`);
+          const found = existing.get(name);
+          if (found && (succeeds || !found.valid))
+            await tx.query(`DROP INDEX CONCURRENTLY IF EXISTS ${schema}.${identifier(name)}`);
           await tx.query(createIndexSql(index, { name, schema, concurrently: true }));
         }
       } catch (error) {
-        // A deployment was faster: what there is to do is worked out again.
+        // A deployment was faster: what there is to do is computed again.
         if (!OVERTAKEN.has(sqlState(error) ?? '')) throw error;
       } finally {
         this.#backend = null;
@@ -186,39 +187,42 @@ interface Seen extends IndexChanges {
 }
 
 /**
- * The wanted indexes are made on empty twins of the tables, which nobody else ever sees: PostgreSQL says definitions in
- * its own words.
+ * The wanted indexes are made on empty copies of the tables, which nobody else ever sees: so PostgreSQL gives their
+ * definitions in the form in which it gives those of the existing ones.
  */
 async function readChanges(database: Database, tenantId: string): Promise<Seen> {
-  const schema = identifier(tenantSchema(tenantId));
-  let seen: Seen | undefined;
-  await database
-    .shared('metadata', tenantId, async (tx) => {
-      await tx.query(DDL_LIMITS);
-      const { metadataVersion } = (await findTenant(tx, { tenantId }))!;
-      const wanted = wantedIndexes(physicalModel(await loadState(tx, tenantId)));
-      const tables = [...new Set(wanted.map(({ table }) => identifier(table)))];
-      tx.actAs(ownerRole(tenantId));
-      await tx.query(
-        [
-          ...tables.map((table) => `CREATE TEMPORARY TABLE ${table} (LIKE ${schema}.${table})`),
-          ...wanted.map((index) => createIndexSql(index, { name: index.name, schema: 'pg_temp' })),
-        ].join(';\n'),
-      );
-      const twins = await readIndexes(tx, 'pg_my_temp_schema()');
-      const definitions = new Map(twins.map(({ name, definition }) => [name, definition]));
-      const changes = indexChanges(wanted, definitions, await readExisting(tx, tenantId));
-      seen = { version: metadataVersion, wanted, ...changes };
-      throw new Looked();
-    })
-    .catch((error) => {
-      if (!(error instanceof Looked)) throw error;
-    });
-  return seen!;
+  const look = async (tx: Tx): Promise<never> => {
+    await tx.query(DDL_LIMITS);
+    const { metadataVersion } = await requireTenant(tx, tenantId);
+    const wanted = wantedIndexes(physicalModel(await loadState(tx, tenantId)));
+    const tables = [...new Set(wanted.map(({ table }) => identifier(table)))];
+    tx.actAs(ownerRole(tenantId));
+    await tx.query(
+      [
+        ...tables.map((table) => `CREATE TEMPORARY TABLE ${table} (LIKE ${tx.schema}.${table})`),
+        ...wanted.map((index) => createIndexSql(index, { name: index.name, schema: 'pg_temp' })),
+      ].join(';\n'),
+    );
+    const copies = await readIndexes(tx, 'pg_my_temp_schema()');
+    const definitions = new Map(copies.map(({ name, definition }) => [name, definition]));
+    const changes = indexChanges(wanted, definitions, await readExisting(tx, tenantId));
+    throw new Looked({ version: metadataVersion, wanted, ...changes });
+  };
+  return database.shared('metadata', tenantId, look).catch((error) => {
+    if (error instanceof Looked) return error.seen;
+    throw error;
+  });
 }
 
-/** What was made for looking at it is rolled back. */
-class Looked extends Error {}
+/** The copies are rolled back. */
+class Looked extends Error {
+  readonly seen: Seen;
+
+  constructor(seen: Seen) {
+    super('The indexes have been compared.');
+    this.seen = seen;
+  }
+}
 
 const readExisting = (tx: Tx, tenantId: string): Promise<ExistingIndex[]> =>
   readIndexes(tx, `'${identifier(tenantSchema(tenantId))}'::regnamespace`);

@@ -2,23 +2,20 @@ import type { ServiceSchema } from 'moleculer';
 import { type ActionHandlers, broadcast, type Caller, call } from '../../contracts/call.ts';
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
-import { isUuid } from '../../lib/values/ids.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { Operations } from './actions/operations.ts';
+import { tenantActions } from './actions/tenants.ts';
 import { Jobs } from './deployments/jobs.ts';
 import { Runner } from './deployments/run.ts';
 import { IndexUpkeep } from './indexes.ts';
 import type { FindUser } from './permission.ts';
-import { Snapshots } from './snapshots.ts';
-import { findTenant, listTenants } from './store.ts';
-import { createTenant, deployTemplate, upgradeTenants } from './tenants.ts';
+import { upgradeTenants } from './tenants.ts';
 
 const LEASE_SECONDS = 60;
 
 /** The Moleculer schema of metadata: it declares and delegates. */
 export default function metadataService(platform: Platform): ServiceSchema {
-  const { database, config } = platform;
-  const snapshots = new Snapshots(database);
+  const { database } = platform;
   let changed: (tenantId: string, metadataVersion: number) => void = () => {};
   let warn: (error: unknown, message: string) => void = () => {};
   const jobs = new Jobs(platform.jobs);
@@ -40,23 +37,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   return {
     name: 'metadata',
     actions: {
-      'snapshots.get': (ctx) =>
-        isUuid(ctx.params.tenantId) ? snapshots.get(ctx.params.tenantId, ctx.params.version) : null,
-      'tenants.get': async (ctx) => {
-        const { tenantId, key } = ctx.params;
-        if (tenantId === undefined) return key === undefined ? null : findTenant(database, { key });
-        return isUuid(tenantId) ? findTenant(database, { tenantId }) : null;
-      },
-      'tenants.list': (ctx) => listTenants(database, ctx.params.after ?? null, Math.min(ctx.params.take ?? 100, 1_000)),
-      'tenants.create': async (ctx) => {
-        const { tenant, created } = await createTenant(database, config.region, ctx.params);
-        return { tenantId: tenant.id, created };
-      },
-      'templates.deploy': async (ctx) => {
-        const { applied, ...result } = await deployTemplate(database, ctx.params.tenantId, ctx.params.files);
-        if (applied) changed(ctx.params.tenantId, result.metadataVersion);
-        return result;
-      },
+      ...tenantActions(platform, (tenantId, version) => changed(tenantId, version)),
       'components.retrieve': (ctx) => operations.retrieve(requestContext(ctx), ctx.params, findUser(ctx)),
       'components.validate': (ctx) => operations.validate(requestContext(ctx), ctx.params, findUser(ctx)),
       'deployments.create': (ctx) => operations.deploy(requestContext(ctx), ctx.params, findUser(ctx)),

@@ -1,10 +1,14 @@
 /** Everything that metadata asks of PostgreSQL, as functions of a connection. */
-import type { RateLimitOverrides, TenantInfo } from '../../lib/schema/snapshot.ts';
+import { Op } from 'sequelize';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { TenantInfo } from '../../lib/schema/snapshot.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
+import { on } from '../../mixins/models/sequelize.ts';
 import type { Component } from './kinds/kind.ts';
 import { componentKey } from './kinds/kind.ts';
+import { TenantModel } from './models/tenant.ts';
 import { INDEX_GENERATION } from './physical/indexes.ts';
 
 export interface Tenant extends TenantInfo {
@@ -12,79 +16,46 @@ export interface Tenant extends TenantInfo {
   readonly metadataVersion: number;
 }
 
-interface TenantRow {
-  id: string;
-  key: string;
-  name: string;
-  region: string;
-  edition: string;
-  sandbox: boolean;
-  locale: string;
-  timezone: string;
-  currency: string;
-  rate_limits: RateLimitOverrides;
-  suspended: boolean;
-  metadata_version: number;
-}
-
-const TENANT_COLUMNS =
-  'id, key, name, region, edition, sandbox, locale, timezone, currency, rate_limits, suspended, metadata_version';
-
-const tenantOf = (row: TenantRow): Tenant => ({
-  id: row.id,
-  key: row.key,
-  name: row.name,
-  region: row.region,
-  edition: row.edition,
-  sandbox: row.sandbox,
-  locale: row.locale,
-  timezone: row.timezone,
-  currency: row.currency,
-  rateLimits: row.rate_limits,
-  suspended: row.suspended,
-  metadataVersion: row.metadata_version,
-});
+const TENANT = [
+  'id',
+  'key',
+  'name',
+  'region',
+  'edition',
+  'sandbox',
+  'locale',
+  'timezone',
+  'currency',
+  'rateLimits',
+  'suspended',
+  'metadataVersion',
+];
 
 export const tenantInfo = ({ suspended: _s, metadataVersion: _m, ...info }: Tenant): TenantInfo => info;
 
-type Queryable = Pick<Tx, 'query'>;
-
-export async function findTenant(db: Queryable, by: { tenantId?: string; key?: string }): Promise<Tenant | null> {
-  const { rows } = await db.query<TenantRow>({
-    text: `SELECT ${TENANT_COLUMNS} FROM metadata.tenants WHERE ${by.tenantId === undefined ? 'key' : 'id'} = $1`,
-    values: [by.tenantId ?? by.key],
-  });
-  return rows[0] ? tenantOf(rows[0]) : null;
+export function findTenant(tx: Tx, by: { id: string } | { key: string }): Promise<Tenant | null> {
+  return TenantModel.findOne({ attributes: TENANT, where: by, ...on(tx) });
 }
 
-export async function listTenants(db: Queryable, after: string | null, take: number): Promise<Tenant[]> {
-  const { rows } = await db.query<TenantRow>({
-    text: `SELECT ${TENANT_COLUMNS} FROM metadata.tenants WHERE $1::uuid IS NULL OR id > $1 ORDER BY id LIMIT $2`,
-    values: [after, take],
-  });
-  return rows.map(tenantOf);
+/** The tenant with this id, which a token or a job names. */
+export async function requireTenant(tx: Tx, id: string): Promise<Tenant> {
+  const tenant = await findTenant(tx, { id });
+  if (!tenant) throw new PlatformError('INTERNAL_ERROR', `The tenant ${id} does not exist.`);
+  return tenant;
 }
 
-/** A new row, or null when the key is taken. Waits for a twin that is making the same tenant. */
-export async function insertTenant(db: Queryable, tenant: TenantInfo): Promise<Tenant | null> {
-  const { rows } = await db.query<TenantRow>({
-    text: `INSERT INTO metadata.tenants (id, key, name, region, edition, sandbox, locale, timezone, currency, rate_limits, index_generation)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (key) DO NOTHING RETURNING ${TENANT_COLUMNS}`,
-    values: [
-      tenant.id,
-      tenant.key,
-      tenant.name,
-      tenant.region,
-      tenant.edition,
-      tenant.sandbox,
-      tenant.locale,
-      tenant.timezone,
-      tenant.currency,
-      JSON.stringify(tenant.rateLimits),
-      INDEX_GENERATION,
-    ],
-  });
-  return rows[0] ? tenantOf(rows[0]) : null;
+export function listTenants(tx: Tx, after: string | null, take: number): Promise<Tenant[]> {
+  const where = after === null ? {} : { id: { [Op.gt]: after } };
+  return TenantModel.findAll({ attributes: TENANT, where, order: [['id', 'ASC']], limit: take, ...on(tx) });
+}
+
+/** The tenant of this key: a new one, or the one that has the key. Waits for a request that is creating the same tenant. */
+export async function insertTenant(tx: Tx, tenant: TenantInfo): Promise<Tenant> {
+  const row = { ...tenant, indexGeneration: INDEX_GENERATION };
+  await TenantModel.bulkCreate([row], { ignoreDuplicates: true, ...on(tx) });
+  const stored = await findTenant(tx, { key: tenant.key });
+  if (!stored) throw new Error(`The tenant ${tenant.key} was not stored.`);
+  return stored;
 }
 
 interface ComponentRow {
@@ -101,8 +72,8 @@ interface ComponentRow {
 }
 
 /** All components of a tenant. */
-export async function loadState(db: Queryable, tenantId: string): Promise<Map<string, Component>> {
-  const { rows } = await db.query<ComponentRow>({
+export async function loadState(tx: Tx, tenantId: string): Promise<Map<string, Component>> {
+  const { rows } = await tx.query<ComponentRow>({
     text: `SELECT type, full_name, path, yaml, body, hash, system, changed_at_version, updated_at, updated_by_id
       FROM metadata.components WHERE tenant_id = $1`,
     values: [tenantId],
@@ -233,11 +204,11 @@ function writeTrail(tx: Tx, commit: Commit): Promise<unknown>[] {
 
 /** Snapshot of a version, of the newest when `version` is null. */
 export async function readSnapshot(
-  db: Queryable,
+  tx: Tx,
   tenantId: string,
   version: number | null,
 ): Promise<{ version: number; snapshot: Buffer } | null> {
-  const { rows } = await db.query<{ version: number; bytes: Buffer }>({
+  const { rows } = await tx.query<{ version: number; bytes: Buffer }>({
     name: 'metadata.snapshot',
     text: `SELECT version, bytes FROM metadata.snapshots WHERE tenant_id = $1 AND ($2::integer IS NULL OR version = $2)
       ORDER BY version DESC LIMIT 1`,
@@ -246,8 +217,8 @@ export async function readSnapshot(
   return rows[0] ? { version: rows[0].version, snapshot: rows[0].bytes } : null;
 }
 
-export async function currentVersion(db: Queryable, tenantId: string): Promise<number | null> {
-  const { rows } = await db.query<{ metadata_version: number }>({
+export async function currentVersion(tx: Tx, tenantId: string): Promise<number | null> {
+  const { rows } = await tx.query<{ metadata_version: number }>({
     name: 'metadata.version',
     text: 'SELECT metadata_version FROM metadata.tenants WHERE id = $1',
     values: [tenantId],

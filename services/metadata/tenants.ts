@@ -20,7 +20,7 @@ import { makePlan } from './planner/plan.ts';
 import { checkFiles, readProject } from './project/project.ts';
 import { answerQuestions } from './questions.ts';
 import { createRoleSql, giveToOwnerSql } from './roles.sql.ts';
-import { findTenant, insertTenant, loadState, type Tenant } from './store.ts';
+import { findTenant, insertTenant, loadState, requireTenant, type Tenant } from './store.ts';
 import { emitYaml } from './yaml/emit.ts';
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -34,6 +34,8 @@ const SCHEMA_FILES: readonly SchemaFile[] = readdirSync(join(here, 'tenant-schem
   .filter((name) => /^\d{4}-.*\.sql$/.test(name))
   .sort()
   .map((name) => ({ number: Number(name.slice(0, 4)), sql: readFileSync(join(here, 'tenant-schema', name), 'utf8') }));
+
+const NEWEST_SCHEMA = Math.max(...SCHEMA_FILES.map((file) => file.number));
 
 /** The files below a folder of templates, by path. */
 export function readTemplate(folder: string): Record<string, string> {
@@ -79,7 +81,7 @@ export async function createTenant(
   given: NewTenant,
 ): Promise<{ tenant: Tenant; created: boolean }> {
   checkNewTenant(given);
-  const existing = await findTenant(database, { key: given.key });
+  const existing = await database.shared('metadata', null, (tx) => findTenant(tx, { key: given.key }));
   if (existing) return { tenant: existing, created: false };
   const info: TenantInfo = {
     id: uuidv7(),
@@ -102,10 +104,9 @@ export async function createTenant(
   });
   const project = await readProject({ ...CORE, 'settings/General.yaml': settings }, null, { template: true });
   return database.transaction(async (tx) => {
-    const limited = tx.query(DDL_LIMITS);
+    await tx.query(DDL_LIMITS);
     const tenant = await insertTenant(tx, info);
-    await limited;
-    if (!tenant) return { tenant: (await findTenant(tx, { key: given.key }))!, created: false };
+    if (tenant.id !== info.id) return { tenant, created: false };
     await tx.query(createSchemaSql(info.id));
     await inOrder([tx.actAs(ownerRole(info.id)), tx.query(companionsSql(info.id))]);
     const before = new Map<string, Component>();
@@ -133,7 +134,7 @@ function companionsSql(tenantId: string): string {
   return [
     `GRANT USAGE ON SCHEMA ${schema} TO ${schema}`,
     `SET LOCAL search_path = ${schema}`,
-    SCHEMA_FILES[0]!.sql,
+    ...SCHEMA_FILES.slice(0, 1).map((file) => file.sql),
     grants(schema),
     'RESET search_path',
   ].join(';\n');
@@ -165,10 +166,7 @@ async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<vo
     );
   running.push(
     tx.actAs(serviceRole('metadata', tenantId)),
-    tx.query('UPDATE metadata.tenants SET tenant_schema_version = $2 WHERE id = $1', [
-      tenantId,
-      SCHEMA_FILES.at(-1)!.number,
-    ]),
+    tx.query('UPDATE metadata.tenants SET tenant_schema_version = $2 WHERE id = $1', [tenantId, NEWEST_SCHEMA]),
   );
   await inOrder(running);
 }
@@ -186,7 +184,7 @@ const OUTDATED_TENANTS = `
 
 /** Brings the schemas of tenants that an older version of the platform made up to date. */
 export async function upgradeTenants(database: Database): Promise<number> {
-  const { rows } = await database.query<{ id: string }>(OUTDATED_TENANTS, [SCHEMA_FILES.at(-1)!.number]);
+  const { rows } = await database.query<{ id: string }>(OUTDATED_TENANTS, [NEWEST_SCHEMA]);
   for (const { id } of rows) await retryLocked(() => database.transaction((tx) => upgradeTenant(tx, id)));
   return rows.length;
 }
@@ -246,11 +244,9 @@ export async function lockTenant(
   tx.actAs(tenantRole(tenantId));
   const locked = tx.query(`SELECT FROM ${tx.schema}._state FOR UPDATE`);
   tx.actAs(serviceRole('metadata', tenantId));
-  const [found, before] = [findTenant(tx, { tenantId }), loadState(tx, tenantId)];
-  await inOrder([locked, found, before]);
-  const tenant = await found;
-  if (!tenant) throw new PlatformError('INTERNAL_ERROR', 'The tenant does not exist.');
-  return { tenant, before: await before };
+  const [tenant, before] = [requireTenant(tx, tenantId), loadState(tx, tenantId)];
+  await inOrder([locked, tenant, before]);
+  return { tenant: await tenant, before: await before };
 }
 
 const LOCK_ATTEMPTS = 10;

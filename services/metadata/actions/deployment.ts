@@ -2,40 +2,40 @@
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
-import type { DeploymentRow, DeploymentWithPlan } from '../deployments/store.ts';
+import type { DeploymentSummary, DeploymentWithPlan } from '../deployments/store.ts';
 
 const time = (value: string | null): string | null => (value === null ? null : formatTimestamp(new Date(value)));
 
 /** A deployment without its plan. */
-export function presentSummary(row: DeploymentRow): object {
+export function presentSummary(row: DeploymentSummary): object {
   return {
-    deploymentId: row.deployment_id,
+    deploymentId: row.deploymentId,
     status: row.status,
     kind: row.kind,
-    checkOnly: row.check_only,
-    allowDestructiveChanges: row.allow_destructive_changes,
-    createdAt: time(row.created_at),
-    startedAt: time(row.started_at),
-    finishedAt: time(row.finished_at),
+    checkOnly: row.checkOnly,
+    allowDestructiveChanges: row.allowDestructiveChanges,
+    createdAt: time(row.createdAt),
+    startedAt: time(row.startedAt),
+    finishedAt: time(row.finishedAt),
     createdBy: {
-      userId: row.created_by_user_id,
-      displayName: row.created_by_display_name,
-      clientId: row.created_by_client_id,
-      agentRunId: row.created_by_agent_run_id,
+      userId: row.createdByUserId,
+      displayName: row.createdByDisplayName,
+      clientId: row.createdByClientId,
+      agentRunId: row.createdByAgentRunId,
     },
     progress: {
       stage: row.stage,
-      position: row.status === 'QUEUED' ? Number(row.ahead) : null,
+      position: row.position,
       done: row.done,
       total: row.total,
     },
-    manifestHash: row.manifest_hash,
-    planHash: row.plan_hash,
-    metadataVersionBefore: row.metadata_version_before,
-    metadataVersionAfter: row.metadata_version_after,
+    manifestHash: row.manifestHash,
+    planHash: row.planHash,
+    metadataVersionBefore: row.metadataVersionBefore,
+    metadataVersionAfter: row.metadataVersionAfter,
     error: row.error,
-    cancelRequested: row.cancel_requested,
-    canceledBy: row.canceled_by_id,
+    cancelRequested: row.cancelRequested,
+    canceledBy: row.canceledById,
   };
 }
 

@@ -19,7 +19,7 @@ import { drift, makePlan, type Plan, planHash } from '../planner/plan.ts';
 import { deployBody, type ProjectBody, retrieveBody, validateBody } from '../project/body.ts';
 import { type Project, readPackage, readProject } from '../project/project.ts';
 import { answerQuestions } from '../questions.ts';
-import { findTenant, loadState, type Tenant } from '../store.ts';
+import { loadState, requireTenant, type Tenant } from '../store.ts';
 import { presentDeployment, presentSummary, readCursor, writeCursor } from './deployment.ts';
 import { publicBaseUrl, retrieve } from './retrieve.ts';
 
@@ -195,11 +195,12 @@ export class Operations {
       listDeployments(tx, request.tenantId, { ...filter, before, take: take + 1 }),
     );
     const page = rows.slice(0, take);
+    const last = page.at(-1);
     return {
       ...(asked > take ? { headers: { 'X-Effective-Take': String(take) } } : {}),
       body: {
         records: page.map(presentSummary),
-        nextCursor: rows.length > take ? writeCursor(page.at(-1)!.deployment_id, filter) : null,
+        nextCursor: last && rows.length > take ? writeCursor(last.deploymentId, filter) : null,
       },
     };
   }
@@ -222,8 +223,7 @@ export class Operations {
 
   async #current(tenantId: string): Promise<{ tenant: Tenant; state: Map<string, Component> }> {
     return this.#platform.database.shared('metadata', tenantId, async (tx) => {
-      const [tenant, state] = await Promise.all([findTenant(tx, { tenantId }), loadState(tx, tenantId)]);
-      if (!tenant) throw new PlatformError('INTERNAL_ERROR', 'The tenant of the token does not exist.');
+      const [tenant, state] = await Promise.all([requireTenant(tx, tenantId), loadState(tx, tenantId)]);
       return { tenant, state };
     });
   }

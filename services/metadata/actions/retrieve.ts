@@ -17,7 +17,6 @@ import {
   tooManyMembers,
 } from '../project/project.ts';
 import { emitYaml } from '../yaml/emit.ts';
-import type { YamlValue } from '../yaml/parse.ts';
 
 /** What `/metadata/retrieve` answers: the selected components as files, and the manifest that goes with them. */
 export function retrieve(
@@ -25,41 +24,16 @@ export function retrieve(
   pkg: Package,
   context: { metadataVersion: number; baseUrl: string; now: number },
 ): object {
-  const selected: Component[] = [];
-  const notFound: { type: string; member: string }[] = [];
-  const byType = new Map<string, Component[]>();
-  for (const component of state.values())
-    byType.set(component.type, [...(byType.get(component.type) ?? []), component]);
-  const seen = new Set<string>();
-  for (const [i, { name, members }] of pkg.types.entries()) {
-    if (!findKind(name))
-      throw new PlatformError('PACKAGE_INVALID', `There is no type ${name}.`, {
-        errors: [violation(`/package/types/${i}/name`, 'PACKAGE_INVALID', `There is no type ${name}.`)],
-      });
-    for (const member of members) {
-      const found = member.endsWith('*')
-        ? (byType.get(name) ?? []).filter((component) => memberMatches(member, component.fullName))
-        : [state.get(componentKey(name, member))].filter((component) => component !== undefined);
-      if (found.length === 0 && !member.endsWith('*')) notFound.push({ type: name, member });
-      for (const component of found) {
-        const key = componentKey(name, component.fullName);
-        if (!seen.has(key)) selected.push(component);
-        seen.add(key);
-      }
-    }
-  }
-  if (selected.length > LIMITS.metadata_members_max) throw tooManyMembers();
-  selected.sort((a, b) => byCodePoint(a.type, b.type) || byCodePoint(a.fullName, b.fullName));
-
-  const types = new Map<string, string[]>();
-  const files: Record<string, string> = {};
-  for (const { type, fullName, path, yaml } of selected) {
-    types.set(type, [...(types.get(type) ?? []), fullName]);
-    files[path] = yaml;
-  }
-  const explicit: Package = { version: 1, types: sortTypes(types) };
+  const { selected, notFound } = select(state, pkg);
+  const byType = Map.groupBy(selected, ({ type }) => type);
+  const types = sortTypes(new Map([...byType].map(([type, list]) => [type, list.map(({ fullName }) => fullName)])));
+  const explicit = { version: 1 as const, types };
+  const files: Record<string, string> = Object.fromEntries(selected.map(({ path, yaml }) => [path, yaml]));
   files[DESTRUCTIVE_PATH] = emitYaml({ version: 1, types: [] });
-  files[MANIFEST_PATH] = emitYaml(explicit as unknown as { [key: string]: YamlValue });
+  files[MANIFEST_PATH] = emitYaml({
+    version: 1,
+    types: types.map(({ name, members }) => ({ name, members: [...members] })),
+  });
   const hash = manifestHash(files, explicit);
   const generatedAt = formatTimestamp(context.now);
   files[PROJECT_PATH] = emitYaml({
@@ -85,6 +59,33 @@ export function retrieve(
     })),
     notFound,
   };
+}
+
+/** The components that a package names, each once and in order, and the names without a component. */
+function select(
+  state: State,
+  pkg: Package,
+): { selected: readonly Component[]; notFound: { type: string; member: string }[] } {
+  const selected = new Set<Component>();
+  const notFound: { type: string; member: string }[] = [];
+  const byType = Map.groupBy(state.values(), ({ type }) => type);
+  for (const [i, { name, members }] of pkg.types.entries()) {
+    if (!findKind(name))
+      throw new PlatformError('PACKAGE_INVALID', `There is no type ${name}.`, {
+        errors: [violation(`/package/types/${i}/name`, 'PACKAGE_INVALID', `There is no type ${name}.`)],
+      });
+    for (const member of members) {
+      const one = state.get(componentKey(name, member));
+      if (member.endsWith('*'))
+        for (const component of byType.get(name) ?? [])
+          if (memberMatches(member, component.fullName)) selected.add(component);
+      if (one) selected.add(one);
+      else if (!member.endsWith('*')) notFound.push({ type: name, member });
+    }
+  }
+  if (selected.size > LIMITS.metadata_members_max) throw tooManyMembers();
+  const sorted = [...selected].sort((a, b) => byCodePoint(a.type, b.type) || byCodePoint(a.fullName, b.fullName));
+  return { selected: sorted, notFound };
 }
 
 export const publicBaseUrl = (config: Config): string => config.baseUrl ?? `http://localhost:${config.port}`;

@@ -13,7 +13,7 @@ import type { State } from '../kinds/kind.ts';
 import { drift, makePlan, type Plan, type PlanOptions, planHash } from '../planner/plan.ts';
 import { type Project, readProject } from '../project/project.ts';
 import { answerQuestions } from '../questions.ts';
-import { findTenant, loadState, type Tenant } from '../store.ts';
+import { loadState, requireTenant, type Tenant } from '../store.ts';
 import { DDL_LIMITS, lockTenant, retryLocked } from '../tenants.ts';
 import {
   type Claimed,
@@ -23,7 +23,7 @@ import {
   type Outcome,
   renewLease,
   storedPlan,
-} from './store.ts';
+} from './lease.ts';
 
 interface RunnerOptions {
   readonly leaseSeconds: number;
@@ -36,10 +36,17 @@ interface RunnerOptions {
 
 const TAKES_MAX = 3;
 
-/** The lease went to another worker; whatever this one did is rolled back. */
+/** The lease went to another worker; what this one did is rolled back. */
 class LeaseLost extends Error {}
-/** A validation is over: what it did is rolled back. */
-class CheckedOnly extends Error {}
+/** A validation has ended: its transaction is rolled back. */
+class CheckedOnly extends Error {
+  readonly outcome: Outcome;
+
+  constructor(outcome: Outcome) {
+    super('The validation has ended.');
+    this.outcome = outcome;
+  }
+}
 
 export class Runner {
   readonly #database: Database;
@@ -99,7 +106,7 @@ export class Runner {
     }
     const project = await readProject(deployment.files, deployment.package);
     const { tenant, before } = await this.#database.shared('metadata', tenantId, async (tx) => ({
-      tenant: (await findTenant(tx, { tenantId }))!,
+      tenant: await requireTenant(tx, tenantId),
       before: await loadState(tx, tenantId),
     }));
     const draft = makePlan(before, project, planOptions(deployment));
@@ -123,31 +130,28 @@ export class Runner {
 
   /** Plans again under the lock: what was valid a moment before may not be any more. */
   async #apply(tenantId: string, deployment: Claimed, token: string, project: Project): Promise<void> {
-    let outcome: Outcome | undefined;
-    let version: number | null = null;
-    const once = (tx: Tx): Promise<void> =>
-      this.#inTransaction(tx, tenantId, deployment, token, project, (result, newVersion) => {
-        outcome = result;
-        version = newVersion;
-      });
+    const once = (tx: Tx): Promise<number | null> => this.#inTransaction(tx, tenantId, deployment, token, project);
     try {
-      await retryLocked(() => this.#database.shared('metadata', tenantId, once));
+      const version = await retryLocked(() => this.#database.shared('metadata', tenantId, once));
+      if (version !== null) this.#options.committed(tenantId, version);
     } catch (error) {
       if (!(error instanceof CheckedOnly)) throw error;
-      await this.#finish(tenantId, deployment, token, outcome!);
-      return;
+      await this.#finish(tenantId, deployment, token, error.outcome);
     }
-    if (version !== null) this.#options.committed(tenantId, version);
   }
 
+  /** The new version of the configuration; null when there is none. */
   async #inTransaction(
     tx: Tx,
     tenantId: string,
     deployment: Claimed,
     token: string,
     project: Project,
-    result: (outcome: Outcome, version: number | null) => void,
-  ): Promise<void> {
+  ): Promise<number | null> {
+    const finish = async (outcome: Outcome): Promise<void> => {
+      tx.actAs(serviceRole('metadata', tenantId));
+      if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome))) throw new LeaseLost();
+    };
     await tx.query(DDL_LIMITS);
     const { tenant, before } = await lockTenant(tx, tenantId);
     const draft = makePlan(before, project, planOptions(deployment));
@@ -155,10 +159,8 @@ export class Runner {
     const plan = await answerQuestions(tx, tx.schema, draft, before);
     const refused = refusal(deployment, project, plan, before, tenant);
     if (refused) {
-      tx.actAs(serviceRole('metadata', tenantId));
-      if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, refused))) throw new LeaseLost();
-      result(refused, null);
-      return;
+      await finish(refused);
+      return null;
     }
     const applied = await applyPlan(tx, tenant, before, plan, {
       deploymentId: deployment.deployment_id,
@@ -169,21 +171,11 @@ export class Runner {
         requestId: deployment.request_id,
       },
     });
-    const outcome: Outcome = {
-      status: 'SUCCEEDED',
-      plan: storedPlan(plan),
-      planHash: planHash(plan, before),
-      inverse: deployment.check_only ? null : plan.inverse,
-      versionBefore: tenant.metadataVersion,
-      versionAfter: deployment.check_only ? null : (applied?.version ?? tenant.metadataVersion),
-      done: plan.changed.length,
-      total: plan.changed.length,
-      error: null,
-    };
-    result(outcome, deployment.check_only ? null : (applied?.version ?? null));
-    if (deployment.check_only) throw new CheckedOnly();
-    tx.actAs(serviceRole('metadata', tenantId));
-    if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome))) throw new LeaseLost();
+    const outcome = succeeded(plan, before, tenant.metadataVersion);
+    if (deployment.check_only) throw new CheckedOnly(outcome);
+    const version = applied?.version ?? null;
+    await finish({ ...outcome, inverse: plan.inverse, versionAfter: version ?? tenant.metadataVersion });
+    return version;
   }
 
   async #finish(tenantId: string, deployment: Claimed, token: string, outcome: Outcome): Promise<void> {
@@ -197,6 +189,19 @@ const planOptions = (deployment: Claimed): PlanOptions => ({
   platform: false,
   permissions: deployment.created_by_permissions,
   allowDestructiveChanges: deployment.allow_destructive_changes,
+});
+
+/** The outcome of a plan that was applied, or that could have been. */
+const succeeded = (plan: Plan, before: State, version: number): Outcome => ({
+  status: 'SUCCEEDED',
+  plan: storedPlan(plan),
+  planHash: planHash(plan, before),
+  inverse: null,
+  versionBefore: version,
+  versionAfter: null,
+  done: plan.changed.length,
+  total: plan.changed.length,
+  error: null,
 });
 
 const failure = (error: { code: string; message: string }): Outcome => ({

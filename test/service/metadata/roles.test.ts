@@ -87,8 +87,8 @@ describe('metadata: the roles of a deployment', () => {
     const seen: Promise<Seen>[] = [];
     const { shared, tenantTransaction, transaction } = Database.prototype;
     const open = <T>(act: (tx: Tx) => Promise<T>): ((tx: Tx) => Promise<T>) => {
-      // Other services of this process have work of their own in the background.
-      const isForeign = /services\/(?!metadata)/.test(String(new Error().stack));
+      // Other services and the queue of this process work in the background.
+      const isForeign = !String(new Error().stack).includes('services/metadata');
       return isForeign ? act : (tx) => act(intruded(tx, crossings, seen));
     };
     Database.prototype.shared = function (service, tenantId, act) {

@@ -1,0 +1,40 @@
+/** Actions for the other services: tenants, their snapshots, and templates that the platform deploys. */
+import type { ActionHandlers } from '../../../contracts/call.ts';
+import type { MetadataActions } from '../../../contracts/metadata.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
+import type { Tx } from '../../../mixins/database/database.ts';
+import type { Platform } from '../../../mixins/platform.ts';
+import { Snapshots } from '../snapshots.ts';
+import { findTenant, listTenants } from '../store.ts';
+import { createTenant, deployTemplate } from '../tenants.ts';
+
+const TENANTS_DEFAULT = 100;
+const TENANTS_MAX = 1_000;
+
+/** `changed` is called after a commit that made a new version of a tenant's configuration. */
+export const tenantActions = (
+  { database, config }: Platform,
+  changed: (tenantId: string, metadataVersion: number) => void,
+) => {
+  const snapshots = new Snapshots(database);
+  const registry = <T>(work: (tx: Tx) => Promise<T>): Promise<T> => database.shared('metadata', null, work);
+  return {
+    'snapshots.get': ({ params: { tenantId, version } }) =>
+      isUuid(tenantId) ? snapshots.get(tenantId, version) : null,
+    'tenants.get': ({ params: { tenantId, key } }) => {
+      if (tenantId !== undefined) return isUuid(tenantId) ? registry((tx) => findTenant(tx, { id: tenantId })) : null;
+      return key === undefined ? null : registry((tx) => findTenant(tx, { key }));
+    },
+    'tenants.list': ({ params: { after = null, take = TENANTS_DEFAULT } }) =>
+      registry((tx) => listTenants(tx, after, Math.min(take, TENANTS_MAX))),
+    'tenants.create': async ({ params }) => {
+      const { tenant, created } = await createTenant(database, config.region, params);
+      return { tenantId: tenant.id, created };
+    },
+    'templates.deploy': async ({ params: { tenantId, files } }) => {
+      const { applied, ...result } = await deployTemplate(database, tenantId, files);
+      if (applied) changed(tenantId, result.metadataVersion);
+      return result;
+    },
+  } satisfies Partial<ActionHandlers<'metadata', MetadataActions>>;
+};

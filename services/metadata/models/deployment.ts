@@ -1,0 +1,91 @@
+import { type CreationOptional, DataTypes, type InferAttributes, type InferCreationAttributes, Model } from 'sequelize';
+import { sequelize } from '../../../mixins/models/sequelize.ts';
+import type { Problem } from '../kinds/kind.ts';
+import type { Change } from '../planner/plan.ts';
+import type { Package } from '../project/project.ts';
+
+export type Status = 'QUEUED' | 'VALIDATING' | 'APPLYING' | 'CANCELING' | 'SUCCEEDED' | 'FAILED' | 'CANCELED';
+
+/** The plan as the API shows it. */
+export interface StoredPlan {
+  creates: Change[];
+  updates: Change[];
+  deletes: Change[];
+  noops: Change[];
+  blocked: Problem[];
+  warnings: Problem[];
+}
+
+/** A deployment or a recorded validation. Workers claim and finish it by statements of their own. */
+export class DeploymentModel extends Model<InferAttributes<DeploymentModel>, InferCreationAttributes<DeploymentModel>> {
+  declare tenantId: string;
+  declare deploymentId: string;
+  declare queueNumber: CreationOptional<number>;
+  declare status: CreationOptional<Status>;
+  declare kind: 'deploy' | 'validation' | 'quickDeploy' | 'rollback';
+  declare checkOnly: boolean;
+  declare allowDestructiveChanges: boolean;
+  declare baseMetadataVersion: number | null;
+  declare expectedPlanHash: string | null;
+  declare manifestHash: string;
+  declare package: Package;
+  declare files: Readonly<Record<string, string>>;
+  declare createdAt: CreationOptional<string>;
+  declare startedAt: CreationOptional<string | null>;
+  declare finishedAt: CreationOptional<string | null>;
+  declare createdByUserId: string;
+  declare createdByDisplayName: string;
+  declare createdByClientId: string;
+  declare createdByAgentRunId: string | null;
+  declare createdByPermissions: string[];
+  declare requestId: string;
+  declare idempotencyKey: string;
+  declare stage: CreationOptional<'queue' | 'validate' | 'apply' | 'done'>;
+  declare done: CreationOptional<number>;
+  declare total: CreationOptional<number>;
+  declare planHash: CreationOptional<string | null>;
+  declare plan: CreationOptional<StoredPlan | null>;
+  declare metadataVersionBefore: CreationOptional<number | null>;
+  declare metadataVersionAfter: CreationOptional<number | null>;
+  declare error: CreationOptional<{ code: string; message: string } | null>;
+  declare cancelRequested: CreationOptional<boolean>;
+  declare canceledById: CreationOptional<string | null>;
+}
+
+DeploymentModel.init(
+  {
+    tenantId: { type: DataTypes.UUID, primaryKey: true },
+    deploymentId: { type: DataTypes.UUID, primaryKey: true },
+    queueNumber: DataTypes.BIGINT,
+    status: DataTypes.TEXT,
+    kind: DataTypes.TEXT,
+    checkOnly: DataTypes.BOOLEAN,
+    allowDestructiveChanges: DataTypes.BOOLEAN,
+    baseMetadataVersion: DataTypes.INTEGER,
+    expectedPlanHash: DataTypes.TEXT,
+    manifestHash: DataTypes.TEXT,
+    package: DataTypes.JSON,
+    files: DataTypes.JSON,
+    createdAt: DataTypes.TEXT,
+    startedAt: DataTypes.TEXT,
+    finishedAt: DataTypes.TEXT,
+    createdByUserId: DataTypes.UUID,
+    createdByDisplayName: DataTypes.TEXT,
+    createdByClientId: DataTypes.TEXT,
+    createdByAgentRunId: DataTypes.UUID,
+    createdByPermissions: DataTypes.ARRAY(DataTypes.TEXT),
+    requestId: DataTypes.TEXT,
+    idempotencyKey: DataTypes.TEXT,
+    stage: DataTypes.TEXT,
+    done: DataTypes.INTEGER,
+    total: DataTypes.INTEGER,
+    planHash: DataTypes.TEXT,
+    plan: DataTypes.JSON,
+    metadataVersionBefore: DataTypes.INTEGER,
+    metadataVersionAfter: DataTypes.INTEGER,
+    error: DataTypes.JSONB,
+    cancelRequested: DataTypes.BOOLEAN,
+    canceledById: DataTypes.UUID,
+  },
+  { sequelize, schema: 'metadata', tableName: 'deployments' },
+);
