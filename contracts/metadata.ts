@@ -265,6 +265,9 @@ const EXAMPLE_DEPLOYMENT = {
   canceledBy: null,
 };
 
+/** Body of a retrieve. */
+export const RetrieveBody = Type.Object({ package: Package }, closed);
+
 const projectFields = {
   files: Files,
   package: Type.Optional(Package),
@@ -280,6 +283,19 @@ const projectFields = {
     }),
   ),
 };
+
+/** Body of a validation. */
+export const ValidateBody = Type.Object(projectFields, closed);
+
+/** Body of a deployment. */
+export const DeployBody = Type.Object(
+  {
+    ...projectFields,
+    checkOnly: Type.Optional(Type.Boolean({ default: false, description: 'Do everything except keeping the result.' })),
+    expectedPlanHash: Type.Optional(hash('planHash of the plan that was reviewed; another plan is not applied.')),
+  },
+  closed,
+);
 
 const PROJECT_ERRORS = [
   'BODY_REQUIRED',
@@ -319,7 +335,7 @@ export const METADATA_OPERATIONS = [
     mcpAvailable: true,
     requestBody: {
       required: true,
-      schema: Type.Object({ package: Package }, closed),
+      schema: RetrieveBody,
       maxBytes: LIMITS.body_max_bytes,
       validate: false,
       example: { package: EXAMPLE_PACKAGE },
@@ -374,7 +390,7 @@ export const METADATA_OPERATIONS = [
     mcpAvailable: true,
     requestBody: {
       required: true,
-      schema: Type.Object(projectFields, closed),
+      schema: ValidateBody,
       maxBytes: LIMITS.metadata_body_max_bytes,
       validate: false,
       example: { files: { [EXAMPLE_PATH]: EXAMPLE_YAML }, package: EXAMPLE_PACKAGE, baseMetadataVersion: 7 },
@@ -416,16 +432,7 @@ export const METADATA_OPERATIONS = [
     mcpAvailable: false,
     requestBody: {
       required: true,
-      schema: Type.Object(
-        {
-          ...projectFields,
-          checkOnly: Type.Optional(
-            Type.Boolean({ default: false, description: 'Do everything except keeping the result.' }),
-          ),
-          expectedPlanHash: Type.Optional(hash('planHash of the plan that was reviewed; another plan is not applied.')),
-        },
-        closed,
-      ),
+      schema: DeployBody,
       maxBytes: LIMITS.metadata_body_max_bytes,
       validate: false,
       example: {

@@ -1,11 +1,11 @@
 import { CATALOGUE, type ErrorCode, type ViolationCode } from './catalogue.ts';
 
 /** One violation, as it stands in `errors[]` of the Error body. */
-export interface Violation {
+export interface Violation<Code extends ViolationCode = ViolationCode> {
   /** RFC 6901 pointer into the body, or `query:<name>`, `header:<name>`, `path:<name>`. */
   pointer: string;
   field: string | null;
-  code: ViolationCode;
+  code: Code;
   message: string;
   ruleApiName: string | null;
   params: Record<string, unknown>;
@@ -91,12 +91,12 @@ export interface PlatformErrorWire {
 }
 
 /** Shorthand for one violation. */
-export function violation(
+export function violation<Code extends ViolationCode>(
   pointer: string,
-  code: ViolationCode,
+  code: Code,
   message: string,
   more: { field?: string | null; ruleApiName?: string | null; params?: Record<string, unknown> } = {},
-): Violation {
+): Violation<Code> {
   return {
     pointer,
     field: more.field ?? null,

@@ -2,9 +2,11 @@
  * What a caller sends along with a transition or action: a JSON Schema 2020-12 of the tenant's, bounded so that neither
  * compiling it nor checking a value against it can take long. Source: docs/reference/transitions.md#input.
  */
+
 import { Ajv2020, type ErrorObject, type FuncKeywordDefinition, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { ViolationCode } from '../errors/catalogue.ts';
 import { type Violation, violation } from '../errors/platform-error.ts';
+import { pointerPart } from '../errors/pointer.ts';
 import { ExactNumber } from '../json/exact-number.ts';
 import { isDate, readInstant, readTime } from '../values/calendar.ts';
 import { exactOf, remainder } from '../values/decimal.ts';
@@ -102,14 +104,14 @@ function walk(schema: unknown, at: string, depth: number, problems: InputProblem
     return;
   }
   for (const [keyword, value] of Object.entries(schema)) {
-    const here = `${at}/${part(keyword)}`;
+    const here = `${at}/${pointerPart(keyword)}`;
     if (SCHEMAS.has(keyword)) walk(value, here, depth + 1, problems);
     else if (LISTS_OF_SCHEMAS.has(keyword) && Array.isArray(value))
       for (const [i, item] of value.entries()) walk(item, `${here}/${i}`, depth + 1, problems);
     else if (MAPS_OF_SCHEMAS.has(keyword) && isObject(value))
       for (const [name, item] of Object.entries(value)) {
-        if (keyword === 'patternProperties') checkAnchored(name, `${here}/${part(name)}`, wrong);
-        walk(item, `${here}/${part(name)}`, depth + 1, problems);
+        if (keyword === 'patternProperties') checkAnchored(name, `${here}/${pointerPart(name)}`, wrong);
+        walk(item, `${here}/${pointerPart(name)}`, depth + 1, problems);
       }
     else if (REFERENCES.has(keyword)) wrong(here, `${keyword} cannot be used: a schema stands for itself.`);
     else if (keyword === 'pattern') checkAnchored(value, here, wrong);
@@ -161,8 +163,6 @@ function hasBareAlternative(pattern: string): boolean {
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const part = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 /** The meta-schema, compiled when the first schema is checked. */
 const inputsChecked = (() => {
@@ -292,7 +292,7 @@ function violationsOf(errors: readonly ErrorObject[]): Violation[] {
   const precise = errors.filter((error) => !ENVELOPES.has(error.keyword));
   return (precise.length > 0 ? precise : errors).map((error) => {
     const at = `/input${error.instancePath}`;
-    const named = (name: unknown): string => `${at}/${part(String(name))}`;
+    const named = (name: unknown): string => `${at}/${pointerPart(String(name))}`;
     if (error.keyword === 'required')
       return violation(named(error.params['missingProperty']), 'FIELD_REQUIRED', 'A value is needed here.');
     if (error.keyword === 'additionalProperties' || error.keyword === 'unevaluatedProperties') {

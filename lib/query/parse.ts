@@ -3,6 +3,7 @@
  * exactly the members of ListRequest; nothing of the caller's input passes through unread.
  * Source: docs/reference/querying.md.
  */
+import { pointerPart } from '../errors/pointer.ts';
 import { countChars, isStorable } from '../schema/field-types/common.ts';
 import { OPERATORS, type Operator } from '../schema/field-types/types.ts';
 import type { Condition, ListRequest, RawListQuery } from './types.ts';
@@ -105,7 +106,7 @@ class Parser {
   }
 
   #pointer(name: string): string {
-    return this.#source === 'query' ? `query:${name}` : `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    return this.#source === 'query' ? `query:${name}` : `/${pointerPart(name)}`;
   }
 
   #invalid(name: string, message: string): void {
@@ -226,11 +227,7 @@ class Parser {
       );
       return [];
     }
-    return entries.map(([field, item]) => [
-      field,
-      item,
-      `${this.#pointer(name)}/${field.replaceAll('~', '~0').replaceAll('/', '~1')}`,
-    ]);
+    return entries.map(([field, item]) => [field, item, `${this.#pointer(name)}/${pointerPart(field)}`]);
   }
 
   #filters(): ListRequest['filters'] {
@@ -268,7 +265,7 @@ class Parser {
     for (const key of Object.keys(value)) {
       if (allowed.includes(key)) continue;
       this.#problems.add(
-        `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+        `${pointer}/${pointerPart(key)}`,
         'FILTER_INVALID',
         `Only ${allowed.join(', ')} may stand here.`,
         { conditionId },

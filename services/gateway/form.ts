@@ -1,16 +1,15 @@
 /**
- * The form of a request: path, query, headers and body, held against the operation's row. All violations are found
+ * The form of a request: path, query, headers and body, validated against the operation's row. All violations are found
  * before the request is refused. Source: docs/reference/http.md.
  */
-import { Ajv2020 as Ajv, type ErrorObject } from 'ajv/dist/2020.js';
-import formatsPlugin from 'ajv-formats';
-import type { TSchema } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
 import type { ErrorCode } from '../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../lib/errors/platform-error.ts';
 import { fingerprint } from '../../lib/json/fingerprint.ts';
 import { JsonError, parseJson, parseJsonBytes } from '../../lib/json/parse.ts';
-import type { Operation, OperationCall, Parameter } from '../../lib/operation.ts';
+import type { Operation, OperationCall, OperationHeaders, Parameter } from '../../lib/operation.ts';
+import { bodyViolations, valueProblem } from '../../lib/validation.ts';
 import type { Exchange } from './exchange.ts';
 import { VIOLATIONS_MAX } from './reply.ts';
 import type { Route } from './router.ts';
@@ -20,36 +19,48 @@ const ETAG_LIST = /^"[\x21\x23-\x7e]*"(?:[ \t]*,[ \t]*"[\x21\x23-\x7e]*")*$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const NAME_SHOWN_MAX = 100;
 
-// Ajv and its formats are CommonJS; under Node's ESM their default export may be the namespace.
-const addFormats = ((formatsPlugin as unknown as { default?: unknown }).default ?? formatsPlugin) as (ajv: Ajv) => void;
-const ajv = new Ajv({ strict: false, allErrors: true, messages: true, logger: false });
-addFormats(ajv);
+/** What is wrong with a request, in the order in which it was found. */
+class Problems {
+  readonly #violations: Violation<ErrorCode>[] = [];
+  /** Of the first violation: the answer has its code. */
+  #details: Record<string, unknown> | undefined;
 
-type Validator = ReturnType<Ajv['compile']>;
-const validators = new WeakMap<TSchema, Validator>();
+  add(code: ErrorCode, pointer: string, message: string, details?: Record<string, unknown>): void {
+    if (this.#violations.length === 0) this.#details = details;
+    this.#violations.push(violation(pointer, code, message));
+  }
 
-function validator(schema: TSchema): Validator {
-  let known = validators.get(schema);
-  if (!known) validators.set(schema, (known = ajv.compile(schema)));
-  return known;
+  addAll(violations: readonly Violation<ErrorCode>[]): void {
+    this.#violations.push(...violations);
+  }
+
+  /** The refusal of the request; null when nothing is wrong with it. */
+  refusal(): PlatformError | null {
+    const [first] = this.#violations;
+    if (!first) return null;
+    const count = this.#violations.length;
+    return new PlatformError(
+      first.code,
+      count === 1 ? first.message : `The request has ${count} problems; see errors.`,
+      {
+        errors: this.#violations.slice(0, VIOLATIONS_MAX),
+        ...(this.#details ? { details: this.#details } : {}),
+      },
+    );
+  }
 }
 
-interface FormProblem {
-  code: ErrorCode;
-  violation: Violation;
-  details?: Record<string, unknown>;
-}
-
-/** Builds the call of the operation, or throws what is wrong with the form of the request. */
+/** Builds the call of the operation, or throws everything that is wrong with the form of the request. */
 export function readForm(x: Exchange, route: Route): OperationCall {
   const { operation } = route;
-  const problems: FormProblem[] = [];
+  const problems = new Problems();
   const path = readPath(x, route, problems);
   const pairs = readPairs(x.rawQuery, problems);
   const query = readQuery(pairs, operation.queryParameters ?? [], problems);
   const headers = readHeaders(x, operation, query, problems);
   const body = readBody(x, operation, problems);
-  if (problems.length > 0) throw refusal(problems);
+  const refusal = problems.refusal();
+  if (refusal) throw refusal;
   const call: OperationCall = { operationId: operation.operationId, path, query, headers };
   if (body !== undefined) call.body = body;
   if (operation.mutation) {
@@ -68,31 +79,12 @@ export function readForm(x: Exchange, route: Route): OperationCall {
   return call;
 }
 
-function refusal(problems: FormProblem[]): PlatformError {
-  const first = problems[0]!;
-  const errors = problems.slice(0, VIOLATIONS_MAX).map((problem) => problem.violation);
-  const message =
-    problems.length === 1 ? first.violation.message : `The request has ${problems.length} problems; see errors.`;
-  return new PlatformError(first.code, message, { errors, ...(first.details ? { details: first.details } : {}) });
-}
-
-function problem(
-  problems: FormProblem[],
-  code: ErrorCode,
-  pointer: string,
-  message: string,
-  details?: Record<string, unknown>,
-): void {
-  problems.push({ code, violation: violation(pointer, code, message), ...(details ? { details } : {}) });
-}
-
-function readPath(x: Exchange, route: Route, problems: FormProblem[]): Record<string, string> {
+function readPath(x: Exchange, route: Route, problems: Problems): Record<string, string> {
   const path: Record<string, string> = {};
   for (const [i, name] of route.parameterNames.entries()) {
-    const raw = x.pathValues[i]!;
-    const value = raw.includes('%') ? decode(raw) : raw;
+    const value = decode(x.pathValues[i] ?? '');
     if (value === null || value.includes('\0')) {
-      problem(problems, 'PARAMETER_INVALID', `path:${name}`, `${name} in the address is not valid text.`);
+      problems.add('PARAMETER_INVALID', `path:${name}`, `${name} in the path is not valid text.`);
       continue;
     }
     path[name] = value;
@@ -102,7 +94,9 @@ function readPath(x: Exchange, route: Route, problems: FormProblem[]): Record<st
   return path;
 }
 
+/** Percent-encoded text decoded; null when it is malformed. */
 function decode(text: string): string | null {
+  if (!text.includes('%')) return text;
   try {
     return decodeURIComponent(text);
   } catch {
@@ -110,8 +104,10 @@ function decode(text: string): string | null {
   }
 }
 
+const decodeForm = (text: string): string | null => decode(text.includes('+') ? text.replaceAll('+', ' ') : text);
+
 /** Names and values of a query string, decoded; a malformed one is reported and left out. */
-function readPairs(rawQuery: string, problems: FormProblem[]): [string, string][] {
+function readPairs(rawQuery: string, problems: Problems): [string, string][] {
   const pairs: [string, string][] = [];
   if (rawQuery === '') return pairs;
   for (const part of rawQuery.split('&')) {
@@ -122,8 +118,7 @@ function readPairs(rawQuery: string, problems: FormProblem[]): [string, string][
     const name = decodeForm(rawName);
     const value = decodeForm(rawValue);
     if (name === null || value === null || name.includes('\0') || value.includes('\0'))
-      problem(
-        problems,
+      problems.add(
         'PARAMETER_INVALID',
         `query:${name ?? rawName}`,
         'The query has text that is not valid UTF-8 in percent-encoding.',
@@ -133,105 +128,79 @@ function readPairs(rawQuery: string, problems: FormProblem[]): [string, string][
   return pairs;
 }
 
-const decodeForm = (text: string): string | null => {
-  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text;
-  return spaced.includes('%') ? decode(spaced) : spaced;
-};
-
 function readQuery(
   pairs: readonly [string, string][],
   parameters: readonly Parameter[],
-  problems: FormProblem[],
+  problems: Problems,
 ): Record<string, unknown> {
   const query: Record<string, unknown> = {};
   const seen = new Set<string>();
   for (const [name, text] of pairs) {
     const parameter = parameters.find((one) => one.name === name);
-    const pointer = `query:${name}`;
     if (!parameter) {
-      problem(
-        problems,
-        'PARAMETER_UNKNOWN',
-        pointer,
-        `This operation has no query parameter ${JSON.stringify(name.slice(0, NAME_SHOWN_MAX))}.`,
-      );
-      continue;
+      const shown = JSON.stringify(name.slice(0, NAME_SHOWN_MAX));
+      problems.add('PARAMETER_UNKNOWN', `query:${name}`, `This operation has no query parameter ${shown}.`);
+    } else if (seen.has(name)) {
+      problems.add('PARAMETER_INVALID', `query:${name}`, `${name} may be given only once.`);
+    } else {
+      seen.add(name);
+      const value = parameter.json
+        ? parsed(`query:${name}`, text, parameter, problems)
+        : converted(`query:${name}`, text, parameter, problems);
+      if (value !== undefined) query[name] = value;
     }
-    if (seen.has(name)) {
-      problem(problems, 'PARAMETER_INVALID', pointer, `${name} may be given only once.`);
-      continue;
-    }
-    seen.add(name);
-    if (parameter.json) {
-      try {
-        query[name] = parseJson(text, LIMITS.json_depth_max);
-      } catch (error) {
-        if (!(error instanceof JsonError)) throw error;
-        problem(problems, 'PARAMETER_INVALID', pointer, `${name} must be serialized JSON: ${error.message}`);
-      }
-      continue;
-    }
-    const value = typed(text, parameter.schema);
-    if (value === undefined) {
-      problem(problems, 'PARAMETER_INVALID', pointer, `${name} must be ${expected(parameter.schema)}.`);
-      continue;
-    }
-    query[name] = value;
-    check(pointer, value, parameter, problems);
   }
-  for (const parameter of parameters)
-    if (parameter.required && !seen.has(parameter.name))
-      problem(problems, 'PARAMETER_REQUIRED', `query:${parameter.name}`, `${parameter.name} is required.`);
+  for (const { name, required } of parameters)
+    if (required && !seen.has(name)) problems.add('PARAMETER_REQUIRED', `query:${name}`, `${name} is required.`);
   return query;
 }
 
-interface PlainSchema {
-  type?: string;
-  enum?: unknown[];
-  anyOf?: PlainSchema[];
-  const?: unknown;
-  items?: PlainSchema;
+/** The value of serialized JSON; its service validates it. */
+function parsed(pointer: string, text: string, { name }: Parameter, problems: Problems): unknown {
+  try {
+    return parseJson(text, LIMITS.json_depth_max);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    problems.add('PARAMETER_INVALID', pointer, `${name} must be serialized JSON: ${error.message}`);
+    return undefined;
+  }
+}
+
+/** The validated value that the text of a parameter stands for; undefined when it is of another type. */
+function converted(pointer: string, text: string, parameter: Parameter, problems: Problems): unknown {
+  const value = typed(text, parameter.schema);
+  if (value === undefined)
+    problems.add('PARAMETER_INVALID', pointer, `${parameter.name} must be ${expected(parameter.schema)}.`);
+  else check(pointer, value, parameter, problems);
+  return value;
 }
 
 /** The value that the text of a parameter stands for; undefined: it stands for none. */
 function typed(text: string, schema: TSchema): unknown {
-  const { type, items } = schema as PlainSchema;
-  if (type === 'integer') {
+  if (Type.IsInteger(schema)) {
     if (!/^-?\d{1,16}$/.test(text)) return undefined;
     const value = Number(text);
     return Number.isSafeInteger(value) ? value : undefined;
   }
-  if (type === 'number') return /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text) ? Number(text) : undefined;
-  if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
-  if (type === 'array') {
-    const values = text === '' ? [] : text.split(',').map((one) => (items ? typed(one, items as TSchema) : one));
+  if (Type.IsNumber(schema)) return /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text) ? Number(text) : undefined;
+  if (Type.IsBoolean(schema)) return text === 'true' ? true : text === 'false' ? false : undefined;
+  if (Type.IsArray(schema)) {
+    const values = text === '' ? [] : text.split(',').map((one) => typed(one, schema.items));
     return values.includes(undefined) ? undefined : values;
   }
   return text;
 }
 
 function expected(schema: TSchema): string {
-  const { type } = schema as PlainSchema;
-  if (type === 'integer') return 'an integer';
-  if (type === 'number') return 'a number';
-  if (type === 'boolean') return 'true or false';
+  if (Type.IsInteger(schema)) return 'an integer';
+  if (Type.IsNumber(schema)) return 'a number';
+  if (Type.IsBoolean(schema)) return 'true or false';
   return 'a comma-separated list';
 }
 
-function check(pointer: string, value: unknown, parameter: Parameter, problems: FormProblem[]): void {
-  const valid = validator(parameter.schema);
-  if (valid(value)) return;
-  problem(problems, 'PARAMETER_INVALID', pointer, `${parameter.name} ${sentence(valid.errors ?? [])}.`);
-}
-
-/** What the validator found, as the end of a sentence. */
-function sentence(errors: readonly ErrorObject[]): string {
-  const constants = errors.filter((one) => one.keyword === 'const').map((one) => one.params['allowedValue']);
-  if (constants.length > 0) return `must be one of ${constants.join(', ')}`;
-  const first = errors[0];
-  if (!first) return 'is not valid';
-  if (first.keyword === 'enum') return `must be one of ${(first.params['allowedValues'] as unknown[]).join(', ')}`;
-  return first.message ?? 'is not valid';
+function check(pointer: string, value: unknown, parameter: Parameter, problems: Problems): void {
+  const problem = valueProblem(parameter.schema, value);
+  if (problem !== null) problems.add('PARAMETER_INVALID', pointer, `${parameter.name} ${problem}.`);
 }
 
 function header(x: Exchange, name: string): string | undefined {
@@ -243,97 +212,91 @@ function readHeaders(
   x: Exchange,
   operation: Operation,
   query: Record<string, unknown>,
-  problems: FormProblem[],
-): OperationCall['headers'] {
-  const headers: OperationCall['headers'] = {};
+  problems: Problems,
+): OperationHeaders {
+  const headers: OperationHeaders = {};
   const known = new Set(operation.headerParameters?.map((one) => one.name.toLowerCase()));
-  if (operation.mutation) {
-    const key = header(x, 'idempotency-key');
-    if (key === undefined)
-      problem(problems, 'IDEMPOTENCY_KEY_REQUIRED', 'header:Idempotency-Key', 'Idempotency-Key is required.');
-    else if (!IDEMPOTENCY_KEY.test(key))
-      problem(
-        problems,
-        'IDEMPOTENCY_KEY_INVALID',
-        'header:Idempotency-Key',
-        'Idempotency-Key must be 8 to 200 letters, digits, periods, hyphens, underscores or colons.',
-      );
-    else headers.idempotencyKey = key;
-  }
-  if (operation.precondition === 'ifMatch' || known.has('if-match')) {
-    const ifMatch = header(x, 'if-match')?.trim();
-    if (ifMatch === undefined) {
-      if (operation.precondition === 'ifMatch')
-        problem(problems, 'IF_MATCH_REQUIRED', 'header:If-Match', 'If-Match is required: the ETag that was read.');
-    } else if (!ETAG_LIST.test(ifMatch))
-      problem(problems, 'IF_MATCH_INVALID', 'header:If-Match', 'If-Match must be strong ETags, never * or weak ones.');
-    else headers.ifMatch = ifMatch;
-  }
+  if (operation.mutation) readIdempotencyKey(x, headers, problems);
+  if (operation.precondition === 'ifMatch' || known.has('if-match')) readIfMatch(x, operation, headers, problems);
   if (operation.precondition === 'expectedRevision' || known.has('x-expected-revision'))
     readRevision(x, operation, query, headers, problems);
   const agentRunId = header(x, 'x-agent-run-id');
   if (agentRunId !== undefined && !UUID.test(agentRunId))
-    problem(problems, 'PARAMETER_INVALID', 'header:X-Agent-Run-Id', 'X-Agent-Run-Id must be a UUID.');
+    problems.add('PARAMETER_INVALID', 'header:X-Agent-Run-Id', 'X-Agent-Run-Id must be a UUID.');
   const ifNoneMatch = header(x, 'if-none-match');
   if (ifNoneMatch !== undefined && known.has('if-none-match')) headers.ifNoneMatch = ifNoneMatch;
   const confirmation = header(x, 'x-duplicate-confirmation');
   if (confirmation !== undefined) headers.duplicateConfirmation = confirmation;
   const language = header(x, 'accept-language');
   if (language !== undefined) headers.acceptLanguage = language;
-  for (const parameter of operation.headerParameters ?? []) {
-    const pointer = `header:${parameter.name}`;
-    const text = header(x, parameter.name.toLowerCase());
-    if (text === undefined) {
-      if (parameter.required) problem(problems, 'PARAMETER_REQUIRED', pointer, `${parameter.name} is required.`);
-      continue;
-    }
-    const value = typed(text, parameter.schema);
-    if (value === undefined)
-      problem(problems, 'PARAMETER_INVALID', pointer, `${parameter.name} must be ${expected(parameter.schema)}.`);
-    else if (!headersWithOwnRule.has(parameter.name.toLowerCase())) check(pointer, value, parameter, problems);
-  }
+  for (const parameter of operation.headerParameters ?? []) checkHeader(x, parameter, problems);
   return headers;
 }
 
-const headersWithOwnRule = new Set(['if-match', 'idempotency-key', 'x-expected-revision', 'x-agent-run-id']);
+/** Headers whose form is not that of a parameter of their type. */
+const HEADERS_WITH_OWN_RULE = new Set(['if-match', 'idempotency-key', 'x-expected-revision', 'x-agent-run-id']);
+
+/** Validates a header of the operation's row. */
+function checkHeader(x: Exchange, parameter: Parameter, problems: Problems): void {
+  const name = parameter.name.toLowerCase();
+  const pointer = `header:${parameter.name}`;
+  const text = header(x, name);
+  if (text !== undefined) {
+    if (!HEADERS_WITH_OWN_RULE.has(name)) converted(pointer, text, parameter, problems);
+  } else if (parameter.required) problems.add('PARAMETER_REQUIRED', pointer, `${parameter.name} is required.`);
+}
+
+function readIdempotencyKey(x: Exchange, headers: OperationHeaders, problems: Problems): void {
+  const key = header(x, 'idempotency-key');
+  if (key === undefined)
+    problems.add('IDEMPOTENCY_KEY_REQUIRED', 'header:Idempotency-Key', 'Idempotency-Key is required.');
+  else if (!IDEMPOTENCY_KEY.test(key))
+    problems.add(
+      'IDEMPOTENCY_KEY_INVALID',
+      'header:Idempotency-Key',
+      'Idempotency-Key must be 8 to 200 letters, digits, periods, hyphens, underscores or colons.',
+    );
+  else headers.idempotencyKey = key;
+}
+
+function readIfMatch(x: Exchange, operation: Operation, headers: OperationHeaders, problems: Problems): void {
+  const ifMatch = header(x, 'if-match')?.trim();
+  if (ifMatch === undefined) {
+    if (operation.precondition === 'ifMatch')
+      problems.add('IF_MATCH_REQUIRED', 'header:If-Match', 'If-Match is required: the ETag that was read.');
+  } else if (!ETAG_LIST.test(ifMatch))
+    problems.add('IF_MATCH_INVALID', 'header:If-Match', 'If-Match must be strong ETags, never * or weak ones.');
+  else headers.ifMatch = ifMatch;
+}
 
 function readRevision(
   x: Exchange,
   operation: Operation,
   query: Record<string, unknown>,
-  headers: OperationCall['headers'],
-  problems: FormProblem[],
+  headers: OperationHeaders,
+  problems: Problems,
 ): void {
   const text = header(x, 'x-expected-revision');
   const inQuery = query['expectedRevision'];
+  const pointer = 'header:X-Expected-Revision';
   if (text !== undefined && !/^\d{1,15}$/.test(text))
-    problem(problems, 'PARAMETER_INVALID', 'header:X-Expected-Revision', 'X-Expected-Revision must be an integer.');
+    problems.add('PARAMETER_INVALID', pointer, 'X-Expected-Revision must be an integer.');
   else if (text !== undefined && inQuery !== undefined && Number(text) !== inQuery)
-    problem(
-      problems,
-      'PARAMETER_CONFLICT',
-      'header:X-Expected-Revision',
-      'X-Expected-Revision and expectedRevision differ.',
-    );
+    problems.add('PARAMETER_CONFLICT', pointer, 'X-Expected-Revision and expectedRevision differ.');
   else if (text !== undefined) headers.expectedRevision = Number(text);
   else if (typeof inQuery === 'number') headers.expectedRevision = inQuery;
   else if (operation.precondition === 'expectedRevision' && x.body === null)
-    problem(
-      problems,
-      'EXPECTED_REVISION_REQUIRED',
-      'header:X-Expected-Revision',
-      'X-Expected-Revision is required: the revision that was read.',
-    );
+    problems.add('EXPECTED_REVISION_REQUIRED', pointer, 'X-Expected-Revision is required: the revision that was read.');
 }
 
-function readBody(x: Exchange, operation: Operation, problems: FormProblem[]): unknown {
+function readBody(x: Exchange, operation: Operation, problems: Problems): unknown {
   const declared = operation.requestBody;
   if (x.body === null) {
-    if (declared?.required) problem(problems, 'BODY_REQUIRED', '', 'This operation needs a JSON body.');
+    if (declared?.required) problems.add('BODY_REQUIRED', '', 'This operation needs a JSON body.');
     return undefined;
   }
   if (!declared) {
-    problem(problems, 'REQUEST_MALFORMED', '', 'This operation takes no body.');
+    problems.add('REQUEST_MALFORMED', '', 'This operation takes no body.');
     return undefined;
   }
   let body: unknown;
@@ -341,42 +304,14 @@ function readBody(x: Exchange, operation: Operation, problems: FormProblem[]): u
     body = parseJsonBytes(x.body, LIMITS.json_depth_max);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    problem(problems, 'REQUEST_MALFORMED', '', error.message, error.details);
+    problems.add('REQUEST_MALFORMED', '', error.message, error.details);
     return undefined;
   }
-  if (declared.validate === false) {
-    if (typeof body !== 'object' || body === null || Array.isArray(body))
-      problem(problems, 'PARAMETER_INVALID', '', 'The body must be a JSON object.');
-    return body;
-  }
-  const valid = validator(declared.schema);
-  if (!valid(body)) bodyProblems(valid.errors ?? [], problems);
+  if (declared.validate !== false) problems.addAll(bodyViolations(declared.schema, body));
+  else if (typeof body !== 'object' || body === null || Array.isArray(body))
+    problems.add('PARAMETER_INVALID', '', 'The body must be a JSON object.');
   return body;
 }
-
-/** Keywords that only repeat what a more precise error beside them says. */
-const ENVELOPES = new Set(['anyOf', 'oneOf', 'if', 'allOf']);
-
-function bodyProblems(errors: readonly ErrorObject[], problems: FormProblem[]): void {
-  const precise = errors.filter((one) => !ENVELOPES.has(one.keyword));
-  for (const one of precise.length > 0 ? precise : errors) {
-    const at = one.instancePath;
-    if (one.keyword === 'required') {
-      const name = String(one.params['missingProperty']);
-      problem(problems, 'PARAMETER_REQUIRED', `${at}/${pointerPart(name)}`, `${name} is required.`);
-    } else if (one.keyword === 'additionalProperties' || one.keyword === 'unevaluatedProperties') {
-      const name = String(one.params['additionalProperty'] ?? one.params['unevaluatedProperty']);
-      problem(
-        problems,
-        at === '' ? 'BODY_PROPERTY_UNKNOWN' : 'PARAMETER_INVALID',
-        `${at}/${pointerPart(name)}`,
-        `There is no property ${JSON.stringify(name.slice(0, NAME_SHOWN_MAX))} here.`,
-      );
-    } else problem(problems, 'PARAMETER_INVALID', at, `${at || 'The body'} ${sentence([one])}.`);
-  }
-}
-
-const pointerPart = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 const wantsIeee754Compatible = (x: Exchange): boolean => {
   const accept = x.req.headers.accept;

@@ -1,9 +1,11 @@
 /** What a write says about values that it refuses. */
+
 import type { ViolationCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { pointerPart } from '../../../lib/errors/pointer.ts';
 
 /** RFC 6901 pointer to a member of the body. */
-export const pointerTo = (name: string): string => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+export const pointerTo = (name: string): string => `/${pointerPart(name)}`;
 
 /** What is wrong with a value that the caller can neither see nor have sent. */
 export const unseenValue = (code: ViolationCode): Violation =>

@@ -1,7 +1,8 @@
 /** Profile and PermissionSet: the same body, the same checks. */
+
 import { Type } from 'typebox';
+import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { type PermissionBundle, SYSTEM_PERMISSIONS, type SystemPermission } from '../../../lib/schema/snapshot.ts';
-import { escapePointer } from '../yaml/parse.ts';
 import { actKeysOf } from './acts.ts';
 import { type Body, type Component, componentKey, type Kind } from './kind.ts';
 import { API_NAME, apiName, FULL_NAME, group, label, mapOf, optional, setOf, shownFlag, text } from './schema.ts';
@@ -80,7 +81,7 @@ function permissions(type: 'Profile' | 'PermissionSet', folder: string, target: 
       const unknown = (pointer: string, message: string): void =>
         context.problem('REFERENCE_INVALID', component, pointer, message);
       for (const [name, given] of Object.entries(body.objects ?? {})) {
-        const pointer = `/objects/${escapePointer(name)}`;
+        const pointer = `/objects/${pointerPart(name)}`;
         if (!context.after.has(componentKey('CustomObject', name))) unknown(pointer, `There is no object ${name}.`);
         const reads = given.read || given.viewAll || given.modifyAll;
         if (!reads && (given.create || given.update || given.delete))
@@ -89,7 +90,7 @@ function permissions(type: 'Profile' | 'PermissionSet', folder: string, target: 
           });
       }
       for (const [name, given] of Object.entries(body.fields ?? {})) {
-        const pointer = `/fields/${escapePointer(name)}`;
+        const pointer = `/fields/${pointerPart(name)}`;
         const [object, field] = name.split('.') as [string, string];
         if (SYSTEM_FIELD_NAMES.has(field) && context.after.has(componentKey('CustomObject', object)))
           context.problem(

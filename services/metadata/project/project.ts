@@ -3,6 +3,7 @@
  * the form of the request is thrown (400); what is wrong with the content comes back as problems.
  * Source: docs/reference/metadata.md.
  */
+
 import { createHash } from 'node:crypto';
 import type { ErrorObject } from 'ajv';
 import canonicalize from 'canonicalize';
@@ -10,20 +11,13 @@ import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../../config/limits.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { pointerPart } from '../../../lib/errors/pointer.ts';
 import type { Body, Problem } from '../kinds/kind.ts';
 import { componentKey } from '../kinds/kind.ts';
 import { findKind, type Location, locate, pathOf, validatorOf } from '../kinds/registry.ts';
 import { API_NAME, byCodePoint, canonicalBody, withoutNulls } from '../kinds/schema.ts';
 import { emitYaml } from '../yaml/emit.ts';
-import {
-  countMarks,
-  escapePointer,
-  type ParsedYaml,
-  type Position,
-  parseYaml,
-  YamlError,
-  type YamlValue,
-} from '../yaml/parse.ts';
+import { countMarks, type ParsedYaml, type Position, parseYaml, YamlError, type YamlValue } from '../yaml/parse.ts';
 
 export const MANIFEST_PATH = 'manifest/package.yaml';
 export const DESTRUCTIVE_PATH = 'manifest/destructiveChanges.yaml';
@@ -89,9 +83,9 @@ function pathProblem(path: string): string | null {
 export const VIOLATIONS_MAX = 100;
 
 /** Throws everything that is wrong with the form of a request, under the code of the first. */
-export function refuseAll(found: readonly Violation[]): void {
+export function refuseAll(found: readonly Violation<ErrorCode>[]): void {
   const [first] = found;
-  if (first) throw new PlatformError(first.code as ErrorCode, first.message, { errors: [...found] });
+  if (first) throw new PlatformError(first.code, first.message, { errors: found.slice(0, VIOLATIONS_MAX) });
 }
 
 /** Refuses paths and sizes at once, before any file is parsed. */
@@ -101,10 +95,10 @@ export function checkFiles(files: Readonly<Record<string, unknown>>): asserts fi
     throw new PlatformError('TOO_MANY_ITEMS', `A project has ${LIMITS.metadata_files_max} files at most.`, {
       details: { max: LIMITS.metadata_files_max },
     });
-  const found: Violation[] = [];
+  const found: Violation<ErrorCode>[] = [];
   for (const path of paths) {
     const problem = pathProblem(path);
-    const pointer = `/files/${escapePointer(path.slice(0, 300))}`;
+    const pointer = `/files/${pointerPart(path.slice(0, 300))}`;
     if (problem) found.push(violation(pointer, 'FILE_PATH_INVALID', `The path is ${problem}.`));
     if (typeof files[path] !== 'string')
       found.push(violation(pointer, 'PARAMETER_INVALID', 'A file is a text: a string.'));
@@ -134,7 +128,7 @@ export function readPackage(value: unknown, pointer: string): Package {
   const { version, types, ...rest } = value;
   const found = Object.keys(rest)
     .slice(0, VIOLATIONS_MAX)
-    .map((key) => misfit(`${pointer}/${escapePointer(key)}`, 'A package has version and types only.'));
+    .map((key) => misfit(`${pointer}/${pointerPart(key)}`, 'A package has version and types only.'));
   if (version !== 1) found.push(misfit(`${pointer}/version`, 'The package version is 1.'));
   const read = readTypes(types, `${pointer}/types`, found);
   if (found.length > 0) throw packageInvalid(found, version === 1 ? undefined : { supported: [1] });
@@ -307,7 +301,7 @@ class SyntaxErrors {
       if (!(error instanceof YamlError)) throw error;
       const where = { path, line: error.line, column: error.column };
       this.#first ??= where;
-      this.#errors.push(violation(`/files/${escapePointer(path)}`, 'YAML_INVALID', error.message, { params: where }));
+      this.#errors.push(violation(`/files/${pointerPart(path)}`, 'YAML_INVALID', error.message, { params: where }));
       return null;
     }
   }
@@ -340,7 +334,7 @@ function refuseExcess(files: Readonly<Record<string, string>>): void {
 }
 
 function givenPackage(pkg: unknown, manifest: unknown): Package {
-  const fromFile = manifest === undefined ? null : readPackage(manifest, `/files/${escapePointer(MANIFEST_PATH)}`);
+  const fromFile = manifest === undefined ? null : readPackage(manifest, `/files/${pointerPart(MANIFEST_PATH)}`);
   if (pkg === undefined || pkg === null) {
     if (fromFile) return fromFile;
     throw new PlatformError('PARAMETER_REQUIRED', 'The body needs a package.', {
@@ -432,7 +426,7 @@ function mismatches(given: Package, explicit: Package, located: readonly Locatio
 }
 
 function readDestructive(value: YamlValue): Destructive {
-  const pointer = `/files/${escapePointer(DESTRUCTIVE_PATH)}`;
+  const pointer = `/files/${pointerPart(DESTRUCTIVE_PATH)}`;
   if (!isRecord(value)) throw packageInvalid([misfit(pointer, 'A destructive manifest has version and types.')]);
   const { version, types = [], alters = [], ...rest } = value;
   const found: Violation[] = [];
@@ -508,7 +502,7 @@ function asWritten(pointer: string, body: Body, value: YamlValue): string {
       if (at >= 0) key = String(at);
       [canonical, written] = [item, written[Number(key)]];
     } else [canonical, written] = [memberOf(canonical, key), memberOf(written, key)];
-    return escapePointer(key);
+    return pointerPart(key);
   });
   return path.join('/');
 }
@@ -526,7 +520,7 @@ function simplify(errors: readonly ErrorObject[]): { pointer: string; message: s
       case 'additionalProperties': {
         const name = String(params['additionalProperty']);
         return {
-          pointer: `${instancePath}/${escapePointer(name)}`,
+          pointer: `${instancePath}/${pointerPart(name)}`,
           message: `There is no property ${JSON.stringify(name.slice(0, 100))} here.`,
         };
       }

@@ -16,6 +16,7 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
+import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { compareDecimals, readDecimal } from '../../../lib/values/decimal-text.ts';
 
 export interface Position {
@@ -181,7 +182,7 @@ class Tree {
       const key = keyText(keyNode, keyAt);
       if (Object.hasOwn(result, key))
         throw new YamlError(`The key ${JSON.stringify(key.slice(0, 100))} stands twice.`, keyAt);
-      const child = `${pointer}/${escapePointer(key)}`;
+      const child = `${pointer}/${pointerPart(key)}`;
       this.positions.set(child, keyAt);
       // defineProperty: the key may be __proto__
       Object.defineProperty(result, key, {
@@ -264,5 +265,3 @@ function storable(text: string, at: Position): string {
     throw new YamlError('The text has a character that cannot be stored.', at);
   return text;
 }
-
-export const escapePointer = (key: string): string => key.replaceAll('~', '~0').replaceAll('/', '~1');

@@ -1,0 +1,64 @@
+/** The one validator of requests: values against the schemas of operations, all violations at once. */
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import type { TSchema } from 'typebox';
+import type { ErrorCode } from './errors/catalogue.ts';
+import { type Violation, violation } from './errors/platform-error.ts';
+import { pointerPart } from './errors/pointer.ts';
+
+const ajv = new Ajv2020({ strict: false, allErrors: true, messages: true, logger: false });
+formats.default(ajv);
+
+const NAME_SHOWN_MAX = 100;
+
+const validators = new WeakMap<TSchema, ValidateFunction>();
+
+function validator(schema: TSchema): ValidateFunction {
+  let known = validators.get(schema);
+  if (!known) validators.set(schema, (known = ajv.compile(schema)));
+  return known;
+}
+
+/** What is wrong with the value of a parameter, as the end of a sentence; null: nothing. */
+export function valueProblem(schema: TSchema, value: unknown): string | null {
+  const validate = validator(schema);
+  return validate(value) ? null : sentence(validate.errors ?? []);
+}
+
+/** Everything that is wrong with a body, with JSON Pointers. */
+export function bodyViolations(schema: TSchema, body: unknown): Violation<ErrorCode>[] {
+  const validate = validator(schema);
+  if (validate(body)) return [];
+  const errors = validate.errors ?? [];
+  const precise = errors.filter((one) => !ENVELOPES.has(one.keyword));
+  return (precise.length > 0 ? precise : errors).map(bodyViolation);
+}
+
+/** Keywords that only repeat what a more precise error beside them says. */
+const ENVELOPES = new Set(['anyOf', 'oneOf', 'if', 'allOf']);
+
+function bodyViolation(error: ErrorObject): Violation<ErrorCode> {
+  const { instancePath: at, keyword, params } = error;
+  if (keyword === 'required') {
+    const name = String(params['missingProperty']);
+    return violation(`${at}/${pointerPart(name)}`, 'PARAMETER_REQUIRED', `${name} is required.`);
+  }
+  if (keyword === 'additionalProperties' || keyword === 'unevaluatedProperties') {
+    const name = String(params['additionalProperty'] ?? params['unevaluatedProperty']);
+    return violation(
+      `${at}/${pointerPart(name)}`,
+      at === '' ? 'BODY_PROPERTY_UNKNOWN' : 'PARAMETER_INVALID',
+      `There is no property ${JSON.stringify(name.slice(0, NAME_SHOWN_MAX))} here.`,
+    );
+  }
+  return violation(at, 'PARAMETER_INVALID', `${at || 'The body'} ${sentence([error])}.`);
+}
+
+/** What the validator found, as the end of a sentence. */
+function sentence(errors: readonly ErrorObject[]): string {
+  const constants = errors.filter((one) => one.keyword === 'const').map((one) => one.params['allowedValue']);
+  if (constants.length > 0) return `must be one of ${constants.join(', ')}`;
+  const [first] = errors;
+  if (first?.keyword === 'enum') return `must be one of ${first.params['allowedValues'].join(', ')}`;
+  return first?.message ?? 'is not valid';
+}
