@@ -27,7 +27,7 @@ const EXAMPLE_STEPS = [
     result: 'deny',
     grantedBy: [],
     remedy:
-      'The user reads the record and may not change it: share it with access edit, add a sharing rule of Opportunity__c with access readWrite, or make the user its owner.',
+      'The user can read the record, but may not change it. Share it with access edit, add a sharing rule of Opportunity__c with access readWrite, or make the user its owner.',
   },
   { layer: 'recordState', result: 'notApplicable', grantedBy: [], remedy: null },
   { layer: 'agentPolicy', result: 'notApplicable', grantedBy: [], remedy: null },

@@ -18,7 +18,9 @@ type Decision =
       readonly parent?: FieldMeta;
     };
 
-/** What is done to a record. Whoever may update records of an object may also execute transitions and give them away. */
+/**
+ * What is done to a record. Whoever may update records of an object may also execute transitions and give them away.
+ */
 export type RecordOperation = DataOperation | 'transition' | 'changeOwner' | 'share';
 
 /** What each operation needs, wherever it is decided: in a decision, in a statement or in an explanation. */
@@ -88,7 +90,9 @@ const VERBS: Readonly<Record<DataOperation, string>> = {
   delete: 'delete',
 };
 
-/** The object's access, or the error that a caller without it gets: 404 OBJECT_NOT_FOUND, 403 OBJECT_PERMISSION_DENIED. */
+/**
+ * The object's access, or the error that a caller without it gets: 404 OBJECT_NOT_FOUND, 403 OBJECT_PERMISSION_DENIED.
+ */
 export function requireObject(access: Access, objectApiName: string, operation: DataOperation): ObjectAccess {
   const object = access.objects[objectApiName];
   if (!object) throw new PlatformError('OBJECT_NOT_FOUND', 'There is no such object for this user.');

@@ -1,7 +1,6 @@
 /**
- * From a profile and permission sets to what a user may do: a union, without deny entries. The one place where the
- * meaning of a permission stands; `decide` and `constrain` only look up what came out of here.
- * Source: docs/reference/access.md.
+ * Computes what a user may do from a profile and permission sets: their union, without deny entries. Only this module
+ * knows the meaning of permissions; `decide` and `constrain` look up its results. Source: docs/reference/access.md.
  */
 import { createHash } from 'node:crypto';
 import { fieldType } from '../schema/field-types/registry.ts';
@@ -14,18 +13,20 @@ import type {
   Snapshot,
   SystemPermission,
 } from '../schema/snapshot.ts';
+import { isUserObject } from '../schema/user-object.ts';
 import { type Directory, groupsOf, NOBODY, rolesReceived } from './directory.ts';
 import type { Access, Circle, FieldAccess, GivenBundle, ObjectAccess, Principal } from './types.ts';
+import { userFieldAccess, userPermission } from './user-object.ts';
 
-/** What everybody with the same profile and permission sets shares, worked out once per snapshot. */
+/** What all users with the same profile and permission sets have in common, computed once per snapshot. */
 type SharedAccess = Omit<Access, 'principal' | 'directory' | 'circle'>;
 
 const shared = new WeakMap<Snapshot, Map<string, SharedAccess>>();
 
 /**
  * The permissions of a user. Callers keep the result per (snapshot version, access version, user); two users with the
- * same profile and permission sets share all of it but what depends on the person. Without `directory` nobody stands
- * below the user: enough for questions that are not about records.
+ * same profile and permission sets share all of it but what depends on the user. Without `directory` the user has no
+ * subordinates, which is enough for decisions that do not concern records.
  */
 export function accessFor(snapshot: Snapshot, principal: Principal, directory: Directory = NOBODY): Access {
   const names = [...new Set(principal.permissionSetApiNames)].sort();
@@ -59,7 +60,7 @@ function unionOf(snapshot: Snapshot, given: readonly GivenBundle[], key: string)
   const objects: Record<string, ObjectAccess> = Object.create(null);
   for (const [apiName, object] of Object.entries(snapshot.objects)) {
     if (!object.published) continue;
-    const access = object.apiName === 'User' ? userObject(object, bundles, system) : ordinary(object, bundles, system);
+    const access = isUserObject(object) ? userAccess(object, bundles, system) : recordAccess(object, bundles, system);
     if (access.permission.read) objects[apiName] = access;
   }
   return {
@@ -72,7 +73,7 @@ function unionOf(snapshot: Snapshot, given: readonly GivenBundle[], key: string)
   };
 }
 
-function ordinary(
+function recordAccess(
   object: ObjectMeta,
   bundles: readonly PermissionBundle[],
   system: ReadonlySet<SystemPermission>,
@@ -87,39 +88,22 @@ function ordinary(
   });
 }
 
-/** Of users everybody with the API permission reads who they are (id and label), and no more without another one. */
-function userObject(
+function userAccess(
   object: ObjectMeta,
   bundles: readonly PermissionBundle[],
   system: ReadonlySet<SystemPermission>,
 ): ObjectAccess {
-  const manages = system.has('manageUsers');
-  const readsAll = manages || objectPermission(object, bundles, system).read;
-  return withFields(object, permissionGiven(object, bundles), (field) => {
-    if (manages) return { read: true, edit: !field.system || isWritable(object, field) };
-    if (field.apiName === 'id' || field.apiName === 'displayName' || field.apiName === object.nameField)
-      return { read: true, edit: false };
-    if (!readsAll) return { read: false, edit: false };
-    return { read: field.system || fieldPermission(object, field, bundles, system).read, edit: false };
-  });
+  const given = objectPermission(object, bundles, system);
+  return withFields(object, userPermission(given, system), (field) =>
+    userFieldAccess(object, field, system, { object: given, field: fieldPermission(object, field, bundles, system) }),
+  );
 }
 
-/** What bundles give on an object: of several it is the union of what each gives. */
+/** The permission on an object that bundles give together. */
 export function permissionGiven(object: ObjectMeta, bundles: readonly PermissionBundle[]): ObjectPermission {
   const system = new Set(bundles.flatMap((bundle) => bundle.system));
   const given = objectPermission(object, bundles, system);
-  if (object.apiName !== 'User') return given;
-  // Accounts are kept by those who may manage users, and by nobody else. A user is deactivated, never deleted.
-  const manages = system.has('manageUsers');
-  return {
-    create: manages,
-    read: manages || given.read || system.has('apiEnabled'),
-    update: manages,
-    delete: false,
-    // Who reads users at all reads all of them: a name is no secret inside a tenant.
-    viewAll: true,
-    modifyAll: manages,
-  };
+  return isUserObject(object) ? userPermission(given, system) : given;
 }
 
 function objectPermission(

@@ -6,6 +6,7 @@
 
 import { isMasterDetail } from '../schema/field-types/registry.ts';
 import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
+import { isUserObject } from '../schema/user-object.ts';
 import { memoize, memoizeByName } from '../values/memoize.ts';
 import { meetsCriteria } from './criteria.ts';
 import { type Directory, holdersOf, ownersOf, rolesBelow } from './directory.ts';
@@ -127,7 +128,9 @@ function ownedBy({ users }: Directory, owners: ReadonlySet<string>): Predicate {
   return { kind: 'ownedBy', userIds: others, except: true, among };
 }
 
-/** A masterDetail field is never empty and its record never missing, so a parent that is always reached asks nothing. */
+/**
+ * A masterDetail field is never empty and its record never missing, so a parent that is always reached asks nothing.
+ */
 function parentsNode(
   access: Access,
   { fields, level }: Extract<Records, { kind: 'parents' }>,
@@ -157,7 +160,7 @@ function* allGrants(access: Access, objectApiName: string): Iterable<Grant> {
   if (!entry) return;
   const { object } = entry;
   yield* everything(access, object);
-  if (object.apiName === 'User') return;
+  if (isUserObject(object)) return;
   yield* byDefault(object);
   const { principal, circle, snapshot, directory } = access;
   const own = new Set([principal.userId]);
@@ -260,7 +263,7 @@ function isGivenTo({ principal, circle }: Access, { principalType, principalId }
 
 /** Permissions on all records, one grant for each profile or permission set that has them. */
 function* everything({ bundles }: Access, object: ObjectMeta): Iterable<Grant> {
-  const isUser = object.apiName === 'User';
+  const isUser = isUserObject(object);
   if (isUser) yield { kind: 'orgDefault', apiName: object.apiName, level: 'read', records: ALL };
   for (const { kind, bundle } of bundles) {
     const { viewAll, modifyAll } = permissionGiven(object, [bundle]);

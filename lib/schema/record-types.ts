@@ -4,6 +4,7 @@
  */
 import { typeOf } from './field-types/registry.ts';
 import type { FieldMeta, ObjectMeta, RecordTypeMeta } from './snapshot.ts';
+import { isUserObject } from './user-object.ts';
 
 export const RECORD_TYPE_FIELD = 'recordTypeApiName';
 
@@ -19,11 +20,11 @@ export const valuesIn = (type: RecordTypeMeta | null, field: FieldMeta): readonl
   type && Object.hasOwn(type.picklistValues, field.apiName) ? type.picklistValues[field.apiName]! : null;
 
 /**
- * Fields that callers may write, permission aside: the owner, where there are record types the type, and of the rest
- * what nobody works out. Users belong to nobody.
+ * Fields that callers may write, permission aside: the owner, the record type where the object has record types, and what
+ * is not computed. Users have no owner.
  */
 export const isWritable = (object: ObjectMeta, field: FieldMeta): boolean =>
   typeOf(field).writable &&
   (!field.system ||
-    (field.apiName === 'ownerId' && object.apiName !== 'User') ||
+    (field.apiName === 'ownerId' && !isUserObject(object)) ||
     (field.apiName === RECORD_TYPE_FIELD && object.recordTypes.length > 0));

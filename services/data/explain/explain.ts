@@ -1,6 +1,6 @@
 /**
- * Why an operation on a record is allowed or not: every layer of access in its order, looked up in the same rules that
- * decide when the operation is carried out. Pure. Source: docs/reference/access.md#explanations.
+ * Why an operation on a record is allowed or refused: every layer of access in its order, by the same rules that decide
+ * when the operation is executed. Pure. Source: docs/reference/access.md#explanations.
  */
 
 import type { LAYERS, OPERATIONS_EXPLAINED } from '../../../contracts/data/explain.ts';
@@ -8,10 +8,12 @@ import { decideSharing, NEEDS, type RecordOperation } from '../../../lib/access/
 import { permissionGiven } from '../../../lib/access/rules.ts';
 import { type Grant, parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
 import type { Access, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
+import { MANAGE_USERS_REMEDY, userObjectRemedy } from '../../../lib/access/user-object.ts';
 import type { Scope } from '../../../lib/operation.ts';
 import { fieldOf } from '../../../lib/schema/lookup.ts';
 import { isWritable } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta, PermissionBundle } from '../../../lib/schema/snapshot.ts';
+import { isUserObject } from '../../../lib/schema/user-object.ts';
 import { own } from '../tenants.ts';
 import {
   type Act,
@@ -48,17 +50,17 @@ export interface Question {
 export interface Subject {
   /** Whose access is explained. */
   readonly view: View;
-  /** Scopes of the connection; null: another user's, which is not known. */
+  /** Scopes of the connection; null when another user is asked about, whose connections are unknown. */
   readonly scopes: ScopeSet | null;
   readonly object: ObjectMeta;
-  /** The object as whoever asks sees it: what does not exist for them is not explained. */
+  /** The object as the caller sees it: what is hidden from the caller is not explained. */
   readonly shown: ObjectAccess;
-  /** All objects as whoever asks sees them. */
+  /** All objects as the caller sees them. */
   readonly known: Access['objects'];
   readonly record: SharedRecord;
   /** Stored values of the fields that decide about transitions. */
   readonly stored: Readonly<Record<string, unknown>>;
-  /** Null: no transition is asked about, or there is none of this name for whoever asks. */
+  /** Null: no transition is asked about, or the caller sees none of this name. */
   readonly act: Act | null;
   /** It puts a record under a parent that the user may not edit. */
   readonly misplaces: boolean;
@@ -72,19 +74,19 @@ const SCOPES: Readonly<Record<Question['operation'], Scope>> = {
   transition: 'actions:execute',
 };
 
-/** The operation as decisions know it: who a record belongs to is not for everybody who may change it. */
-const decided = ({ operation, field }: Question): RecordOperation =>
+/** The operation that is decided: to change the owner needs more than to change other fields. */
+const decidedOperation = ({ operation, field }: Question): RecordOperation =>
   operation === 'update' && field === 'ownerId' ? 'changeOwner' : operation;
 
 export function explain(subject: Subject, question: Question): { allowed: boolean; steps: Step[] } {
   const { act } = subject;
   const steps = [
-    ofScope(subject, question),
-    ofPublication(subject),
-    ofObject(subject, question, act),
-    ofField(subject, question, act),
-    ofSharing(subject, question),
-    ofState(subject, question, act),
+    scopeStep(subject, question),
+    publicationStep(subject),
+    objectStep(subject, question, act),
+    fieldStep(subject, question, act),
+    sharingStep(subject, question),
+    stateStep(subject, question, act),
     step('agentPolicy', 'notApplicable'),
   ];
   return { allowed: steps.every((item) => item.result !== 'deny'), steps };
@@ -98,90 +100,85 @@ const step = (layer: Layer, result: 'pass' | 'notApplicable', grantedBy: readonl
 });
 const deny = (layer: Layer, remedy: string): Step => ({ layer, result: 'deny', grantedBy: [], remedy });
 
-function ofScope({ scopes }: Subject, { operation }: Question): Step {
+function scopeStep({ scopes }: Subject, { operation }: Question): Step {
   const scope = SCOPES[operation];
   if (scopes === null) return step('scope', 'notApplicable');
   if (scopes.includes(scope)) return step('scope', 'pass');
   return deny(
     'scope',
-    `Sign in again and ask for the scope ${scope}; the client application must be allowed to have it (ExternalClient, scopes).`,
+    `Sign in again and request the scope ${scope}. The client must be allowed to use it (scopes of its ExternalClient).`,
   );
 }
 
-function ofPublication({ object }: Subject): Step {
+function publicationStep({ object }: Subject): Step {
   if (object.published) return step('publication', 'pass');
-  return deny('publication', `Publish the object: api.published: true in CustomObject ${object.apiName}.`);
+  return deny('publication', `The object is not published. Set api.published: true in CustomObject ${object.apiName}.`);
 }
 
-function ofObject(subject: Subject, { operation }: Question, act: Act | null): Step {
+function objectStep(subject: Subject, { operation }: Question, act: Act | null): Step {
   const { view, object } = subject;
   const { access } = view;
   const { permission } = NEEDS[operation];
-  if (!access.principal.active) return deny('objectPermission', 'The user is deactivated: activate the user.');
+  if (!access.principal.active) return deny('objectPermission', 'The user is deactivated. Activate the user.');
   if (!access.system.has('apiEnabled'))
     return deny('objectPermission', 'Give the system permission apiEnabled in the profile or a permission set.');
   if (!own(access.objects, object.apiName)?.permission[permission]) {
-    const remedy =
-      object.apiName !== 'User'
-        ? `Give ${permission} on ${object.apiName} in the profile or a permission set of the user.`
-        : permission === 'delete'
-          ? 'Users are deactivated, never deleted.'
-          : 'Give the system permission manageUsers in the profile or a permission set.';
-    return deny('objectPermission', remedy);
+    const remedy = `Give ${permission} on ${object.apiName} in the profile or a permission set of the user.`;
+    return deny('objectPermission', isUserObject(object) ? userObjectRemedy(permission) : remedy);
   }
   if (act && !isPermitted(act, access))
     return deny('objectPermission', `${notPermitted(act)} Add it to the actions of the profile or a permission set.`);
-  // What comes along is created with the rights of the caller. A hidden object is not named.
+  // The records of effects are created with the permissions of the caller. A hidden object is not named.
   const closed = act && closedObject(act, access);
-  if (closed !== null)
-    return deny(
-      'objectPermission',
-      `The transition makes a record${own(subject.known, closed) ? ` of ${closed}` : ' of another object'}: give create on that object.`,
-    );
-  const given = bundlesThat(access, (bundle) => permissionGiven(object, [bundle])[permission]);
-  const acting = act?.meta.permission;
-  const more = acting == null ? [] : bundlesThat(access, (bundle) => bundle.actions.includes(acting));
-  const names = new Set(given.map(({ apiName }) => apiName));
-  return step('objectPermission', 'pass', [...given, ...more.filter(({ apiName }) => !names.has(apiName))]);
+  if (closed !== null) {
+    const name = own(subject.known, closed) ? closed : 'another object';
+    return deny('objectPermission', `The transition creates a record of ${name}. Give create on that object.`);
+  }
+  const onObject = bundlesThatGrant(access, (bundle) => permissionGiven(object, [bundle])[permission]);
+  const action = act?.meta.permission;
+  const onAction = action == null ? [] : bundlesThatGrant(access, (bundle) => bundle.actions.includes(action));
+  const names = new Set(onObject.map(({ apiName }) => apiName));
+  return step('objectPermission', 'pass', [...onObject, ...onAction.filter(({ apiName }) => !names.has(apiName))]);
 }
 
-const bundlesThat = ({ bundles }: Access, gives: (bundle: PermissionBundle) => boolean): GrantedBy[] =>
-  bundles.flatMap(({ kind, bundle }) => (gives(bundle) ? [{ kind, apiName: bundle.apiName }] : []));
+const bundlesThatGrant = ({ bundles }: Access, grants: (bundle: PermissionBundle) => boolean): GrantedBy[] =>
+  bundles.flatMap(({ kind, bundle }) => (grants(bundle) ? [{ kind, apiName: bundle.apiName }] : []));
 
-const noSuchField = (name: string): string =>
-  `There is no field ${name} that can be read: check the name, or ask an administrator whether it needs read permission.`;
+const unknownField = (name: string): string =>
+  `No readable field ${name} exists. Check the name, or ask an administrator for read permission.`;
 
-function ofField(subject: Subject, { operation, field: name }: Question, act: Act | null): Step {
+function fieldStep(subject: Subject, { operation, field: name }: Question, act: Act | null): Step {
   const { view, object, shown } = subject;
   const known = own(view.access.objects, object.apiName);
   const model = act?.kind === 'transition' ? visibleModel(shown) : null;
   if (model && known && !visibleModel(known))
-    return deny('fieldPermission', `Give read on the state, ${object.apiName}.${model.field}.`);
+    return deny('fieldPermission', `Give read on the state field ${object.apiName}.${model.field}.`);
   const closed = act && closedField(act, view.access);
   if (closed !== null) {
-    const [made, item] = closed.split('.') as [string, string];
-    const place = own(own(subject.known, made)?.fields ?? {}, item)?.read ? closed : 'each of its fields';
-    return deny('fieldPermission', `The transition makes a record and sets its fields: give edit on ${place}.`);
+    const [created = '', name = ''] = closed.split('.');
+    const fields = own(own(subject.known, created)?.fields ?? {}, name)?.read ? closed : 'each of these fields';
+    return deny('fieldPermission', `The transition creates a record and sets its fields. Give edit on ${fields}.`);
   }
   if (name === null) return step('fieldPermission', 'notApplicable');
   const field = own(shown.fields, name)?.read ? fieldOf(object, name) : undefined;
-  if (!field) return deny('fieldPermission', noSuchField(name));
+  if (!field) return deny('fieldPermission', unknownField(name));
   if (!known) return step('fieldPermission', 'notApplicable');
-  const writes = operation !== 'read';
   const given = grantsOfField(view.access, object, field, operation);
   if (!own(known.fields, name)?.read) return deny('fieldPermission', `Give read on ${object.apiName}.${name}.`);
-  if (!writes) return step('fieldPermission', 'pass', given);
-  if (!isWritable(object, field)) return deny('fieldPermission', `Nobody writes ${name}: the platform works it out.`);
-  // Without the permission on the object there is none on its fields; that layer says so.
+  if (operation === 'read') return step('fieldPermission', 'pass', given);
+  if (!isWritable(object, field))
+    return deny('fieldPermission', `${name} cannot be written: the platform maintains it.`);
+  // Without permission on the object there is none on its fields; the object layer reports it.
   if (given.length > 0) return step('fieldPermission', 'pass', given);
   if (followsObject(object, field)) return step('fieldPermission', 'notApplicable');
   return deny('fieldPermission', `Give edit on ${object.apiName}.${name} in the profile or a permission set.`);
 }
 
+/** Such a field has no permission of its own, but that of its object. */
 const followsObject = (object: ObjectMeta, { system, apiName }: FieldMeta): boolean =>
-  system || apiName === object.nameField || object.apiName === 'User';
+  system || apiName === object.nameField || isUserObject(object);
 
-/** The bundles that let a field be read, or written. */
+/** The bundles that grant reading or writing a field. */
 function grantsOfField(
   access: Access,
   object: ObjectMeta,
@@ -190,7 +187,7 @@ function grantsOfField(
 ): readonly GrantedBy[] {
   const permission = NEEDS[operation].permission;
   const key = `${object.apiName}.${field.apiName}`;
-  return bundlesThat(access, (bundle) => {
+  return bundlesThatGrant(access, (bundle) => {
     if (followsObject(object, field) && permissionGiven(object, [bundle])[permission]) return true;
     if (bundle.system.includes('modifyAllData')) return true;
     if (operation === 'read' && bundle.system.includes('viewAllData')) return true;
@@ -199,11 +196,11 @@ function grantsOfField(
   });
 }
 
-function ofSharing(subject: Subject, question: Question): Step {
+function sharingStep(subject: Subject, question: Question): Step {
   const { view, object, record } = subject;
-  // Who may not read the object at all is told by another layer; what sharing would give then has no meaning.
+  // A user who cannot read the object is refused by another layer; sharing means nothing then.
   if (!own(view.access.objects, object.apiName)) return step('sharing', 'notApplicable');
-  const operation = decided(question);
+  const operation = decidedOperation(question);
   if (operation === 'create' && parentFields(object).length === 0) return step('sharing', 'notApplicable');
   const decision = decideSharing(view.access, object.apiName, operation, record);
   if (!decision.allowed)
@@ -212,21 +209,25 @@ function ofSharing(subject: Subject, question: Question): Step {
       decision.parent ? parentRemedy(subject, decision.parent) : sharingRemedy(subject, operation, decision.code),
     );
   if (subject.misplaces)
-    return deny('sharing', 'The transition puts a record under another one: let the user edit that one.');
+    return deny(
+      'sharing',
+      'The transition puts a record under another record. Give the user edit access to that record.',
+    );
   const { grantedBy } = decision;
-  // What leads to a parent is told without the shares of the parent.
+  // Grants on a parent are reported without the shares of the parent.
   if (operation === 'create') return step('sharing', 'pass', distinct(grantedBy));
   return step('sharing', 'pass', shownGrants(subject, grantedBy, operation));
 }
 
-/** A record under parents that control its sharing is made by those who may edit all of them. */
+/** Creating a record under parents that control its sharing needs edit access to all of them. */
 function parentRemedy({ shown, known }: Subject, field: FieldMeta): string {
-  const apiName = field.referenceTo[0]!;
-  const isNamed = own(known, apiName) !== undefined && own(shown.fields, field.apiName)?.read === true;
-  return `Let the user edit ${isNamed ? `the ${apiName} record that ${field.apiName} names` : 'every parent of the record'}.`;
+  const [apiName = ''] = field.referenceTo;
+  const isVisible = own(known, apiName) !== undefined && own(shown.fields, field.apiName)?.read === true;
+  const parent = isVisible ? `the ${apiName} record that ${field.apiName} refers to` : 'every parent of the record';
+  return `Give the user edit access to ${parent}.`;
 }
 
-/** Manual shares are told by the principal that they are for. */
+/** Manual shares are named by the user, role or group that they are for. */
 function shownGrants({ view, record }: Subject, grants: readonly Grant[], operation: RecordOperation): GrantedBy[] {
   const { principal, circle } = view.access;
   const { level } = NEEDS[operation];
@@ -252,32 +253,52 @@ const distinct = (grants: readonly (GrantedBy | Grant)[]): GrantedBy[] => [
 function sharingRemedy({ object }: Subject, operation: RecordOperation, code: string): string {
   const { apiName } = object;
   const { level } = NEEDS[operation];
-  if (apiName === 'User') return 'Give the system permission manageUsers in the profile or a permission set.';
+  if (isUserObject(object)) return MANAGE_USERS_REMEDY;
   if (parentFields(object).length > 0)
-    return `Records of ${apiName} follow their parents: let the user ${level === 'read' ? 'read' : 'edit'} every parent of the record.`;
-  const start =
-    code === 'RECORD_ACCESS_DENIED' ? 'The user reads the record and may not' : 'The user does not reach the record to';
+    return (
+      `Access to records of ${apiName} follows their parents. ` +
+      `Give the user ${level === 'read' ? 'read' : 'edit'} access to every parent of the record.`
+    );
+  const refused = (what: string): string =>
+    code === 'RECORD_ACCESS_DENIED'
+      ? `The user can read the record, but may not ${what} it.`
+      : `Sharing does not let the user ${what} the record.`;
   switch (level) {
     case 'read':
-      return `${start} read it: share it with the user, a role or a group, add a sharing rule of ${apiName}, or widen its sharingDefault.`;
+      return (
+        `${refused('read')} Share it with the user, a role or a group, ` +
+        `add a sharing rule of ${apiName}, or widen its sharingDefault.`
+      );
     case 'edit':
-      return `${start} change it: share it with access edit, add a sharing rule of ${apiName} with access readWrite, or make the user its owner.`;
+      return (
+        `${refused('change')} Share it with access edit, ` +
+        `add a sharing rule of ${apiName} with access readWrite, or make the user its owner.`
+      );
     case 'full':
-      return `${start} delete it, give it away or share it: that is for its owner, users above the owner, and who has modifyAll on ${apiName}.`;
+      return (
+        `${refused('delete, transfer or share')} Only its owner, users above the owner in the role hierarchy ` +
+        `and users with modifyAll on ${apiName} may.`
+      );
   }
 }
 
-function ofState(subject: Subject, { operation, field, transitionKey }: Question, act: Act | null): Step {
+function stateStep(subject: Subject, { operation, field, transitionKey }: Question, act: Act | null): Step {
   const { view, object, shown, stored } = subject;
   const model = visibleModel(shown);
   if (operation === 'update' && model && field === model.field && !model.allowDirectEdit)
-    return deny('recordState', `${field} changes by transitions only: execute one of them.`);
+    return deny('recordState', `${field} can only be changed by transitions. Execute one of them.`);
   if (operation !== 'transition') return step('recordState', 'notApplicable');
   if (!act)
-    return deny('recordState', `There is no transition or action ${transitionKey} here: list those that there are.`);
+    return deny(
+      'recordState',
+      `The object has no transition or action ${transitionKey}. List the transitions of the record.`,
+    );
   const state = stateIn(shown, stored);
   if (!startsIn(act, state))
-    return deny('recordState', `${wrongState(act)} The record is in ${state ?? 'no state'}: take it there first.`);
+    return deny(
+      'recordState',
+      `${wrongState(act)} The record has ${state === null ? 'no state' : `the state ${state}`}.`,
+    );
   if (!guardHolds(act, storedFacts(view, object, stored))) return deny('recordState', guardMessage(act));
   return step('recordState', 'pass');
 }

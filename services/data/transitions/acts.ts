@@ -1,4 +1,4 @@
-/** The transitions and actions of an object, ready to be judged: which there are, and what stands against each. */
+/** The transitions and actions of an object, and the reasons why each is unavailable for a caller and a record. */
 
 import { permissionRefusal } from '../../../lib/access/decide.ts';
 import type { Access, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
@@ -9,6 +9,7 @@ import { storedFieldsOf, withFormulas } from '../../../lib/expression/formulas.t
 import type { Expression } from '../../../lib/expression/types.ts';
 import { schemaOfObject, valueOfField } from '../../../lib/expression/values.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
+import { requireField } from '../../../lib/schema/lookup.ts';
 import type { ActMeta, EffectMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { callerFacts, failureOf } from '../evaluation.ts';
@@ -19,7 +20,7 @@ export interface Act {
   readonly object: ObjectMeta;
   readonly kind: 'transition' | 'action';
   readonly meta: ActMeta;
-  /** States in which it can be taken, and where it leads; null for an action, which leaves the state as it is. */
+  /** States in which it can be executed, and the state it leads to; null for an action, which keeps the state. */
   readonly from: readonly string[] | null;
   readonly to: string | null;
   readonly guard: Expression | null;
@@ -38,27 +39,28 @@ const actsOf = memoize((object: ObjectMeta): readonly Act[] => {
   ];
 });
 
-/** The state model, as far as it exists for the caller: who cannot read the state knows of no states. */
+/** The state model if the caller can read the state; it is hidden otherwise. */
 export function visibleModel({ object, fields }: ObjectAccess): StateModelMeta | null {
   const model = object.stateModel;
   return model && own(fields, model.field)?.read ? model : null;
 }
 
-/** The state that a record is in, as far as the caller knows of states. */
+/** The state of a record, null when it is hidden from the caller. */
 export function stateIn(access: ObjectAccess, stored: Readonly<Record<string, unknown>>): string | null {
   const model = visibleModel(access);
-  return model ? ((own(stored, model.field) as string | null | undefined) ?? null) : null;
+  const state = model && own(stored, model.field);
+  return typeof state === 'string' ? state : null;
 }
 
-/** What exists for the caller, available or not. */
+/** What the caller sees, available or not. */
 export const visibleActs = (access: ObjectAccess): readonly Act[] =>
   visibleModel(access) ? actsOf(access.object) : actsOf(access.object).filter((act) => act.kind === 'action');
 
-/** Fields that decide what can be done: the state and what the guards read. */
+/** Fields that decide which transitions are available: the state and what the guards read. */
 export const decidingFields = memoize((object: ObjectMeta): readonly FieldMeta[] => {
   const names = new Set(actsOf(object).flatMap((act) => (act.guard ? storedFieldsOf(object, act.guard) : [])));
   if (object.stateModel) names.add(object.stateModel.field);
-  return [...names].map((name) => object.fields[name]!);
+  return [...names].map((name) => requireField(object, name));
 });
 
 interface Reason {
@@ -75,20 +77,20 @@ export interface Situation {
   /** Sharing lets the caller change the record. */
   readonly editable: boolean;
   readonly facts: Facts;
-  /** Refusals of acts for the parents that they put records under. */
+  /** Refusals because of the parents that an act puts records under. */
   readonly misplaced: ReadonlyMap<Act, PlatformError>;
 }
 
-/** Everything that stands against an act, in the order in which executing it would find out. */
-export function reasonsAgainst(act: Act, situation: Situation): Reason[] {
+/** Why an act is unavailable: all reasons, in the order in which executing it would check them. */
+export function unavailableReasons(act: Act, situation: Situation): Reason[] {
   const { view, scopes, editable, state } = situation;
   const reasons: Reason[] = [];
   const add = (code: string, message: string): void => {
     reasons.push({ code, message });
   };
-  if (!scopes.includes('actions:execute')) add('SCOPE_INSUFFICIENT', 'The connection has no scope actions:execute.');
+  if (!scopes.includes('actions:execute')) add('SCOPE_INSUFFICIENT', 'The connection lacks the scope actions:execute.');
   for (const { code, message } of permissionsMissing(act, view)) add(code, message);
-  if (!editable) add('RECORD_ACCESS_DENIED', 'You may read this record, but not change it.');
+  if (!editable) add('RECORD_ACCESS_DENIED', 'You may read this record, but you may not change it.');
   if (!startsIn(act, state)) add('STATE_CONFLICT', wrongState(act));
   else if (!guardHolds(act, situation.facts)) add('GUARD_NOT_MET', guardMessage(act));
   const misplaced = situation.misplaced.get(act);
@@ -96,7 +98,7 @@ export function reasonsAgainst(act: Act, situation: Situation): Reason[] {
   return reasons;
 }
 
-/** Refusals for want of permissions on objects and fields, which come before what sharing says of the record. */
+/** Refusals for missing permissions on objects and fields, which are checked before sharing. */
 export function permissionsMissing(act: Act, { access }: View): PlatformError[] {
   const missing = [
     permissionRefusal(access, act.object.apiName, 'update'),
@@ -109,15 +111,15 @@ export function permissionsMissing(act: Act, { access }: View): PlatformError[] 
   const object = closedObject(act, access);
   if (object !== null)
     missing.push(
-      own(access.objects, object) ? permissionRefusal(access, object, 'create') : beyond('objectPermission'),
+      own(access.objects, object) ? permissionRefusal(access, object, 'create') : effectsDenied('objectPermission'),
     );
-  else if (closedField(act, access) !== null) missing.push(beyond('fieldPermission'));
+  else if (closedField(act, access) !== null) missing.push(effectsDenied('fieldPermission'));
   return missing.filter((item) => item !== null);
 }
 
-/** What the caller cannot see is not named. */
-const beyond = (layer: 'objectPermission' | 'fieldPermission'): PlatformError =>
-  new PlatformError('TRANSITION_NOT_ALLOWED', 'You may not do everything that this transition does.', {
+/** Does not name an object or field that is hidden from the caller. */
+const effectsDenied = (layer: 'objectPermission' | 'fieldPermission'): PlatformError =>
+  new PlatformError('TRANSITION_NOT_ALLOWED', 'You lack a permission for one of the effects of this transition.', {
     details: { layer },
   });
 
@@ -126,11 +128,11 @@ type Creates = Extract<EffectMeta, { verb: 'createRecord' }>;
 const createsOf = ({ meta }: Act): readonly Creates[] =>
   meta.effects.filter((effect): effect is Creates => effect.verb === 'createRecord');
 
-/** The first object of which an act makes a record and the caller may not: they make what comes along. */
+/** The first object of which an act creates a record and the caller may not: effects need the caller's permissions. */
 export const closedObject = (act: Act, { objects }: Access): string | null =>
   createsOf(act).find(({ object }) => !own(objects, object)?.permission.create)?.object ?? null;
 
-/** The first field, as `<Object>.<field>`, that an act sets in a record it makes and that the caller may not edit. */
+/** The first field, as `<Object>.<field>`, that an act sets in a record it creates and that the caller may not edit. */
 export function closedField(act: Act, { objects }: Access): string | null {
   for (const { object, fields } of createsOf(act)) {
     const known = own(objects, object)?.fields;
@@ -144,12 +146,12 @@ export function closedField(act: Act, { objects }: Access): string | null {
 export const isPermitted = ({ meta }: Act, { actions }: Access): boolean =>
   meta.permission === null || actions.has(meta.permission);
 
-export const notPermitted = ({ meta }: Act): string => `It takes the permission for the action ${meta.permission}.`;
+export const notPermitted = ({ meta }: Act): string => `The permission for the action ${meta.permission} is required.`;
 
 export const startsIn = ({ from }: Act, state: string | null): boolean =>
   from === null || (state !== null && from.includes(state));
 
-export const wrongState = ({ from }: Act): string => `It starts from ${listed(from ?? [])}.`;
+export const wrongState = ({ from }: Act): string => `It can only be executed in the state ${listed(from ?? [])}.`;
 
 export const guardMessage = ({ meta }: Act): string =>
   meta.guardMessage ?? `The condition for “${meta.label}” is not met.`;
@@ -157,7 +159,7 @@ export const guardMessage = ({ meta }: Act): string =>
 const listed = (names: readonly string[]): string =>
   names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
 
-/** A guard sees all fields, whoever asks; one that cannot be evaluated does not hold. */
+/** A guard reads all fields, also those hidden from the caller; one that cannot be evaluated does not hold. */
 export function guardHolds({ guard }: Act, facts: Facts): boolean {
   if (guard === null) return true;
   try {
@@ -168,13 +170,13 @@ export function guardHolds({ guard }: Act, facts: Facts): boolean {
   }
 }
 
-/** What the variables stand for before anything happens: `old` is the record itself. */
+/** The variables of expressions before anything has changed: `old` is the record itself. */
 export function storedFacts(view: View, object: ObjectMeta, stored: Readonly<Record<string, unknown>>): Facts {
   const caller = callerFacts(view, Date.now());
-  const stand = withFormulas(
+  const values = withFormulas(
     object,
-    (name) => valueOfField(valueTypeName(object.fields[name]!), own(stored, name) ?? null),
+    (name) => valueOfField(valueTypeName(requireField(object, name)), own(stored, name) ?? null),
     caller,
   );
-  return { record: stand, old: stand, isChanged: () => false, ...caller };
+  return { record: values, old: values, isChanged: () => false, ...caller };
 }

@@ -1,79 +1,53 @@
-/** Users as other services ask for them, and as the platform itself creates them. Source: docs/reference/records.md. */
+/** Users as other services look them up, and as the platform itself creates them. Source: docs/reference/records.md. */
 
 import type { DataActions, UserIdentity } from '../../../contracts/data.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Principal } from '../../../lib/access/types.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
-import { requestId, uuidv7 } from '../../../lib/values/ids.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
-import { table } from '../sql.ts';
 import { isShapeError, type Tenants } from '../tenants.ts';
-import { USER_SYNC } from './rules.ts';
+import {
+  findUserStatement,
+  insertUserStatements,
+  type NewUser,
+  signInStatement,
+  type UserKey,
+  type UsernameRow,
+  type UserRow,
+  usernamesStatement,
+} from './directory.sql.ts';
 
 type ProvisionUser = DataActions['data.users.provision']['params']['users'][number];
-
-const COLUMNS =
-  'u."id", u."username", u."displayName", u."email", u."active", u."locale", u."timezone", u."profileApiName", u."roleApiName", u."permissionSetApiNames"';
-
-interface UserRow {
-  id: string;
-  username: string;
-  displayName: string | null;
-  email: string | null;
-  active: boolean | null;
-  locale: string | null;
-  timezone: string | null;
-  profileApiName: string;
-  roleApiName: string | null;
-  permissionSetApiNames: string[] | null;
-}
 
 /** The user with what decides about access; null when there is no such user, or no such tenant. */
 export async function findUser(
   database: Database,
   tenants: Tenants,
   tenantId: string,
-  by: { userId: string } | { username: string },
+  key: UserKey,
 ): Promise<UserIdentity | null> {
-  const condition = 'userId' in by ? 'u."id" = $1' : 'lower(u."username") = lower($1)';
   const found = await database
-    .tenant(tenantId, async (tx) => {
-      const { rows } = await tx.query<UserRow & { version: number }>({
-        name: `user by ${'userId' in by ? 'id' : 'name'} ${tx.schema}`,
-        text: `SELECT s.metadata_version AS version, ${COLUMNS} FROM ${tx.schema}._state s CROSS JOIN ${table(tx.schema, 'User')} u WHERE ${condition}`,
-        values: ['userId' in by ? by.userId : by.username],
-      });
-      return rows[0];
-    })
+    .tenant(tenantId, (tx) => tx.first<UserRow>(findUserStatement(tx.schema, key)))
     .catch((error: unknown) => {
-      if (NO_SUCH_TENANT.has(sqlState(error) ?? '')) return undefined;
+      if (NO_SUCH_TENANT.has(sqlState(error) ?? '')) return null;
       throw error;
     });
   if (!found) return null;
-  const snapshot = await tenants.snapshot(tenantId, found.version);
+  const snapshot = await tenants.snapshot(tenantId, found.metadataVersion);
   return snapshot && identityOf(snapshot, found);
 }
 
 /**
- * Shows on the user's record when the person last signed in. Nobody's change, so it leaves no history; the audit trail has
- * it, as everything that raises the version of a record.
+ * Stores with the user's record when the user last signed in. It is no change by a person, so the history does not have
+ * it; the audit trail does, like everything that raises the version of a record.
  */
 export async function noteSignIn(database: Database, tenantId: string, userId: string, at: string): Promise<void> {
-  await database.tenant(tenantId, (tx) =>
-    tx.query(
-      `WITH o AS MATERIALIZED (SELECT "id", "lastSignInAt" FROM ${table(tx.schema, 'User')} WHERE "id" = $1 FOR NO KEY UPDATE),
-        u AS (UPDATE ${table(tx.schema, 'User')} u SET "lastSignInAt" = $2, "recordVersion" = u."recordVersion" + 1 FROM o
-          WHERE u."id" = o."id" AND (o."lastSignInAt" IS NULL OR o."lastSignInAt" < $2)
-          RETURNING u."recordVersion" AS version, jsonb_build_object('lastSignInAt', jsonb_build_object('from', o."lastSignInAt", 'to', u."lastSignInAt")) AS changes)
-       INSERT INTO ${tx.schema}._audit (audit_id, user_id, channel, operation_id, outcome, request_id, object, record_id, kind, record_version, changes)
-       SELECT $3, $1, 'ui', 'auth.user.signedIn', 'committed', $4, 'User', $1, 'update', version, changes FROM u`,
-      [userId, at, uuidv7(), requestId()],
-    ),
-  );
+  await database.tenant(tenantId, (tx) => tx.query(signInStatement(tx.schema, userId, at)));
 }
 
-/** The tenant's role or schema is not there. */
+/** SQLSTATEs of a missing role, schema or table. */
 const NO_SUCH_TENANT: ReadonlySet<string> = new Set(['22023', '42704', '3F000', '42P01']);
 
 function identityOf(snapshot: Snapshot, row: UserRow): UserIdentity {
@@ -105,41 +79,28 @@ function identityOf(snapshot: Snapshot, row: UserRow): UserIdentity {
   };
 }
 
+interface ProvisionedUsers {
+  readonly userIds: Record<string, string>;
+  readonly stored: readonly { readonly userId: string; readonly user: ProvisionUser }[];
+}
+
 /**
- * Creates the users that are missing, as the platform; a username that is there keeps its record. Returns the ids of
- * all. Credentials follow through auth, by the caller of this function for passwords, by the sync rows otherwise.
+ * Creates the users that are missing, as the platform; an existing username keeps its record. Returns the ids of all.
+ * The caller passes passwords on to auth; auth learns of the other users by the outbox.
  */
 export async function provisionUsers(
   database: Database,
   tenants: Tenants,
   tenantId: string,
   users: readonly ProvisionUser[],
-): Promise<{ userIds: Record<string, string>; stored: { userId: string; user: ProvisionUser; email: string }[] }> {
+): Promise<ProvisionedUsers> {
   const snapshot = await tenants.snapshot(tenantId);
-  if (!snapshot) throw new PlatformError('INTERNAL_ERROR', 'There is no such tenant.');
+  if (!snapshot) throw new PlatformError('INTERNAL_ERROR', 'The tenant does not exist.');
   for (const user of users)
     if (!Object.hasOwn(snapshot.profiles, user.profileApiName))
       throw new PlatformError('INTERNAL_ERROR', `The tenant has no profile ${user.profileApiName}.`);
   try {
-    return await database.tenantTransaction(tenantId, async (tx) => {
-      await tx.query(`SELECT FROM ${tx.schema}._state FOR UPDATE`);
-      const ids = await idsByUsername(tx);
-      const stored = [];
-      let created = 0;
-      for (const user of users) {
-        let userId = ids.get(user.username.toLowerCase());
-        if (!userId) {
-          userId = uuidv7();
-          const manager = user.managerUsername ? (ids.get(user.managerUsername.toLowerCase()) ?? null) : null;
-          await insertUser(tx, userId, user, manager);
-          ids.set(user.username.toLowerCase(), userId);
-          created++;
-        }
-        stored.push({ userId, user, email: user.email });
-      }
-      if (created) await tx.query(`UPDATE ${tx.schema}._state SET access_version = access_version + 1`);
-      return { userIds: Object.fromEntries(stored.map(({ userId, user }) => [user.username, userId])), stored };
-    });
+    return await database.tenantTransaction(tenantId, (tx) => storeUsers(tx, users));
   } catch (error) {
     if (isShapeError(error))
       throw new PlatformError('INTERNAL_ERROR', 'The tenant has no User object yet.', { cause: error });
@@ -147,48 +108,36 @@ export async function provisionUsers(
   }
 }
 
-async function idsByUsername(tx: Tx): Promise<Map<string, string>> {
-  const { rows } = await tx.query<{ id: string; username: string }>(
-    `SELECT "id", lower("username") AS username FROM ${table(tx.schema, 'User')}`,
-  );
-  return new Map(rows.map((row) => [row.username, row.id]));
+async function storeUsers(tx: Tx, users: readonly ProvisionUser[]): Promise<ProvisionedUsers> {
+  await tx.query(`SELECT FROM ${tx.schema}._state FOR UPDATE`);
+  const rows = await tx.all<UsernameRow>(usernamesStatement(tx.schema));
+  const ids = new Map(rows.map((row) => [row.username, row.id]));
+  const stored: { userId: string; user: ProvisionUser }[] = [];
+  let created = 0;
+  for (const user of users) {
+    const username = user.username.toLowerCase();
+    let userId = ids.get(username);
+    if (!userId) {
+      userId = uuidv7();
+      const managerId = user.managerUsername ? (ids.get(user.managerUsername.toLowerCase()) ?? null) : null;
+      for (const statement of insertUserStatements(tx.schema, newUser(userId, user, managerId)))
+        await tx.query(statement);
+      ids.set(username, userId);
+      created++;
+    }
+    stored.push({ userId, user });
+  }
+  if (created) await tx.query(`UPDATE ${tx.schema}._state SET access_version = access_version + 1`);
+  return { userIds: Object.fromEntries(stored.map(({ userId, user }) => [user.username, userId])), stored };
 }
 
-async function insertUser(tx: Tx, id: string, user: ProvisionUser, managerId: string | null): Promise<void> {
-  await tx.query(
-    `INSERT INTO ${table(tx.schema, 'User')} ("id", "ownerId", "createdAt", "createdById", "updatedAt", "updatedById", "recordVersion",
-       "name", "displayName", "username", "email", "active", "profileApiName", "roleApiName", "permissionSetApiNames", "managerId")
-     VALUES ($1, $1, now(), $1, now(), $1, 1, $2, $2, $3, $4, true, $5, $6, $7, $8)`,
-    [
-      id,
-      user.displayName,
-      user.username,
-      user.email,
-      user.profileApiName,
-      user.roleApiName ?? null,
-      user.permissionSetApiNames ?? [],
-      managerId,
-    ],
-  );
-  await tx.query(
-    `INSERT INTO ${tx.schema}._audit (audit_id, channel, operation_id, outcome, request_id, object, record_id, kind, record_version, changes)
-     VALUES ($1, 'job', 'data.users.provision', 'committed', $2, 'User', $3, 'create', 1, $4)`,
-    [
-      uuidv7(),
-      requestId(),
-      id,
-      JSON.stringify({
-        username: { from: null, to: user.username },
-        displayName: { from: null, to: user.displayName },
-        email: { from: null, to: user.email },
-        profileApiName: { from: null, to: user.profileApiName },
-        roleApiName: { from: null, to: user.roleApiName ?? null },
-        permissionSetApiNames: { from: null, to: user.permissionSetApiNames ?? [] },
-      }),
-    ],
-  );
-  await tx.query(`INSERT INTO ${tx.schema}._outbox (type, object, record_id, data) VALUES ($1, 'User', $2, '{}')`, [
-    USER_SYNC,
-    id,
-  ]);
-}
+const newUser = (id: string, user: ProvisionUser, managerId: string | null): NewUser => ({
+  id,
+  username: user.username,
+  displayName: user.displayName,
+  email: user.email,
+  profileApiName: user.profileApiName,
+  roleApiName: user.roleApiName ?? null,
+  permissionSetApiNames: user.permissionSetApiNames ?? [],
+  managerId,
+});

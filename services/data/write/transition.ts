@@ -18,11 +18,11 @@ import {
   guardHolds,
   guardMessage,
   permissionsMissing,
-  reasonsAgainst,
   type Situation,
   startsIn,
   stateIn,
   storedFacts,
+  unavailableReasons,
   visibleActs,
   wrongState,
 } from '../transitions/acts.ts';
@@ -162,7 +162,7 @@ function refuseConflict(write: Write, act: Act, state: string | null, facts: Fac
     facts,
     misplaced: new Map(),
   };
-  const allowed = visibleActs(access).filter((other) => reasonsAgainst(other, situation).length === 0);
+  const allowed = visibleActs(access).filter((other) => unavailableReasons(other, situation).length === 0);
   throw new PlatformError('STATE_CONFLICT', fits ? guardMessage(act) : wrongState(act), {
     details: {
       currentState: state,

@@ -190,7 +190,7 @@ describe('explanations of access over HTTP', () => {
     const { denied, of } = await explained(sue, id, { operation: 'update' });
     assert.deepEqual(denied, ['objectPermission', 'sharing']);
     assert.match(of['objectPermission']!.remedy!, /Give update on Deal__c/);
-    assert.match(of['sharing']!.remedy!, /reads the record and may not change it.*access edit/);
+    assert.match(of['sharing']!.remedy!, /can read the record, but may not change it.*access edit/);
     const patch = await sue.patch(`/data/Deal__c/${id}`, { Stage__c: 'x' }, { etag: '"1"' });
     refused(patch, 403, 'OBJECT_PERMISSION_DENIED');
     assert.equal(patch.body.details.layer, 'objectPermission', 'the first denying layer');
@@ -208,7 +208,7 @@ describe('explanations of access over HTTP', () => {
     ]);
     assert.equal((await of({ operation: 'update', field: 'Stage__c' })).result, 'pass');
     for (const field of ['Number__c', 'createdAt', 'id'])
-      assert.match((await of({ operation: 'update', field })).remedy!, /Nobody writes/, field);
+      assert.match((await of({ operation: 'update', field })).remedy!, /cannot be written/, field);
     // Sue reads the stage and may not edit it; her permission on the object is missing, too.
     const signed = await newDeal({ Stage__c: 'signed' });
     const edit = await explained(sue, signed, { operation: 'update', field: 'Stage__c' });
@@ -272,7 +272,7 @@ describe('explanations of access over HTTP', () => {
     ]);
     const hers = await explained(sue, line, { operation: 'update' }, 'DealLine__c');
     assert.deepEqual(hers.denied, ['objectPermission', 'sharing']);
-    assert.match(hers.of['sharing']!.remedy!, /follow their parents: let the user edit/);
+    assert.match(hers.of['sharing']!.remedy!, /follows their parents\. Give the user edit access/);
     const beside = await explained(sue, line, { operation: 'create' }, 'DealLine__c');
     assert.deepEqual(beside.denied, ['objectPermission', 'sharing']);
     assert.match(beside.of['sharing']!.remedy!, /edit the Deal__c record that Deal__c names/);

@@ -243,7 +243,7 @@ describe('state models: the state of a record', () => {
     });
     assert.deepEqual(
       [records[1].fromState, records[1].toState, records[1].unavailableReasons, records[1].input.additionalProperties],
-      ['going', 'done', [{ code: 'STATE_CONFLICT', message: 'It starts from going.' }], false],
+      ['going', 'done', [{ code: 'STATE_CONFLICT', message: 'It can only be executed in the state going.' }], false],
     );
     assert.deepEqual([records[3].fromState, records[3].toState, records[3].kind], ['new', 'new', 'action']);
     const reasons = async (person: Person, options = {}) =>
@@ -285,7 +285,12 @@ describe('state models: the state of a record', () => {
         seen.body.records.map(
           (item: { unavailableReasons: { message: string }[] }) => item.unavailableReasons[0]?.message,
         ),
-        ['It starts from new or held.', 'It starts from going.', 'It starts from new or going.', undefined],
+        [
+          'It can only be executed in the state new or held.',
+          'It can only be executed in the state going.',
+          'It can only be executed in the state new or going.',
+          undefined,
+        ],
       );
     }
   });
@@ -503,7 +508,10 @@ describe('transitions: executing them', () => {
     const conflict = await refusal(act(id, 'finish', { input: { rate: 1 }, comment: 'x' }));
     assert.deepEqual(
       [conflict.details, conflict.message],
-      [{ currentState: 'new', allowed: ['start', 'hold', 'Nudge'], reason: 'state' }, 'It starts from going.'],
+      [
+        { currentState: 'new', allowed: ['start', 'hold', 'Nudge'], reason: 'state' },
+        'It can only be executed in the state going.',
+      ],
     );
     const idle = await task({ Effort__c: 0 });
     const guarded = await refusal(act(idle, 'start'));

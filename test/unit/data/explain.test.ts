@@ -77,7 +77,7 @@ describe('an explanation of access', () => {
   });
 
   it('says that the user is deactivated, or may not use the API', () => {
-    assert.match(ask({}, { principal: { active: false } }).step('objectPermission').remedy!, /activate the user/);
+    assert.match(ask({}, { principal: { active: false } }).step('objectPermission').remedy!, /Activate the user/);
     assert.match(
       ask({}, { profile: aBundle('Standard', { system: [] }) }).step('objectPermission').remedy!,
       /apiEnabled/,
@@ -119,8 +119,11 @@ describe('an explanation of access', () => {
     const shared = { object: { sharingDefault: 'read' as const }, ownerId: OTHER };
     assert.deepEqual(ask({ operation: 'read' }, shared).denied, []);
     assert.deepEqual(ask({ operation: 'update', field: 'ownerId' }, shared).denied, ['sharing']);
-    assert.match(ask({ operation: 'update', field: 'ownerId' }, shared).step('sharing').remedy!, /for its owner/);
-    assert.match(ask({ operation: 'update' }, shared).step('sharing').remedy!, /reads the record and may not change/);
+    assert.match(ask({ operation: 'update', field: 'ownerId' }, shared).step('sharing').remedy!, /Only its owner/);
+    assert.match(
+      ask({ operation: 'update' }, shared).step('sharing').remedy!,
+      /can read the record, but may not change/,
+    );
     assert.deepEqual(ask({ operation: 'update', field: 'ownerId' }).denied, []);
   });
 

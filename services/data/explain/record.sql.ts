@@ -1,0 +1,82 @@
+/** The statement that reads a record with everything that decides about its sharing, and about its transitions. */
+
+import { criteriaOf } from '../../../lib/access/criteria.ts';
+import { PARENTS_MAX, parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
+import { tenantSchema } from '../../../lib/context.ts';
+import { storedReads } from '../../../lib/expression/formulas.ts';
+import { objectOf, requireField } from '../../../lib/schema/lookup.ts';
+import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
+import { identifier, literal } from '../../../lib/values/sql-text.ts';
+
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+import { VERSION_COLUMNS } from '../read/versions.ts';
+import { exactJson, reachSql, table } from '../sql.ts';
+import type { Versions, View } from '../view.ts';
+
+interface ExplainedRecord {
+  readonly record: SharedRecord;
+  /** Values of the fields that decide about transitions. */
+  readonly stored: Readonly<Record<string, unknown>>;
+}
+
+/** The record is null when there is none that the caller can read. */
+export type ExplainedRow = Versions & (ExplainedRecord | { readonly [K in keyof ExplainedRecord]: null });
+
+export function explainedRecordStatement(
+  view: View,
+  object: ObjectMeta,
+  id: string,
+  fields: readonly FieldMeta[],
+): Statement {
+  const sql = new Sql();
+  const schema = identifier(tenantSchema(view.tenantId));
+  return sql.statement(`SELECT ${VERSION_COLUMNS}, found.record, found.stored
+    FROM ${schema}._state state
+    LEFT JOIN (
+      SELECT ${sharedRecordSql(schema, view.snapshot, object, 't')} AS record, ${exactJson('t', fields)} AS stored
+      FROM ${table(schema, object.apiName)} t
+      WHERE t."id" = ${sql.bind(id, 'uuid')} AND ${reachSql(view, sql, object.apiName, 'read', 't')}) found ON true`);
+}
+
+/** SQL (json) of the row `alias` of an object as SharedRecord, with its parents. */
+export function sharedRecordSql(
+  schema: string,
+  snapshot: Snapshot,
+  object: ObjectMeta,
+  alias: string,
+  path: readonly string[] = [],
+): string {
+  const parents = parentFields(object).flatMap((field) => {
+    const [parentName] = field.referenceTo;
+    const parent = parentName === undefined ? undefined : objectOf(snapshot, parentName);
+    if (!parent || path.includes(parent.apiName) || path.length >= PARENTS_MAX) return [];
+    const inner = `${alias}_${path.length}`;
+    const row = sharedRecordSql(schema, snapshot, parent, inner, [...path, object.apiName]);
+    return [
+      `${literal(field.apiName)}, (
+        SELECT ${row} FROM ${table(schema, parent.apiName)} ${inner}
+        WHERE ${inner}."id" = ${alias}.${identifier(field.apiName)})`,
+    ];
+  });
+  return `json_build_object('id', ${alias}."id", 'ownerId', ${alias}."ownerId",
+    'values', ${exactJson(alias, criteriaFields(object))},
+    'shares', (
+      SELECT coalesce(json_agg(
+        json_build_object(
+          'principalType', share.principal_type, 'principalId', share.principal_id, 'access', share.access)
+        ORDER BY share.created_at, share.share_id), '[]')
+      FROM ${schema}._shares share
+      WHERE share.record_id = ${alias}."id" AND share.object = ${literal(object.apiName)}),
+    'parents', json_build_object(${parents.join(', ')}))`;
+}
+
+/** Stored fields that the criteria of an object's sharing rules depend on, those of formulas among them. */
+const criteriaFields = memoize((object: ObjectMeta): readonly FieldMeta[] => {
+  const read = object.sharingRules.flatMap((rule) =>
+    rule.criteria === null ? [] : criteriaOf(object, rule.criteria).fields,
+  );
+  const stored = new Set(read.flatMap((name) => [...storedReads(requireField(object, name))]));
+  return [...stored].map((name) => requireField(object, name));
+});

@@ -1,0 +1,116 @@
+/** Statements about User records that the platform reads or writes by itself. */
+import { requestId, uuidv7 } from '../../../lib/values/ids.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+import { table } from '../sql.ts';
+import { USER_SYNC } from './rules.ts';
+
+export interface UserRow {
+  readonly metadataVersion: number;
+  readonly id: string;
+  readonly username: string;
+  readonly displayName: string | null;
+  readonly email: string | null;
+  readonly active: boolean | null;
+  readonly locale: string | null;
+  readonly timezone: string | null;
+  readonly profileApiName: string;
+  readonly roleApiName: string | null;
+  readonly permissionSetApiNames: string[] | null;
+}
+
+export type UserKey = { readonly userId: string } | { readonly username: string };
+
+/** The user with the version of the configuration; no row when there is no such user. */
+export function findUserStatement(schema: string, key: UserKey): Statement {
+  const [name, condition, value] =
+    'userId' in key
+      ? ['id', '"user"."id" = $1', key.userId]
+      : ['name', 'lower("user"."username") = lower($1)', key.username];
+  return {
+    name: `user by ${name} ${schema}`,
+    text: `SELECT state.metadata_version AS "metadataVersion", "user"."id", "user"."username", "user"."displayName",
+        "user"."email", "user"."active", "user"."locale", "user"."timezone", "user"."profileApiName",
+        "user"."roleApiName", "user"."permissionSetApiNames"
+      FROM ${schema}._state state CROSS JOIN ${table(schema, 'User')} "user" WHERE ${condition}`,
+    values: [value],
+  };
+}
+
+/** Sets the time of the last sign-in unless a later one is stored, with an entry in the audit trail. */
+export const signInStatement = (schema: string, userId: string, at: string): Statement => ({
+  text: `WITH locked AS MATERIALIZED (
+      SELECT "id", "lastSignInAt" FROM ${table(schema, 'User')} WHERE "id" = $1 FOR NO KEY UPDATE),
+    new_row AS (
+      UPDATE ${table(schema, 'User')} "user" SET "lastSignInAt" = $2, "recordVersion" = "user"."recordVersion" + 1
+      FROM locked
+      WHERE "user"."id" = locked."id" AND (locked."lastSignInAt" IS NULL OR locked."lastSignInAt" < $2)
+      RETURNING "user"."recordVersion" AS version, jsonb_build_object('lastSignInAt',
+        jsonb_build_object('from', locked."lastSignInAt", 'to', "user"."lastSignInAt")) AS changes)
+    INSERT INTO ${schema}._audit (audit_id, user_id, channel, operation_id, outcome, request_id,
+      object, record_id, kind, record_version, changes)
+    SELECT $3, $1, 'ui', 'auth.user.signedIn', 'committed', $4, 'User', $1, 'update', version, changes FROM new_row`,
+  values: [userId, at, uuidv7(), requestId()],
+});
+
+export interface UsernameRow {
+  readonly id: string;
+  /** In lower case. */
+  readonly username: string;
+}
+
+export const usernamesStatement = (schema: string): Statement => ({
+  text: `SELECT "id", lower("username") AS username FROM ${table(schema, 'User')}`,
+});
+
+export interface NewUser {
+  readonly id: string;
+  readonly username: string;
+  readonly displayName: string;
+  readonly email: string;
+  readonly profileApiName: string;
+  readonly roleApiName: string | null;
+  readonly permissionSetApiNames: readonly string[];
+  readonly managerId: string | null;
+}
+
+/** Creates a user with an entry in the audit trail, and requests that auth be informed. To be run in this order. */
+export const insertUserStatements = (schema: string, user: NewUser): readonly Statement[] => [
+  {
+    text: `INSERT INTO ${table(schema, 'User')} ("id", "ownerId", "createdAt", "createdById", "updatedAt",
+        "updatedById", "recordVersion", "name", "displayName", "username", "email", "active", "profileApiName", "roleApiName",
+        "permissionSetApiNames", "managerId")
+      VALUES ($1, $1, now(), $1, now(), $1, 1, $2, $2, $3, $4, true, $5, $6, $7, $8)`,
+    values: [
+      user.id,
+      user.displayName,
+      user.username,
+      user.email,
+      user.profileApiName,
+      user.roleApiName,
+      user.permissionSetApiNames,
+      user.managerId,
+    ],
+  },
+  {
+    text: `INSERT INTO ${schema}._audit (audit_id, channel, operation_id, outcome, request_id,
+        object, record_id, kind, record_version, changes)
+      VALUES ($1, 'job', 'data.users.provision', 'committed', $2, 'User', $3, 'create', 1, $4)`,
+    values: [uuidv7(), requestId(), user.id, JSON.stringify(creationOf(user))],
+  },
+  {
+    text: `INSERT INTO ${schema}._outbox (type, object, record_id, data) VALUES ($1, 'User', $2, '{}')`,
+    values: [USER_SYNC, user.id],
+  },
+];
+
+const AUDITED = [
+  'username',
+  'displayName',
+  'email',
+  'profileApiName',
+  'roleApiName',
+  'permissionSetApiNames',
+] as const satisfies readonly (keyof NewUser)[];
+
+const creationOf = (user: NewUser): object =>
+  Object.fromEntries(AUDITED.map((field) => [field, { from: null, to: user[field] }]));
