@@ -16,7 +16,8 @@ import type { PlatformError } from '../lib/errors/platform-error.ts';
 import { identifier } from '../lib/values/sql-text.ts';
 import { Database } from '../mixins/database/database.ts';
 import { fingerprint, templateFiles } from './read.ts';
-import { generateSamples, type SampleSize } from './samples/generate.ts';
+import { generateSamples } from './samples/generate.ts';
+import type { SampleSize } from './samples/workbook.ts';
 
 export { templateFiles };
 

@@ -30,8 +30,11 @@ export class Choices {
     return this.fraction() < probability;
   }
 
-  one<T>(list: readonly T[]): T {
-    return list[Math.floor(this.fraction() * list.length)]!;
+  /** One of a list that is not empty; the first ones more often when `bias` is above 1. */
+  one<T>(list: readonly T[], bias = 1): T {
+    const found = list[Math.floor(this.fraction() ** bias * list.length)];
+    if (found === undefined) throw new Error('There is nothing to choose from.');
+    return found;
   }
 
   /** One of the values, in proportion to its weight. */
@@ -41,6 +44,8 @@ export class Choices {
       rest -= weight;
       if (rest < 0) return value;
     }
-    return entries.at(-1)![0];
+    const last = entries.at(-1);
+    if (!last) throw new Error('There is nothing to choose from.');
+    return last[0];
   }
 }

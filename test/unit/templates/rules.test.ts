@@ -8,7 +8,8 @@ import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { makePlan } from '../../../services/metadata/planner/plan.ts';
 import { readProject } from '../../../services/metadata/project/project.ts';
 import { templateFiles } from '../../../templates/read.ts';
-import { ANCHOR, generateSamples } from '../../../templates/samples/generate.ts';
+import { generateSamples } from '../../../templates/samples/generate.ts';
+import { ANCHOR } from '../../../templates/samples/values.ts';
 import { DEMO_TENANTS } from '../../../templates/seed.ts';
 import { aSnapshot } from '../../support/snapshots.ts';
 

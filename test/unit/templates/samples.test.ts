@@ -7,7 +7,9 @@ import { componentKey, type State } from '../../../services/metadata/kinds/kind.
 import { makePlan } from '../../../services/metadata/planner/plan.ts';
 import { readProject } from '../../../services/metadata/project/project.ts';
 import { templateFiles } from '../../../templates/read.ts';
-import { ANCHOR, generateSamples, type SampleTable } from '../../../templates/samples/generate.ts';
+import { generateSamples } from '../../../templates/samples/generate.ts';
+import { ANCHOR } from '../../../templates/samples/values.ts';
+import type { SampleTable } from '../../../templates/samples/workbook.ts';
 import { DEMO_TENANTS } from '../../../templates/seed.ts';
 
 type Row = Record<string, string | number | boolean | null | object>;
