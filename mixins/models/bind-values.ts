@@ -1,7 +1,7 @@
 /**
  * Makes Sequelize bind every value. Sequelize 6 binds the values of INSERT and UPDATE, and writes those of SELECT, of
- * DELETE, of lists (`Op.in`) and of function arguments into the text. Bound, a value can never become SQL and never
- * stands in a statement that PostgreSQL logs, and the text stays the same from call to call, so that it is prepared once.
+ * DELETE, of lists (`Op.in`) and of function arguments into the text. A bound value can never become SQL and is no part
+ * of the text that PostgreSQL logs, and the text stays the same from call to call, so that it is prepared once.
  *
  * Sequelize generates the text of a statement synchronously, and writes each value through one function, `escape`:
  * while a statement is being generated, that function binds instead.

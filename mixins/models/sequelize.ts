@@ -3,10 +3,11 @@
  *
  *     database.shared('auth', tenantId, (tx) => Credential.findOne({ where: { tenantId, userId }, ...on(tx) }));
  *
- * The door has begun the transaction and set the role and the tenant, so row-level security holds, and a model sends the
- * one statement that it was called for. Sequelize has no pool here and no connection of its own: a call without `on(tx)`
- * is refused. Rows are plain objects; all values are bound. Columns come as the door reads them: `timestamptz`, `date` and
- * `numeric` as text (declare them TEXT), `bigint` as a number. Tables are made by migrations, never by `sync()`.
+ * The door has begun the transaction and set the role and the tenant, so row-level security holds, and a model sends
+ * only the statement it was called for. Sequelize has no pool here and no connection of its own: a call without
+ * `on(tx)` is refused. Rows are plain objects; all values are bound. Columns are read as the door reads them:
+ * `timestamptz`, `date` and `numeric` as text (declare them TEXT), `bigint` as a number. Tables are made by migrations,
+ * never by `sync()`.
  */
 import pg from 'pg';
 import { literal, Sequelize, Transaction, type Utils } from 'sequelize';

@@ -1,7 +1,7 @@
 /**
- * What happens between an authorization request and its answer: a person signs in and allows access or refuses it. The request
- * waits in the provider's Interaction, tied to this browser by a cookie; forms are refused unless they come from a
- * page that this server gave to this browser.
+ * What happens between an authorization request and its answer: a person signs in and allows access or refuses it. The
+ * request waits in the provider's Interaction, tied to this browser by a cookie; forms are refused unless they come
+ * from a page that this server gave to this browser.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';

@@ -9,7 +9,7 @@ export interface Page {
   /** HTML inside <main>. */
   body: string;
   status: number;
-  /** Where the page's forms may lead besides this server: the client's redirect address, which browsers check as well. */
+  /** Where the page's forms may lead besides this server: the client's redirect, which browsers check as well. */
   formTargets?: readonly string[];
   /** Seconds, for a page that asks to wait. */
   retryAfterSeconds?: number;
@@ -23,30 +23,39 @@ const STYLE = `
 :root{color-scheme:light dark;--ground:#eef1f4;--card:#fff;--ink:#16212c;--soft:#4c5a68;--line:#8593a1;--hair:#d9e0e6;
 --accent:#0b5c8a;--accent-ink:#fff;--accent-deep:#084a70;--bad:#a3191f;--bad-ground:#fdf0f0;--good:#1b6b3a}
 @media(prefers-color-scheme:dark){:root{--ground:#10161c;--card:#19222b;--ink:#eaf0f5;--soft:#a9b6c2;--line:#71808e;
---hair:#2c3843;--accent:#6fc0ee;--accent-ink:#06202f;--accent-deep:#97d3f5;--bad:#ff9a9a;--bad-ground:#3a1b1e;--good:#7fd6a0}}
+--hair:#2c3843;--accent:#6fc0ee;--accent-ink:#06202f;--accent-deep:#97d3f5;--bad:#ff9a9a;--bad-ground:#3a1b1e;
+--good:#7fd6a0}}
 *{box-sizing:border-box}
-html{background:var(--ground);color:var(--ink);font:100%/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
-body{margin:0;min-height:100vh;min-height:100dvh;display:flex;flex-direction:column;align-items:center;padding:clamp(1rem,8vh,6rem) 1rem 1rem}
-header{width:100%;max-width:26rem;display:flex;align-items:center;gap:.6rem;padding:0 .25rem 1rem;font-weight:650;letter-spacing:.01em}
+html{background:var(--ground);color:var(--ink);
+font:100%/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
+body{margin:0;min-height:100vh;min-height:100dvh;display:flex;flex-direction:column;align-items:center;
+padding:clamp(1rem,8vh,6rem) 1rem 1rem}
+header{width:100%;max-width:26rem;display:flex;align-items:center;gap:.6rem;padding:0 .25rem 1rem;font-weight:650;
+letter-spacing:.01em}
 header svg{width:1.75rem;height:1.75rem;flex:none}
 main{width:100%;max-width:26rem;background:var(--card);border:1px solid var(--hair);border-radius:.75rem;padding:2rem;
 box-shadow:0 1px 2px rgb(16 32 48/.06),0 12px 32px -12px rgb(16 32 48/.18)}
 h1{font-size:1.5rem;line-height:1.25;margin:0 0 .35rem;font-weight:650;letter-spacing:-.01em}
-p{margin:0 0 1rem}.lead{color:var(--soft);margin-bottom:1.5rem}.lead strong,.lead b{color:var(--ink);overflow-wrap:anywhere}
+p{margin:0 0 1rem}.lead{color:var(--soft);margin-bottom:1.5rem}.lead strong,.lead b{color:var(--ink);
+overflow-wrap:anywhere}
 label,.label{display:block;font-weight:600;margin:0 0 .35rem}
 .hint{color:var(--soft);font-size:.9rem;margin:.35rem 0 0}
 .field{margin:0 0 1.25rem}
-input{width:100%;font:inherit;color:inherit;background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.65rem .75rem;min-height:2.75rem}
+input{width:100%;font:inherit;color:inherit;background:var(--card);border:1px solid var(--line);border-radius:.5rem;
+padding:.65rem .75rem;min-height:2.75rem}
 input[aria-invalid=true]{border-color:var(--bad);border-width:2px}
-input.code{font:600 1.4rem/1.3 ui-monospace,"SF Mono",Menlo,Consolas,monospace;letter-spacing:.15em;text-align:center;text-transform:uppercase}
-button{font:inherit;font-weight:650;width:100%;min-height:2.9rem;padding:.6rem 1rem;border-radius:.5rem;border:1px solid transparent;cursor:pointer;
+input.code{font:600 1.4rem/1.3 ui-monospace,"SF Mono",Menlo,Consolas,monospace;letter-spacing:.15em;
+text-align:center;text-transform:uppercase}
+button{font:inherit;font-weight:650;width:100%;min-height:2.9rem;padding:.6rem 1rem;border-radius:.5rem;
+border:1px solid transparent;cursor:pointer;
 background:var(--accent);color:var(--accent-ink)}
 button:hover{background:var(--accent-deep)}
 button.quiet{background:transparent;color:var(--ink);border-color:var(--line);margin-top:.75rem}
 button.quiet:hover{background:var(--ground)}
 a{color:var(--accent)}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}
-.problem{border:1px solid var(--bad);border-left-width:.35rem;background:var(--bad-ground);border-radius:.5rem;padding:.75rem 1rem;margin:0 0 1.25rem}
+.problem{border:1px solid var(--bad);border-left-width:.35rem;background:var(--bad-ground);border-radius:.5rem;
+padding:.75rem 1rem;margin:0 0 1.25rem}
 .problem h2{font-size:1rem;margin:0;color:var(--bad)}.problem p{margin:.15rem 0 0}
 .problem:focus-visible{outline-offset:3px}
 .scopes{margin:0 0 1.25rem;border:1px solid var(--hair);border-radius:.5rem;max-height:19rem;overflow:auto}
@@ -55,7 +64,8 @@ a{color:var(--accent)}
 .scopes code{display:block;color:var(--soft)}
 .spaced{margin-top:1.25rem}
 code{font:.85em/1.4 ui-monospace,"SF Mono",Menlo,Consolas,monospace}
-.usercode{font:650 1.75rem/1.3 ui-monospace,"SF Mono",Menlo,Consolas,monospace;letter-spacing:.12em;text-align:center;background:var(--ground);border-radius:.5rem;padding:.75rem;margin:0 0 1.25rem}
+.usercode{font:650 1.75rem/1.3 ui-monospace,"SF Mono",Menlo,Consolas,monospace;letter-spacing:.12em;
+text-align:center;background:var(--ground);border-radius:.5rem;padding:.75rem;margin:0 0 1.25rem}
 .done{color:var(--good)}
 footer{max-width:26rem;width:100%;color:var(--soft);font-size:.85rem;padding:1rem .25rem}
 @media(max-width:30rem){main{padding:1.5rem 1.25rem}}
@@ -64,8 +74,10 @@ footer{max-width:26rem;width:100%;color:var(--soft);font-size:.85rem;padding:1re
 
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 
-const MARK =
-  '<svg viewBox="0 0 28 28" aria-hidden="true" focusable="false"><rect width="28" height="28" rx="7" fill="currentColor" opacity=".12"/><path d="M7 8h14M7 14h9M7 20h14" stroke="currentColor" stroke-width="2.6" stroke-linecap="round"/></svg>';
+const MARK = `<svg viewBox="0 0 28 28" aria-hidden="true" focusable="false">
+<rect width="28" height="28" rx="7" fill="currentColor" opacity=".12"/>
+<path d="M7 8h14M7 14h9M7 20h14" stroke="currentColor" stroke-width="2.6" stroke-linecap="round"/>
+</svg>`;
 
 export function render(page: Page): string {
   return `<!doctype html>
@@ -91,7 +103,13 @@ ${page.body}
 export function headers(page: Page): Record<string, string> {
   const formAction = ["'self'", ...(page.formTargets ?? [])].join(' ');
   return {
-    'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action ${formAction}; frame-ancestors 'none'; base-uri 'none'`,
+    'content-security-policy': [
+      "default-src 'none'",
+      `style-src 'sha256-${STYLE_HASH}'`,
+      `form-action ${formAction}`,
+      "frame-ancestors 'none'",
+      "base-uri 'none'",
+    ].join('; '),
     'cache-control': 'no-store',
     'referrer-policy': 'same-origin',
     'x-frame-options': 'DENY',

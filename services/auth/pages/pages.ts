@@ -40,9 +40,11 @@ export function signIn(view: SignInView): Page {
 <form method="post" action="${escapeHtml(view.action)}">
 ${hiddenInput('csrf', view.csrf)}
 <div class="field"><label for="username">Username</label>
-<input id="username" name="username" type="text" autocomplete="username" autocapitalize="none" spellcheck="false" required maxlength="320"${invalid} value="${escapeHtml(view.username)}"${view.username ? '' : ' autofocus'}></div>
+<input id="username" name="username" type="text" autocomplete="username" autocapitalize="none" spellcheck="false"
+required maxlength="320"${invalid} value="${escapeHtml(view.username)}"${view.username ? '' : ' autofocus'}></div>
 <div class="field"><label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required maxlength="800"${invalid}${view.username ? ' autofocus' : ''}></div>
+<input id="password" name="password" type="password" autocomplete="current-password" required
+maxlength="800"${invalid}${view.username ? ' autofocus' : ''}></div>
 <button type="submit" name="decision" value="signIn">Sign in</button>
 <button type="submit" class="quiet" name="decision" value="cancel" formnovalidate>Cancel</button>
 </form>`,
@@ -79,7 +81,8 @@ export function consent(view: ConsentView): Page {
     status: 200,
     formTargets: view.formTargets,
     body: `<h1>Allow ${escapeHtml(view.clientName)}?</h1>
-<p class="lead">It asks to act for you, <strong>${escapeHtml(view.username)}</strong>, within what you may do yourself:</p>
+<p class="lead">It asks to act for you, <strong>${escapeHtml(view.username)}</strong>,
+within what you may do yourself:</p>
 <div class="scopes" tabindex="0" role="region" aria-label="What ${escapeHtml(view.clientName)} could do">
 <ul>
 ${items}
@@ -112,7 +115,9 @@ export function deviceCode(csrf: string, userCode: string, errorName?: string): 
 <form method="post" action="/device">
 ${hiddenInput('xsrf', csrf)}
 <div class="field"><label for="user_code">Code</label>
-<input id="user_code" name="user_code" class="code" type="text" autocomplete="off" autocapitalize="characters" spellcheck="false" required maxlength="20" aria-describedby="code-hint"${text ? ' aria-invalid="true"' : ''} value="${escapeHtml(userCode)}" autofocus>
+<input id="user_code" name="user_code" class="code" type="text" autocomplete="off" autocapitalize="characters"
+spellcheck="false" required maxlength="20" aria-describedby="code-hint"${text ? ' aria-invalid="true"' : ''}
+value="${escapeHtml(userCode)}" autofocus>
 <p class="hint" id="code-hint">Upper or lower case and the hyphen do not matter.</p></div>
 <button type="submit">Continue</button>
 </form>`,
@@ -124,7 +129,8 @@ export function deviceConfirm(csrf: string, userCode: string, clientName: string
     title: 'Is this your device?',
     status: 200,
     body: `<h1>Is this your device?</h1>
-<p class="lead"><strong>${escapeHtml(clientName)}</strong> must show exactly this code. If somebody else sent it to you, stop here.</p>
+<p class="lead"><strong>${escapeHtml(clientName)}</strong> must show exactly this code.
+If somebody else sent it to you, stop here.</p>
 <p class="usercode">${escapeHtml(userCode)}</p>
 <form method="post" action="/device">
 ${hiddenInput('xsrf', csrf)}${hiddenInput('user_code', userCode)}${hiddenInput('confirm', 'yes')}
@@ -173,10 +179,14 @@ export function setPassword(view: {
 <form method="post" action="${escapeHtml(view.action)}">
 <input type="hidden" name="username" autocomplete="username" value="${escapeHtml(view.username)}">
 <div class="field"><label for="password">New password</label>
-<input id="password" name="password" type="password" autocomplete="new-password" required minlength="${view.minChars}" maxlength="800" aria-describedby="password-hint"${view.problem ? ' aria-invalid="true"' : ''} autofocus>
-<p class="hint" id="password-hint">At least ${view.minChars} characters. A few words in a row are easy to keep in mind.</p></div>
+<input id="password" name="password" type="password" autocomplete="new-password" required
+minlength="${view.minChars}" maxlength="800"
+aria-describedby="password-hint"${view.problem ? ' aria-invalid="true"' : ''} autofocus>
+<p class="hint" id="password-hint">At least ${view.minChars} characters.
+A few words in a row are easy to keep in mind.</p></div>
 <div class="field"><label for="repeated">New password, once more</label>
-<input id="repeated" name="repeated" type="password" autocomplete="new-password" required maxlength="800"${view.problem ? ' aria-invalid="true"' : ''}></div>
+<input id="repeated" name="repeated" type="password" autocomplete="new-password" required
+maxlength="800"${view.problem ? ' aria-invalid="true"' : ''}></div>
 <button type="submit">Set password</button>
 </form>`,
   };
@@ -185,7 +195,8 @@ export function setPassword(view: {
 export const passwordSet = (): Page => ({
   title: 'Your password is set',
   status: 200,
-  body: '<h1 class="done">Your password is set</h1>\n<p>Open your application and sign in with it. This link is used up.</p>',
+  body: `<h1 class="done">Your password is set</h1>
+<p>Open your application and sign in with it. This link is used up.</p>`,
 });
 
 export const linkSpent = (): Page => ({
@@ -208,13 +219,14 @@ export const unavailable = (): Page => ({
   retryAfterSeconds: RETRY_AFTER_SECONDS,
 });
 
-/** An error that cannot be sent back to the client: a sentence for the person, code and description for the developer. */
+/** An error that cannot be sent to the client: a sentence for the person, code and description for the developer. */
 export function failure(code: string, description: string | null, status = 400): Page {
   return {
     title: 'This did not work',
     status,
     body: `<div role="alert"><h1>This did not work</h1>
 <p>${escapeHtml(FAILURES[code] ?? 'Go back to your application and start again.')}</p></div>
-<p class="hint">For the developer of the application: <code>${escapeHtml(code)}</code>${description ? ` – ${escapeHtml(description)}` : ''}</p>`,
+<p class="hint">For the developer of the application:
+<code>${escapeHtml(code)}</code>${description ? ` – ${escapeHtml(description)}` : ''}</p>`,
   };
 }

@@ -1,6 +1,7 @@
 /**
- * What oidc-provider remembers, in PostgreSQL: any number of auth nodes share it and none has anything to lose. Grants
- * are rows of a tenant; everything else is an artefact under an unguessable id. Clients come from configuration.
+ * The storage of oidc-provider, in PostgreSQL: any number of auth nodes share it, and none has anything to lose. Grants
+ * are rows of a tenant; everything else is an artifact with an id that nobody can guess. Clients come from
+ * configuration.
  */
 import { createHash } from 'node:crypto';
 import { type Adapter, errors } from 'oidc-provider';
@@ -8,12 +9,12 @@ import type { Clients } from '../clients.ts';
 import type { AuthStore } from '../store/store.ts';
 import type { PresentedTokens } from './presented-tokens.ts';
 
-/** A used refresh token may be sent again this long: the answer to its first use may have been lost on the way. */
+/** How long a used refresh token may be sent again: the answer to its first use may have been lost. */
 export const REFRESH_REUSE_GRACE_SECONDS = 30;
 
-/** Ids that are secrets by themselves: the database keeps their SHA-256. */
+/** Models whose ids are secrets by themselves: the database stores their SHA-256. */
 const SECRET_IDS = new Set(['AuthorizationCode', 'RefreshToken', 'Session']);
-/** Spent by the first to come; two at once must not both succeed. */
+/** Used up by the first request; of two at once, one must fail. */
 const SINGLE_USE = new Set(['AuthorizationCode', 'DeviceCode', 'PushedAuthorizationRequest']);
 
 export interface AdapterParts {
@@ -48,7 +49,7 @@ class ArtifactAdapter implements Adapter {
       userCode: text(payload['userCode']),
     };
     const saved = await this.#store.artifacts.save(row, expiresIn, { replace: this.#model !== 'ReplayDetection' });
-    // Two copies of one client assertion at the same moment: the provider saw neither, the database sees the second.
+    // Two copies of one client assertion at the same moment: the provider has missed it, the database has not.
     if (!saved) throw new errors.InvalidClientAuth('client assertion tokens must only be used once');
   }
 
@@ -115,7 +116,7 @@ function grantAdapter({ store, grantsEnded }: AdapterParts): Adapter {
   };
 }
 
-/** An adapter for each kind of thing the provider keeps. */
+/** The adapter for each model of the provider. */
 export function adapters(parts: AdapterParts): (model: string) => Adapter {
   return (model) => {
     switch (model) {

@@ -23,7 +23,7 @@ export const devicePages =
   async (ctx: Context, next: () => Promise<void>): Promise<void> => {
     const first = ctx.path === PATHS.code_verification;
     if (first && ctx.method === 'GET' && ctx.query.user_code) {
-      // verification_uri_complete (section 3.3.1): the provider would submit the code by script; ours is filled into the
+      // verification_uri_complete (section 3.3.1): the provider would submit the code by script; we fill it into the
       // form, and the person sends it.
       ctx.state.userCode = String(ctx.query.user_code).slice(0, USER_CODE_MAX_CHARS);
       ctx.query = {};

@@ -33,7 +33,7 @@ export const features = (resource: string, ring: KeyRing): Record<string, object
       if (indicator !== resource) throw new errors.InvalidTarget();
       checkScopes(ctx);
       return {
-        // What the client may have today: an older refresh token, given when it could have more, gets no more than that.
+        // What the client may have today; a refresh token of a time when it could have more gets no more than that.
         scope: scopesOf(client),
         audience: resource,
         accessTokenFormat: 'jwt',

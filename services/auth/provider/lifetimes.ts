@@ -21,7 +21,7 @@ export const GRANT_REUSE_MIN_SECONDS = 2 * HOUR;
 
 export const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 
-/** Access tokens of a client are valid as long as its configuration says, and never longer than the platform's limit. */
+/** Access tokens of a client are valid as long as its configuration says, at most as long as the platform allows. */
 export function accessTokenSeconds(client: Context): number {
   const limit = client.agent ? LIFETIMES.access_token_agent_seconds : LIFETIMES.access_token_seconds;
   return Math.max(MINUTE, Math.min(limit, client.accessTokenSeconds ?? limit));

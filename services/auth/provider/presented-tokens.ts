@@ -1,7 +1,7 @@
 /**
  * Introspection and revocation of access tokens. oidc-provider does both for tokens it has stored, but ours are JWTs
- * that are stored nowhere. So a JWT that arrives there is verified first, and the provider sees a handle in its place,
- * good for that one request, under which it finds what the token says.
+ * that are stored nowhere. So a JWT that arrives there is verified first, and the provider gets a handle in its place,
+ * valid for that one request, under which it finds the claims of the token.
  */
 import { randomBytes } from 'node:crypto';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
@@ -16,7 +16,7 @@ export class PresentedTokens {
 
   /**
    * Rewrites the form of an introspection or revocation request and runs `work` with it. Anything but a genuine,
-   * unexpired access token becomes a handle that nothing is found under, so the provider answers "not active".
+   * unexpired access token becomes a handle without a payload, so the provider answers "not active".
    */
   async during<T>(form: string, keys: JSONWebKeySet, issuer: string, work: (form: string) => Promise<T>): Promise<T> {
     const parameters = new URLSearchParams(form);
@@ -44,7 +44,7 @@ export class PresentedTokens {
         extra: { tenant_id: payload['tenant_id'], grant_id: payload['grant_id'] },
       });
     } catch {
-      // Not ours, altered or expired: nothing stands under the handle.
+      // Not ours, altered or expired: the handle stays without a payload.
     }
     try {
       return await work(parameters.toString());

@@ -1,4 +1,4 @@
-/** Failed sign-ins by username and by network address. The table holds no tenant's data: a username has no tenant yet. */
+/** Failed sign-ins by username and by network address. The table holds no tenant's data: no tenant is known yet. */
 import type { Database } from '../../../mixins/database/database.ts';
 import { countAttempt, deleteAttempts, uncountAttempt } from './attempts.sql.ts';
 
