@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ALL_SERVICES, type ServiceName } from '../config/services.ts';
 import { tenantSchema } from '../lib/context.ts';
@@ -10,7 +10,7 @@ import { Database } from '../mixins/database/database.ts';
 import { freePort, startEmbeddedDatabase } from '../mixins/database/embedded.ts';
 import { INVOICES, loadPlain, loadTenant, rowId } from './dataset.ts';
 import { cpuSeconds, ensureWrk, type LoadResult, runLoad } from './load.ts';
-import { createBenchTenant, root, tokenFor } from './tenant.ts';
+import { type createBenchTenant, root, tokenFor } from './tenant.ts';
 import { limitTarget, platformTarget, type Target, WORKLOADS } from './workloads.ts';
 
 const work = join(root, 'bench', '.work');
@@ -23,13 +23,23 @@ const { values: options } = parseArgs({
     connections: { type: 'string', default: '1,32' },
     repeat: { type: 'string', default: '1' },
     out: { type: 'string' },
+    beside: { type: 'string' },
   },
 });
+
+/** A version of the platform, its database, and how the report calls it. */
+interface Version {
+  readonly root: string;
+  readonly databaseUrl: string;
+  readonly database: Database;
+  readonly suffix: string;
+}
 const children: ChildProcess[] = [];
 
 /** Starts a process of ours and waits for its ready line. */
-async function launch(file: string, env: Record<string, string>): Promise<number> {
-  const child = spawn(process.execPath, [join(root, file)], {
+async function launch(folder: string, file: string, env: Record<string, string>): Promise<number> {
+  const child = spawn(process.execPath, [join(folder, file)], {
+    cwd: folder,
     env: { ...process.env, LOG_LEVEL: 'warn', ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -52,18 +62,20 @@ async function stopChildren(): Promise<void> {
   }
 }
 
-/** Tenant, objects, user and rows; once per data folder. */
-async function prepare(databaseUrl: string, database: Database): Promise<void> {
-  const done = join(work, 'prepared');
+/** Tenant, objects, user and rows; once per data folder and version. */
+async function prepare({ root: folder, databaseUrl, database, suffix }: Version): Promise<void> {
+  const done = join(work, `prepared${suffix.replaceAll(' ', '-')}`);
   if (existsSync(done)) return;
-  console.error('preparing 10,000 accounts and 200,000 invoices, once');
-  const { tenantId, userId } = await createBenchTenant(databaseUrl);
+  console.error(`preparing 10,000 accounts and 200,000 invoices${suffix}, once`);
+  // Each version makes its tenant with its own code.
+  const module = (await import(join(folder, 'bench', 'tenant.ts'))) as { createBenchTenant: typeof createBenchTenant };
+  const { tenantId, userId } = await module.createBenchTenant(databaseUrl);
   await loadPlain(database);
   await loadTenant(database, `"${tenantSchema(tenantId)}"`, userId);
   writeFileSync(done, tenantId);
 }
 
-async function startPlatform(databaseUrl: string, mode: 'one' | 'nats'): Promise<Target> {
+async function startPlatform({ root: folder, databaseUrl, suffix }: Version, mode: 'one' | 'nats'): Promise<Target> {
   const port = await freePort();
   const baseUrl = `http://127.0.0.1:${port}`;
   const common = {
@@ -71,11 +83,11 @@ async function startPlatform(databaseUrl: string, mode: 'one' | 'nats'): Promise
     PORT: String(port),
     BASE_URL: baseUrl,
     SEED_DEMO: 'false',
-    DATA_DIR: work,
+    DATA_DIR: join(work, `data${suffix.replaceAll(' ', '-')}`),
   };
   if (mode === 'one') {
-    const pid = await launch('main.ts', common);
-    return platformTarget('one process', baseUrl, [pid], await tokenFor(baseUrl));
+    const pid = await launch(folder, 'main.ts', common);
+    return platformTarget(`one process${suffix}`, baseUrl, [pid], await tokenFor(baseUrl));
   }
   const natsPort = await freePort();
   const nats = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(natsPort)], { stdio: 'ignore' });
@@ -85,8 +97,9 @@ async function startPlatform(databaseUrl: string, mode: 'one' | 'nats'): Promise
   // Those on the path of a measured request have a process of their own.
   const alone: readonly ServiceName[] = ['metadata', 'data', 'gateway'];
   const others = ALL_SERVICES.filter((service) => !alone.includes(service)).join(',');
-  for (const services of [...alone, others]) pids.push(await launch('main.ts', { ...apart, SERVICES: services }));
-  return platformTarget('over NATS', baseUrl, pids, await tokenFor(baseUrl));
+  for (const services of [...alone, others])
+    pids.push(await launch(folder, 'main.ts', { ...apart, SERVICES: services }));
+  return platformTarget(`over NATS${suffix}`, baseUrl, pids, await tokenFor(baseUrl));
 }
 
 async function verify(target: Target, workload: string): Promise<void> {
@@ -146,33 +159,53 @@ mkdirSync(work, { recursive: true });
 ensureWrk();
 const embedded = await startEmbeddedDatabase(work);
 const postgres = Number(readFileSync(join(work, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0]);
-const database = new Database(embedded.url, { size: 2, applicationName: 'bench' });
-try {
-  await prepare(embedded.url, database);
-  // Rows written by an earlier run go away, so that every run meets the same table.
-  const reset = async (): Promise<void> => {
-    const { rows } = await database.query<{ schema: string }>(
+const open = (url: string): Database => new Database(url, { size: 2, applicationName: 'bench' });
+const versions: Version[] = [{ root, databaseUrl: embedded.url, database: open(embedded.url), suffix: '' }];
+const database = versions[0]!.database;
+
+/** Another checkout, on a database of its own in the same server. */
+async function addVersion(folder: string): Promise<void> {
+  const url = new URL(embedded.url);
+  url.pathname = '/beside';
+  const { rowCount } = await database.query("SELECT FROM pg_database WHERE datname = 'beside'");
+  if (rowCount === 0) await database.query('CREATE DATABASE beside');
+  versions.push({ root: resolve(folder), databaseUrl: url.href, database: open(url.href), suffix: ' beside' });
+}
+
+/** Rows written by an earlier run are removed, so that every run meets the same tables. */
+async function reset(): Promise<void> {
+  await database.query('DELETE FROM bench.invoice WHERE id > 200000');
+  await database.query('VACUUM ANALYZE bench.invoice');
+  for (const version of versions) {
+    const { rows } = await version.database.query<{ schema: string }>(
       `SELECT table_schema AS schema FROM information_schema.tables WHERE table_name = 'BenchInvoice__c'`,
     );
     const schema = `"${rows[0]!.schema}"`;
-    await database.query('DELETE FROM bench.invoice WHERE id > 200000');
+    const invoices = `${schema}."BenchInvoice__c"`;
     // Row 200,000 is dated October 2025; what a run created carries the time of the run.
-    await database.query(`DELETE FROM ${schema}."BenchInvoice__c" WHERE id > $1`, [rowId(INVOICES)]);
-    await database.query(`UPDATE ${schema}."BenchInvoice__c" SET "recordVersion" = 1 WHERE "recordVersion" > 1`);
-    await database.query(`TRUNCATE ${schema}._history, ${schema}._audit, ${schema}._outbox, ${schema}._idempotency`);
-    await database.query(`VACUUM ANALYZE ${schema}."BenchInvoice__c"`);
-    await database.query('VACUUM ANALYZE bench.invoice');
-  };
+    await version.database.query(`DELETE FROM ${invoices} WHERE id > $1`, [rowId(INVOICES)]);
+    await version.database.query(`UPDATE ${invoices} SET "recordVersion" = 1 WHERE "recordVersion" > 1`);
+    await version.database.query(
+      `TRUNCATE ${schema}._history, ${schema}._audit, ${schema}._outbox, ${schema}._idempotency`,
+    );
+    await version.database.query(`VACUUM ANALYZE ${invoices}`);
+  }
+}
+
+try {
+  if (options.beside) await addVersion(options.beside);
+  for (const version of versions) await prepare(version);
   await reset();
   const limitPort = await freePort();
   const targets = [
     limitTarget(
       `http://127.0.0.1:${limitPort}`,
-      await launch('bench/limit-server.ts', { DATABASE_URL: embedded.url, PORT: String(limitPort) }),
+      await launch(root, 'bench/limit-server.ts', { DATABASE_URL: embedded.url, PORT: String(limitPort) }),
     ),
   ];
-  if (options.mode !== 'nats') targets.push(await startPlatform(embedded.url, 'one'));
-  if (options.mode !== 'one') targets.push(await startPlatform(embedded.url, 'nats'));
+  for (const mode of ['one', 'nats'] as const)
+    if (options.mode === mode || options.mode === 'both')
+      for (const version of versions) targets.push(await startPlatform(version, mode));
   const workloads = options.workloads.split(',');
   for (const target of targets) for (const workload of workloads) await verify(target, workload);
   const points: Point[] = [];
@@ -198,6 +231,6 @@ try {
   if (options.out) writeFileSync(options.out, text);
 } finally {
   await stopChildren();
-  await database.close();
+  for (const version of versions) await version.database.close();
   await embedded.stop();
 }
