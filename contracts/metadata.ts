@@ -49,25 +49,6 @@ export interface MetadataEvents {
 
 export type { Snapshot };
 
-/** Types of components, in the order in which they build on each other; the rows of kinds/registry.ts. */
-export const COMPONENT_TYPES = [
-  'TenantSettings',
-  'ValueSet',
-  'CustomObject',
-  'CustomField',
-  'RecordType',
-  'ValidationRule',
-  'DuplicateRule',
-  'SharingRule',
-  'StateModel',
-  'CustomAction',
-  'Role',
-  'Group',
-  'Profile',
-  'PermissionSet',
-  'ExternalClient',
-] as const;
-
 const DEPLOYMENT_STATUSES = [
   'QUEUED',
   'VALIDATING',

@@ -13,7 +13,7 @@ import type { Schema, Type, Value } from './types.ts';
 export const typeOfField = (name: FieldTypeName): ValueType | null => fieldType(name).expressionType;
 
 /** What expressions over records of an object are checked against. */
-export const schemaOfObject = (object: ObjectMeta): Schema => ({
+export const schemaOfObject = (object: Pick<ObjectMeta, 'apiName' | 'fields'>): Schema => ({
   object: object.apiName,
   fieldType: (name) => {
     const field = fieldOf(object, name);

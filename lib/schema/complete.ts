@@ -1,21 +1,11 @@
 /** Snapshots as this version of the platform reads them, whichever version compiled them. Pure. */
-import type { ObjectMeta, Snapshot } from './snapshot.ts';
+import { NO_CONFIGURATION, NO_RULES, type Snapshot } from './snapshot.ts';
 
-/** What older versions did not compile, for their tenants had none of it. */
-const OBJECT_PARTS = {
-  validationRules: [],
-  duplicateRules: [],
-  sharingRules: [],
-  stateModel: null,
-  recordTypes: [],
-  actions: [],
-} satisfies Partial<ObjectMeta>;
-
-/** The snapshot with all parts that this version knows. */
+/** The snapshot with all parts that this version knows: older versions did not compile some, for there were none. */
 export const completed = (snapshot: Snapshot): Snapshot => ({
+  ...NO_CONFIGURATION,
   ...snapshot,
-  groups: snapshot.groups ?? {},
   objects: Object.fromEntries(
-    Object.entries(snapshot.objects).map(([apiName, object]) => [apiName, { ...OBJECT_PARTS, ...object }]),
+    Object.entries(snapshot.objects).map(([apiName, object]) => [apiName, { ...NO_RULES, ...object }]),
   ),
 });

@@ -11,5 +11,5 @@ export function requireField(object: ObjectMeta, apiName: string): FieldMeta {
   return field;
 }
 
-export const fieldOf = (object: ObjectMeta, apiName: string): FieldMeta | undefined =>
+export const fieldOf = (object: Pick<ObjectMeta, 'fields'>, apiName: string): FieldMeta | undefined =>
   Object.hasOwn(object.fields, apiName) ? object.fields[apiName] : undefined;

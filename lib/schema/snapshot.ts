@@ -9,6 +9,27 @@ import type { FieldAttributes } from './field-types/types.ts';
 export type { PicklistValue } from './field-types/types.ts';
 export type { FieldTypeName };
 
+/** Types of components, in the order in which they build on each other. Each is a kind of the metadata service. */
+export const COMPONENT_TYPES = [
+  'TenantSettings',
+  'ValueSet',
+  'CustomObject',
+  'CustomField',
+  'RecordType',
+  'ValidationRule',
+  'DuplicateRule',
+  'SharingRule',
+  'StateModel',
+  'CustomAction',
+  'Role',
+  'Group',
+  'Profile',
+  'PermissionSet',
+  'ExternalClient',
+] as const;
+
+export type ComponentTypeName = (typeof COMPONENT_TYPES)[number];
+
 /** A formula with everything that it takes to compute it, wherever its field is named. */
 export interface FormulaMeta {
   readonly expression: string;
@@ -329,3 +350,23 @@ export interface Snapshot {
   readonly groups: Readonly<Record<string, GroupMeta>>;
   readonly externalClients: Readonly<Record<string, ExternalClientMeta>>;
 }
+
+/** The parts of a snapshot that components add to, empty. */
+export const NO_CONFIGURATION = {
+  objects: {},
+  profiles: {},
+  permissionSets: {},
+  roles: {},
+  groups: {},
+  externalClients: {},
+} satisfies Omit<Snapshot, 'tenant' | 'version'>;
+
+/** The parts of an object that its rules and types add to, empty. */
+export const NO_RULES = {
+  validationRules: [],
+  duplicateRules: [],
+  sharingRules: [],
+  stateModel: null,
+  recordTypes: [],
+  actions: [],
+} satisfies Partial<ObjectMeta>;

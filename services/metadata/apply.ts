@@ -10,8 +10,8 @@ import { identifier } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { ownerRole } from '../../mixins/database/roles.ts';
 import { compileSnapshot } from './compile.ts';
-import { rollupOf, rollupsOf } from './kinds/compile-rollup.ts';
-import type { State } from './kinds/kind.ts';
+import { rollupsOf } from './kinds/compile-rollup.ts';
+import type { State } from './kinds/component.ts';
 import { tableOf } from './kinds/registry.ts';
 import { ddl } from './physical/ddl.ts';
 import { physicalModel } from './physical/model.ts';
@@ -33,8 +33,8 @@ function touchedObjects(before: State, plan: Plan): Set<string> {
   const names = new Set(plan.changed.map(tableOf).filter((name) => name !== null));
   // The column of a rollup is of the type of the field that it is over.
   const rollups = [...rollupsOf(before), ...rollupsOf(plan.after)].map(({ body }) => ({
-    parent: String(body['object']),
-    child: rollupOf(body).childObject,
+    parent: body.object,
+    child: body.rollup.childObject,
   }));
   for (let size = -1; size !== names.size; ) {
     size = names.size;

@@ -1,7 +1,8 @@
 /** Asks the tenant's records what the planner could not know, and adds what they say to the plan. */
 import { identifier } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
-import { componentKey, type Problem, type State } from './kinds/kind.ts';
+import { componentKey, type State } from './kinds/component.ts';
+import type { Problem } from './kinds/kind.ts';
 import { tableOf } from './kinds/registry.ts';
 import { blankSql, keyExpression } from './physical/model.ts';
 import type { DataCheck } from './planner/data-checks.ts';

@@ -6,8 +6,8 @@ import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { on } from '../../mixins/models/sequelize.ts';
-import type { Component } from './kinds/kind.ts';
-import { componentKey } from './kinds/kind.ts';
+import type { Component } from './kinds/component.ts';
+import { componentKey } from './kinds/component.ts';
 import { TenantModel } from './models/tenant.ts';
 import { INDEX_GENERATION } from './physical/indexes.ts';
 

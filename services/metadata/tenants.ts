@@ -13,7 +13,7 @@ import { isTimezone } from '../../lib/values/time.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
 import { ownerRole, serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { applyPlan, inOrder } from './apply.ts';
-import type { Component } from './kinds/kind.ts';
+import type { Component } from './kinds/component.ts';
 import { isCurrency, isLocale } from './kinds/tenant-settings.ts';
 
 import { makePlan } from './planner/plan.ts';

@@ -1,6 +1,6 @@
 /** Plans of the planner, as tests of what a deployment checks make them. */
 import { SYSTEM_PERMISSIONS } from '../../lib/schema/snapshot.ts';
-import type { State } from '../../services/metadata/kinds/kind.ts';
+import type { State } from '../../services/metadata/kinds/component.ts';
 import { makePlan, type Plan } from '../../services/metadata/planner/plan.ts';
 import { readProject } from '../../services/metadata/project/project.ts';
 

@@ -1,8 +1,8 @@
 /** `GET /capabilities`: what this platform can do, for machines. Source: docs/reference/operations.md. */
 import { LIMITS } from '../../../config/limits.ts';
-import { COMPONENT_TYPES } from '../../../contracts/metadata.ts';
 import { anonymousPolicy, connectionPolicies, type RateDefaults } from '../../../contracts/ratelimit.ts';
 import type { Operation, Tag } from '../../../lib/operation.ts';
+import { COMPONENT_TYPES } from '../../../lib/schema/snapshot.ts';
 import { API_VERSION } from '../reply.ts';
 
 /** Public name of a tag, as the documents write it. */

@@ -12,7 +12,7 @@ import type { Platform } from '../../../mixins/platform.ts';
 import { acceptDeployment, recordRefusal, replayOf } from '../deployments/accept.ts';
 import type { Jobs } from '../deployments/jobs.ts';
 import { findDeployment, listDeployments } from '../deployments/store.ts';
-import type { Component, State } from '../kinds/kind.ts';
+import type { Component, State } from '../kinds/component.ts';
 import { KINDS } from '../kinds/registry.ts';
 import { type FindUser, mayRead, requirePermission } from '../permission.ts';
 import { drift, makePlan, type Plan, planHash } from '../planner/plan.ts';

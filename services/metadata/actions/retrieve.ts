@@ -2,8 +2,8 @@ import type { Config } from '../../../config/env.ts';
 import { LIMITS } from '../../../config/limits.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
-import type { Component, State } from '../kinds/kind.ts';
-import { componentKey } from '../kinds/kind.ts';
+import type { Component, State } from '../kinds/component.ts';
+import { componentKey } from '../kinds/component.ts';
 import { findKind } from '../kinds/registry.ts';
 import { byCodePoint } from '../kinds/schema.ts';
 import {

@@ -8,7 +8,7 @@ import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
 import { applyPlan } from '../apply.ts';
-import type { State } from '../kinds/kind.ts';
+import type { State } from '../kinds/component.ts';
 
 import { drift, makePlan, type Plan, type PlanOptions, planHash } from '../planner/plan.ts';
 import { type Project, readProject } from '../project/project.ts';

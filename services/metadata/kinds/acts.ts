@@ -2,113 +2,24 @@
  * What transitions and custom actions have in common: guard, permission, input and effects, in their files and in the
  * checks of a deployment. Source: docs/reference/transitions.md.
  */
-import { Type } from 'typebox';
 import { checkExpression } from '../../../lib/expression/check.ts';
-import { type InputSchema, inputProblems, inputTypes } from '../../../lib/expression/transition-input.ts';
+import { inputProblems, inputTypes } from '../../../lib/expression/transition-input.ts';
 import type { Expression, Schema, Type as ValueType } from '../../../lib/expression/types.ts';
 import { typeOfField } from '../../../lib/expression/values.ts';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import type { ActMeta, EffectMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
+import type { ActBody, EffectBody } from './bodies/acts.ts';
+import { CUSTOM_FIELD } from './bodies/custom-field.ts';
+import { CUSTOM_OBJECT } from './bodies/custom-object.ts';
+import { STATE_MODEL, type StateModelBody } from './bodies/state-model.ts';
+import type { Changes } from './changes.ts';
 import { compileField } from './compile-field.ts';
+import { type Component, componentKey, componentsOf } from './component.ts';
 import { expressionReferences } from './expression-names.ts';
 import { checked, schemaOf } from './expressions.ts';
-import { fieldTypeOf } from './field-attributes.ts';
-import { type Body, type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
-import {
-  API_NAME,
-  expression,
-  FULL_NAME,
-  group,
-  label,
-  listOf,
-  mapOf,
-  optional,
-  shownChoice,
-  shownFlag,
-  text,
-} from './schema.ts';
+import type { CheckContext, Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
-
-interface EffectBody extends Body {
-  readonly verb: 'updateFields' | 'createRecord' | 'sendNotification' | 'emitEvent' | 'requestApproval';
-  readonly object?: string;
-  readonly fields?: Record<string, string>;
-  readonly type?: string;
-  readonly to?: string;
-  readonly data?: Record<string, string>;
-}
-
-/** A transition in the file of its state model, or the file of a custom action. */
-export interface ActBody extends Body {
-  readonly label: string;
-  readonly description?: string;
-  readonly guard?: string;
-  readonly guardMessage?: string;
-  readonly permission?: string;
-  readonly risk: ActMeta['risk'];
-  readonly requiresComment: boolean;
-  readonly input?: Body;
-  readonly effects?: EffectBody[];
-}
-
-const EFFECTS_MAX = 20;
-const EFFECT_FIELDS_MAX = 100;
-
-const effectSchema = group(
-  {
-    verb: Type.Enum(['updateFields', 'createRecord', 'sendNotification', 'emitEvent', 'requestApproval'], {
-      description: 'What happens.',
-    }),
-    object: optional(Type.String({ pattern: API_NAME, description: 'createRecord: of which object.' })),
-    fields: optional(
-      mapOf(
-        API_NAME,
-        expression('An expression over the record and the input.'),
-        'updateFields, createRecord: expressions by field.',
-        EFFECT_FIELDS_MAX,
-      ),
-    ),
-    type: optional(
-      Type.String({ pattern: API_NAME, description: 'sendNotification: its type; emitEvent: name of the event.' }),
-    ),
-    to: optional(
-      Type.String({
-        pattern: API_NAME,
-        description: 'sendNotification: owner, actor, or a field that refers to a user.',
-      }),
-    ),
-    data: optional(
-      mapOf(
-        API_NAME,
-        expression('An expression over the record and the input.'),
-        'emitEvent: what the event tells, expressions by name.',
-        EFFECT_FIELDS_MAX,
-      ),
-    ),
-  },
-  'One effect.',
-);
-
-/** Keys of an act in its file, after the ones that name it. */
-export const actKeys = {
-  guard: optional(expression('Expression; it must be true.')),
-  guardMessage: optional(text('Told when the guard is not true.', 1_000)),
-  permission: optional(
-    Type.String({ pattern: FULL_NAME, description: '`<Object>.<key>` that a profile or permission set must name.' }),
-  ),
-  risk: optional(shownChoice(['low', 'medium', 'high'], 'medium', 'What can go wrong when it is done by mistake.')),
-  requiresComment: optional(shownFlag(false, 'Whoever does it says why.')),
-  input: optional(
-    Type.Record(Type.String(), Type.Unknown(), { description: 'JSON Schema 2020-12 of what is sent along.' }),
-  ),
-  effects: optional(listOf(effectSchema, 'What happens in the same transaction, in this order.', EFFECTS_MAX)),
-};
-
-export const actNames = {
-  label: label('As people read it.'),
-  description: optional(text('What it does.')),
-};
 
 /** Components that an act needs; its own check says when a field of an expression is missing. */
 export function actReferences(object: string, body: ActBody, pointer: string): Reference[] {
@@ -142,14 +53,15 @@ export function checkAct(
 ): void {
   const { object, body, pointer } = act;
   const schema = schemaOf(object, context);
-  if (body.guard !== undefined)
-    checked(component, context, `${pointer}/guard`, () => checkExpression(body.guard!, schema, ['boolean']));
-  if (body.guardMessage !== undefined && body.guard === undefined)
+  const { guard, input } = body;
+  if (guard !== undefined)
+    checked(component, context, `${pointer}/guard`, () => checkExpression(guard, schema, ['boolean']));
+  if (body.guardMessage !== undefined && guard === undefined)
     context.problem('YAML_SCHEMA_INVALID', component, `${pointer}/guardMessage`, 'There is no guard to speak for.');
-  for (const problem of body.input ? inputProblems(body.input as InputSchema) : [])
+  for (const problem of input ? inputProblems(input) : [])
     context.problem('YAML_SCHEMA_INVALID', component, `${pointer}/input${problem.pointer}`, problem.message);
   checkPermission(component, context, object, body.permission, `${pointer}/permission`);
-  const known: Schema = { ...schema, input: inputTypes((body.input as InputSchema | undefined) ?? null) };
+  const known: Schema = { ...schema, input: inputTypes(input ?? null) };
   const updated = new Set<string>();
   for (const [i, effect] of (body.effects ?? []).entries())
     checkEffect(component, context, { ...act, effect, pointer: `${pointer}/effects/${i}`, schema: known, updated });
@@ -171,15 +83,23 @@ function checkPermission(
     });
 }
 
+/** Of an act, by what it refers to: an object, or one of its fields or acts, has changed. */
+export const isActAffected = (references: readonly Reference[], changes: Changes): boolean =>
+  references.some(
+    ({ fullName }) =>
+      changes.names(CUSTOM_OBJECT).has(fullName) ||
+      changes.objects(CUSTOM_FIELD).has(fullName) ||
+      changes.objects(STATE_MODEL).has(fullName) ||
+      changes.objects({ type: 'CustomAction' }).has(fullName),
+  );
+
 /** `<Object>.<key>` of every transition and custom action in the configuration to be. */
 export const actKeysOf = memoize(({ after }: CheckContext): ReadonlySet<string> => {
   const keys = new Set<string>();
-  for (const { type, body } of after.values()) {
+  for (const { type, body } of after.values())
     if (type === 'CustomAction') keys.add(`${body['object']}.${body['apiName']}`);
-    if (type !== 'StateModel') continue;
-    for (const { key } of (body['transitions'] as { key: string }[] | undefined) ?? [])
-      keys.add(`${body['object']}.${key}`);
-  }
+  for (const { body } of componentsOf(after, STATE_MODEL))
+    for (const { key } of body.transitions ?? []) keys.add(`${body.object}.${key}`);
   return keys;
 });
 
@@ -216,7 +136,7 @@ function checkEffect(component: Component, context: CheckContext, check: EffectC
     return;
   }
   const { needed, more } = KEYS_OF[effect.verb];
-  for (const key of needed) if (effect[key] === undefined) wrong('', `${effect.verb} needs ${key}.`);
+  for (const key of needed) if (!Object.hasOwn(effect, key)) wrong('', `${effect.verb} needs ${key}.`);
   for (const key of Object.keys(effect))
     if (key !== 'verb' && !needed.includes(key) && !more.includes(key))
       wrong(`/${key}`, `${effect.verb} has no ${key}.`);
@@ -238,22 +158,27 @@ function checkEffect(component: Component, context: CheckContext, check: EffectC
       return;
     default:
       for (const [name, source] of Object.entries(effect.data ?? {}))
-        checked(component, context, `${pointer}/data/${name}`, () => checkExpression(source, schema, TELLABLE));
+        checked(component, context, `${pointer}/data/${name}`, () => checkExpression(source, schema, EVENT_VALUES));
   }
 }
 
-const TELLABLE: readonly ValueType[] = [
-  ...(['text', 'number', 'boolean', 'date', 'dateTime', 'time', 'null', 'list:text', 'list:null'] as const),
+/** What the data of an event can be made of. */
+const EVENT_VALUES: readonly ValueType[] = [
+  'text',
+  'number',
+  'boolean',
+  'date',
+  'dateTime',
+  'time',
+  'null',
+  'list:text',
+  'list:null',
 ];
 
 function isRecipient(context: CheckContext, object: string, to: string): boolean {
   if (['owner', 'actor', 'ownerId', 'createdById', 'updatedById'].includes(to)) return true;
   const field = context.fieldsOf(object).get(to)?.body;
-  return (
-    field !== undefined &&
-    fieldTypeOf({ body: field }).relation === 'reference' &&
-    String(field['referenceTo']) === 'User'
-  );
+  return field?.referenceTo?.[0] === 'User' && fieldType(field.fieldType).relation === 'reference';
 }
 
 function checkUpdate(component: Component, context: CheckContext, check: EffectCheck): void {
@@ -284,12 +209,12 @@ function checkCreate(component: Component, context: CheckContext, check: EffectC
   for (const [name, source] of Object.entries(effect.fields ?? {})) {
     const at = `${pointer}/fields/${name}`;
     const given = checkAssignment(component, context, check, object, name, source, at);
-    if (model && name === model['field'] && given?.root.op === 'literal' && given.root.value !== model['initial'])
+    if (model && name === model.field && given?.root.op === 'literal' && given.root.value !== model.initial)
       context.problem(
         'STATE_MODEL_INVALID',
         component,
         at,
-        `A new record of ${object} begins in the state ${String(model['initial'])}.`,
+        `A new record of ${object} begins in the state ${model.initial}.`,
       );
   }
   const needed = [...context.fieldsOf(object)].flatMap(([name, field]) => {
@@ -308,10 +233,8 @@ function checkCreate(component: Component, context: CheckContext, check: EffectC
 }
 
 /** The state model that records of an object are held to. */
-export const activeModel = (context: CheckContext, object: string): Body | undefined =>
-  [...context.after.values()].find(
-    ({ type, body }) => type === 'StateModel' && body['object'] === object && body['active'] !== false,
-  )?.body;
+export const activeModel = (context: CheckContext, object: string): StateModelBody | undefined =>
+  componentsOf(context.after, STATE_MODEL).find(({ body }) => body.object === object && body.active !== false)?.body;
 
 /** An expression for a field: the field can be set, and takes what the expression gives. */
 function checkAssignment(
@@ -325,7 +248,7 @@ function checkAssignment(
 ): Expression | null {
   const field = context.fieldsOf(object).get(name);
   // What a formula or rollup gives is no field type that can be set, so its own type counts here.
-  const target = (field?.body['fieldType'] as FieldTypeName | undefined) ?? schemaOf(object, context).fieldType(name);
+  const target = field?.body.fieldType ?? schemaOf(object, context).fieldType(name);
   const refuse = (message: string): void => context.problem('REFERENCE_INVALID', component, at, message);
   if (target === undefined) {
     refuse(`There is no field ${name} on ${object}.`);
@@ -363,22 +286,16 @@ export function compileAct(key: string, body: ActBody, permission: string | null
     permission,
     risk: body.risk,
     requiresComment: body.requiresComment,
-    input: (body.input as ActMeta['input'] | undefined) ?? null,
+    input: body.input ?? null,
     effects: (body.effects ?? []).flatMap(compileEffect),
   };
 }
 
-function compileEffect({ verb, object, fields, type, to, data }: EffectBody): EffectMeta[] {
-  switch (verb) {
-    case 'updateFields':
-      return [{ verb, fields: fields ?? {} }];
-    case 'createRecord':
-      return [{ verb, object: object!, fields: fields ?? {} }];
-    case 'sendNotification':
-      return [{ verb, type: type!, to: to! }];
-    case 'emitEvent':
-      return [{ verb, type: type!, data: data ?? {} }];
-    default:
-      return [];
-  }
+function compileEffect({ verb, object, fields = {}, type, to, data = {} }: EffectBody): EffectMeta[] {
+  // What a verb needs has been checked.
+  if (verb === 'updateFields') return [{ verb, fields }];
+  if (verb === 'createRecord' && object !== undefined) return [{ verb, object, fields }];
+  if (verb === 'sendNotification' && type !== undefined && to !== undefined) return [{ verb, type, to }];
+  if (verb === 'emitEvent' && type !== undefined) return [{ verb, type, data }];
+  return [];
 }

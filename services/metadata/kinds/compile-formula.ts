@@ -5,20 +5,15 @@ import { expressionSql } from '../../../lib/expression/sql.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
 import { schemaOfObject } from '../../../lib/expression/values.ts';
 import { fieldType, valueTypeName } from '../../../lib/schema/field-types/registry.ts';
-import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import type { FieldMeta, FormulaMeta } from '../../../lib/schema/snapshot.ts';
+import type { FieldBody, FormulaBody } from './bodies/custom-field.ts';
 import { digitsOf } from './field-attributes.ts';
-import type { Body } from './kind.ts';
-
-interface FormulaBody {
-  readonly expression: string;
-  readonly resultType: FieldTypeName;
-}
-
-export const formulaOf = (body: Body): FormulaBody => body['formula'] as unknown as FormulaBody;
 
 /** The field's own part of the snapshot; linkFormulas adds what depends on other fields. */
-export function compileFormula(body: Body): Pick<FieldMeta, 'formula' | 'precision' | 'scale' | 'length'> {
-  const { expression, resultType } = formulaOf(body);
+export function compileFormula(
+  body: Pick<FieldBody, 'precision' | 'scale'> & { readonly formula: FormulaBody },
+): Pick<FieldMeta, 'precision' | 'scale' | 'length'> & { readonly formula: FormulaMeta } {
+  const { expression, resultType } = body.formula;
   const { precision, scale } = digitsOf(fieldType(resultType), body) ?? { precision: null, scale: null };
   const length = resultOf(resultType) === 'text' ? FORMULA_TEXT_MAX_CHARS : null;
   return {
@@ -30,26 +25,32 @@ export function compileFormula(body: Body): Pick<FieldMeta, 'formula' | 'precisi
 }
 
 /** Gives each formula of a configuration that holds together what it reads, and its field the length of its texts. */
-export function linkFormulas(object: ObjectMeta, timezone: string): void {
-  const fields = object.fields as Record<string, FieldMeta>;
-  const linked = new Set<string>();
-  const link = (name: string): FieldMeta => {
-    const field = fields[name]!;
-    if (!field.formula || linked.has(name)) return field;
-    linked.add(name);
+export function linkFormulas(
+  object: { readonly apiName: string; readonly fields: Record<string, FieldMeta> },
+  timezone: string,
+): void {
+  const linked = new Map<string, FieldMeta>();
+  const link = (name: string, field: FieldMeta): FieldMeta => {
+    const known = linked.get(name);
+    if (known || !field.formula) return known ?? field;
+    linked.set(name, field);
     const { expression: source, resultType } = field.formula;
     const expression = checkRecordExpression(source, schemaOfObject(object), [resultOf(resultType)]);
     const reads = Object.fromEntries(
-      expression.fields.map((read) => {
-        const { length, formula } = link(read);
-        return [read, { fieldType: valueTypeName(fields[read]!), length, formula }];
+      expression.fields.flatMap((read) => {
+        const stored = object.fields[read];
+        if (!stored) return [];
+        const { length, formula } = link(read, stored);
+        return [[read, { fieldType: valueTypeName(stored), length, formula }]];
       }),
     );
     const length = expression.type === 'text' ? textLength(expression, reads) : null;
-    const formula: FormulaMeta = { ...field.formula, length, timezone, reads };
-    return (fields[name] = { ...field, length, formula });
+    const result = { ...field, length, formula: { ...field.formula, length, timezone, reads } };
+    object.fields[name] = result;
+    linked.set(name, result);
+    return result;
   };
-  for (const name of Object.keys(fields)) link(name);
+  for (const [name, field] of Object.entries(object.fields)) link(name, field);
 }
 
 function textLength(expression: Expression, reads: FormulaMeta['reads']): number {

@@ -1,27 +1,15 @@
-/** A CustomObject as the snapshot has it. */
-import type { ObjectMeta, SharingDefault } from '../../../lib/schema/snapshot.ts';
+/** A CustomObject as the snapshot has it, before its fields and rules are added. */
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import { NO_RULES } from '../../../lib/schema/snapshot.ts';
+import type { ObjectComponent } from './bodies/custom-object.ts';
 import { fieldMeta } from './field-meta.ts';
-import type { Body, Component } from './kind.ts';
+import type { ObjectDraft } from './kind.ts';
 import { isCustom } from './names.ts';
 import { systemFields } from './system-fields.ts';
 
-export interface ObjectBody extends Body {
-  readonly type: string;
-  readonly apiName: string;
-  readonly label: string;
-  readonly labelPlural: string;
-  readonly description?: string;
-  readonly nameField: { label: string; fieldType: 'text' | 'autoNumber'; format?: string };
-  readonly sharingDefault: SharingDefault;
-  readonly api: { published: boolean };
-  readonly features: { history: boolean; search: boolean; duplicates?: boolean; events: boolean };
-  readonly defaultSearchFields?: string[];
-}
-
-/** The object with its name and system fields; the other kinds add what belongs to it. */
-export function compileObject(component: Component): ObjectMeta {
-  const body = component.body as ObjectBody;
+export function compileObject({ body }: ObjectComponent): ObjectDraft {
   const { nameField } = body;
+  const { numbered = false, chars } = fieldType(nameField.fieldType);
   return {
     apiName: body.apiName,
     label: body.label,
@@ -39,17 +27,12 @@ export function compileObject(component: Component): ObjectMeta {
         apiName: 'name',
         fieldType: nameField.fieldType,
         label: nameField.label,
-        length: nameField.fieldType === 'text' ? 255 : null,
-        required: nameField.fieldType === 'text',
+        length: chars?.default ?? null,
+        required: !numbered,
         format: nameField.format ?? null,
       }),
     },
     childRelationships: [],
-    validationRules: [],
-    duplicateRules: [],
-    sharingRules: [],
-    stateModel: null,
-    recordTypes: [],
-    actions: [],
+    ...structuredClone(NO_RULES),
   };
 }

@@ -5,20 +5,13 @@
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import type { rollupEdges } from '../../../lib/schema/rollups.ts';
 import type { FieldMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
+import { CUSTOM_FIELD, type FieldBody, type FieldComponent, type RollupBody } from './bodies/custom-field.ts';
 import { compileFormula } from './compile-formula.ts';
+import { componentsOf, findComponent, type State } from './component.ts';
 import { fieldsNamed } from './expression-names.ts';
-import { digitsOf, fieldTypeOf, isFormula, isRollup } from './field-attributes.ts';
+import { digitsOf, isFormula, isRollup, onDelete } from './field-attributes.ts';
 import { fieldMeta } from './field-meta.ts';
-import { type Body, type Component, componentKey, type State } from './kind.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
-
-export interface RollupBody {
-  readonly childObject: string;
-  readonly referenceField: string;
-  readonly function: 'count' | 'sum' | 'min' | 'max' | 'avg';
-  readonly field?: string;
-  readonly criteria?: string;
-}
 
 /** Rollups over rollups. */
 export const ROLLUP_LEVELS_MAX = 5;
@@ -39,28 +32,30 @@ export interface ValueType {
 }
 
 const INTEGER: ValueType = { type: 'integer', precision: null, scale: null };
-export const rollupOf = (body: Body): RollupBody => body['rollup'] as unknown as RollupBody;
-export const fieldOf = (state: State, object: string, name: string): Component | undefined =>
-  state.get(componentKey('CustomField', `${object}.${name}`));
+/** What a field declares of its rollup. */
+export type Declared = Pick<FieldBody, 'precision' | 'scale'> & { readonly rollup: RollupBody };
+export type RollupComponent = FieldComponent & { readonly body: { readonly rollup: RollupBody } };
+
+export const fieldOf = (state: State, object: string, name: string): FieldComponent | undefined =>
+  findComponent(state, CUSTOM_FIELD, `${object}.${name}`);
 
 /** What the values of a field are; null when there is no such field, or none with values that a rollup can be over. */
 export function valueTypeOf(state: State, object: string, name: string, depth: number): ValueType | null {
   const builtIn = systemFields();
   const body = Object.hasOwn(builtIn, name) ? undefined : fieldOf(state, object, name)?.body;
-  const type = (Object.hasOwn(builtIn, name) ? builtIn[name]!.fieldType : body?.['fieldType']) as FieldTypeName;
+  const type = body?.fieldType ?? (Object.hasOwn(builtIn, name) ? builtIn[name]?.fieldType : undefined);
   if (type === undefined) return null;
-  if (body && isRollup({ body })) return resultOf(body, state, depth + 1);
-  if (body && isFormula({ body })) {
+  if (body && isRollup(body)) return resultOf(body, state, depth + 1);
+  if (body && isFormula(body)) {
     const { formula, precision, scale } = compileFormula(body);
-    return fieldType(formula!.resultType).rollup ? { type: formula!.resultType, precision, scale } : null;
+    return fieldType(formula.resultType).rollup ? { type: formula.resultType, precision, scale } : null;
   }
   if (!fieldType(type).rollup) return null;
   return { type, ...(digitsOf(fieldType(type), body ?? {}) ?? { precision: null, scale: null }) };
 }
 
 /** What a rollup gives; null when that cannot be said because it does not hold together. */
-export function resultOf(body: Body, state: State, depth = 0): ValueType | null {
-  const rollup = rollupOf(body);
+export function resultOf({ rollup, ...declared }: Declared, state: State, depth = 0): ValueType | null {
   if (rollup.function === 'count') return INTEGER;
   if (rollup.field === undefined || depth > ROLLUP_LEVELS_MAX) return null;
   const of = valueTypeOf(state, rollup.childObject, rollup.field, depth);
@@ -68,16 +63,17 @@ export function resultOf(body: Body, state: State, depth = 0): ValueType | null 
   if (!isNumber(of.type)) return null;
   const whole = (of.precision ?? INTEGER_DIGITS) - (of.scale ?? 0) + (rollup.function === 'sum' ? SUM_DIGITS : 0);
   const least = rollup.function === 'sum' ? (of.scale ?? 0) : Math.max(of.scale ?? 0, AVERAGE_SCALE);
-  const scale = (body['scale'] as number | undefined) ?? least;
-  const precision = (body['precision'] as number | undefined) ?? Math.min(DIGITS_MAX, whole + scale);
+  const scale = declared.scale ?? least;
+  const precision = declared.precision ?? Math.min(DIGITS_MAX, whole + scale);
   return { type: fieldType(of.type).digits ? of.type : 'decimal', precision, scale };
 }
 
 /** The rollup as the snapshot has it, with the digits of its values. */
-export function compileRollup(body: Body, state: State): Pick<FieldMeta, 'rollup' | 'precision' | 'scale'> {
-  const rollup = rollupOf(body);
+export function compileRollup(body: Declared, state: State): Pick<FieldMeta, 'rollup' | 'precision' | 'scale'> {
+  const { rollup } = body;
   const result = resultOf(body, state) ?? INTEGER;
   const { reads, formulas } = fieldsRead(rollup, state);
+  const reference = fieldOf(state, rollup.childObject, rollup.referenceField);
   return {
     rollup: {
       childObject: rollup.childObject,
@@ -88,24 +84,24 @@ export function compileRollup(body: Body, state: State): Pick<FieldMeta, 'rollup
       resultType: result.type,
       reads,
       ...(formulas.length > 0 ? { formulas } : {}),
-      cascades: cascades(fieldOf(state, rollup.childObject, rollup.referenceField)),
+      cascades: reference !== undefined && onDelete(reference.body) === 'cascade',
     },
     precision: result.precision,
     scale: result.scale,
   };
 }
 
-/** The stored fields of a child that a rollup is worked out from, and the formulas that it names. */
+/** The stored fields of a child that a rollup is computed from, and the formulas that it names. */
 function fieldsRead({ childObject, referenceField, field, criteria }: RollupBody, state: State) {
   const named = [referenceField, ...(field === undefined ? [] : [field]), ...fieldsNamed(criteria ?? '')];
   const names = new Set(named);
   const formulas = new Set<string>();
   for (const name of names) {
     const body = fieldOf(state, childObject, name)?.body;
-    if (!body || !isFormula({ body })) continue;
+    if (!body || !isFormula(body)) continue;
     formulas.add(name);
     // They are looked at in their turn.
-    for (const read of fieldsNamed(compileFormula(body).formula!.expression)) names.add(read);
+    for (const read of fieldsNamed(body.formula.expression)) names.add(read);
   }
   const isThere = (name: string): boolean =>
     SYSTEM_FIELD_NAMES.has(name) || fieldOf(state, childObject, name) !== undefined;
@@ -115,26 +111,16 @@ function fieldsRead({ childObject, referenceField, field, criteria }: RollupBody
   };
 }
 
-/** As onDelete of the reference field says, or by default. */
-function cascades(reference: Component | undefined): boolean {
-  const given = reference?.body['onDelete'];
-  return given === undefined
-    ? reference !== undefined && fieldTypeOf(reference).relation === 'master'
-    : given === 'cascade';
-}
-
 /** What `rollupEdges` reads of a configuration. */
-export function rollupObjects(components: readonly Component[], state: State): Parameters<typeof rollupEdges>[0] {
+export function rollupObjects(components: readonly RollupComponent[], state: State): Parameters<typeof rollupEdges>[0] {
   const objects: Record<string, { apiName: string; fields: Record<string, FieldMeta> }> = {};
   for (const { body } of components) {
-    if (!body['rollup']) continue;
-    const apiName = String(body['object']);
-    const name = String(body['apiName']);
-    objects[apiName] ??= { apiName, fields: {} };
-    objects[apiName].fields[name] = fieldMeta({
-      apiName: name,
-      fieldType: 'rollup',
-      label: name,
+    const { object, apiName, fieldType: type } = body;
+    objects[object] ??= { apiName: object, fields: {} };
+    objects[object].fields[apiName] = fieldMeta({
+      apiName,
+      fieldType: type,
+      label: apiName,
       ...compileRollup(body, state),
     });
   }
@@ -142,5 +128,5 @@ export function rollupObjects(components: readonly Component[], state: State): P
 }
 
 /** The rollup fields of a configuration. */
-export const rollupsOf = (state: State): Component[] =>
-  [...state.values()].filter(({ type, body }) => type === 'CustomField' && isRollup({ body }));
+export const rollupsOf = (state: State): RollupComponent[] =>
+  componentsOf(state, CUSTOM_FIELD).filter((field): field is RollupComponent => isRollup(field.body));

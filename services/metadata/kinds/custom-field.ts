@@ -1,166 +1,42 @@
 /** CustomField: one column and everything said about its values. */
-import { Type } from 'typebox';
-import { EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
 import { isBlank } from '../../../lib/schema/field-types/blank.ts';
-import { fieldType, namesOfTypes } from '../../../lib/schema/field-types/registry.ts';
+import { fieldType, isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { PatternError, patternSize } from '../../../lib/values/pattern.ts';
-import { compileField, type FieldBody, onDelete, type PicklistBody, relationshipName } from './compile-field.ts';
-import { digitsOf, fieldTypeOf, TYPED_ATTRIBUTES } from './field-attributes.ts';
+import { CUSTOM_FIELD, type FieldComponent, type PicklistBody } from './bodies/custom-field.ts';
+import { compileField, relationshipName } from './compile-field.ts';
+import { linkFormulas } from './compile-formula.ts';
+import { type Component, componentKey, componentsByObject, componentsOf } from './component.ts';
+import { digitsOf, isFormula, onDelete, TYPED_ATTRIBUTES } from './field-attributes.ts';
 import { checkFormulaAttributes, checkFormulas, formulaReferences } from './formula.ts';
-import type { CheckContext, Component, Kind, Reference } from './kind.ts';
-import { componentKey, componentsByObject } from './kind.ts';
-import { AUTO_NUMBER_FORMAT, isCustom } from './names.ts';
-import { targetsOf } from './parents.ts';
+import { type CheckContext, type Draft, defineKind, type Reference } from './kind.ts';
+import { isCustom } from './names.ts';
 import { checkPerObject } from './per-object.ts';
 import { checkRollup, checkRollups, rollupReferences } from './rollup.ts';
-import { API_NAME, apiName, flag, group, label, listOf, optional, shownFlag, text } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
-import { VALUES_MAX, valueProblems, valueSchema } from './value-set.ts';
+import { valueProblems } from './value-set.ts';
 
 const FIELDS_PER_OBJECT_MAX = 500;
 const MASTER_DETAILS_MAX = 2;
 /** Characters times the size of a pattern: a body has many texts, and nobody else is served while they are matched. */
 const PATTERN_STEPS_MAX = 1_000_000;
 
-const optionalInteger = (minimum: number, maximum: number, description: string) =>
-  optional(Type.Integer({ minimum, maximum, description }));
-
-export const customField: Kind = {
-  type: 'CustomField',
+export const customField = defineKind({
+  ...CUSTOM_FIELD,
   memberFormat: '<Object>.<Field>',
   pathPattern: 'objects/{object}/fields/{apiName}.yaml',
   child: true,
   reversible: true,
   inTable: true,
-  schema: Type.Object(
-    {
-      type: Type.Literal('CustomField'),
-      apiName: apiName('Stable name; custom fields end in `__c`.'),
-      object: apiName('The object that it belongs to.'),
-      label: label('As people read it.'),
-      description: optional(text('For those who configure.')),
-      fieldType: Type.Enum(
-        namesOfTypes((type) => !type.systemOnly),
-        { description: 'What it holds.' },
-      ),
-      required: optional(flag(false, 'A record needs a value.')),
-      unique: optional(flag(false, 'No two records have the same value.')),
-      externalId: optional(flag(false, 'A key of another system; records can be referred to by it.')),
-      caseSensitive: optional(flag(false, '`unique` and look-ups tell upper and lower case apart.')),
-      length: optionalInteger(1, 131_072, 'Most characters.'),
-      precision: optionalInteger(1, 30, 'Digits in all.'),
-      scale: optionalInteger(0, 15, 'Digits after the point.'),
-      minimum: optional(Type.Number({ description: 'Smallest value.' })),
-      maximum: optional(Type.Number({ description: 'Largest value.' })),
-      pattern: optional(
-        Type.String({ minLength: 1, maxLength: 500, description: 'Regular expression that the whole value matches.' }),
-      ),
-      format: optional(Type.String({ pattern: AUTO_NUMBER_FORMAT, description: 'autoNumber: such as `INV-{00000}`.' })),
-      defaultValue: optional(Type.Unsafe<unknown>({ description: 'Value of a new record that does not give one.' })),
-      currencyField: optional(
-        Type.String({ pattern: API_NAME, description: 'currency: the field that holds the ISO 4217 code.' }),
-      ),
-      formula: optional(
-        group(
-          {
-            expression: Type.String({
-              minLength: 1,
-              maxLength: EXPRESSION_MAX_CHARS,
-              description: 'Expression over `record`, `now` and `today`.',
-            }),
-            resultType: Type.Enum(
-              namesOfTypes((type) => type.formulaResult === true),
-              {
-                description: 'The type as which its value is shown, filtered and sorted.',
-              },
-            ),
-          },
-          'formula: how it is calculated.',
-        ),
-      ),
-      rollup: optional(
-        group(
-          {
-            childObject: Type.String({
-              pattern: API_NAME,
-              description: 'The object whose records are counted or summed.',
-            }),
-            referenceField: Type.String({
-              pattern: API_NAME,
-              description: 'Its reference or masterDetail to this object.',
-            }),
-            function: Type.Enum(['count', 'sum', 'min', 'max', 'avg'], { description: 'What is made of them.' }),
-            field: optional(
-              Type.String({ pattern: API_NAME, description: 'The field of the children; not for count.' }),
-            ),
-            criteria: optional(
-              Type.String({
-                maxLength: EXPRESSION_MAX_CHARS,
-                description: 'Expression over the `record` of a child: only those for which it is true.',
-              }),
-            ),
-          },
-          'rollup: what is summed up.',
-        ),
-      ),
-      referenceTo: optional(
-        Type.Array(Type.String({ pattern: API_NAME }), {
-          minItems: 1,
-          maxItems: 1,
-          description: 'The object it points to.',
-        }),
-      ),
-      relationshipName: optional(
-        Type.String({
-          pattern: '^[A-Za-z][A-Za-z0-9_]{0,59}$',
-          description: 'Name of this list of children on the object pointed to; by default made of the apiName.',
-        }),
-      ),
-      onDelete: optional(
-        Type.Enum(['setNull', 'restrict', 'cascade'], {
-          description: 'What happens here when the record pointed to is deleted.',
-        }),
-      ),
-      picklist: optional(
-        group(
-          {
-            restricted: optional(shownFlag(true, 'Only these values are taken.')),
-            controllingField: optional(
-              Type.String({
-                pattern: API_NAME,
-                description:
-                  'A picklist or boolean of the object whose value decides which values are valid (`validFor`).',
-              }),
-            ),
-            valueSet: optional(Type.String({ pattern: API_NAME, description: 'Values of a ValueSet.' })),
-            values: optional(listOf(valueSchema(true), 'Values, in their order.', VALUES_MAX)),
-          },
-          'picklist and multiPicklist: the values.',
-        ),
-      ),
-      semantics: optional(text('What the value means and what it does not, where a reader could go wrong.')),
-      dataClassification: optional(
-        Type.Enum(['public', 'internal', 'confidential', 'restricted'], {
-          description: 'How carefully the value is to be handled; for people, it decides nothing.',
-        }),
-      ),
-      helpText: optional(text('For those who type it in.', 1_000)),
-      deprecated: optional(flag(false, 'Still there, no longer to be used.')),
-      example: optional(Type.Unsafe<unknown>({ description: 'A typical value.' })),
-    },
-    { additionalProperties: false },
-  ),
 
-  references(body) {
-    const found: Reference[] = [{ type: 'CustomObject', fullName: String(body['object']), pointer: '/object' }];
-    for (const [i, name] of targetsOf({ body }).entries())
+  references({ object, referenceTo = [], picklist, rollup, formula }) {
+    const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
+    for (const [i, name] of referenceTo.entries())
       found.push({ type: 'CustomObject', fullName: name, pointer: `/referenceTo/${i}` });
-    const picklist = body['picklist'] as PicklistBody | undefined;
     if (picklist?.valueSet)
       found.push({ type: 'ValueSet', fullName: picklist.valueSet, pointer: '/picklist/valueSet' });
-    if (body['rollup']) found.push(...rollupReferences(body));
-    if (body['formula']) found.push(...formulaReferences(body));
+    if (rollup) found.push(...rollupReferences(rollup));
+    if (formula) found.push(...formulaReferences(object, formula));
     return found;
   },
 
@@ -172,21 +48,18 @@ export const customField: Kind = {
     checkRollup(component, context);
   },
 
+  isAffected({ fullName, body }, changes) {
+    const controller = body.picklist?.controllingField;
+    return (
+      changes.names(CUSTOM_FIELD).has(fullName) ||
+      (controller !== undefined && changes.names(CUSTOM_FIELD).has(`${body.object}.${controller}`)) ||
+      (body.rollup !== undefined && changes.objects(CUSTOM_FIELD).has(body.rollup.childObject))
+    );
+  },
+
   checkAll(context) {
-    checkPerObject(context, 'CustomField', 'fields', FIELDS_PER_OBJECT_MAX);
-    for (const list of componentsByObject(context.after, 'CustomField').values()) {
-      const masters = list.filter((field) => fieldTypeOf(field).relation === 'master');
-      if (masters.length > MASTER_DETAILS_MAX)
-        context.problem(
-          'LIMIT_EXCEEDED',
-          masters.at(-1)!,
-          '/fieldType',
-          'An object has two masterDetail fields at most.',
-          {
-            details: { max: MASTER_DETAILS_MAX },
-          },
-        );
-    }
+    checkPerObject(context, CUSTOM_FIELD, 'fields', FIELDS_PER_OBJECT_MAX);
+    checkMasterDetails(context);
     checkRelationshipNames(context);
     checkMasterDetailCycles(context);
     checkControllingCircles(context);
@@ -195,14 +68,43 @@ export const customField: Kind = {
   },
 
   compile(component, draft, state) {
-    const object = draft.objects[String(component.body['object'])];
-    if (!object) return;
-    (object.fields as Record<string, FieldMeta>)[String(component.body['apiName'])] = compileField(component, state);
+    const fields = draft.objects[component.body.object]?.fields;
+    if (fields) fields[component.body.apiName] = compileField(component, state);
   },
-};
 
-function checkName(component: Component, context: CheckContext): void {
-  const body = component.body as FieldBody;
+  link(draft) {
+    for (const object of Object.values(draft.objects)) linkFormulas(object, draft.tenant.timezone);
+    for (const object of Object.values(draft.objects))
+      for (const field of Object.values(object.fields)) linkParents(draft, object.apiName, field);
+  },
+});
+
+/** Adds a field to the child relationships of the objects that it refers to. */
+function linkParents(draft: Draft, objectApiName: string, field: FieldMeta): void {
+  const { relationshipName: name, onDelete: action, referenceTo } = field;
+  if (name === null) return;
+  for (const parent of referenceTo)
+    draft.objects[parent]?.childRelationships.push({
+      relationshipName: name,
+      objectApiName,
+      field: field.apiName,
+      onDelete: action,
+    });
+}
+
+function checkMasterDetails(context: CheckContext): void {
+  for (const list of componentsByObject(context.after, CUSTOM_FIELD).values()) {
+    const masters = list.filter(({ body }) => isMasterDetail(body));
+    const last = masters.at(-1);
+    if (last && masters.length > MASTER_DETAILS_MAX)
+      context.problem('LIMIT_EXCEEDED', last, '/fieldType', 'An object has two masterDetail fields at most.', {
+        details: { max: MASTER_DETAILS_MAX },
+      });
+  }
+}
+
+function checkName(component: FieldComponent, context: CheckContext): void {
+  const body = component.body;
   const exists = context.before.has(componentKey('CustomField', component.fullName));
   if ([...SYSTEM_FIELD_NAMES].some((name) => name.toLowerCase() === body.apiName.toLowerCase()))
     context.problem('NAME_CONFLICT', component, '/apiName', `Every object has a field ${body.apiName} already.`);
@@ -219,10 +121,10 @@ function checkName(component: Component, context: CheckContext): void {
     );
 }
 
-function checkAttributes(component: Component, context: CheckContext): void {
-  const body = component.body as FieldBody;
+function checkAttributes(component: FieldComponent, context: CheckContext): void {
+  const body = component.body;
   const type = body.fieldType;
-  const { attributes, needs = [], chars, bindType, calculated } = fieldType(type);
+  const { attributes, needs = [], chars, bindType } = fieldType(type);
   const may: readonly string[] = attributes;
   const invalid = (pointer: string, message: string, remedy?: string): void =>
     context.problem('YAML_SCHEMA_INVALID', component, pointer, message, remedy ? { remedy } : {});
@@ -230,25 +132,25 @@ function checkAttributes(component: Component, context: CheckContext): void {
     if (Object.hasOwn(body, name) && !may.includes(name))
       invalid(`/${name}`, `A field of type ${type} has no ${name}.`);
   for (const name of needs) if (!Object.hasOwn(body, name)) invalid('', `A field of type ${type} needs ${name}.`);
-  if (calculated === 'formula') checkFormulaAttributes(body, invalid);
+  if (isFormula(body)) checkFormulaAttributes(body, invalid);
 
-  if (chars && Number(body['length'] ?? 0) > chars.max)
+  if (chars && (body.length ?? 0) > chars.max)
     invalid('/length', `A field of type ${type} holds ${chars.max} characters at most.`, 'Use longText for more.');
   const digits = digitsOf(fieldType(type), body);
   if (digits && digits.scale > digits.precision)
     invalid('/scale', `scale ${digits.scale} is greater than precision ${digits.precision}.`);
   const { minimum, maximum } = body;
-  if (typeof minimum === 'number' && typeof maximum === 'number' && minimum > maximum)
+  if (minimum !== undefined && maximum !== undefined && minimum > maximum)
     invalid('/minimum', 'minimum is greater than maximum.');
   if (bindType === 'bigint')
-    for (const name of ['minimum', 'maximum'])
+    for (const name of ['minimum', 'maximum'] as const)
       if (body[name] !== undefined && !Number.isSafeInteger(body[name]))
         invalid(`/${name}`, `${name} is not an integer.`);
   checkValues(component, context, invalid);
   const { currencyField } = body;
   if (typeof currencyField === 'string') {
     const target = context.fieldsOf(body.object).get(currencyField);
-    if (!target || !fieldTypeOf(target).holdsCurrencyCode)
+    if (!target || !fieldType(target.body.fieldType).holdsCurrencyCode)
       context.problem(
         'REFERENCE_INVALID',
         component,
@@ -260,12 +162,12 @@ function checkAttributes(component: Component, context: CheckContext): void {
 
 /** The pattern and the default value, by the same code that will read the values of records. */
 function checkValues(
-  component: Component,
+  component: FieldComponent,
   { after }: CheckContext,
   invalid: (pointer: string, message: string) => void,
 ): void {
   const { pattern, defaultValue } = component.body;
-  if (typeof pattern === 'string')
+  if (pattern !== undefined)
     try {
       const steps = patternSize(pattern) * (compileField(component, after).length ?? 0);
       if (steps > PATTERN_STEPS_MAX)
@@ -275,11 +177,7 @@ function checkValues(
       invalid('/pattern', error.message);
       return;
     }
-  if (
-    defaultValue === undefined ||
-    !fieldType((component.body as FieldBody).fieldType).attributes.includes('defaultValue')
-  )
-    return;
+  if (defaultValue === undefined || !fieldType(component.body.fieldType).attributes.includes('defaultValue')) return;
   const field = compileField(component, after);
   const read = fieldType(field.fieldType).parseInput(defaultValue, field, '/defaultValue');
   if (!read.ok) invalid('/defaultValue', read.violation.message);
@@ -287,8 +185,8 @@ function checkValues(
     invalid('/defaultValue', 'The field is required, and its default value is blank.');
 }
 
-function checkRelations(component: Component, context: CheckContext): void {
-  const body = component.body as FieldBody;
+function checkRelations(component: FieldComponent, context: CheckContext): void {
+  const body = component.body;
   const { relation } = fieldType(body.fieldType);
   if (!relation) return;
   const action = onDelete(body);
@@ -296,15 +194,15 @@ function checkRelations(component: Component, context: CheckContext): void {
     context.problem('YAML_SCHEMA_INVALID', component, '/onDelete', 'A masterDetail field is never empty.', {
       remedy: 'Use cascade or restrict.',
     });
-  if (relation === 'reference' && body['required'] === true && action === 'setNull')
+  if (relation === 'reference' && body.required && action === 'setNull')
     context.problem('YAML_SCHEMA_INVALID', component, '/onDelete', 'A required reference cannot be emptied.', {
       remedy: 'Use restrict or cascade.',
     });
 }
 
-function checkPicklist(component: Component, context: CheckContext): void {
-  const body = component.body as FieldBody;
-  const picklist = body['picklist'] as PicklistBody | undefined;
+function checkPicklist(component: FieldComponent, context: CheckContext): void {
+  const body = component.body;
+  const { picklist } = body;
   if (!picklist) return;
   const invalid = (pointer: string, message: string): void =>
     context.problem('YAML_SCHEMA_INVALID', component, `/picklist${pointer}`, message);
@@ -319,7 +217,7 @@ function checkPicklist(component: Component, context: CheckContext): void {
     return;
   }
   const controller = context.fieldsOf(body.object).get(picklist.controllingField);
-  if (!controller || !fieldTypeOf(controller).controllingValues)
+  if (!controller || !fieldType(controller.body.fieldType).controllingValues)
     context.problem(
       'REFERENCE_INVALID',
       component,
@@ -332,12 +230,13 @@ function checkPicklist(component: Component, context: CheckContext): void {
 
 /** A value that waits for something that the controlling field never says could never be chosen. */
 function checkValidFor(
-  component: Component,
+  component: FieldComponent,
   picklist: PicklistBody,
-  controller: Component,
+  controller: FieldComponent,
   context: CheckContext,
 ): void {
-  const values = fieldTypeOf(controller).controllingValues?.(compileField(controller, context.after)) ?? null;
+  const values =
+    fieldType(controller.body.fieldType).controllingValues?.(compileField(controller, context.after)) ?? null;
   if (values === null) return;
   const known = new Set(values);
   for (const [i, { validFor = [] }] of (picklist.values ?? []).entries())
@@ -353,15 +252,14 @@ function checkValidFor(
 
 /** Each would wait for the other's value. */
 function checkControllingCircles(context: CheckContext): void {
-  for (const field of context.after.values()) {
-    if (field.type !== 'CustomField') continue;
+  for (const field of componentsOf(context.after, CUSTOM_FIELD)) {
     const path = new Set<string>();
-    const fields = context.fieldsOf(String(field.body['object']));
-    for (let name: string | undefined = String(field.body['apiName']); name !== undefined; ) {
+    const fields = context.fieldsOf(field.body.object);
+    for (let name: string | undefined = field.body.apiName; name !== undefined; ) {
       if (path.has(name)) break;
       path.add(name);
-      name = (fields.get(name)?.body['picklist'] as PicklistBody | undefined)?.controllingField;
-      if (name !== field.body['apiName'] || path.size === 1) continue;
+      name = fields.get(name)?.body.picklist?.controllingField;
+      if (name !== field.body.apiName || path.size === 1) continue;
       context.problem(
         'REFERENCE_INVALID',
         field,
@@ -374,17 +272,16 @@ function checkControllingCircles(context: CheckContext): void {
 
 function checkRelationshipNames(context: CheckContext): void {
   const seen = new Map<string, Component>();
-  for (const field of context.after.values()) {
-    if (field.type !== 'CustomField') continue;
-    const name = relationshipName(field);
-    for (const parent of targetsOf(field)) {
-      const twin = seen.get(`${parent}.${name}`);
-      if (twin)
+  for (const field of componentsOf(context.after, CUSTOM_FIELD)) {
+    const name = relationshipName(field.body);
+    for (const parent of field.body.referenceTo ?? []) {
+      const other = seen.get(`${parent}.${name}`);
+      if (other)
         context.problem(
           'NAME_CONFLICT',
           field,
           '/relationshipName',
-          `${parent} already has child records called ${name}, by the field ${twin.fullName}.`,
+          `${parent} already has child records called ${name}, by the field ${other.fullName}.`,
           { remedy: 'Give one of the two fields a relationshipName.' },
         );
       else seen.set(`${parent}.${name}`, field);
@@ -395,11 +292,11 @@ function checkRelationshipNames(context: CheckContext): void {
 /** A record cannot be part of itself: the master of a master never leads back. */
 function checkMasterDetailCycles(context: CheckContext): void {
   const masters = new Map<string, { to: string; field: Component }[]>();
-  for (const field of context.after.values()) {
-    if (field.type !== 'CustomField' || fieldTypeOf(field).relation !== 'master') continue;
-    const from = String(field.body['object']);
+  for (const field of componentsOf(context.after, CUSTOM_FIELD)) {
+    if (!isMasterDetail(field.body)) continue;
+    const from = field.body.object;
     const list = masters.get(from) ?? [];
-    for (const to of targetsOf(field)) list.push({ to, field });
+    for (const to of field.body.referenceTo ?? []) list.push({ to, field });
     masters.set(from, list);
   }
   const reaches = (from: string, target: string, seen: Set<string>): boolean => {

@@ -2,91 +2,66 @@
 import { Type } from 'typebox';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import { methodsOf } from '../../../lib/schema/matching.ts';
-import type { DuplicateRuleMeta, FieldTypeName, MatchMethod } from '../../../lib/schema/snapshot.ts';
-import type { ObjectBody } from './compile-object.ts';
-import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
+import type { FieldTypeName } from '../../../lib/schema/snapshot.ts';
+import { CUSTOM_FIELD } from './bodies/custom-field.ts';
+import { CUSTOM_OBJECT } from './bodies/custom-object.ts';
+import { type BodyOf, type Component, componentType, findComponent } from './component.ts';
+import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';
-import { API_NAME, apiName, group, label, optional, shownChoice, shownFlag } from './schema.ts';
-import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
-
-export interface DuplicateRuleBody extends Body {
-  readonly apiName: string;
-  readonly object: string;
-  readonly label?: string;
-  readonly active: boolean;
-  readonly action: 'block' | 'confirm';
-  readonly scope: 'visible' | 'all';
-  readonly revealHiddenCount: boolean;
-  readonly threshold: number;
-  readonly match: { field: string; method: MatchMethod; weight: number }[];
-}
+import { API_NAME, apiName, group, label, optional, shownChoice, shownFlag, shownNumber } from './schema.ts';
+import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
 
 const DUPLICATE_RULES_PER_OBJECT_MAX = 20;
 const MATCH_ITEMS_MAX = 10;
 /** Of weights and thresholds: what is nearly nothing would be lost when it is worked with. */
 const LEAST = 0.001;
 
-export const duplicateRule: Kind = {
-  type: 'DuplicateRule',
+export const DUPLICATE_RULE = componentType('DuplicateRule', {
+  apiName: apiName('Stable name; answers tell it as `<Object>.<Rule>`.'),
+  object: apiName('The object whose records are compared.'),
+  label: optional(label('For people; made of the apiName when there is none.')),
+  active: shownFlag(true, 'Records are held to it.'),
+  action: shownChoice(['confirm', 'block'], 'confirm', 'A match must be confirmed, or cannot be stored at all.'),
+  scope: shownChoice(['visible', 'all'], 'visible', 'Records that count: those the user can read, or all of them.'),
+  revealHiddenCount: shownFlag(false, 'The number of matches that the user cannot read is told.'),
+  threshold: shownNumber(1, {
+    minimum: LEAST,
+    maximum: 1,
+    description: `Least weighted mean of the similarities, from ${LEAST} to 1.`,
+  }),
+  match: Type.Array(
+    group(
+      {
+        field: Type.String({ pattern: API_NAME, description: 'A field of the object.' }),
+        method: shownChoice(
+          ['exact', 'normalized', 'fuzzy'],
+          'exact',
+          'Equal; equal but for case, accents, punctuation and white space; similar.',
+        ),
+        weight: shownNumber(1, {
+          minimum: LEAST,
+          maximum: 1_000,
+          description: `What the field counts among the others, from ${LEAST} to 1,000.`,
+        }),
+      },
+      'One field and how its values are compared.',
+    ),
+    { minItems: 1, maxItems: MATCH_ITEMS_MAX, description: 'The fields that make records alike.' },
+  ),
+});
+
+type DuplicateRuleBody = BodyOf<typeof DUPLICATE_RULE>;
+
+export const duplicateRule = defineKind({
+  ...DUPLICATE_RULE,
   memberFormat: '<Object>.<Rule>',
   pathPattern: 'objects/{object}/duplicateRules/{apiName}.yaml',
   child: true,
   reversible: true,
   inTable: true,
-  schema: Type.Object(
-    {
-      type: Type.Literal('DuplicateRule'),
-      apiName: apiName('Stable name; answers tell it as `<Object>.<Rule>`.'),
-      object: apiName('The object whose records are compared.'),
-      label: optional(label('For people; made of the apiName when there is none.')),
-      active: optional(shownFlag(true, 'Records are held to it.')),
-      action: optional(
-        shownChoice(['confirm', 'block'], 'confirm', 'A match must be confirmed, or cannot be stored at all.'),
-      ),
-      scope: optional(
-        shownChoice(['visible', 'all'], 'visible', 'Records that count: those the user can read, or all of them.'),
-      ),
-      revealHiddenCount: optional(shownFlag(false, 'The number of matches that the user cannot read is told.')),
-      threshold: optional(
-        Type.Number({
-          minimum: LEAST,
-          maximum: 1,
-          default: 1,
-          description: `Least weighted mean of the similarities, from ${LEAST} to 1.`,
-          'x-erp-always': true,
-        }),
-      ),
-      match: Type.Array(
-        group(
-          {
-            field: Type.String({ pattern: API_NAME, description: 'A field of the object.' }),
-            method: optional(
-              shownChoice(
-                ['exact', 'normalized', 'fuzzy'],
-                'exact',
-                'Equal; equal but for case, accents, punctuation and white space; similar.',
-              ),
-            ),
-            weight: optional(
-              Type.Number({
-                minimum: LEAST,
-                maximum: 1_000,
-                default: 1,
-                description: `What the field counts among the others, from ${LEAST} to 1,000.`,
-                'x-erp-always': true,
-              }),
-            ),
-          },
-          'One field and how its values are compared.',
-        ),
-        { minItems: 1, maxItems: MATCH_ITEMS_MAX, description: 'The fields that make records alike.' },
-      ),
-    },
-    { additionalProperties: false },
-  ),
 
   references(body) {
-    const { object, match } = body as DuplicateRuleBody;
+    const { object, match } = body;
     const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
     for (const [index, { field }] of match.entries())
       if (!SYSTEM_FIELD_NAMES.has(field))
@@ -95,10 +70,10 @@ export const duplicateRule: Kind = {
   },
 
   check(component, context) {
-    const { object, active, match } = component.body as DuplicateRuleBody;
-    const owner = context.after.get(componentKey('CustomObject', object));
+    const { object, active, match } = component.body;
+    const owner = findComponent(context.after, CUSTOM_OBJECT, object);
     if (!owner) return;
-    if (active && (owner.body as ObjectBody).features.duplicates !== true)
+    if (active && owner.body.features.duplicates !== true)
       context.warning(
         'UNPUBLISHED_OBJECT',
         component,
@@ -120,11 +95,13 @@ export const duplicateRule: Kind = {
     }
   },
 
-  checkAll: (context) => checkPerObject(context, 'DuplicateRule', 'duplicate rules', DUPLICATE_RULES_PER_OBJECT_MAX),
+  isAffected: ({ body }, changes) => changes.objects(CUSTOM_FIELD).has(body.object),
+
+  checkAll: (context) => checkPerObject(context, DUPLICATE_RULE, 'duplicate rules', DUPLICATE_RULES_PER_OBJECT_MAX),
 
   compile(component, draft) {
-    const body = component.body as DuplicateRuleBody;
-    (draft.objects[body.object]?.duplicateRules as DuplicateRuleMeta[] | undefined)?.push({
+    const body = component.body;
+    draft.objects[body.object]?.duplicateRules.push({
       apiName: body.apiName,
       label: body.label ?? inWords(body.apiName),
       active: body.active,
@@ -135,16 +112,15 @@ export const duplicateRule: Kind = {
       match: body.match,
     });
   },
-};
+});
 
 /** Undefined: there is no such field, which the references say. */
 function typeOfField(object: string, field: string, context: CheckContext): FieldTypeName | undefined {
-  if (field === 'name')
-    return (context.after.get(componentKey('CustomObject', object))!.body as ObjectBody).nameField.fieldType;
-  if (field === 'ownerId') return 'reference';
+  if (field === 'name') return findComponent(context.after, CUSTOM_OBJECT, object)?.body.nameField.fieldType;
+  if (field === 'ownerId') return systemFields()[field]?.fieldType;
   // What the platform keeps differs from record to record, or says nothing about them.
   if (SYSTEM_FIELD_NAMES.has(field)) return 'id';
-  return context.fieldsOf(object).get(field)?.body['fieldType'] as FieldTypeName | undefined;
+  return context.fieldsOf(object).get(field)?.body.fieldType;
 }
 
 function checkItem(

@@ -20,4 +20,4 @@ export const fieldsNamed = (source: string): Set<string> =>
 const groupsNamed = (source: string): Set<string> => named(source, /\binGroup\s*\(\s*["']([A-Za-z]\w*)["']/g);
 
 const named = (source: string, pattern: RegExp): Set<string> =>
-  new Set([...source.matchAll(pattern)].map((match) => match[1]!));
+  new Set([...source.matchAll(pattern)].flatMap((match) => match[1] ?? []));

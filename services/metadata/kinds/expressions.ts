@@ -1,10 +1,12 @@
 /** Expressions in the files of components: what they are checked against, and where their mistakes are. */
 import { ExpressionError, type Schema } from '../../../lib/expression/types.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
-import type { FieldMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { memoizeByName } from '../../../lib/values/memoize.ts';
+import { CUSTOM_OBJECT } from './bodies/custom-object.ts';
 import { compileField } from './compile-field.ts';
-import { type CheckContext, type Component, componentKey } from './kind.ts';
+import { type Component, componentKey, findComponent } from './component.ts';
+import type { CheckContext } from './kind.ts';
 import { systemFields } from './system-fields.ts';
 
 /** The fields of an object in the configuration to be, as expressions see them. */
@@ -21,15 +23,13 @@ const schemas = memoizeByName((context: CheckContext, object): Schema => {
     }
     return known.get(name);
   };
-  const nameField = context.after.get(componentKey('CustomObject', object))!.body['nameField'] as {
-    fieldType: FieldTypeName;
-  };
+  const nameField = findComponent(context.after, CUSTOM_OBJECT, object)?.body.nameField;
   return {
     object,
     hasGroup: (name) => context.after.has(componentKey('Group', name)),
     fieldType: (name) => {
-      if (name === 'name') return nameField.fieldType;
-      if (Object.hasOwn(builtIn, name)) return builtIn[name]!.fieldType;
+      if (name === 'name') return nameField?.fieldType;
+      if (Object.hasOwn(builtIn, name)) return builtIn[name]?.fieldType;
       const field = customField(name);
       return field && valueTypeName(field);
     },
@@ -37,7 +37,7 @@ const schemas = memoizeByName((context: CheckContext, object): Schema => {
   };
 });
 
-/** What `check` gives; null when the expression at `pointer` has mistakes, which are told where they are. */
+/** What `check` gives; null when the expression at `pointer` has mistakes, which are reported where they are. */
 export function checked<T>(component: Component, context: CheckContext, pointer: string, check: () => T): T | null {
   try {
     return check();

@@ -3,7 +3,8 @@ import { isIP } from 'node:net';
 import { Type } from 'typebox';
 import { SCOPES } from '../../../lib/operation.ts';
 import type { RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
-import { type Body, componentKey, type Kind } from './kind.ts';
+import { componentType, findComponent } from './component.ts';
+import { defineKind } from './kind.ts';
 import { apiName, flag, group, label, optional, setOf, shownFlag } from './schema.ts';
 
 export const GRANT_TYPES = [
@@ -16,43 +17,28 @@ export const GRANT_TYPES = [
 
 const units = (description: string) => optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000_000, description }));
 
-export const rateLimitsSchema = (properties: readonly (keyof RateLimitOverrides)[]) =>
-  group(
-    Object.fromEntries(
-      properties.map((name) => [
-        name,
-        units(name === 'concurrency' ? 'Requests in flight.' : `Cost units per ${name === 'daily' ? '24 h' : '60 s'}.`),
-      ]),
-    ),
-    'Limits that differ from those of the deployment.',
-  );
+/** Limits that differ from those of the deployment. */
+const LIMITS = {
+  connection: units('Cost units per 60 s.'),
+  tenant: units('Cost units per 60 s.'),
+  daily: units('Cost units per 24 h.'),
+  concurrency: units('Requests in flight.'),
+};
 
-export const rateLimits = (body: Body): RateLimitOverrides => ({
+/** The limits that a component may set, of those that there are. */
+export const limitsGroup = <P extends Partial<typeof LIMITS>>(pick: (limits: typeof LIMITS) => P) =>
+  group(pick(LIMITS), 'Limits that differ from those of the deployment.');
+
+export const rateLimits = (declared: Partial<RateLimitOverrides> = {}): RateLimitOverrides => ({
   connection: null,
   tenant: null,
   daily: null,
   concurrency: null,
-  ...(body['rateLimits'] as Partial<RateLimitOverrides> | undefined),
+  ...declared,
 });
 
 /** RSA, EC and OKP keys: these members are the private half. */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
-
-interface ClientBody extends Body {
-  readonly apiName: string;
-  readonly name: string;
-  readonly redirectUris?: string[];
-  readonly scopes?: string[];
-  readonly grantTypes: string[];
-  readonly confidential?: boolean;
-  readonly agent?: boolean;
-  readonly active: boolean;
-  readonly ipRanges?: string[];
-  readonly origins?: string[];
-  readonly accessTokenSeconds?: number;
-  readonly integrationUser?: string;
-  readonly jwks?: { keys: Record<string, string>[] };
-}
 
 /** Exact addresses, except that a native client's loopback address takes any port. */
 function redirectProblem(uri: string): string | null {
@@ -73,59 +59,54 @@ function isRange(range: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 }
 
-export const externalClient: Kind = {
-  type: 'ExternalClient',
+const EXTERNAL_CLIENT = componentType('ExternalClient', {
+  apiName: apiName('Stable name; the client id is `<tenantKey>-<apiName>`.'),
+  name: label('As users see it when they consent.'),
+  redirectUris: optional(setOf(Type.String({ maxLength: 2_000 }), 'Where a sign-in may lead back to.', 50)),
+  scopes: optional(setOf(Type.Enum(Object.keys(SCOPES)), 'The most that the client can ask for.')),
+  grantTypes: setOf(Type.Enum([...GRANT_TYPES]), 'OAuth grants that it may use.'),
+  confidential: optional(flag(false, 'It can keep a secret; public clients prove themselves by PKCE alone.')),
+  agent: optional(flag(false, 'It is an agent: policies and approvals apply.')),
+  active: shownFlag(true, 'It may get and use tokens.'),
+  ipRanges: optional(setOf(Type.String({ maxLength: 50 }), 'Network addresses it may come from; all when empty.', 200)),
+  origins: optional(setOf(Type.String({ maxLength: 300 }), 'Browser origins that may call the API.', 50)),
+  accessTokenSeconds: optional(
+    Type.Integer({
+      minimum: 60,
+      maximum: 3_600,
+      description: 'Life of its access tokens; only shorter than usual.',
+    }),
+  ),
+  rateLimits: optional(limitsGroup(({ connection, concurrency }) => ({ connection, concurrency }))),
+  integrationUser: optional(
+    Type.String({ minLength: 1, maxLength: 255, description: 'Username whose rights client_credentials has.' }),
+  ),
+  jwks: optional(
+    group(
+      {
+        keys: Type.Array(Type.Record(Type.String({ pattern: '^.{1,50}$' }), Type.Unknown()), {
+          minItems: 1,
+          maxItems: 10,
+          description: 'Public keys (RFC 7517).',
+        }),
+      },
+      'Public keys for private_key_jwt.',
+    ),
+  ),
+});
+
+export const externalClient = defineKind({
+  ...EXTERNAL_CLIENT,
   memberFormat: '<ExternalClient>',
   pathPattern: 'externalClients/{apiName}.yaml',
   child: false,
   reversible: true,
-  schema: Type.Object(
-    {
-      type: Type.Literal('ExternalClient'),
-      apiName: apiName('Stable name; the client id is `<tenantKey>-<apiName>`.'),
-      name: label('As users see it when they consent.'),
-      redirectUris: optional(setOf(Type.String({ maxLength: 2_000 }), 'Where a sign-in may lead back to.', 50)),
-      scopes: optional(setOf(Type.Enum(Object.keys(SCOPES)), 'The most that the client can ask for.')),
-      grantTypes: setOf(Type.Enum([...GRANT_TYPES]), 'OAuth grants that it may use.'),
-      confidential: optional(flag(false, 'It can keep a secret; public clients prove themselves by PKCE alone.')),
-      agent: optional(flag(false, 'It is an agent: policies and approvals apply.')),
-      active: optional(shownFlag(true, 'It may get and use tokens.')),
-      ipRanges: optional(
-        setOf(Type.String({ maxLength: 50 }), 'Network addresses it may come from; all when empty.', 200),
-      ),
-      origins: optional(setOf(Type.String({ maxLength: 300 }), 'Browser origins that may call the API.', 50)),
-      accessTokenSeconds: optional(
-        Type.Integer({
-          minimum: 60,
-          maximum: 3_600,
-          description: 'Life of its access tokens; only shorter than usual.',
-        }),
-      ),
-      rateLimits: optional(rateLimitsSchema(['connection', 'concurrency'])),
-      integrationUser: optional(
-        Type.String({ minLength: 1, maxLength: 255, description: 'Username whose rights client_credentials has.' }),
-      ),
-      jwks: optional(
-        group(
-          {
-            keys: Type.Array(Type.Record(Type.String({ pattern: '^.{1,50}$' }), Type.Unknown()), {
-              minItems: 1,
-              maxItems: 10,
-              description: 'Public keys (RFC 7517).',
-            }),
-          },
-          'Public keys for private_key_jwt.',
-        ),
-      ),
-    },
-    { additionalProperties: false },
-  ),
   check(component, context) {
-    const body = component.body as ClientBody;
+    const body = component.body;
     if (context.permissions && !context.permissions.has('manageClients'))
       context.problem('COMPONENT_PERMISSION_DENIED', component, '', 'Changing clients needs manageClients.');
     // It acts as a user without asking that user: whoever decides as whom, or by whose key, could become anybody.
-    const old = context.before.get(componentKey('ExternalClient', component.fullName))?.body as ClientBody | undefined;
+    const old = findComponent(context.before, EXTERNAL_CLIENT, component.fullName)?.body;
     if (body.integrationUser && context.permissions && !context.permissions.has('manageUsers'))
       for (const name of ['integrationUser', 'jwks'] as const)
         if (JSON.stringify(body[name]) !== JSON.stringify(old?.[name]))
@@ -155,7 +136,7 @@ export const externalClient: Kind = {
         invalid(`/jwks/keys/${i}`, 'Only the public half of a key belongs here.');
   },
   compile(component, draft) {
-    const body = component.body as ClientBody;
+    const body = component.body;
     draft.externalClients[body.apiName] = {
       apiName: body.apiName,
       clientId: `${draft.tenant.key}-${body.apiName}`,
@@ -169,9 +150,9 @@ export const externalClient: Kind = {
       ipRanges: body.ipRanges ?? [],
       origins: body.origins ?? [],
       accessTokenSeconds: body.accessTokenSeconds ?? null,
-      rateLimits: rateLimits(body),
+      rateLimits: rateLimits(body.rateLimits),
       integrationUser: body.integrationUser ?? null,
       ...(body.jwks ? { jwks: body.jwks } : {}),
     };
   },
-};
+});

@@ -11,18 +11,13 @@ import { expressionSql } from '../../../lib/expression/sql.ts';
 import { type Expression, ExpressionError, type Schema } from '../../../lib/expression/types.ts';
 import { nodesOf } from '../../../lib/expression/walk.ts';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
-import { compileFormula, formulaOf } from './compile-formula.ts';
+import { CUSTOM_FIELD, type FieldBody, type FieldComponent, type FormulaBody } from './bodies/custom-field.ts';
+import { compileFormula } from './compile-formula.ts';
+import { componentKey, componentsByObject } from './component.ts';
 import { expressionReferences } from './expression-names.ts';
 import { checked, schemaOf } from './expressions.ts';
 import { isFormula } from './field-attributes.ts';
-import {
-  type Body,
-  type CheckContext,
-  type Component,
-  componentKey,
-  componentsByObject,
-  type Reference,
-} from './kind.ts';
+import type { CheckContext, Problem, Reference } from './kind.ts';
 
 /** Parts of a formula, with those of the formulas that it names in their place. */
 const FORMULA_PARTS_MAX = 1_000;
@@ -32,15 +27,14 @@ const OBJECT_PARTS_MAX = 5_000;
 const FORMULA_LEVELS_MAX = 5;
 
 const POINTER = '/formula/expression';
-export const formulaReferences = (body: Body): Reference[] =>
-  expressionReferences(String(body['object']), formulaOf(body).expression, POINTER);
+export const formulaReferences = (object: string, { expression }: FormulaBody): Reference[] =>
+  expressionReferences(object, expression, POINTER);
 
 export function checkFormulaAttributes(
-  body: Body,
+  body: FieldBody & { readonly formula: FormulaBody },
   invalid: (pointer: string, message: string, remedy?: string) => void,
 ): void {
-  if (!body['formula']) return;
-  const { resultType } = formulaOf(body);
+  const { resultType } = body.formula;
   const { digits, attributes } = fieldType(resultType);
   for (const name of ['precision', 'scale'])
     if (Object.hasOwn(body, name) && !digits)
@@ -52,19 +46,20 @@ export function checkFormulaAttributes(
     invalid('/scale', `scale ${scale} is greater than precision ${precision}.`);
 }
 
-/** The expressions that a field is worked out with: its own, and those of the formulas that it names; none when it is stored. */
+/** The expressions that a field is computed with: its own, and those of the formulas that it names; none when it is stored. */
 export function expressionsBehind(object: string, name: string, context: CheckContext): Expression[] {
   const found: Expression[] = [];
   const names = new Set([name]);
   for (const field of names) {
     const body = context.fieldsOf(object).get(field)?.body;
-    if (!body?.['formula']) continue;
+    if (!body?.formula) continue;
     try {
-      const { expression, resultType } = formulaOf(body);
-      found.push(checkExpression(expression, schemaOf(object, context), [resultOf(resultType)]));
-      for (const read of found.at(-1)!.fields) names.add(read);
+      const { expression: source, resultType } = body.formula;
+      const expression = checkExpression(source, schemaOf(object, context), [resultOf(resultType)]);
+      found.push(expression);
+      for (const read of expression.fields) names.add(read);
     } catch (error) {
-      if (!(error instanceof ExpressionError)) throw error; // its own check tells
+      if (!(error instanceof ExpressionError)) throw error; // its own check reports it
     }
   }
   return found;
@@ -108,25 +103,28 @@ interface Sized {
   readonly levels: number;
 }
 
+type FormulaComponent = FieldComponent & { readonly body: { readonly formula: FormulaBody } };
+
+const isFormulaField = (field: FieldComponent): field is FormulaComponent => isFormula(field.body);
+
 /** All formulas of the configuration to be: a change of one field can spoil the formula of another. */
 export function checkFormulas(context: CheckContext): void {
-  for (const [object, fields] of componentsByObject(context.after, 'CustomField')) {
+  for (const [object, fields] of componentsByObject(context.after, CUSTOM_FIELD)) {
     if (!context.after.has(componentKey('CustomObject', object))) continue;
-    const formulas = fields.filter(isFormula);
-    const byName = new Map(formulas.map((component) => [String(component.body['apiName']), component]));
+    const byName = new Map(fields.filter(isFormulaField).map((component) => [component.body.apiName, component]));
     if (byName.size > 0) new Formulas(object, byName, context).check();
   }
 }
 
 class Formulas {
   readonly #object: string;
-  readonly #formulas: ReadonlyMap<string, Component>;
+  readonly #formulas: ReadonlyMap<string, FormulaComponent>;
   readonly #context: CheckContext;
   readonly #expressions = new Map<string, Expression>();
-  /** null: it has a mistake, which has been told. */
+  /** null: it has a mistake, which has been reported. */
   readonly #sized = new Map<string, Sized | null>();
 
-  constructor(object: string, formulas: ReadonlyMap<string, Component>, context: CheckContext) {
+  constructor(object: string, formulas: ReadonlyMap<string, FormulaComponent>, context: CheckContext) {
     this.#object = object;
     this.#formulas = formulas;
     this.#context = context;
@@ -135,7 +133,7 @@ class Formulas {
   check(): void {
     const schema = schemaOf(this.#object, this.#context);
     for (const [name, component] of this.#formulas) {
-      const { expression, resultType } = formulaOf(component.body);
+      const { expression, resultType } = component.body.formula;
       const found = checked(component, this.#context, POINTER, () =>
         checkRecordExpression(expression, schema, [resultOf(resultType)]),
       );
@@ -191,7 +189,7 @@ class Formulas {
       names.length === 1
         ? 'The formula names its own field.'
         : `The formulas form a circle: ${[...names, names[0]].join(', ')}.`;
-    this.#context.problem('EXPRESSION_INVALID', this.#formulas.get(name)!, POINTER, message, { offset: start });
+    this.#problem('EXPRESSION_INVALID', name, message, { offset: start });
   }
 
   #bounded(name: string, sized: Sized): Sized | null {
@@ -215,6 +213,11 @@ class Formulas {
   }
 
   #exceeds(name: string, max: number, message: string): void {
-    this.#context.problem('LIMIT_EXCEEDED', this.#formulas.get(name)!, POINTER, message, { details: { max } });
+    this.#problem('LIMIT_EXCEEDED', name, message, { details: { max } });
+  }
+
+  #problem(code: Problem['code'], name: string, message: string, more: Parameters<CheckContext['problem']>[4]): void {
+    const component = this.#formulas.get(name);
+    if (component) this.#context.problem(code, component, POINTER, message, more);
   }
 }

@@ -3,37 +3,10 @@
  * adds to the snapshot. Comparing, storing, undoing and retrieving are the same for all kinds.
  */
 import type { TObject } from 'typebox';
-import type { Snapshot } from '../../../lib/schema/snapshot.ts';
-import type { YamlValue } from '../yaml/parse.ts';
-
-export type Body = { readonly [key: string]: YamlValue };
-
-export interface Component<B = Body> {
-  readonly type: string;
-  readonly fullName: string;
-  readonly path: string;
-  readonly body: B;
-  readonly yaml: string;
-  /** SHA-256 (hex) of `yaml`. */
-  readonly hash: string;
-  /** Shipped with the platform; only the platform changes it. */
-  readonly system: boolean;
-  readonly changedAtVersion: number;
-  readonly updatedAt: string;
-  readonly updatedById: string | null;
-}
-
-/** A tenant's components by `key(type, fullName)`. Read-only; the planner makes new ones. */
-export type State = ReadonlyMap<string, Component>;
-
-export const componentKey = (type: string, fullName: string): string => `${type}:${fullName}`;
-
-/** The components of a type that belong to objects, by object. */
-export const componentsByObject = (state: State, type: string): Map<string, Component[]> =>
-  Map.groupBy(
-    [...state.values()].filter((component) => component.type === type),
-    ({ body }) => String(body['object']),
-  );
+import type { ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+import type { FieldComponent } from './bodies/custom-field.ts';
+import type { Changes } from './changes.ts';
+import type { BodyOf, Component, ComponentOf, ComponentType, State } from './component.ts';
 
 const PROBLEM_CODES = [
   'TYPE_UNKNOWN',
@@ -84,7 +57,7 @@ export interface CheckContext {
   /** System permissions of the actor; null: the platform, which needs none. */
   readonly permissions: ReadonlySet<string> | null;
   /** Fields of an object in the configuration to be, by apiName. */
-  fieldsOf(object: string): ReadonlyMap<string, Component>;
+  fieldsOf(object: string): ReadonlyMap<string, FieldComponent>;
   problem(
     code: Problem['code'],
     component: Component,
@@ -105,11 +78,14 @@ export interface CheckContext {
   warning(code: Problem['code'], component: Component, pointer: string, message: string): void;
 }
 
+/** Lists and maps that are still being filled. */
+type Open<T> = T extends readonly (infer V)[] ? V[] : string extends keyof T ? Record<string, T[keyof T]> : T;
+
+export type ObjectDraft = { -readonly [K in keyof ObjectMeta]: Open<ObjectMeta[K]> };
+
 /** The snapshot while it is being compiled. */
 export type Draft = {
-  -readonly [K in keyof Snapshot]: Snapshot[K] extends Readonly<Record<string, infer V>>
-    ? Record<string, V>
-    : Snapshot[K];
+  -readonly [K in keyof Snapshot]: K extends 'objects' ? Record<string, ObjectDraft> : Open<Snapshot[K]>;
 };
 
 export interface Reference {
@@ -121,25 +97,29 @@ export interface Reference {
   readonly ownCheck?: boolean;
 }
 
-export interface Kind {
-  readonly type: string;
+export interface Kind<S extends TObject = TObject> extends ComponentType<S> {
   /** As documented: `<Object>.<Field>`. */
   readonly memberFormat: string;
   /** `{object}` and `{apiName}` stand for names. */
   readonly pathPattern: string;
   /** Belongs to an object: member `<Object>.<apiName>`, key `object`. */
   readonly child: boolean;
-  /** JSON Schema of the file; the order of its properties is the order of the keys. */
-  readonly schema: TObject;
   readonly reversible: boolean;
   /** The table of an object has columns or indexes for its components. */
   readonly inTable?: true;
   /** Components that must exist, in the project or in the tenant. */
-  references?(body: Body): Reference[];
+  references?(body: BodyOf<ComponentType<S>>): Reference[];
   /** Everything that the schema cannot say. Called for new and changed components. */
-  check?(component: Component, context: CheckContext): void;
+  check?(component: ComponentOf<ComponentType<S>>, context: CheckContext): void;
+  /** A component that did not change itself must be checked again, for these changes can break it. */
+  isAffected?(component: ComponentOf<ComponentType<S>>, changes: Changes): boolean;
   /** Rules over the whole configuration; called once per plan, when a component of this kind changes. */
   checkAll?(context: CheckContext): void;
-  /** Called in the order of the registry for every component. */
-  compile?(component: Component, draft: Draft, state: State): void;
+  /** Adds a component to the snapshot; called in the order of the registry for every component. */
+  compile?(component: ComponentOf<ComponentType<S>>, draft: Draft, state: State): void;
+  /** Adds what depends on several components, after all of them have been compiled. */
+  link?(draft: Draft): void;
 }
+
+/** The entry of a kind: its schema gives the bodies of its components their type. */
+export const defineKind = <S extends TObject>(kind: Kind<S>): Kind<S> => kind;

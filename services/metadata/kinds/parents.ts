@@ -3,15 +3,13 @@
  * statement on the object. Source: docs/reference/access.md#sharing.
  */
 import { PARENTS_MAX } from '../../../lib/access/sharing.ts';
-import { fieldTypeOf } from './field-attributes.ts';
-import { type Body, type CheckContext, type Component, componentKey } from './kind.ts';
+import { isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
+import { CUSTOM_OBJECT, type ObjectComponent } from './bodies/custom-object.ts';
+import { componentsOf, findComponent } from './component.ts';
+import type { CheckContext } from './kind.ts';
 
 /** Parents that are asked about for one record, over all the ways that two masters each can make. */
 const PARENT_WAYS_MAX = 14;
-
-/** Objects that a field refers to: none where it does not say to what, which is a problem of its own. */
-export const targetsOf = ({ body }: { readonly body: Body }): readonly string[] =>
-  (body['referenceTo'] as readonly string[] | undefined) ?? [];
 
 interface Distance {
   /** Objects in the longest chain, this one among them. */
@@ -21,7 +19,7 @@ interface Distance {
 
 export function checkParents(context: CheckContext): void {
   const known = new Map<string, Distance>();
-  for (const component of context.after.values()) {
+  for (const component of componentsOf(context.after, CUSTOM_OBJECT)) {
     if (!followsParent(component)) continue;
     const { objects, ways } = distanceOf(component.fullName, context, known);
     const exceeded = (message: string, max: number): void =>
@@ -33,19 +31,20 @@ export function checkParents(context: CheckContext): void {
   }
 }
 
-const followsParent = (component: Component | undefined): boolean =>
-  component?.type === 'CustomObject' && component.body['sharingDefault'] === 'controlledByParent';
+const followsParent = (component: ObjectComponent | undefined): boolean =>
+  component?.body.sharingDefault === 'controlledByParent';
 
 function distanceOf(object: string, context: CheckContext, known: Map<string, Distance>): Distance {
   const found = known.get(object);
   if (found) return found;
   // Who comes back to an object has found a circle, which is another problem.
-  known.set(object, { objects: 1, ways: 0 });
-  if (!followsParent(context.after.get(componentKey('CustomObject', object)))) return known.get(object)!;
+  const alone: Distance = { objects: 1, ways: 0 };
+  known.set(object, alone);
+  if (!followsParent(findComponent(context.after, CUSTOM_OBJECT, object))) return alone;
   let [objects, ways] = [1, 0];
   for (const field of context.fieldsOf(object).values()) {
-    if (fieldTypeOf(field).relation !== 'master') continue;
-    for (const parent of targetsOf(field)) {
+    if (!isMasterDetail(field.body)) continue;
+    for (const parent of field.body.referenceTo ?? []) {
       const above = distanceOf(parent, context, known);
       objects = Math.max(objects, above.objects + 1);
       ways += above.ways + 1;

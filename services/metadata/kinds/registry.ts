@@ -34,7 +34,9 @@ export const KINDS: readonly Kind[] = [
   externalClient,
 ];
 
-const byType = new Map(KINDS.map((kind, order) => [kind.type, { kind, order }]));
+const byType: ReadonlyMap<string, { readonly kind: Kind; readonly order: number }> = new Map(
+  KINDS.map((kind, order) => [kind.type, { kind, order }]),
+);
 
 export const findKind = (type: string): Kind | undefined => byType.get(type)?.kind;
 /** The object whose table a change of a component may change; null: none. */

@@ -1,33 +1,31 @@
 /** Role: the tree of who stands above whom. */
 import { Type } from 'typebox';
-import { type Component, componentKey, type Kind } from './kind.ts';
+import { type ComponentOf, componentsOf, componentType, findComponent } from './component.ts';
+import { defineKind } from './kind.ts';
 import { API_NAME, apiName, label, optional } from './schema.ts';
 
 export const ROLES_MAX = 2_000;
 
-export const role: Kind = {
-  type: 'Role',
+const ROLE = componentType('Role', {
+  apiName: apiName('Stable name.'),
+  label: label('As people read it.'),
+  parent: optional(Type.String({ pattern: API_NAME, description: 'The role above it; none at the top.' })),
+});
+
+export const role = defineKind({
+  ...ROLE,
   memberFormat: '<Role>',
   pathPattern: 'roles/{apiName}.yaml',
   child: false,
   reversible: true,
-  schema: Type.Object(
-    {
-      type: Type.Literal('Role'),
-      apiName: apiName('Stable name.'),
-      label: label('As people read it.'),
-      parent: optional(Type.String({ pattern: API_NAME, description: 'The role above it; none at the top.' })),
-    },
-    { additionalProperties: false },
-  ),
-  references: (body) =>
-    body['parent'] ? [{ type: 'Role', fullName: String(body['parent']), pointer: '/parent' }] : [],
+  references: ({ parent }) => (parent ? [{ type: 'Role', fullName: parent, pointer: '/parent' }] : []),
   checkAll(context) {
-    const parent = (component: Component): Component | undefined =>
-      context.after.get(componentKey('Role', String(component.body['parent'])));
-    const roles = [...context.after.values()].filter((component) => component.type === 'Role');
-    if (roles.length > ROLES_MAX) {
-      context.problem('LIMIT_EXCEEDED', roles.at(-1)!, '', `A tenant has ${ROLES_MAX} roles at most.`, {
+    const parent = ({ body }: ComponentOf<typeof ROLE>) =>
+      body.parent === undefined ? undefined : findComponent(context.after, ROLE, body.parent);
+    const roles = componentsOf(context.after, ROLE);
+    const last = roles.at(-1);
+    if (last && roles.length > ROLES_MAX) {
+      context.problem('LIMIT_EXCEEDED', last, '', `A tenant has ${ROLES_MAX} roles at most.`, {
         details: { max: ROLES_MAX },
       });
       return;
@@ -45,7 +43,7 @@ export const role: Kind = {
     }
   },
   compile(component, draft) {
-    const { apiName: name, label: text, parent } = component.body as Record<string, string | undefined>;
-    draft.roles[name!] = { apiName: name!, label: text!, parent: parent ?? null };
+    const { apiName: name, label: text, parent = null } = component.body;
+    draft.roles[name] = { apiName: name, label: text, parent };
   },
-};
+});

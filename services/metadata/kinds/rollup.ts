@@ -3,31 +3,30 @@
  * Source: docs/reference/field-types.md#rollups.
  */
 import { checkRecordExpression } from '../../../lib/expression/check.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import { levelsOf, type RollupEdge, rollupEdges, waysOf } from '../../../lib/schema/rollups.ts';
+import type { FieldComponent, RollupBody } from './bodies/custom-field.ts';
 import {
   fieldOf,
   isNumber,
   ROLLUP_LEVELS_MAX,
-  type RollupBody,
   resultOf,
   rollupObjects,
-  rollupOf,
   rollupsOf,
   valueTypeOf,
 } from './compile-rollup.ts';
+import { componentKey } from './component.ts';
 import { expressionReferences } from './expression-names.ts';
 import { checked, schemaOf } from './expressions.ts';
-import { fieldTypeOf } from './field-attributes.ts';
 import { asksTheTime, expressionsBehind, formulaCosts } from './formula.ts';
-import { type Body, type CheckContext, type Component, componentKey, type Reference } from './kind.ts';
+import type { CheckContext, Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
 const ROLLUPS_PER_OBJECT_MAX = 25;
 /** Each way to a rollup is looked up in the statement that writes a child. */
 const ROLLUP_WAYS_MAX = 50;
 
-export function rollupReferences(body: Body): Reference[] {
-  const { childObject, referenceField, field, criteria } = rollupOf(body);
+export function rollupReferences({ childObject, referenceField, field, criteria }: RollupBody): Reference[] {
   const found: Reference[] = [{ type: 'CustomObject', fullName: childObject, pointer: '/rollup/childObject' }];
   const add = (name: string, pointer: string): void => {
     if (!SYSTEM_FIELD_NAMES.has(name)) found.push({ type: 'CustomField', fullName: `${childObject}.${name}`, pointer });
@@ -37,10 +36,9 @@ export function rollupReferences(body: Body): Reference[] {
   return [...found, ...expressionReferences(childObject, criteria ?? '', '/rollup/criteria')];
 }
 
-export function checkRollup(component: Component, context: CheckContext): void {
-  const { body } = component;
-  if (!body['rollup']) return;
-  const rollup = rollupOf(body);
+export function checkRollup(component: FieldComponent, context: CheckContext): void {
+  const { rollup } = component.body;
+  if (!rollup) return;
   if (!context.after.has(componentKey('CustomObject', rollup.childObject))) return;
   checkReferenceField(component, rollup, context);
   checkRolledField(component, rollup, context);
@@ -55,7 +53,7 @@ function notFollowed(child: string, name: string, context: CheckContext): string
   if (asksTheTime(child, name, context)) return `${name} depends on the time.`;
   const isRollupField = (field: string): boolean => {
     const component = fieldOf(context.after, child, field);
-    return component !== undefined && fieldTypeOf(component).calculated === 'rollup';
+    return component !== undefined && fieldType(component.body.fieldType).calculated === 'rollup';
   };
   const rollup = expressionsBehind(child, name, context)
     .flatMap(({ fields }) => fields)
@@ -66,7 +64,7 @@ function notFollowed(child: string, name: string, context: CheckContext): string
 const FOLLOWED = 'Name fields that are stored, or formulas over such fields.';
 
 /** Over the record of the child alone: what it says changes when the record does, and never by itself. */
-function checkCriteria(component: Component, child: string, criteria: string, context: CheckContext): void {
+function checkCriteria(component: FieldComponent, child: string, criteria: string, context: CheckContext): void {
   const pointer = '/rollup/criteria';
   const schema = { ...schemaOf(child, context), variables: ['record'] as const, cost: formulaCosts(child, context) };
   const found = checked(component, context, pointer, () => checkRecordExpression(criteria, schema, ['boolean']));
@@ -80,11 +78,11 @@ function checkCriteria(component: Component, child: string, criteria: string, co
   }
 }
 
-function checkReferenceField(component: Component, rollup: RollupBody, context: CheckContext): void {
+function checkReferenceField(component: FieldComponent, rollup: RollupBody, context: CheckContext): void {
   const { referenceField, childObject } = rollup;
   const field = fieldOf(context.after, childObject, referenceField);
-  const targets = (field?.body['referenceTo'] ?? []) as string[];
-  const parent = String(component.body['object']);
+  const targets = field?.body.referenceTo ?? [];
+  const parent = component.body.object;
   if (!field && !SYSTEM_FIELD_NAMES.has(referenceField)) return;
   if (targets.includes(parent)) return;
   context.problem(
@@ -95,7 +93,7 @@ function checkReferenceField(component: Component, rollup: RollupBody, context: 
   );
 }
 
-function checkRolledField(component: Component, rollup: RollupBody, context: CheckContext): void {
+function checkRolledField(component: FieldComponent, rollup: RollupBody, context: CheckContext): void {
   const { body } = component;
   const invalid = (pointer: string, message: string, remedy?: string): void =>
     context.problem('YAML_SCHEMA_INVALID', component, pointer, message, remedy ? { remedy } : {});
@@ -133,7 +131,7 @@ function checkRolledField(component: Component, rollup: RollupBody, context: Che
   }
   const reason = notFollowed(childObject, field, context);
   if (reason !== null) context.problem('REFERENCE_INVALID', component, '/rollup/field', reason, { remedy: FOLLOWED });
-  const result = resultOf(body, context.after);
+  const result = resultOf({ ...body, rollup }, context.after);
   if (!result || result.precision === null || result.scale === null) return;
   if (result.scale > result.precision)
     invalid('/scale', `scale ${result.scale} is greater than precision ${result.precision}.`);
@@ -144,21 +142,24 @@ function checkRolledField(component: Component, rollup: RollupBody, context: Che
 /** Limits and circles over all rollups of the configuration. */
 export function checkRollups(context: CheckContext): void {
   const components = rollupsOf(context.after);
-  const byObject = Map.groupBy(components, (component) => String(component.body['object']));
-  for (const list of byObject.values())
-    if (list.length > ROLLUPS_PER_OBJECT_MAX)
+  const byObject = Map.groupBy(components, (component) => component.body.object);
+  for (const list of byObject.values()) {
+    const last = list.at(-1);
+    if (last && list.length > ROLLUPS_PER_OBJECT_MAX)
       context.problem(
         'LIMIT_EXCEEDED',
-        list.at(-1)!,
+        last,
         '/fieldType',
         `An object has ${ROLLUPS_PER_OBJECT_MAX} rollups at most.`,
         { details: { max: ROLLUPS_PER_OBJECT_MAX } },
       );
+  }
   const edges = rollupEdges(rollupObjects(components, context.after));
   for (const [edge, levels] of levelsOf(edges)) {
     if (levels <= ROLLUP_LEVELS_MAX) continue;
     for (const { apiName } of edge.fields) {
-      const component = fieldOf(context.after, edge.parent, apiName)!;
+      const component = fieldOf(context.after, edge.parent, apiName);
+      if (!component) continue;
       if (levels === Number.POSITIVE_INFINITY)
         context.problem('REFERENCE_INVALID', component, '/rollup', 'Rollups over rollups form a circle.');
       else
@@ -177,12 +178,15 @@ export function checkRollups(context: CheckContext): void {
 function checkWays(edges: readonly RollupEdge[], context: CheckContext): void {
   const ways = waysOf(edges);
   for (const [child, own] of Map.groupBy(edges, (edge) => edge.child)) {
-    const count = own.reduce((sum, edge) => sum + ways.get(edge)!, 0);
+    const count = own.reduce((sum, edge) => sum + (ways.get(edge) ?? 0), 0);
     if (count <= ROLLUP_WAYS_MAX) continue;
-    const [{ parent, fields }] = own as [RollupEdge];
+    const [component] = own.flatMap(({ parent, fields }) =>
+      fields.flatMap(({ apiName }) => fieldOf(context.after, parent, apiName) ?? []),
+    );
+    if (!component) continue;
     context.problem(
       'LIMIT_EXCEEDED',
-      fieldOf(context.after, parent, fields[0]!.apiName)!,
+      component,
       '/rollup',
       `A change of ${child} would reach rollups in ${count} ways, from parent to parent, and ${ROLLUP_WAYS_MAX} are the most.`,
       { details: { max: ROLLUP_WAYS_MAX } },

@@ -1,5 +1,5 @@
 /** Building blocks of the kinds' schemas, and the canonical form that a schema gives to a body. */
-import { type TSchema, Type } from 'typebox';
+import { type Static, type TNumberOptions, type TObject, type TProperties, type TSchema, Type } from 'typebox';
 import { EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
 import type { YamlValue } from '../yaml/parse.ts';
 
@@ -18,26 +18,34 @@ export const expression = (description: string) =>
   Type.String({ minLength: 1, maxLength: EXPRESSION_MAX_CHARS, pattern: '\\S', description });
 /** Left out of the file when it has its default. */
 export const flag = (fallback: boolean, description: string) => Type.Boolean({ default: fallback, description });
-/** Always in the file. */
+/**
+ * Authors may leave these out, and the canonical form has them in any case: so they are not required in a file, and
+ * their type has no `undefined`.
+ */
+const shown = <T>(schema: TSchema) => Type.Unsafe<T>(Type.Optional(schema));
 export const shownFlag = (fallback: boolean, description: string) =>
-  Type.Boolean({ default: fallback, description, ...ALWAYS });
+  shown<boolean>(Type.Boolean({ default: fallback, description, ...ALWAYS }));
 export const shownChoice = <T extends string>(values: readonly T[], fallback: T, description: string) =>
-  Type.Enum([...values], { default: fallback, description, ...ALWAYS });
+  shown<T>(Type.Enum([...values], { default: fallback, description, ...ALWAYS }));
+export const shownNumber = (fallback: number, options: TNumberOptions) =>
+  shown<number>(Type.Number({ ...options, default: fallback, ...ALWAYS }));
+export const shownGroup = <P extends TProperties>(properties: P, description: string) =>
+  shown<Static<TObject<P>>>(group(properties, description, ALWAYS));
 /** A list whose order means nothing; written in code point order. */
-export const setOf = (item: TSchema, description: string, maxItems = 1_000) =>
+export const setOf = <S extends TSchema>(item: S, description: string, maxItems = 1_000) =>
   Type.Array(item, { default: [], maxItems, description, ...SET });
-export const listOf = (item: TSchema, description: string, maxItems = 1_000) =>
+export const listOf = <S extends TSchema>(item: S, description: string, maxItems = 1_000) =>
   Type.Array(item, { maxItems, description });
 /** Names to values; written in code point order of the names. */
-export const mapOf = (pattern: string, value: TSchema, description: string, maxProperties = 10_000) =>
+export const mapOf = <S extends TSchema>(pattern: string, value: S, description: string, maxProperties = 10_000) =>
   Type.Record(Type.String({ pattern }), value, {
     default: {},
     maxProperties,
     additionalProperties: false,
     description,
   });
-export const group = (
-  properties: Record<string, TSchema>,
+export const group = <P extends TProperties>(
+  properties: P,
   description: string,
   options: Record<string, unknown> = {},
 ) => Type.Object(properties, { ...options, additionalProperties: false, description });

@@ -1,24 +1,15 @@
 /** SharingRule: opens records of an object, by their owners or by what stands in them, to a role or a group. */
 import { Type } from 'typebox';
 import { checkRecordExpression } from '../../../lib/expression/check.ts';
-import type { SharingPrincipal, SharingRuleMeta } from '../../../lib/schema/snapshot.ts';
-import type { ObjectBody } from './compile-object.ts';
+import { CUSTOM_FIELD } from './bodies/custom-field.ts';
+import { CUSTOM_OBJECT } from './bodies/custom-object.ts';
+import { type ComponentOf, componentKey, componentType, findComponent } from './component.ts';
 import { expressionReferences } from './expression-names.ts';
 import { checked, schemaOf } from './expressions.ts';
 import { asksTheTime } from './formula.ts';
-import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
+import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, expression, group, optional } from './schema.ts';
-
-export interface SharingRuleBody extends Body {
-  readonly apiName: string;
-  readonly object: string;
-  readonly kind: SharingRuleMeta['kind'];
-  readonly from?: SharingPrincipal & Body;
-  readonly criteria?: string;
-  readonly to: SharingPrincipal & Body;
-  readonly access: SharingRuleMeta['access'];
-}
 
 export const SHARING_RULES_PER_OBJECT_MAX = 100;
 
@@ -32,31 +23,30 @@ const principal = (description: string, role: string, options: Record<string, un
     options,
   );
 
-export const sharingRule: Kind = {
-  type: 'SharingRule',
+export const SHARING_RULE = componentType('SharingRule', {
+  apiName: apiName('Stable name; explanations of access tell it as `<Object>.<Rule>`.'),
+  object: apiName('The object that it belongs to.'),
+  kind: Type.Enum(['owner', 'criteria'], { description: 'What decides: who owns a record, or what stands in it.' }),
+  from: optional(principal('owner: whose records; a role or a group.', 'The users who hold this role.')),
+  criteria: optional(expression('criteria: expression over `record`; records for which it is true are opened.')),
+  to: principal('To whom: a role or a group.', 'The users of this role and of those above it.', {
+    'x-erp-always': true,
+  }),
+  access: Type.Enum(['read', 'readWrite'], { description: 'See the records, or change them as well.' }),
+});
+
+type RuleComponent = ComponentOf<typeof SHARING_RULE>;
+
+export const sharingRule = defineKind({
+  ...SHARING_RULE,
   memberFormat: '<Object>.<Rule>',
   pathPattern: 'objects/{object}/sharingRules/{apiName}.yaml',
   child: true,
   reversible: true,
   inTable: true,
-  schema: Type.Object(
-    {
-      type: Type.Literal('SharingRule'),
-      apiName: apiName('Stable name; explanations of access tell it as `<Object>.<Rule>`.'),
-      object: apiName('The object that it belongs to.'),
-      kind: Type.Enum(['owner', 'criteria'], { description: 'What decides: who owns a record, or what stands in it.' }),
-      from: optional(principal('owner: whose records; a role or a group.', 'The users who hold this role.')),
-      criteria: optional(expression('criteria: expression over `record`; records for which it is true are opened.')),
-      to: principal('To whom: a role or a group.', 'The users of this role and of those above it.', {
-        'x-erp-always': true,
-      }),
-      access: Type.Enum(['read', 'readWrite'], { description: 'See the records, or change them as well.' }),
-    },
-    { additionalProperties: false },
-  ),
 
   references(body) {
-    const { object, from, to, criteria } = body as SharingRuleBody;
+    const { object, from, to, criteria } = body;
     const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
     for (const [key, who] of [['from', from] as const, ['to', to] as const]) {
       if (who?.role !== undefined) found.push({ type: 'Role', fullName: who.role, pointer: `/${key}/role` });
@@ -71,11 +61,13 @@ export const sharingRule: Kind = {
     checkCriteria(component, context);
   },
 
-  checkAll: (context) => checkPerObject(context, 'SharingRule', 'sharing rules', SHARING_RULES_PER_OBJECT_MAX),
+  isAffected: ({ body }, changes) => changes.objects(CUSTOM_FIELD).has(body.object),
+
+  checkAll: (context) => checkPerObject(context, SHARING_RULE, 'sharing rules', SHARING_RULES_PER_OBJECT_MAX),
 
   compile(component, draft) {
-    const { object, apiName: name, kind, from, criteria, to, access } = component.body as SharingRuleBody;
-    (draft.objects[object]?.sharingRules as SharingRuleMeta[] | undefined)?.push({
+    const { object, apiName: name, kind, from, criteria, to, access } = component.body;
+    draft.objects[object]?.sharingRules.push({
       apiName: name,
       kind,
       from: from ?? null,
@@ -84,11 +76,11 @@ export const sharingRule: Kind = {
       access,
     });
   },
-};
+});
 
 /** What the two kinds need and do not take, and that a principal is one. */
-function checkForm(component: Component, context: CheckContext): void {
-  const { kind, from, to, criteria } = component.body as SharingRuleBody;
+function checkForm(component: RuleComponent, context: CheckContext): void {
+  const { kind, from, to, criteria } = component.body;
   const wrong = (pointer: string, message: string): void =>
     context.problem('YAML_SCHEMA_INVALID', component, pointer, message);
   if (kind === 'owner') {
@@ -103,9 +95,9 @@ function checkForm(component: Component, context: CheckContext): void {
       wrong(`/${key}`, `${key} names a role or a group, one of the two.`);
 }
 
-function checkObject(component: Component, context: CheckContext): void {
-  const { object } = component.body as SharingRuleBody;
-  const found = context.after.get(componentKey('CustomObject', object))?.body as ObjectBody | undefined;
+function checkObject(component: RuleComponent, context: CheckContext): void {
+  const { object } = component.body;
+  const found = findComponent(context.after, CUSTOM_OBJECT, object)?.body;
   if (!found) return;
   if (object === 'User')
     context.problem('REFERENCE_INVALID', component, '/object', 'Users are not shared: permissions say who reads them.');
@@ -119,8 +111,8 @@ function checkObject(component: Component, context: CheckContext): void {
     );
 }
 
-function checkCriteria(component: Component, context: CheckContext): void {
-  const { object, criteria } = component.body as SharingRuleBody;
+function checkCriteria(component: RuleComponent, context: CheckContext): void {
+  const { object, criteria } = component.body;
   if (criteria === undefined || !context.after.has(componentKey('CustomObject', object))) return;
   // Compiled into every statement on the object: it looks at the stored record and at nothing else.
   const schema = { ...schemaOf(object, context), variables: ['record'] as const };

@@ -1,92 +1,25 @@
 /** StateModel: the states of a record and the transitions between them. */
-import { Type } from 'typebox';
-import type { ObjectMeta, StateModelMeta } from '../../../lib/schema/snapshot.ts';
-import { type ActBody, actKeys, actNames, actReferences, checkAct, compileAct } from './acts.ts';
+import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import type { StateModelMeta } from '../../../lib/schema/snapshot.ts';
+import { actReferences, checkAct, compileAct, isActAffected } from './acts.ts';
+import { RECORD_TYPE } from './bodies/record-type.ts';
+import { STATE_MODEL, STATES_MAX, type StateModelBody } from './bodies/state-model.ts';
 import { compileField } from './compile-field.ts';
-import { fieldTypeOf } from './field-attributes.ts';
-import { type Body, type CheckContext, type Component, componentKey, type Kind, type Reference } from './kind.ts';
-import { API_NAME, apiName, flag, group, listOf, optional, shownFlag, text } from './schema.ts';
+import { type Component, componentKey, componentsOf, isOf } from './component.ts';
+import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
-interface TransitionBody extends ActBody {
-  readonly key: string;
-  readonly from: string[];
-  readonly to: string;
-}
-
-export interface StateModelBody extends Body {
-  readonly apiName: string;
-  readonly object: string;
-  readonly active?: boolean;
-  readonly field: string;
-  readonly initial: string;
-  readonly allowDirectEdit: boolean;
-  readonly states?: { value: string; description?: string }[];
-  readonly transitions?: TransitionBody[];
-}
-
-const TRANSITIONS_MAX = 50;
-const STATES_MAX = 100;
-
-const state = (description: string) => Type.String({ minLength: 1, maxLength: 255, description });
-
-export const stateModel: Kind = {
-  type: 'StateModel',
+export const stateModel = defineKind({
+  ...STATE_MODEL,
   memberFormat: '<Object>.<StateModel>',
   pathPattern: 'objects/{object}/stateModels/{apiName}.yaml',
   child: true,
   reversible: true,
-  schema: Type.Object(
-    {
-      type: Type.Literal('StateModel'),
-      apiName: apiName('Stable name.'),
-      object: apiName('The object that it belongs to.'),
-      active: optional(flag(true, 'Records are held to it; an object has one active state model.')),
-      field: Type.String({ pattern: API_NAME, description: 'A restricted picklist of the object: the state.' }),
-      initial: state('State of a new record.'),
-      allowDirectEdit: optional(shownFlag(false, 'The state may also be changed like any other field.')),
-      states: optional(
-        listOf(
-          group(
-            { value: state('Value of the picklist.'), description: optional(text('What it means.')) },
-            'One state.',
-          ),
-          'The states; by default all active values of the picklist.',
-          STATES_MAX,
-        ),
-      ),
-      transitions: optional(
-        listOf(
-          group(
-            {
-              key: apiName('Stable name, unique over the transitions and actions of the object.'),
-              ...actNames,
-              from: listOf(state('A state.'), 'States in which it can be taken.', STATES_MAX),
-              to: state('State in which it ends.'),
-              ...actKeys,
-            },
-            'One transition.',
-          ),
-          'Transitions, in the order in which they are listed.',
-          TRANSITIONS_MAX,
-        ),
-      ),
-    },
-    { additionalProperties: false },
-  ),
 
-  references(body) {
-    const { object, field, transitions } = body as StateModelBody;
-    const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
-    if (!SYSTEM_FIELD_NAMES.has(field))
-      found.push({ type: 'CustomField', fullName: `${object}.${field}`, pointer: '/field' });
-    for (const [i, transition] of (transitions ?? []).entries())
-      found.push(...actReferences(object, transition, `/transitions/${i}`));
-    return found;
-  },
+  references,
 
   check(component, context) {
-    const body = component.body as StateModelBody;
+    const body = component.body;
     if (!context.after.has(componentKey('CustomObject', body.object))) return;
     if (body.object === 'User') {
       context.problem('STATE_MODEL_INVALID', component, '/object', 'Users have no state model.');
@@ -102,19 +35,20 @@ export const stateModel: Kind = {
       });
   },
 
+  isAffected: ({ body }, changes) => isActAffected(references(body), changes),
+
   checkAll(context) {
     const models = new Map<string, Component>();
-    for (const component of context.after.values()) {
-      if (component.type !== 'StateModel') continue;
-      const { object, active } = component.body as StateModelBody;
+    for (const component of componentsOf(context.after, STATE_MODEL)) {
+      const { object, active } = component.body;
       if (active === false) continue;
-      const twin = models.get(object);
-      if (twin)
+      const other = models.get(object);
+      if (other)
         context.problem(
           'STATE_MODEL_INVALID',
           component,
           '/active',
-          `${object} has the active state model ${twin.fullName} already.`,
+          `${object} has the active state model ${other.fullName} already.`,
           { remedy: 'Set active: false for one of the two.' },
         );
       else models.set(object, component);
@@ -124,14 +58,24 @@ export const stateModel: Kind = {
   },
 
   compile(component, draft) {
-    const body = component.body as StateModelBody;
-    const object = draft.objects[body.object] as { -readonly [K in keyof ObjectMeta]: ObjectMeta[K] } | undefined;
+    const body = component.body;
+    const object = draft.objects[body.object];
     const field = object?.fields[body.field];
     if (!object || !field || body.active === false) return;
     object.fields = { ...object.fields, [body.field]: { ...field, stateField: true, defaultValue: body.initial } };
     object.stateModel = compileStateModel(body);
   },
-};
+});
+
+function references(body: StateModelBody): Reference[] {
+  const { object, field, transitions } = body;
+  const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
+  if (!SYSTEM_FIELD_NAMES.has(field))
+    found.push({ type: 'CustomField', fullName: `${object}.${field}`, pointer: '/field' });
+  for (const [i, transition] of (transitions ?? []).entries())
+    found.push(...actReferences(object, transition, `/transitions/${i}`));
+  return found;
+}
 
 function compileStateModel(body: StateModelBody): StateModelMeta {
   return {
@@ -158,7 +102,7 @@ function checkStates(component: Component, context: CheckContext, body: StateMod
   const field = context.fieldsOf(body.object).get(body.field);
   if (!field) return;
   const { picklistValues, restrictedPicklist, controllingField } = compileField(field, context.after);
-  if (fieldTypeOf(field).choices !== 'one' || !restrictedPicklist) {
+  if (fieldType(field.body.fieldType).choices !== 'one' || !restrictedPicklist) {
     invalid('/field', `The state is a restricted picklist, and ${body.field} is none.`);
     return;
   }
@@ -166,9 +110,9 @@ function checkStates(component: Component, context: CheckContext, body: StateMod
     invalid('/field', `${body.field} depends on ${controllingField}; a state depends on nothing.`);
   const active = new Set((picklistValues ?? []).filter((value) => value.active).map((value) => value.value));
   const declared = body.states?.map((item) => item.value);
-  for (const [i, value] of (declared ?? []).entries()) {
+  for (const [i, value] of declared?.entries() ?? []) {
     if (!active.has(value)) invalid(`/states/${i}/value`, `${body.field} has no active value ${value}.`);
-    if (declared!.indexOf(value) !== i) invalid(`/states/${i}/value`, `The state ${value} stands twice.`);
+    if (declared?.indexOf(value) !== i) invalid(`/states/${i}/value`, `The state ${value} stands twice.`);
   }
   const states = new Set(declared ?? active);
   if (states.size > STATES_MAX)
@@ -204,16 +148,15 @@ function checkStates(component: Component, context: CheckContext, body: StateMod
 
 /** A record of a type that does not take the initial state would have none, and no transition leads out of that. */
 export function checkBeginnings(context: CheckContext): void {
-  const components = [...context.after.values()];
-  const types = components.filter(({ type }) => type === 'RecordType');
+  const types = componentsOf(context.after, RECORD_TYPE);
   if (types.length === 0) return;
-  for (const component of components) {
-    const { object, field, initial, active } = component.body as StateModelBody;
-    if (component.type !== 'StateModel' || active === false) continue;
+  for (const component of componentsOf(context.after, STATE_MODEL)) {
+    const { object, field, initial, active } = component.body;
+    if (active === false) continue;
     for (const { fullName, body } of types) {
-      const limited = (body['picklistValues'] ?? {}) as Record<string, string[]>;
+      const { picklistValues: limited = {} } = body;
       const values = Object.hasOwn(limited, field) ? limited[field] : undefined;
-      if (body['object'] === object && values && !values.includes(initial))
+      if (body.object === object && values && !values.includes(initial))
         context.problem(
           'STATE_MODEL_INVALID',
           component,
@@ -240,24 +183,25 @@ export function checkKeys(context: CheckContext): void {
   const modelled = new Set<unknown>();
   const claim = (component: Component, key: string, pointer: string): void => {
     const name = `${String(component.body['object'])}.${key}`;
-    const twin = seen.get(name.toLowerCase());
-    if (twin === undefined) seen.set(name.toLowerCase(), { name, type: component.type });
+    const other = seen.get(name.toLowerCase());
+    if (other === undefined) seen.set(name.toLowerCase(), { name, type: component.type });
     // That two actions have names of their own is checked as for all components.
-    else if (component.type !== 'CustomAction' || twin.type !== 'CustomAction')
+    else if (component.type !== 'CustomAction' || other.type !== 'CustomAction')
       context.problem(
         'NAME_CONFLICT',
         component,
         pointer,
-        twin.name === name
+        other.name === name
           ? `The key ${key} stands twice among the transitions and actions of the object.`
-          : `${name} differs from ${twin.name} in upper and lower case only.`,
+          : `${name} differs from ${other.name} in upper and lower case only.`,
       );
   };
   for (const component of context.after.values()) {
-    const { active, transitions } = component.body as StateModelBody;
     if (component.type === 'CustomAction') claim(component, String(component.body['apiName']), '/apiName');
-    if (component.type !== 'StateModel' || active === false || modelled.has(component.body['object'])) continue;
-    modelled.add(component.body['object']);
-    for (const [i, { key }] of (transitions ?? []).entries()) claim(component, key, `/transitions/${i}/key`);
+    if (!isOf(component, STATE_MODEL)) continue;
+    const { object, active, transitions = [] } = component.body;
+    if (active === false || modelled.has(object)) continue;
+    modelled.add(object);
+    for (const [i, { key }] of transitions.entries()) claim(component, key, `/transitions/${i}/key`);
   }
 }

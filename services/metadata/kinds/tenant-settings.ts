@@ -1,8 +1,9 @@
 /** TenantSettings: what holds for the whole tenant. */
 import { Type } from 'typebox';
 import { isTimezone } from '../../../lib/values/time.ts';
-import { rateLimits, rateLimitsSchema } from './external-client.ts';
-import type { Kind } from './kind.ts';
+import { componentType } from './component.ts';
+import { limitsGroup, rateLimits } from './external-client.ts';
+import { defineKind } from './kind.ts';
 import { group, optional } from './schema.ts';
 
 const CURRENCIES = new Set(Intl.supportedValuesOf('currency'));
@@ -17,49 +18,46 @@ export function isLocale(text: string): boolean {
 
 export const isCurrency = (text: string): boolean => CURRENCIES.has(text);
 
-export const tenantSettings: Kind = {
-  type: 'TenantSettings',
+export const TENANT_SETTINGS = componentType('TenantSettings', {
+  apiName: Type.Literal('General'),
+  locale: Type.String({ maxLength: 35, description: 'BCP 47 language tag.' }),
+  timezone: Type.String({ maxLength: 64, description: 'IANA time zone.' }),
+  currency: Type.String({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code.' }),
+  retention: optional(
+    group(
+      {
+        auditDays: optional(
+          Type.Integer({ minimum: 730, maximum: 3_660, description: 'Days the audit trail is kept.' }),
+        ),
+      },
+      'How long what is kept.',
+    ),
+  ),
+  rateLimits: optional(limitsGroup((limits) => limits)),
+});
+
+export const tenantSettings = defineKind({
+  ...TENANT_SETTINGS,
   memberFormat: 'General',
   pathPattern: 'settings/{apiName}.yaml',
   child: false,
   reversible: true,
-  schema: Type.Object(
-    {
-      type: Type.Literal('TenantSettings'),
-      apiName: Type.Literal('General'),
-      locale: Type.String({ maxLength: 35, description: 'BCP 47 language tag.' }),
-      timezone: Type.String({ maxLength: 64, description: 'IANA time zone.' }),
-      currency: Type.String({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code.' }),
-      retention: optional(
-        group(
-          {
-            auditDays: optional(
-              Type.Integer({ minimum: 730, maximum: 3_660, description: 'Days the audit trail is kept.' }),
-            ),
-          },
-          'How long what is kept.',
-        ),
-      ),
-      rateLimits: optional(rateLimitsSchema(['connection', 'tenant', 'daily', 'concurrency'])),
-    },
-    { additionalProperties: false },
-  ),
   check(component, context) {
-    const { locale, timezone, currency } = component.body as Record<string, string>;
+    const { locale, timezone, currency } = component.body;
     const invalid = (name: string, message: string): void =>
       context.problem('YAML_SCHEMA_INVALID', component, `/${name}`, message);
-    if (!isLocale(locale!)) invalid('locale', 'Not a language tag such as en or pt-BR.');
-    if (!isTimezone(timezone!)) invalid('timezone', 'Not a time zone such as Europe/Berlin.');
-    if (!isCurrency(currency!)) invalid('currency', 'Not a currency code such as EUR.');
+    if (!isLocale(locale)) invalid('locale', 'Not a language tag such as en or pt-BR.');
+    if (!isTimezone(timezone)) invalid('timezone', 'Not a time zone such as Europe/Berlin.');
+    if (!isCurrency(currency)) invalid('currency', 'Not a currency code such as EUR.');
   },
   compile(component, draft) {
-    const { locale, timezone, currency } = component.body as Record<string, string>;
+    const { locale, timezone, currency } = component.body;
     draft.tenant = {
       ...draft.tenant,
-      locale: locale!,
-      timezone: timezone!,
-      currency: currency!,
-      rateLimits: rateLimits(component.body),
+      locale,
+      timezone,
+      currency,
+      rateLimits: rateLimits(component.body.rateLimits),
     };
   },
-};
+});

@@ -1,41 +1,7 @@
 /** ValueSet: values that several picklists share; and what picklists have in common with it. */
-import { Type } from 'typebox';
 import type { PicklistValue } from '../../../lib/schema/snapshot.ts';
-import type { Kind } from './kind.ts';
-import { apiName, flag, group, label, listOf, optional, setOf, text } from './schema.ts';
-
-export const VALUES_MAX = 1_000;
-
-interface Value {
-  value: string;
-  label?: string;
-  active?: boolean;
-  default?: boolean;
-  validFor?: string[];
-}
-
-export const valueSchema = (dependent: boolean) =>
-  group(
-    {
-      value: Type.String({ minLength: 1, maxLength: 255, pattern: '^\\S(?:.*\\S)?$', description: 'What is stored.' }),
-      label: optional(label('As people read it; the value itself when absent.')),
-      active: optional(flag(true, 'Can be chosen; an inactive value stays readable.')),
-      default: optional(flag(false, 'Chosen on create when nothing is given.')),
-      ...(dependent
-        ? {
-            // An empty list would be no list, and so let every value in.
-            validFor: optional({
-              ...setOf(
-                Type.String({ minLength: 1, maxLength: 255 }),
-                'Values of the controlling field that allow this one; all of them when absent.',
-              ),
-              minItems: 1,
-            }),
-          }
-        : {}),
-    },
-    'One value.',
-  );
+import { VALUE_SET, type Value } from './bodies/value-set.ts';
+import { defineKind } from './kind.ts';
 
 /** What a schema cannot say about a list of values. */
 export function valueProblems(values: readonly Value[], single: boolean): { pointer: string; message: string }[] {
@@ -62,25 +28,14 @@ export function compileValues(values: readonly Value[], sorted = false): Picklis
   return sorted ? list.sort((a, b) => a.label.localeCompare(b.label, 'en') || (a.value < b.value ? -1 : 1)) : list;
 }
 
-export const valueSet: Kind = {
-  type: 'ValueSet',
+export const valueSet = defineKind({
+  ...VALUE_SET,
   memberFormat: '<ValueSet>',
   pathPattern: 'valueSets/{apiName}.yaml',
   child: false,
   reversible: true,
-  schema: Type.Object(
-    {
-      type: Type.Literal('ValueSet'),
-      apiName: apiName('Stable name.'),
-      label: optional(label('As people read it.')),
-      description: optional(text('What the values are.')),
-      sorted: optional(flag(false, 'Shown in the order of the labels instead of the order below.')),
-      values: listOf(valueSchema(false), 'Values, in their order.', VALUES_MAX),
-    },
-    { additionalProperties: false },
-  ),
   check(component, context) {
-    for (const problem of valueProblems(component.body['values'] as unknown as Value[], false))
+    for (const problem of valueProblems(component.body.values, false))
       context.problem('YAML_SCHEMA_INVALID', component, `/values${problem.pointer}`, problem.message);
   },
-};
+});

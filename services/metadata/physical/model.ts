@@ -18,13 +18,19 @@ import {
 import { fuzzyClass, keyForm, matchForm } from '../../../lib/schema/matching.ts';
 import type { FieldMeta, FieldTypeName, MatchMethod, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
+import { CUSTOM_FIELD } from '../kinds/bodies/custom-field.ts';
+import { CUSTOM_OBJECT } from '../kinds/bodies/custom-object.ts';
 import { compileField } from '../kinds/compile-field.ts';
 import { compileObject } from '../kinds/compile-object.ts';
-import type { DuplicateRuleBody } from '../kinds/duplicate-rule.ts';
+import { type ComponentOf, componentsByObject, componentsOf, type State } from '../kinds/component.ts';
+import { duplicateRule } from '../kinds/duplicate-rule.ts';
 import { fieldMeta } from '../kinds/field-meta.ts';
-import { type Component, componentsByObject, type State } from '../kinds/kind.ts';
+import { sharingRule } from '../kinds/sharing-rule.ts';
 import { systemFields } from '../kinds/system-fields.ts';
 import { columnType } from './column-type.ts';
+
+type DuplicateRule = ComponentOf<typeof duplicateRule>;
+type SharingRule = ComponentOf<typeof sharingRule>;
 
 export interface Column {
   readonly name: string;
@@ -90,7 +96,7 @@ export function blankSql(field: FieldMeta): string {
 }
 
 /** The table of an object; `fields` are those that are not of the platform. */
-function tableOf(object: ObjectMeta, fields: readonly FieldMeta[], rules: readonly Component[]): Table {
+function tableOf(object: ObjectMeta, fields: readonly FieldMeta[], rules: readonly DuplicateRule[]): Table {
   const { apiName } = object;
   const columns = new Map(SYSTEM_COLUMNS.map((column) => [column.name, column]));
   const indexes = new Map<string, { unique: boolean; on: string }>();
@@ -121,7 +127,7 @@ function tableOf(object: ObjectMeta, fields: readonly FieldMeta[], rules: readon
       });
   }
   if (object.features.duplicates)
-    for (const { active, match } of rules.map((rule) => rule.body as DuplicateRuleBody))
+    for (const { active, match } of rules.map((rule) => rule.body))
       for (const { field, method } of active ? match : []) addMatchIndex(indexes, apiName, method, field, columns);
   return { name: apiName, columns, indexes, foreignKeys, sequences };
 }
@@ -133,7 +139,7 @@ function tableOf(object: ObjectMeta, fields: readonly FieldMeta[], rules: readon
 function sharingIndexes(
   { columns }: Pick<Table, 'columns'>,
   { apiName, sharingDefault }: ObjectMeta,
-  rules: readonly Component[],
+  rules: readonly SharingRule[],
 ): Table['indexes'] {
   const indexes = new Map<string, { unique: boolean; on: string }>();
   if (sharingDefault !== 'private') return indexes;
@@ -145,9 +151,9 @@ function sharingIndexes(
   };
   for (const { body } of rules) {
     const { criteria } = body;
-    const where = typeof criteria === 'string' ? indexableCriteria(apiName, criteria, fields) : null;
+    const where = criteria !== undefined ? indexableCriteria(apiName, criteria, fields) : null;
     if (where)
-      indexes.set(physicalName('r', apiName, String(body['apiName'])), {
+      indexes.set(physicalName('r', apiName, body.apiName), {
         unique: false,
         on: `(${newest}) WHERE ${where}`,
       });
@@ -224,12 +230,12 @@ function addMatchIndex(
 
 /** The tables of the objects in `only` (all without it). */
 export function physicalModel(state: State, only?: ReadonlySet<string>): Model {
-  const fields = componentsByObject(state, 'CustomField');
-  const rules = componentsByObject(state, 'DuplicateRule');
-  const sharing = componentsByObject(state, 'SharingRule');
+  const fields = componentsByObject(state, CUSTOM_FIELD);
+  const rules = componentsByObject(state, duplicateRule);
+  const sharing = componentsByObject(state, sharingRule);
   const model = new Map<string, Table>();
-  for (const component of state.values()) {
-    if (component.type !== 'CustomObject' || (only && !only.has(component.fullName))) continue;
+  for (const component of componentsOf(state, CUSTOM_OBJECT)) {
+    if (only && !only.has(component.fullName)) continue;
     const object = compileObject(component);
     const own = (fields.get(component.fullName) ?? []).sort((a, b) => (a.fullName < b.fullName ? -1 : 1));
     const { name } = object.fields;

@@ -14,11 +14,14 @@ import { emptyRollup, parentLocks, type RollupEdge, rollupEdges } from '../../..
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { memoizeByName } from '../../../lib/values/memoize.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
+import { CUSTOM_FIELD } from '../kinds/bodies/custom-field.ts';
+import { CUSTOM_OBJECT } from '../kinds/bodies/custom-object.ts';
 import { compileField } from '../kinds/compile-field.ts';
 import { linkFormulas } from '../kinds/compile-formula.ts';
 import { compileObject } from '../kinds/compile-object.ts';
 import { rollupObjects, rollupsOf } from '../kinds/compile-rollup.ts';
-import { componentKey, componentsByObject, type State } from '../kinds/kind.ts';
+import { componentsByObject, findComponent, type State } from '../kinds/component.ts';
+import { tenantSettings } from '../kinds/tenant-settings.ts';
 import { columnType } from './column-type.ts';
 
 interface Column {
@@ -131,18 +134,17 @@ function criteriaSql(child: ObjectMeta, criteria: string, state: State): string 
   return conditionSql(expression, rowContext(child, 'c', timezoneOf(state))).sql;
 }
 
-const timezoneOf = (state: State): string =>
-  String(state.get(componentKey('TenantSettings', 'General'))?.body['timezone'] ?? 'UTC');
+const timezoneOf = (state: State): string => findComponent(state, tenantSettings, 'General')?.body.timezone ?? 'UTC';
 
 function objectOf(name: string, state: State): ObjectMeta {
-  const component = state.get(componentKey('CustomObject', name));
+  const component = findComponent(state, CUSTOM_OBJECT, name);
   if (!component) throw new Error(`The configuration has no object ${name}.`);
   return compileObject(component);
 }
 
 /** An object of a configuration that holds together, with its fields and what its formulas say. */
 const childOf = memoizeByName((state: State, name): ObjectMeta => {
-  const own = componentsByObject(state, 'CustomField').get(name) ?? [];
+  const own = componentsByObject(state, CUSTOM_FIELD).get(name) ?? [];
   const compiled = own.map((field) => compileField(field, state));
   const object = objectOf(name, state);
   const fields = { ...object.fields, ...Object.fromEntries(compiled.map((field) => [field.apiName, field])) };

@@ -1,10 +1,14 @@
 /** Changes that only the tenant's records can allow or forbid. */
 import { fieldType, isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
-import { compileField, type PicklistBody } from '../kinds/compile-field.ts';
-import { resultOf, rollupsOf } from '../kinds/compile-rollup.ts';
-import { type CheckContext, type Component, componentKey, type State } from '../kinds/kind.ts';
-import type { StateModelBody } from '../kinds/state-model.ts';
+import { CUSTOM_FIELD } from '../kinds/bodies/custom-field.ts';
+import { STATE_MODEL } from '../kinds/bodies/state-model.ts';
+import { changedFields } from '../kinds/changes.ts';
+import { compileField } from '../kinds/compile-field.ts';
+import { type RollupComponent, resultOf, rollupsOf } from '../kinds/compile-rollup.ts';
+import { type Component, componentKey, componentsOf, findComponent, type State } from '../kinds/component.ts';
+import { isRollup } from '../kinds/field-attributes.ts';
+import type { CheckContext } from '../kinds/kind.ts';
 import { SYSTEM_FIELD_NAMES } from '../kinds/system-fields.ts';
 import { aggregateSql } from '../physical/rollups.ts';
 
@@ -46,11 +50,11 @@ interface RecordQuestion extends Pick<DataCheck, 'question' | 'code' | 'message'
 /** `sound`: nothing else stands against the plan, so that what expressions say can be asked. */
 export function dataChecks(changed: readonly Component[], context: CheckContext, sound: boolean): DataCheck[] {
   const checks = [...strandedRecords(changed, context), ...(sound ? rollupsToBe(changed, context) : [])];
-  for (const component of withFieldsOfValueSets(changed, context)) {
-    const object = String(component.body['object']);
+  for (const component of changedFields(changed, context.after)) {
+    const { object } = component.body;
     // Without the object before there are no records.
     if (!context.before.has(componentKey('CustomObject', object))) continue;
-    const old = context.before.get(componentKey('CustomField', component.fullName));
+    const old = findComponent(context.before, CUSTOM_FIELD, component.fullName);
     const field = compileField(component, context.after);
     const raised = old
       ? changedField(component, compileField(old, context.before), field, context)
@@ -87,18 +91,17 @@ const remedyOf = ({ fieldType: type, unique }: FieldMeta): string => {
 
 /** Records in none of the states of a model that changes, or whose field does: no transition leads out of that. */
 function strandedRecords(changed: readonly Component[], context: CheckContext): DataCheck[] {
-  const touched = new Set<Component>([...changed, ...withFieldsOfValueSets(changed, context)]);
-  return [...context.after.values()].flatMap((component): DataCheck[] => {
-    if (component.type !== 'StateModel') return [];
-    const { object, field: name, states, active, allowDirectEdit } = component.body as StateModelBody;
+  const touched = new Set<Component>([...changed, ...changedFields(changed, context.after)]);
+  return componentsOf(context.after, STATE_MODEL).flatMap((component): DataCheck[] => {
+    const { object, field: name, states, active, allowDirectEdit } = component.body;
     const field = context.fieldsOf(object).get(name);
     if (!field || active === false || allowDirectEdit || !(touched.has(component) || touched.has(field))) return [];
     if (!context.before.has(componentKey('CustomObject', object))) return [];
     const { required, picklistValues, fieldType: type } = compileField(field, context.after);
-    const old = context.before.get(componentKey('CustomField', field.fullName));
+    const old = findComponent(context.before, CUSTOM_FIELD, field.fullName);
     const isNew = old === undefined;
     // What is no picklist is refused, and has nothing to be asked for.
-    if (fieldType(type).choices !== 'one' || (old && old.body['fieldType'] !== type)) return [];
+    if (fieldType(type).choices !== 'one' || (old && old.body.fieldType !== type)) return [];
     // It is filled with its default.
     if (isNew && required) return [];
     const values =
@@ -119,22 +122,6 @@ function strandedRecords(changed: readonly Component[], context: CheckContext): 
   });
 }
 
-/** Changed fields, and those whose values stand in a ValueSet that changed. */
-export function withFieldsOfValueSets(changed: readonly Component[], context: CheckContext): Component[] {
-  const fields = changed.filter((component) => component.type === 'CustomField');
-  const sets = new Set(changed.filter((c) => c.type === 'ValueSet').map((c) => c.fullName));
-  if (sets.size === 0) return fields;
-  const own = new Set(fields.map((field) => field.fullName));
-  for (const component of context.after.values())
-    if (
-      component.type === 'CustomField' &&
-      !own.has(component.fullName) &&
-      sets.has((component.body['picklist'] as PicklistBody | undefined)?.valueSet ?? '')
-    )
-      fields.push(component);
-  return fields;
-}
-
 /**
  * Rollups over many children that are given fewer digits than they would have by themselves, when they come or their
  * values will be others: they say something else, or a formula that they read does.
@@ -144,21 +131,20 @@ function rollupsToBe(changed: readonly Component[], context: CheckContext): Data
   return rollupsOf(context.after).flatMap((component) => narrowRollup(component, context) ?? []);
 }
 
-function narrowRollup(component: Component, { before, after, position }: CheckContext): DataCheck | null {
+function narrowRollup(component: RollupComponent, { before, after, position }: CheckContext): DataCheck | null {
   const { body, fullName } = component;
   const field = compileField(component, after);
   const { precision, scale, rollup } = field;
-  if (!rollup || precision === null || scale === null || body['precision'] === undefined) return null;
-  const { precision: _given, ...free } = body;
-  const digits = resultOf({ ...free, scale }, after);
+  if (!rollup || precision === null || scale === null || body.precision === undefined) return null;
+  const digits = resultOf({ rollup: body.rollup, scale }, after);
   if (!digits || (digits.precision ?? 0) <= precision) return null;
   const { childObject, referenceField, reads } = rollup;
   // What comes with this deployment has no values yet.
   const isThere = (name: string): boolean =>
     SYSTEM_FIELD_NAMES.has(name) || before.has(componentKey('CustomField', `${childObject}.${name}`));
   if (!before.has(componentKey('CustomObject', childObject)) || !reads.every(isThere)) return null;
-  const old = before.get(componentKey('CustomField', fullName));
-  if (old?.body['rollup'] && rollupValues(compileField(old, before), before) === rollupValues(field, after))
+  const old = findComponent(before, CUSTOM_FIELD, fullName);
+  if (old && isRollup(old.body) && rollupValues(compileField(old, before), before) === rollupValues(field, after))
     return null;
   return {
     component,

@@ -3,20 +3,14 @@
  * them. Pure; what only the data can tell comes back as questions (`dataChecks`) for the store.
  */
 
-import {
-  type Body,
-  type CheckContext,
-  type Component,
-  componentKey,
-  componentsByObject,
-  type Problem,
-  type Reference,
-  type State,
-} from '../kinds/kind.ts';
+import { CUSTOM_FIELD, type FieldComponent } from '../kinds/bodies/custom-field.ts';
+import { changesOf } from '../kinds/changes.ts';
+import { type Component, componentKey, componentsByObject, type State } from '../kinds/component.ts';
+import type { CheckContext, Problem, Reference } from '../kinds/kind.ts';
 import { findKind, KINDS, kindOrder } from '../kinds/registry.ts';
 import { byCodePoint } from '../kinds/schema.ts';
 import { jcs, type PackageType, type Project, sha256 } from '../project/project.ts';
-import { type DataCheck, dataChecks, withFieldsOfValueSets } from './data-checks.ts';
+import { type DataCheck, dataChecks } from './data-checks.ts';
 
 export interface Change {
   type: string;
@@ -67,9 +61,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   for (const component of changed) findKind(component.type)?.check?.(component, context);
   const touched = new Set(changed.map((component) => component.type));
   for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
-  // A change of an object's fields can break what its object and its rules say, and the other way round.
-  for (const component of affectedByFields(changed, context)) findKind(component.type)?.check?.(component, context);
-  for (const component of affectedByActs(changed, context)) findKind(component.type)?.check?.(component, context);
+  checkAffected(changed, context);
   const existing = alreadyThere(blocked, changed, before, project, options);
   warnings.push(...existing);
   blocked.splice(0, Infinity, ...blocked.filter((problem) => !existing.has(problem)));
@@ -142,7 +134,7 @@ function checkContext(
       list.push({ code, type, fullName, path, line, column, message, remedy, ...(details ? { details } : {}) });
     };
   const fields = fieldsByObject(after);
-  const none: ReadonlyMap<string, Component> = new Map();
+  const none: ReadonlyMap<string, FieldComponent> = new Map();
   return {
     before,
     after,
@@ -155,11 +147,11 @@ function checkContext(
   };
 }
 
-const fieldsByObject = (state: State): Map<string, Map<string, Component>> =>
+const fieldsByObject = (state: State): Map<string, Map<string, FieldComponent>> =>
   new Map(
-    [...componentsByObject(state, 'CustomField')].map(([object, fields]) => [
+    [...componentsByObject(state, CUSTOM_FIELD)].map(([object, fields]) => [
       object,
-      new Map(fields.map((field) => [String(field.body['apiName']), field])),
+      new Map(fields.map((field) => [field.body.apiName, field])),
     ]),
   );
 
@@ -300,56 +292,14 @@ function checkReferences(changed: readonly Component[], context: CheckContext): 
   }
 }
 
-/** Components that speak of the fields of an object. */
-const OVER_FIELDS: ReadonlySet<string> = new Set(['ValidationRule', 'DuplicateRule', 'SharingRule', 'RecordType']);
-
-/** Objects, rules, rollups and dependent picklists that did not change themselves, while a field of the object did. */
-function affectedByFields(changed: readonly Component[], context: CheckContext): Component[] {
-  const fields = withFieldsOfValueSets(changed, context);
-  const names = new Set(fields.map(({ fullName }) => fullName));
-  const objects = new Set(fields.map(({ body }) => String(body['object'])));
+/** A change can break components that did not change themselves, such as rules over the fields of an object. */
+function checkAffected(changed: readonly Component[], context: CheckContext): void {
   const own = new Set(changed);
-  return [...context.after.values()].filter((component) => {
-    const { type, fullName, body } = component;
-    if (own.has(component)) return false;
-    if (type === 'CustomObject') return objects.has(fullName);
-    if (type === 'CustomField')
-      return names.has(fullName) || names.has(controllerOf(body)) || objects.has(rollupChild(body));
-    return OVER_FIELDS.has(type) && objects.has(String(body['object']));
-  });
-}
-
-/** The text at `name` of the mapping `part` of a body. */
-function textOf(body: Body, part: string, name: string): string | undefined {
-  const mapping = body[part];
-  if (typeof mapping !== 'object' || mapping === null || Array.isArray(mapping)) return undefined;
-  const text = mapping[name];
-  return typeof text === 'string' ? text : undefined;
-}
-
-const rollupChild = (body: Body): string => textOf(body, 'rollup', 'childObject') ?? '';
-
-const controllerOf = (body: Body): string => `${body['object']}.${textOf(body, 'picklist', 'controllingField')}`;
-
-const ACTS: ReadonlySet<string> = new Set(['StateModel', 'CustomAction']);
-
-/**
- * State models and actions that did not change themselves, while an object that they name did, or one of its fields or
- * acts; and those who give permission for transitions and actions, while these may be gone.
- */
-function affectedByActs(changed: readonly Component[], context: CheckContext): Component[] {
-  const own = new Set(changed);
-  const acts = changed.filter(({ type }) => ACTS.has(type));
-  const objects = new Set([
-    ...changed.filter(({ type }) => type === 'CustomObject').map(({ fullName }) => fullName),
-    ...[...acts, ...withFieldsOfValueSets(changed, context)].map(({ body }) => String(body['object'])),
-  ]);
-  return [...context.after.values()].filter((component) => {
-    const { type, body } = component;
-    if (own.has(component)) return false;
-    if (ACTS.has(type)) return (findKind(type)?.references?.(body) ?? []).some(({ fullName }) => objects.has(fullName));
-    return acts.length > 0 && (type === 'Profile' || type === 'PermissionSet');
-  });
+  const changes = changesOf(changed, context.after);
+  for (const component of context.after.values()) {
+    const kind = own.has(component) ? undefined : findKind(component.type);
+    if (kind?.isAffected?.(component, changes)) kind.check?.(component, context);
+  }
 }
 
 function checkDestructive(

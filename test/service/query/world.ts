@@ -9,7 +9,6 @@ import { OPERATORS } from '../../../lib/schema/field-types/types.ts';
 import type { FieldMeta, FieldTypeName, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { compileFormula, linkFormulas } from '../../../services/metadata/kinds/compile-formula.ts';
-import type { Body } from '../../../services/metadata/kinds/kind.ts';
 import { aField, anObject, aPrincipal, aProfile, aSnapshot } from '../../support/snapshots.ts';
 import { type RawCondition, type RawQuery, type Row, type Tables, typeOf, type Value } from './evaluate.ts';
 
@@ -183,8 +182,8 @@ function randomObject(g: Generate, apiName: string, other: string): ObjectMeta {
   });
   for (const { fieldType: resultType, apiName: source, precision, scale } of fields.filter(isResult)) {
     const formula = { expression: `record.name == "x" ? record.${source} : record.${source}`, resultType };
-    const digits = precision === null ? {} : { precision, scale };
-    fields.push(aField(`Same_${source}`, 'formula', compileFormula({ formula, ...digits } as Body)));
+    const digits = precision === null || scale === null ? {} : { precision, scale };
+    fields.push(aField(`Same_${source}`, 'formula', compileFormula({ formula, ...digits })));
     const rollup = { childObject: other, referenceField: 'Other__c', function: 'max', field: source } as const;
     if (ROLLED.includes(resultType))
       fields.push(

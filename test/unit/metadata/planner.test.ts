@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { SYSTEM_PERMISSIONS } from '../../../lib/schema/snapshot.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
-import { type Component, componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
+import { type Component, componentKey, type State } from '../../../services/metadata/kinds/component.ts';
 import { ddl } from '../../../services/metadata/physical/ddl.ts';
 import { physicalModel } from '../../../services/metadata/physical/model.ts';
 import { makePlan, type Plan, planHash } from '../../../services/metadata/planner/plan.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
-import type { State } from '../../../services/metadata/kinds/kind.ts';
+import type { State } from '../../../services/metadata/kinds/component.ts';
 import { makePlan } from '../../../services/metadata/planner/plan.ts';
 import { readProject } from '../../../services/metadata/project/project.ts';
 import { aSnapshot } from '../../support/snapshots.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { PARENTS_MAX } from '../../../lib/access/sharing.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
+import { componentKey } from '../../../services/metadata/kinds/component.ts';
 import { GROUPS_MAX } from '../../../services/metadata/kinds/group.ts';
-import { componentKey } from '../../../services/metadata/kinds/kind.ts';
 import { ROLES_MAX } from '../../../services/metadata/kinds/role.ts';
 import { SHARING_RULES_PER_OBJECT_MAX } from '../../../services/metadata/kinds/sharing-rule.ts';
 import type { Plan } from '../../../services/metadata/planner/plan.ts';

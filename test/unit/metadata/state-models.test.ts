@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
-import { componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
+import { componentKey, type State } from '../../../services/metadata/kinds/component.ts';
 import type { Plan } from '../../../services/metadata/planner/plan.ts';
 import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 import { planOf } from '../../support/plans.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
-import { componentKey } from '../../../services/metadata/kinds/kind.ts';
+import { componentKey } from '../../../services/metadata/kinds/component.ts';
 import type { Plan } from '../../../services/metadata/planner/plan.ts';
 import { parseYaml } from '../../../services/metadata/yaml/parse.ts';
 import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { CUSTOM_FIELD } from '../../../services/metadata/kinds/bodies/custom-field.ts';
 import { compileField } from '../../../services/metadata/kinds/compile-field.ts';
-import { componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
+import { componentKey, componentsOf, findComponent, type State } from '../../../services/metadata/kinds/component.ts';
 import { makePlan, type Plan } from '../../../services/metadata/planner/plan.ts';
 import { type Project, readProject } from '../../../services/metadata/project/project.ts';
 import { templateFiles } from '../../../templates/read.ts';
@@ -80,7 +81,7 @@ describe('templates/erp', () => {
   });
 
   it('has the invoice that the documents talk about', () => {
-    const field = (name: string) => compileField(state.get(componentKey('CustomField', `Invoice__c.${name}`))!, state);
+    const field = (name: string) => compileField(findComponent(state, CUSTOM_FIELD, `Invoice__c.${name}`)!, state);
     assert.equal(field('Amount__c').fieldType, 'currency');
     assert.equal(field('Amount__c').currencyField, 'CurrencyIsoCode__c');
     assert.equal(field('Status__c').defaultValue, 'draft');
@@ -104,12 +105,11 @@ describe('templates/erp', () => {
   });
 
   it('lets dependent picklists depend on values that exist', () => {
-    for (const component of state.values()) {
-      if (component.type !== 'CustomField') continue;
+    for (const component of componentsOf(state, CUSTOM_FIELD)) {
       const field = compileField(component, state);
       if (!field.controllingField) continue;
       const controller = compileField(
-        state.get(componentKey('CustomField', `${component.body['object']}.${field.controllingField}`))!,
+        findComponent(state, CUSTOM_FIELD, `${component.body.object}.${field.controllingField}`)!,
         state,
       );
       const known = new Set(controller.picklistValues!.map((v) => v.value));
@@ -142,7 +142,7 @@ describe('templates/erp', () => {
     for (const [object, permission] of Object.entries(allowed)) {
       if (!permission['create']) continue;
       for (const name of fieldsOf(object)) {
-        const required = compileField(state.get(componentKey('CustomField', name))!, state).required;
+        const required = compileField(findComponent(state, CUSTOM_FIELD, name)!, state).required;
         if (required) assert.equal(fields[name]?.edit, true, name);
       }
     }

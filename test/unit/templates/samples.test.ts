@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
+import { CUSTOM_FIELD } from '../../../services/metadata/kinds/bodies/custom-field.ts';
 import { compileField } from '../../../services/metadata/kinds/compile-field.ts';
-import { componentKey, type State } from '../../../services/metadata/kinds/kind.ts';
+import { findComponent, type State } from '../../../services/metadata/kinds/component.ts';
 import { makePlan } from '../../../services/metadata/planner/plan.ts';
 import { readProject } from '../../../services/metadata/project/project.ts';
 import { templateFiles } from '../../../templates/read.ts';
@@ -49,7 +50,7 @@ describe('sample records of the ERP template', () => {
 
   const demo = (object: string): Row[] => sets.get('demo')!.rows.get(object)!;
   const field = (object: string, name: string): FieldMeta =>
-    compileField(state.get(componentKey('CustomField', `${object}.${name}`))!, state);
+    compileField(findComponent(state, CUSTOM_FIELD, `${object}.${name}`)!, state);
   const groupBy = (rows: Row[], column: string): Map<unknown, Row[]> => {
     const groups = new Map<unknown, Row[]>();
     for (const row of rows) groups.set(row[column], [...(groups.get(row[column]) ?? []), row]);
