@@ -17,13 +17,13 @@ import { hasDuplicateRules } from '../write/duplicate-rules.ts';
 /** Items of GET /objects, by apiName. */
 export function describeObjects(access: Access, scopes: ScopeSet): { records: object[] } {
   return {
-    records: Object.keys(access.objects)
-      .sort()
-      .map((apiName) => ({
+    records: Object.values(access.objects)
+      .map(({ object: { apiName, label } }) => ({
         apiName,
-        label: access.objects[apiName]!.object.label,
+        label,
         capabilities: capabilities(access, apiName, scopes),
-      })),
+      }))
+      .sort((a, b) => (a.apiName < b.apiName ? -1 : 1)),
   };
 }
 
@@ -41,7 +41,7 @@ const PLATFORM_DEFAULTS: ReadonlySet<string> = new Set([
 export function describeObject(access: Access, object: ObjectAccess, scopes: ScopeSet): Record<string, unknown> {
   const meta = object.object;
   const able = capabilities(access, meta.apiName, scopes);
-  const isReadable = (name: string): boolean => Object.hasOwn(object.fields, name) && object.fields[name]!.read;
+  const isReadable = (name: string): boolean => own(object.fields, name)?.read === true;
   const description = {
     apiName: meta.apiName,
     label: meta.label,
@@ -86,7 +86,7 @@ function describeField(
   scopes: ScopeSet,
 ): Record<string, unknown> {
   const type = typeOf(field);
-  const editable = isWritable(object.object, field) && object.fields[field.apiName]!.edit;
+  const editable = isWritable(object.object, field) && object.fields[field.apiName]?.edit === true;
   const creatable = editable && able.creatable;
   const updateable = editable && able.updateable && !isStateKept(object.object, field);
   const { controllingField: controlling } = field;
@@ -168,7 +168,9 @@ const isPlatformDefault = (field: FieldMeta): boolean => field.system && PLATFOR
 export function schemaOfObject(access: Access, object: ObjectAccess, scopes: ScopeSet): Record<string, unknown> {
   const meta: ObjectMeta = object.object;
   const able = capabilities(access, meta.apiName, scopes);
-  const editable = object.readable.filter((field) => isWritable(meta, field) && object.fields[field.apiName]!.edit);
+  const editable = object.readable.filter(
+    (field) => isWritable(meta, field) && object.fields[field.apiName]?.edit === true,
+  );
   const schemaOf = (field: FieldMeta): Record<string, unknown> => typeOf(field).jsonSchema(field);
   const read = object.readable.map((field) => [
     field.apiName,

@@ -3,10 +3,11 @@
 import type { Handler } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
+import { matchesEtag } from '../../../lib/values/etags.ts';
 import { assertFresh, requireApi, visibleObject } from '../tenants.ts';
 import type { View } from '../view.ts';
 import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
-import { matches, notModified, type ReadDeps } from './read.ts';
+import { notModified, type ReadDeps } from './read.ts';
 
 /**
  * Answers from the configuration alone, but never from an outdated one: the versions are read first, which costs one
@@ -32,7 +33,7 @@ export const describe: Handler<'schema.objects.describe', ReadDeps> = (deps, req
   fromSnapshot(deps, request, (view) => {
     const description = describeObject(view.access, visibleObject(view, call.path.objectApiName), request.scopes);
     const etag = `"${description['schemaVersion']}"`;
-    if (matches(call.headers.ifNoneMatch, etag)) return notModified(etag);
+    if (matchesEtag(call.headers.ifNoneMatch, etag)) return notModified(etag);
     return { headers: { ETag: etag }, body: description };
   });
 
@@ -40,6 +41,6 @@ export const getSchema: Handler<'schema.objects.getSchema', ReadDeps> = (deps, r
   fromSnapshot(deps, request, (view) => {
     const object = visibleObject(view, call.path.objectApiName);
     const etag = `"${describeObject(view.access, object, request.scopes)['schemaVersion']}"`;
-    if (matches(call.headers.ifNoneMatch, etag)) return notModified(etag);
+    if (matchesEtag(call.headers.ifNoneMatch, etag)) return notModified(etag);
     return { headers: { ETag: etag }, body: schemaOfObject(view.access, object, request.scopes) };
   });

@@ -60,13 +60,4 @@ export async function runRead<Input extends OperationCall>(
 /** Serialization failure, deadlock, lock timeout. */
 const PASSING_STATES: ReadonlySet<string> = new Set(['40001', '40P01', '55P03']);
 
-/** True when If-None-Match names the tag; weak comparison (RFC 9110 section 13.1.2). */
-export function matches(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) return false;
-  return ifNoneMatch.split(',').some((tag) => {
-    const given = tag.trim();
-    return given === '*' || given === etag || given === `W/${etag}`;
-  });
-}
-
 export const notModified = (etag: string): OperationReply => ({ status: 304, headers: { ETag: etag }, body: null });

@@ -2,7 +2,6 @@
 
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
-import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { constrain } from '../../../lib/query/constrain.ts';
 import { continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
@@ -10,6 +9,7 @@ import { parseListQuery } from '../../../lib/query/parse.ts';
 import { planGet, planList } from '../../../lib/query/plan.ts';
 import { compileGet, compileList } from '../../../lib/query/sql.ts';
 import type { QueryView } from '../../../lib/query/types.ts';
+import { matchesEtag } from '../../../lib/values/etags.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { timezoneOf } from '../evaluation.ts';
@@ -17,7 +17,7 @@ import { etagOf } from '../sql.ts';
 import { fetchPage, fetchRecord } from '../store.ts';
 import { assertFresh, recordNotFound, visibleObject } from '../tenants.ts';
 import type { View } from '../view.ts';
-import { matches, notModified, type ReadDeps } from './read.ts';
+import { notModified, type ReadDeps } from './read.ts';
 
 const queryView = (view: View): QueryView => ({
   access: view.access,
@@ -29,16 +29,8 @@ const queryView = (view: View): QueryView => ({
 export const listRecords: Handler<'data.records.list', ReadDeps> = (deps, request, call) =>
   page(deps, request, call, 'query', call.query);
 
-export const queryRecords: Handler<'data.records.query', ReadDeps> = async (deps, request, call) => {
-  const { body } = call;
-  if (body === undefined || body === null)
-    throw new PlatformError('BODY_REQUIRED', 'The query must be sent as a JSON object.');
-  if (typeof body !== 'object' || Array.isArray(body))
-    throw new PlatformError('PARAMETER_INVALID', 'The query must be a JSON object.', {
-      errors: [violation('', 'PARAMETER_INVALID', 'The query must be a JSON object.')],
-    });
-  return page(deps, request, call, 'body', body as Record<string, unknown>);
-};
+export const queryRecords: Handler<'data.records.query', ReadDeps> = (deps, request, call) =>
+  page(deps, request, call, 'body', call.body);
 
 async function page(
   deps: ReadDeps,
@@ -79,7 +71,7 @@ const RELATIVE = /TODAY|YESTERDAY|TOMORROW|THIS_|LAST_|NEXT_/;
 
 export const getRecord: Handler<'data.records.get', ReadDeps> = async (deps, request, call) => {
   const { record, etag } = await readOne(deps, request, call, fieldsOf(call));
-  if (matches(call.headers.ifNoneMatch, etag)) return notModified(etag);
+  if (matchesEtag(call.headers.ifNoneMatch, etag)) return notModified(etag);
   return { headers: { ETag: etag }, body: record };
 };
 
@@ -109,8 +101,8 @@ function readOne(
     const values = compiled.values.map((value) => (value === NO_ID ? id : value));
     const found = await deps.database.tenant(request.tenantId, (tx) => fetchRecord(tx, { ...compiled, values }));
     assertFresh(view, found.metadataVersion, found.accessVersion);
-    if (found.record === null) throw recordNotFound();
-    return { record: found.record, etag: etagOf(found.recordVersion!) };
+    if (found.record === null || found.recordVersion === null) throw recordNotFound();
+    return { record: found.record, etag: etagOf(found.recordVersion) };
   });
 }
 

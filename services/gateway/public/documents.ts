@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import type { Config } from '../../../config/env.ts';
 import { type Operation, type OperationReply, SCOPES } from '../../../lib/operation.ts';
+import { matchesEtag } from '../../../lib/values/etags.ts';
 import { capabilities } from './capabilities.ts';
 import { openapi } from './openapi.ts';
 
@@ -24,20 +25,11 @@ export class PublicDocuments {
   answer(name: Name, ifNoneMatch: string | undefined): OperationReply {
     const { body, etag } = this.#documents[name];
     const headers = { ...HEADERS, ETag: etag };
-    return matches(ifNoneMatch, etag) ? { status: 304, headers, body: null } : { headers, body };
+    return matchesEtag(ifNoneMatch, etag) ? { status: 304, headers, body: null } : { headers, body };
   }
 }
 
 function document(content: object): { body: Buffer; etag: string } {
   const body = Buffer.from(JSON.stringify(content));
   return { body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` };
-}
-
-/** If-None-Match compares weakly (RFC 9110 section 13.1.2). */
-export function matches(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) return false;
-  return ifNoneMatch.split(',').some((one) => {
-    const tag = one.trim();
-    return tag === '*' || tag === etag || tag === `W/${etag}`;
-  });
 }

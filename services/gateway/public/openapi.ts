@@ -2,6 +2,7 @@
  * OpenAPI 3.1 of the whole API, generated from the operation rows: what is not in a row is not in the description.
  * Objects of tenants never appear; a record is the generic schema `Record`.
  */
+import { Type } from 'typebox';
 import { CATALOGUE, type ErrorCode, VIOLATION_CODES } from '../../../lib/errors/catalogue.ts';
 import { type Operation, type Parameter, SCOPES, type Tag } from '../../../lib/operation.ts';
 import { API_VERSION } from '../reply.ts';
@@ -124,8 +125,7 @@ export function openapi(operations: readonly Operation[], baseUrl: string): Json
   const schemas: Record<string, unknown> = { Error: ERROR_SCHEMA, Violation: VIOLATION_SCHEMA };
   const paths: Record<string, Json> = {};
   for (const operation of operations) {
-    paths[operation.path] ??= {};
-    const item = paths[operation.path]!;
+    const item = (paths[operation.path] ??= {});
     item[operation.method.toLowerCase()] = hoist(describe(operation), schemas);
   }
   const tags = [...new Set(operations.map((operation) => operation.tag))].sort();
@@ -169,7 +169,7 @@ export function openapi(operations: readonly Operation[], baseUrl: string): Json
 }
 
 /** Moves schemas that carry a name (`$id`) into the components, so that each is described once. */
-function hoist(value: Json, schemas: Record<string, unknown>): Json {
+function hoist(value: unknown, schemas: Record<string, unknown>): unknown {
   const visit = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(visit);
     if (typeof part !== 'object' || part === null) return part;
@@ -180,7 +180,7 @@ function hoist(value: Json, schemas: Record<string, unknown>): Json {
     schemas[name] ??= copy;
     return { $ref: `#/components/schemas/${name}` };
   };
-  return visit(value) as Json;
+  return visit(value);
 }
 
 function describe(operation: Operation): Json {
@@ -248,7 +248,7 @@ function impliedHeaders(operation: Operation): Parameter[] {
       name,
       required,
       description,
-      schema: { type: 'string', ...schema } as Parameter['schema'],
+      schema: Type.String(schema),
       example,
     });
   };
@@ -275,9 +275,15 @@ function requestBodyOf(body: NonNullable<Operation['requestBody']>): Json {
   };
 }
 
-function responsesOf(operation: Operation): Json {
+interface ResponseObject {
+  description: string;
+  headers: Json;
+  content?: Record<string, Json>;
+}
+
+function responsesOf(operation: Operation): Record<string, ResponseObject> {
   const { response } = operation;
-  const responses: Record<string, Json> = {
+  const responses: Record<string, ResponseObject> = {
     [response.status]: {
       description: response.description,
       headers: { ...headerReferences(STANDARD_HEADERS), ...response.headers },
@@ -294,8 +300,8 @@ function responsesOf(operation: Operation): Json {
     },
   };
   for (const { status, description, schema, headers, example } of operation.alternatives ?? []) {
-    const same = responses[status] as { description: string; content: Record<string, Json> } | undefined;
-    const media = same?.content['application/json'];
+    const same = responses[status];
+    const media = same?.content?.['application/json'];
     responses[status] = {
       ...(same ?? { headers: { ...headerReferences(STANDARD_HEADERS), ...headers } }),
       description: same ? `${same.description} ${description}` : description,
