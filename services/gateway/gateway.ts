@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Service, ServiceBroker } from 'moleculer';
 import { LIMITS } from '../../config/limits.ts';
+import { ALL_SERVICES, SERVICES } from '../../config/services.ts';
 import { call } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
@@ -35,7 +36,7 @@ const DRAIN_CHECK_MS = 20;
 const DATABASE_ANSWER_MS = 2_000;
 const LOGGED_LEVELS = ['info', 'debug', 'trace'];
 /** Services that must have been available once before the gateway calls itself ready. */
-const NEEDED_SERVICES = ['auth', 'data', 'metadata'];
+const NEEDED_SERVICES = ALL_SERVICES.filter((name) => SERVICES[name].awaitedByGateway);
 
 export interface GatewayOptions {
   /** Public address of the platform. */

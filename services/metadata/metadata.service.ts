@@ -5,7 +5,7 @@ import { requestContext } from '../../lib/context.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { Operations } from './actions/operations.ts';
 import { tenantActions } from './actions/tenants.ts';
-import { Jobs } from './deployments/jobs.ts';
+import { DeploymentJobs } from './deployments/jobs.ts';
 import { Runner } from './deployments/run.ts';
 import { IndexUpkeep } from './indexes.ts';
 import type { FindUser } from './permission.ts';
@@ -18,7 +18,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   const { database } = platform;
   let changed: (tenantId: string, metadataVersion: number) => void = () => {};
   let warn: (error: unknown, message: string) => void = () => {};
-  const jobs = new Jobs(platform.jobs);
+  const jobs = new DeploymentJobs(platform.jobs);
   const runner = new Runner(database, {
     leaseSeconds: LEASE_SECONDS,
     committed: (tenantId, version) => changed(tenantId, version),

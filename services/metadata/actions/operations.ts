@@ -10,7 +10,7 @@ import { formatTimestamp } from '../../../lib/values/time.ts';
 import { idempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import { acceptDeployment, recordRefusal, replayOf } from '../deployments/accept.ts';
-import type { Jobs } from '../deployments/jobs.ts';
+import type { DeploymentJobs } from '../deployments/jobs.ts';
 import { findDeployment, listDeployments } from '../deployments/store.ts';
 import type { Component, State } from '../kinds/component.ts';
 import { KINDS } from '../kinds/registry.ts';
@@ -25,9 +25,9 @@ import { publicBaseUrl, retrieve } from './retrieve.ts';
 
 export class Operations {
   readonly #platform: Platform;
-  readonly #jobs: Jobs;
+  readonly #jobs: DeploymentJobs;
 
-  constructor(platform: Platform, jobs: Jobs) {
+  constructor(platform: Platform, jobs: DeploymentJobs) {
     this.#platform = platform;
     this.#jobs = jobs;
   }

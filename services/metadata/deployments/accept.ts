@@ -19,7 +19,7 @@ import {
 } from '../../../mixins/idempotency/idempotency.ts';
 import { inOrder } from '../apply.ts';
 
-import type { Jobs } from './jobs.ts';
+import type { DeploymentJobs } from './jobs.ts';
 import { insertDeployment, type NewDeployment } from './store.ts';
 
 const binder =
@@ -35,7 +35,7 @@ export function replayOf(database: Database, tenantId: string, key: IdempotencyK
 /** Stores the deployment under its key. Answers the stored outcome when a twin was faster. */
 export async function acceptDeployment(
   database: Database,
-  jobs: Jobs,
+  jobs: DeploymentJobs,
   request: RequestContext,
   key: IdempotencyKey,
   deployment: NewDeployment,

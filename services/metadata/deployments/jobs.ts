@@ -1,6 +1,6 @@
 /** The queue of deployments: a job is enqueued in the transaction that inserts one and leads a worker to its tenant. */
 import type { Tx } from '../../../mixins/database/database.ts';
-import type { Jobs as ProcessJobs } from '../../../mixins/jobs/jobs.ts';
+import type { Jobs } from '../../../mixins/jobs/jobs.ts';
 import type { Queue } from '../../../mixins/jobs/queue.ts';
 
 const DEPLOYMENTS: Queue<{ readonly tenantId: string }> = {
@@ -19,10 +19,10 @@ const DEPLOYMENTS: Queue<{ readonly tenantId: string }> = {
   },
 };
 
-export class Jobs {
-  readonly #jobs: ProcessJobs;
+export class DeploymentJobs {
+  readonly #jobs: Jobs;
 
-  constructor(jobs: ProcessJobs) {
+  constructor(jobs: Jobs) {
     this.#jobs = jobs;
   }
 
