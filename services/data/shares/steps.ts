@@ -10,7 +10,8 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import { isStorable } from '../../../lib/schema/field-types/common.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
+import { completeKeySql } from '../../../mixins/mutation/key.sql.ts';
+
 import { reachSql, table } from '../sql.ts';
 import { entrySql } from '../trail/entry.ts';
 import { claimSql, readLock } from '../write/checks.ts';

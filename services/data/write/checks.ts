@@ -2,7 +2,8 @@
 
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Sql } from '../../../mixins/database/sql.ts';
-import { answerOf, claimKeySql, findKey } from '../../../mixins/idempotency/idempotency.ts';
+import { claimKeySql } from '../../../mixins/mutation/key.sql.ts';
+import { answerOf, findKey } from '../../../mixins/mutation/key.ts';
 import { assertFresh, recordNotFound } from '../tenants.ts';
 import { missingReferences } from './references.ts';
 import { validationFailed } from './violations.ts';

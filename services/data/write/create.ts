@@ -7,7 +7,8 @@ import { emptyRollup } from '../../../lib/schema/rollups.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import { claimableSql, claimKeySql } from '../../../mixins/idempotency/idempotency.ts';
+import { claimableSql, claimKeySql } from '../../../mixins/mutation/key.sql.ts';
+
 import { changesSql, columnName, columnType, etagOf, outputOf, recordJson, storedFields, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { USER_STEPS } from '../users/rules.ts';

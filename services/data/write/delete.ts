@@ -12,7 +12,8 @@ import type { ChildRelationship, FieldMeta, ObjectMeta } from '../../../lib/sche
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
+import { completeKeySql } from '../../../mixins/mutation/key.sql.ts';
+
 import { changesSql, outputOf, reachSql, storedFields, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { noteEffect } from './check-only.ts';

@@ -7,13 +7,7 @@ import { isUuid } from '../../../lib/values/ids.ts';
 import { isConnectionError, isGivenUp, sqlState } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { GIVEN_UP } from '../../../mixins/database/unavailable.ts';
-import {
-  answerOf,
-  findKey,
-  type IdempotencyKey,
-  keyInProgress,
-  keyReused,
-} from '../../../mixins/idempotency/idempotency.ts';
+import { answerOf, findKey, type IdempotencyKey, keyInProgress, keyReused } from '../../../mixins/mutation/key.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import { own } from '../tenants.ts';
 import { entrySql } from '../trail/entry.ts';

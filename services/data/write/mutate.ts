@@ -12,7 +12,7 @@ import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { isConnectionError, type Tx } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { type IdempotencyKey, idempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
+import { type IdempotencyKey, idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { SHARE_STEPS, UNSHARE_STEPS } from '../shares/steps.ts';
 import { schemaOf } from '../sql.ts';
 import { recordNotFound, visibleObject } from '../tenants.ts';

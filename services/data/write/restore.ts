@@ -10,7 +10,8 @@ import { objectOf } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
+import { completeKeySql } from '../../../mixins/mutation/key.sql.ts';
+
 import {
   changesSql,
   columnName,

@@ -8,7 +8,8 @@ import type { OperationReply } from '../../../lib/operation.ts';
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import { claimKeySql } from '../../../mixins/idempotency/idempotency.ts';
+import { claimKeySql } from '../../../mixins/mutation/key.sql.ts';
+
 import { changesSql, columnName, columnType, etagOf, outputOf, reachSql, storedFields, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { controlledFields } from './body.ts';

@@ -9,7 +9,8 @@ import type { OperationReply } from '../../../lib/operation.ts';
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import { completeKeySql } from '../../../mixins/idempotency/idempotency.ts';
+import { completeKeySql } from '../../../mixins/mutation/key.sql.ts';
+
 import {
   changesSql,
   columnName,

@@ -9,7 +9,7 @@ import type { SqlValue } from '../../../lib/schema/field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import type { IdempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
+import type { IdempotencyKey } from '../../../mixins/mutation/key.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import type { Tenants } from '../tenants.ts';
 import type { View } from '../view.ts';

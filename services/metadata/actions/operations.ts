@@ -7,7 +7,7 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import type { OperationReply } from '../../../lib/operation.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
-import { idempotencyKey } from '../../../mixins/idempotency/idempotency.ts';
+import { idempotencyKey } from '../../../mixins/mutation/key.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import { acceptDeployment, recordRefusal, replayOf } from '../deployments/accept.ts';
 import type { DeploymentJobs } from '../deployments/jobs.ts';

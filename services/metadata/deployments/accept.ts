@@ -10,13 +10,8 @@ import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type Database, isConnectionError, sqlState } from '../../../mixins/database/database.ts';
 import { serviceRole } from '../../../mixins/database/roles.ts';
 import type { Bind } from '../../../mixins/database/sql.ts';
-import {
-  answerOf,
-  claimKeySql,
-  findKey,
-  type IdempotencyKey,
-  keyInProgress,
-} from '../../../mixins/idempotency/idempotency.ts';
+import { claimKeySql } from '../../../mixins/mutation/key.sql.ts';
+import { answerOf, findKey, type IdempotencyKey, keyInProgress } from '../../../mixins/mutation/key.ts';
 import { inOrder } from '../apply.ts';
 
 import type { DeploymentJobs } from './jobs.ts';

@@ -1,0 +1,127 @@
+/**
+ * Rows of a tenant's audit trail and outbox. Everything that is written to either goes through auditSql and outboxSql.
+ * Source: docs/reference/audit.md.
+ */
+import type { RequestContext } from '../../lib/context.ts';
+import { uuidv7 } from '../../lib/values/ids.ts';
+import type { Sql } from '../database/sql.ts';
+
+/** Who caused a row. Work of the platform itself has no user, or no client. */
+export interface Caller {
+  readonly userId: string | null;
+  readonly clientId: string | null;
+  readonly agentRunId: string | null;
+  readonly channel: RequestContext['channel'];
+  readonly requestId: string;
+  readonly ip: string | null;
+}
+
+/** A caller whose values are bound to a statement when they are first used, for any number of rows that it writes. */
+export class CallerSql {
+  readonly #sql: Sql;
+  readonly #caller: Caller;
+  readonly #bound = new Map<keyof Caller, string>();
+
+  constructor(sql: Sql, caller: Caller) {
+    this.#sql = sql;
+    this.#caller = caller;
+  }
+
+  get userId(): string {
+    return this.#bind('userId', 'uuid');
+  }
+  get clientId(): string {
+    return this.#bind('clientId', 'text');
+  }
+  get agentRunId(): string {
+    return this.#bind('agentRunId', 'uuid');
+  }
+  get channel(): string {
+    return this.#bind('channel', 'text');
+  }
+  get requestId(): string {
+    return this.#bind('requestId', 'text');
+  }
+  get ip(): string {
+    return this.#bind('ip', 'text');
+  }
+
+  #bind(name: keyof Caller, type: string): string {
+    let placeholder = this.#bound.get(name);
+    if (placeholder === undefined) this.#bound.set(name, (placeholder = this.#sql.bind(this.#caller[name], type)));
+    return placeholder;
+  }
+}
+
+/** Work that the platform does by itself. */
+export const platformCaller = (
+  channel: Caller['channel'],
+  requestId: string,
+  userId: string | null = null,
+): Caller => ({
+  userId,
+  clientId: null,
+  agentRunId: null,
+  channel,
+  requestId,
+  ip: null,
+});
+
+export interface AuditEntry {
+  readonly operationId: string;
+  readonly outcome: 'committed' | 'denied' | 'failed';
+  /** Why nothing was committed. */
+  readonly code?: string | null;
+  readonly idempotencyKey?: string | null;
+  readonly objectApiName?: string | null;
+  readonly recordId?: string | null;
+  /** What happened to the record. */
+  readonly kind?: string | null;
+}
+
+/** SQL of columns that differ from row to row, or that are computed; `recordId` replaces that of the entry. */
+export interface AuditColumns {
+  readonly auditId?: string;
+  readonly recordId?: string;
+  readonly recordVersion?: string;
+  /** jsonb: `{field: {from, to}}`. */
+  readonly changes?: string;
+}
+
+/** `INSERT INTO _audit … SELECT …`: one entry, or one for each row of the FROM clause that may follow. */
+export function auditSql(
+  schema: string,
+  { bind }: Sql,
+  caller: CallerSql,
+  entry: AuditEntry,
+  columns: AuditColumns = {},
+): string {
+  const { operationId, outcome, code = null, idempotencyKey = null, objectApiName = null, kind = null } = entry;
+  const { auditId = bind(uuidv7(), 'uuid'), recordId = bind(entry.recordId ?? null, 'uuid') } = columns;
+  return `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, request_id, ip,
+      operation_id, outcome, code, idempotency_key, object, kind, record_id, record_version, changes)
+    SELECT ${auditId}, ${caller.userId}, ${caller.clientId}, ${caller.agentRunId}, ${caller.channel},
+      ${caller.requestId}, ${caller.ip}, ${bind(operationId, 'text')}, ${bind(outcome, 'text')}, ${bind(code, 'text')},
+      ${bind(idempotencyKey, 'text')}, ${bind(objectApiName, 'text')}, ${bind(kind, 'text')}, ${recordId},
+      ${columns.recordVersion ?? 'NULL'}, ${columns.changes ?? 'NULL'}`;
+}
+
+export interface OutboxColumns {
+  readonly type: string;
+  readonly objectApiName?: string;
+  /** SQL. */
+  readonly recordId?: string;
+  /** SQL. */
+  readonly recordVersion?: string;
+  /** SQL of jsonb. */
+  readonly data: string;
+}
+
+/** `INSERT INTO _outbox … SELECT …`: one event, or one for each row of the FROM clause that may follow. */
+export function outboxSql(schema: string, { bind }: Sql, caller: CallerSql, event: OutboxColumns): string {
+  return `INSERT INTO ${schema}._outbox
+      (type, object, record_id, record_version, user_id, client_id, agent_run_id, request_id, data)
+    SELECT ${bind(event.type, 'text')}, ${bind(event.objectApiName ?? null, 'text')}, ${event.recordId ?? 'NULL'},
+      ${event.recordVersion ?? 'NULL'}, ${caller.userId}, ${caller.clientId}, ${caller.agentRunId}, ${caller.requestId},
+      ${event.data}`;
+}

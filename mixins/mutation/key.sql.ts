@@ -1,0 +1,94 @@
+/**
+ * SQL of idempotency keys in the schema of a tenant. Each function returns the text of a statement without WITH, which
+ * may run by itself or as a CTE of a larger one: the hot mutations of records do everything in one statement.
+ */
+import type { Bind, Sql } from '../database/sql.ts';
+import type { IdempotencyKey } from './key.ts';
+
+/** SQL of what a completed mutation answers: smallint, jsonb and text. */
+export interface OutcomeSql {
+  readonly status: string;
+  readonly headers: string;
+  readonly body: string;
+}
+
+const isKey = (key: IdempotencyKey, bind: Bind): string =>
+  `client_id = ${bind(key.clientId, 'text')} AND user_id = ${bind(key.userId, 'uuid')} AND key = ${bind(key.key, 'text')}`;
+
+/** A failed key may be claimed again by the same request, an expired one by any. */
+const CLAIMABLE = `(k.state = 'FAILED' AND k.fingerprint = excluded.fingerprint) OR k.expires_at <= now()`;
+
+/** What ON CONFLICT sets besides state and outcome: an expired key begins anew, any other keeps its first request. */
+const RENEWED = ['request_id', 'created_at', 'expires_at']
+  .map((column) => `${column} = CASE WHEN k.expires_at <= now() THEN excluded.${column} ELSE k.${column} END`)
+  .join(', ');
+
+/** SQL condition: claimKeySql would claim the key, as far as can be seen. For work that must not be done in vain. */
+export function claimableSql(schema: string, key: IdempotencyKey, bind: Bind): string {
+  if (key.checkOnly || key.part) return 'true';
+  return `NOT EXISTS (SELECT FROM ${schema}._idempotency k WHERE ${isKey(key, bind)}
+    AND k.expires_at > now() AND NOT (k.state = 'FAILED' AND k.fingerprint = ${bind(key.fingerprint, 'text')}))`;
+}
+
+/**
+ * `INSERT INTO _idempotency … RETURNING`: claims the key, or returns no row when it belongs to an outcome, to another
+ * request, or to work in progress. A concurrent duplicate request waits until the first has ended (lock_timeout). Failed
+ * and expired keys are claimed anew. `from` is a FROM clause with what the outcome refers to; `outcome` null reserves the
+ * key for completeKeySql. A dry run claims nothing, and neither does a part of a larger mutation.
+ */
+export function claimKeySql(
+  schema: string,
+  key: IdempotencyKey,
+  bind: Bind,
+  from: string,
+  outcome: OutcomeSql | null,
+): string {
+  if (key.part) return `SELECT 1${outcome ? `, ${outcome.headers}, ${outcome.body}` : ''} ${from}`;
+  if (key.checkOnly)
+    return `SELECT 1 FROM (SELECT 1${outcome ? `, ${outcome.headers}, ${outcome.body}` : ''} ${from}) claim
+      WHERE NOT EXISTS (SELECT FROM ${schema}._idempotency
+        WHERE ${isKey(key, bind)} AND expires_at > now() AND fingerprint <> ${bind(key.fingerprint, 'text')})`;
+  const stored = outcome ? `${outcome.status}, ${outcome.headers}, ${outcome.body}, now()` : 'NULL, NULL, NULL, NULL';
+  return `INSERT INTO ${schema}._idempotency AS k
+      (client_id, user_id, key, fingerprint, state, request_id, status, headers, body, completed_at)
+    SELECT ${bind(key.clientId, 'text')}, ${bind(key.userId, 'uuid')}, ${bind(key.key, 'text')},
+      ${bind(key.fingerprint, 'text')}, ${outcome ? "'COMPLETED'" : "'RESERVED'"}, ${bind(key.requestId, 'text')},
+      ${stored}
+    ${from}
+    ON CONFLICT (client_id, user_id, key) DO UPDATE SET
+      fingerprint = excluded.fingerprint, state = excluded.state, status = excluded.status,
+      headers = excluded.headers, body = excluded.body, completed_at = excluded.completed_at, ${RENEWED}
+    WHERE ${CLAIMABLE}
+    RETURNING 1`;
+}
+
+/** `UPDATE _idempotency` of a key that this transaction has reserved. `from` as for claimKeySql. Returns one row. */
+export function completeKeySql(
+  schema: string,
+  key: IdempotencyKey,
+  bind: Bind,
+  outcome: OutcomeSql,
+  from = '',
+): string {
+  if (key.checkOnly || key.part) return `SELECT 1, ${outcome.headers}, ${outcome.body} ${from}`;
+  return `UPDATE ${schema}._idempotency SET state = 'COMPLETED', status = ${outcome.status},
+      headers = ${outcome.headers}, body = ${outcome.body}, completed_at = now()
+    ${from} WHERE ${isKey(key, bind)}
+    RETURNING 1`;
+}
+
+/**
+ * `INSERT INTO _idempotency … RETURNING`: records that the request of the key was refused, so that no other request takes
+ * the key. Returns no row when the key belongs to an outcome or to another request.
+ */
+export function failKeySql(schema: string, key: IdempotencyKey, { bind }: Sql): string {
+  return `INSERT INTO ${schema}._idempotency AS k
+      (client_id, user_id, key, fingerprint, state, request_id, completed_at)
+    VALUES (${bind(key.clientId, 'text')}, ${bind(key.userId, 'uuid')}, ${bind(key.key, 'text')},
+      ${bind(key.fingerprint, 'text')}, 'FAILED', ${bind(key.requestId, 'text')}, now())
+    ON CONFLICT (client_id, user_id, key) DO UPDATE SET
+      fingerprint = excluded.fingerprint, state = 'FAILED', status = NULL, headers = NULL, body = NULL,
+      completed_at = excluded.completed_at, ${RENEWED}
+    WHERE ${CLAIMABLE}
+    RETURNING 1`;
+}

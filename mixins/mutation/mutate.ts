@@ -1,0 +1,132 @@
+/**
+ * The one frame of every mutation: exactly once per idempotency key, repeated when a deployment or another transaction
+ * got in the way, and recorded when it was refused. Source: docs/reference/idempotency.md.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { LIMITS } from '../../config/limits.ts';
+import type { RequestContext } from '../../lib/context.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import type { Database } from '../database/database.ts';
+import { isTransient, platformErrorOf, waitedForDeployment, waitedForTableOrValue } from './errors.ts';
+import { type IdempotencyKey, idempotencyKey } from './key.ts';
+import { concludeDryRun, concludeRefusal } from './refusal.ts';
+import { type DataRole, type Hook, inTransaction, singleStatementUnit, type Unit, type UnitOptions } from './unit.ts';
+
+/** A mutation waits for a deployment, but stops so long before its own deadline. */
+const DEPLOYMENT_PATIENCE_MS = 15_000;
+
+/** How a mutation ends, besides being committed. */
+interface Ending {
+  /** Maps a driver error that only the service can explain, such as a violated constraint of its own tables. */
+  readonly toError?: (error: unknown) => PlatformError | null;
+  /** For a dry run: what a refusal of the content answers; null: it remains an error. */
+  readonly verdictOf?: (failure: PlatformError) => OperationReply | null;
+}
+
+export interface Mutation extends Ending {
+  /** Whose tables the work uses. */
+  readonly role: DataRole;
+  /**
+   * Does the work as `role` and returns what the caller is answered, which is stored under the key. It throws a
+   * PlatformError to refuse. It may run several times; only one run is committed. Entries and events that it leaves in the
+   * unit are written in the same transaction.
+   */
+  readonly work: (unit: Unit) => Promise<OperationReply>;
+  /** Decisions of other services that run in the same transaction, after the work. */
+  readonly hooks?: readonly Hook[];
+  /** The work is carried out and rolled back; the caller is answered what it returned. */
+  readonly dryRun?: boolean;
+}
+
+/**
+ * Runs a mutation: claim the key, `work` in a unit (one transaction), hooks, audit, outbox, stored outcome, commit. A
+ * duplicate request gets the stored outcome, or 409 while the first one is still in progress. Transient failures are
+ * repeated; a refusal is recorded with its key and thrown.
+ */
+export function mutate(
+  database: Database,
+  request: RequestContext,
+  call: OperationCall,
+  { role, work, hooks = [], dryRun = false, ...ending }: Mutation,
+): Promise<OperationReply> {
+  const key = idempotencyKey(call, request, dryRun);
+  return settle({ database, request, call, key, hooks, ...ending }, ({ inUnit }) =>
+    inUnit(async (unit) => {
+      const stored = await unit.claim();
+      if (stored) return stored;
+      unit.actAs(role);
+      return unit.complete(await work(unit));
+    }),
+  );
+}
+
+/** A mutation whose statements claim and complete the key by themselves. */
+export interface Settling extends Ending {
+  readonly database: Database;
+  readonly request: RequestContext;
+  readonly call: OperationCall;
+  readonly key: IdempotencyKey;
+  readonly hooks?: readonly Hook[];
+}
+
+/** One attempt at a mutation. */
+export interface Attempt {
+  /**
+   * Runs `work` in a unit that is a transaction, as the tenant's role. `single` is tried before where one statement may do
+   * everything by itself; null: it did nothing.
+   */
+  inUnit(
+    work: (unit: Unit) => Promise<OperationReply>,
+    single?: (unit: Unit) => Promise<OperationReply | null>,
+  ): Promise<OperationReply>;
+}
+
+/**
+ * The frame without the statements about the key, for mutations that fold these into their own to save round trips:
+ * `attempt` is repeated when something got in its way, and its refusal is recorded. Everything that it commits must claim
+ * and complete the key in the same transaction (key.sql.ts).
+ */
+export async function settle(
+  settling: Settling,
+  attempt: (attempt: Attempt) => Promise<OperationReply>,
+): Promise<OperationReply> {
+  const { request, key, toError, verdictOf } = settling;
+  for (let count = 0; ; count++) {
+    let outcome: OperationReply | PlatformError;
+    try {
+      outcome = await attempt(attemptOf(settling, count > 0));
+    } catch (error) {
+      if (mayRepeat(error, count, request.deadline)) {
+        await pause(5 + Math.random() * 20 * 2 ** Math.min(count, 5));
+        continue;
+      }
+      outcome = platformErrorOf(error, toError);
+    }
+    if (key.checkOnly) return concludeDryRun(settling, outcome, verdictOf);
+    if (!(outcome instanceof PlatformError)) return outcome;
+    return concludeRefusal(settling, outcome);
+  }
+}
+
+/** `cautious`: behind a lost race for locks a mutation takes the longer way. */
+function attemptOf({ database, request, call, key, hooks = [] }: Settling, cautious: boolean): Attempt {
+  const options: UnitOptions = { request, call, key, hooks };
+  return {
+    inUnit: (work, single) =>
+      database.tenant(request.tenantId, async (tx) => {
+        if (single && !cautious && !key.checkOnly && hooks.length === 0) {
+          const done = await single(singleStatementUnit(tx, options));
+          if (done) return done;
+        }
+        return inTransaction(tx, options, cautious, work);
+      }),
+  };
+}
+
+function mayRepeat(error: unknown, count: number, deadline: number): boolean {
+  const now = Date.now();
+  if (waitedForDeployment(error)) return now < deadline - DEPLOYMENT_PATIENCE_MS;
+  if (now >= deadline) return false;
+  return isTransient(error) ? count < LIMITS.retries_serialization_max : count === 0 && waitedForTableOrValue(error);
+}

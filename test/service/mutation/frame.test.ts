@@ -1,0 +1,185 @@
+/** The frame of every mutation, as a service with tables of its own uses it. */
+import assert from 'node:assert/strict';
+import { hash, randomUUID } from 'node:crypto';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { requestId } from '../../../lib/values/ids.ts';
+import { sqlState } from '../../../mixins/database/database.ts';
+import { ensureServiceRole } from '../../../mixins/database/migrate.ts';
+import { errorAttribute } from '../../../mixins/mutation/errors.ts';
+import { type Mutation, mutate } from '../../../mixins/mutation/mutate.ts';
+import type { Hook, Unit } from '../../../mixins/mutation/unit.ts';
+import { createWorld, refusal, type World } from '../data/world.ts';
+
+describe('the frame of mutations', () => {
+  let world: World;
+  before(async function () {
+    this.timeout(60_000);
+    world = await createWorld();
+    for (const service of ['shop', 'approvals']) {
+      await world.database.query(`CREATE SCHEMA ${service};
+        CREATE TABLE ${service}.rows (tenant_id uuid NOT NULL, name text NOT NULL, UNIQUE (tenant_id, name));
+        ALTER TABLE ${service}.rows ENABLE ROW LEVEL SECURITY;
+        CREATE POLICY of_tenant ON ${service}.rows USING (tenant_id = current_setting('app.tenant_id')::uuid)`);
+      await ensureServiceRole(world.database, service);
+    }
+  });
+  after(async () => {
+    for (const service of ['shop', 'approvals'])
+      await world?.database.query(`DROP OWNED BY svc_${service} CASCADE; DROP ROLE svc_${service}`);
+    await world?.stop();
+  });
+
+  const callOf = (name: string, key: string): OperationCall => ({
+    operationId: 'shop.rows.create',
+    path: {},
+    query: {},
+    body: { name },
+    headers: { idempotencyKey: key },
+    fingerprint: hash('sha256', name),
+  });
+
+  const requestOf = (): RequestContext => ({
+    requestId: requestId(),
+    clientRequestId: null,
+    tenantId: world.tenantId,
+    userId: world.clerk.userId,
+    clientId: 'test',
+    grantId: 'grant',
+    scopes: [],
+    agent: false,
+    agentRunId: null,
+    tokenExpiresAt: null,
+    ip: '127.0.0.1',
+    channel: 'api',
+    deadline: Date.now() + 10_000,
+  });
+
+  const insert = (unit: Unit, name: string, service = 'shop'): Promise<unknown> =>
+    unit.tx.query(`INSERT INTO ${service}.rows VALUES ($1, $2)`, [unit.request.tenantId, name]);
+
+  /** The whole of a service's mutation. */
+  const creating = (name: string, more: Partial<Mutation> = {}): Mutation => ({
+    role: { service: 'shop' },
+    work: async (unit) => {
+      await insert(unit, name);
+      unit.audit({ kind: 'create', changes: { name: { from: null, to: name } } });
+      unit.emit({ type: 'shop.row.created', data: { name } });
+      return { status: 201, headers: { Location: `/rows/${name}` }, body: { name } };
+    },
+    toError: (error) =>
+      sqlState(error) === '23505' && errorAttribute(error, 'table') === 'rows'
+        ? new PlatformError('UNIQUE_VALUE_CONFLICT', 'Another row has this name.')
+        : null,
+    ...more,
+  });
+
+  const create = (name: string, key: string = randomUUID(), more: Partial<Mutation> = {}): Promise<OperationReply> =>
+    mutate(world.database, requestOf(), callOf(name, key), creating(name, more));
+
+  const names = async (service = 'shop'): Promise<unknown[]> =>
+    (await world.database.query(`SELECT name FROM ${service}.rows ORDER BY name`)).rows.map((row) => row['name']);
+  const audited = (key: string): Promise<Record<string, unknown>[]> =>
+    world.rows('SELECT outcome, code, changes FROM $schema._audit WHERE idempotency_key = $1 ORDER BY audit_id', [key]);
+  const events = async (): Promise<unknown[]> =>
+    (await world.rows("SELECT data FROM $schema._outbox WHERE type = 'shop.row.created'")).map(({ data }) => data);
+  const textOf = ({ body }: OperationReply): string => {
+    assert.ok(Buffer.isBuffer(body));
+    return body.toString();
+  };
+
+  it('commits work, audit, event and outcome, and replays the outcome', async () => {
+    const first = await create('once', 'frame-key-1');
+    const again = await create('once', 'frame-key-1');
+    assert.equal(again.status, 201);
+    assert.equal(textOf(again), textOf(first));
+    assert.deepEqual(again.headers, { Location: '/rows/once', 'Idempotency-Replayed': 'true' });
+    assert.equal((await names()).filter((name) => name === 'once').length, 1);
+    const changes = { name: { from: null, to: 'once' } };
+    assert.deepEqual(await audited('frame-key-1'), [{ outcome: 'committed', code: null, changes }]);
+    assert.deepEqual(await events(), [{ name: 'once' }]);
+    assert.equal((await refusal(create('other', 'frame-key-1'))).code, 'IDEMPOTENCY_KEY_REUSED');
+  });
+
+  it('does the work once when duplicate requests race', async () => {
+    const replies = await Promise.all(Array.from({ length: 6 }, () => create('raced', 'frame-key-2')));
+    assert.equal(new Set(replies.map(textOf)).size, 1);
+    assert.equal(replies.filter(({ headers }) => headers?.['Idempotency-Replayed'] === undefined).length, 1);
+    assert.equal((await names()).filter((name) => name === 'raced').length, 1);
+  });
+
+  it('records a refusal, and executes the same request anew', async () => {
+    await create('taken');
+    const key = 'frame-key-3';
+    assert.equal((await refusal(create('taken', key))).code, 'UNIQUE_VALUE_CONFLICT');
+    assert.deepEqual(await audited(key), [{ outcome: 'failed', code: 'UNIQUE_VALUE_CONFLICT', changes: null }]);
+    assert.equal((await refusal(create('free', key))).code, 'IDEMPOTENCY_KEY_REUSED');
+    await world.database.query("DELETE FROM shop.rows WHERE name = 'taken'");
+    assert.equal((await create('taken', key)).status, 201);
+  });
+
+  it('leaves nothing behind a dry run but its audit entry', async () => {
+    const key = 'frame-key-4';
+    const before = await events();
+    const reply = await create('tried', key, { dryRun: true });
+    assert.deepEqual(JSON.parse(textOf(reply)), { name: 'tried' });
+    assert.ok(!(await names()).includes('tried'));
+    assert.deepEqual(await events(), before);
+    assert.deepEqual(await audited(key), [{ outcome: 'failed', code: 'CHECK_ONLY', changes: null }]);
+    assert.equal((await create('tried', key)).headers?.['Idempotency-Replayed'], undefined);
+  });
+
+  it('commits two tasks of a unit together or not at all', async () => {
+    const both = (second: string): Partial<Mutation> => ({
+      work: async (unit) => {
+        await insert(unit, 'task one');
+        await insert(unit, second);
+        return { body: null };
+      },
+    });
+    await create('task one taken');
+    assert.equal((await refusal(create('tasks', undefined, both('task one taken')))).code, 'UNIQUE_VALUE_CONFLICT');
+    assert.ok(!(await names()).includes('task one'));
+    assert.equal((await create('tasks', undefined, both('task two'))).status, 200);
+    assert.deepEqual(
+      (await names()).filter((name) => String(name).startsWith('task')),
+      ['task one', 'task one taken', 'task two'],
+    );
+  });
+
+  it('runs the hooks of other services in the transaction, as their role', async () => {
+    const approval = (allowed: boolean): Hook => ({
+      role: { service: 'approvals' },
+      run: async (unit) => {
+        await insert(unit, 'used', 'approvals');
+        if (!allowed) throw new PlatformError('AGENT_POLICY_DENIED', 'The approval was withdrawn.');
+      },
+    });
+    const key = 'frame-key-5';
+    assert.equal((await refusal(create('hooked', key, { hooks: [approval(false)] }))).code, 'AGENT_POLICY_DENIED');
+    assert.ok(!(await names()).includes('hooked'));
+    assert.deepEqual(await names('approvals'), []);
+    assert.equal((await create('hooked', key, { hooks: [approval(true)] })).status, 201);
+    assert.deepEqual(await names('approvals'), ['used']);
+  });
+
+  it('gives work and hooks no tables but those of their role', async () => {
+    const reading = (text: string): Partial<Mutation> => ({
+      work: async (unit) => {
+        await unit.tx.query(text);
+        return { body: null };
+      },
+    });
+    const schema = (tenantId: string): string => `t_${tenantId.replaceAll('-', '')}`;
+    for (const table of [
+      'approvals.rows',
+      `${schema(world.tenantId)}._audit`,
+      `${schema(world.otherTenantId)}._audit`,
+    ]) {
+      const error = await refusal(create('reading', undefined, reading(`SELECT FROM ${table}`)));
+      assert.equal(error.code, 'INTERNAL_ERROR');
+      assert.equal(sqlState(error.cause), '42501');
+    }
+  });
+});
