@@ -5,7 +5,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import { entrySql } from './entry.ts';
+import { auditSql, CallerSql } from '../../../mixins/mutation/audit.ts';
 
 export async function recordDenial(
   database: Database,
@@ -16,7 +16,11 @@ export async function recordDenial(
   const agentRunId = isUuid(request.agentRunId ?? '') ? request.agentRunId : null;
   const sql = new Sql();
   await database.tenant(request.tenantId, (tx) =>
-    tx.query(sql.statement(entrySql(tx.schema, sql, { ...request, agentRunId }, { ...denial, outcome: 'denied' }))),
+    tx.query(
+      sql.statement(
+        auditSql(tx.schema, sql, new CallerSql(sql, { ...request, agentRunId }), { ...denial, outcome: 'denied' }),
+      ),
+    ),
   );
   return null;
 }

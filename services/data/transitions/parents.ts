@@ -1,6 +1,6 @@
 /**
- * Parents that effects put records under. Whoever may not edit such a parent is refused, and is told so before they try;
- * what depends on the input shows when it is sent. Source: docs/reference/access.md#what-an-operation-needs.
+ * Parents that effects put records under. A caller who may not edit such a parent is refused, and the list of transitions
+ * says so beforehand; what depends on the input shows when it is sent. Source: docs/reference/access.md#what-an-operation-needs.
  */
 
 import { parentFields } from '../../../lib/access/sharing.ts';
@@ -73,16 +73,18 @@ export async function misplacedBy(
     placingsOf(act, view.snapshot).flatMap(({ object, field, expression, moves }) => {
       const facts = storedFacts(view, act.object, stored);
       const value = valuesOf([[field.apiName, expression]], facts, [])[field.apiName] ?? null;
-      // Whoever takes the act may edit the record itself, and what stays where it is asks nothing of its parent.
+      // A caller who takes the act may edit the record itself, and a record that stays where it is needs nothing of its parent.
       if (value === null || value === id || (moves && value === own(stored, field.apiName))) return [];
       const given = readValue(view, field, value, '');
       if ('code' in given) return [];
-      const parent = new Map([[given, lookupSql({ view, schema: tx.schema }, sql, given)]]);
+      const parent = new Map([[given, lookupSql(view, tx.schema, sql, given)]]);
       const denied = deniedParentsSql({ view, object }, sql, parent, null);
       return denied === null ? [] : [{ act, denied }];
     }),
   );
   if (asked.length === 0) return new Map();
-  const { rows } = await tx.arrays(sql.statement(`SELECT ${asked.map(({ denied }) => denied).join(', ')}`));
-  return new Map(asked.filter((_, index) => rows[0]![index] === true).map(({ act }) => [act, parentDenied()]));
+  const { denied } = await tx.one<{ denied: boolean[] }>(
+    sql.statement(`SELECT ARRAY[${asked.map((item) => item.denied).join(', ')}] AS denied`),
+  );
+  return new Map(asked.filter((_, index) => denied[index] === true).map(({ act }) => [act, parentDenied()]));
 }

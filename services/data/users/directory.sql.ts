@@ -1,6 +1,8 @@
 /** Statements about User records that the platform reads or writes by itself. */
-import { requestId, uuidv7 } from '../../../lib/values/ids.ts';
+import { requestId } from '../../../lib/values/ids.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
+import { auditSql, CallerSql, platformCaller } from '../../../mixins/mutation/audit.ts';
 import { table } from '../sql.ts';
 import { USER_SYNC } from './rules.ts';
 
@@ -37,20 +39,34 @@ export function findUserStatement(schema: string, key: UserKey): Statement {
 }
 
 /** Sets the time of the last sign-in unless a later one is stored, with an entry in the audit trail. */
-export const signInStatement = (schema: string, userId: string, at: string): Statement => ({
-  text: `WITH locked AS MATERIALIZED (
-      SELECT "id", "lastSignInAt" FROM ${table(schema, 'User')} WHERE "id" = $1 FOR NO KEY UPDATE),
+export function signInStatement(schema: string, userId: string, signedInAt: string): Statement {
+  const sql = new Sql();
+  const users = table(schema, 'User');
+  const at = sql.bind(signedInAt, 'timestamptz');
+  const audit = auditSql(
+    schema,
+    sql,
+    new CallerSql(sql, platformCaller('ui', requestId(), userId)),
+    {
+      operationId: 'auth.user.signedIn',
+      outcome: 'committed',
+      objectApiName: 'User',
+      recordId: userId,
+      kind: 'update',
+    },
+    { recordVersion: 'version', changes: 'changes' },
+  );
+  return sql.statement(`WITH
+    locked AS MATERIALIZED (
+      SELECT "id", "lastSignInAt" FROM ${users} WHERE "id" = ${sql.bind(userId, 'uuid')} FOR NO KEY UPDATE),
     new_row AS (
-      UPDATE ${table(schema, 'User')} "user" SET "lastSignInAt" = $2, "recordVersion" = "user"."recordVersion" + 1
+      UPDATE ${users} "user" SET "lastSignInAt" = ${at}, "recordVersion" = "user"."recordVersion" + 1
       FROM locked
-      WHERE "user"."id" = locked."id" AND (locked."lastSignInAt" IS NULL OR locked."lastSignInAt" < $2)
+      WHERE "user"."id" = locked."id" AND (locked."lastSignInAt" IS NULL OR locked."lastSignInAt" < ${at})
       RETURNING "user"."recordVersion" AS version, jsonb_build_object('lastSignInAt',
         jsonb_build_object('from', locked."lastSignInAt", 'to', "user"."lastSignInAt")) AS changes)
-    INSERT INTO ${schema}._audit (audit_id, user_id, channel, operation_id, outcome, request_id,
-      object, record_id, kind, record_version, changes)
-    SELECT $3, $1, 'ui', 'auth.user.signedIn', 'committed', $4, 'User', $1, 'update', version, changes FROM new_row`,
-  values: [userId, at, uuidv7(), requestId()],
-});
+    ${audit} FROM new_row`);
+}
 
 export interface UsernameRow {
   readonly id: string;
@@ -91,12 +107,7 @@ export const insertUserStatements = (schema: string, user: NewUser): readonly St
       user.managerId,
     ],
   },
-  {
-    text: `INSERT INTO ${schema}._audit (audit_id, channel, operation_id, outcome, request_id,
-        object, record_id, kind, record_version, changes)
-      VALUES ($1, 'job', 'data.users.provision', 'committed', $2, 'User', $3, 'create', 1, $4)`,
-    values: [uuidv7(), requestId(), user.id, JSON.stringify(creationOf(user))],
-  },
+  creationAudit(schema, user),
   {
     text: `INSERT INTO ${schema}._outbox (type, object, record_id, data) VALUES ($1, 'User', $2, '{}')`,
     values: [USER_SYNC, user.id],
@@ -114,3 +125,22 @@ const AUDITED = [
 
 const creationOf = (user: NewUser): object =>
   Object.fromEntries(AUDITED.map((field) => [field, { from: null, to: user[field] }]));
+
+function creationAudit(schema: string, user: NewUser): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    auditSql(
+      schema,
+      sql,
+      new CallerSql(sql, platformCaller('job', requestId())),
+      {
+        operationId: 'data.users.provision',
+        outcome: 'committed',
+        objectApiName: 'User',
+        recordId: user.id,
+        kind: 'create',
+      },
+      { recordVersion: '1', changes: sql.bind(JSON.stringify(creationOf(user)), 'jsonb') },
+    ),
+  );
+}

@@ -1,10 +1,11 @@
 /**
- * What a write of a User record must also keep: names that exist in the configuration, at least one administrator, and
- * the two consequences in the same transaction: cached permissions end, auth is told. Source: docs/reference/records.md.
+ * What is special about the standard object User: names that exist in the configuration, at least one administrator, and
+ * two consequences in the same transaction: cached permissions end, and auth is informed. Source:
+ * docs/reference/records.md.
  */
 
 import { accessFor } from '../../../lib/access/rules.ts';
-import type { Principal } from '../../../lib/access/types.ts';
+import type { ObjectAccess, Principal } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { PermissionBundle } from '../../../lib/schema/snapshot.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
@@ -14,12 +15,10 @@ import { table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { pointerTo } from '../write/violations.ts';
 
-import type { Write } from '../write/write.ts';
+import type { MutationDeps, StandardObject, Task, Write } from '../write/write.ts';
 
-/** Type of the outbox rows that tell auth about a user. They never become events: sync.ts takes them away again. */
+/** Type of the outbox rows by which auth is informed of a user. They never become events: sync.ts removes them. */
 export const USER_SYNC = 'auth.user.sync';
-
-const isUser = (write: Write): boolean => write.object.apiName === 'User';
 
 const notInConfiguration = (field: string, kind: string): Violation =>
   violation(pointerTo(field), 'REFERENCE_NOT_FOUND', `There is no such ${kind}.`, { field });
@@ -29,7 +28,6 @@ const valuesOf = (write: Write): Map<string, unknown> =>
 
 /** `name` and `displayName` of a user are the same text; a body may give either. */
 function mirrorNames(write: Write): void {
-  if (!isUser(write)) return;
   const { name, displayName } = write.body;
   if (name === undefined && displayName !== undefined) write.body = { ...write.body, name: displayName };
   else if (displayName === undefined && name !== undefined) write.body = { ...write.body, displayName: name };
@@ -52,7 +50,7 @@ function checkAssignments(write: Write): void {
   if (typeof role === 'string' && !own(snapshot.roles, role))
     write.invalid.push(notInConfiguration('roleApiName', 'role'));
   const sets = given.get('permissionSetApiNames');
-  if (Array.isArray(sets) && sets.some((name) => !own(snapshot.permissionSets, name as string)))
+  if (textsOf(sets).some((name) => !own(snapshot.permissionSets, name)))
     write.invalid.push(notInConfiguration('permissionSetApiNames', 'permission set'));
   const timezone = given.get('timezone');
   if (typeof timezone === 'string' && !isTimezone(timezone))
@@ -63,31 +61,54 @@ function checkAssignments(write: Write): void {
     );
 }
 
-/** Nobody gives away, or takes for themselves, a system permission that they do not hold: 403. */
-function refuseGifts(write: Write): void {
-  if (!isUser(write)) return;
+/** 403: nobody grants, to others or to themselves, a system permission that they do not hold. */
+function rejectUngrantablePermissions(write: Write): void {
   const { snapshot, access } = write.view;
   const given = valuesOf(write);
   const before = { ...write.stored, active: true };
-  const after = { ...before, ...Object.fromEntries(given), active: true };
+  const after: Readonly<Record<string, unknown>> = { ...before, ...Object.fromEntries(given), active: true };
   const had = accessFor(snapshot, principalOf(write.id, before)).system;
-  const beyond = (bundle: PermissionBundle | undefined): boolean =>
+  const isUngrantable = (bundle: PermissionBundle | undefined): boolean =>
     bundle?.system.some((name) => !had.has(name) && !access.system.has(name)) === true;
-  const { profileApiName, permissionSetApiNames } = after as Record<string, unknown>;
   const fields: string[] = [];
-  if (given.has('profileApiName') && beyond(own(snapshot.profiles, String(profileApiName))))
+  if (given.has('profileApiName') && isUngrantable(own(snapshot.profiles, String(after['profileApiName']))))
     fields.push('profileApiName');
   if (
     given.has('permissionSetApiNames') &&
-    ((permissionSetApiNames as string[] | null) ?? []).some((name) => beyond(own(snapshot.permissionSets, name)))
+    textsOf(after['permissionSetApiNames']).some((name) => isUngrantable(own(snapshot.permissionSets, name)))
   )
     fields.push('permissionSetApiNames');
   if (fields.length === 0) return;
-  const message = 'Only who holds a system permission can give it to others.';
+  const message = 'Only a user who holds a system permission can grant it.';
   throw new PlatformError('FIELD_PERMISSION_DENIED', message, {
     errors: fields.map((field) => violation(pointerTo(field), 'FIELD_PERMISSION_DENIED', message, { field })),
     details: { layer: 'fieldPermission' },
   });
+}
+
+const textsOf = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+
+/** Asks auth whether the username in the body is free; null: it is, or none is given. */
+async function usernameConflict(
+  deps: MutationDeps,
+  tenantId: string,
+  userId: string,
+  access: ObjectAccess,
+  { mutation, body: { username } }: Task,
+): Promise<PlatformError | null> {
+  if ((mutation !== 'create' && mutation !== 'update') || !access.permission[mutation]) return null;
+  if (typeof username !== 'string' || username.trim() === '') return null;
+  try {
+    await deps.checkUsername(tenantId, userId, username);
+    return null;
+  } catch (error) {
+    if (error instanceof PlatformError && error.code === 'UNIQUE_VALUE_CONFLICT') return error;
+    throw new PlatformError('SERVICE_UNAVAILABLE', 'Usernames cannot be checked at the moment.', {
+      retryAfterSeconds: 1,
+      cause: error,
+    });
+  }
 }
 
 /** Refuses a username that somebody else on the platform has; what is wrong with the body itself comes first. */
@@ -95,17 +116,9 @@ function checkUsername(write: Write): void {
   if (write.usernameConflict && write.invalid.length === 0) throw write.usernameConflict;
 }
 
-function beforeCreate(write: Write): void {
-  if (!isUser(write)) return;
-  refuseGifts(write);
+async function check(write: Write): Promise<void> {
   checkAssignments(write);
-  checkUsername(write);
-}
-
-async function beforeUpdate(write: Write): Promise<void> {
-  if (!isUser(write)) return;
-  checkAssignments(write);
-  await keepAnAdministrator(write);
+  if (write.recordVersion > 0) await keepAnAdministrator(write);
   checkUsername(write);
 }
 
@@ -118,7 +131,7 @@ const principalOf = (userId: string, values: Readonly<Record<string, unknown>>):
   timezone: 'UTC',
   profileApiName: String(values['profileApiName'] ?? ''),
   roleApiName: null,
-  permissionSetApiNames: (values['permissionSetApiNames'] as string[] | null) ?? [],
+  permissionSetApiNames: textsOf(values['permissionSetApiNames']),
 });
 
 /** Nobody locks themselves out, and the tenant always keeps somebody who may manage users. */
@@ -127,7 +140,7 @@ async function keepAnAdministrator(write: Write): Promise<void> {
   const after = { ...write.stored, ...Object.fromEntries(valuesOf(write)) };
   const managed = (values: Readonly<Record<string, unknown>>): boolean =>
     values['active'] !== false && accessFor(snapshot, principalOf(write.id, values)).system.has('manageUsers');
-  if (write.id === write.request.userId && after['active'] === false)
+  if (write.id === write.unit.request.userId && after['active'] === false)
     write.invalid.push(violation('/active', 'VALIDATION_RULE', 'You cannot deactivate yourself.', { field: 'active' }));
   else if (managed(write.stored) && !managed(after) && (await otherAdministrators(write)) === 0)
     write.invalid.push(
@@ -145,29 +158,36 @@ async function otherAdministrators(write: Write): Promise<number> {
         .map((bundle) => bundle.apiName),
       'text[]',
     );
-  const text = `SELECT count(*)::int FROM ${table(write.schema, 'User')} WHERE "active" IS NOT FALSE AND "id" <> ${sql.bind(write.id, 'uuid')}
-    AND ("profileApiName" = ANY(${managing(snapshot.profiles)}) OR "permissionSetApiNames" && ${managing(snapshot.permissionSets)})`;
-  return (await write.tx.arrays(sql.statement(text))).rows[0]![0] as number;
+  const { count } = await write.unit.tx.one<{ count: number }>(
+    sql.statement(`SELECT count(*)::int FROM ${table(write.unit.schema, 'User')}
+      WHERE "active" IS NOT FALSE AND "id" <> ${sql.bind(write.id, 'uuid')}
+        AND ("profileApiName" = ANY(${managing(snapshot.profiles)})
+          OR "permissionSetApiNames" && ${managing(snapshot.permissionSets)})`),
+  );
+  return count;
 }
 
-/** CTE: the row by which auth is told, after the commit and if need be after a crash. `from` has record_id. */
-function syncSql(write: Write, sql: Sql, from: string): string {
-  return `sync AS (INSERT INTO ${write.schema}._outbox (type, object, record_id, request_id, data)
-    SELECT ${literal(USER_SYNC)}, 'User', record_id, ${sql.bind(write.request.requestId, 'text')}, '{}'::jsonb FROM ${from})`;
-}
+/** CTE: the row by which auth is informed, after the commit and if need be after a crash. `from` has record_id. */
+const syncSql = ({ unit }: Write, sql: Sql, from: string): string =>
+  `sync AS (INSERT INTO ${unit.schema}._outbox (type, object, record_id, request_id, data)
+    SELECT ${literal(USER_SYNC)}, 'User', record_id, ${sql.bind(unit.request.requestId, 'text')}, '{}'::jsonb
+    FROM ${from})`;
 
-/** Who may do what has changed: every cached permission of the tenant is stale from this commit on. */
-const bumpSql = (write: Write, from: string): string =>
-  `bump AS (UPDATE ${write.schema}._state SET access_version = access_version + 1 WHERE EXISTS (SELECT FROM ${from}))`;
+/** CTE: every cached permission of the tenant is stale from this commit on. */
+const newAccessVersionSql = ({ unit }: Write, from: string): string =>
+  `new_access_version AS (UPDATE ${unit.schema}._state SET access_version = access_version + 1
+    WHERE EXISTS (SELECT FROM ${from}))`;
 
-export const USER_STEPS = {
-  mirrorNames,
-  refuseGifts,
-  beforeCreate,
-  beforeUpdate,
-  // A new user may stand below others, who see their records from the first one on. A dry run tells nobody.
-  createSql: (write: Write, sql: Sql, from: string): string[] =>
-    write.checkOnly ? [] : [syncSql(write, sql, from), bumpSql(write, from)],
-  updateSql: (write: Write, sql: Sql, from: string): string[] =>
-    write.checkOnly ? [] : [syncSql(write, sql, from), bumpSql(write, from)],
+export const USER_OBJECT: StandardObject = {
+  changesAccess: true,
+  readsEveryField: true,
+  deleteRefusal: 'Users cannot be deleted. Deactivate the user instead.',
+  shareRefusal: 'Users are not shared: permissions decide who reads them.',
+  usernameConflict,
+  completeBody: mirrorNames,
+  permit: rejectUngrantablePermissions,
+  check,
+  // A new user may stand below others, who see their records from the first one on.
+  storeSql: (write, sql, from) => [syncSql(write, sql, from), newAccessVersionSql(write, from)],
+  committed: (deps, tenantId) => deps.usersChanged(tenantId),
 };

@@ -2,11 +2,13 @@
  * Dry run of a mutation: the same steps in a transaction that is rolled back. What would change is noted on the way, and
  * a refusal of the content becomes the verdict. Source: docs/reference/records.md#dry-run.
  */
+
 import { type PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import type { Effect } from '../../../mixins/mutation/unit.ts';
 import { own } from '../tenants.ts';
-import type { Effect, Write } from './write.ts';
+import type { Write } from './write.ts';
 
 /** Notes what a dry run would change in records of an object, and the event that would tell of it. */
 export function noteEffect(
@@ -15,7 +17,7 @@ export function noteEffect(
   object: ObjectMeta,
   record: { readonly id: string | null; readonly fields?: readonly string[]; readonly count?: number },
 ): void {
-  if (!write.checkOnly) return;
+  if (!write.unit.checkOnly) return;
   const access = own(write.view.access.objects, object.apiName);
   // What the caller cannot see is not named.
   if (!access) return;
@@ -23,8 +25,8 @@ export function noteEffect(
   const fields = (record.fields ?? []).filter((name) => own(access.fields, name)?.read).sort();
   if (kind === 'update' && fields.length === 0) return;
   const effect = { objectApiName: object.apiName, id, fields, ...(count === undefined ? {} : { count }) };
-  write.effects.push({ kind, ...effect });
-  if (object.features.events) write.effects.push({ kind: 'event', ...effect });
+  write.unit.effects.push({ kind, ...effect });
+  if (object.features.events) write.unit.effects.push({ kind: 'event', ...effect });
 }
 
 /** 409 that speak of the content of the request and not of its form or of somebody's rights. */
@@ -41,7 +43,7 @@ export function passed(write: Write, reply: OperationReply): OperationReply {
   const isRecord = write.mutation !== 'delete' && Buffer.isBuffer(reply.body);
   const record = isRecord ? (reply.body as Buffer).toString() : 'null';
   const shown = write.mutation === 'create' ? record.replace(`"id":"${write.id}"`, '"id":null') : record;
-  return answer(true, shown, [], [], write.effects);
+  return answer(true, shown, [], [], write.unit.effects);
 }
 
 /** Violations in one answer, as in the errors that the gateway writes. */

@@ -25,12 +25,12 @@ interface Payload extends ShownMatches {
 
 const short = (...parts: readonly string[]): string => hash('sha256', parts.join('\n'), 'base64url').slice(0, 12);
 
-const sealOf = ({ deps, request }: Write, now: number): Seal => sealFor(request, deps.sealingKey(), now);
+const sealOf = ({ deps, unit: { request } }: Write, now: number): Seal => sealFor(request, deps.sealingKey(), now);
 
 /** Operation, address, record and body: what the confirmed request must have in common with the refused one. */
-function requestOf({ call, object, id, recordVersion, mutation, within }: Write): string {
+function requestOf({ call, object, id, recordVersion, mutation, unit }: Write): string {
   // A transition and what it creates are one request, which its address names.
-  const whole = within || mutation === 'transition';
+  const whole = unit.key.part || mutation === 'transition';
   const record = whole || recordVersion === 0 ? null : id;
   return short(
     canonicalize([call.operationId, whole ? null : object.apiName, call.path, record, call.body ?? null]) ?? '',

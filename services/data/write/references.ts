@@ -6,30 +6,33 @@ import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { columnName, columnType, reachSql, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
+import type { Versions, View } from '../view.ts';
 import { mayBeSeveral, referenceNotFound } from './body.ts';
+import { VERSION_COLUMNS } from './checks.sql.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import type { Given, Referred, Write } from './write.ts';
 
 /** SQL of the id of the record that a reference names; NULL when there is none that the user can see, or more than one. */
-export function lookupSql({ view, schema }: Pick<Write, 'view' | 'schema'>, sql: Sql, item: Given): string {
-  const found = item.lookup!.targets.map(({ object, by, value }) => {
-    const named = `SELECT t."id" FROM ${table(schema, object.apiName)} t WHERE ${sameKey(`t.${columnName(by)}`, sql.bind(value, typeOf(by).bindType), by)}${
-      item.field.apiName === 'ownerId' ? ' AND t."active" IS NOT FALSE' : ''
-    } AND ${reachSql(view, sql, object.apiName, 'read', 't')}`;
+export function lookupSql(view: View, schema: string, sql: Sql, item: Given): string {
+  const found = (item.lookup?.targets ?? []).map(({ object, by, value }) => {
+    const sameAs = sameKey(`t.${columnName(by)}`, sql.bind(value, typeOf(by).bindType), by);
+    const active = item.field.apiName === 'ownerId' ? ' AND t."active" IS NOT FALSE' : '';
+    const named = `SELECT t."id" FROM ${table(schema, object.apiName)} t
+      WHERE ${sameAs}${active} AND ${reachSql(view, sql, object.apiName, 'read', 't')}`;
     if (!mayBeSeveral(by)) return `(${named} LIMIT 1)`;
-    return `(SELECT CASE WHEN count(*) = 1 THEN (array_agg(n."id"))[1] END FROM (${named} LIMIT 2) n)`;
+    return `(SELECT CASE WHEN count(*) = 1 THEN (array_agg(named."id"))[1] END FROM (${named} LIMIT 2) named)`;
   });
   if (found.length < 2) return found[0] ?? 'NULL::uuid';
   return `COALESCE(${found.join(', ')})`;
 }
 
-/** CTE r, which looks up all references among `given`. */
-export function referredSql(write: Write, sql: Sql, given: readonly Given[]): { cte: string; ids: Referred } {
+/** CTE refs, which looks up all references among `given`: ref0, ref1 and so on. */
+export function referredSql({ view, unit }: Write, sql: Sql, given: readonly Given[]): { cte: string; ids: Referred } {
   const lookups = given.filter((item) => item.lookup);
-  const columns = lookups.map((item, index) => `${lookupSql(write, sql, item)} AS r${index}`);
+  const columns = lookups.map((item, index) => `${lookupSql(view, unit.schema, sql, item)} AS ref${index}`);
   return {
-    cte: `r AS MATERIALIZED (SELECT ${columns.join(', ') || '1 AS none'})`,
-    ids: new Map(lookups.map((item, index) => [item, `r.r${index}`])),
+    cte: `refs AS MATERIALIZED (SELECT ${columns.join(', ') || '1 AS none'})`,
+    ids: new Map(lookups.map((item, index) => [item, `refs.ref${index}`])),
   };
 }
 
@@ -46,48 +49,73 @@ export const differsSql = (field: FieldMeta, column: string, value: string): str
     ? `(${column})::text IS DISTINCT FROM (${value})::text`
     : `${column} IS DISTINCT FROM ${value}`;
 
-/**
- * SQL of two columns: the id that a reference was found to name, and whether a value differs from that of the row `o`.
- * What the row refers to by this id it may go on referring to, whoever can see it.
- */
-export const comparedSql = (sql: Sql, item: Given, ids: Referred): string => {
-  const { field, value } = item;
-  const column = `o.${columnName(field)}`;
-  const given = `${sql.bind(value, typeOf(field).bindType)}::${columnType(field)}`;
-  const found = ids.get(item);
-  if (found === undefined) return `NULL, ${differsSql(field, column, given)}`;
-  const id = `coalesce(${found}, CASE WHEN ${column} = ${given} THEN ${column} END)`;
-  return `${id}, ${column} IS DISTINCT FROM ${id}`;
-};
+/** How given values compare with the stored ones, in the order of `given`. */
+export interface Compared {
+  /** The ids that references were found to name; null for one that names none, and for other values. */
+  readonly refIds: readonly (string | null)[];
+  readonly differs: readonly boolean[];
+}
 
-/** Reads the columns of comparedSql: values as they will be stored, and those that change the record. */
+/**
+ * SQL of the columns of Compared, for the row `alias`. What the row refers to by this id it may go on referring to,
+ * whoever can see it.
+ */
+export function comparedSql(sql: Sql, given: readonly Given[], ids: Referred, alias: string): string {
+  const refIds: string[] = [];
+  const differs: string[] = [];
+  for (const item of given) {
+    const { field, value } = item;
+    const column = `${alias}.${columnName(field)}`;
+    const bound = `${sql.bind(value, typeOf(field).bindType)}::${columnType(field)}`;
+    const found = ids.get(item);
+    if (found === undefined) {
+      refIds.push('NULL');
+      differs.push(differsSql(field, column, bound));
+      continue;
+    }
+    const id = `coalesce(${found}, CASE WHEN ${column} = ${bound} THEN ${column} END)`;
+    refIds.push(id);
+    differs.push(`${column} IS DISTINCT FROM ${id}`);
+  }
+  return `ARRAY[${refIds.join(', ')}]::uuid[] AS "refIds", ARRAY[${differs.join(', ')}]::boolean[] AS differs`;
+}
+
+/** Values as they will be stored, and those that change the record. */
 export function settledIn(
   { invalid }: Write,
   given: readonly Given[],
-  row: readonly unknown[],
+  { refIds, differs }: Compared,
 ): Pick<Write, 'given' | 'changed'> {
-  const settled = given.map((item, index) =>
-    item.lookup ? { ...item, value: row[index * 2] as string | null, lookup: null } : item,
-  );
-  for (const [index, item] of given.entries())
-    if (item.lookup && row[index * 2] === null) invalid.push(referenceNotFound(item));
-  return { given: settled, changed: settled.filter((_, index) => row[index * 2 + 1] === true) };
+  const settled = given.map((item, index): Given => {
+    if (!item.lookup) return item;
+    const id = refIds[index] ?? null;
+    if (id === null) invalid.push(referenceNotFound(item));
+    return { ...item, value: id, lookup: null };
+  });
+  return { given: settled, changed: settled.filter((_, index) => differs[index] === true) };
 }
+
+/** SQL of a boolean[] column: which references name a record, in the order of `ids`. */
+export const foundSql = (ids: Referred): string =>
+  `ARRAY[${[...ids.values()].map((id) => `${id} IS NOT NULL`).join(', ')}]::boolean[]`;
+
+/** The violations of references that name no record, as foundSql says. */
+export const notFoundIn = (ids: Referred, found: readonly boolean[]): Violation[] =>
+  [...ids.keys()].filter((_, index) => found[index] === false).map(referenceNotFound);
 
 /** Off the success path only: there the statement of the write finds them itself. */
 export async function missingReferences(write: Write): Promise<Violation[]> {
+  const { view, unit } = write;
   const sql = new Sql();
   const { cte, ids } = referredSql(write, sql, write.given);
   if (ids.size === 0) return [];
   const deniedParents = deniedParentsSql(write, sql, ids, null) ?? 'false';
-  const { rows } = await write.tx.arrays(
-    sql.statement(
-      `WITH ${cte}
-      SELECT s.metadata_version, s.access_version, ${[...ids.values()].map((id) => `${id} IS NOT NULL`).join(', ')}, ${deniedParents} FROM ${write.schema}._state s, r`,
-    ),
+  const row = await unit.tx.one<Versions & { found: boolean[]; denied: boolean }>(
+    sql.statement(`WITH ${cte}
+      SELECT ${VERSION_COLUMNS}, ${foundSql(ids)} AS found, ${deniedParents} AS denied
+      FROM ${unit.schema}._state state, refs`),
   );
-  const row = rows[0]!;
-  assertFresh(write.view, row[0], row[1]);
-  if (row.at(-1) === true) throw parentDenied(); // permission comes before content
-  return [...ids.keys()].filter((_, index) => row[2 + index] === false).map(referenceNotFound);
+  assertFresh(view, row.metadataVersion, row.accessVersion);
+  if (row.denied) throw parentDenied(); // permission comes before content
+  return notFoundIn(ids, row.found);
 }

@@ -31,15 +31,17 @@ export const hasFollowers = (write: Write): boolean =>
   edgesOf(write).some((edge) => edge.child === write.object.apiName);
 
 /**
- * A WHERE clause, always true, for the statement that begins a write: it tells the triggers who acts, until the
+ * A WHERE clause, always true, for the statement that begins a write: the triggers learn from it who acts, until the
  * transaction ends. Empty where no trigger asks: a delete may touch any object, other writes their own.
  */
 export function actorSql(write: Write, sql: Sql, anyObject = false): string {
   if (!(anyObject ? edgesOf(write).length > 0 : hasFollowers(write))) return '';
-  const { request, key } = write;
+  const {
+    unit: { request, key },
+  } = write;
   const actor = {
     // A write that is only tried out leaves no trail; noteRollups asks what it would have been about.
-    checkOnly: write.checkOnly,
+    checkOnly: write.unit.checkOnly,
     userId: request.userId,
     clientId: request.clientId,
     agentRunId: request.agentRunId,
@@ -48,7 +50,7 @@ export function actorSql(write: Write, sql: Sql, anyObject = false): string {
     ip: request.ip,
     operationId: write.call.operationId,
     key: key.key,
-    transactionId: write.transactionId,
+    transactionId: write.unit.transactionId,
     transactionSize: 1,
   };
   return ` WHERE set_config('app.actor', ${sql.bind(JSON.stringify(actor), 'text')}, true) IS NOT NULL`;
@@ -56,28 +58,39 @@ export function actorSql(write: Write, sql: Sql, anyObject = false): string {
 
 /** For a dry run: the parents that the caller can see and whose rollups followed. */
 export async function noteRollups(write: Write): Promise<void> {
-  if (!write.checkOnly || edgesOf(write).length === 0) return;
-  const { schema, tx, view } = write;
-  const { rows } = await tx.arrays({
-    text: `SELECT t ->> 'object', t ->> 'id', t -> 'fields' FROM jsonb_array_elements(nullif(current_setting('app.rollup_trials', true), '')::jsonb) t`,
+  if (!write.unit.checkOnly || edgesOf(write).length === 0) return;
+  const {
+    view,
+    unit: { schema, tx },
+  } = write;
+  const followed = await tx.all<Followed>({
+    text: `SELECT trial ->> 'object' AS object, trial ->> 'id' AS id, trial -> 'fields' AS fields
+      FROM jsonb_array_elements(nullif(current_setting('app.rollup_trials', true), '')::jsonb) trial`,
   });
-  const told = (rows as [string, string, string[]][]).filter(([, id]) => id !== write.id);
-  for (const [apiName, moved] of Map.groupBy(told, ([object]) => object)) {
+  const others = followed.filter(({ id }) => id !== write.id);
+  for (const [apiName, moved] of Map.groupBy(others, ({ object }) => object)) {
     const object = own(view.access.objects, apiName)?.object;
     if (!object) continue;
     const sql = new Sql();
-    const ids = sql.bind([...new Set(moved.map(([, id]) => id))], 'uuid[]');
-    const seen = await tx.arrays(
-      sql.statement(
-        `SELECT t."id" FROM ${table(schema, apiName)} t WHERE t."id" = ANY(${ids}) AND ${reachSql(view, sql, apiName, 'read', 't')}`,
-      ),
+    const ids = sql.bind([...new Set(moved.map(({ id }) => id))], 'uuid[]');
+    const seen = await tx.all<{ id: string }>(
+      sql.statement(`SELECT t."id" FROM ${table(schema, apiName)} t
+        WHERE t."id" = ANY(${ids}) AND ${reachSql(view, sql, apiName, 'read', 't')}`),
     );
-    const visible = new Set(seen.rows.map(([id]) => id as string));
-    const fields = [...new Set(moved.filter(([, id]) => visible.has(id)).flatMap(([, , names]) => names))];
-    const [only] = visible;
-    if (visible.size === 1) noteEffect(write, 'update', object, { id: only!, fields });
-    else if (visible.size > 1) noteEffect(write, 'update', object, { id: null, count: visible.size, fields });
+    const visible = new Set(seen.map(({ id }) => id));
+    const fields = [...new Set(moved.filter(({ id }) => visible.has(id)).flatMap((item) => item.fields))];
+    const [only, ...more] = visible;
+    if (only === undefined) continue;
+    if (more.length === 0) noteEffect(write, 'update', object, { id: only, fields });
+    else noteEffect(write, 'update', object, { id: null, count: visible.size, fields });
   }
+}
+
+/** A record whose rollups a dry run has changed, as the triggers have noted it. */
+interface Followed {
+  readonly object: string;
+  readonly id: string;
+  readonly fields: readonly string[];
 }
 
 /** The edges along which a write of a record passes; `changed` null: the record comes or goes. */
@@ -146,12 +159,14 @@ interface Concerned {
   readonly gate: string;
 }
 
-/** CTEs p0, p1, … that lock the parents of records whose rollups a write concerns, in the order of all writers. */
+/** CTEs parents0, parents1, … that lock the parents of records whose rollups a write concerns, in the order of all writers. */
 export function parentLocksSql(
   write: Write,
   { object, id, changed, moves, coming = [], along = [], gate }: Concerned,
 ): ParentLocks {
-  const { schema } = write;
+  const {
+    unit: { schema },
+  } = write;
   const edges = edgesOf(write);
   const written = edgesFrom(edges, object, changed).flatMap((edge) => {
     const queries: string[] = [];
@@ -160,7 +175,7 @@ export function parentLocksSql(
         `SELECT x.${identifier(edge.referenceField)} FROM ${table(schema, edge.child)} x WHERE x."id" = ${id}`,
       );
     for (const [{ field }, id] of moves ?? [])
-      if (field.apiName === edge.referenceField) queries.push(`SELECT ${id} FROM r`);
+      if (field.apiName === edge.referenceField) queries.push(`SELECT ${id} FROM refs`);
     return queries.length > 0 ? [{ edge, ids: queries.join(' UNION ALL ') }] : [];
   });
   const later = coming.flatMap((item) =>
@@ -182,11 +197,13 @@ export function parentLocksSql(
   // Of one object all are locked at once: records that are parents of each other have no other order.
   const together = (lock: ParentLock): readonly string[] =>
     lock.object === object && id !== null ? [...lock.ids, `SELECT ${id}`] : lock.ids;
-  const after = (index: number): string => (index < 0 ? gate : ` AND (SELECT count(*) FROM p${index}) >= 0`);
+  const after = (index: number): string => (index < 0 ? gate : ` AND (SELECT count(*) FROM parents${index}) >= 0`);
   return {
     ctes: locks.map(
       (lock, index) =>
-        `p${index} AS MATERIALIZED (SELECT p."id" FROM ${table(schema, lock.object)} p WHERE p."id" IN (${together(lock).join(' UNION ALL ')})${after(index - 1)} ORDER BY p."id" FOR NO KEY UPDATE)`,
+        `parents${index} AS MATERIALIZED (SELECT parent."id" FROM ${table(schema, lock.object)} parent
+          WHERE parent."id" IN (${together(lock).join(' UNION ALL ')})${after(index - 1)}
+          ORDER BY parent."id" FOR NO KEY UPDATE)`,
     ),
     after: after(locks.length - 1),
   };

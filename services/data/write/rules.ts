@@ -16,6 +16,8 @@ import { memoize } from '../../../lib/values/memoize.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { callerFacts, failureOf } from '../evaluation.ts';
 import { assertFresh, own } from '../tenants.ts';
+import type { Versions } from '../view.ts';
+import { VERSION_COLUMNS } from './checks.sql.ts';
 import { lookupSql } from './references.ts';
 import { pointerTo } from './violations.ts';
 import type { Write } from './write.ts';
@@ -84,7 +86,12 @@ function apply({ object, access }: Write, rule: Rule, facts: Facts): Violation |
 
 /** What the variables of the rules stand for, seen from this write. */
 function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
-  const { object, view, request, given } = write;
+  const {
+    object,
+    view,
+    given,
+    unit: { request },
+  } = write;
   const isCreate = write.recordVersion === 0;
   const now = Date.now();
   const values = new Map<string, unknown>(given.map((item) => [item.field.apiName, item.value]));
@@ -126,13 +133,13 @@ async function referredIds(write: Write): Promise<ReadonlyMap<string, unknown>> 
   const read = new Set(ruleFields(write.object).map((field) => field.apiName));
   const open = write.given.filter((item) => item.lookup && item.value === null && read.has(item.field.apiName));
   if (open.length === 0) return new Map();
+  const { view, unit } = write;
   const sql = new Sql();
-  const { rows } = await write.tx.arrays(
-    sql.statement(
-      `SELECT s.metadata_version, s.access_version, ${open.map((item) => lookupSql(write, sql, item)).join(', ')} FROM ${write.schema}._state s`,
-    ),
+  const row = await unit.tx.one<Versions & { ids: (string | null)[] }>(
+    sql.statement(`SELECT ${VERSION_COLUMNS},
+        ARRAY[${open.map((item) => lookupSql(view, unit.schema, sql, item)).join(', ')}]::uuid[] AS ids
+      FROM ${unit.schema}._state state`),
   );
-  const row = rows[0]!;
-  assertFresh(write.view, row[0], row[1]);
-  return new Map(open.map((item, index) => [item.field.apiName, row[2 + index]]));
+  assertFresh(view, row.metadataVersion, row.accessVersion);
+  return new Map(open.map((item, index) => [item.field.apiName, row.ids[index]]));
 }

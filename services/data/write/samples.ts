@@ -10,7 +10,7 @@ import { identifier, literal } from '../../../lib/values/sql-text.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';
 import { columnType, schemaOf, storedFields, table } from '../sql.ts';
 import type { Tenants } from '../tenants.ts';
-import { autoNumberSql } from './create.ts';
+import { autoNumberSql } from './create.sql.ts';
 
 const ROWS_PER_STATEMENT = 1_000;
 

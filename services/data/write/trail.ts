@@ -1,12 +1,12 @@
 /**
  * What every committed change leaves behind, in its own transaction: history of the record, audit of the mutation, the
- * event to be told. Source: docs/reference/records.md.
+ * event about it. Source: docs/reference/records.md.
  */
 
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
-import { literal } from '../../../lib/values/sql-text.ts';
 import type { Sql } from '../../../mixins/database/sql.ts';
+import { auditSql, CallerSql, outboxSql } from '../../../mixins/mutation/audit.ts';
 import type { Write } from './write.ts';
 
 type ChangeKind = 'create' | 'update' | 'delete' | 'restore' | 'transition';
@@ -47,43 +47,73 @@ export const TRANSITION_ENTRY = '@transition';
  * columns record_id uuid, record_version integer, changes jsonb (`{field: {from, to}}`), position integer, change_id
  * uuid, audit_id uuid. A dry run leaves none.
  */
-export function trailSql(
-  { request, key, schema, call, transactionId, checkOnly }: Write,
-  sql: Sql,
-  object: ObjectMeta,
-  { kind, from, transactionSize, suffix = '', transition }: Trail,
-): string[] {
+export function trailSql(write: Write, sql: Sql, object: ObjectMeta, trail: Trail): string[] {
+  const { request, key, schema, checkOnly } = write.unit;
   if (checkOnly) return [];
-  const user = sql.bind(request.userId, 'uuid');
-  const client = sql.bind(request.clientId, 'text');
-  const run = sql.bind(request.agentRunId, 'uuid');
-  const requestId = sql.bind(request.requestId, 'text');
-  const name = sql.bind(object.apiName, 'text');
+  const { kind, from, suffix = '', transition } = trail;
+  const caller = new CallerSql(sql, request);
   const changes = transition
     ? `changes || jsonb_build_object('${TRANSITION_ENTRY}', ${sql.bind(JSON.stringify(transition), 'jsonb')})`
     : 'changes';
-  const told = transition && { key: transition.key, fromState: transition.fromState, toState: transition.toState };
-  const parts = [
-    `audit${suffix} AS (INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, idempotency_key, object, record_id, kind, record_version, changes, ip)
-      SELECT audit_id, ${user}, ${client}, ${run}, ${sql.bind(request.channel, 'text')}, ${literal(call.operationId)}, 'committed', ${requestId}, ${sql.bind(key.key, 'text')}, ${name}, record_id, ${literal(kind)}, record_version, ${changes}, ${sql.bind(request.ip, 'text')} FROM ${from})`,
-  ];
+  const entry = {
+    operationId: write.call.operationId,
+    outcome: 'committed',
+    idempotencyKey: key.key,
+    objectApiName: object.apiName,
+    kind,
+  } as const;
+  const ofRow = { auditId: 'audit_id', recordId: 'record_id', recordVersion: 'record_version', changes };
+  const parts = [`audit${suffix} AS (${auditSql(schema, sql, caller, entry, ofRow)} FROM ${from})`];
   if (object.features.history)
-    parts.push(`history${suffix} AS (INSERT INTO ${schema}._history (change_id, object, record_id, record_version, operation, user_id, client_id, agent_run_id, request_id, changes)
-      SELECT change_id, ${name}, record_id, record_version, ${literal(kind)}, ${user}, ${client}, ${run}, ${requestId}, ${changes} FROM ${from})`);
+    parts.push(`history${suffix} AS (${historySql(schema, sql, caller, object, kind, changes)} FROM ${from})`);
   if (object.features.events)
-    parts.push(`event${suffix} AS (INSERT INTO ${schema}._outbox (type, object, record_id, record_version, user_id, client_id, agent_run_id, request_id, data)
-      SELECT ${literal(EVENT_OF[kind])}, ${name}, record_id, record_version, ${user}, ${client}, ${run}, ${requestId},
-        jsonb_build_object('changes', changes, 'transactionId', ${sql.bind(transactionId, 'text')}, 'transactionIndex', position, 'transactionSize', ${sql.bind(transactionSize, 'integer')})${told ? ` || jsonb_build_object('transition', ${sql.bind(JSON.stringify(told), 'jsonb')})` : ''} FROM ${from})`);
+    parts.push(`event${suffix} AS (${eventSql(write, sql, caller, object, trail)} FROM ${from})`);
   return parts;
 }
 
+const historySql = (
+  schema: string,
+  { bind }: Sql,
+  caller: CallerSql,
+  object: ObjectMeta,
+  kind: ChangeKind,
+  changes: string,
+): string =>
+  `INSERT INTO ${schema}._history
+      (change_id, object, record_id, record_version, operation, user_id, client_id, agent_run_id, request_id, changes)
+    SELECT change_id, ${bind(object.apiName, 'text')}, record_id, record_version, ${bind(kind, 'text')},
+      ${caller.userId}, ${caller.clientId}, ${caller.agentRunId}, ${caller.requestId}, ${changes}`;
+
+function eventSql(
+  { unit }: Write,
+  sql: Sql,
+  caller: CallerSql,
+  object: ObjectMeta,
+  { kind, transactionSize, transition }: Trail,
+): string {
+  const { bind } = sql;
+  const parts = `'changes', changes, 'transactionId', ${bind(unit.transactionId, 'text')},
+        'transactionIndex', position, 'transactionSize', ${bind(transactionSize, 'integer')}`;
+  const reported = transition && {
+    key: transition.key,
+    fromState: transition.fromState,
+    toState: transition.toState,
+  };
+  return outboxSql(unit.schema, sql, caller, {
+    type: EVENT_OF[kind],
+    objectApiName: object.apiName,
+    recordId: 'record_id',
+    recordVersion: 'record_version',
+    data: `jsonb_build_object(${parts}${reported ? `, 'transition', ${bind(JSON.stringify(reported), 'jsonb')}` : ''})`,
+  });
+}
+
+const RANDOM_UUID = `(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
+  || '7' || substr(md5(random()::text || clock_timestamp()::text), 1, 3)
+  || '8' || substr(md5(random()::text), 1, 15))::uuid`;
+
 /** SQL columns change_id and audit_id for sets of records: made by the database, ordered by time like the ones made here. */
-export const randomTrailIds = ['change_id', 'audit_id']
-  .map(
-    (name) =>
-      `(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') || '7' || substr(md5(random()::text || clock_timestamp()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid AS ${name}`,
-  )
-  .join(', ');
+export const randomTrailIds = `${RANDOM_UUID} AS change_id, ${RANDOM_UUID} AS audit_id`;
 
 /** The same columns for a single changed record. */
 export const newTrailIds = (sql: Sql): string =>

@@ -11,6 +11,7 @@ import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { sqlState } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
+import { CallerSql, outboxSql } from '../../../mixins/mutation/audit.ts';
 import { columnName, exactJson, outputOf, reachSql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import {
@@ -30,17 +31,19 @@ import { type Message, preparationOf, recipientField, valuesOf, withInput } from
 import { checkDependentPicklists, readValue } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { CREATE_STEPS } from './create.ts';
-import { checkDuplicates, confirmedSql } from './duplicates.ts';
+import { confirmedSql } from './duplicates.sql.ts';
+import { checkDuplicates } from './duplicates.ts';
 import { toPlatformError } from './failures.ts';
 import { checkRecordType } from './record-types.ts';
-import { comparedSql, referredSql, settledIn } from './references.ts';
+import { type Compared, comparedSql, referredSql, settledIn } from './references.ts';
 import { type Coming, feedsRollups } from './rollups.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import { type Transition, trailSql } from './trail.ts';
-import { answerSql, changeSql, lockRecord, matchVersion, refuseUnreached, storeAndAnswer } from './update.ts';
+import { answerSql, changeSql } from './update.sql.ts';
+import { lockRecord, matchVersion, refuseUnreached, storeAndAnswer } from './update.ts';
 import { pointerTo, validationFailed } from './violations.ts';
-import { type Given, runSteps, type Step, type Write } from './write.ts';
+import { type Given, newWrite, runSteps, type Step, type Write } from './write.ts';
 
 /** One step, for what is found out on the way belongs to this one request. */
 export const TRANSITION_STEPS: readonly Step[] = [take];
@@ -136,23 +139,31 @@ async function comingOf(write: Write, act: Act, { input, errors }: Along): Promi
 
 /** Stored values of the record as the caller sees it now; null: they do not. Its id is known without asking. */
 async function readAhead(write: Write, fields: readonly FieldMeta[]): Promise<Record<string, unknown> | null> {
-  const { view, schema, object, tx, id } = write;
+  const {
+    view,
+    object,
+    id,
+    unit: { schema, tx },
+  } = write;
   if (fields.every((field) => field.apiName === 'id')) return { id };
   const sql = new Sql();
   const seen = reachSql(view, sql, object.apiName, 'read', 't');
-  const { rows } = await tx.arrays(
-    sql.statement(
-      `SELECT ${exactJson('t', fields)}::text FROM ${table(schema, object.apiName)} t WHERE t."id" = ${sql.bind(id, 'uuid')} AND ${seen}`,
-    ),
+  const row = await tx.first<{ stored: Record<string, unknown> }>(
+    sql.statement(`SELECT ${exactJson('t', fields)} AS stored FROM ${table(schema, object.apiName)} t
+      WHERE t."id" = ${sql.bind(id, 'uuid')} AND ${seen}`),
   );
-  return rows[0] ? (JSON.parse(rows[0][0] as string) as Record<string, unknown>) : null;
+  return row?.stored ?? null;
 }
 
 /** 409 when the state is another one or the guard does not hold; `allowed` says what could be done instead. */
 function refuseConflict(write: Write, act: Act, state: string | null, facts: Facts): void {
   const fits = startsIn(act, state);
   if (fits && guardHolds(act, facts)) return;
-  const { view, access, request } = write;
+  const {
+    view,
+    access,
+    unit: { request },
+  } = write;
   const situation: Situation = {
     view,
     scopes: request.scopes,
@@ -205,16 +216,19 @@ function placed({ access }: Write, found: Violation): Violation {
 /** Looks references up and compares values with stored ones, as the lock does it for values that a body gives. */
 async function settle(write: Write, given: readonly Given[]): Promise<Pick<Write, 'given' | 'changed'>> {
   if (given.length === 0) return { given: [], changed: [] };
-  const { schema, object, tx } = write;
+  const {
+    object,
+    unit: { schema, tx },
+  } = write;
   const sql = new Sql();
   const { cte, ids } = referredSql(write, sql, given);
-  const denied = deniedParentsSql(write, sql, ids, (item) => `o.${columnName(item.field)}`) ?? 'false';
-  const { rows } = await tx.arrays(
+  const denied = deniedParentsSql(write, sql, ids, (item) => `stored.${columnName(item.field)}`) ?? 'false';
+  const row = await tx.one<Compared & { denied: boolean }>(
     sql.statement(`WITH ${cte}
-      SELECT ${given.map((item) => comparedSql(sql, item, ids)).join(', ')}, ${denied} FROM r, ${table(schema, object.apiName)} o WHERE o."id" = ${sql.bind(write.id, 'uuid')}`),
+      SELECT ${comparedSql(sql, given, ids, 'stored')}, ${denied} AS denied
+      FROM refs, ${table(schema, object.apiName)} stored WHERE stored."id" = ${sql.bind(write.id, 'uuid')}`),
   );
-  const row = rows[0]!;
-  if (row.at(-1) === true) throw parentDenied();
+  if (row.denied) throw parentDenied();
   return settledIn(write, given, row);
 }
 
@@ -226,26 +240,19 @@ async function createRecords(write: Write, act: Act, facts: Facts): Promise<Side
     const access = write.view.access.objects[objectApiName]!;
     const invalid: Violation[] = [];
     const body = valuesOf(fields, facts, invalid);
-    const part: Write = {
-      ...write,
+    const part = newWrite({
+      unit: write.unit.part(),
+      deps: write.deps,
       mutation: 'create',
-      object: access.object,
+      call: write.call,
+      view: write.view,
       access,
       id: uuidv7(),
-      commit: (statement) => write.tx.arrays(statement),
       place: { index: index + 1, size: creates.length + 1 },
-      within: true,
-      made: created.map((item) => item.id),
+      created: created.map((item) => item.id),
       body,
-      given: [],
       invalid,
-      denied: [],
-      ifMatch: [],
-      recordVersion: 0,
-      stored: {},
-      changed: [],
-      confirmed: null,
-    };
+    });
     await asPart(part, () => runSteps(part, CREATE_STEPS));
     created.push({ kind: 'create', objectApiName, id: part.id });
   }
@@ -277,7 +284,10 @@ interface Told {
 }
 
 function messagesOf(write: Write, act: Act, facts: Facts): Told[] {
-  const { object, request } = write;
+  const {
+    object,
+    unit: { request },
+  } = write;
   const invalid: Violation[] = [];
   const told = preparationOf(act).messages.map((message: Message): Told => {
     const effect = { kind: message.kind, objectApiName: object.apiName, id: write.id };
@@ -297,13 +307,16 @@ function messagesOf(write: Write, act: Act, facts: Facts): Told[] {
 }
 
 /** Rollups may have moved the record on while records were created below it. */
-async function currentVersion({ schema, object, tx, id, recordVersion }: Write, created: number): Promise<number> {
+async function currentVersion(
+  { object, id, recordVersion, unit: { schema, tx } }: Write,
+  created: number,
+): Promise<number> {
   if (created === 0) return recordVersion;
   const sql = new Sql();
-  const { rows } = await tx.arrays(
+  const row = await tx.one<{ recordVersion: number }>(
     sql.statement(`SELECT "recordVersion" FROM ${table(schema, object.apiName)} WHERE "id" = ${sql.bind(id, 'uuid')}`),
   );
-  return rows[0]![0] as number;
+  return row.recordVersion;
 }
 
 /** An execution changes the record in any case: whoever repeats it with the old ETag has not seen it. */
@@ -321,19 +334,19 @@ async function store(
     ...changeSql(write, sql, version),
     ...trailSql(write, sql, object, {
       kind: 'transition',
-      from: 'c',
+      from: 'change',
       transactionSize: created.length + 1,
       transition,
     }),
-    ...confirmedSql(write, sql, 'c'),
-    ...messages.flatMap((message, index) => messageSql(write, sql, message, transition, `m${index}`)),
+    ...confirmedSql(write, sql, 'change'),
+    ...messages.flatMap((message, index) => messageSql(write, sql, message, transition, `message${index}`)),
   ];
   const answer = (last: Sql, alias: string): string => executionSql(write, last, alias, transition, sideEffects);
   const reply = await storing(write, () => storeAndAnswer(write, sql, ctes, { status: 201, version, answer }));
   noteEffect(write, 'transition', object, { id: write.id, fields: changed.map(({ field }) => field.apiName) });
-  if (write.checkOnly)
+  if (write.unit.checkOnly)
     for (const { effect } of messages)
-      write.effects.push({ kind: effect.kind, objectApiName: object.apiName, id: write.id, fields: [] });
+      write.unit.effects.push({ kind: effect.kind, objectApiName: object.apiName, id: write.id, fields: [] });
   write.reply = reply;
 }
 
@@ -346,7 +359,7 @@ function executionSql(
   sideEffects: readonly SideEffect[],
 ): string {
   const record = `${answerSql(write, alias)}::text`;
-  if (write.checkOnly) return record;
+  if (write.unit.checkOnly) return record;
   const { executionId, key, fromState, toState } = transition;
   const before = JSON.stringify({ executionId, transitionKey: key, fromState, toState }).slice(0, -1);
   const at = outputOf(alias, fieldOf(write.object, 'updatedAt') as FieldMeta);
@@ -355,18 +368,25 @@ function executionSql(
 
 /** Events of a tenant's own and requests for notifications stand beside what the change itself tells. */
 function messageSql(write: Write, sql: Sql, { type, data }: Told, transition: Transition, name: string): string[] {
-  if (write.checkOnly) return [];
-  const { schema, object, request } = write;
+  if (write.unit.checkOnly) return [];
+  const {
+    object,
+    unit: { schema, request },
+  } = write;
   const { executionId, key, fromState, toState } = transition;
   const content = {
     ...data,
     transition: { executionId, key, fromState, toState },
-    transactionId: write.transactionId,
+    transactionId: write.unit.transactionId,
   };
-  return [
-    `${name} AS (INSERT INTO ${schema}._outbox (type, object, record_id, record_version, user_id, client_id, agent_run_id, request_id, data)
-      SELECT ${sql.bind(type, 'text')}, ${sql.bind(object.apiName, 'text')}, record_id, record_version, ${sql.bind(request.userId, 'uuid')}, ${sql.bind(request.clientId, 'text')}, ${sql.bind(request.agentRunId, 'uuid')}, ${sql.bind(request.requestId, 'text')}, ${sql.bind(JSON.stringify(content), 'jsonb')} FROM c)`,
-  ];
+  const event = outboxSql(schema, sql, new CallerSql(sql, request), {
+    type,
+    objectApiName: object.apiName,
+    recordId: 'record_id',
+    recordVersion: 'record_version',
+    data: sql.bind(JSON.stringify(content), 'jsonb'),
+  });
+  return [`${name} AS (${event} FROM change)`];
 }
 
 /** What only the database can refuse, such as a value that another record has, points to nothing in the body. */

@@ -13,7 +13,8 @@ import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { columnName, etagOf, reachSql, schemaOf, table } from '../sql.ts';
 import { assertFresh, own, visibleObject } from '../tenants.ts';
-import type { View } from '../view.ts';
+import type { Versions, View } from '../view.ts';
+import { VERSION_COLUMNS } from './checks.sql.ts';
 import { boundKey, sameKey } from './references.ts';
 import { pointerTo } from './violations.ts';
 import { type ExternalKey, parseIfMatch, type Step, type Task, type Write } from './write.ts';
@@ -63,7 +64,7 @@ export async function upsert(
   }
 }
 
-/** The record was deleted before it could be updated, or somebody else has created it meanwhile. */
+/** The record was deleted before it could be updated, or another request has created it meanwhile. */
 const mayBeRaced = (found: Found | null, error: unknown): boolean =>
   found
     ? hasCode(error, 'RECORD_NOT_FOUND')
@@ -78,7 +79,7 @@ function externalKey(access: ObjectAccess, { path }: OperationCall): ExternalKey
   const field = own(access.fields, name)?.read ? fieldOf(access.object, name) : undefined;
   if (!field?.externalId) throw invalid('externalIdField', 'The object has no such external id for this connection.');
   const text = path['value'] ?? '';
-  // Whoever has no key at hand would write the record of all others who have none.
+  // A caller without a key would write the record of all others who have none.
   if (text.trim() === '') throw invalid('value', 'An external id must not be blank.');
   const given = typeOf(field).bindType !== 'text' && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
   const parsed = typeOf(field).parseFilter(given, field, 'path:value');
@@ -94,6 +95,13 @@ const invalid = (parameter: string, message: string): PlatformError =>
 interface Found {
   readonly id: string;
   readonly recordVersion: number;
+}
+
+interface FoundRow extends Versions {
+  /** The body gives another value for the key. */
+  readonly contradicts: boolean;
+  readonly id: string | null;
+  readonly recordVersion: number | null;
 }
 
 /** The record that the user can see under the key. 400 when the body names another key. */
@@ -117,17 +125,19 @@ async function find(
       : other?.ok
         ? `(${boundKey(sql.bind(other.value, bindType), field)} = ${boundKey(key, field)}) IS NOT TRUE`
         : 'false';
-  const { rows } = await database.tenant(view.tenantId, (tx) =>
-    tx.arrays(
-      sql.statement(`SELECT s.metadata_version, s.access_version, ${contradicts}, f.id, f.version
-        FROM ${schema}._state s LEFT JOIN LATERAL (
+  const rows = await database.tenant(view.tenantId, (tx) =>
+    tx.all<FoundRow>(
+      sql.statement(`SELECT ${VERSION_COLUMNS}, ${contradicts} AS contradicts, found.id, found.version AS "recordVersion"
+        FROM ${schema}._state state LEFT JOIN LATERAL (
           SELECT t."id" AS id, t."recordVersion" AS version FROM ${table(schema, object.apiName)} t
-          WHERE ${sameKey(`t.${columnName(field)}`, key, field)} AND ${reachSql(view, sql, object.apiName, 'read', 't')} LIMIT 2) f ON true`),
+          WHERE ${sameKey(`t.${columnName(field)}`, key, field)}
+            AND ${reachSql(view, sql, object.apiName, 'read', 't')} LIMIT 2) found ON true`),
     ),
   );
-  const row = rows[0]!;
-  assertFresh(view, row[0], row[1]);
-  if (row[2] === true)
+  const [row] = rows;
+  if (!row) throw new PlatformError('INTERNAL_ERROR', 'The tenant has no state.');
+  assertFresh(view, row.metadataVersion, row.accessVersion);
+  if (row.contradicts)
     throw new PlatformError('PARAMETER_CONFLICT', 'The body gives the record another external id than the address.', {
       errors: [
         violation(pointerTo(field.apiName), 'PARAMETER_CONFLICT', 'The address says otherwise.', {
@@ -145,10 +155,10 @@ async function find(
         }),
       ],
     });
-  return row[3] === null ? null : { id: row[3] as string, recordVersion: row[4] as number };
+  return row.id === null || row.recordVersion === null ? null : { id: row.id, recordVersion: row.recordVersion };
 }
 
-/** If-Match is for updates only, If-None-Match: * for creates only. Who may not do that is told so first. */
+/** If-Match is for updates only, If-None-Match: * for creates only. A missing permission for that comes first. */
 function checkVersion(view: View, { object }: ObjectAccess, { headers }: OperationCall, found: Found | null): void {
   if (found ? headers.ifNoneMatch === undefined : headers.ifMatch === undefined) return;
   requireObject(view.access, object.apiName, found ? 'create' : 'update');
@@ -163,21 +173,22 @@ function checkVersion(view: View, { object }: ObjectAccess, { headers }: Operati
  * Step of a create by an external id that no index keeps unique: one at a time, and only while there is none. Needs a
  * transaction.
  */
-export const lockKey: Step = async ({ external, view, object, schema, tx }: Write) => {
+export const lockKey: Step = async ({ external, view, object, unit: { schema, tx } }: Write) => {
   if (!external || external.field.unique) return;
   const { field, value } = external;
   const sql = new Sql();
   const key = sql.bind(value, typeOf(field).bindType);
   const name = sql.bind(`${schema} ${object.apiName} ${field.apiName} `, 'text');
-  await tx.arrays(
+  await tx.query(
     sql.statement(`SELECT pg_advisory_xact_lock(hashtextextended(${name} || ${boundKey(key, field)}, 0))`),
   );
   const again = new Sql();
-  const { rows } = await tx.arrays(
+  const found = await tx.first(
     again.statement(`SELECT 1 FROM ${table(schema, object.apiName)} t
-      WHERE ${sameKey(`t.${columnName(field)}`, again.bind(value, typeOf(field).bindType), field)} AND ${reachSql(view, again, object.apiName, 'read', 't')} LIMIT 1`),
+      WHERE ${sameKey(`t.${columnName(field)}`, again.bind(value, typeOf(field).bindType), field)}
+        AND ${reachSql(view, again, object.apiName, 'read', 't')} LIMIT 1`),
   );
-  if (rows.length === 0) return;
+  if (!found) return;
   throw new PlatformError(
     'WRITE_CONTENTION',
     'Another request has created a record with this external id; try again.',

@@ -1,15 +1,13 @@
-/** One mutation on its way through the steps. The steps of each operation stand in create.ts, update.ts and delete.ts. */
+/** What the steps of a mutation share. The steps of each operation stand in create.ts, update.ts, delete.ts and so on. */
 
 import type { RecordLevel } from '../../../lib/access/sharing.ts';
 import type { ObjectAccess } from '../../../lib/access/types.ts';
-import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import type { SqlValue } from '../../../lib/schema/field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
-import type { Tx } from '../../../mixins/database/database.ts';
-import type { Statement } from '../../../mixins/database/statement.ts';
-import type { IdempotencyKey } from '../../../mixins/mutation/key.ts';
+import type { Sql } from '../../../mixins/database/sql.ts';
+import type { Unit } from '../../../mixins/mutation/unit.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import type { Tenants } from '../tenants.ts';
 import type { View } from '../view.ts';
@@ -38,16 +36,6 @@ export type Referred = ReadonlyMap<Given, string>;
 
 /** What came with the lock: how far the user reaches the record, or that they may not edit a parent they name. */
 export type Reached = RecordLevel | 'parent';
-
-export interface Effect {
-  readonly kind: 'create' | 'update' | 'delete' | 'transition' | 'notification' | 'event';
-  readonly objectApiName: string;
-  /** null: the record does not exist yet, or the effect stands for several. */
-  readonly id: string | null;
-  readonly fields: readonly string[];
-  /** Records that the effect stands for, when it names none of them. */
-  readonly count?: number;
-}
 
 /** A rule that fired, as far as the caller is shown. */
 export interface Shown {
@@ -103,57 +91,96 @@ export interface MutationDeps {
   readonly checkUsername: (tenantId: string, userId: string, username: string) => Promise<void>;
 }
 
+/** The task of a mutation: one record on its way through the steps. What it shares with other tasks is in `unit`. */
 export interface Write {
+  readonly unit: Unit;
   readonly deps: MutationDeps;
   readonly mutation: Mutation;
-  readonly request: RequestContext;
+  /** The operation on this record: an upsert is addressed as the create or update that it becomes. */
   readonly call: OperationCall;
-  /** The work is rolled back: it must do nothing that a rollback does not undo, such as taking a number. */
-  readonly checkOnly: boolean;
-  /** What a dry run would change; see noteEffect. */
-  readonly effects: Effect[];
-  readonly key: IdempotencyKey;
   readonly view: View;
   readonly object: ObjectMeta;
   readonly access: ObjectAccess;
-  /** Schema of the tenant, quoted. */
-  readonly schema: string;
   /** Id of the record, also of one that is about to be created. */
   readonly id: string;
-  /** The connection; in update and delete already inside the transaction. */
-  readonly tx: Tx;
-  /** Sends the last statement of the transaction, together with COMMIT. */
-  readonly commit: (statement: Statement) => Promise<{ rows: unknown[][]; rowCount: number }>;
-
   /** The external id that the record is addressed by; null: its own id. */
   readonly external: ExternalKey | null;
   /** What auth says about the username in the body of a user; null: it is free, or none is given. */
   readonly usernameConflict: PlatformError | null;
+  /** Versions that If-Match accepts; empty for a create. */
+  readonly ifMatch: readonly string[];
+  /** Which of the records that the unit changes this is. */
+  readonly place: { readonly index: number; readonly size: number };
+  /** Ids of the records that the unit has created so far, beside this one. */
+  readonly created: readonly string[];
 
+  // What the steps find out, in their order.
   body: Record<string, unknown>;
   given: readonly Given[];
   invalid: Violation[];
   denied: readonly Violation[];
-  /** Versions that If-Match accepts; empty for a create. */
-  ifMatch: readonly string[];
   recordVersion: number;
-  /** Names this transaction in its events. */
-  readonly transactionId: string;
-  /** Which of the records that the transaction changes this is. */
-  readonly place: { readonly index: number; readonly size: number };
-  /** Part of another mutation, which has the key and commits. */
-  readonly within: boolean;
-  /** Ids of the records that this mutation has made so far, beside its own. */
-  readonly made: readonly string[];
   /** How far sharing lets the user reach the locked record. */
   reached: Reached;
   /** Stored values that rules need, by apiName. */
   stored: Readonly<Record<string, unknown>>;
   /** Fields whose values differ from what is stored. */
   changed: readonly Given[];
-  /** The confirmation of duplicates that goes with this write, and the matches it was needed for. */
+  /** The confirmation of duplicates that comes with this write, and the matches it was needed for. */
   confirmed: { readonly confirmation: Confirmation; readonly matches: Record<string, unknown> | null } | null;
   reply: OperationReply | null;
+}
+
+/** A task before its first step. */
+export const newWrite = (
+  task: Pick<Write, 'unit' | 'deps' | 'mutation' | 'call' | 'view' | 'access' | 'id' | 'body'> & Partial<Write>,
+): Write => ({
+  object: task.access.object,
+  external: null,
+  usernameConflict: null,
+  ifMatch: [],
+  place: { index: 0, size: 1 },
+  created: [],
+  given: [],
+  invalid: [],
+  denied: [],
+  recordVersion: 0,
+  reached: 'read',
+  stored: {},
+  changed: [],
+  confirmed: null,
+  reply: null,
+  ...task,
+});
+
+/** What a standard object does beyond what every object does; see standard-objects.ts. */
+export interface StandardObject {
+  /** Its writes change who may do what: they lock the versions of the tenant exclusively. */
+  readonly changesAccess: boolean;
+  /** Its checks read every stored field of the record, not those alone that rules depend on. */
+  readonly readsEveryField: boolean;
+  /** What those are answered who may not delete its records. */
+  readonly deleteRefusal: string;
+  /** Why its records are not shared by hand. */
+  readonly shareRefusal: string;
+  /** The refusal of a username that is taken on the platform; null: there is none. Asked before the transaction. */
+  usernameConflict(
+    deps: MutationDeps,
+    tenantId: string,
+    userId: string,
+    access: ObjectAccess,
+    task: Task,
+  ): Promise<PlatformError | null>;
+  /** Completes the body before it is read. */
+  completeBody(write: Write): void;
+  /** Permissions on the content, once the stored record is known. */
+  permit(write: Write): void;
+  /** Checks of the content. */
+  check(write: Write): void | Promise<void>;
+  /** CTEs of the statement that stores a record; `from` has its record_id. */
+  storeSql(write: Write, sql: Sql, from: string): readonly string[];
+  /** Runs after a commit that changed one of its records. */
+  committed(deps: MutationDeps, tenantId: string): Promise<void>;
 }
 
 /** A step decides one thing. It throws to refuse, and leaves `reply` when there is nothing more to do. */
@@ -164,7 +191,7 @@ export async function runSteps(write: Write, steps: readonly Step[]): Promise<Op
     await step(write);
     if (write.reply) return write.reply;
   }
-  throw new PlatformError('INTERNAL_ERROR', 'The write ended without an answer.');
+  throw new PlatformError('INTERNAL_ERROR', 'The steps of the write ended without a reply.');
 }
 
 const ETAG_LIST = /^\s*(?:"[!#-~\x80-\xff]*"\s*(?:,\s*|$))+$/;

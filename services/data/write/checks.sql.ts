@@ -1,0 +1,36 @@
+/** The part of a statement that every mutation of a record begins with: the versions of the tenant and the key. */
+import type { Sql } from '../../../mixins/database/sql.ts';
+import { claimKeySql } from '../../../mixins/mutation/key.sql.ts';
+import type { Versions } from '../view.ts';
+import { standardObject } from './standard-objects.ts';
+import type { Write } from './write.ts';
+
+/** Columns of Versions, of `state`. */
+export const VERSION_COLUMNS = 'state.metadata_version AS "metadataVersion", state.access_version AS "accessVersion"';
+
+/** What a statement answers that claims the key. */
+export interface ClaimRow extends Versions {
+  /** False: the key had been used before. */
+  readonly claimed: boolean;
+}
+
+/** Columns of ClaimRow, of the CTEs state and key_claim. */
+export const CLAIM_COLUMNS = `${VERSION_COLUMNS}, EXISTS (SELECT FROM key_claim) AS claimed`;
+
+/** CTE state: the versions of the tenant, locked; exclusively by a write that changes them. */
+export const stateSql = ({ object, unit: { schema } }: Write): string =>
+  `state AS MATERIALIZED (SELECT metadata_version, access_version
+    FROM ${schema}._state FOR ${standardObject(object)?.changesAccess ? 'UPDATE' : 'SHARE'})`;
+
+/** SQL condition on state: the versions are those of the view. */
+export const freshSql = ({ view }: Write, { bind }: Sql): string =>
+  `state.metadata_version = ${bind(view.metadataVersion, 'integer')}
+    AND state.access_version = ${bind(view.accessVersion, 'integer')}`;
+
+/** CTEs state and key_claim, with which a statement begins that locks the record. */
+export const claimSql = (write: Write, sql: Sql): string =>
+  `${stateSql(write)},
+    key_claim AS (${claimKeySql(write.unit.schema, write.unit.key, sql.bind, `FROM state WHERE ${freshSql(write, sql)}`, null)})`;
+
+/** Condition of a CTE that may do something only behind a claimed key, beginning with AND. */
+export const IF_CLAIMED = ' AND EXISTS (SELECT FROM key_claim)';

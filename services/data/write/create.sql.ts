@@ -1,0 +1,144 @@
+/** The statement that creates a record, with everything that belongs to it. */
+import { formattedSql } from '../../../lib/schema/auto-number.ts';
+import { isNumbered, typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { emptyRollup } from '../../../lib/schema/rollups.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
+import { identifier, literal } from '../../../lib/values/sql-text.ts';
+import type { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+import { claimableSql, claimKeySql } from '../../../mixins/mutation/key.sql.ts';
+import { changesSql, columnName, columnType, etagOf, outputOf, recordJson, storedFields, table } from '../sql.ts';
+import { CLAIM_COLUMNS, type ClaimRow, freshSql, stateSql } from './checks.sql.ts';
+import { confirmedSql } from './duplicates.sql.ts';
+import { foundSql, type referredSql } from './references.ts';
+import { actorSql, parentLocksSql } from './rollups.ts';
+import { deniedParentsSql } from './sharing.ts';
+import { storeStandardSql } from './standard-objects.ts';
+import { newTrailIds, trailSql } from './trail.ts';
+import type { Referred, Write } from './write.ts';
+
+export const newRecordHeaders = ({ object, id }: Write): { ETag: string; Location: string } => ({
+  ETag: etagOf(1),
+  Location: `/api/v1/data/${object.apiName}/${id}`,
+});
+
+/** What insertSql answers. Nothing was written unless `claimed`. */
+export interface InsertRow extends ClaimRow {
+  /** JSON of the record; null: it was not made. */
+  readonly body: string | null;
+  /** Which references name a record. */
+  readonly found: readonly boolean[];
+  /** A reference names a parent that the user may not edit. */
+  readonly denied: boolean;
+}
+
+/**
+ * One statement in which new_row is made only when everything the database decides allows it, and all else depends on
+ * new_row: the reply, the key, the row itself, its trail.
+ */
+export function insertSql(write: Write, sql: Sql, { cte: references, ids }: ReturnType<typeof referredSql>): Statement {
+  const { object, unit } = write;
+  const { schema, key } = unit;
+  const { columns, selects } = columnsOf(write, sql, ids);
+  const deniedParents = deniedParentsSql(write, sql, ids, null);
+  const parents = parentLocksSql(write, {
+    object: object.apiName,
+    id: null,
+    changed: null,
+    moves: ids,
+    gate: ' AND EXISTS (SELECT FROM state)',
+  });
+  // A request that is repeated under its key takes no number.
+  const takesNumber = Object.values(object.fields).some(isNumbered);
+  const conditions = [
+    freshSql(write, sql),
+    ...[...ids.values()].map((id) => `${id} IS NOT NULL`),
+    ...(deniedParents ? ['NOT (SELECT denied FROM denied_parents)'] : []),
+    ...(takesNumber ? [claimableSql(schema, key, sql.bind)] : []),
+  ];
+  const json = recordJson('new_row', write.access.readable, write.call.ieee754Compatible);
+  const outcome = {
+    status: '201',
+    headers: sql.bind(JSON.stringify(newRecordHeaders(write)), 'jsonb'),
+    body: 'reply.body',
+  };
+  const ctes = [
+    stateSql(write),
+    references,
+    ...(deniedParents ? [`denied_parents AS MATERIALIZED (SELECT ${deniedParents} AS denied FROM refs)`] : []),
+    ...parents.ctes,
+    `new_row AS MATERIALIZED (SELECT ${selects.join(', ')}
+      FROM state, refs WHERE ${conditions.join(' AND ')}${parents.after})`,
+    `reply AS MATERIALIZED (SELECT ${json}::text AS body FROM new_row)`,
+    `key_claim AS (${claimKeySql(schema, key, sql.bind, 'FROM reply', outcome)})`,
+    `inserted AS (INSERT INTO ${table(schema, object.apiName)} (${columns.join(', ')})
+      SELECT ${columns.join(', ')} FROM new_row WHERE EXISTS (SELECT FROM key_claim))`,
+    `change AS MATERIALIZED (SELECT new_row."id" AS record_id, 1 AS record_version, ${write.place.index} AS position,
+        ${newTrailIds(sql)}, ${createdChanges(write)} AS changes
+      FROM new_row WHERE EXISTS (SELECT FROM key_claim))`,
+    ...trailSql(write, sql, object, { kind: 'create', from: 'change', transactionSize: write.place.size }),
+    ...confirmedSql(write, sql, 'change'),
+    ...storeStandardSql(write, sql, 'change'),
+  ];
+  return sql.statement(`WITH ${ctes.join(',\n')}
+    SELECT ${CLAIM_COLUMNS}, (SELECT body FROM reply) AS body, ${foundSql(ids)} AS found,
+      ${deniedParents ? '(SELECT denied FROM denied_parents)' : 'false'} AS denied
+    FROM state, refs${actorSql(write, sql)}`);
+}
+
+/** Columns of the new row with the SQL of their values. */
+function columnsOf(write: Write, sql: Sql, ids: Referred): { columns: string[]; selects: string[] } {
+  const { object, unit } = write;
+  const user = sql.bind(unit.request.userId, 'uuid');
+  const given = new Map(write.given.map((item) => [item.field.apiName, item]));
+  const columns: string[] = [];
+  const selects: string[] = [];
+  const sqlOf = (field: FieldMeta): string => {
+    const item = given.get(field.apiName);
+    if (item) return ids.get(item) ?? sql.bind(item.value, typeOf(field).bindType);
+    // A number that was taken is not given back by a rollback.
+    if (isNumbered(field) && unit.checkOnly) return 'NULL';
+    if (isNumbered(field)) return autoNumberSql(unit.schema, object.apiName, field);
+    if (field.rollup) return emptyRollup(field);
+    switch (field.system ? field.apiName : '') {
+      case 'id':
+        return sql.bind(write.id, 'uuid');
+      case 'ownerId':
+      case 'createdById':
+      case 'updatedById':
+        return user;
+      case 'createdAt':
+      case 'updatedAt':
+        return 'statement_timestamp()';
+      case 'recordVersion':
+        return '1';
+      default:
+        return 'NULL';
+    }
+  };
+  for (const field of storedFields(object)) {
+    columns.push(columnName(field));
+    // The column's own type, so that the answer shows what is stored: 10.5 in numeric(18,2) is 10.50.
+    selects.push(`(${sqlOf(field)})::${columnType(field)} AS ${columnName(field)}`);
+  }
+  return { columns, selects };
+}
+
+/** The next number of a sequence in the field's format, such as INV-00042; longer numbers keep all their digits. */
+export function autoNumberSql(schema: string, objectApiName: string, field: FieldMeta): string {
+  const sequence = literal(`${schema}.${identifier(`_seq_${objectApiName}_${field.apiName}`)}`);
+  return `(SELECT ${formattedSql(field.format, 'next.n')} FROM (SELECT nextval(${sequence}) AS n) next)`;
+}
+
+/** `{field: {from: null, to}}` of everything that a new record carries besides what the platform keeps. */
+const createdChanges = (write: Write): string =>
+  changesSql(
+    createdFields(write),
+    () => 'NULL',
+    (field) => outputOf('new_row', field),
+  );
+
+export const createdFields = (write: Write): FieldMeta[] => [
+  ...write.given.filter((item) => item.value !== null || item.lookup).map((item) => item.field),
+  ...Object.values(write.object.fields).filter(isNumbered),
+];

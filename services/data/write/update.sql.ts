@@ -1,0 +1,176 @@
+/** The statements that change a record step by step: one that locks and compares, one that stores. */
+import type { RecordOperation } from '../../../lib/access/decide.ts';
+import { typeOf } from '../../../lib/schema/field-types/registry.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+import { completeKeySql } from '../../../mixins/mutation/key.sql.ts';
+import {
+  changesSql,
+  columnName,
+  columnType,
+  exactJson,
+  outputOf,
+  reachSql,
+  recordJson,
+  storedFields,
+  table,
+} from '../sql.ts';
+import { controlledFields } from './body.ts';
+import { CLAIM_COLUMNS, claimSql, IF_CLAIMED } from './checks.sql.ts';
+import type { LockRow } from './checks.ts';
+import { typedFields } from './record-types.ts';
+import { type Compared, comparedSql, referredSql, sameKey } from './references.ts';
+import { actorSql, type Coming, parentLocksSql } from './rollups.ts';
+import { ruleFields } from './rules.ts';
+import { reachedSql } from './sharing.ts';
+import { standardObject } from './standard-objects.ts';
+import { newTrailIds } from './trail.ts';
+import type { Reached, Write } from './write.ts';
+
+/** What a write knows beforehand of values that it computes under the lock. */
+export interface Ahead {
+  /** Stored fields that it will read. */
+  readonly reads: readonly FieldMeta[];
+  /** Fields that it will set. */
+  readonly sets: readonly FieldMeta[];
+  /** References to parents with rollups that it will set. */
+  readonly coming: readonly Coming[];
+}
+
+/** What lockSql answers. Besides ClaimRow all of it is null when there is no record. */
+export interface LockedRow extends LockRow, Compared {
+  readonly stored: Readonly<Record<string, unknown>>;
+  readonly reached: Reached;
+}
+
+/** Claims the key, locks the record and its parents, looks references up and compares given values with stored ones. */
+export function lockSql(write: Write, ahead: Ahead, operation: RecordOperation): Statement {
+  const { view, object, unit, given } = write;
+  const sql = new Sql();
+  const { cte: references, ids } = referredSql(write, sql, given);
+  const id = sql.bind(write.id, 'uuid');
+  const parents = parentLocksSql(write, {
+    object: object.apiName,
+    id,
+    changed: new Set([...given.map((item) => item.field), ...ahead.sets].map((field) => field.apiName)),
+    moves: ids,
+    coming: ahead.coming.map((item) => ({ ...item, id: sql.bind(item.id, 'uuid') })),
+    gate: IF_CLAIMED,
+  });
+  const ctes = [
+    claimSql(write, sql),
+    references,
+    ...parents.ctes,
+    `locked AS MATERIALIZED (SELECT * FROM ${table(unit.schema, object.apiName)} t
+      WHERE "id" = ${id}${IF_CLAIMED}${keySql(write, sql)}${parents.after}
+        AND ${reachSql(view, sql, object.apiName, 'read', 't')}
+      FOR NO KEY UPDATE)`,
+  ];
+  return sql.statement(`WITH ${ctes.join(',\n')}
+    SELECT ${CLAIM_COLUMNS}, locked."recordVersion",
+      ${exactJson('locked', neededFields(write, ahead))} AS stored,
+      ${comparedSql(sql, given, ids, 'locked')},
+      ${reachedSql(write, sql, 'locked', operation, ids)} AS reached
+    FROM state CROSS JOIN refs LEFT JOIN locked ON true${actorSql(write, sql)}`);
+}
+
+/** Stored fields that the steps between lock and change read. */
+function neededFields({ object, given }: Write, { reads, sets }: Ahead): FieldMeta[] {
+  if (standardObject(object)?.readsEveryField) return [...storedFields(object)];
+  const written = given.length ? given : sets.map((field) => ({ field }));
+  const controlled = controlledFields(object, written).flatMap((field) =>
+    [field, object.fields[field.controllingField ?? '']].filter((item) => item !== undefined),
+  );
+  const read = [...ruleFields(object), ...reads].filter((field) => columnType(field) !== null);
+  return [...new Set([...read, ...typedFields(object, written), ...controlled])];
+}
+
+/** SQL condition, beginning with AND: a record that is addressed by an external id has it still. */
+export const keySql = ({ external }: Write, sql: Sql): string =>
+  external
+    ? ` AND ${sameKey(`t.${columnName(external.field)}`, sql.bind(external.value, typeOf(external.field).bindType), external.field)}`
+    : '';
+
+/** SQL of the record as the caller reads it, of the row `alias`. */
+export const answerSql = (write: Write, alias: string): string =>
+  recordJson(alias, write.access.readable, write.call.ieee754Compatible);
+
+/** The JSON text of the answer. */
+export interface ReplyRow {
+  readonly body: string;
+}
+
+interface StoredReply {
+  readonly status: 200 | 201;
+  readonly answer: (sql: Sql, alias: string) => string;
+}
+
+/** Completes the key with the record as it is. */
+export function completeUnchangedSql(write: Write, headers: object): Statement {
+  const { object, unit } = write;
+  const sql = new Sql();
+  const ctes = [
+    `reply AS MATERIALIZED (SELECT ${answerSql(write, 't')}::text AS body
+      FROM ${table(unit.schema, object.apiName)} t WHERE t."id" = ${sql.bind(write.id, 'uuid')})`,
+    completeCte(write, sql, '200', sql.bind(JSON.stringify(headers), 'jsonb')),
+  ];
+  return sql.statement(`WITH ${ctes.join(',\n')}\nSELECT body FROM reply`);
+}
+
+/** Stores the record, of which `ctes` make `updated`, and completes the key with the answer. */
+export function storeSql(
+  write: Write,
+  sql: Sql,
+  ctes: readonly string[],
+  { status, headers, answer }: StoredReply & { readonly headers: object },
+): Statement {
+  const parts = [
+    ...ctes,
+    `reply AS MATERIALIZED (SELECT ${answer(sql, 'updated')} AS body FROM updated)`,
+    completeCte(write, sql, String(status), sql.bind(JSON.stringify(headers), 'jsonb')),
+  ];
+  return sql.statement(`WITH ${parts.join(',\n')}\nSELECT body FROM reply`);
+}
+
+/** Completes the key with the record as the statement before has left it. */
+export function storedReplySql(write: Write, { status, answer }: StoredReply): Statement {
+  const { object, unit } = write;
+  const sql = new Sql();
+  const ctes = [
+    `reply AS MATERIALIZED (SELECT ${answer(sql, 't')} AS body, ${etagSql('t')} AS etag
+      FROM ${table(unit.schema, object.apiName)} t WHERE t."id" = ${sql.bind(write.id, 'uuid')})`,
+    completeCte(write, sql, String(status), `jsonb_build_object('ETag', reply.etag)`),
+  ];
+  return sql.statement(`WITH ${ctes.join(',\n')}\nSELECT body, etag FROM reply`);
+}
+
+/** SQL of the ETag of the row `alias`. */
+export const etagSql = (alias: string): string => `'"' || erp.base36(${alias}."recordVersion") || '"'`;
+
+const completeCte = ({ unit }: Write, { bind }: Sql, status: string, headers: string): string =>
+  `key_done AS (${completeKeySql(unit.schema, unit.key, bind, { status, headers, body: 'reply.body' }, 'FROM reply')})`;
+
+/** CTEs former and updated, the record as it was and as it becomes, and change, what differs, for trailSql. */
+export function changeSql({ object, changed, id: recordId, place, unit }: Write, sql: Sql, version: number): string[] {
+  const records = table(unit.schema, object.apiName);
+  const id = sql.bind(recordId, 'uuid');
+  const sets = [
+    ...changed.map(({ field, value }) => `${columnName(field)} = ${sql.bind(value, typeOf(field).bindType)}`),
+    `"recordVersion" = ${sql.bind(version, 'integer')}`,
+    '"updatedAt" = statement_timestamp()',
+    `"updatedById" = ${sql.bind(unit.request.userId, 'uuid')}`,
+  ];
+  const changes = changesSql(
+    changed.map((item) => item.field),
+    (field) => outputOf('former', field),
+    (field) => outputOf('updated', field),
+  );
+  return [
+    `former AS MATERIALIZED (SELECT * FROM ${records} WHERE "id" = ${id})`,
+    `updated AS (UPDATE ${records} SET ${sets.join(', ')} WHERE "id" = ${id} RETURNING *)`,
+    `change AS MATERIALIZED (SELECT updated."id" AS record_id, updated."recordVersion" AS record_version,
+        ${place.index} AS position, ${newTrailIds(sql)}, ${changes} AS changes
+      FROM updated, former)`,
+  ];
+}
