@@ -8,13 +8,21 @@ import type { Tx } from '../../mixins/database/database.ts';
 import { table } from './sql.ts';
 import type { Versions } from './view.ts';
 
-/** Scalar sub-selects of the versions, for the select list of any statement. */
-const versionsSql = (schema: string): string =>
-  `(SELECT metadata_version FROM ${schema}._state), (SELECT access_version FROM ${schema}._state)`;
+export const readVersions = (tx: Tx): Promise<Versions> =>
+  tx.one<Versions>({
+    text: `SELECT metadata_version AS "metadataVersion", access_version AS "accessVersion" FROM ${tx.schema}._state`,
+  });
 
-export async function readVersions(tx: Tx): Promise<Versions> {
-  const { rows } = await tx.arrays({ text: `SELECT ${versionsSql(tx.schema)}` });
-  return { metadataVersion: rows[0]![0] as number, accessVersion: rows[0]![1] as number };
+interface PrincipalRow extends Versions {
+  /** null: there is no such user; then everything else of the user is null, too. */
+  readonly username: string | null;
+  readonly displayName: string | null;
+  readonly active: boolean | null;
+  readonly locale: string | null;
+  readonly timezone: string | null;
+  readonly profileApiName: string;
+  readonly roleApiName: string | null;
+  readonly permissionSetApiNames: readonly string[] | null;
 }
 
 /** The user behind a request as the tenant's record says, with the versions that go with it. */
@@ -22,49 +30,52 @@ export async function findPrincipal(
   tx: Tx,
   userId: string,
 ): Promise<{ versions: Versions; principal: Principal | null }> {
-  const { rows } = await tx.arrays({
+  const { metadataVersion, accessVersion, username, ...user } = await tx.one<PrincipalRow>({
     name: `principal ${tx.schema}`,
-    text: `SELECT s.metadata_version, s.access_version, u."username", u."displayName", u."active", u."locale", u."timezone",
+    text: `SELECT state.metadata_version AS "metadataVersion", state.access_version AS "accessVersion",
+        u."username", u."displayName", u."active", u."locale", u."timezone",
         u."profileApiName", u."roleApiName", u."permissionSetApiNames"
-      FROM ${tx.schema}._state s LEFT JOIN ${table(tx.schema, 'User')} u ON u."id" = $1`,
+      FROM ${tx.schema}._state state LEFT JOIN ${table(tx.schema, 'User')} u ON u."id" = $1`,
     values: [userId],
   });
-  const row = rows[0]!;
-  const versions = { metadataVersion: row[0] as number, accessVersion: row[1] as number };
-  if (row[2] === null) return { versions, principal: null };
+  const versions = { metadataVersion, accessVersion };
+  if (username === null) return { versions, principal: null };
   return {
     versions,
     principal: {
       userId,
-      username: row[2] as string,
-      displayName: (row[3] as string | null) ?? (row[2] as string),
-      active: row[4] !== false,
-      locale: row[5] as string | null,
-      timezone: (row[6] as string | null) ?? '',
-      profileApiName: row[7] as string,
-      roleApiName: row[8] as string | null,
-      permissionSetApiNames: (row[9] as string[] | null) ?? [],
+      username,
+      displayName: user.displayName ?? username,
+      active: user.active !== false,
+      locale: user.locale,
+      timezone: user.timezone ?? '',
+      profileApiName: user.profileApiName,
+      roleApiName: user.roleApiName,
+      permissionSetApiNames: user.permissionSetApiNames ?? [],
     },
   };
 }
 
+interface DirectoryRow extends Versions {
+  /** null: the tenant has no users. */
+  readonly userId: string | null;
+  readonly username: string;
+  readonly roleApiName: string | null;
+}
+
 /** All users as sharing sees them, with the versions that go with them. */
-export async function readDirectory(tx: Tx): Promise<{ versions: Versions; directory: Directory }> {
-  const { rows } = await tx.arrays({
-    text: `SELECT s.metadata_version, s.access_version, u."id"::text, u."username", u."roleApiName"
-      FROM ${tx.schema}._state s LEFT JOIN ${table(tx.schema, 'User')} u ON true`,
+export async function readDirectory(tx: Tx): Promise<{ versions: Versions | null; directory: Directory }> {
+  const rows = await tx.all<DirectoryRow>({
+    text: `SELECT state.metadata_version AS "metadataVersion", state.access_version AS "accessVersion",
+        u."id"::text AS "userId", u."username", u."roleApiName"
+      FROM ${tx.schema}._state state LEFT JOIN ${table(tx.schema, 'User')} u ON true`,
   });
-  const [first] = rows as [unknown[]];
   return {
-    versions: { metadataVersion: first[0] as number, accessVersion: first[1] as number },
+    versions: rows[0] ?? null,
     directory: {
-      users: rows
-        .filter((row) => row[2] !== null)
-        .map((row) => ({
-          userId: row[2] as string,
-          username: row[3] as string,
-          roleApiName: row[4] as string | null,
-        })),
+      users: rows.flatMap(({ userId, username, roleApiName }) =>
+        userId === null ? [] : [{ userId, username, roleApiName }],
+      ),
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
- * What this process knows about tenants and their users: the snapshot, and each user's access worked out from it. All
+ * What this process knows about tenants and their users: the snapshot, and each user's access computed from it. All
  * of it may be lost at any moment and may be stale at any moment: every statement on records returns the versions it
- * saw, and whoever finds others than it worked with repeats with fresh ones.
+ * saw, and a request that finds other versions repeats with fresh ones.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -18,10 +18,8 @@ import type { Versions, View } from './view.ts';
 
 /** A statement saw other versions than the view it was made for. */
 class Stale extends Error {
-  readonly versions: Versions | null;
-  constructor(versions: Versions | null) {
+  constructor() {
     super('The snapshot or the permissions have changed.');
-    this.versions = versions;
   }
 }
 
@@ -77,7 +75,7 @@ export class Tenants {
     let before: View | undefined;
     for (;;) {
       const view = await this.view(tenantId, userId);
-      // Whoever waits behind a row of deployments finds each of them; that is no failure as long as versions move on.
+      // A request that waits behind a row of deployments finds each of them; that is no failure as long as versions move on.
       const moved = before?.metadataVersion !== view.metadataVersion || before.accessVersion !== view.accessVersion;
       attempts = moved ? 1 : attempts + 1;
       before = view;
@@ -140,7 +138,7 @@ export class Tenants {
       this.#database.tenant(tenantId, readDirectory),
     ]);
     if (!snapshot) throw new PlatformError('INTERNAL_ERROR', 'The configuration of the tenant is not available.');
-    if (!same(people.versions, versions)) return null;
+    if (!people.versions || !same(people.versions, versions)) return null;
     const views = new LRUCache<string, View>({ max: VIEWS_PER_TENANT_MAX });
     const tenant: Tenant = { ...versions, snapshot, directory: people.directory, views };
     this.#tenants.set(tenantId, tenant);
@@ -173,8 +171,7 @@ export const isShapeError = (error: unknown): boolean =>
 
 /** The versions that a statement saw must be those its view was made from. */
 export function assertFresh(view: Versions, metadataVersion: unknown, accessVersion: unknown): void {
-  if (view.metadataVersion !== metadataVersion || view.accessVersion !== accessVersion)
-    throw new Stale({ metadataVersion: metadataVersion as number, accessVersion: accessVersion as number });
+  if (view.metadataVersion !== metadataVersion || view.accessVersion !== accessVersion) throw new Stale();
 }
 
 /** An entry of a record by a name that a caller chose; names such as `constructor` find nothing. */

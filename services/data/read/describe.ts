@@ -11,7 +11,7 @@ import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../../lib/s
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { own } from '../tenants.ts';
 import { visibleModel } from '../transitions/acts.ts';
-import { defaultOf, isStateKept } from '../write/body.ts';
+import { defaultOf, isChangedByTransitions } from '../write/body.ts';
 import { hasDuplicateRules } from '../write/duplicate-rules.ts';
 
 /** Items of GET /objects, by apiName. */
@@ -88,7 +88,7 @@ function describeField(
   const type = typeOf(field);
   const editable = isWritable(object.object, field) && object.fields[field.apiName]?.edit === true;
   const creatable = editable && able.creatable;
-  const updateable = editable && able.updateable && !isStateKept(object.object, field);
+  const updateable = editable && able.updateable && !isChangedByTransitions(object.object, field);
   const { controllingField: controlling } = field;
   const controllingField = controlling !== null && Object.hasOwn(object.fields, controlling) ? controlling : null;
   const calculated = fieldType(field.fieldType).calculated !== undefined;
@@ -209,7 +209,7 @@ export function schemaOfObject(access: Access, object: ObjectAccess, scopes: Sco
       update: able.updateable
         ? {
             ...body(
-              editable.filter((field) => !isStateKept(meta, field)),
+              editable.filter((field) => !isChangedByTransitions(meta, field)),
               [],
             ),
             minProperties: 1,

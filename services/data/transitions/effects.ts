@@ -2,6 +2,7 @@
  * Effects of transitions and actions, made ready once per configuration: what they read, what they set, and the values
  * that their expressions give. Source: docs/reference/transitions.md#effects.
  */
+
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
@@ -10,6 +11,7 @@ import { type InputCheck, inputCheck, inputTypes, inputValue } from '../../../li
 import type { Expression, Instant, Type, Value } from '../../../lib/expression/types.ts';
 import { schemaOfObject } from '../../../lib/expression/values.ts';
 import { ExactNumber } from '../../../lib/json/exact-number.ts';
+import { requireField } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { type Exact, exactText } from '../../../lib/values/decimal.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
@@ -71,15 +73,16 @@ export const preparationOf = memoize((act: Act): Preparation => {
     }
   const recipients = messages.flatMap((message) => (message.kind === 'notification' ? recipientField(message.to) : []));
   const names = new Set([...all.flatMap((expression) => storedFieldsOf(object, expression)), ...recipients]);
-  const sets = updates.flat().map(([name]) => object.fields[name]!);
+  const sets = updates.flat().map(([name]) => requireField(object, name));
   return {
     input: meta.input && inputCheck(meta.input),
     inputTypes: types,
     updates: updates.flat(),
     creates,
     messages,
-    reads: [...decidingFields(object), ...[...names].map((name) => object.fields[name]!)],
-    sets: object.stateModel && act.kind === 'transition' ? [...sets, object.fields[object.stateModel.field]!] : sets,
+    reads: [...decidingFields(object), ...[...names].map((name) => requireField(object, name))],
+    sets:
+      object.stateModel && act.kind === 'transition' ? [...sets, requireField(object, object.stateModel.field)] : sets,
   };
 });
 
@@ -92,15 +95,15 @@ export const withInput = (facts: Facts, { inputTypes: types }: Preparation, inpu
   input: (name) => inputValue(types[name]!, own(input, name)),
 });
 
-/** What expressions give, as a body would say it; what cannot be worked out is a violation. */
+/** What expressions give, as a body would say it; what cannot be computed is a violation. */
 export function valuesOf(expressions: Expressions, facts: Facts, invalid: Violation[]): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [name, expression] of expressions)
     try {
       values[name] = asJson(evaluate(expression, facts));
     } catch (error) {
-      const failure = failureOf(error, 'The effects could not be worked out in time.');
-      const message = `The value of ${name} cannot be worked out: ${failure.message}.`;
+      const failure = failureOf(error, 'The effects could not be computed in time.');
+      const message = `The value of ${name} cannot be computed: ${failure.message}.`;
       invalid.push(violation('', 'FIELD_OUT_OF_RANGE', message, { field: name, params: { reason: failure.reason } }));
     }
   return values;
@@ -109,7 +112,10 @@ export function valuesOf(expressions: Expressions, facts: Facts, invalid: Violat
 function asJson(value: Value): unknown {
   if (value === null || typeof value !== 'object') return value;
   if (Array.isArray(value)) return value.map(asJson);
-  if ('ms' in value) return new Date((value as Instant).ms).toISOString();
-  if ('units' in value) return new ExactNumber(exactText(value as Exact));
+  if (isInstant(value)) return new Date(value.ms).toISOString();
+  if (isExact(value)) return new ExactNumber(exactText(value));
   return Object.fromEntries(Object.entries(value).map(([part, item]) => [part, asJson(item)]));
 }
+
+const isInstant = (value: object): value is Instant => 'ms' in value;
+const isExact = (value: object): value is Exact => 'units' in value;

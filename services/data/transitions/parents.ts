@@ -8,7 +8,7 @@ import type { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { storedFieldsOf } from '../../../lib/expression/formulas.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
 import { nodesOf } from '../../../lib/expression/walk.ts';
-import { objectOf } from '../../../lib/schema/lookup.ts';
+import { objectOf, requireField } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
@@ -57,7 +57,7 @@ export function foreseenFields(object: ObjectMeta, acts: readonly Act[], snapsho
       ...(moves ? [field.apiName] : []),
     ]),
   );
-  return [...new Set([...decidingFields(object), ...names.map((name) => object.fields[name]!)])];
+  return [...new Set([...decidingFields(object), ...names.map((name) => requireField(object, name))])];
 }
 
 /** Acts that put a record under a parent which the user of the view may read and not edit, with their refusals. */

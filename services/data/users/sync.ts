@@ -43,7 +43,9 @@ export async function sendUnsentUsers(database: Database, tenantId: string, sync
     const sent: number[] = [];
     let users = 0;
     for (const [userId, unsent] of Map.groupBy(rows, (row) => row.userId)) {
-      const { username, email, active } = unsent[0]!;
+      const [user] = unsent;
+      if (!user) continue;
+      const { username, email, active } = user;
       try {
         if (username !== null)
           await sync.send(tenantId, { userId, username, email: email ?? username, active: active !== false });

@@ -8,7 +8,7 @@ import { PlatformError, type Violation, violation } from '../../../lib/errors/pl
 import { isBlank } from '../../../lib/schema/field-types/blank.ts';
 import { externalReference } from '../../../lib/schema/field-types/reference-family.ts';
 import { isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
-import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
+import { fieldOf, objectOf, requireField } from '../../../lib/schema/lookup.ts';
 import { isWritable } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
@@ -38,10 +38,13 @@ const unknown = (name: string): Violation =>
 export function bodyObject(body: unknown): Record<string, unknown> {
   if (body === undefined || body === null)
     throw new PlatformError('BODY_REQUIRED', 'The record must be sent as a JSON object.');
-  if (typeof body !== 'object' || Array.isArray(body))
+  if (!isObject(body))
     throw new PlatformError('REQUEST_MALFORMED', 'The body must be a JSON object keyed by field apiName.');
-  return body as Record<string, unknown>;
+  return body;
 }
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Reads what a body says; `access` is the user's access to the object. */
 export function readBody(
@@ -65,11 +68,11 @@ export function readBody(
       invalid.push(violation(pointer, 'FIELD_READ_ONLY', `${name} is kept by the platform.`, { field: name }));
       continue;
     }
-    if (how === 'create' ? isOtherBeginning(object, field, body[name]) : isStateKept(object, field)) {
+    if (how === 'create' ? isOtherThanInitialState(object, field, body[name]) : isChangedByTransitions(object, field)) {
       invalid.push(violation(pointer, 'FIELD_READ_ONLY', `${name} is changed by transitions.`, { field: name }));
       continue;
     }
-    if (!access.fields[name]!.edit) {
+    if (!access.fields[name]?.edit) {
       denied.push(violation(pointer, 'FIELD_PERMISSION_DENIED', `You may not edit ${name}.`, { field: name }));
       continue;
     }
@@ -80,12 +83,12 @@ export function readBody(
   return { given, invalid, denied };
 }
 
-/** A new record begins in the initial state. */
-const isOtherBeginning = ({ stateModel }: ObjectMeta, field: FieldMeta, value: unknown): boolean =>
+/** A new record can only be created in the initial state. */
+const isOtherThanInitialState = ({ stateModel }: ObjectMeta, field: FieldMeta, value: unknown): boolean =>
   stateModel?.field === field.apiName && value !== stateModel.initial;
 
 /** The state of a record, where only transitions change it. */
-export const isStateKept = ({ stateModel }: ObjectMeta, field: FieldMeta): boolean =>
+export const isChangedByTransitions = ({ stateModel }: ObjectMeta, field: FieldMeta): boolean =>
   stateModel?.field === field.apiName && !stateModel.allowDirectEdit;
 
 /** One value of a body, or the first violation in it. */
@@ -120,7 +123,7 @@ function readReference(view: View, field: FieldMeta, value: unknown, pointer: st
   if (external) {
     const targets: Lookup['targets'][number][] = [];
     for (const object of readable) {
-      const by = own(view.access.objects[object.apiName]!.fields, external.field)?.read
+      const by = own(view.access.objects[object.apiName]?.fields ?? {}, external.field)?.read
         ? fieldOf(object, external.field)
         : undefined;
       if (!by?.externalId) continue;
@@ -149,7 +152,7 @@ function readReference(view: View, field: FieldMeta, value: unknown, pointer: st
   return {
     field,
     value: parsed.value,
-    lookup: { targets: readable.map((object) => ({ object, by: object.fields['id']!, value: parsed.value })) },
+    lookup: { targets: readable.map((object) => ({ object, by: requireField(object, 'id'), value: parsed.value })) },
   };
 }
 
@@ -179,7 +182,7 @@ export function completeCreate(
   for (const field of controllersFirst(object)) {
     const isRead = own(access.fields, field.apiName)?.read === true;
     if (field.system || (isRead && Object.hasOwn(body, field.apiName)) || !typeOf(field).writable) continue;
-    const value = keptOf(
+    const value = applicableDefault(
       defaultOf(field),
       (item) => typeTakes(type, field, item) && controllerTakes(field, item, values.get(field.controllingField ?? '')),
     );
@@ -202,8 +205,8 @@ export function completeCreate(
   return { given, invalid, denied: read.denied };
 }
 
-/** A default value as far as a new record takes it; null: there is none. */
-function keptOf(value: unknown, takes: (item: unknown) => boolean): unknown {
+/** The part of a default value that the new record may have; null: none of it. */
+function applicableDefault(value: unknown, takes: (item: unknown) => boolean): unknown {
   if (value === null) return null;
   if (!Array.isArray(value)) return takes(value) ? value : null;
   const kept = value.filter(takes);
@@ -251,9 +254,9 @@ export function checkDependentPicklists(
   const values = new Map(given.map((item) => [item.field.apiName, item.value]));
   const after = (name: string): unknown => (values.has(name) ? values.get(name) : own(stored, name));
   for (const field of controlledFields(object, given)) {
-    const controlling = after(field.controllingField!);
+    const controlling = after(field.controllingField ?? '');
     if ([after(field.apiName)].flat().every((value) => controllerTakes(field, value, controlling))) continue;
-    const isNamed = own(fields, field.controllingField!)?.read === true;
+    const isNamed = own(fields, field.controllingField ?? '')?.read === true;
     const place = isNamed ? `together with the value of ${field.controllingField}` : 'in this record';
     violations.push(
       own(fields, field.apiName)?.read

@@ -40,8 +40,7 @@ const CONFLICTS: ReadonlySet<string> = new Set([
 /** The answer of a dry run whose steps all passed. `reply` is what the mutation itself would have answered. */
 export function passed(write: Write, reply: OperationReply): OperationReply {
   // A new record gets its id when it is created, and a deleted one has no state to show.
-  const isRecord = write.mutation !== 'delete' && Buffer.isBuffer(reply.body);
-  const record = isRecord ? (reply.body as Buffer).toString() : 'null';
+  const record = write.mutation !== 'delete' && Buffer.isBuffer(reply.body) ? reply.body.toString() : 'null';
   const shown = write.mutation === 'create' ? record.replace(`"id":"${write.id}"`, '"id":null') : record;
   return answer(true, shown, [], [], write.unit.effects);
 }
@@ -56,7 +55,7 @@ export function refused(failure: PlatformError): OperationReply | null {
   const { details = {}, code, message } = failure;
   const errors: readonly Violation[] = failure.errors?.length
     ? failure.errors.slice(0, VIOLATIONS_MAX)
-    : [violation('', code, message, { params: details as Record<string, unknown> })];
+    : [violation('', code, message, { params: { ...details } })];
   return answer(false, 'null', errors, [], []);
 }
 

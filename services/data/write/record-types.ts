@@ -2,6 +2,7 @@
 
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { requireField } from '../../../lib/schema/lookup.ts';
 import { defaultRecordType, findRecordType, RECORD_TYPE_FIELD, valuesIn } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta, RecordTypeMeta } from '../../../lib/schema/snapshot.ts';
 import { own } from '../tenants.ts';
@@ -16,7 +17,7 @@ const givenType = (given: readonly Given[]): Given | undefined =>
 /** The default type, when a create leaves its type out. */
 export function withDefaultType(object: ObjectMeta, body: Readonly<Record<string, unknown>>): readonly Given[] {
   const type = Object.hasOwn(body, RECORD_TYPE_FIELD) ? null : defaultRecordType(object);
-  return type ? [{ field: object.fields[RECORD_TYPE_FIELD]!, value: type.apiName, lookup: null }] : [];
+  return type ? [{ field: requireField(object, RECORD_TYPE_FIELD), value: type.apiName, lookup: null }] : [];
 }
 
 /** The type of a record takes this value in a picklist. */
@@ -59,7 +60,7 @@ export function checkRecordType(access: ObjectAccess, given: readonly Given[], s
     const field = own(object.fields, apiName);
     if (!field || !(values.has(apiName) || (named && !isKept))) return [];
     const value: unknown = values.has(apiName) ? values.get(apiName) : own(stored, apiName);
-    const allowed = valuesIn(type, field)!;
+    const allowed = valuesIn(type, field) ?? [];
     const wrong = [value]
       .flat()
       .filter((item) => item !== null && item !== undefined && !allowed.includes(String(item)));

@@ -10,6 +10,7 @@ import { storedFieldsOf, withFormulas } from '../../../lib/expression/formulas.t
 import type { Expression, Value } from '../../../lib/expression/types.ts';
 import { schemaOfObject, valueOfField } from '../../../lib/expression/values.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
+import { requireField } from '../../../lib/schema/lookup.ts';
 import { emptyRollup } from '../../../lib/schema/rollups.ts';
 import type { FieldMeta, ObjectMeta, ValidationRuleMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
@@ -44,7 +45,7 @@ export const hasRules = (object: ObjectMeta): boolean => rulesOf(object).length 
 /** Stored fields that the rules of an object depend on; none when it has no active rules. */
 export const ruleFields = memoize((object: ObjectMeta): readonly FieldMeta[] => {
   const names = new Set(rulesOf(object).flatMap((rule) => [...rule.reads]));
-  return [...names].map((name) => object.fields[name]!);
+  return [...names].map((name) => requireField(object, name));
 });
 
 /** Step of create and update: adds a violation for each rule that refuses the record. */
@@ -109,7 +110,7 @@ function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
   for (const [name, value] of Object.entries(kept)) values.set(name, value);
   const stored = (name: string): unknown => own(write.stored, name) ?? null;
   const changed = new Set(write.changed.map((item) => item.field.apiName));
-  const toValue = (name: string, raw: unknown): Value => valueOfField(valueTypeName(object.fields[name]!), raw);
+  const toValue = (name: string, raw: unknown): Value => valueOfField(valueTypeName(requireField(object, name)), raw);
   const caller = callerFacts(view, now);
   const record = withFormulas(
     object,
@@ -120,7 +121,8 @@ function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
   return {
     record,
     old: isCreate ? null : old,
-    isChanged: (name) => (object.fields[name]!.formula ? !isSameValue(record(name), old(name)) : changed.has(name)),
+    isChanged: (name) =>
+      requireField(object, name).formula ? !isSameValue(record(name), old(name)) : changed.has(name),
     ...caller,
   };
 }

@@ -42,7 +42,7 @@ export function deniedParentsSql(
 ): string | null {
   const controlling = new Set(parentFields(object));
   const denied = [...lookups].flatMap(([item, id]) => {
-    const parent = own(view.access.objects, item.field.referenceTo[0]!)?.object;
+    const parent = own(view.access.objects, item.field.referenceTo[0] ?? '')?.object;
     if (!controlling.has(item.field) || !parent || reach(view.access, parent.apiName, 'edit') === null) return [];
     const editable = `EXISTS (SELECT FROM "${tenantSchema(view.tenantId)}"."${parent.apiName}" t WHERE t."id" = ${id} AND ${reachSql(view, sql, parent.apiName, 'edit', 't')})`;
     return [`(${id} IS NOT NULL${before ? ` AND ${id} IS DISTINCT FROM ${before(item)}` : ''} AND NOT ${editable})`];

@@ -1,19 +1,19 @@
 /**
- * Taking a transition or action: the record is locked, what stands against it is found out, its effects are worked out
- * from the record as it is, and then everything is written in one transaction. Source: docs/reference/transitions.md.
+ * Taking a transition or action: the record is locked, the reasons against it are checked, its effects are
+ * computed from the record as it is, and then everything is written in one transaction. Source: docs/reference/transitions.md.
  */
 
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { Facts } from '../../../lib/expression/evaluate.ts';
 import { storedFieldsOf } from '../../../lib/expression/formulas.ts';
-import { fieldOf } from '../../../lib/schema/lookup.ts';
+import { requireField } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { sqlState } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { CallerSql, outboxSql } from '../../../mixins/mutation/audit.ts';
 import { columnName, exactJson, outputOf, reachSql, table } from '../sql.ts';
-import { own } from '../tenants.ts';
+import { own, visibleObject } from '../tenants.ts';
 import {
   type Act,
   guardHolds,
@@ -28,7 +28,7 @@ import {
   wrongState,
 } from '../transitions/acts.ts';
 import { type Message, preparationOf, recipientField, valuesOf, withInput } from '../transitions/effects.ts';
-import { checkDependentPicklists, readValue } from './body.ts';
+import { checkDependentPicklists, isObject, readValue } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { CREATE_STEPS } from './create.ts';
 import { confirmedSql } from './duplicates.sql.ts';
@@ -45,7 +45,7 @@ import { lockRecord, matchVersion, refuseUnreached, storeAndAnswer } from './upd
 import { pointerTo, validationFailed } from './violations.ts';
 import { type Given, newWrite, runSteps, type Step, type Write } from './write.ts';
 
-/** One step, for what is found out on the way belongs to this one request. */
+/** One step: what it finds out on the way belongs to this one request. */
 export const TRANSITION_STEPS: readonly Step[] = [take];
 
 interface SideEffect {
@@ -58,7 +58,7 @@ interface SideEffect {
 async function take(write: Write): Promise<void> {
   const key = write.call.path['transitionKey'] ?? '';
   const act = visibleActs(write.access).find(({ meta }) => meta.key === key);
-  const along = act && readAlong(write, act);
+  const along = act && readInput(write, act);
   await lockRecord(write, along && { ...preparationOf(act), coming: await comingOf(write, act, along) });
   if (write.reply) return;
   if (!along) throw new PlatformError('TRANSITION_NOT_FOUND', 'There is no such transition for this connection.');
@@ -83,16 +83,18 @@ async function take(write: Write): Promise<void> {
   await store(write, transition, created, messagesOf(write, act, known));
 }
 
-/** What the caller sends along, and everything that is wrong with it. */
-interface Along {
+/** The input and comment of the request, and everything that is wrong with them. */
+interface GivenInput {
   readonly input: Record<string, unknown>;
   readonly comment: string | null;
   readonly errors: Violation[];
 }
 
-function readAlong({ body }: Write, act: Act): Along {
-  const input = (own(body, 'input') ?? {}) as Record<string, unknown>;
-  const comment = (own(body, 'comment') as string | null | undefined) ?? null;
+function readInput({ body }: Write, act: Act): GivenInput {
+  // The gateway has checked the form of both.
+  const given = { input: own(body, 'input'), comment: own(body, 'comment') };
+  const input = isObject(given.input) ? given.input : {};
+  const comment = typeof given.comment === 'string' ? given.comment : null;
   const { input: check } = preparationOf(act);
   const errors: Violation[] = check
     ? check(input)
@@ -100,21 +102,21 @@ function readAlong({ body }: Write, act: Act): Along {
         violation(`/input${pointerTo(name)}`, 'FIELD_UNKNOWN', 'The transition takes no input.'),
       );
   if (act.meta.requiresComment && (comment === null || comment.trim() === ''))
-    errors.push(violation('/comment', 'FIELD_REQUIRED', 'A comment is needed.'));
+    errors.push(violation('/comment', 'FIELD_REQUIRED', 'The transition requires a comment.'));
   return { input, comment, errors };
 }
 
-function fitting(along: Along): Along {
+function fitting(along: GivenInput): GivenInput {
   const { errors } = along;
   if (errors.length === 0) return along;
-  throw new PlatformError('TRANSITION_INPUT_INVALID', 'What is sent along does not fit the transition.', { errors });
+  throw new PlatformError('TRANSITION_INPUT_INVALID', 'The input of the transition is not valid.', { errors });
 }
 
 /**
- * References to parents with rollups that the effects will set, worked out before anything is locked: all parents are
+ * References to parents with rollups that the effects will set, computed before anything is locked: all parents are
  * locked in one order. If the record changes in between, the version that was sent is no longer its own.
  */
-async function comingOf(write: Write, act: Act, { input, errors }: Along): Promise<Coming[]> {
+async function comingOf(write: Write, act: Act, { input, errors }: GivenInput): Promise<Coming[]> {
   const { view, object } = write;
   const ready = preparationOf(act);
   const set = [{ objectApiName: object.apiName, fields: ready.updates }, ...ready.creates];
@@ -127,7 +129,7 @@ async function comingOf(write: Write, act: Act, { input, errors }: Along): Promi
   const reads = new Set(asked.flatMap(({ expression }) => storedFieldsOf(object, expression)));
   const stored = await readAhead(
     write,
-    [...reads].map((name) => object.fields[name]!),
+    [...reads].map((name) => requireField(object, name)),
   );
   if (!stored) return [];
   const facts = withInput(storedFacts(view, object, stored), ready, input);
@@ -188,12 +190,12 @@ async function setFields(write: Write, act: Act, facts: Facts): Promise<void> {
   const { view, object } = write;
   const given: Given[] = [];
   for (const [name, value] of Object.entries(valuesOf(preparationOf(act).updates, facts, write.invalid))) {
-    const read = readValue(view, object.fields[name]!, value, pointerTo(name));
+    const read = readValue(view, requireField(object, name), value, pointerTo(name));
     if ('code' in read) write.invalid.push(read);
     else given.push(read);
   }
   const settled = await settle(write, given);
-  const field = act.kind === 'transition' ? object.fields[object.stateModel!.field]! : null;
+  const field = act.kind === 'transition' && object.stateModel ? requireField(object, object.stateModel.field) : null;
   const state: Given[] = field ? [{ field, value: act.to, lookup: null }] : [];
   write.given = [...state, ...settled.given];
   write.changed = [...(field && act.to !== own(write.stored, field.apiName) ? state : []), ...settled.changed];
@@ -232,12 +234,12 @@ async function settle(write: Write, given: readonly Given[]): Promise<Pick<Write
   return settledIn(write, given, row);
 }
 
-/** Records that come along, each through the whole pipeline of a create, as the caller. */
+/** Records that the transition creates, each through the whole pipeline of a create, as the caller. */
 async function createRecords(write: Write, act: Act, facts: Facts): Promise<SideEffect[]> {
   const { creates } = preparationOf(act);
   const created: SideEffect[] = [];
   for (const [index, { objectApiName, fields }] of creates.entries()) {
-    const access = write.view.access.objects[objectApiName]!;
+    const access = visibleObject(write.view, objectApiName);
     const invalid: Violation[] = [];
     const body = valuesOf(fields, facts, invalid);
     const part = newWrite({
@@ -259,12 +261,12 @@ async function createRecords(write: Write, act: Act, facts: Facts): Promise<Side
   return created;
 }
 
-/** Refusals of a part point to nothing in the body, and tell nothing of what the caller cannot see. */
+/** Refusals of a part point to nothing in the body, and reveal nothing that the caller cannot see. */
 async function asPart<T>(part: Write, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    // Everything but what the content of a record is refused for is tried again or told by those who wait above.
+    // Everything but what the content of a record is refused for is tried again or answered further up.
     if (!(error instanceof PlatformError) && !/^2[23]/.test(sqlState(error) ?? '')) throw error;
     const { view, call, object } = part;
     const path = { ...call.path, objectApiName: object.apiName };
@@ -276,20 +278,20 @@ async function asPart<T>(part: Write, work: () => Promise<T>): Promise<T> {
   }
 }
 
-interface Told {
+interface OutgoingMessage {
   readonly effect: SideEffect;
   /** Type and content of the event. */
   readonly type: string;
   readonly data: Record<string, unknown>;
 }
 
-function messagesOf(write: Write, act: Act, facts: Facts): Told[] {
+function messagesOf(write: Write, act: Act, facts: Facts): OutgoingMessage[] {
   const {
     object,
     unit: { request },
   } = write;
   const invalid: Violation[] = [];
-  const told = preparationOf(act).messages.map((message: Message): Told => {
+  const messages = preparationOf(act).messages.map((message: Message): OutgoingMessage => {
     const effect = { kind: message.kind, objectApiName: object.apiName, id: write.id };
     if (message.kind === 'event')
       return { effect, type: `custom.${message.type}`, data: { data: valuesOf(message.data, facts, invalid) } };
@@ -303,7 +305,7 @@ function messagesOf(write: Write, act: Act, facts: Facts): Told[] {
     };
   });
   if (invalid.length > 0) throw validationFailed(invalid.map((found) => ({ ...found, field: null })));
-  return told;
+  return messages;
 }
 
 /** Rollups may have moved the record on while records were created below it. */
@@ -319,12 +321,12 @@ async function currentVersion(
   return row.recordVersion;
 }
 
-/** An execution changes the record in any case: whoever repeats it with the old ETag has not seen it. */
+/** An execution changes the record in any case: a caller who repeats it with the old ETag has not seen it. */
 async function store(
   write: Write,
   transition: Transition,
   created: readonly SideEffect[],
-  messages: readonly Told[],
+  messages: readonly OutgoingMessage[],
 ): Promise<void> {
   const { object, changed } = write;
   const sql = new Sql();
@@ -362,12 +364,18 @@ function executionSql(
   if (write.unit.checkOnly) return record;
   const { executionId, key, fromState, toState } = transition;
   const before = JSON.stringify({ executionId, transitionKey: key, fromState, toState }).slice(0, -1);
-  const at = outputOf(alias, fieldOf(write.object, 'updatedAt') as FieldMeta);
+  const at = outputOf(alias, requireField(write.object, 'updatedAt'));
   return `${sql.bind(before, 'text')} || ',"executedAt":' || to_json(${at})::text || ',"record":' || ${record} || ${sql.bind(`,"sideEffects":${JSON.stringify(sideEffects)}}`, 'text')}`;
 }
 
-/** Events of a tenant's own and requests for notifications stand beside what the change itself tells. */
-function messageSql(write: Write, sql: Sql, { type, data }: Told, transition: Transition, name: string): string[] {
+/** Events of a tenant's own and requests for notifications stand beside the event of the change itself. */
+function messageSql(
+  write: Write,
+  sql: Sql,
+  { type, data }: OutgoingMessage,
+  transition: Transition,
+  name: string,
+): string[] {
   if (write.unit.checkOnly) return [];
   const {
     object,

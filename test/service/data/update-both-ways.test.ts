@@ -221,7 +221,7 @@ describe('an update by one statement and one step by step', () => {
     Object.assign(pg.Client.prototype, {
       query(this: unknown, ...given: unknown[]): unknown {
         const text = (given[0] as { text?: string } | undefined)?.text ?? '';
-        const name = text.includes('SKIP LOCKED') && /FROM "t_\w+"\."(\w+)" t WHERE/.exec(text)?.[1];
+        const name = text.includes('SKIP LOCKED') && /FROM "t_\w+"\."(\w+)" t\s+WHERE/.exec(text)?.[1];
         if (name) tried.set(name, (tried.get(name) ?? 0) + 1);
         return query.apply(this, given);
       },
