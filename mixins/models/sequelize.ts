@@ -7,7 +7,7 @@
  * only the statement it was called for. Sequelize has no pool here and no connection of its own: a call without
  * `on(tx)` is refused. Rows are plain objects; all values are bound. Columns are read as the door reads them:
  * `timestamptz`, `date` and `numeric` as text (declare them TEXT), `bigint` as a number. Tables are made by migrations,
- * never by `sync()`.
+ * never by `sync()`. Compare with a list by `Op.any`: `Op.in` makes a new statement for each length.
  */
 import pg from 'pg';
 import { literal, Sequelize, Transaction, type Utils } from 'sequelize';

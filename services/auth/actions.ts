@@ -19,15 +19,15 @@ export function authActions(server: () => AuthServer) {
       allowed: await server().clients.allowsOrigin(ctx.params.origin, ctx.params.clientId),
     }),
     'users.sync': async (ctx) => ({
-      synced: await server().syncUsers(ctx.params.tenantId, ctx.params.users, ctx.params.checkOnly),
+      synced: await server().users.sync(ctx.params.tenantId, ctx.params.users, ctx.params.checkOnly),
     }),
     'users.createLink': async (ctx) => {
-      const link = await server().createPasswordLink(ctx.params.username);
+      const link = await server().users.createPasswordLink(ctx.params.username);
       if (!link) throw new PlatformError('PARAMETER_INVALID', 'No active user has this username.');
       return link;
     },
     'users.revoke': async (ctx) => ({
-      revoked: await server().revokeUser(ctx.params.tenantId, ctx.params.userId),
+      revoked: await server().users.revoke(ctx.params.tenantId, ctx.params.userId),
     }),
     'clients.rotateSecret': async (ctx) => {
       const secret = await server().clients.rotateSecret(ctx.params.tenantId, ctx.params.apiName);

@@ -115,9 +115,9 @@ export function deviceCode(csrf: string, userCode: string, errorName?: string): 
 <form method="post" action="/device">
 ${hiddenInput('xsrf', csrf)}
 <div class="field"><label for="user_code">Code</label>
-<input id="user_code" name="user_code" class="code" type="text" autocomplete="off" autocapitalize="characters"
-spellcheck="false" required maxlength="20" aria-describedby="code-hint"${text ? ' aria-invalid="true"' : ''}
-value="${escapeHtml(userCode)}" autofocus>
+<input id="user_code" name="user_code" class="code" type="text" value="${escapeHtml(userCode)}"
+autocomplete="off" autocapitalize="characters" spellcheck="false" required maxlength="20"
+aria-describedby="code-hint"${text ? ' aria-invalid="true"' : ''} autofocus>
 <p class="hint" id="code-hint">Upper or lower case and the hyphen do not matter.</p></div>
 <button type="submit">Continue</button>
 </form>`,

@@ -1,0 +1,68 @@
+/** Liveness of grants, with what the gateway must know about tenant and client of each. */
+import type { AuthActions, GrantState } from '../../contracts/auth.ts';
+import type { RateLimitOverrides } from '../../lib/schema/snapshot.ts';
+import type { Clients, KnownClient } from './clients.ts';
+import type { AuthStore } from './store/store.ts';
+
+export type GrantReference = AuthActions['auth.grants.check']['params']['grants'][number];
+
+const NO_OVERRIDES: RateLimitOverrides = { connection: null, tenant: null, daily: null, concurrency: null };
+
+/** Whether grants are live, in the order of the request; a grant of another user, client or tenant is inactive. */
+export async function checkGrants(
+  store: AuthStore,
+  clients: Clients,
+  grants: readonly GrantReference[],
+): Promise<GrantState[]> {
+  const byTenant = Map.groupBy(grants, (grant) => grant.tenantId);
+  const live = new Map<string, { userId: string; clientId: string }>();
+  await Promise.all(
+    [...byTenant].map(async ([tenantId, requested]) => {
+      const found = await store.grants.live(
+        tenantId,
+        requested.map((grant) => grant.grantId),
+      );
+      for (const grant of found) live.set(`${tenantId} ${grant.grantId}`, grant);
+    }),
+  );
+  return Promise.all(
+    grants.map(async (grant) => {
+      const found = live.get(`${grant.tenantId} ${grant.grantId}`);
+      const [tenant, client] = await Promise.all([
+        clients.tenant({ tenantId: grant.tenantId }),
+        clients.find(grant.clientId),
+      ]);
+      const usable = client !== null && (client.tenantId === null || client.tenantId === grant.tenantId);
+      const active = tenant !== null && usable && found?.userId === grant.userId && found.clientId === grant.clientId;
+      return grantState(grant.grantId, active, tenant, usable ? client : null);
+    }),
+  );
+}
+
+function grantState(
+  grantId: string,
+  active: boolean,
+  tenant: { suspended: boolean; rateLimits: RateLimitOverrides } | null,
+  client: KnownClient | null,
+): GrantState {
+  const ofClient = client?.meta?.rateLimits ?? NO_OVERRIDES;
+  const ofTenant = tenant?.rateLimits ?? NO_OVERRIDES;
+  return {
+    grantId,
+    active,
+    tenantSuspended: tenant?.suspended ?? false,
+    clientActive: client?.active ?? false,
+    clientName: client?.name ?? '',
+    agent: client?.meta?.agent ?? false,
+    ipRanges: [...(client?.meta?.ipRanges ?? [])],
+    rateLimits: {
+      client: { connection: ofClient.connection, concurrency: ofClient.concurrency },
+      tenant: {
+        connection: ofTenant.connection,
+        tenant: ofTenant.tenant,
+        daily: ofTenant.daily,
+        concurrency: ofTenant.concurrency,
+      },
+    },
+  };
+}
