@@ -1,5 +1,5 @@
 /** Public operations and internal actions of metadata. */
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
 import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
 import type { Snapshot, TenantInfo } from '../lib/schema/snapshot.ts';
@@ -58,6 +58,8 @@ const DEPLOYMENT_STATUSES = [
   'FAILED',
   'CANCELED',
 ] as const;
+
+export type DeploymentStatus = (typeof DEPLOYMENT_STATUSES)[number];
 
 const closed = { additionalProperties: false };
 const uuid = (description?: string) => Type.String({ format: 'uuid', ...(description ? { description } : {}) });
@@ -157,6 +159,21 @@ const Retrieved = Type.Object({
   notFound: Type.Array(Type.Object({ type: Type.String(), member: Type.String() })),
 });
 
+const DeploymentError = Type.Object({
+  code: Type.Enum([
+    'PLAN_BLOCKED',
+    'METADATA_DRIFT',
+    'PLAN_CHANGED',
+    'WORKER_LOST',
+    'APPLY_FAILED',
+    'QUICK_DEPLOY_NOT_ELIGIBLE',
+  ]),
+  message: Type.String(),
+});
+
+/** Why a deployment was not applied. */
+export type DeploymentError = Static<typeof DeploymentError>;
+
 const deploymentFields = {
   deploymentId: uuid(),
   status: Type.Enum([...DEPLOYMENT_STATUSES]),
@@ -182,19 +199,7 @@ const deploymentFields = {
   planHash: nullable(hash('Identity of the changes.')),
   metadataVersionBefore: nullable(Type.Integer()),
   metadataVersionAfter: nullable(Type.Integer()),
-  error: nullable(
-    Type.Object({
-      code: Type.Enum([
-        'PLAN_BLOCKED',
-        'METADATA_DRIFT',
-        'PLAN_CHANGED',
-        'WORKER_LOST',
-        'APPLY_FAILED',
-        'QUICK_DEPLOY_NOT_ELIGIBLE',
-      ]),
-      message: Type.String(),
-    }),
-  ),
+  error: nullable(DeploymentError),
   cancelRequested: Type.Boolean(),
   canceledBy: nullable(uuid()),
 };

@@ -1,6 +1,6 @@
 /** The rows of all public operations: routes, documents, checks and the types of handlers are made from these. */
 import type { RequestContext } from '../lib/context.ts';
-import type { InputOf, Operation, OperationReply } from '../lib/operation.ts';
+import type { InputOf, Operation, OperationReply, OutputOf } from '../lib/operation.ts';
 import { AUTH_OPERATIONS } from './auth.ts';
 import { DATA_OPERATIONS } from './data.ts';
 import { GATEWAY_OPERATIONS } from './gateway.ts';
@@ -24,6 +24,9 @@ export type OperationId = Row['operationId'];
 
 /** What the handler of an operation is called with, by its row: path, query, headers and body. */
 export type OperationInput<Id extends OperationId> = InputOf<Extract<Row, { operationId: Id }>>;
+
+/** Body of the successful answer of an operation, by its row. */
+export type OperationOutput<Id extends OperationId> = OutputOf<Extract<Row, { operationId: Id }>>;
 
 /** The function that answers an operation. */
 export type Handler<Id extends OperationId, Deps> = (

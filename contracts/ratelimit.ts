@@ -3,7 +3,7 @@
  * connection, and which node owns a counter.
  */
 import { createHash } from 'node:crypto';
-import { type TSchema, Type } from 'typebox';
+import { Type } from 'typebox';
 import { type ActionsOf, defineOperation } from '../lib/operation.ts';
 import { networkOf } from '../lib/values/network.ts';
 import type { GrantState } from './auth.ts';
@@ -119,7 +119,7 @@ export function ownerOf(key: string, nodes: readonly string[]): string | undefin
   return owner;
 }
 
-const count = (description: string): TSchema => Type.Integer({ minimum: 0, description });
+const count = (description: string) => Type.Integer({ minimum: 0, description });
 
 const LimitsSchema = Type.Object({
   policies: Type.Array(

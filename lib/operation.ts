@@ -205,6 +205,13 @@ type ContentOf<Body extends RequestBody> = Body extends { validate: false }
   ? Record<string, unknown>
   : Static<Body['schema']>;
 
+/** Body of the successful answer, by the schema of the row. */
+export type OutputOf<Row extends Operation> = Row['response'] extends { schema: infer Schema extends TSchema }
+  ? DeepReadonly<Static<Schema>>
+  : null;
+
+type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
+
 /** What an action answers. A Buffer is written as it is; anything else is serialized once by the gateway. */
 export interface OperationReply {
   /** Default: the row's response status. */

@@ -1,6 +1,7 @@
 /** Who is behind a token: `GET /identity`. Source: docs/reference/authentication.md. */
 
 import type { UserIdentity } from '../../contracts/data.ts';
+import type { OperationOutput } from '../../contracts/operations.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../lib/operation.ts';
@@ -13,7 +14,7 @@ export async function identity(
   request: RequestContext,
   clients: Clients,
   user: () => Promise<UserIdentity | null>,
-): Promise<OperationReply> {
+): Promise<OperationReply & { body: OperationOutput<'me.identity.get'> }> {
   const [tenant, found, client] = await Promise.all([
     clients.tenant({ tenantId: request.tenantId }),
     user(),
@@ -49,7 +50,16 @@ export async function identity(
   };
 }
 
-function tenantOf({ id, name, region, edition, sandbox, locale, timezone, currency }: Tenant): object {
+function tenantOf({
+  id,
+  name,
+  region,
+  edition,
+  sandbox,
+  locale,
+  timezone,
+  currency,
+}: Tenant): OperationOutput<'me.identity.get'>['tenant'] {
   return {
     id,
     name,

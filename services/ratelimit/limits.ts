@@ -1,7 +1,7 @@
 /** `GET /me/limits`: every policy that binds the caller, what is left of it, and what operations cost. */
 import type { Config } from '../../config/env.ts';
 import { type ActionContext, type Caller, call } from '../../contracts/call.ts';
-import { OPERATIONS } from '../../contracts/operations.ts';
+import { OPERATIONS, type OperationOutput } from '../../contracts/operations.ts';
 import { concurrencyLimits, connectionPolicies, ownerOf, type RatePolicy } from '../../contracts/ratelimit.ts';
 import { requestContext } from '../../lib/context.ts';
 import type { OperationReply } from '../../lib/operation.ts';
@@ -18,7 +18,7 @@ export async function describeLimits(
   config: Config,
   nodes: readonly string[],
   storage: StorageStore,
-): Promise<OperationReply> {
+): Promise<OperationReply & { body: OperationOutput<'me.limits.get'> }> {
   const { tenantId, clientId, userId, grantId } = requestContext(ctx);
   const grants = await call(ctx, 'auth.grants.check', { grants: [{ tenantId, grantId, clientId, userId }] });
   const overrides = grants[0]?.rateLimits ?? NO_OVERRIDES;

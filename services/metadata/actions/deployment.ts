@@ -1,4 +1,5 @@
 /** Deployments as the API shows them. */
+import type { OperationOutput } from '../../../contracts/operations.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
@@ -7,14 +8,16 @@ import type { DeploymentSummary, DeploymentWithPlan } from '../deployments/store
 const time = (value: string | null): string | null => (value === null ? null : formatTimestamp(new Date(value)));
 
 /** A deployment without its plan. */
-export function presentSummary(row: DeploymentSummary): object {
+export function presentSummary(
+  row: DeploymentSummary,
+): OperationOutput<'metadata.deployments.list'>['records'][number] {
   return {
     deploymentId: row.deploymentId,
     status: row.status,
     kind: row.kind,
     checkOnly: row.checkOnly,
     allowDestructiveChanges: row.allowDestructiveChanges,
-    createdAt: time(row.createdAt),
+    createdAt: formatTimestamp(new Date(row.createdAt)),
     startedAt: time(row.startedAt),
     finishedAt: time(row.finishedAt),
     createdBy: {
@@ -39,7 +42,7 @@ export function presentSummary(row: DeploymentSummary): object {
   };
 }
 
-export function presentDeployment(row: DeploymentWithPlan): object {
+export function presentDeployment(row: DeploymentWithPlan): OperationOutput<'metadata.deployments.get'> {
   const { blocked = [], warnings = [], creates = [], updates = [], deletes = [], noops = [] } = row.plan ?? {};
   return {
     ...presentSummary(row),

@@ -1,5 +1,6 @@
 import type { Config } from '../../../config/env.ts';
 import { LIMITS } from '../../../config/limits.ts';
+import type { OperationOutput } from '../../../contracts/operations.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { Component, State } from '../kinds/component.ts';
@@ -23,7 +24,7 @@ export function retrieve(
   state: State,
   pkg: Package,
   context: { metadataVersion: number; baseUrl: string; now: number },
-): object {
+): OperationOutput<'metadata.components.retrieve'> {
   const { selected, notFound } = select(state, pkg);
   const byType = Map.groupBy(selected, ({ type }) => type);
   const types = sortTypes(new Map([...byType].map(([type, list]) => [type, list.map(({ fullName }) => fullName)])));

@@ -2,6 +2,7 @@
  * How workers take, keep and finish deployments: each statement holds only for the worker that has the lease. They claim
  * and fence in one statement, so they are SQL and not calls of the model.
  */
+import type { DeploymentError } from '../../../contracts/metadata.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { StoredPlan } from '../models/deployment.ts';
 import type { Plan } from '../planner/plan.ts';
@@ -104,7 +105,7 @@ export interface Outcome {
   readonly versionAfter: number | null;
   readonly done: number;
   readonly total: number;
-  readonly error: { code: string; message: string } | null;
+  readonly error: DeploymentError | null;
 }
 
 /** The end of a deployment; false when the lease was lost, and then the caller must not commit. */

@@ -4,6 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
+import type { DeploymentError } from '../../../contracts/metadata.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
@@ -204,7 +205,7 @@ const succeeded = (plan: Plan, before: State, version: number): Outcome => ({
   error: null,
 });
 
-const failure = (error: { code: string; message: string }): Outcome => ({
+const failure = (error: DeploymentError): Outcome => ({
   status: 'FAILED',
   plan: null,
   planHash: null,
@@ -219,7 +220,7 @@ const failure = (error: { code: string; message: string }): Outcome => ({
 /** Why a valid-looking deployment must not go on; null when it may. */
 function refusal(deployment: Claimed, project: Project, plan: Plan, before: State, tenant: Tenant): Outcome | null {
   const hash = planHash(plan, before);
-  const withPlan = (code: string, message: string): Outcome => ({
+  const withPlan = (code: DeploymentError['code'], message: string): Outcome => ({
     ...failure({ code, message }),
     plan: storedPlan(plan),
     planHash: hash,
@@ -246,7 +247,7 @@ function refusal(deployment: Claimed, project: Project, plan: Plan, before: Stat
 }
 
 /** What may be said about a failure: never the database's own words, which can hold values of records. */
-function applyError(error: unknown): { code: string; message: string } {
+function applyError(error: unknown): DeploymentError {
   if (error instanceof PlatformError) return { code: 'APPLY_FAILED', message: error.message };
   const state = sqlState(error);
   if (state === '55P03' || state === '40P01')

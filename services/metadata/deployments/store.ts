@@ -1,11 +1,13 @@
 /** Deployments that are accepted and looked at; workers take them with lease.ts. */
+
 import { Op } from 'sequelize';
+import type { DeploymentStatus } from '../../../contracts/metadata.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
-import { DeploymentModel, type Status } from '../models/deployment.ts';
+import { DeploymentModel } from '../models/deployment.ts';
 import type { Package } from '../project/project.ts';
 
-const OPEN: readonly Status[] = ['QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING'];
+const OPEN: readonly DeploymentStatus[] = ['QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING'];
 
 const SUMMARY = [
   'deploymentId',
@@ -96,7 +98,7 @@ export async function findDeployment(
 export async function listDeployments(
   tx: Tx,
   tenantId: string,
-  filter: { status: Status | null; checkOnly: boolean | null; before: string | null; take: number },
+  filter: { status: DeploymentStatus | null; checkOnly: boolean | null; before: string | null; take: number },
 ): Promise<DeploymentSummary[]> {
   const { status, checkOnly, before, take } = filter;
   const last = before === null ? null : await queueNumberOf(tx, tenantId, before);

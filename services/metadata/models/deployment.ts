@@ -1,10 +1,9 @@
 import { type CreationOptional, DataTypes, type InferAttributes, type InferCreationAttributes, Model } from 'sequelize';
+import type { DeploymentError, DeploymentStatus } from '../../../contracts/metadata.ts';
 import { sequelize } from '../../../mixins/models/sequelize.ts';
 import type { Problem } from '../kinds/kind.ts';
 import type { Change } from '../planner/plan.ts';
 import type { Package } from '../project/project.ts';
-
-export type Status = 'QUEUED' | 'VALIDATING' | 'APPLYING' | 'CANCELING' | 'SUCCEEDED' | 'FAILED' | 'CANCELED';
 
 /** The plan as the API shows it. */
 export interface StoredPlan {
@@ -21,7 +20,7 @@ export class DeploymentModel extends Model<InferAttributes<DeploymentModel>, Inf
   declare tenantId: string;
   declare deploymentId: string;
   declare queueNumber: CreationOptional<number>;
-  declare status: CreationOptional<Status>;
+  declare status: CreationOptional<DeploymentStatus>;
   declare kind: 'deploy' | 'validation' | 'quickDeploy' | 'rollback';
   declare checkOnly: boolean;
   declare allowDestructiveChanges: boolean;
@@ -47,7 +46,7 @@ export class DeploymentModel extends Model<InferAttributes<DeploymentModel>, Inf
   declare plan: CreationOptional<StoredPlan | null>;
   declare metadataVersionBefore: CreationOptional<number | null>;
   declare metadataVersionAfter: CreationOptional<number | null>;
-  declare error: CreationOptional<{ code: string; message: string } | null>;
+  declare error: CreationOptional<DeploymentError | null>;
   declare cancelRequested: CreationOptional<boolean>;
   declare canceledById: CreationOptional<string | null>;
 }

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { Type } from 'typebox';
 import { type ActionHandlers, broadcast, call, emit } from '../../../contracts/call.ts';
 import type { MetadataActions } from '../../../contracts/metadata.ts';
-import type { Handler, OperationId, OperationInput } from '../../../contracts/operations.ts';
+import type { Handler, OperationId, OperationInput, OperationOutput } from '../../../contracts/operations.ts';
 import { defineOperation, type InputOf, type Operation, type OperationCall } from '../../../lib/operation.ts';
 
 /** Compiles when both types are the same. */
@@ -92,6 +92,14 @@ describe('the types of an operation', () => {
     same<OperationInput<'data.records.create'>['fingerprint'], string>(true);
     // @ts-expect-error: a read has no fingerprint
     same<OperationInput<'data.records.get'>['fingerprint'], string>(true);
+  });
+
+  it('have the body of the answer', () => {
+    same<OperationOutput<'me.limits.get'>['daily'], { limit: number; used: number; remaining: number }>(true);
+    same<OperationOutput<'me.identity.get'>['user']['email'], string | null>(true);
+    same<OperationOutput<'data.shares.delete'>, null>(true);
+    // @ts-expect-error: the answer has no such property
+    same<OperationOutput<'me.identity.get'>['users'], never>(true);
   });
 
   it('fit what the gateway builds for every operation', () => {
