@@ -51,11 +51,11 @@ export class PlatformError extends Error {
     return 'retryable' in CATALOGUE[this.code];
   }
 
-  /** The same failure, told with these violations. */
-  retold(errors: Violation[]): PlatformError {
-    const told = PlatformError.fromWire({ ...this.toWire(), errors });
-    told.cause = this.cause;
-    return told;
+  /** The same failure with these violations. */
+  withErrors(errors: Violation[]): PlatformError {
+    const copy = PlatformError.fromWire({ ...this.toWire(), errors });
+    copy.cause = this.cause;
+    return copy;
   }
 
   toWire(): PlatformErrorWire {

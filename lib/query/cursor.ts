@@ -1,7 +1,7 @@
 /**
- * Cursors: the place after the last record of a page, sealed so that nobody can read a hidden value in it, forge it or
- * use another's. Bound to tenant, user and client (not to the token, so that a refresh does not end a traversal) and to
- * the parameters that decide which records come in which order. Source: docs/reference/querying.md.
+ * Cursors: the position after the last record of a page, sealed so that nobody can read a hidden value in it, forge it
+ * or use the cursor of another caller. Bound to tenant, user and client (not to the token, so that a refresh does not
+ * end a traversal) and to the parameters that select and sort the records. Source: docs/reference/querying.md.
  */
 import { hash } from 'node:crypto';
 import { PlatformError, violation } from '../errors/platform-error.ts';
@@ -58,22 +58,23 @@ export function sealCursor(
 export const sealPayload = (payload: object, seal: Seal, purpose: string, random?: Uint8Array): string =>
   PREFIX + sealed(payload, seal, purpose, random);
 
-/** What sealPayload sealed; null when it is not ours, was altered, or belongs to somebody or something else. */
+/** What sealPayload sealed; null when it is forged, was altered, or belongs to another caller or purpose. */
 export const openPayload = <T>(cursor: string, seal: Seal, purpose: string): T | null =>
   cursor.startsWith(PREFIX) ? unsealed<T>(cursor.slice(PREFIX.length), seal, purpose) : null;
 
 /**
  * The plan of the page that `request.cursor` stands for; the plan itself when there is no cursor.
- * @throws PlatformError 400 CURSOR_INVALID (not ours, altered, or another caller's), CURSOR_EXPIRED (after 24 h),
+ * @throws PlatformError 400 CURSOR_INVALID (forged, altered, or of another caller), CURSOR_EXPIRED (after 24 h),
  *   CURSOR_QUERY_MISMATCH with `details.changed`.
  */
 export function continuePlan(plan: Plan, request: ListRequest, seal: Seal): Plan {
   if (request.cursor === null) return plan;
   const pointer = request.source === 'query' ? 'query:cursor' : '/cursor';
   const payload = openPayload<Payload>(request.cursor, seal, '');
-  if (!payload) throw cursorError('CURSOR_INVALID', 'The cursor is not one that this query was given.', pointer);
+  if (!payload)
+    throw cursorError('CURSOR_INVALID', 'The cursor was not issued for this list to this user and client.', pointer);
   if (payload.e <= seal.now)
-    throw cursorError('CURSOR_EXPIRED', 'The cursor is older than 24 hours; start again without it.', pointer);
+    throw cursorError('CURSOR_EXPIRED', 'The cursor is older than 24 hours. Start again without a cursor.', pointer);
   const hashes = boundHashes(plan, request);
   const changed: string[] = BOUND.filter((_, index) => hashes[index] !== payload.p[index]);
   if (changed.length > 0) {
@@ -81,13 +82,17 @@ export function continuePlan(plan: Plan, request: ListRequest, seal: Seal): Plan
     if (at >= 0 && request.sort?.[0]?.pointer.endsWith('orderBy')) changed[at] = 'orderBy';
     throw cursorError(
       'CURSOR_QUERY_MISMATCH',
-      `The cursor belongs to a query with other parameters: ${changed.join(', ')}.`,
+      `The cursor was issued for other parameters. Changed: ${changed.join(', ')}.`,
       pointer,
       { changed },
     );
   }
   if (payload.s !== sortShape(plan))
-    throw cursorError('CURSOR_INVALID', 'A field that the records are sorted by has changed; start again.', pointer);
+    throw cursorError(
+      'CURSOR_INVALID',
+      'A field that the records are sorted by has changed. Start again without a cursor.',
+      pointer,
+    );
   return { ...plan, after: payload.k };
 }
 
@@ -117,7 +122,7 @@ function hashBound(plan: Plan, request: ListRequest): string[] {
   return BOUND.map((name) => {
     const value = parameters[name];
     if (value === null || value === undefined || (Array.isArray(value) && value.length === 0)) return '';
-    // Where the parameter came from (address or body) makes no difference.
+    // The source of the parameter (address or body) makes no difference.
     const text = JSON.stringify(value, (key, inner) => (key === 'pointer' ? undefined : inner));
     return hash('sha256', text, 'base64url').slice(0, 8);
   });

@@ -1,7 +1,7 @@
 /**
- * The closed grammar of a list query: shapes, counts and contradictions, without knowing any object. What comes out has
- * exactly the members of ListRequest; nothing of the caller's input passes through unread.
- * Source: docs/reference/querying.md.
+ * The closed grammar of a list query: shapes, counts and conflicts, without knowledge of any object. The result has
+ * exactly the members of ListRequest; no input of the caller passes through unchecked. Source:
+ * docs/reference/querying.md.
  */
 import { pointerPart } from '../errors/pointer.ts';
 import { countChars, isStorable } from '../schema/field-types/common.ts';
@@ -9,7 +9,7 @@ import { OPERATORS, type Operator } from '../schema/field-types/types.ts';
 import type { Condition, ListRequest, RawListQuery } from './types.ts';
 import { Violations } from './violations.ts';
 
-/** The same figures as in config/limits.ts, which a test compares. */
+/** The same values as in config/limits.ts; a test compares them. */
 export const LIST_LIMITS = {
   take_default: 50,
   take_max: 200,
@@ -46,7 +46,7 @@ const PARAMETERS = new Set([
 const OPERATOR_SET: ReadonlySet<unknown> = new Set(OPERATORS);
 const UNARY: ReadonlySet<Operator> = new Set(['is_blank', 'is_not_blank']);
 
-/** Where a value came from decides how errors point at it and whether it may still be text. */
+/** The source of a value decides how errors point at it and whether it may still be text. */
 export type QuerySource = 'query' | 'body';
 
 type JsonObject = Record<string, unknown>;
@@ -117,8 +117,8 @@ class Parser {
     for (const name of Object.keys(this.#raw)) {
       if (PARAMETERS.has(name)) continue;
       if (this.#source === 'query')
-        this.#problems.add(this.#pointer(name), 'PARAMETER_UNKNOWN', 'The list has no such parameter.');
-      else this.#problems.add(this.#pointer(name), 'BODY_PROPERTY_UNKNOWN', 'The query has no such property.');
+        this.#problems.add(this.#pointer(name), 'PARAMETER_UNKNOWN', `A list has no parameter ${quoted(name)}.`);
+      else this.#problems.add(this.#pointer(name), 'BODY_PROPERTY_UNKNOWN', `A query has no property ${quoted(name)}.`);
     }
   }
 
@@ -126,14 +126,14 @@ class Parser {
     const value = this.#given(name);
     if (value === undefined) return undefined;
     if (this.#source === 'query' && typeof value === 'string') return /^-?\d{1,15}$/.test(value) ? Number(value) : null;
-    return Number.isSafeInteger(value) ? (value as number) : null;
+    return typeof value === 'number' && Number.isSafeInteger(value) ? value : null;
   }
 
   #take(): { take: number; takeClamped: boolean } {
     const take = this.#integer('take');
     if (take === undefined) return { take: LIST_LIMITS.take_default, takeClamped: false };
     if (take === null || take < 1) {
-      this.#invalid('take', 'take must be an integer from 1 on.');
+      this.#invalid('take', 'take must be an integer of at least 1.');
       return { take: LIST_LIMITS.take_default, takeClamped: false };
     }
     return { take: Math.min(take, LIST_LIMITS.take_max), takeClamped: take > LIST_LIMITS.take_max };
@@ -142,12 +142,12 @@ class Parser {
   #skip(): number {
     const skip = this.#integer('skip');
     if (skip === undefined) return 0;
-    if (skip === null || skip < 0) this.#invalid('skip', 'skip must be an integer from 0 on.');
+    if (skip === null || skip < 0) this.#invalid('skip', 'skip must be an integer of at least 0.');
     else if (skip > LIST_LIMITS.skip_max)
       this.#problems.add(
         this.#pointer('skip'),
         'SKIP_TOO_DEEP',
-        `skip goes to ${LIST_LIMITS.skip_max}; follow nextCursor to go further.`,
+        `skip must not exceed ${LIST_LIMITS.skip_max}. Use nextCursor to read further.`,
         { details: { max: LIST_LIMITS.skip_max } },
       );
     else return skip;
@@ -162,7 +162,11 @@ class Parser {
       return null;
     }
     if (this.#given('skip') !== undefined)
-      this.#problems.add(this.#pointer('cursor'), 'CURSOR_WITH_SKIP', 'Send either cursor or skip.');
+      this.#problems.add(
+        this.#pointer('cursor'),
+        'CURSOR_WITH_SKIP',
+        'cursor and skip cannot be combined. Send one of them.',
+      );
     return cursor;
   }
 
@@ -184,12 +188,12 @@ class Parser {
     if (!list || list.length === 0 || !list.every((item) => typeof item === 'string' && item !== '')) {
       this.#invalid(
         name,
-        `${name} must be apiNames of fields${this.#source === 'query' ? ', separated by commas' : ''}.`,
+        `${name} must be a list of field apiNames${this.#source === 'query' ? ', separated by commas' : ''}.`,
       );
       return null;
     }
     if (list.length > LIST_LIMITS.fields_max) {
-      this.#invalid(name, `${name} takes at most ${LIST_LIMITS.fields_max} names.`);
+      this.#invalid(name, `${name} must not have more than ${LIST_LIMITS.fields_max} names.`);
       return null;
     }
     return [...new Set(list as string[])];
@@ -222,7 +226,7 @@ class Parser {
       this.#problems.add(
         this.#pointer(name),
         'FILTER_TOO_MANY_CONDITIONS',
-        `${name} takes at most ${LIST_LIMITS.where_max} fields.`,
+        `${name} must not have more than ${LIST_LIMITS.where_max} fields.`,
         { details: { max: LIST_LIMITS.where_max } },
       );
       return [];
@@ -235,7 +239,7 @@ class Parser {
     if (value === undefined) return null;
     const pointer = this.#pointer('filters');
     if (!isObject(value)) {
-      this.#problems.add(pointer, 'FILTER_INVALID', 'filters must be {logic, conditions}.');
+      this.#problems.add(pointer, 'FILTER_INVALID', 'filters must be an object {logic, conditions}.');
       return null;
     }
     this.#onlyKeys(value, ['logic', 'conditions'], pointer, null);
@@ -249,7 +253,7 @@ class Parser {
       this.#problems.add(
         pointer,
         'FILTER_TOO_MANY_CONDITIONS',
-        `filters takes at most ${LIST_LIMITS.filter_conditions_max} conditions, those inside in_related included.`,
+        `filters must not have more than ${LIST_LIMITS.filter_conditions_max} conditions, including those inside in_related.`,
         { details: { max: LIST_LIMITS.filter_conditions_max } },
       );
     return { logic, conditions };
@@ -267,7 +271,7 @@ class Parser {
       this.#problems.add(
         `${pointer}/${pointerPart(key)}`,
         'FILTER_INVALID',
-        `Only ${allowed.join(', ')} may stand here.`,
+        `${quoted(key)} is not allowed here. Allowed: ${allowed.join(', ')}.`,
         { conditionId },
       );
     }
@@ -286,11 +290,15 @@ class Parser {
 
   #condition(item: unknown, pointer: string, outer: boolean): Condition | null {
     if (!isObject(item)) {
-      this.#problems.add(pointer, 'FILTER_INVALID', 'A condition must be {id, field, operator, value, valueTo}.');
+      this.#problems.add(
+        pointer,
+        'FILTER_INVALID',
+        'A condition must be an object {id, field, operator, value, valueTo}.',
+      );
       return null;
     }
     if ('conditions' in item || 'logic' in item) {
-      this.#problems.add(pointer, 'FILTER_NESTED_GROUP', 'A condition cannot hold a group of conditions.');
+      this.#problems.add(pointer, 'FILTER_NESTED_GROUP', 'Groups of conditions cannot be nested.');
       return null;
     }
     const id = this.#conditionId(item.id, pointer);
@@ -303,11 +311,16 @@ class Parser {
       return null;
     }
     if (!OPERATOR_SET.has(operator)) {
-      this.#problems.add(`${pointer}/operator`, 'FILTER_OPERATOR_UNSUPPORTED', 'There is no such operator.', {
-        field,
-        conditionId: id,
-        details: { allowed: OPERATORS },
-      });
+      this.#problems.add(
+        `${pointer}/operator`,
+        'FILTER_OPERATOR_UNSUPPORTED',
+        `Unknown operator. Allowed: ${OPERATORS.join(', ')}.`,
+        {
+          field,
+          conditionId: id,
+          details: { allowed: OPERATORS },
+        },
+      );
       return null;
     }
     return this.#operands({ id, pointer, field, operator: operator as Operator }, item, outer);
@@ -318,12 +331,14 @@ class Parser {
       this.#problems.add(
         `${pointer}/id`,
         'FILTER_INVALID',
-        `Every condition has an id of 1 to ${LIST_LIMITS.condition_id_max_chars} characters.`,
+        `Every condition needs an id of 1 to ${LIST_LIMITS.condition_id_max_chars} characters.`,
       );
       return null;
     }
     if (this.#conditionIds.has(id))
-      this.#problems.add(`${pointer}/id`, 'FILTER_INVALID', 'Ids of conditions must differ.', { conditionId: id });
+      this.#problems.add(`${pointer}/id`, 'FILTER_INVALID', 'The ids of conditions must be unique.', {
+        conditionId: id,
+      });
     this.#conditionIds.add(id);
     return id;
   }
@@ -336,18 +351,23 @@ class Parser {
       this.#problems.add(`${pointer}/${at}`, 'FILTER_VALUE_INVALID', message, { field, conditionId: id });
       return null;
     };
-    if (valueTo !== undefined && operator !== 'between') return wrong('valueTo', 'Only between takes valueTo.');
-    if (UNARY.has(operator)) return value === undefined ? condition : wrong('value', `${operator} takes no value.`);
-    if (value === undefined) return wrong('value', `${operator} needs a value; to find empty fields use is_blank.`);
+    if (valueTo !== undefined && operator !== 'between')
+      return wrong('valueTo', 'valueTo is only allowed with the operator between.');
+    if (UNARY.has(operator))
+      return value === undefined ? condition : wrong('value', `The operator ${operator} does not take a value.`);
+    if (value === undefined)
+      return wrong('value', `The operator ${operator} needs a value. Use is_blank to find empty fields.`);
     if (operator === 'between')
-      return valueTo === undefined ? wrong('valueTo', 'between needs valueTo.') : { ...condition, value, valueTo };
+      return valueTo === undefined
+        ? wrong('valueTo', 'The operator between needs valueTo.')
+        : { ...condition, value, valueTo };
     if (operator === 'in' || operator === 'not_in') {
       this.#valueList(value, `${pointer}/value`, field, id);
       return { ...condition, value };
     }
     if (operator !== 'in_related') return { ...condition, value };
     if (!outer) {
-      this.#problems.add(pointer, 'FILTER_NESTED_GROUP', 'in_related cannot stand inside in_related.', {
+      this.#problems.add(pointer, 'FILTER_NESTED_GROUP', 'in_related conditions cannot be nested.', {
         field,
         conditionId: id,
       });
@@ -356,7 +376,7 @@ class Parser {
     return this.#related(condition, value);
   }
 
-  /** `{objectApiName, field, logic?, conditions?}`; without conditions every related record counts. */
+  /** `{objectApiName, field, logic?, conditions?}`; without conditions any related record matches. */
   #related(condition: Condition, value: unknown): Condition | null {
     const { id } = condition;
     const pointer = `${condition.pointer}/value`;
@@ -364,7 +384,8 @@ class Parser {
       this.#problems.add(at, 'FILTER_INVALID', message, { field: condition.field, conditionId: id });
       return null;
     };
-    if (!isObject(value)) return invalid(pointer, 'in_related needs {objectApiName, field, logic, conditions}.');
+    if (!isObject(value))
+      return invalid(pointer, 'The value of in_related must be an object {objectApiName, field, logic, conditions}.');
     this.#onlyKeys(value, ['objectApiName', 'field', 'logic', 'conditions'], pointer, id);
     if (typeof value.objectApiName !== 'string' || value.objectApiName === '')
       return invalid(`${pointer}/objectApiName`, 'objectApiName must be the apiName of an object.');
@@ -387,7 +408,7 @@ class Parser {
     this.#problems.add(
       pointer,
       'FILTER_VALUE_INVALID',
-      `A list of 1 to ${LIST_LIMITS.in_values_max} values is needed.`,
+      `The value must be a list of 1 to ${LIST_LIMITS.in_values_max} values.`,
       {
         field,
         conditionId,
@@ -404,14 +425,14 @@ class Parser {
       this.#problems.add(
         this.#pointer('sort'),
         'PARAMETER_CONFLICT',
-        'Send either sort or orderBy with orderDirection.',
+        'sort cannot be combined with orderBy and orderDirection.',
       );
     if (direction !== undefined && direction !== 'asc' && direction !== 'desc')
       this.#invalid('orderDirection', 'orderDirection must be asc or desc.');
     if (sort !== undefined) return this.#sortList(sort);
     if (orderBy === undefined) {
       if (direction !== undefined)
-        this.#problems.add(this.#pointer('orderBy'), 'PARAMETER_REQUIRED', 'orderDirection needs orderBy.');
+        this.#problems.add(this.#pointer('orderBy'), 'PARAMETER_REQUIRED', 'orderBy is required with orderDirection.');
       return null;
     }
     if (typeof orderBy === 'string' && orderBy !== '')
@@ -426,9 +447,9 @@ class Parser {
       this.#problems.add(at, 'SORT_INVALID', message);
       return null;
     };
-    if (!Array.isArray(sort)) return invalid(pointer, 'sort must be a list of {id, desc}.');
+    if (!Array.isArray(sort)) return invalid(pointer, 'sort must be a list of objects {id, desc}.');
     if (sort.length > LIST_LIMITS.sort_max) {
-      this.#problems.add(pointer, 'SORT_TOO_MANY', `sort takes at most ${LIST_LIMITS.sort_max} fields.`, {
+      this.#problems.add(pointer, 'SORT_TOO_MANY', `sort must not have more than ${LIST_LIMITS.sort_max} fields.`, {
         details: { max: LIST_LIMITS.sort_max },
       });
       return null;
@@ -442,8 +463,8 @@ class Parser {
         item.id !== '' &&
         (item.desc === undefined || typeof item.desc === 'boolean') &&
         Object.keys(item).every((key) => key === 'id' || key === 'desc');
-      if (!good) invalid(at, 'An item of sort must be {id: apiName of a field, desc: boolean}.');
-      else if (keys.some((key) => key.field === item.id)) invalid(at, 'Each field may be sorted by once.');
+      if (!good) invalid(at, 'An item of sort must be an object {id, desc}: the apiName of a field and a boolean.');
+      else if (keys.some((key) => key.field === item.id)) invalid(at, 'A field can be named only once in sort.');
       else keys.push({ field: item.id as string, desc: item.desc === true, pointer: at });
     }
     return keys.length > 0 ? keys : null;
@@ -454,7 +475,7 @@ class Parser {
     const fields = this.#names('searchFields');
     if (text === undefined) {
       if (this.#given('searchFields') !== undefined)
-        this.#problems.add(this.#pointer('search'), 'PARAMETER_REQUIRED', 'searchFields needs search.');
+        this.#problems.add(this.#pointer('search'), 'PARAMETER_REQUIRED', 'search is required with searchFields.');
       return null;
     }
     const { search_min_chars: min, search_max_chars: max } = LIST_LIMITS;
@@ -471,6 +492,9 @@ class Parser {
     return { text: text.normalize('NFC'), fields };
   }
 }
+
+/** A name of the caller in a message; long ones are cut. */
+export const quoted = (name: string): string => JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 
 /** The different words of a search text: runs of letters, marks and digits. */
 export const searchTokens = (text: string): string[] => [

@@ -1,7 +1,7 @@
 /**
- * Names become fields the user may read, values get the field's type, words about time become moments. A field that is
- * hidden takes exactly the path of one that does not exist: one look-up, one answer.
- * Source: docs/reference/querying.md.
+ * Resolves names to fields that the user may read, values to the field's type, relative dates to points in time. A
+ * hidden field is handled exactly like one that does not exist: one lookup, one answer. Source:
+ * docs/reference/querying.md.
  */
 
 import type { Predicate } from '../access/predicate.ts';
@@ -12,7 +12,7 @@ import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
 import { dateOfDay } from '../values/calendar.ts';
 import { RELATIVE_DATES, relativeDays, startOfDay } from '../values/relative-dates.ts';
 import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from './capabilities.ts';
-import { type RelatedValue, searchTokens } from './parse.ts';
+import { quoted, type RelatedValue, searchTokens } from './parse.ts';
 import type { Condition, ListRequest, Plan, PlanOptions, QueryView, SortKey } from './types.ts';
 import { Violations } from './violations.ts';
 
@@ -90,7 +90,7 @@ class Planner {
     const wanted = new Set(names);
     const chosen = readable.filter((field) => wanted.delete(field.apiName));
     for (const name of wanted)
-      this.problems.add(this.#pointer('fields'), 'PARAMETER_INVALID', `There is no field ${quote(name)}.`, {
+      this.problems.add(this.#pointer('fields'), 'PARAMETER_INVALID', `There is no field ${quoted(name)}.`, {
         field: name,
       });
     return chosen;
@@ -110,11 +110,11 @@ class Planner {
 
   sort(keys: ListRequest['sort']): readonly SortKey[] {
     const sorted: SortKey[] = [];
-    let total = false; // after id the order is total, whatever follows
+    let total = false; // with id the order is total
     for (const { field: name, desc, pointer } of keys ?? []) {
       const field = this.#readable(this.#object, name);
       if (!field || !sortable(field)) {
-        this.problems.add(pointer, 'SORT_INVALID', `Records cannot be sorted by ${quote(name)}.`, { field: name });
+        this.problems.add(pointer, 'SORT_INVALID', `Records cannot be sorted by ${quoted(name)}.`, { field: name });
         continue;
       }
       if (!total) sorted.push({ field, desc });
@@ -149,11 +149,11 @@ class Planner {
     const field = this.#readable(object, condition.field);
     const about = { field: condition.field, conditionId };
     if (!field) {
-      this.problems.add(at, 'FILTER_FIELD_UNKNOWN', `There is no field ${quote(condition.field)}.`, about);
+      this.problems.add(at, 'FILTER_FIELD_UNKNOWN', `There is no field ${quoted(condition.field)}.`, about);
       return null;
     }
     if (!filterable(field)) {
-      this.problems.add(at, 'FILTER_FIELD_NOT_FILTERABLE', `${field.apiName} cannot be filtered.`, about);
+      this.problems.add(at, 'FILTER_FIELD_NOT_FILTERABLE', `${field.apiName} cannot be used in filters.`, about);
       return null;
     }
     const allowed = operatorsFor(field);
@@ -161,7 +161,7 @@ class Planner {
       this.problems.add(
         conditionId === null ? pointer : `${pointer}/operator`,
         'FILTER_OPERATOR_UNSUPPORTED',
-        `${operator} does not fit ${field.apiName}, which is a ${field.fieldType} field.`,
+        `The operator ${operator} is not supported for ${field.apiName}, a ${field.fieldType} field. Supported: ${allowed.join(', ')}.`,
         { ...about, details: { allowed } },
       );
       return null;
@@ -171,7 +171,7 @@ class Planner {
     return values && this.#compare(field, operator, values);
   }
 
-  /** One entry per operand: a bound value, or the range of moments or days that a relative date stands for. */
+  /** One entry per operand: a bound value, or the range of times or days of a relative date. */
   #values(condition: Condition, field: FieldMeta): Operand[] | null {
     const { pointer, operator } = condition;
     const at = (name: string): string => (condition.id === null ? pointer : `${pointer}/${name}`);
@@ -190,7 +190,11 @@ class Planner {
       default:
         if (typeOf(field).choices === 'many' && (operator === 'eq' || operator === 'neq')) {
           if (!Array.isArray(condition.value) || condition.value.length > 200) {
-            this.#wrongValue(at('value'), `${field.apiName} is compared with a list of at most 200 values.`, condition);
+            this.#wrongValue(
+              at('value'),
+              `The value for ${field.apiName} must be a list of at most 200 values.`,
+              condition,
+            );
             return null;
           }
           const list = this.#list(condition.value, condition, field, at('value'));
@@ -218,7 +222,7 @@ class Planner {
     }
     const result = typeOf(field).parseFilter(value, field, pointer);
     if (result.ok) return { value: result.value };
-    const hint = relativeDates ? ` Or one of ${RELATIVE_DATES.join(', ')}.` : '';
+    const hint = relativeDates ? ` Relative dates are allowed: ${RELATIVE_DATES.join(', ')}.` : '';
     this.#wrongValue(pointer, result.violation.message + hint, condition);
     return null;
   }
@@ -272,17 +276,21 @@ class Planner {
     const pointer = `${condition.pointer}/value`;
     const object = this.#view.access.objects[related.objectApiName]?.object;
     if (!object) {
-      this.#wrongValue(`${pointer}/objectApiName`, `There is no object ${quote(related.objectApiName)}.`, condition);
+      this.#wrongValue(`${pointer}/objectApiName`, `There is no object ${quoted(related.objectApiName)}.`, condition);
       return null;
     }
     const relatedField = this.#readable(object, related.field);
     if (!relatedField)
-      this.problems.add(`${pointer}/field`, 'FILTER_FIELD_UNKNOWN', `There is no field ${quote(related.field)}.`, {
+      this.problems.add(`${pointer}/field`, 'FILTER_FIELD_UNKNOWN', `There is no field ${quoted(related.field)}.`, {
         field: related.field,
         conditionId: condition.id,
       });
     else if (!operatorsFor(relatedField).includes('in_related'))
-      this.#wrongValue(`${pointer}/field`, `${relatedField.apiName} does not hold the id of a record.`, condition);
+      this.#wrongValue(
+        `${pointer}/field`,
+        `${relatedField.apiName} is not a field with the id of a record.`,
+        condition,
+      );
     const node = this.#group(related.logic, related.conditions, object);
     return relatedField ? { kind: 'related', field, object, relatedField, node, sharing: null } : null;
   }
@@ -300,7 +308,7 @@ class Planner {
     if (field && searchable(field)) return field;
     const at = this.#pointer('searchFields');
     if (field) this.problems.add(at, 'SEARCH_FIELD_INVALID', `${name} cannot be searched.`, { field: name });
-    else this.problems.add(at, 'PARAMETER_INVALID', `There is no field ${quote(name)}.`, { field: name });
+    else this.problems.add(at, 'PARAMETER_INVALID', `There is no field ${quoted(name)}.`, { field: name });
     return null;
   }
 }
@@ -313,8 +321,6 @@ interface DateRange {
 type Operand = { readonly value: SqlValue } | DateRange;
 
 const instant = (time: number): string => new Date(time).toISOString();
-
-const quote = (name: string): string => JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 
 function join(kind: 'and' | 'or', nodes: readonly Predicate[]): Predicate | null {
   if (nodes.length <= 1) return nodes[0] ?? null;

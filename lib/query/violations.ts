@@ -7,7 +7,7 @@ export class Violations {
   #code: ErrorCode | null = null;
   #details: Record<string, unknown> | undefined;
 
-  /** `details` go to the error's details if this violation is the first, and to its params in any case. */
+  /** `details` become the error's details if this violation is the first, and its params in any case. */
   add(
     pointer: string,
     code: ErrorCode,
@@ -33,7 +33,9 @@ export class Violations {
     const [first] = this.#list;
     throw new PlatformError(
       this.#code,
-      this.#list.length === 1 ? first!.message : `The query has ${this.#list.length} problems. ${first!.message}`,
+      this.#list.length === 1 && first
+        ? first.message
+        : `The query has ${this.#list.length} errors. The first: ${first?.message}`,
       { errors: this.#list, ...(this.#details ? { details: this.#details } : {}) },
     );
   }

@@ -10,11 +10,11 @@ export interface PreparedList {
 }
 
 /**
- * What one data service has made ready, by view: of its own database, for elsewhere the same versions can mean another
+ * Compiled reads of one data service by view. Not shared between databases, where the same versions can mean another
  * configuration.
  */
 export class PreparedReads {
-  /** Clients ask the same lists again and again: what they ask, by user and view, made ready once. */
+  /** Clients repeat the same lists: each is compiled once per user and view. */
   readonly lists = new LRUCache<string, PreparedList>({
     maxSize: 32 * 1024 * 1024,
     sizeCalculation: ({ compiled }, key) => compiled.text.length + key.length * 3 + 2_048,

@@ -1,4 +1,4 @@
-/** What all reads of this service share: their form, what they work with, and what becomes of a failure. */
+/** What all reads of this service have in common: signature, dependencies and the handling of failures. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
@@ -24,8 +24,8 @@ export type Read<Input extends OperationCall> = (
 const READ_ATTEMPTS_MAX = 3;
 
 /**
- * Runs a read; a lost connection or a lock that a deployment holds is tried again, what cannot be helped becomes an
- * error of the catalogue.
+ * Runs a read and repeats it after a lost connection or when a deployment held a lock; other failures become errors of
+ * the catalogue.
  */
 export async function runRead<Input extends OperationCall>(
   read: Read<Input>,
@@ -44,12 +44,12 @@ export async function runRead<Input extends OperationCall>(
         continue;
       }
       if (passing)
-        throw new PlatformError('SERVICE_UNAVAILABLE', 'The records cannot be reached at the moment.', {
+        throw new PlatformError('SERVICE_UNAVAILABLE', 'The database is temporarily unavailable. Try again.', {
           retryAfterSeconds: 1,
           cause: error,
         });
       if (sqlState(error)?.startsWith('22'))
-        throw new PlatformError('FILTER_VALUE_INVALID', 'A value of the query does not fit its field.', {
+        throw new PlatformError('FILTER_VALUE_INVALID', 'A value of the query is out of range for its field.', {
           cause: error,
         });
       throw new PlatformError('INTERNAL_ERROR', 'The records could not be read.', { cause: error });

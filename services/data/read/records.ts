@@ -66,7 +66,7 @@ async function page(
   });
 }
 
-/** A value that may stand for a date relative to now: its plan is good for this moment only. */
+/** A value that may be a date relative to now: its plan is valid only for this moment. */
 const RELATIVE = /TODAY|YESTERDAY|TOMORROW|THIS_|LAST_|NEXT_/;
 
 export const getRecord: Handler<'data.records.get', ReadDeps> = async (deps, request, call) => {

@@ -78,9 +78,9 @@ export function sealPosition(position: FeedPosition, seal: Seal): string {
 export function openPosition(cursor: string, object: string, seal: Seal): FeedPosition {
   const payload = openPayload<Payload>(cursor, seal, PURPOSE);
   if (!payload)
-    throw cursorError('CURSOR_INVALID', 'The cursor was not issued by this list to this user and client.', POINTER);
+    throw cursorError('CURSOR_INVALID', 'The cursor was not issued for this list to this user and client.', POINTER);
   if (payload.o !== object)
-    throw cursorError('CURSOR_QUERY_MISMATCH', 'The cursor belongs to the changes of another object.', POINTER, {
+    throw cursorError('CURSOR_QUERY_MISMATCH', 'The cursor was issued for another object.', POINTER, {
       changed: ['objectApiName'],
     });
   const { o, t, s, h, f, i, n } = payload;

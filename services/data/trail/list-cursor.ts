@@ -36,7 +36,7 @@ export const sealListCursor = (list: ListIdentity, keys: readonly string[], seal
 export function openListCursor(list: ListIdentity, cursor: string, seal: Seal): readonly string[] {
   const payload = openPayload<Payload>(cursor, seal, list.name);
   if (!payload)
-    throw cursorError('CURSOR_INVALID', 'The cursor was not issued by this list to this user and client.', POINTER);
+    throw cursorError('CURSOR_INVALID', 'The cursor was not issued for this list to this user and client.', POINTER);
   if (payload.e <= seal.now)
     throw cursorError('CURSOR_EXPIRED', 'The cursor is older than 24 hours. Start again without a cursor.', POINTER);
   const now = hashes(list.parameters);

@@ -272,7 +272,7 @@ async function asPart<T>(part: Write, work: () => Promise<T>): Promise<T> {
     const path = { ...call.path, objectApiName: object.apiName };
     const failure = toPlatformError(view, { ...call, path }, error);
     const { errors = [] } = failure;
-    throw failure.retold(
+    throw failure.withErrors(
       errors.map((found) => ({ ...placed(part, found), params: { ...found.params, objectApiName: object.apiName } })),
     );
   }
@@ -405,6 +405,6 @@ async function storing<T>(write: Write, work: () => Promise<T>): Promise<T> {
     if (!/^2[23]/.test(sqlState(error) ?? '')) throw error;
     const failure = toPlatformError(write.view, write.call, error);
     const { errors = [] } = failure;
-    throw failure.retold(errors.map((found) => placed(write, found)));
+    throw failure.withErrors(errors.map((found) => placed(write, found)));
   }
 }

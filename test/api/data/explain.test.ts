@@ -177,7 +177,7 @@ describe('explanations of access over HTTP', () => {
     ]) {
       const { denied, of } = await explained(reader, id, { operation });
       assert.deepEqual(denied, ['scope'], operation);
-      assert.match(of['scope']!.remedy!, new RegExp(`the scope ${scope};`));
+      assert.match(of['scope']!.remedy!, new RegExp(`the scope ${scope}\\.`));
     }
     assert.equal((await explained(reader, id, { operation: 'read' })).allowed, true);
     const patch = await reader.patch(`/data/Deal__c/${id}`, { Stage__c: 'x' }, { etag: '"1"' });
@@ -241,11 +241,11 @@ describe('explanations of access over HTTP', () => {
     const id = await newDeal({ Stage__c: 'signed' });
     const direct = await explained(sam, id, { operation: 'update', field: 'State__c' });
     assert.deepEqual(direct.denied, ['recordState']);
-    assert.match(direct.of['recordState']!.remedy!, /transitions only/);
+    assert.match(direct.of['recordState']!.remedy!, /only be changed by transitions/);
     assert.equal((await explained(sam, id, { operation: 'transition', transitionKey: 'win' })).allowed, true);
     const early = await explained(mia, id, { operation: 'transition', transitionKey: 'pay' });
     assert.deepEqual(early.denied, ['recordState']);
-    assert.match(early.of['recordState']!.remedy!, /starts from won.*is in open/);
+    assert.match(early.of['recordState']!.remedy!, /only be executed in the state won.*has the state open/);
     assert.deepEqual(early.of['objectPermission']!.grantedBy, [
       { kind: 'permissionSet', apiName: 'Deals' },
       { kind: 'permissionSet', apiName: 'DealPay' },
@@ -275,7 +275,7 @@ describe('explanations of access over HTTP', () => {
     assert.match(hers.of['sharing']!.remedy!, /follows their parents\. Give the user edit access/);
     const beside = await explained(sue, line, { operation: 'create' }, 'DealLine__c');
     assert.deepEqual(beside.denied, ['objectPermission', 'sharing']);
-    assert.match(beside.of['sharing']!.remedy!, /edit the Deal__c record that Deal__c names/);
+    assert.match(beside.of['sharing']!.remedy!, /edit access to the Deal__c record that Deal__c refers to/);
     const alsoMine = await explained(sam, line, { operation: 'create' }, 'DealLine__c');
     assert.deepEqual(alsoMine.of['sharing']!.grantedBy, [{ kind: 'owner', apiName: 'sam@demo.example' }]);
   });
@@ -337,7 +337,7 @@ describe('explanations of access over HTTP', () => {
     };
     const deal = (next: string) => newDeal({ Next__c: next });
     const denied = await explained(sam, await deal(read), { operation: 'transition', transitionKey: 'addThere' });
-    assert.match(denied.of['sharing']!.remedy!, /edit that one/);
+    assert.match(denied.of['sharing']!.remedy!, /edit access to that record/);
     assert.deepEqual(await tried(await deal(read), 'addThere'), [false, 403]);
     assert.deepEqual(await tried(await deal(edited), 'addThere'), [true, 201]);
     assert.deepEqual(await tried(await newDeal(), 'addHere'), [true, 201]);
@@ -365,7 +365,7 @@ describe('explanations of access over HTTP', () => {
     const hers = await explained(ada, id, about(deals.ids.sue));
     assert.deepEqual(hers.denied, ['sharing']);
     assert.equal(hers.of['scope']!.result, 'notApplicable');
-    assert.match(hers.of['sharing']!.remedy!, /does not reach the record to read it/);
+    assert.match(hers.of['sharing']!.remedy!, /does not let the user read the record/);
     const his = await explained(ada, id, about(deals.ids.sam, { operation: 'update', field: 'Secret__c' }));
     assert.deepEqual(his.denied, ['fieldPermission']);
     assert.match(his.of['fieldPermission']!.remedy!, /Give read on Deal__c\.Secret__c/);

@@ -415,7 +415,7 @@ describe('The edge: order and form of checks', () => {
       const get = (accept: string) => stage.send('GET', '/nope', { headers: { accept } });
       const problem = await get('application/problem+json, application/json;q=0.5');
       assert.equal(problem.headers['content-type'], 'application/problem+json');
-      assert.equal(problem.json.title, 'No such operation');
+      assert.equal(problem.json.title, 'Operation not found');
       assert.equal(problem.json.detail, problem.json.message);
       assert.equal(problem.json.instance, `urn:request:${problem.json.requestId}`);
       for (const accept of ['*/*', 'application/json', 'application/json, application/problem+json;q=0.1']) {
