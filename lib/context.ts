@@ -1,6 +1,6 @@
 /**
- * Who is asking, for which tenant, under which request id: the one context of a request. Only the edges (gateway, job
- * runner, seed) create it; it travels as `ctx.meta.request` and is never merged with anything a caller sent.
+ * The context of a request: its user and client, tenant and request id. Only the edges (gateway, job runner, seed)
+ * create it; it is passed on as `ctx.meta.request` and never merged with anything that a caller sent.
  */
 
 import { PlatformError } from './errors/platform-error.ts';
@@ -23,7 +23,7 @@ export interface RequestContext {
   /** Network address of the caller, for the audit trail. */
   readonly ip: string | null;
   readonly channel: 'api' | 'cli' | 'mcp' | 'ui' | 'job';
-  /** Milliseconds since 1970 after which nobody waits for the answer. */
+  /** Milliseconds since 1970 after which the caller no longer waits for the response. */
   readonly deadline: number;
 }
 
@@ -31,7 +31,7 @@ export interface RequestMeta {
   request?: RequestContext;
 }
 
-/** The request context of a call; a call without one is a bug and never reaches data. */
+/** The request context of a call; a call without one is a bug and is refused. */
 export function requestContext(ctx: { meta: unknown }): RequestContext {
   const context = (ctx.meta as RequestMeta).request;
   if (!context?.tenantId) throw new PlatformError('INTERNAL_ERROR', 'The call carries no request context.');
@@ -39,8 +39,8 @@ export function requestContext(ctx: { meta: unknown }): RequestContext {
 }
 
 /**
- * PostgreSQL schema and role of a tenant: `t_` and the tenant id without hyphens. Derived, never looked up, so that
- * the tenant of the request context is the only input there is.
+ * PostgreSQL schema and role of a tenant: `t_` and the tenant id without hyphens. Derived instead of looked up, so that
+ * the tenant of the request context is the only input.
  */
 export function tenantSchema(tenantId: string): string {
   if (!/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/.test(tenantId))

@@ -25,17 +25,17 @@ export function criteriaSql(object: ObjectMeta, text: string, timezone: string, 
   return sql;
 }
 
-/** The rules that lead a user to records stand in every statement that writes one. */
+/** Compiled once: sharing rules are part of every statement that writes a record. */
 const compiled = memoizeByName((_object: ObjectMeta, _text) => new Map<string, string>());
 
-/** True when the record meets the criteria; what cannot be evaluated is not met. */
+/** True when the record meets the criteria; false when they cannot be evaluated. */
 export function meetsCriteria(
   object: ObjectMeta,
   text: string,
   values: Readonly<Record<string, unknown>>,
   { tenant }: Snapshot,
 ): boolean {
-  // No criteria ask what time it is, nor do formulas that they name.
+  // Criteria and the formulas that they use do not depend on the current time.
   const at = { now: 0, timezone: tenant.timezone };
   const stored = (name: string): Value => valueOfField(valueTypeName(object.fields[name]!), values[name]);
   try {

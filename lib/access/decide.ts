@@ -4,26 +4,26 @@ import type { FieldMeta } from '../schema/snapshot.ts';
 import { type Grant, grantsTo, parentFields, type RecordLevel, type SharedRecord } from './sharing.ts';
 import type { Access, Capabilities, DataOperation, ObjectAccess, ScopeSet } from './types.ts';
 
-/** The layer that refused, as access explanations and error details name it. */
+/** The layer that refused, as in access explanations and error details. */
 export type Layer = 'publication' | 'objectPermission' | 'fieldPermission' | 'sharing';
 
 type Decision =
-  /** `grantedBy`: the ways that lead the user to the record; of an operation without a record there are none. */
+  /** `grantedBy`: the grants through which the user reaches the record; empty for an operation without a record. */
   | { readonly allowed: true; readonly grantedBy: readonly Grant[] }
   | {
       readonly allowed: false;
       readonly layer: Layer;
       readonly code: 'OBJECT_NOT_FOUND' | 'OBJECT_PERMISSION_DENIED' | 'RECORD_NOT_FOUND' | 'RECORD_ACCESS_DENIED';
-      /** Of a create: the field that names the parent which stands against it. */
+      /** Of a create: the field that refers to the parent because of which it is refused. */
       readonly parent?: FieldMeta;
     };
 
 /**
- * What is done to a record. Whoever may update records of an object may also execute transitions and give them away.
+ * An operation on a record. Permission to update includes transitions and changing the owner.
  */
 export type RecordOperation = DataOperation | 'transition' | 'changeOwner' | 'share';
 
-/** What each operation needs, wherever it is decided: in a decision, in a statement or in an explanation. */
+/** What each operation requires, in decisions, statements and explanations alike. */
 export const NEEDS: Readonly<Record<RecordOperation, { permission: DataOperation; level: RecordLevel }>> = {
   create: { permission: 'create', level: 'edit' },
   read: { permission: 'read', level: 'read' },
@@ -41,8 +41,8 @@ const UNSEEN: Decision = { allowed: false, layer: 'sharing', code: 'RECORD_NOT_F
 const UNREACHED: Decision = { allowed: false, layer: 'sharing', code: 'RECORD_ACCESS_DENIED' };
 
 /**
- * One operation on an object, or on one record of it when `record` is given: for a create the record as it would be,
- * of which sharing asks only for the parents that control it.
+ * One operation on an object, or on one of its records when `record` is given. For a create it is the record to be;
+ * only the parents that control its sharing matter.
  */
 export function decide(
   access: Access,
@@ -71,7 +71,7 @@ export function decideSharing(
   return grantsTo(access, objectApiName, 'read', record).length > 0 ? UNREACHED : UNSEEN;
 }
 
-/** A record under a parent that controls its sharing is created by those who may edit the parent. */
+/** Creating a record under parents that control its sharing needs edit access to these parents. */
 function decideParents(access: Access, { object }: ObjectAccess, record: SharedRecord): Decision {
   const grantedBy: Grant[] = [];
   for (const field of parentFields(object)) {
@@ -95,22 +95,26 @@ const VERBS: Readonly<Record<DataOperation, string>> = {
  */
 export function requireObject(access: Access, objectApiName: string, operation: DataOperation): ObjectAccess {
   const object = access.objects[objectApiName];
-  if (!object) throw new PlatformError('OBJECT_NOT_FOUND', 'There is no such object for this user.');
+  if (!object) throw new PlatformError('OBJECT_NOT_FOUND', 'The object does not exist, or you have no access to it.');
   const refusal = permissionRefusal(access, objectApiName, operation);
   if (refusal) throw refusal;
   return object;
 }
 
-/** 403 OBJECT_PERMISSION_DENIED of an object that the caller sees; null when they may. */
+/** 403 OBJECT_PERMISSION_DENIED for an object that the caller sees; null when the operation is permitted. */
 export function permissionRefusal(
   access: Access,
   objectApiName: string,
   operation: DataOperation,
 ): PlatformError | null {
   if (access.objects[objectApiName]?.permission[operation]) return null;
-  return new PlatformError('OBJECT_PERMISSION_DENIED', `You may not ${VERBS[operation]} records of ${objectApiName}.`, {
-    details: { objectApiName, operation, layer: 'objectPermission' },
-  });
+  return new PlatformError(
+    'OBJECT_PERMISSION_DENIED',
+    `You lack the permission to ${VERBS[operation]} records of ${objectApiName}.`,
+    {
+      details: { objectApiName, operation, layer: 'objectPermission' },
+    },
+  );
 }
 
 /** What this connection may do with an object: scopes ∩ publication ∩ object permission. */

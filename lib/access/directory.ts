@@ -1,13 +1,13 @@
 /**
- * The people of a tenant as sharing sees them: who stands above whom, and whom a role or a group stands for. All of it
- * follows from the snapshot and the User records, so it is worked out once per pair of versions.
- * Source: docs/reference/access.md#sharing.
+ * The users of a tenant as sharing needs them: the role hierarchy and the members of roles and groups. All of it
+ * follows from the snapshot and the User records, so it is computed once per pair of versions. Source:
+ * docs/reference/access.md#sharing.
  */
 
 import type { GroupMeta, SharingPrincipal, Snapshot } from '../schema/snapshot.ts';
 import { memoize, memoizeByName } from '../values/memoize.ts';
 
-/** The User records of a tenant, deactivated ones too: their records stay where they are. */
+/** The users of a tenant, including deactivated ones, who still own records. */
 export interface Directory {
   readonly users: readonly DirectoryUser[];
 }
@@ -20,7 +20,7 @@ interface DirectoryUser {
 
 export const NOBODY: Directory = { users: [] };
 
-/** The roles below one, itself not among them. */
+/** The roles below a role, without the role itself. */
 export const rolesBelow = memoizeByName((snapshot: Snapshot, role): ReadonlySet<string> => {
   const below = new Set<string>();
   const children = childrenOf(snapshot);
@@ -36,7 +36,7 @@ export const rolesBelow = memoizeByName((snapshot: Snapshot, role): ReadonlySet<
 
 const childrenOf = memoize(({ roles }: Snapshot) => Map.groupBy(Object.values(roles), (role) => role.parent));
 
-/** What is given to a role reaches its users and those of every role above it: the roles as which a user receives. */
+/** The roles whose shares a user receives: a share with a role includes the users of all roles above it. */
 export function rolesReceived(snapshot: Snapshot, role: string | null): readonly string[] {
   return role === null || !Object.hasOwn(snapshot.roles, role) ? [] : [role, ...rolesBelow(snapshot, role)];
 }
@@ -54,7 +54,7 @@ export function groupsOf(snapshot: Snapshot, username: string, roles: readonly s
   return found;
 }
 
-/** What is in which group: users by their names in lower case, roles, other groups. */
+/** The groups by their members: users (names in lower case), roles, other groups. */
 const membershipsOf = memoize(({ groups }: Snapshot) => {
   const by = (names: (members: GroupMeta['members']) => readonly string[]) =>
     Map.groupBy(
@@ -76,7 +76,7 @@ export function holdersOf(directory: Directory, roles: ReadonlySet<string>): rea
   return [...roles].flatMap((role) => byRole.get(role)?.map((user) => user.userId) ?? []);
 }
 
-/** Whose records an owner rule opens: those who hold the role, or who are named by the group or hold a role of it. */
+/** The owners to whose records an owner rule applies: the holders of the role, or the users and roles of the group. */
 export function ownersOf(snapshot: Snapshot, directory: Directory, from: SharingPrincipal): ReadonlySet<string> {
   if (from.role !== undefined) return new Set(holdersOf(directory, new Set([from.role])));
   const roles = new Set<string>();

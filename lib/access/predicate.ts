@@ -1,4 +1,4 @@
-/** Conditions on records as data: what a filter and record access say, before they become SQL. */
+/** Conditions on records as data: filters and record access before they become SQL. */
 import type { Operator, SqlValue } from '../schema/field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
 
@@ -23,9 +23,9 @@ export type Predicate =
   | {
       readonly kind: 'ownedBy';
       readonly userIds: readonly string[];
-      /** Whose records they are not, instead. */
+      /** Records of all other owners instead. */
       readonly except: boolean;
-      /** Users there are in all. */
+      /** Number of all users. */
       readonly among: number;
     }
   /** Records for which an expression of the configuration is true. */
@@ -33,7 +33,7 @@ export type Predicate =
       readonly kind: 'criteria';
       readonly object: ObjectMeta;
       readonly expression: string;
-      /** Zone of the tenant, where moments have their days. */
+      /** Time zone of the tenant, for the day of a point in time. */
       readonly timezone: string;
     }
   /** Records that are shared by hand with the user, one of the roles or one of the groups. */

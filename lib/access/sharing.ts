@@ -1,7 +1,7 @@
 /**
- * Who reaches which records. `grantsOf` is the one description: a list of the ways that lead a user to records of an
- * object, each with what it gives and the records it leads to. `reach` compiles it into a predicate for SQL,
- * `grantsFor` evaluates it for one record. Source: docs/reference/access.md#sharing.
+ * Which records a user reaches. `grantsOf` is the one description: a list of the grants on records of an object, each
+ * with its level and the records it applies to. `reach` compiles it to a predicate for SQL, `grantsTo` evaluates it for
+ * one record. Source: docs/reference/access.md#sharing.
  */
 
 import { isMasterDetail } from '../schema/field-types/registry.ts';
@@ -14,10 +14,10 @@ import type { Predicate } from './predicate.ts';
 import { permissionGiven } from './rules.ts';
 import type { Access } from './types.ts';
 
-/** What a way to a record gives; each includes those before it. */
+/** What a grant permits; each level includes those before it. */
 export type RecordLevel = 'read' | 'edit' | 'full';
 
-/** What can lead a user to a record, as explanations name it. */
+/** Kinds of grants, as in explanations. */
 export const GRANT_KINDS = [
   'profile',
   'permissionSet',
@@ -35,12 +35,12 @@ export interface Grant {
   readonly records: Records;
 }
 
-/** Which records a grant leads to. */
+/** The records that a grant applies to. */
 export type Records =
   | { readonly kind: 'all' }
   | { readonly kind: 'owners'; readonly userIds: ReadonlySet<string> }
   | { readonly kind: 'criteria'; readonly expression: string }
-  /** Those shared by hand with the user, one of the roles or one of the groups. */
+  /** Those with a manual share with the user, one of the roles or one of the groups. */
   | { readonly kind: 'shares'; readonly access: readonly ShareAccess[] }
   /** Those whose parents, all of them, are reached at `level`. */
   | { readonly kind: 'parents'; readonly fields: readonly FieldMeta[]; readonly level: RecordLevel };
@@ -50,12 +50,12 @@ type ShareAccess = 'read' | 'edit';
 /** Each level includes those before it. */
 export const RANK: Readonly<Record<RecordLevel, number>> = { read: 0, edit: 1, full: 2 };
 const NOTHING: Predicate = { kind: 'false' };
-/** So many objects a chain of parents may have. A chain that comes back to itself gives nothing. */
+/** Objects in a chain of parents at most. A circular chain grants nothing. */
 export const PARENTS_MAX = 8;
 
 /**
- * The records of an object that the user reaches at a level: null for all of them, otherwise the predicate. An object
- * that the user may not read at all holds nothing for them.
+ * The records of an object that the user reaches at a level: null for all of them, otherwise the predicate. Of an
+ * object that the user cannot read there are none.
  */
 export function reach(access: Access, objectApiName: string, level: RecordLevel): Predicate | null {
   return reachFrom(access, objectApiName, level, []);
@@ -120,7 +120,7 @@ function compile(access: Access, apiName: string, level: RecordLevel, path: read
   return { kind: 'or', nodes };
 }
 
-/** Of nearly all users it is shorter to say who is not meant: an owner is always one of the users. */
+/** For more than half of the users the predicate lists the others: an owner is always one of the users. */
 function ownedBy({ users }: Directory, owners: ReadonlySet<string>): Predicate {
   const among = users.length;
   if (owners.size <= among / 2) return { kind: 'ownedBy', userIds: [...owners], except: false, among };
@@ -148,7 +148,7 @@ function parentsNode(
   return { kind: 'and', nodes };
 }
 
-/** The ways that lead a user to records of an object; none for an object that the user may not read. */
+/** The grants of a user on records of an object; none for an object that the user cannot read. */
 const grantsOf = memoizeByName((access: Access, objectApiName): readonly Grant[] => [
   ...allGrants(access, objectApiName),
 ]);
@@ -208,7 +208,7 @@ export interface Share {
   readonly access: ShareAccess;
 }
 
-/** The ways that lead the user to this record at a level. */
+/** The grants through which the user reaches this record at a level. */
 export function grantsTo(
   access: Access,
   objectApiName: string,
@@ -295,7 +295,7 @@ function* byDefault(object: ObjectMeta): Iterable<Grant> {
   }
 }
 
-/** The fields that name the parents of a record whose sharing they control. */
+/** The fields that refer to the parents which control the sharing of a record. */
 export const parentFields = (object: ObjectMeta): readonly FieldMeta[] =>
   object.sharingDefault === 'controlledByParent'
     ? Object.values(object.fields).filter((field) => isMasterDetail(field))

@@ -1,5 +1,5 @@
 /**
- * What one user may do, worked out once per (snapshot version, permission assignment) and then only looked up.
+ * What one user may do, computed once per (snapshot version, permission assignment) and then only looked up.
  * Effective permission = scope ∩ publication ∩ object permission ∩ field permission ∩ sharing.
  */
 import type { Scope } from '../operation.ts';
@@ -13,7 +13,7 @@ import type {
 } from '../schema/snapshot.ts';
 import type { Directory } from './directory.ts';
 
-/** The user behind a request, as the tenant's User record says. */
+/** The user of a request, from the User record of the tenant. */
 export interface Principal {
   readonly userId: string;
   readonly username: string;
@@ -34,9 +34,9 @@ export interface FieldAccess {
 export interface ObjectAccess {
   readonly object: ObjectMeta;
   readonly permission: ObjectPermission;
-  /** The readable fields, in the order in which records are answered. */
+  /** The readable fields, in the order of records in responses. */
   readonly readable: readonly FieldMeta[];
-  /** Readable and editable fields by apiName; a field that is not here does not exist for this user. */
+  /** Readable and editable fields by apiName; any other field is hidden from the user. */
   readonly fields: Readonly<Record<string, FieldAccess>>;
 }
 
@@ -47,7 +47,7 @@ export interface Access {
   /** Published objects the user may at least read, by apiName. */
   readonly objects: Readonly<Record<string, ObjectAccess>>;
   readonly actions: ReadonlySet<string>;
-  /** The profile and the permission sets that all of this is the union of. */
+  /** The profile and the permission sets whose union this is. */
   readonly bundles: readonly GivenBundle[];
   readonly snapshot: Snapshot;
   readonly directory: Directory;
@@ -60,7 +60,7 @@ export interface GivenBundle {
   readonly bundle: PermissionBundle;
 }
 
-/** Whatever is given to one of these is given to the user. */
+/** Roles and groups through which the user receives shares. */
 export interface Circle {
   /** The user's role and those below it. */
   readonly roles: readonly string[];

@@ -1,6 +1,6 @@
 /**
- * A number of a JSON text that a double cannot hold exactly, kept as it was written. The strict parser makes it; the
- * field types read `text`; in JSON it is the same number again.
+ * A number of a JSON text that a double cannot hold exactly, kept as it was written. The strict parser creates it,
+ * field types read `text`, and it is serialized as the same number.
  */
 export class ExactNumber {
   readonly text: string;

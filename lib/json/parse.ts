@@ -1,12 +1,12 @@
 /**
  * Strict JSON (RFC 8259 with the rules of I-JSON, RFC 7493, that protect data): no duplicate names, no lone surrogates
- * or U+0000, no integer that loses digits, bounded depth. `JSON.parse` builds the value; one scan of the text before it
- * finds what `JSON.parse` would swallow in silence.
+ * or U+0000, no integer that loses digits, bounded depth. `JSON.parse` builds the value; a scan of the text
+ * finds first what `JSON.parse` would accept silently.
  */
 import { isUtf8 } from 'node:buffer';
 import { ExactNumber } from './exact-number.ts';
 
-/** The text is not acceptable JSON; `problem` says why, in words a client developer understands. */
+/** The text is not acceptable JSON; the message says why. */
 export class JsonError extends Error {
   override readonly name = 'JsonError';
   readonly details: Record<string, unknown> | undefined;
@@ -22,10 +22,10 @@ const BACKSLASH = 0x5c;
 const SUSPICIOUS_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 const EXACT_DIGITS = 15;
 
-/** What the scan found out about a text that may still be malformed. */
+/** What the scan found in a text that may still be malformed. */
 interface Scan {
   members: number;
-  /** At least one number has more digits than a double surely keeps. */
+  /** At least one number has more digits than a double is certain to keep. */
   exact: boolean;
 }
 
@@ -72,18 +72,18 @@ function hasExponent(text: string, from: number, to: number): boolean {
   return false;
 }
 
-/** True when the literal must be kept as an ExactNumber. Throws when it is outside what the API takes. */
+/** True when the literal must be kept as an ExactNumber. Throws when it is outside the range that the API accepts. */
 function checkNumber(literal: string): boolean {
   const value = Number(literal);
   if (Number.isNaN(value)) return false; // JSON.parse says what is wrong
   const shown = literal.length > 40 ? `${literal.slice(0, 40)}…` : literal;
-  if (!Number.isFinite(value)) throw new JsonError(`The number ${shown} is outside the range of numbers.`);
+  if (!Number.isFinite(value)) throw new JsonError(`The number ${shown} exceeds the range of a double.`);
   if (value === 0 && /^-?[0.]*[1-9]/.test(literal))
-    throw new JsonError(`The number ${shown} is outside the range of numbers.`);
+    throw new JsonError(`The number ${shown} exceeds the range of a double.`);
   if (/^-?\d+$/.test(literal)) {
     if (!Number.isSafeInteger(value))
       throw new JsonError(
-        `The integer ${shown} is beyond ±9007199254740991; send it as a string where text is allowed.`,
+        `The integer ${shown} is beyond ±9007199254740991. Send it as a string where text is allowed.`,
       );
     return false;
   }
@@ -101,11 +101,11 @@ function decimal(literal: string): string {
   return `${sign}${digits}e${Number(exponent) - fraction.length + (all.length - digits.length)}`;
 }
 
-/** Members of all objects; refuses what no service may ever see. */
+/** Counts the members of all objects; refuses what no service may receive. */
 function inspect(value: unknown, strings: boolean): number {
   if (typeof value === 'string') {
     if (strings && (!value.isWellFormed() || value.includes('\0')))
-      throw new JsonError('A string has U+0000 or half of a surrogate pair.');
+      throw new JsonError('A string contains U+0000 or an unpaired surrogate.');
     return 0;
   }
   if (typeof value !== 'object' || value === null || value instanceof ExactNumber) return 0;
@@ -136,7 +136,7 @@ export function parseJson(text: string, maxDepth: number): unknown {
     throw new JsonError('The text is not well-formed JSON.');
   }
   if (inspect(value, SUSPICIOUS_ESCAPE.test(text)) !== members)
-    throw new JsonError('An object has the same name twice.');
+    throw new JsonError('An object has a duplicate property name.');
   return value;
 }
 

@@ -1,7 +1,8 @@
 /**
- * Rows as PostgreSQL sends them (DataRow messages in text format) become JSON objects without a JavaScript value in
- * between: each column's text is copied from the wire into the answer, escaped where JSON asks for it. Building the same
- * JSON inside PostgreSQL costs the database three times as much, and parsing rows costs this process four times as much.
+ * Converts rows as PostgreSQL sends them (DataRow messages in text format) to JSON objects without intermediate
+ * JavaScript values: the text of each column is copied from the wire into the response, escaped where JSON requires it.
+ * Building the same JSON inside PostgreSQL costs the database three times as much, and parsing rows costs this process
+ * four times as much.
  */
 
 /** How the text of a column becomes JSON, by the OID of its type; others must be cast by the statement. */
@@ -40,7 +41,7 @@ interface Column {
 /** The columns of a statement, ready for any number of rows. */
 export class RowShape {
   readonly columns: readonly Column[];
-  /** Bytes that the last answer took; the next one probably takes as many. */
+  /** Size of the last response in bytes; the next one is probably about as large. */
   sizeHint = 4_096;
 
   constructor(columns: readonly RowColumn[]) {
@@ -64,7 +65,7 @@ const HEX = Buffer.from('0123456789abcdef');
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');
 
-/** One growing buffer that takes text of ours and rows of the database in turn. */
+/** A growing buffer for our own text and rows of the database. */
 export class RowWriter {
   readonly #shape: RowShape;
   #out: Buffer;
@@ -76,7 +77,7 @@ export class RowWriter {
     this.#out = Buffer.allocUnsafeSlow(shape.sizeHint);
   }
 
-  /** Adds text of ours, which must be ASCII. */
+  /** Adds text of our own, which must be ASCII. */
   append(text: string): void {
     this.#reserve(text.length);
     this.#length += this.#out.write(text, this.#length, 'latin1');
@@ -99,7 +100,7 @@ export class RowWriter {
       const { form, before, beforeNull } = columns[i]!;
       const length = (source[at]! << 24) | (source[at + 1]! << 16) | (source[at + 2]! << 8) | source[at + 3]!;
       at += 4;
-      // A byte becomes six at worst (\u001f); the rest is the key, quotes, and what a timestamp grows by.
+      // A byte becomes at most six (\u001f); the rest is the key, the quotes and the growth of a timestamp.
       const need = beforeNull.length + (length > 0 ? length * 6 : 0) + 16;
       if (out.length - w < need) {
         this.#length = w;

@@ -1,6 +1,6 @@
 /**
- * "Which ones?": joins the caller's record access to a plan, by AND, on the queried object and on every related one.
- * The only maker of a ConstrainedPlan, and nothing else compiles. Source: docs/reference/access.md.
+ * Adds the record access of the caller to a plan, by AND, on the queried object and on every related one. The only
+ * module that creates a ConstrainedPlan, and only a ConstrainedPlan can be compiled. Source: docs/reference/access.md.
  */
 import type { Predicate } from '../access/predicate.ts';
 import { reach } from '../access/sharing.ts';

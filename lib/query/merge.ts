@@ -1,7 +1,7 @@
 /**
- * The newest records that a user reaches, when those are few among very many: one ordered, limited look into an index
- * for each way that leads to records, merged in order. A filter would read past everybody else's records instead; an OR
- * over the ways would fetch and sort all that the user may see. Source: docs/decisions/sharing-as-predicates.md.
+ * The newest records that a user reaches, when they are few among very many: one ordered, limited index scan per grant,
+ * merged in order. A filter would read past the records of all other users instead; an OR over the grants would fetch
+ * and sort all that the user may see. Source: docs/decisions/sharing-as-predicates.md.
  */
 import type { Predicate } from '../access/predicate.ts';
 import type { Plan } from './types.ts';
@@ -9,7 +9,7 @@ import type { Plan } from './types.ts';
 /** Owners that are looked up one by one. */
 const OWNERS_MAX = 20;
 const WAYS_MAX = 40;
-/** Users of which one in so many owns what is looked for: a scan in order finds enough soon when there are more. */
+/** When more than one in so many users owns matching records, an ordered scan soon finds enough. */
 const SPARSE = 40;
 /** Statements are prepared for these numbers of owners; the rest is filled up with an owner who has no records. */
 const BUCKETS = [1, 2, 4, 8, 12, 16, OWNERS_MAX];
@@ -17,7 +17,7 @@ const NO_USER = '00000000-0000-0000-0000-000000000000';
 
 export type OwnedBy = Extract<Predicate, { kind: 'ownedBy' }>;
 
-/** So few owners of so many that their records are not found by going through all in order. */
+/** The owners are too few for an ordered scan to find their records soon. */
 export const isSparse = (node: OwnedBy): boolean => !node.except && node.userIds.length * SPARSE <= node.among;
 
 /** The ways of a plan whose records are merged; null when the plan is better read in one go. */

@@ -42,11 +42,11 @@ export interface ListRequest {
   readonly cursor: string | null;
 }
 
-/** Through whose eyes a query is planned. */
+/** The user for whom a query is planned. */
 export interface QueryView {
   readonly access: Access;
   readonly snapshot: Snapshot;
-  /** Milliseconds since 1970; what TODAY is worked out from. */
+  /** Milliseconds since 1970; determines TODAY. */
   readonly now: number;
   /** IANA name, such as `Europe/Berlin`: where TODAY begins. */
   readonly timezone: string;

@@ -1,4 +1,4 @@
-/** Dates and times as text in, as text out: no time zone of the machine ever takes part. */
+/** Dates and times from text to text, independent of the time zone of the machine. */
 
 export function daysInMonth(year: number, month: number): number {
   if (month === 2) return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0 ? 29 : 28;
@@ -15,7 +15,10 @@ export function isDate(text: string): boolean {
 
 const INSTANT = /^(\d{4}-\d{2}-\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;
 
-/** Milliseconds since 1970 of an RFC 3339 date-time with offset; finer fractions are cut off; null when it is none. */
+/**
+ * Milliseconds since 1970 of an RFC 3339 date-time with offset; finer fractions are truncated; null when the text is
+ * invalid.
+ */
 export function readInstant(text: string): number | null {
   const match = INSTANT.exec(text);
   if (!match || !isDate(match[1]!)) return null;

@@ -1,6 +1,6 @@
 /**
- * Exact decimals as text. No number of a caller ever passes through binary floating point arithmetic: what was written
- * is what is stored, or it is refused.
+ * Exact decimals as text. Numbers of callers never pass through binary floating point: they are stored as they were
+ * written, or refused.
  */
 import { ExactNumber } from '../json/exact-number.ts';
 
@@ -11,12 +11,12 @@ export interface Decimal {
   readonly scale: number;
 }
 
-/** More digits than this are nobody's business figure; PostgreSQL would still take them, and the text would be long. */
+/** More digits than any business value needs; PostgreSQL would accept more, and the texts would be long. */
 const DIGITS_MAX = 200;
 
 const NUMBER = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,6}))?$/;
 
-/** Reads a JSON number, or a string in the grammar of a JSON number; null when it is neither or absurdly long. */
+/** Reads a JSON number, or a string in the grammar of a JSON number; null when it is neither or too long. */
 export function readDecimal(value: unknown): Decimal | null {
   let text: string;
   if (typeof value === 'number') text = String(value);

@@ -1,6 +1,6 @@
 /**
- * Arithmetic on exact decimals. Sums, differences and products have every digit they have on paper; a quotient is
- * rounded to 20 digits after the point. Binary floating point takes no part.
+ * Arithmetic on exact decimals without binary floating point. Sums, differences and products are exact; a quotient is
+ * rounded to 20 decimal places.
  * Source: docs/reference/expressions.md#numbers.
  */
 import { decimalText, readDecimal } from './decimal-text.ts';
@@ -11,7 +11,7 @@ export interface Exact {
   readonly scale: number;
 }
 
-/** Digits after the point of a quotient that does not end. */
+/** Decimal places of a quotient that does not terminate. */
 export const QUOTIENT_SCALE = 20;
 /** More digits than this are refused; see readDecimal. */
 export const DIGITS_MAX = 200;

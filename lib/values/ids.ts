@@ -1,7 +1,7 @@
-/** Identifiers: pure functions of a clock reading and random bytes; services hand both in (or use the defaults). */
+/** Identifiers: pure functions of a time and random bytes, which services pass in (or use the defaults). */
 import { randomBytes } from 'node:crypto';
 
-/** One call to the random source serves many ids: it costs more than everything else about an id. */
+/** One call to the random source serves many ids, because it costs more than the rest of creating an id. */
 let pool: Uint8Array = new Uint8Array(0);
 let used = 0;
 
@@ -24,7 +24,7 @@ export function uuidv7(now: number = Date.now(), random: Uint8Array = randomFrom
   return `${time.slice(0, 8)}-${time.slice(8)}-7${hex.slice(0, 3)}-${variant}${hex.slice(4, 7)}-${hex.slice(7, 19)}`;
 }
 
-/** The smallest UUIDv7 of a moment. */
+/** The smallest UUIDv7 of a millisecond. */
 export function firstUuidv7(moment: number): string {
   const hex = Math.max(0, Math.trunc(moment)).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;

@@ -1,9 +1,9 @@
 /**
- * Answers that are worked out once: about things that never change, such as a snapshot and its parts, and that take their
- * answers along when they are forgotten.
+ * Results that are computed once per object: for objects that never change, such as a snapshot and its parts. A result
+ * is released together with its object.
  */
 
-/** A function of one thing. */
+/** A function of one object. */
 export function memoize<K extends object, V>(work: (of: K) => V): (of: K) => V {
   const known = new WeakMap<K, { readonly value: V }>();
   return (of) => {
@@ -13,7 +13,7 @@ export function memoize<K extends object, V>(work: (of: K) => V): (of: K) => V {
   };
 }
 
-/** A function of one thing and of a name beside it. */
+/** A function of one object and a name. */
 export function memoizeByName<K extends object, V>(work: (of: K, name: string) => V): (of: K, name: string) => V {
   const namesOf = memoize((_of: K) => new Map<string, { readonly value: V }>());
   return (of, name) => {

@@ -1,6 +1,6 @@
 /**
- * The network that an address belongs to, as far as one person can change addresses inside it: of IPv6 the first 64
- * bits (RFC 6177 gives every site at least that much), of IPv4 the address itself. Anything else is its own network.
+ * The network within which one person can change addresses freely: for IPv6 the first 64 bits (RFC 6177 assigns every
+ * site at least that much), for IPv4 the address itself. Any other text is its own network.
  */
 export function networkOf(ip: string): string {
   if (!ip.includes(':')) return ip;

@@ -1,17 +1,19 @@
 /**
- * Patterns of text fields, matched in time proportional to text times pattern. They come from tenants, and a tenant's
- * pattern must never stop a process that serves the others, as JavaScript's backtracking engine would let it.
+ * Patterns of text fields, matched in time proportional to text times pattern. They are written by tenants, and the
+ * pattern of one tenant must never block a process that serves others, as JavaScript's backtracking engine could.
  * Grammar: literals, `.`, `[…]`, `\d \w \s \D \W \S`, escaped punctuation, `( )`, `(?: )`, `|`, `? * + {n} {n,} {n,m}`;
- * the whole text must match; `^` at the start and `$` at the end are allowed and change nothing.
- * Source: docs/reference/field-types.md.
+ * the whole text must match; `^` at the start and `$` at the end are allowed and have no effect. Source:
+ * docs/reference/field-types.md.
  */
 
 type Test = (code: number) => boolean;
 
-/** Code points from the first to the last, both included. */
+/** Code points from the first to the last, inclusive. */
 type Range = readonly [from: number, to: number];
 
-/** A state either consumes a character that passes `test` and goes on to `next`, or goes on to all of `jumps` at once. */
+/**
+ * A state either consumes a character that passes `test` and goes on to `next`, or goes on to all of `jumps` at once.
+ */
 interface State {
   test: Test | null;
   next: number;
@@ -122,14 +124,14 @@ type Node =
 function compile(pattern: string): State[] {
   const states: State[] = [];
   const emit = (test: Test | null): number => {
-    if (states.length >= STATES_MAX) throw new PatternError('The pattern is too large.');
+    if (states.length >= STATES_MAX) throw new PatternError('The pattern is too complex. Use smaller repetitions.');
     states.push({ test, next: 0, jumps: [] });
     return states.length - 1;
   };
   // Every node is laid out so that it begins at the state created first and leaves through an empty state at its end.
   let work = 0;
   const lay = (node: Node): void => {
-    if (++work > 10 * STATES_MAX) throw new PatternError('The pattern is too large.');
+    if (++work > 10 * STATES_MAX) throw new PatternError('The pattern is too complex. Use smaller repetitions.');
     if (node.kind === 'char') {
       const at = emit(testOf(node.ranges));
       states[at]!.next = at + 1;
@@ -230,7 +232,8 @@ class Reader {
   read(): Node {
     if (this.#peek() === '^') this.#at++;
     const node = this.#choice();
-    if (this.#at < this.#chars.length) throw new PatternError(`Unexpected ${this.#peek()} at ${this.#at + 1}.`);
+    if (this.#at < this.#chars.length)
+      throw new PatternError(`Unexpected ${this.#peek()} at position ${this.#at + 1}.`);
     return node;
   }
 
@@ -269,21 +272,21 @@ class Reader {
     }
     if (char !== '{') return node;
     const match = /^\{(\d{1,3})(?:(,)(\d{1,3})?)?\}/.exec(this.#chars.slice(this.#at, this.#at + 10).join(''));
-    if (!match) throw new PatternError(`Write a repetition as {n}, {n,} or {n,m} at ${this.#at + 1}.`);
+    if (!match) throw new PatternError(`Invalid repetition at position ${this.#at + 1}. Write {n}, {n,} or {n,m}.`);
     this.#at += match[0].length;
     const min = Number(match[1]);
     const max = match[2] === undefined ? min : match[3] === undefined ? Number.POSITIVE_INFINITY : Number(match[3]);
-    if (max < min) throw new PatternError('A repetition has its larger number first.');
+    if (max < min) throw new PatternError('The minimum of a repetition exceeds its maximum.');
     return { kind: 'repeat', node, min, max };
   }
 
   #atom(): Node {
     const char = this.#chars[this.#at++]!;
     if (char === '(') {
-      if (++this.#depth > 20) throw new PatternError('The pattern is nested too deeply.');
+      if (++this.#depth > 20) throw new PatternError('The groups of the pattern are nested deeper than 20 levels.');
       if (this.#peek() === '?') {
         if (this.#chars[this.#at + 1] !== ':')
-          throw new PatternError('Groups with (? are not supported, except (?: ).');
+          throw new PatternError('Only non-capturing groups (?: ) are supported after (?.');
         this.#at += 2;
       }
       const node = this.#choice();
@@ -295,7 +298,8 @@ class Reader {
     if (char === '[') return { kind: 'char', ranges: this.#set() };
     if (char === '.') return { kind: 'char', ranges: outside([one(10), one(13)]) };
     if (char === '\\') return { kind: 'char', ranges: this.#escape() };
-    if ('*+?{}])^$'.includes(char)) throw new PatternError(`Unexpected ${char} at ${this.#at}; write \\${char}.`);
+    if ('*+?{}])^$'.includes(char))
+      throw new PatternError(`Unexpected ${char} at position ${this.#at}. Write \\${char} for the character itself.`);
     const code = char.codePointAt(0)!;
     return { kind: 'char', ranges: [one(code)] };
   }
@@ -326,7 +330,8 @@ class Reader {
         const end = this.#chars[this.#at + 1]!;
         const to = (end === '\\' ? this.#chars[this.#at + 2] : end)?.codePointAt(0);
         this.#at += end === '\\' ? 3 : 2;
-        if (to === undefined || to < from) throw new PatternError('A range in a character class is upside down.');
+        if (to === undefined || to < from)
+          throw new PatternError('The end of a range in a character class precedes its start.');
         ranges.push([from, to]);
       } else {
         ranges.push(one(from));

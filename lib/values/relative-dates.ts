@@ -1,6 +1,6 @@
 /**
- * Dates relative to now (`TODAY`, `LAST_N_DAYS:30`), as ranges of days in the asker's time zone. A week begins on Monday
- * (ISO 8601). A day lasts as long as the zone's clocks say: 23 or 25 hours where they change.
+ * Dates relative to now (`TODAY`, `LAST_N_DAYS:30`), as ranges of days in the user's time zone. A week begins on Monday
+ * (ISO 8601). A day has 23 or 25 hours when the clocks of the zone change.
  * Source: docs/reference/querying.md.
  */
 import { dateOfDay } from './calendar.ts';
@@ -28,7 +28,7 @@ export const RELATIVE_DATES = [
   'NEXT_N_DAYS:n',
 ] as const;
 
-/** The days a literal stands for, seen at `now` in `timezone`; null when the text is no such literal. */
+/** The days that a literal means at `now` in `timezone`; null when the text is no such literal. */
 export function relativeDays(literal: string, now: number, timezone: string): DayRange | null {
   const match = /^(?:(LAST|NEXT)_N_DAYS:([1-9]\d{0,4})|[A-Z_]{5,12})$/.exec(literal);
   if (!match) return null;
@@ -73,7 +73,7 @@ export function startOfDay(day: number, timezone: string): number {
   const guess = midnight - offsetAt(midnight, timezone);
   const start = midnight - offsetAt(guess, timezone);
   if (localTime(start, timezone) === midnight && localTime(start - 1, timezone) < midnight) return start;
-  // Clocks change around this midnight: it does not exist, or exists twice. Look for the moment the day begins.
+  // Clocks change around this midnight: it does not exist, or exists twice. Search for the beginning of the day.
   let before = midnight - 2 * DAY_MS;
   let after = midnight + 2 * DAY_MS;
   while (after - before > 1) {
@@ -84,7 +84,7 @@ export function startOfDay(day: number, timezone: string): number {
   return after;
 }
 
-/** What a clock in the zone shows, as if it were UTC. */
+/** The local time in the zone, as if it were UTC. */
 function localTime(instant: number, timezone: string): number {
   return instant + offsetAt(instant, timezone);
 }
@@ -105,13 +105,13 @@ function offsetAt(instant: number, timezone: string): number {
     parts[type] = Number(value);
     if (type === 'era') beforeChrist = value.startsWith('B');
   }
-  // Date.UTC would take the years 0 to 99 for those of the twentieth century.
+  // Date.UTC would read the years 0 to 99 as 1900 to 1999.
   const day = new Date(0).setUTCFullYear(beforeChrist ? 1 - parts.year! : parts.year!, parts.month! - 1, parts.day);
   const shown = day + ((parts.hour! * 60 + parts.minute!) * 60 + parts.second!) * 1000;
   return shown - Math.floor(instant / 1000) * 1000;
 }
 
-/** A zone that this platform does not know counts as UTC: a query must not fail over a user's old setting. */
+/** An unknown zone counts as UTC: a query must not fail because of an outdated setting of a user. */
 function formatFor(timeZone: string): Intl.DateTimeFormat {
   const options = {
     hourCycle: 'h23',

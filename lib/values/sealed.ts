@@ -1,6 +1,6 @@
 /**
- * What callers keep for us and bring back, such as cursors: sealed so that nobody can read, forge or alter it, and for its
- * owner alone. Source: docs/reference/querying.md.
+ * Data that callers keep and send back, such as cursors: encrypted and authenticated, so that nobody can read, forge or
+ * alter it, and bound to its owner. Source: docs/reference/querying.md.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { memoize } from './memoize.ts';
@@ -8,7 +8,7 @@ import { memoize } from './memoize.ts';
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Whose it is, and what it is sealed with. */
+/** The owner of sealed data, and the key. */
 export interface Seal {
   /** 32 bytes, the same in every process of the deployment. */
   readonly key: Uint8Array;
@@ -38,7 +38,7 @@ export function sealed(
   return Buffer.concat(parts).toString('base64url');
 }
 
-/** The payload; null when it is not ours, was altered, or belongs to somebody or something else. */
+/** The payload; null when it is forged, was altered, or belongs to another owner or purpose. */
 export function unsealed<T>(text: string, seal: Seal, purpose: string): T | null {
   if (!/^[A-Za-z0-9_-]+$/.test(text)) return null;
   const bytes = Buffer.from(text, 'base64url');
@@ -55,7 +55,7 @@ export function unsealed<T>(text: string, seal: Seal, purpose: string): T | null
   }
 }
 
-/** Raw bytes are made into a key once: OpenSSL needs 10 µs for it, a third of the whole cursor. */
+/** The key object is created once: OpenSSL needs 10 µs for it, a third of the time of a whole cursor. */
 const keyOf = memoize((key: Uint8Array): KeyObject => createSecretKey(key));
 
 const owner = ({ tenantId, userId, clientId }: Seal, purpose: string): Buffer =>

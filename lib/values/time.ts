@@ -8,8 +8,8 @@ export const formatTimestamp = (date: Date | number): string => {
 };
 
 /**
- * An IANA name of a time zone, also a link such as Asia/Kolkata, which means the same here and in PostgreSQL: a place, or
- * UTC. Abbreviations such as CET and offsets do not.
+ * An IANA name of a time zone, also a link such as Asia/Kolkata, which means the same here and in PostgreSQL: a place,
+ * or UTC. Abbreviations such as CET and offsets do not.
  */
 export function isTimezone(name: string): boolean {
   if (name !== 'UTC' && !/^[A-Za-z_]+(?:\/[A-Za-z0-9_+-]+)+$/.test(name)) return false;

@@ -1,11 +1,11 @@
-/** Expressions of the configuration as this service evaluates them: what stands behind their variables, and what fails. */
+/** Expressions of the configuration in this service: the values of their variables, and failures of evaluation. */
 
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { BUDGET_UNITS, type Facts } from '../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../lib/expression/functions.ts';
 import type { View } from './view.ts';
 
-/** What the variables stand for that do not depend on a record. */
+/** The variables that do not depend on a record. */
 export function callerFacts(
   view: View,
   now: number,
@@ -30,13 +30,13 @@ export function callerFacts(
   };
 }
 
-/** The caller's own zone, or that of the tenant. */
+/** The time zone of the caller, or of the tenant when the caller has none. */
 export const timezoneOf = ({ access, snapshot }: View): string => access.principal.timezone || snapshot.tenant.timezone;
 
-/** Why an expression gives no value for a record; 503 with `message` when that is no fault of the record. */
+/** Why an expression has no value for a record; 503 with `message` when the record is not the cause. */
 export function failureOf(error: unknown, message: string): EvaluationError {
   if (!(error instanceof EvaluationError)) throw error;
-  // The cost is counted and not measured, so only a busy machine takes so long over it.
+  // Evaluation has a budget of units, so only an overloaded machine exceeds the time limit.
   if (error.reason === 'TIME_EXCEEDED')
     throw new PlatformError('SERVICE_UNAVAILABLE', message, { retryAfterSeconds: 1, cause: error });
   return error;

@@ -75,7 +75,8 @@ export class Tenants {
     let before: View | undefined;
     for (;;) {
       const view = await this.view(tenantId, userId);
-      // A request that waits behind a row of deployments finds each of them; that is no failure as long as versions move on.
+      // A request that waits behind a row of deployments finds each of them; that is no failure as long as versions
+      // move on.
       const moved = before?.metadataVersion !== view.metadataVersion || before.accessVersion !== view.accessVersion;
       attempts = moved ? 1 : attempts + 1;
       before = view;
@@ -102,7 +103,9 @@ export class Tenants {
     return view.metadataVersion === metadataVersion && view.accessVersion === accessVersion;
   }
 
-  /** A tenant's snapshot for work that the platform does by itself; without `version` the current. null: no such tenant. */
+  /**
+   * A tenant's snapshot for work that the platform does by itself; without `version` the current. null: no such tenant.
+   */
   async snapshot(tenantId: string, version?: number): Promise<Snapshot | null> {
     return this.#snapshots.get(tenantId, version);
   }
@@ -206,7 +209,7 @@ export function requireApi(view: View): void {
 }
 
 const objectNotFound = (): PlatformError =>
-  new PlatformError('OBJECT_NOT_FOUND', 'There is no such object for this connection.');
+  new PlatformError('OBJECT_NOT_FOUND', 'The object does not exist, or you have no access to it.');
 
 export const recordNotFound = (): PlatformError =>
-  new PlatformError('RECORD_NOT_FOUND', 'There is no such record for this connection.');
+  new PlatformError('RECORD_NOT_FOUND', 'The record does not exist, or you have no access to it.');

@@ -25,7 +25,7 @@ describe('Strict JSON', () => {
 
   it('refuses the same name twice in one object, however it is written', () => {
     for (const text of ['{"a":1,"a":1}', '{"a":1,"\\u0061":2}', '[{"x":{"b":null,"c":1,"b":2}}]', '{"":1,"":2}'])
-      refuses(text, /same name twice/);
+      refuses(text, /duplicate property name/);
     assert.deepEqual(parseJson('{"a":{"a":1},"b":[{"a":1},{"a":2}]}', 32), { a: { a: 1 }, b: [{ a: 1 }, { a: 2 }] });
   });
 
