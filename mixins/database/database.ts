@@ -28,6 +28,8 @@ export interface Tx {
   page(statement: PageStatement, head: string): Promise<PageRows>;
   /** What is sent until the program next waits leaves in one packet. */
   gather(): void;
+  /** BEGIN, which travels with the next statement. The caller ends the transaction. */
+  begin(): void;
   /**
    * The statements after this one run as `role`, until the next change of role or the end of the transaction. It travels
    * with the statement behind it and need not be awaited: when it fails, the transaction fails with its error.
@@ -202,7 +204,6 @@ class Loan implements Tx {
     return this.#schema;
   }
 
-  /** BEGIN, sent ahead of the first statement. */
   begin(): void {
     this.#opening = [together(this.client.query('BEGIN'))];
   }

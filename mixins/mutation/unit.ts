@@ -6,6 +6,7 @@ import type { RequestContext } from '../../lib/context.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { uuidv7 } from '../../lib/values/ids.ts';
 import { isConnectionError, type Tx } from '../database/database.ts';
+import { serviceRole, tenantRole } from '../database/roles.ts';
 import { Sql } from '../database/sql.ts';
 import type { Statement } from '../database/statement.ts';
 import { type AuditColumns, type AuditEntry, auditSql, CallerSql, type OutboxColumns, outboxSql } from './audit.ts';
@@ -70,7 +71,7 @@ export interface Unit {
   audit(entry: UnitEntry): void;
   /** Adds an event, written before the commit whatever role the work has. */
   emit(event: UnitEvent): void;
-  /** The statements that follow use the tables of `role`. */
+  /** The statements that follow run as `role`: they see its tables and no others. */
   actAs(role: DataRole): void;
   /** Writes audit entries and events, stores the outcome under the key and commits. Part of `mutate`. */
   complete(reply: OperationReply): Promise<OperationReply>;
@@ -83,7 +84,7 @@ export interface UnitOptions {
   readonly hooks: readonly Hook[];
 }
 
-/** The statements that a commit is made of: the last one of the work and what ends the transaction. */
+/** Sends the last statement of the work, and what ends the transaction. */
 type Commit = <R>(statement: Statement) => Promise<R>;
 
 /** A unit that is a single statement: PostgreSQL makes a transaction of it, and needs no BEGIN. */
@@ -103,7 +104,7 @@ export async function inTransaction<T>(
 ): Promise<T> {
   const { checkOnly } = options.key;
   tx.gather();
-  tx.client.query('BEGIN').catch(() => {});
+  tx.begin();
   let ended = false;
   const unit = unitOf(tx, options, async <R>(statement: Statement): Promise<R> => {
     for (const hook of options.hooks) {
@@ -116,8 +117,10 @@ export async function inTransaction<T>(
     const end = tx.client.query(checkOnly ? 'SET CONSTRAINTS ALL IMMEDIATE' : 'COMMIT');
     end.catch(() => {});
     const row = await last;
-    await end;
+    const { command } = await end;
     ended = !checkOnly;
+    // PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK, and with no error.
+    if (ended && command !== 'COMMIT') throw new Error('Nothing was committed: an earlier statement had failed.');
     return row;
   });
   try {
@@ -158,7 +161,10 @@ function unitOf(tx: Tx, { request, call, key }: UnitOptions, commit: Commit): Un
     emit: (event) => {
       events.push(event);
     },
-    actAs: (role) => enterRole(tx, request.tenantId, role),
+    actAs: (role) => {
+      const { tenantId } = request;
+      tx.actAs(role === 'tenant' ? tenantRole(tenantId) : serviceRole(role.service, tenantId));
+    },
     complete: async (reply) => {
       unit.actAs('tenant');
       const sent = [
@@ -214,13 +220,4 @@ function eventStatement({ schema, request }: Unit, { data, recordId, ...event }:
       data: sql.bind(JSON.stringify(data), 'jsonb'),
     }),
   );
-}
-
-/** Travels with the statement behind it; when it fails, so does that one, for the transaction is aborted. */
-function enterRole(tx: Tx, tenantId: string, role: DataRole): void {
-  const text =
-    role === 'tenant'
-      ? `SET LOCAL ROLE ${tx.schema}`
-      : `SET LOCAL ROLE svc_${role.service}; SET LOCAL app.tenant_id = '${tenantId}'`;
-  tx.client.query(text).catch(() => {});
 }

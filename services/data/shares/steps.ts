@@ -70,7 +70,7 @@ async function takeBack(write: Write): Promise<void> {
   write.reply = { status: 204, headers: {}, body: null };
 }
 
-/** 422 with everything that stands against the share. */
+/** 422 with all reasons against the share. */
 function refuseContent({ view, object }: Write, given: GivenShare, isUser: boolean): void {
   const { principalType, principalId, reason } = given;
   const { roles, groups } = view.snapshot;

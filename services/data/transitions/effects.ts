@@ -33,7 +33,7 @@ interface Preparation {
   readonly sets: readonly FieldMeta[];
 }
 
-/** What others are told: by a notification or by an event. */
+/** A notification or an event that an effect sends. */
 export type Message =
   | { readonly kind: 'notification'; readonly type: string; readonly to: string }
   | { readonly kind: 'event'; readonly type: string; readonly data: Expressions };
@@ -86,7 +86,7 @@ export const preparationOf = memoize((act: Act): Preparation => {
   };
 });
 
-/** The field that names who is told; none for the one who acts. */
+/** The field that names the recipient; none for the user who acts. */
 export const recipientField = (to: string): string[] => (to === 'actor' ? [] : [to === 'owner' ? 'ownerId' : to]);
 
 /** The facts of a record, and what was sent along. */

@@ -1,7 +1,7 @@
 /**
- * Tells auth about changed users. The change left a row in the tenant's outbox, in its own transaction; here the row is
- * worked off: read the user as it is now, tell auth, take the row away. A crash in between only means that auth is told
- * once more. Source: docs/reference/records.md.
+ * Informs auth of changed users. The change left a row in the tenant's outbox, in its own transaction; here the row is
+ * processed: read the user as it is now, inform auth, delete the row. A crash in between only means that auth is
+ * informed once more. Source: docs/reference/records.md.
  */
 
 import type { AuthActions } from '../../../contracts/auth.ts';
@@ -27,14 +27,14 @@ interface Unsent {
   active: boolean | null;
 }
 
-/** SQL of the users that auth is to be told about. An index holds these rows alone: the type must stand in the text. */
+/** SQL of the users that auth is not informed of yet. An index holds these rows alone: the type must stand in the text. */
 export const unsentSql = (schema: string): string =>
   `SELECT o.outbox_id AS "outboxId", o.record_id AS "userId", u."username", u."email", u."active"
      FROM ${schema}._outbox o LEFT JOIN ${table(schema, 'User')} u ON u."id" = o.record_id
      WHERE o.type = '${USER_SYNC}' ORDER BY o.outbox_id LIMIT ${BATCH} FOR UPDATE OF o`;
 
 /**
- * Works off what is unsent in one tenant; returns how many users were sent. The rows stay locked while auth is told, so
+ * Sends the unsent users of one tenant; returns how many were sent. The rows stay locked while auth is informed, so
  * that an older state of a user never arrives behind a newer one.
  */
 export async function sendUnsentUsers(database: Database, tenantId: string, sync: UserSync): Promise<number> {

@@ -10,7 +10,7 @@ import type { Effect } from '../../../mixins/mutation/unit.ts';
 import { own } from '../tenants.ts';
 import type { Write } from './write.ts';
 
-/** Notes what a dry run would change in records of an object, and the event that would tell of it. */
+/** Notes what a dry run would change in records of an object, and the event about it. */
 export function noteEffect(
   write: Write,
   kind: Effect['kind'],
@@ -29,7 +29,7 @@ export function noteEffect(
   if (object.features.events) write.unit.effects.push({ kind: 'event', ...effect });
 }
 
-/** 409 that speak of the content of the request and not of its form or of somebody's rights. */
+/** 409 that are about the content of the request and not about its form or the caller's permissions. */
 const CONFLICTS: ReadonlySet<string> = new Set([
   'UNIQUE_VALUE_CONFLICT',
   'DELETE_RESTRICTED',
@@ -70,6 +70,7 @@ const answer = (
   status: 200,
   headers: {},
   body: Buffer.from(
-    `{"checkOnly":true,"valid":${valid},"record":${record},"errors":${JSON.stringify(errors)},"duplicates":${JSON.stringify(duplicates)},"effects":${JSON.stringify(effects)},"approvalRequired":false}`,
+    `{"checkOnly":true,"valid":${valid},"record":${record},"errors":${JSON.stringify(errors)},` +
+      `"duplicates":${JSON.stringify(duplicates)},"effects":${JSON.stringify(effects)},"approvalRequired":false}`,
   ),
 });

@@ -28,9 +28,12 @@ export const freshSql = ({ view }: Write, { bind }: Sql): string =>
     AND state.access_version = ${bind(view.accessVersion, 'integer')}`;
 
 /** CTEs state and key_claim, with which a statement begins that locks the record. */
-export const claimSql = (write: Write, sql: Sql): string =>
-  `${stateSql(write)},
-    key_claim AS (${claimKeySql(write.unit.schema, write.unit.key, sql.bind, `FROM state WHERE ${freshSql(write, sql)}`, null)})`;
+export function claimSql(write: Write, sql: Sql): string {
+  const { schema, key } = write.unit;
+  const claim = claimKeySql(schema, key, sql.bind, `FROM state WHERE ${freshSql(write, sql)}`, null);
+  return `${stateSql(write)},
+    key_claim AS (${claim})`;
+}
 
 /** Condition of a CTE that may do something only behind a claimed key, beginning with AND. */
 export const IF_CLAIMED = ' AND EXISTS (SELECT FROM key_claim)';

@@ -50,11 +50,12 @@ function deletedWith(write: Write, object: ObjectMeta, ids: string, level = 1): 
   });
 }
 
-/** Claims the key and locks the record, and the parents of all that is deleted with it. */
+/** What lockSql answers. */
 export interface LockedRow extends LockRow {
   readonly reached: Reached;
 }
 
+/** Claims the key and locks the record, and the parents of all that is deleted with it. */
 export function lockSql(write: Write): Statement {
   const { view, object, unit } = write;
   const sql = new Sql();

@@ -133,7 +133,7 @@ export interface Coming {
   readonly id: string;
 }
 
-/** Records that come or go along with the one that a write is about. */
+/** Records that are deleted or restored together with the one that a write is about. */
 export interface Along {
   readonly object: string;
   /** SQL query of the ids that a reference field of theirs names. */

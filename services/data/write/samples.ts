@@ -50,7 +50,7 @@ export async function loadSamples(
   // As the login role: sequences are set forward, which tenants may not do.
   return database.transaction(async (tx) => {
     await tx.query("SET LOCAL statement_timeout = '120s'");
-    // A batch whose caller was told that it is lost may still be at work: its twin waits for it.
+    // A batch that its caller gave up may still be running: the repeated one waits for it.
     await tx.query('SET LOCAL lock_timeout = 0');
     let inserted = 0;
     for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT) {

@@ -4,10 +4,9 @@
  */
 import { NEEDS, type RecordOperation } from '../../../lib/access/decide.ts';
 import { parentFields, RANK, reach } from '../../../lib/access/sharing.ts';
-import { tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Sql } from '../../../mixins/database/sql.ts';
-import { reachSql } from '../sql.ts';
+import { reachSql, schemaOf, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 
 import type { Given, Reached, Referred, Write } from './write.ts';
@@ -44,7 +43,8 @@ export function deniedParentsSql(
   const denied = [...lookups].flatMap(([item, id]) => {
     const parent = own(view.access.objects, item.field.referenceTo[0] ?? '')?.object;
     if (!controlling.has(item.field) || !parent || reach(view.access, parent.apiName, 'edit') === null) return [];
-    const editable = `EXISTS (SELECT FROM "${tenantSchema(view.tenantId)}"."${parent.apiName}" t WHERE t."id" = ${id} AND ${reachSql(view, sql, parent.apiName, 'edit', 't')})`;
+    const editable = `EXISTS (SELECT FROM ${table(schemaOf(view.tenantId), parent.apiName)} t
+      WHERE t."id" = ${id} AND ${reachSql(view, sql, parent.apiName, 'edit', 't')})`;
     return [`(${id} IS NOT NULL${before ? ` AND ${id} IS DISTINCT FROM ${before(item)}` : ''} AND NOT ${editable})`];
   });
   return denied.length > 0 ? `(${denied.join(' OR ')})` : null;

@@ -365,7 +365,9 @@ function executionSql(
   const { executionId, key, fromState, toState } = transition;
   const before = JSON.stringify({ executionId, transitionKey: key, fromState, toState }).slice(0, -1);
   const at = outputOf(alias, requireField(write.object, 'updatedAt'));
-  return `${sql.bind(before, 'text')} || ',"executedAt":' || to_json(${at})::text || ',"record":' || ${record} || ${sql.bind(`,"sideEffects":${JSON.stringify(sideEffects)}}`, 'text')}`;
+  const after = `,"sideEffects":${JSON.stringify(sideEffects)}}`;
+  return `${sql.bind(before, 'text')} || ',"executedAt":' || to_json(${at})::text
+    || ',"record":' || ${record} || ${sql.bind(after, 'text')}`;
 }
 
 /** Events of a tenant's own and requests for notifications stand beside the event of the change itself. */

@@ -87,10 +87,11 @@ function neededFields({ object, given }: Write, { reads, sets }: Ahead): FieldMe
 }
 
 /** SQL condition, beginning with AND: a record that is addressed by an external id has it still. */
-export const keySql = ({ external }: Write, sql: Sql): string =>
-  external
-    ? ` AND ${sameKey(`t.${columnName(external.field)}`, sql.bind(external.value, typeOf(external.field).bindType), external.field)}`
-    : '';
+export function keySql({ external }: Write, sql: Sql): string {
+  if (!external) return '';
+  const { field, value } = external;
+  return ` AND ${sameKey(`t.${columnName(field)}`, sql.bind(value, typeOf(field).bindType), field)}`;
+}
 
 /** SQL of the record as the caller reads it, of the row `alias`. */
 export const answerSql = (write: Write, alias: string): string =>
