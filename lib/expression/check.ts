@@ -116,10 +116,13 @@ function parse(source: string): ASTNode {
     const start = range?.start ?? 0;
     const tooDeep = error instanceof RangeError || /^Exceeded max(?:Depth|AstNodes)/.test(summary ?? '');
     // The parser names half of a character beyond the first 65,536.
-    const told = inWords(summary ?? (error as Error).message).replace(/\p{Surrogate}/u, source.slice(start, start + 2));
+    const detail = inWords(summary ?? (error as Error).message).replace(
+      /\p{Surrogate}/u,
+      source.slice(start, start + 2),
+    );
     const message = tooDeep
       ? `It nests deeper than ${DEPTH_MAX} levels or has more than ${NODES_MAX} parts.`
-      : `It is not well-formed: ${told}.`;
+      : `It is not well-formed: ${detail}.`;
     const remedy = source[start] === '=' ? 'Compare with `==`.' : null;
     throw new ExpressionError([{ start: Math.min(start, source.trimEnd().length), message, remedy }]);
   }

@@ -13,7 +13,7 @@ export const TIME_MAX_MS = 50;
 /** These are no property of what is evaluated, and stop what it is part of as well. */
 const STOPPING: ReadonlySet<FailureReason> = new Set(['COST_EXCEEDED', 'TIME_EXCEEDED'] as const);
 
-/** An expression fails, and nothing stops whoever asked it. */
+/** An expression fails; what asked for it goes on. */
 export const isFailure = (error: unknown): error is EvaluationError =>
   error instanceof EvaluationError && !STOPPING.has(error.reason);
 
@@ -46,7 +46,7 @@ export interface Budget {
 /** For what a request asks about a record: rules, guards, and the formulas that they name. */
 export const BUDGET_UNITS = 10 * COST_MAX;
 
-/** The variables of an expression about a record alone, whoever asks. */
+/** The variables of an expression about a record alone, whichever user asks. */
 export const recordFacts = (
   record: Facts['record'],
   { now, timezone, budget }: Pick<Facts, 'now' | 'timezone' | 'budget'>,

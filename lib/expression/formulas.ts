@@ -1,7 +1,7 @@
 /**
  * Formula fields: nothing is stored, so their SQL stands wherever a column would be named, and where a record is held in
  * memory they are evaluated. Both give the same value, shaped like a field of the result's type; a formula that cannot
- * be worked out for a record is null there. Pure. Source: docs/reference/field-types.md#formulas.
+ * be computed for a record is null there. Pure. Source: docs/reference/field-types.md#formulas.
  */
 
 import { countChars, TEXT_COLLATION } from '../schema/field-types/common.ts';
@@ -80,8 +80,8 @@ const expressionOf = memoize((formula: FormulaMeta): Expression => {
 /** What an expression must give for a field with values of this type. */
 export const resultOf = (type: FieldTypeName): Type => typeOfField(type)!;
 
-/** The stored fields that a field is worked out from; a stored field is its own. */
-export function storedReads({ apiName, formula }: Pick<FieldMeta, 'apiName' | 'formula'>): ReadonlySet<string> {
+/** The stored fields that a field is computed from; a stored field is its own. */
+export function storedInputsOf({ apiName, formula }: Pick<FieldMeta, 'apiName' | 'formula'>): ReadonlySet<string> {
   const names = new Set<string>();
   const visit = (name: string, of: FormulaMeta | null): void => {
     if (of === null) names.add(name);
@@ -92,22 +92,22 @@ export function storedReads({ apiName, formula }: Pick<FieldMeta, 'apiName' | 'f
 }
 
 /** Asks what time it is, by itself or by a formula that it names. */
-const asksNow = memoize((formula: FormulaMeta): boolean => {
+const usesNow = memoize((formula: FormulaMeta): boolean => {
   for (const { op } of nodesOf(expressionOf(formula).root)) if (op === 'now') return true;
-  return Object.values(formula.reads).some((read) => read.formula !== null && asksNow(read.formula));
+  return Object.values(formula.reads).some((read) => read.formula !== null && usesNow(read.formula));
 });
 
 /** A moment that is another one each time it is asked: no cursor would come to the end of an order by it. */
-export const movesOn = ({ formula }: Pick<FieldMeta, 'formula'>): boolean =>
-  formula !== null && typeOfField(formula.resultType) === 'dateTime' && asksNow(formula);
+export const changesWithTime = ({ formula }: Pick<FieldMeta, 'formula'>): boolean =>
+  formula !== null && typeOfField(formula.resultType) === 'dateTime' && usesNow(formula);
 
 /** The stored fields that an expression depends on, those of the formulas that it names among them. */
 export const storedFieldsOf = (object: ObjectMeta, { fields }: Expression): readonly string[] =>
-  fields.flatMap((name) => [...storedReads(object.fields[name]!)]);
+  fields.flatMap((name) => [...storedInputsOf(object.fields[name]!)]);
 
 /**
  * Reads the fields of a record in memory, formulas included: `stored` gives the values of those that are stored. Each
- * formula is worked out once, and not unless it is asked for.
+ * formula is computed once, and only when its value is asked for.
  */
 export function withFormulas(
   object: ObjectMeta,

@@ -58,8 +58,8 @@ export function expressionSql(expression: Expression, context: SqlContext): Comp
 }
 
 /**
- * SQL of a condition, for WHERE and its like: true where the expression is true. False and null, which includes failure,
- * are not told apart, so it is not to be negated; an index on a column that it compares with a constant can be used.
+ * SQL of a condition, for WHERE, FILTER and ON: true where the expression is true. False and null, which includes failure,
+ * are the same, so it must not be negated; an index on a column that it compares with a constant can be used.
  */
 export function conditionSql(expression: Expression, context: SqlContext): CompiledExpression {
   const compiler = new Compiler(context);
@@ -649,7 +649,7 @@ function number(known: Known & { cost: number }, sql: string, digits: { whole: n
   return part('number', () => `erp.expr_number(${sql})`, { ...counted(known), fails: true });
 }
 
-/** Null in place of a failure, where the two need not be told apart: an index can still be asked about the other side. */
+/** Null in place of a failure, where the two mean the same: an index can still be asked about the other side. */
 const firm = (value: Part): string => (value.fails ? `nullif(${value.value()}, ${failed(value.type)})` : value.value());
 
 const failableSize = (list: Part): string => `erp.expr_size(${list.value()}, ${failed(itemOf(list.type))})`;

@@ -210,7 +210,7 @@ function compile(schema: InputSchema): ValidateFunction {
   return ajv.compile(served(schema));
 }
 
-/** The schema as it is told and applied: what it does not name is not taken. */
+/** The schema as it is published and applied: what it does not name is not taken. */
 export const served = (schema: InputSchema): InputSchema =>
   isOpen(schema) ? schema : { ...schema, additionalProperties: false };
 

@@ -1,6 +1,6 @@
 /** What can be asked of a field: the one answer for the planner and for describe. */
 import type { ObjectAccess } from '../access/types.ts';
-import { movesOn } from '../expression/formulas.ts';
+import { changesWithTime } from '../expression/formulas.ts';
 import { typeOf } from '../schema/field-types/registry.ts';
 import type { Operator } from '../schema/field-types/types.ts';
 import type { FieldMeta } from '../schema/snapshot.ts';
@@ -13,7 +13,7 @@ export const operatorsFor = (field: FieldMeta): readonly Operator[] => typeOf(fi
 export const filterable = (field: FieldMeta): boolean => operatorsFor(field).length > 0;
 
 export const sortable = (field: FieldMeta): boolean =>
-  typeOf(field).sortable && (field.length ?? 0) <= SORTABLE_CHARS_MAX && !movesOn(field);
+  typeOf(field).sortable && (field.length ?? 0) <= SORTABLE_CHARS_MAX && !changesWithTime(field);
 
 export const searchable = (field: FieldMeta): boolean => typeOf(field).searchable;
 

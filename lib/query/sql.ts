@@ -4,13 +4,13 @@
  *
  * The rows come as plain columns and are copied from the wire into the JSON of the page (lib/json/row-writer.ts): that
  * costs the database a third of what json_agg does. The sub-select takes one record more than the page has; that it
- * came tells that there is a next page. Expressions are worked out after LIMIT, or a sort would carry their results.
+ * came shows that there is a next page. Expressions are computed after LIMIT, or a sort would carry their results.
  */
 
 import { hash } from 'node:crypto';
 import { criteriaSql } from '../access/criteria.ts';
 import type { Predicate } from '../access/predicate.ts';
-import { columnSql, storedReads } from '../expression/formulas.ts';
+import { columnSql, storedInputsOf } from '../expression/formulas.ts';
 import { TEXT_COLLATION } from '../schema/field-types/common.ts';
 import { typeOf } from '../schema/field-types/registry.ts';
 import type { SqlValue } from '../schema/field-types/types.ts';
@@ -102,7 +102,7 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
 
 /**
  * Reads what came beside the records of a statement of compileList. `found`: records that came, also one beyond `take`,
- * which tells that another page follows. `rest`: the texts behind the record's columns, of the last record of a full
+ * which shows that another page follows. `rest`: the texts behind the record's columns, of the last record of a full
  * page.
  */
 export function readPage(compiled: CompiledList, found: number, rest: readonly (string | null)[]): Page {
@@ -216,7 +216,7 @@ function columns(plan: ConstrainedPlan): Columns {
     const sortedBy = plan.sort.map(({ field }) => field);
     const made = new Set(sortedBy.filter((field) => field.formula));
     const names = new Set(
-      [...plan.fields, ...sortedBy].filter((field) => !made.has(field)).flatMap((field) => [...storedReads(field)]),
+      [...plan.fields, ...sortedBy].filter((field) => !made.has(field)).flatMap((field) => [...storedInputsOf(field)]),
     );
     if (plan.includeEtag) names.add('recordVersion');
     const columnsOfTable = [...names].map((name) => `r.${identifier(name)}`);

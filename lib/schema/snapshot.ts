@@ -152,9 +152,9 @@ export interface ActMeta {
   readonly description: string | null;
   /** An expression that must be true; null: none. */
   readonly guard: string | null;
-  /** Told when the guard is not true. */
+  /** The message when the guard is not true. */
   readonly guardMessage: string | null;
-  /** `<Object>.<key>` among the actions of a profile or permission set; null: whoever may edit the record. */
+  /** `<Object>.<key>` among the actions of a profile or permission set; null: every user who may edit the record. */
   readonly permission: string | null;
   readonly risk: 'low' | 'medium' | 'high';
   readonly requiresComment: boolean;
@@ -181,13 +181,13 @@ export interface StateModelMeta {
 
 export type MatchMethod = 'exact' | 'normalized' | 'fuzzy';
 
-/** Records that are alike by its items are told before one more of them is stored. */
+/** Records that match by its items are reported before another of them is stored. */
 export interface DuplicateRuleMeta {
   readonly apiName: string;
   readonly label: string;
   readonly active: boolean;
   readonly action: 'block' | 'confirm';
-  /** visible: only records that the caller can read count; all: hidden ones as well, without being told. */
+  /** visible: only records that the caller can read count; all: hidden ones as well, which are not named. */
   readonly scope: 'visible' | 'all';
   readonly revealHiddenCount: boolean;
   /** Least weighted mean of the similarities, in (0, 1]. */

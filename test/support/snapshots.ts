@@ -1,13 +1,14 @@
 /** Hand-made snapshots for tests of pure code: only what a test cares about has to be said. */
 
 import type { Principal } from '../../lib/access/types.ts';
-import type {
-  FieldMeta,
-  FieldTypeName,
-  ObjectMeta,
-  PermissionBundle,
-  Snapshot,
-  SystemPermission,
+import {
+  type FieldMeta,
+  type FieldTypeName,
+  NO_CONFIGURATION,
+  type ObjectMeta,
+  type PermissionBundle,
+  type Snapshot,
+  type SystemPermission,
 } from '../../lib/schema/snapshot.ts';
 import { fieldMeta } from '../../services/metadata/kinds/field-meta.ts';
 
@@ -94,6 +95,7 @@ export function aSnapshot(
     Object.fromEntries(list.map((item) => [item.apiName, item]));
   const noOverrides = { connection: null, tenant: null, daily: null, concurrency: null };
   return {
+    ...NO_CONFIGURATION,
     tenant: {
       id: TENANT_ID,
       key: 'test',
@@ -110,9 +112,6 @@ export function aSnapshot(
     objects: byName(objects),
     profiles: byName(profiles),
     permissionSets: byName(permissionSets),
-    roles: {},
-    groups: {},
-    externalClients: {},
   };
 }
 

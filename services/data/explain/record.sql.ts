@@ -3,7 +3,7 @@
 import { criteriaOf } from '../../../lib/access/criteria.ts';
 import { PARENTS_MAX, parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
 import { tenantSchema } from '../../../lib/context.ts';
-import { storedReads } from '../../../lib/expression/formulas.ts';
+import { storedInputsOf } from '../../../lib/expression/formulas.ts';
 import { objectOf, requireField } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
@@ -77,6 +77,6 @@ const criteriaFields = memoize((object: ObjectMeta): readonly FieldMeta[] => {
   const read = object.sharingRules.flatMap((rule) =>
     rule.criteria === null ? [] : criteriaOf(object, rule.criteria).fields,
   );
-  const stored = new Set(read.flatMap((name) => [...storedReads(requireField(object, name))]));
+  const stored = new Set(read.flatMap((name) => [...storedInputsOf(requireField(object, name))]));
   return [...stored].map((name) => requireField(object, name));
 });

@@ -151,14 +151,14 @@ function describeField(
   };
 }
 
-/** To whom the configuration is closed, it is not told by an expression either that a field is there. */
+/** An expression is hidden from users who may not see the configuration, when it names a field that they cannot read. */
 function shownExpression({ system }: Access, { fields }: ObjectAccess, { formula }: FieldMeta): string | null {
   if (!formula) return null;
   const readsAll = system.has('metadataRead') || system.has('metadataManage');
   return readsAll || Object.keys(formula.reads).every((name) => own(fields, name)?.read) ? formula.expression : null;
 }
 
-/** Whoever writes the field may empty it: a record always has an owner, and its type is one of those that there are or none. */
+/** A write may empty it. A record always has an owner, and its record type may be none. */
 const isNillable = ({ required, system, apiName }: FieldMeta): boolean =>
   !required && (!system || apiName === RECORD_TYPE_FIELD);
 

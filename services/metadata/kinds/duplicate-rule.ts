@@ -1,4 +1,4 @@
-/** DuplicateRule: when two records of an object are so alike that whoever stores the second is told of the first. */
+/** DuplicateRule: when two records of an object are so similar that a write of the second reports the first. */
 import { Type } from 'typebox';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import { methodsOf } from '../../../lib/schema/matching.ts';
@@ -17,13 +17,13 @@ const MATCH_ITEMS_MAX = 10;
 const LEAST = 0.001;
 
 export const DUPLICATE_RULE = componentType('DuplicateRule', {
-  apiName: apiName('Stable name; answers tell it as `<Object>.<Rule>`.'),
+  apiName: apiName('Stable name; answers name it as `<Object>.<Rule>`.'),
   object: apiName('The object whose records are compared.'),
   label: optional(label('For people; made of the apiName when there is none.')),
   active: shownFlag(true, 'Records are held to it.'),
   action: shownChoice(['confirm', 'block'], 'confirm', 'A match must be confirmed, or cannot be stored at all.'),
   scope: shownChoice(['visible', 'all'], 'visible', 'Records that count: those the user can read, or all of them.'),
-  revealHiddenCount: shownFlag(false, 'The number of matches that the user cannot read is told.'),
+  revealHiddenCount: shownFlag(false, 'The number of matches that the user cannot read is reported.'),
   threshold: shownNumber(1, {
     minimum: LEAST,
     maximum: 1,

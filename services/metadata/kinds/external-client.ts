@@ -105,7 +105,7 @@ export const externalClient = defineKind({
     const body = component.body;
     if (context.permissions && !context.permissions.has('manageClients'))
       context.problem('COMPONENT_PERMISSION_DENIED', component, '', 'Changing clients needs manageClients.');
-    // It acts as a user without asking that user: whoever decides as whom, or by whose key, could become anybody.
+    // It acts as a user without asking that user: a user who decides as whom, or by whose key, could act as any other.
     const old = findComponent(context.before, EXTERNAL_CLIENT, component.fullName)?.body;
     if (body.integrationUser && context.permissions && !context.permissions.has('manageUsers'))
       for (const name of ['integrationUser', 'jwks'] as const)

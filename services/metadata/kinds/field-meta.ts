@@ -2,7 +2,7 @@ import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 
 type Given = Pick<FieldMeta, 'apiName' | 'fieldType' | 'label'> & Partial<FieldMeta>;
 
-const NOTHING: FieldMeta = {
+const UNSET: FieldMeta = {
   apiName: '',
   fieldType: 'text',
   label: '',
@@ -39,4 +39,4 @@ const NOTHING: FieldMeta = {
 };
 
 /** A field of the snapshot; what is not given is absent or off. */
-export const fieldMeta = (given: Given): FieldMeta => ({ ...NOTHING, ...given });
+export const fieldMeta = (given: Given): FieldMeta => ({ ...UNSET, ...given });

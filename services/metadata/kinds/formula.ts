@@ -90,7 +90,7 @@ const formulaCost = (expression: Expression, schema: Schema, cost: (field: strin
   }).cost;
 
 /** A field of an object is a formula that asks for `now` or `today`, or one over such a formula. */
-export const asksTheTime = (object: string, name: string, context: CheckContext): boolean =>
+export const dependsOnTime = (object: string, name: string, context: CheckContext): boolean =>
   expressionsBehind(object, name, context).some(({ root }) =>
     nodesOf(root).some((node) => node.op === 'now' || node.op === 'today'),
   );

@@ -6,7 +6,7 @@ import { compileField } from './compile-field.ts';
 import { componentsByObject, findComponent } from './component.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';
-import { checkBeginnings } from './state-model.ts';
+import { checkInitialStates } from './state-model.ts';
 
 const RECORD_TYPES_PER_OBJECT_MAX = 50;
 
@@ -40,7 +40,7 @@ export const recordType = defineKind({
   checkAll(context) {
     checkPerObject(context, RECORD_TYPE, 'record types', RECORD_TYPES_PER_OBJECT_MAX);
     for (const types of componentsByObject(context.after, RECORD_TYPE).values()) checkDefault(types, context);
-    checkBeginnings(context);
+    checkInitialStates(context);
   },
 
   compile(component, draft) {

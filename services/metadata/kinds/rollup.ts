@@ -18,7 +18,7 @@ import {
 import { componentKey } from './component.ts';
 import { expressionReferences } from './expression-names.ts';
 import { checked, schemaOf } from './expressions.ts';
-import { asksTheTime, expressionsBehind, formulaCosts } from './formula.ts';
+import { dependsOnTime, expressionsBehind, formulaCosts } from './formula.ts';
 import type { CheckContext, Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
@@ -50,7 +50,7 @@ export function checkRollup(component: FieldComponent, context: CheckContext): v
  * changed; null: it is stored, or a formula over fields that are.
  */
 function notFollowed(child: string, name: string, context: CheckContext): string | null {
-  if (asksTheTime(child, name, context)) return `${name} depends on the time.`;
+  if (dependsOnTime(child, name, context)) return `${name} depends on the time.`;
   const isRollupField = (field: string): boolean => {
     const component = fieldOf(context.after, child, field);
     return component !== undefined && fieldType(component.body.fieldType).calculated === 'rollup';

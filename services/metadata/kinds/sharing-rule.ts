@@ -6,7 +6,7 @@ import { CUSTOM_OBJECT } from './bodies/custom-object.ts';
 import { type ComponentOf, componentKey, componentType, findComponent } from './component.ts';
 import { expressionReferences } from './expression-names.ts';
 import { checked, schemaOf } from './expressions.ts';
-import { asksTheTime } from './formula.ts';
+import { dependsOnTime } from './formula.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, expression, group, optional } from './schema.ts';
@@ -24,7 +24,7 @@ const principal = (description: string, role: string, options: Record<string, un
   );
 
 export const SHARING_RULE = componentType('SharingRule', {
-  apiName: apiName('Stable name; explanations of access tell it as `<Object>.<Rule>`.'),
+  apiName: apiName('Stable name; explanations of access name it as `<Object>.<Rule>`.'),
   object: apiName('The object that it belongs to.'),
   kind: Type.Enum(['owner', 'criteria'], { description: 'What decides: who owns a record, or what stands in it.' }),
   from: optional(principal('owner: whose records; a role or a group.', 'The users who hold this role.')),
@@ -117,7 +117,7 @@ function checkCriteria(component: RuleComponent, context: CheckContext): void {
   // Compiled into every statement on the object: it looks at the stored record and at nothing else.
   const schema = { ...schemaOf(object, context), variables: ['record'] as const };
   const found = checked(component, context, '/criteria', () => checkRecordExpression(criteria, schema, ['boolean']));
-  const timed = found?.fields.find((name) => asksTheTime(object, name, context));
+  const timed = found?.fields.find((name) => dependsOnTime(object, name, context));
   if (timed !== undefined)
     context.problem('EXPRESSION_INVALID', component, '/criteria', `${timed} depends on the time.`, {
       remedy: 'Name fields whose values are stored, or formulas over such fields.',

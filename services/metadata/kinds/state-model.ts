@@ -53,7 +53,7 @@ export const stateModel = defineKind({
         );
       else models.set(object, component);
     }
-    checkBeginnings(context);
+    checkInitialStates(context);
     checkKeys(context);
   },
 
@@ -147,7 +147,7 @@ function checkStates(component: Component, context: CheckContext, body: StateMod
 }
 
 /** A record of a type that does not take the initial state would have none, and no transition leads out of that. */
-export function checkBeginnings(context: CheckContext): void {
+export function checkInitialStates(context: CheckContext): void {
   const types = componentsOf(context.after, RECORD_TYPE);
   if (types.length === 0) return;
   for (const component of componentsOf(context.after, STATE_MODEL)) {

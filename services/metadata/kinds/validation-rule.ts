@@ -13,7 +13,7 @@ import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 const RULES_PER_OBJECT_MAX = 100;
 
 const VALIDATION_RULE = componentType('ValidationRule', {
-  apiName: apiName('Stable name; errors tell it as `<Object>.<Rule>`.'),
+  apiName: apiName('Stable name; errors name it as `<Object>.<Rule>`.'),
   object: apiName('The object that it belongs to.'),
   active: shownFlag(true, 'Records are held to it.'),
   condition: expression('Expression; a record for which it is true is refused.'),
@@ -24,7 +24,7 @@ const VALIDATION_RULE = componentType('ValidationRule', {
     minLength: 1,
     maxLength: 1_000,
     pattern: '\\S',
-    description: 'Told to whoever writes such a record.',
+    description: 'The message for a write of such a record.',
   }),
 });
 

@@ -45,7 +45,7 @@ for (const { type, accepts = [], refuses } of tables)
   });
 
 describe('field types', () => {
-  it('are 27, each with cases', () => {
+  it('have the names of the registry, each with cases', () => {
     assert.deepEqual(
       FIELD_TYPES.map((type) => type.name),
       FIELD_TYPE_NAMES,

@@ -44,7 +44,7 @@ const effect = group(
       mapOf(
         API_NAME,
         expression('An expression over the record and the input.'),
-        'emitEvent: what the event tells, expressions by name.',
+        'emitEvent: the data of the event, expressions by name.',
         EFFECT_FIELDS_MAX,
       ),
     ),
@@ -55,12 +55,12 @@ const effect = group(
 /** Keys of an act in its file, after the ones that name it. */
 export const actKeys = {
   guard: optional(expression('Expression; it must be true.')),
-  guardMessage: optional(text('Told when the guard is not true.', 1_000)),
+  guardMessage: optional(text('The message when the guard is not true.', 1_000)),
   permission: optional(
     Type.String({ pattern: FULL_NAME, description: '`<Object>.<key>` that a profile or permission set must name.' }),
   ),
   risk: shownChoice(['low', 'medium', 'high'], 'medium', 'What can go wrong when it is done by mistake.'),
-  requiresComment: shownFlag(false, 'Whoever does it says why.'),
+  requiresComment: shownFlag(false, 'A comment is required.'),
   input: optional(
     Type.Record(Type.String(), Type.Unknown(), { description: 'JSON Schema 2020-12 of what is sent along.' }),
   ),

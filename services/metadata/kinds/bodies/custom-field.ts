@@ -22,7 +22,7 @@ export const CUSTOM_FIELD = componentType('CustomField', {
   required: optional(flag(false, 'A record needs a value.')),
   unique: optional(flag(false, 'No two records have the same value.')),
   externalId: optional(flag(false, 'A key of another system; records can be referred to by it.')),
-  caseSensitive: optional(flag(false, '`unique` and look-ups tell upper and lower case apart.')),
+  caseSensitive: optional(flag(false, '`unique` and lookups distinguish upper and lower case.')),
   length: optionalInteger(1, 131_072, 'Most characters.'),
   precision: optionalInteger(1, 30, 'Digits in all.'),
   scale: optionalInteger(0, 15, 'Digits after the point.'),

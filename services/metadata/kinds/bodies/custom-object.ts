@@ -28,7 +28,7 @@ export const CUSTOM_OBJECT = componentType('CustomObject', {
       history: shownFlag(true, 'Field changes are kept.'),
       search: shownFlag(true, 'Records can be found by words.'),
       duplicates: optional(flag(false, 'Duplicate rules are evaluated.')),
-      events: shownFlag(true, 'Changes are told as events.'),
+      events: shownFlag(true, 'Changes are published as events.'),
     },
     'What the platform keeps beside the records.',
   ),
