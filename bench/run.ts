@@ -94,10 +94,10 @@ async function startPlatform({ root: folder, databaseUrl, suffix }: Version, mod
   children.push(nats);
   const apart = { ...common, NATS_URL: `nats://127.0.0.1:${natsPort}` };
   const pids = [nats.pid!];
-  // Those on the path of a measured request have a process of their own.
+  // Those on the path of a measured request have a process of their own; the gateway comes last and sees the others.
   const alone: readonly ServiceName[] = ['metadata', 'data', 'gateway'];
   const others = ALL_SERVICES.filter((service) => !alone.includes(service)).join(',');
-  for (const services of [...alone, others])
+  for (const services of [others, ...alone])
     pids.push(await launch(folder, 'main.ts', { ...apart, SERVICES: services }));
   return platformTarget(`over NATS${suffix}`, baseUrl, pids, await tokenFor(baseUrl));
 }

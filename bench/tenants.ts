@@ -61,7 +61,8 @@ const env = {
 let broker: ServiceBroker | undefined;
 try {
   children.set('nats', spawn('nats-server', ['-a', '127.0.0.1', '-p', String(natsPort)], { stdio: 'ignore' }));
-  for (const name of ALL_SERVICES) {
+  // The gateway comes last and sees the others.
+  for (const name of ALL_SERVICES.toReversed()) {
     const child = spawn(process.execPath, [join(root, 'main.ts')], {
       env: { ...env, SERVICES: name },
       stdio: ['ignore', 'pipe', 'inherit'],

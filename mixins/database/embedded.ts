@@ -1,8 +1,8 @@
 /**
  * PostgreSQL from npm packages, below the data folder, for a start without DATABASE_URL. Also as root, and with a
- * folder that survived a kill -9 of us or of the database. The server runs in a process group of its own, so that
- * Ctrl-C in a terminal reaches only us and requests in flight still find their database; when it dies by itself it
- * comes back on the same folder and port. The caller sees to it that nobody else uses the folder (control-socket.ts).
+ * folder whose earlier process or server was killed. The server runs in a process group of its own, so that Ctrl-C in a
+ * terminal reaches only us and requests in flight still find their database; when it dies by itself it is started again
+ * on the same folder and port. The caller makes sure that no other process uses the folder (control-socket.ts).
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -30,9 +30,9 @@ export interface EmbeddedOptions {
 }
 
 const DATABASE = 'platform';
-/** In the server's folder, which only its account may enter: anybody on this machine can reach the port. */
+/** In the server's folder, which only its account may read: every user of this machine can reach the port. */
 const PASSWORD_FILE = 'platform-password';
-/** Of folders that were made before each had a password of its own. */
+/** Of folders that were created before each had a password of its own. */
 const FORMER_PASSWORD = 'postgres';
 const SETTINGS = [
   'listen_addresses=127.0.0.1',
@@ -49,7 +49,7 @@ interface Binaries {
   postgres: string;
 }
 
-/** Who the server runs as: PostgreSQL refuses to run as root, so root borrows an unprivileged account. */
+/** The account the server runs as: PostgreSQL refuses to run as root, so root uses an unprivileged account. */
 interface Account {
   uid?: number;
   gid?: number;
@@ -80,7 +80,7 @@ function accountOfServer(): Account {
   throw new Error('PostgreSQL does not run as root, and this machine has neither an account postgres nor nobody.');
 }
 
-/** A TCP port of the loopback interface that nobody listens on at this moment. */
+/** A TCP port of the loopback interface that is free at this moment. */
 export async function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -109,7 +109,7 @@ async function processesIn(folder: string): Promise<number[]> {
 }
 
 /**
- * A server that an earlier, killed process left behind on this folder is asked to stop. Its pid file goes away only
+ * Stops a server that an earlier, killed process left on this folder. Its pid file goes away only
  * when no process of it is left: two servers on one folder would destroy it.
  */
 async function clearLeftovers(folder: string): Promise<void> {
@@ -135,7 +135,7 @@ async function clearLeftovers(folder: string): Promise<void> {
   if (process.platform === 'linux') await rm(pidFile, { force: true });
 }
 
-/** An unprivileged account must be able to enter every folder above what it reads. */
+/** An unprivileged account must be able to pass every folder above what it reads. */
 async function letIn(folder: string): Promise<void> {
   for (let path = await realpath(folder); path !== dirname(path); path = dirname(path)) {
     const info = await stat(path);
@@ -199,9 +199,7 @@ async function initialise(binaries: Binaries, account: Account, folder: string):
 
 /** Resolves when the server accepts connections. */
 async function launch(
-  binaries: Binaries,
-  account: Account,
-  folder: string,
+  { binaries, account, folder }: Place,
   port: number,
   options: EmbeddedOptions,
 ): Promise<ChildProcess> {
@@ -217,7 +215,7 @@ async function launch(
     const onExit = (): void => reject(new Error(`PostgreSQL did not start on ${folder}:\n${output.trim()}`));
     child.once('error', reject);
     child.once('exit', onExit);
-    child.stderr!.on('data', (chunk: Buffer) => {
+    child.stderr.on('data', (chunk: Buffer) => {
       const text = chunk.toString();
       if (output.length < 20_000) output += text;
       for (const line of text.trim().split('\n')) options.log?.(line);
@@ -228,8 +226,15 @@ async function launch(
   });
 }
 
-/** Creates the folder when it is missing, starts the server on it, and keeps it running until stop(). */
-export async function startEmbeddedDatabase(dataDir: string, options: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
+/** Where and how a server runs. */
+interface Place {
+  readonly folder: string;
+  readonly binaries: Binaries;
+  readonly account: Account;
+}
+
+/** The folder of a server, created when it is missing. */
+async function ensureFolder(dataDir: string): Promise<Place> {
   const folder = join(dataDir, 'postgres');
   await mkdir(dataDir, { recursive: true });
   const binaries = await findBinaries();
@@ -244,60 +249,101 @@ export async function startEmbeddedDatabase(dataDir: string, options: EmbeddedOp
     await rename(unfinished, folder);
   }
   await prepareForAccount(account, binaries, folder);
+  return { folder, binaries, account };
+}
 
-  const port = await freePort();
-  let child = await launch(binaries, account, folder, port, options);
-  let stopping = false;
-  const supervise = (): void => {
-    child.once('exit', async (code, signal) => {
-      if (stopping) return;
-      options.warn?.(`PostgreSQL ended (${signal ?? `code ${code}`}) and is started again.`);
-      for (let wait = 200; !stopping; wait = Math.min(wait * 2, 5_000)) {
-        try {
-          await clearLeftovers(folder);
-          child = await launch(binaries, account, folder, port, options);
-          if (stopping) child.kill('SIGINT');
-          else supervise();
-          return;
-        } catch (error) {
-          options.warn?.(error instanceof Error ? error.message : String(error));
-          await pause(wait);
-        }
-      }
-    });
-  };
-  supervise();
-  const endWithUs = (): void => void child.kill('SIGINT');
-  process.once('exit', endWithUs);
+/** A server that runs until it is stopped: one that dies is started again on the same folder and port. */
+class Server {
+  readonly port: number;
+  readonly #place: Place;
+  readonly #options: EmbeddedOptions;
+  readonly #endWithUs = (): void => void this.#child.kill('SIGINT');
+  #child: ChildProcess;
+  #stopping = false;
 
-  const stop = async (): Promise<void> => {
-    stopping = true;
-    process.removeListener('exit', endWithUs);
+  private constructor(place: Place, port: number, options: EmbeddedOptions, child: ChildProcess) {
+    this.#place = place;
+    this.port = port;
+    this.#options = options;
+    this.#child = child;
+    this.#supervise();
+    process.once('exit', this.#endWithUs);
+  }
+
+  static async start(place: Place, options: EmbeddedOptions): Promise<Server> {
+    const port = await freePort();
+    return new Server(place, port, options, await launch(place, port, options));
+  }
+
+  get pid(): number {
+    const { pid } = this.#child;
+    if (pid === undefined) throw new Error('PostgreSQL could not be started.');
+    return pid;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    process.removeListener('exit', this.#endWithUs);
+    const child = this.#child;
     if (child.exitCode !== null || child.signalCode !== null) return;
     const gone = new Promise((resolve) => child.once('exit', resolve));
     child.kill('SIGINT'); // "fast": open transactions are rolled back, everything is written down
     const limit = setTimeout(() => child.kill('SIGQUIT'), 5_000);
     await gone;
     clearTimeout(limit);
-  };
+  }
 
+  #supervise(): void {
+    this.#child.once('exit', (code, signal) => {
+      if (this.#stopping) return;
+      this.#options.warn?.(`PostgreSQL ended (${signal ?? `code ${code}`}) and is started again.`);
+      void this.#startAgain();
+    });
+  }
+
+  async #startAgain(): Promise<void> {
+    for (let wait = 200; !this.#stopping; wait = Math.min(wait * 2, 5_000)) {
+      try {
+        await clearLeftovers(this.#place.folder);
+        this.#child = await launch(this.#place, this.port, this.#options);
+        if (this.#stopping) this.#child.kill('SIGINT');
+        else this.#supervise();
+        return;
+      } catch (error) {
+        this.#options.warn?.(error instanceof Error ? error.message : String(error));
+        await pause(wait);
+      }
+    }
+  }
+}
+
+/** The address of the platform's database on the server, which is created when it is missing. */
+async function ensureDatabase(folder: string, port: number): Promise<string> {
+  const password = await readFile(join(folder, PASSWORD_FILE), 'utf8').catch(() => FORMER_PASSWORD);
+  const base = `postgres://postgres:${password}@127.0.0.1:${port}`;
+  const client = new pg.Client(`${base}/postgres`);
+  await client.connect();
+  const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [DATABASE]);
+  if (!rowCount) await client.query(`CREATE DATABASE ${DATABASE}`);
+  await client.end();
+  return `${base}/${DATABASE}`;
+}
+
+/** Creates the folder when it is missing, starts the server on it, and keeps it running until stop(). */
+export async function startEmbeddedDatabase(dataDir: string, options: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
+  const place = await ensureFolder(dataDir);
+  const server = await Server.start(place, options);
   try {
-    const password = await readFile(join(folder, PASSWORD_FILE), 'utf8').catch(() => FORMER_PASSWORD);
-    const base = `postgres://postgres:${password}@127.0.0.1:${port}`;
-    const client = new pg.Client(`${base}/postgres`);
-    await client.connect();
-    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [DATABASE]);
-    if (!rowCount) await client.query(`CREATE DATABASE ${DATABASE}`);
-    await client.end();
+    const url = await ensureDatabase(place.folder, server.port);
     return {
-      url: `${base}/${DATABASE}`,
+      url,
       get pid() {
-        return child.pid!;
+        return server.pid;
       },
-      stop,
+      stop: () => server.stop(),
     };
   } catch (error) {
-    await stop();
+    await server.stop();
     throw error;
   }
 }

@@ -3,30 +3,32 @@
  * lock so that any number of processes may start at once.
  */
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Umzug } from 'umzug';
-import type { Database } from './database.ts';
+import { type Database, sqlState } from './database.ts';
 
 const LOCK = 7_164_001;
 
 export async function migrate(database: Database, service: string, directory: string): Promise<string[]> {
   await database.query(`CREATE SCHEMA IF NOT EXISTS ${service}`).catch(async (error) => {
-    // Two processes that create the same schema at once: one of them loses the race, and that is fine.
-    if ((error as { code?: string }).code !== '23505' && (error as { code?: string }).code !== '42P06') throw error;
+    // Two processes created the same schema at once; the other one succeeded.
+    if (!['23505', '42P06'].includes(sqlState(error) ?? '')) throw error;
   });
   return database.transaction(async (tx) => {
     await tx.query('SET LOCAL lock_timeout = 0');
     await tx.query('SET LOCAL statement_timeout = 0');
     await tx.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
     await tx.query(
-      `CREATE TABLE IF NOT EXISTS ${service}.migrations (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`,
+      `CREATE TABLE IF NOT EXISTS ${service}.migrations (
+        name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`,
     );
     const umzug = new Umzug({
       migrations: {
         glob: ['*.sql', { cwd: directory }],
-        resolve: ({ name, path }) => ({
+        resolve: ({ name }) => ({
           name,
           up: async () => {
-            await tx.query(await readFile(path!, 'utf8'));
+            await tx.query(await readFile(join(directory, name), 'utf8'));
           },
         }),
       },
@@ -56,13 +58,15 @@ export async function ensureServiceRole(database: Database, service: string): Pr
   await database.query(
     `DO $$ BEGIN EXECUTE format('GRANT svc_${service} TO %I', current_user); EXCEPTION WHEN OTHERS THEN NULL; END $$`,
   );
-  // Roles belong to the whole server: another installation on it, with another user, may have made this one.
-  const { rows } = await database.query<{ may: boolean }>("SELECT pg_has_role(current_user, $1, 'MEMBER') AS may", [
-    `svc_${service}`,
-  ]);
-  if (!rows[0]!.may)
+  // Roles belong to the whole server: another installation on it, with another user, may have created this one.
+  const { rows } = await database.query<{ member: boolean }>(
+    "SELECT pg_has_role(current_user, $1, 'MEMBER') AS member",
+    [`svc_${service}`],
+  );
+  if (!rows[0]?.member)
     throw new Error(
-      `The database user may not act as the role svc_${service}, which somebody else made: grant it to the user, or give the platform a PostgreSQL server of its own.`,
+      `The database user is not a member of the role svc_${service}, which another user created: ` +
+        'grant the role to it, or give the platform a PostgreSQL server of its own.',
     );
   await database.query(`GRANT USAGE ON SCHEMA ${service} TO svc_${service}`);
   await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${service} TO svc_${service}`);

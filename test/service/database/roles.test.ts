@@ -153,7 +153,7 @@ describe('roles of the database', () => {
     const url = Object.assign(new URL(server.url), { username: 'outsider', password: 'outsider' }).toString();
     const other = new Database(url, { size: 1, applicationName: 'roles test' });
     try {
-      await assert.rejects(ensureServiceRole(other, 'roles'), /may not act as the role svc_roles/);
+      await assert.rejects(ensureServiceRole(other, 'roles'), /is not a member of the role svc_roles/);
     } finally {
       await other.close();
       await drop('outsider');
