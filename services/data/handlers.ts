@@ -8,7 +8,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { type Read, type ReadDeps, runRead } from './read/read.ts';
 import { type Asked, mutate } from './write/mutate.ts';
-import type { MutationDeps } from './write/write.ts';
+import type { MutationCall, MutationDeps } from './write/write.ts';
 
 /** The handlers of this service by the names of their actions. */
 export type DataHandlers = ActionHandlers<'data', DataActions>;
@@ -19,7 +19,7 @@ export interface Handlers {
   /** The handler of an operation that changes nothing. */
   readonly read: <Input extends OperationCall>(operation: Read<Input>) => PublicHandler<Input>;
   /** The handler of a mutation of records. */
-  readonly write: (mutation: Asked) => PublicHandler<OperationCall>;
+  readonly write: (mutation: Asked) => PublicHandler<MutationCall>;
 }
 
 /** `readDeps` is asked at each call: parts of it are known only once the service has started. */

@@ -2,21 +2,22 @@
 
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import type { OperationCall } from '../../../lib/operation.ts';
+
 import { sqlState } from '../../../mixins/database/database.ts';
 import { errorAttribute, platformErrorOf } from '../../../mixins/mutation/errors.ts';
 import { own } from '../tenants.ts';
 import type { View } from '../view.ts';
 import { invalidConfirmation } from './confirmation.ts';
 import { pointerTo, validationFailed } from './violations.ts';
+import type { MutationCall } from './write.ts';
 
 /** The catalogue error that a failed mutation of records answers with. */
-export const toPlatformError = (view: View | undefined, call: OperationCall, error: unknown): PlatformError =>
+export const toPlatformError = (view: View | undefined, call: MutationCall, error: unknown): PlatformError =>
   platformErrorOf(error, () => recordError(view, call, error));
 
 /** What a constraint or a type of a record's table refused; null: something else failed. */
-export function recordError(view: View | undefined, call: OperationCall, error: unknown): PlatformError | null {
-  const access = view && own(view.access.objects, call.path['objectApiName'] ?? '');
+export function recordError(view: View | undefined, call: MutationCall, error: unknown): PlatformError | null {
+  const access = view && own(view.access.objects, call.path.objectApiName);
   const state = sqlState(error);
   if (access && state?.startsWith('23')) return constraintError(access, call, error, state);
   if (state === '22003' && errorAttribute(error, 'where')?.includes('_rollup_'))
@@ -32,7 +33,7 @@ export function recordError(view: View | undefined, call: OperationCall, error: 
 }
 
 /** Only refusals that a caller can act on say why. */
-function constraintError(access: ObjectAccess, call: OperationCall, error: unknown, state: string): PlatformError {
+function constraintError(access: ObjectAccess, call: MutationCall, error: unknown, state: string): PlatformError {
   const constraint = errorAttribute(error, 'constraint');
   if (state === '23505' && constraint === '_confirmations_pkey') return invalidConfirmation();
   // The unit may write records of other objects as well.

@@ -1,7 +1,7 @@
 /** Mutations of records: from an operation to the steps of one record, in the frame of every mutation. */
 
 import type { RequestContext } from '../../../lib/context.ts';
-import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import type { OperationReply } from '../../../lib/operation.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { type Attempt, settle } from '../../../mixins/mutation/mutate.ts';
@@ -25,6 +25,7 @@ import { updateAtOnce } from './update-at-once.ts';
 import { upsert, upsertVersions } from './upsert.ts';
 import {
   type Mutation,
+  type MutationCall,
   type MutationDeps,
   newWrite,
   parseIfMatch,
@@ -58,7 +59,7 @@ export function mutate(
   deps: MutationDeps,
   mutation: Asked,
   request: RequestContext,
-  call: OperationCall,
+  call: MutationCall,
 ): Promise<OperationReply> {
   const { database } = deps.platform;
   const key = idempotencyKey(call, request, call.query['checkOnly'] === true);
@@ -85,12 +86,12 @@ export function mutate(
 }
 
 /** The versions that the record may have. */
-function versionsOf(mutation: Asked, call: OperationCall): readonly string[] {
+function versionsOf(mutation: Asked, call: MutationCall): readonly string[] {
   if (mutation === 'upsert') return upsertVersions(call);
   return FORMS[mutation].ifMatch ? parseIfMatch(call.headers.ifMatch) : [];
 }
 
-function bodyOf(mutation: Asked, call: OperationCall): Record<string, unknown> {
+function bodyOf(mutation: Asked, call: MutationCall): Record<string, unknown> {
   const form = mutation === 'upsert' ? 'needed' : FORMS[mutation].body;
   if (form === 'none' || (form === 'optional' && (call.body ?? null) === null)) return {};
   return bodyObject(call.body);
@@ -108,7 +109,7 @@ interface Round {
 /** Runs one task in a unit of its own. */
 async function runTask({ deps, request, attempt, ifMatch, view }: Round, task: Task): Promise<OperationReply> {
   const { mutation, call, body } = task;
-  const access = visibleObject(view, call.path['objectApiName'] ?? '');
+  const access = visibleObject(view, call.path.objectApiName);
   const id = mutation === 'create' ? uuidv7() : (call.path['id'] ?? '').toLowerCase();
   if (!isUuid(id)) throw recordNotFound();
   const special = standardObject(access.object);

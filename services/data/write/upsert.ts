@@ -17,7 +17,7 @@ import type { Versions, View } from '../view.ts';
 import { VERSION_COLUMNS } from './checks.sql.ts';
 import { boundKey, sameKey } from './references.ts';
 import { pointerTo } from './violations.ts';
-import { type ExternalKey, parseIfMatch, type Step, type Task, type Write } from './write.ts';
+import { type ExternalKey, type MutationCall, parseIfMatch, type Step, type Task, type Write } from './write.ts';
 
 /** How often the record may appear or vanish between the look-up and the write. */
 const RACES_MAX = 3;
@@ -39,11 +39,11 @@ export function upsertVersions({ headers }: OperationCall): string[] {
 export async function upsert(
   database: Database,
   view: View,
-  call: OperationCall,
+  call: MutationCall,
   body: Body,
   run: Run,
 ): Promise<OperationReply> {
-  const access = visibleObject(view, call.path['objectApiName'] ?? '');
+  const access = visibleObject(view, call.path.objectApiName);
   const key = externalKey(access, call);
   let found = await find(database, view, access, key, body);
   for (let attempt = 1; ; attempt++) {

@@ -37,6 +37,9 @@ export type Referred = ReadonlyMap<Given, string>;
 /** What came with the lock: how far the user reaches the record, or that they may not edit a parent they name. */
 export type Reached = RecordLevel | 'parent';
 
+/** The request of a mutation of records, as the gateway has checked it. */
+export type MutationCall = OperationCall & { path: { objectApiName: string } };
+
 /** A rule that fired, as far as the caller is shown. */
 export interface Shown {
   readonly ruleApiName: string;
@@ -74,7 +77,7 @@ export type Mutation = 'create' | 'update' | 'delete' | 'restore' | 'transition'
 /** What is to be done. */
 export interface Task {
   readonly mutation: Mutation;
-  readonly call: OperationCall;
+  readonly call: MutationCall;
   readonly body: Record<string, unknown>;
   /** The external id that the record is addressed by; null: its own id. */
   readonly external: ExternalKey | null;
@@ -97,7 +100,7 @@ export interface Write {
   readonly deps: MutationDeps;
   readonly mutation: Mutation;
   /** The operation on this record: an upsert is addressed as the create or update that it becomes. */
-  readonly call: OperationCall;
+  readonly call: MutationCall;
   readonly view: View;
   readonly object: ObjectMeta;
   readonly access: ObjectAccess;
