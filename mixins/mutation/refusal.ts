@@ -17,7 +17,12 @@ export interface Ended {
   readonly key: IdempotencyKey;
 }
 
-const LOST_ACCESS: ReadonlySet<string> = new Set(['OBJECT_NOT_FOUND', 'API_ACCESS_DISABLED', 'TOKEN_REVOKED']);
+const LOST_ACCESS: ReadonlySet<string> = new Set([
+  'OBJECT_NOT_FOUND',
+  'API_ACCESS_DISABLED',
+  'TOKEN_REVOKED',
+  'METADATA_PERMISSION_DENIED',
+]);
 
 /**
  * Records the refusal with its key and throws it. When the key already has an outcome (a retry that would now fail for

@@ -5,11 +5,12 @@ import type { OperationInput } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
-import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
+import { settle } from '../../../mixins/mutation/mutate.ts';
 import type { Platform } from '../../../mixins/platform.ts';
-import { acceptDeployment, recordRefusal, replayOf } from '../deployments/accept.ts';
+import { acceptDeployment, newDeployment } from '../deployments/accept.ts';
 import type { DeploymentJobs } from '../deployments/jobs.ts';
 import { findDeployment, listDeployments } from '../deployments/store.ts';
 import type { Component, State } from '../kinds/component.ts';
@@ -87,74 +88,39 @@ export class Operations {
     const project = await readProject(body.files, body.package);
     const key = idempotencyKey(call, request);
     const { database } = this.#platform;
-    const replay = await replayOf(database, request.tenantId, key);
-    try {
+    const reply = await settle({ database, request, call, key }, async ({ inUnit }) => {
       const user = await requirePermission(findUser, request, 'metadataManage');
-      if (replay) return replay;
-      if (project.destructive && body.allowDestructiveChanges !== true)
-        throw new PlatformError(
-          'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
-          'The destructive manifest names components, and allowDestructiveChanges is not set.',
-        );
-      if (body.baseMetadataVersion !== undefined || body.expectedPlanHash !== undefined) {
-        const { state } = await this.#current(request.tenantId);
-        refuseDrift(state, project, body.baseMetadataVersion);
-        if (body.expectedPlanHash !== undefined) {
-          const actual = planHash(
-            await this.#plan(request.tenantId, state, project, body, user.systemPermissions),
-            state,
-          );
-          if (actual !== body.expectedPlanHash)
-            throw new PlatformError('PLAN_CHANGED', 'The plan is not the one that was reviewed.', {
-              details: { expected: body.expectedPlanHash, actual },
-            });
-        }
-      }
-      const deploymentId = uuidv7();
-      const checkOnly = body.checkOnly ?? false;
-      const self = `/api/v1/metadata/deployments/${deploymentId}`;
-      return await acceptDeployment(
-        database,
-        this.#jobs,
-        request,
-        key,
-        {
-          tenantId: request.tenantId,
-          deploymentId,
-          kind: checkOnly ? 'validation' : 'deploy',
-          checkOnly,
-          allowDestructiveChanges: body.allowDestructiveChanges ?? false,
-          baseMetadataVersion: body.baseMetadataVersion ?? null,
-          expectedPlanHash: body.expectedPlanHash ?? null,
-          manifestHash: project.manifestHash,
-          package: project.package,
-          files: project.files,
-          createdBy: {
-            userId: user.id,
-            displayName: user.displayName,
-            clientId: request.clientId,
-            agentRunId: request.agentRunId,
-            permissions: user.systemPermissions,
-          },
-          requestId: request.requestId,
-          idempotencyKey: key.key,
-        },
-        {
-          status: 202,
-          headers: { Location: self },
-          body: JSON.stringify({
-            deploymentId,
-            status: 'QUEUED',
-            checkOnly,
-            manifestHash: project.manifestHash,
-            links: { self },
-          }),
-        },
+      await this.#checkAcceptable(request, project, body, user.systemPermissions);
+      return inUnit(
+        async (unit) => (await unit.claim()) ?? acceptDeployment(unit, this.#jobs, newDeployment(user, project, body)),
       );
-    } catch (error) {
-      if (error instanceof PlatformError) await recordRefusal(database, request, call, key, error);
-      throw error;
-    }
+    });
+    this.#jobs.wake();
+    return reply;
+  }
+
+  /** Refuses what can be seen to fail before it is accepted; the worker checks it again under its locks. */
+  async #checkAcceptable(
+    request: RequestContext,
+    project: Project,
+    body: ProjectBody,
+    permissions: readonly string[],
+  ): Promise<void> {
+    if (project.destructive && body.allowDestructiveChanges !== true)
+      throw new PlatformError(
+        'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
+        'The destructive manifest names components, and allowDestructiveChanges is not set.',
+      );
+    const { baseMetadataVersion, expectedPlanHash } = body;
+    if (baseMetadataVersion === undefined && expectedPlanHash === undefined) return;
+    const { state } = await this.#current(request.tenantId);
+    refuseDrift(state, project, baseMetadataVersion);
+    if (expectedPlanHash === undefined) return;
+    const actual = planHash(await this.#plan(request.tenantId, state, project, body, permissions), state);
+    if (actual !== expectedPlanHash)
+      throw new PlatformError('PLAN_CHANGED', 'The plan is not the one that was reviewed.', {
+        details: { expected: expectedPlanHash, actual },
+      });
   }
 
   async get(
