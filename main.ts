@@ -16,6 +16,7 @@ import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { type HealthServer, startHealthServer } from './mixins/health.ts';
 import { Jobs } from './mixins/jobs/jobs.ts';
+import { Metrics } from './mixins/metrics/metrics.ts';
 import { natsBus } from './mixins/nats-bus.ts';
 import type { Platform } from './mixins/platform.ts';
 import { pulse } from './mixins/pulse.ts';
@@ -86,7 +87,7 @@ export async function start(config: Config, options: { control?: boolean } = {})
       services: config.services,
       warn: (error, message) => broker?.logger.warn({ err: error }, message),
     });
-    const platform: Platform = { config, database, jobs };
+    const platform: Platform = { config, database, jobs, metrics: new Metrics() };
     for (const name of config.services) {
       const module = (await import(`./services/${name}/${name}.service.ts`)) as { default: (p: Platform) => never };
       broker.createService(module.default(platform));

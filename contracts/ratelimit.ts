@@ -68,7 +68,7 @@ export function connectionPolicies(
   defaults: RateDefaults,
   who: { tenantId: string; clientId: string; userId: string },
   overrides: GrantState['rateLimits'],
-): RatePolicy[] {
+): [connection: RatePolicy, tenant: RatePolicy, daily: RatePolicy] {
   return [
     {
       name: 'connection',

@@ -5,6 +5,7 @@
 import { createServer, type Server } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { ServiceBroker } from 'moleculer';
+import type { Metrics } from './metrics/metrics.ts';
 import type { Platform } from './platform.ts';
 
 /** Seconds that an answer about readiness is believed, so that probes cost nothing. */
@@ -54,35 +55,51 @@ export function readinessOf(platform: Platform, broker: ServiceBroker): () => Pr
 
 const loop = monitorEventLoopDelay({ resolution: 20 });
 
-/** Numbers of the process, in the Prometheus text format (version 0.0.4). */
-export function processMetrics(platform: Platform, broker: ServiceBroker): string {
+/** Adds the numbers of the process, its database pool and its bus to the metrics. Once per process. */
+export function registerProcessMetrics(platform: Platform, broker: ServiceBroker): void {
+  const { metrics, database } = platform;
   loop.enable();
-  const { user, system } = process.cpuUsage();
-  const memory = process.memoryUsage();
-  const pool = platform.database.pool;
-  const nodes = (broker.registry.nodes.toArray() as { available: boolean }[]).filter((node) => node.available).length;
-  const lines: [name: string, type: 'gauge' | 'counter', help: string, value: number][] = [
-    ['process_cpu_seconds_total', 'counter', 'Processor time used.', (user + system) / 1e6],
-    ['process_resident_memory_bytes', 'gauge', 'Memory held.', memory.rss],
-    ['process_start_time_seconds', 'gauge', 'Start of the process.', Date.now() / 1_000 - process.uptime()],
-    ['nodejs_heap_used_bytes', 'gauge', 'JavaScript heap in use.', memory.heapUsed],
-    ['nodejs_external_memory_bytes', 'gauge', 'Memory of buffers.', memory.external],
-    [
-      'nodejs_eventloop_lag_p99_seconds',
-      'gauge',
-      'Delay of the event loop since the last scrape.',
-      loop.percentile(99) / 1e9,
-    ],
-    ['erp_database_connections', 'gauge', 'Connections in the pool.', pool.totalCount],
-    ['erp_database_connections_idle', 'gauge', 'Connections nobody uses.', pool.idleCount],
-    ['erp_database_waiting', 'gauge', 'Work that waits for a connection.', pool.waitingCount],
-    ['erp_bus_connected', 'gauge', 'The bus has this process.', busConnected(broker) ? 1 : 0],
-    ['erp_bus_nodes', 'gauge', 'Processes that this one sees.', nodes],
-  ];
-  loop.reset();
-  return lines
-    .map(([name, type, help, value]) => `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${name} ${value}\n`)
-    .join('');
+  metrics.counter('process_cpu_seconds_total', 'Processor time used.', () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
+  });
+  const memory = (name: string, help: string, part: keyof NodeJS.MemoryUsage): void =>
+    metrics.gauge(name, help, () => process.memoryUsage()[part]);
+  memory('process_resident_memory_bytes', 'Resident memory.', 'rss');
+  memory('process_heap_used_bytes', 'JavaScript heap in use.', 'heapUsed');
+  memory('nodejs_heap_used_bytes', 'JavaScript heap in use.', 'heapUsed');
+  memory('nodejs_external_memory_bytes', 'Memory of buffers.', 'external');
+  const startedAt = Date.now() / 1_000 - process.uptime();
+  metrics.gauge('process_start_time_seconds', 'Start of the process since 1970.', () => startedAt);
+  registerLoopDelay(metrics);
+  metrics.gauge('erp_database_connections', 'Connections in the pool.', () => database.pool.totalCount);
+  metrics.gauge('erp_database_connections_idle', 'Connections that are not in use.', () => database.pool.idleCount);
+  metrics.gauge('erp_database_waiting', 'Requests for a connection that wait.', () => database.pool.waitingCount);
+  metrics.gauge('erp_bus_connected', '1 when the message bus is connected or not needed.', () =>
+    busConnected(broker) ? 1 : 0,
+  );
+  metrics.gauge('erp_bus_nodes', 'Available nodes, this one included.', () => availableNodes(broker));
+}
+
+/** Both metrics are read from one histogram, which starts anew with each scrape. */
+function registerLoopDelay(metrics: Metrics): void {
+  const seconds = (percentile: number): number => loop.percentile(percentile) / 1e9 || 0;
+  let p99 = 0;
+  metrics.gauges('erp_event_loop_delay_seconds', 'Delay of the event loop since the last scrape.', ['quantile'], () => {
+    const p50 = seconds(50);
+    p99 = seconds(99);
+    loop.reset();
+    return [
+      [{ quantile: '0.5' }, p50],
+      [{ quantile: '0.99' }, p99],
+    ];
+  });
+  metrics.gauge('nodejs_eventloop_lag_p99_seconds', 'Delay of the event loop since the last scrape.', () => p99);
+}
+
+function availableNodes(broker: ServiceBroker): number {
+  const nodes: readonly { available: boolean }[] = broker.registry.nodes.toArray();
+  return nodes.filter((node) => node.available).length;
 }
 
 export interface HealthServer {
@@ -98,6 +115,7 @@ export async function startHealthServer(
   broker: ServiceBroker,
   listen: { port: number; host: string },
 ): Promise<HealthServer> {
+  registerProcessMetrics(platform, broker);
   const readiness = readinessOf(platform, broker);
   let draining = false;
   const server: Server = createServer(async (request, response) => {
@@ -108,8 +126,7 @@ export async function startHealthServer(
     };
     if (request.method !== 'GET' && request.method !== 'HEAD') return answer(405, 'text/plain', 'GET only\n');
     if (path === '/healthz') return answer(200, 'application/json', '{"status":"alive"}');
-    if (path === '/metrics')
-      return answer(200, 'text/plain; version=0.0.4; charset=utf-8', processMetrics(platform, broker));
+    if (path === '/metrics') return answer(200, platform.metrics.contentType, await platform.metrics.text());
     if (path !== '/readyz') return answer(404, 'text/plain', 'not found\n');
     const { ready, checks } = await readiness();
     const ok = ready && !draining;

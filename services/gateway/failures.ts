@@ -27,13 +27,17 @@ export class TimeLimit extends Error {
 export const pageNotFound = (): PlatformError =>
   new PlatformError('ROUTE_NOT_FOUND', 'There is no page at this path; the API is below /api/v1.');
 
+function isUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return UNAVAILABLE_NAMES.has(error.name) || ('type' in error && UNAVAILABLE.has(String(error.type)));
+}
+
 /** Every error as one of the catalogue; `unexpected` ones belong into the log with their stack. */
 export function toPlatformError(error: unknown): { error: PlatformError; unexpected: boolean } {
   if (error instanceof PlatformError) return { error, unexpected: error.code === 'INTERNAL_ERROR' };
-  const { name, type } = (error ?? {}) as { name?: string; type?: string };
-  if ((type && UNAVAILABLE.has(type)) || (name && UNAVAILABLE_NAMES.has(name)))
+  if (isUnavailable(error))
     return {
-      error: new PlatformError('SERVICE_UNAVAILABLE', 'A service that is needed cannot be reached. Try again.', {
+      error: new PlatformError('SERVICE_UNAVAILABLE', 'A required service is not available. Try again.', {
         retryAfterSeconds: 1,
         cause: error,
       }),

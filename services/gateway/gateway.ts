@@ -12,7 +12,8 @@ import { call } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationReply } from '../../lib/operation.ts';
-import { busConnected, databaseAnswers } from '../../mixins/health.ts';
+import { busConnected, databaseAnswers, registerProcessMetrics } from '../../mixins/health.ts';
+import type { Metrics } from '../../mixins/metrics/metrics.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { AccessLog } from './access-log.ts';
 import { Denials } from './denials.ts';
@@ -20,7 +21,7 @@ import { Exchange } from './exchange.ts';
 import { pageNotFound, TimeLimit, toPlatformError } from './failures.ts';
 import { callerAddress, discardRest, refuseMalformed } from './http-server.ts';
 import { ClientGone, checkHead } from './intake.ts';
-import { Metrics } from './metrics.ts';
+import { RequestMetrics } from './metrics.ts';
 import { Neighbours } from './neighbours.ts';
 import { Origins, sendOptions } from './origins.ts';
 import { API_PREFIX, answer, type Gate, requestContextOf } from './pipeline.ts';
@@ -51,7 +52,7 @@ export class Gateway {
   readonly baseUrl: string;
   readonly broker: ServiceBroker;
   readonly budgets: Budgets;
-  readonly metrics = new Metrics();
+  readonly #metrics = new RequestMetrics();
   readonly #platform: Platform;
   readonly #service: Service;
   readonly #answerPage: GatewayOptions['answerPage'];
@@ -78,6 +79,11 @@ export class Gateway {
       (requests) => this.#neighbours.takeLeases(requests),
       () => Math.max(1, this.#neighbours.nodesOf('gateway').length),
     );
+    registerProcessMetrics(platform, this.broker);
+    this.#metrics.register(platform.metrics, {
+      inFlight: () => this.#active.size,
+      refusals: () => this.budgets.refusals,
+    });
     this.#sessions = this.#openSessions();
     this.#gate = this.#openGate();
     this.#accessLog = LOGGED_LEVELS.includes(logLevel) ? new AccessLog(nodeId) : null;
@@ -100,7 +106,7 @@ export class Gateway {
       this.#active.delete(x);
       const milliseconds = performance.now() - started;
       const status = res.headersSent ? res.statusCode : 499;
-      this.metrics.observe(x.label, status, milliseconds);
+      this.#metrics.observe(x.label, status, milliseconds);
       this.#accessLog?.add(x, status, milliseconds, x.code);
       discardRest(req);
     };
@@ -123,7 +129,7 @@ export class Gateway {
   /** Refuses what the HTTP parser could not read. */
   refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     const options = { baseUrl: this.baseUrl, anonymousLimit: this.#platform.config.rateLimits.anonymous };
-    if (refuseMalformed(error, socket, options)) this.metrics.observe('malformed', 400, 0);
+    if (refuseMalformed(error, socket, options)) this.#metrics.observe('malformed', 400, 0);
   }
 
   /** Answers with the error; an unexpected one is logged, and the client sees no detail of it. */
@@ -175,13 +181,9 @@ export class Gateway {
     };
   }
 
-  metricsText(): string {
-    return this.metrics.text({
-      inFlight: this.#active.size,
-      refusals: this.budgets.refusals,
-      bus: busConnected(this.broker) ? 1 : 0,
-      nodes: this.#neighbours.nodeCount(),
-    });
+  /** All metrics of the process. */
+  get processMetrics(): Metrics {
+    return this.#platform.metrics;
   }
 
   /** Event: these grants ended. */
@@ -206,7 +208,6 @@ export class Gateway {
     while (this.#active.size > 0 && Date.now() < limit) await sleep(DRAIN_CHECK_MS);
     await this.budgets.close();
     for (const timer of this.#timers) clearInterval(timer);
-    this.metrics.close();
     this.#accessLog?.flush();
   }
 

@@ -1,11 +1,12 @@
 /** Reads the body of a request within its limit, whatever its encoding. Source: docs/reference/http.md, "Sizes". */
 import { createGunzip } from 'node:zlib';
+import { parse } from 'content-type';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation } from '../../lib/operation.ts';
 import type { Exchange } from './exchange.ts';
 
 const tooLarge = (maxBytes: number): PlatformError =>
-  new PlatformError('REQUEST_TOO_LARGE', `The body may have ${maxBytes} bytes at most.`, { details: { maxBytes } });
+  new PlatformError('REQUEST_TOO_LARGE', `The body exceeds the limit of ${maxBytes} bytes.`, { details: { maxBytes } });
 
 /**
  * Headers that say what a request is may come once: Node keeps the first and drops the others in silence, a proxy before
@@ -13,13 +14,12 @@ const tooLarge = (maxBytes: number): PlatformError =>
  */
 export function checkHead(x: Exchange): void {
   const { rawHeaders, headers, httpVersionMajor, httpVersionMinor } = x.req;
-  if (httpVersionMajor !== 1)
-    throw new PlatformError('REQUEST_MALFORMED', 'Only HTTP/1.1 and HTTP/1.0 are spoken here.');
+  if (httpVersionMajor !== 1) throw new PlatformError('REQUEST_MALFORMED', 'Only HTTP/1.1 and HTTP/1.0 are supported.');
   if (headers.host === undefined && httpVersionMinor > 0)
     throw new PlatformError('REQUEST_MALFORMED', 'The request has no Host header.');
   let seen = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at]!;
+    const name = rawHeaders[at] ?? '';
     const bit = SINGLE_BY_LENGTH[name.length];
     if (bit === undefined || name.toLowerCase() !== bit.name) continue;
     if (seen & bit.mask) throw new PlatformError('REQUEST_MALFORMED', `${name} may be given only once.`);
@@ -40,27 +40,24 @@ export const hasBody = (x: Exchange): boolean =>
 
 /** The media type must be one that the operation takes; its only charset is UTF-8. Throws MEDIA_TYPE_UNSUPPORTED. */
 export function checkContentType(x: Exchange, operation: Operation): void {
-  const given = x.req.headers['content-type'];
   const accepted = ['application/json', ...(operation.requestBody?.contentTypes ?? [])];
-  const refuse = (why: string): never => {
-    throw new PlatformError('MEDIA_TYPE_UNSUPPORTED', why, { details: { accepted } });
-  };
-  const [type = '', ...parameters] = (given ?? '').split(';');
-  if (!accepted.includes(type.trim().toLowerCase())) refuse(`Content-Type must be ${accepted.join(' or ')}.`);
-  for (const parameter of parameters) {
-    const [name = '', value = ''] = parameter.split('=');
-    if (name.trim().toLowerCase() === 'charset' && !/^"?utf-?8"?$/i.test(value.trim()))
-      refuse('The charset must be UTF-8.');
-  }
+  const given = x.req.headers['content-type'] ?? '';
+  const { type, parameters } = parse(given);
+  if (!accepted.includes(type)) throw unsupported(`Content-Type must be ${accepted.join(' or ')}.`, accepted);
+  // parse() keeps the first of several; a proxy may have read another one.
+  const repeated = (given.match(/;\s*charset\s*=/gi)?.length ?? 0) > 1;
+  if (repeated || !/^utf-?8$/i.test(parameters['charset'] ?? 'utf-8'))
+    throw unsupported('The charset must be UTF-8.', accepted);
   checkContentEncoding(x);
 }
+
+const unsupported = (message: string, accepted: readonly string[]): PlatformError =>
+  new PlatformError('MEDIA_TYPE_UNSUPPORTED', message, { details: { accepted } });
 
 function checkContentEncoding(x: Exchange): void {
   const encoding = x.req.headers['content-encoding']?.trim().toLowerCase();
   if (encoding !== undefined && encoding !== 'gzip' && encoding !== 'identity')
-    throw new PlatformError('MEDIA_TYPE_UNSUPPORTED', 'Content-Encoding must be gzip or absent.', {
-      details: { accepted: ['gzip'] },
-    });
+    throw unsupported('Content-Encoding must be gzip or absent.', ['gzip']);
 }
 
 /** The body as bytes, null when it is empty. The limit holds after decompression, and while the bytes arrive. */
@@ -69,15 +66,16 @@ export async function readBytes(x: Exchange, maxBytes: number): Promise<Buffer |
   const gzip = req.headers['content-encoding']?.trim().toLowerCase() === 'gzip';
   if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
   if (x.expectsContinue) x.res.writeContinue();
-  const source = gzip ? req.pipe(createGunzip()) : req;
+  const gunzip = gzip ? createGunzip() : null;
+  const source = gunzip ? req.pipe(gunzip) : req;
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     const fail = (error: Error): void => {
       source.removeAllListeners('data');
       source.on('error', () => {});
-      if (gzip) {
-        req.unpipe(source as never);
+      if (gunzip) {
+        req.unpipe(gunzip);
         req.resume();
       }
       reject(error);
@@ -87,7 +85,7 @@ export async function readBytes(x: Exchange, maxBytes: number): Promise<Buffer |
       if (size > maxBytes) fail(tooLarge(maxBytes));
       else chunks.push(chunk);
     });
-    source.on('end', () => resolve(size === 0 ? null : chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    source.on('end', () => resolve(joined(chunks, size)));
     source.on('error', (error) =>
       fail(
         gzip
@@ -98,6 +96,12 @@ export async function readBytes(x: Exchange, maxBytes: number): Promise<Buffer |
     req.on('error', () => fail(new ClientGone()));
     req.on('aborted', () => fail(new ClientGone()));
   });
+}
+
+function joined(chunks: readonly Buffer[], size: number): Buffer | null {
+  const [first] = chunks;
+  if (!first || size === 0) return null;
+  return chunks.length === 1 ? first : Buffer.concat(chunks, size);
 }
 
 /** The client closed the connection; there is nobody to answer. */

@@ -1,10 +1,11 @@
 /**
- * Facts of other services that the gateway may believe for a few seconds. An entry past its age is never used; one
- * that is getting old is read again in the background, so that steady traffic does not wait.
+ * Answers of other services that the gateway uses for a few seconds. An entry past its age is never used; one that is
+ * getting old is read again in the background, so that steady traffic does not wait. docs/decisions/
+ * libraries-off-the-hot-path.md says why this is not lru-cache's `fetchMethod`.
  */
 import { LRUCache } from 'lru-cache';
 
-/** A fact is believed this long after the question was sent. */
+/** An answer is used this long after its question was sent. */
 export const BELIEVED_MS = 5_000;
 const REFRESH_MS = 2_500;
 
@@ -41,7 +42,7 @@ export class Memory<Q, V extends object> {
     return this.#ask(key, fresh, question);
   }
 
-  /** Forgets: the next request asks again, and an answer that is under way does not count. */
+  /** Forgets the entry: the next request asks again, and an answer under way is not stored. */
   drop(key: string): void {
     this.#entries.delete(key);
   }
@@ -63,34 +64,5 @@ export class Memory<Q, V extends object> {
     );
     entry.pending = pending;
     return pending;
-  }
-}
-
-/** Gathers the questions of one turn of the event loop into one call. */
-export class Batch<Q, A> {
-  readonly #ask: (questions: Q[]) => Promise<A[]>;
-  #waiting: { question: Q; resolve: (answer: A) => void; reject: (error: unknown) => void }[] = [];
-
-  constructor(ask: (questions: Q[]) => Promise<A[]>) {
-    this.#ask = ask;
-  }
-
-  add(question: Q): Promise<A> {
-    return new Promise((resolve, reject) => {
-      if (this.#waiting.push({ question, resolve, reject }) === 1) setImmediate(() => this.#send());
-    });
-  }
-
-  #send(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    this.#ask(waiting.map((one) => one.question)).then(
-      (answers) => {
-        for (const [i, one] of waiting.entries()) one.resolve(answers[i]!);
-      },
-      (error) => {
-        for (const one of waiting) one.reject(error);
-      },
-    );
   }
 }

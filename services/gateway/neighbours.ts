@@ -25,11 +25,6 @@ export class Neighbours {
     return this.#services().get(service) ?? [];
   }
 
-  /** Available nodes, this one included. */
-  nodeCount(): number {
-    return new Set([...this.#services().values()].flat()).add(this.#broker.nodeID).size;
-  }
-
   /** True once the service was available, also when it is not at the moment. */
   wasSeen(service: string): boolean {
     if (this.nodesOf(service).length > 0) this.#everSeen.add(service);

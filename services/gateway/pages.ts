@@ -81,8 +81,9 @@ async function readiness(x: Exchange, gateway: Gateway): Promise<void> {
   sendJson(x, gateway, ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', checks });
 }
 
-function metrics(x: Exchange, gateway: Gateway): void {
-  sendText(x, gateway, 200, 'text/plain; version=0.0.4; charset=utf-8', gateway.metricsText());
+async function metrics(x: Exchange, gateway: Gateway): Promise<void> {
+  const { processMetrics } = gateway;
+  sendText(x, gateway, 200, processMetrics.contentType, await processMetrics.text());
 }
 
 function welcome(x: Exchange, gateway: Gateway): void {

@@ -7,7 +7,7 @@ import { LIMITS } from '../../config/limits.ts';
 import type { GrantState } from '../../contracts/auth.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { Operation, OperationReply, Scope } from '../../lib/operation.ts';
+import type { Operation, OperationReply } from '../../lib/operation.ts';
 import type { Exchange } from './exchange.ts';
 import { readForm } from './form.ts';
 import { checkContentType, hasBody, readBytes } from './intake.ts';
@@ -99,11 +99,11 @@ function authenticate(gate: Gate, x: Exchange): void | Promise<void> {
 }
 
 async function allowOrigin(gate: Gate, x: Exchange, origin: string, clientId?: string): Promise<void> {
-  // An origin that nobody allows gets the answer all the same; the browser keeps it from the page.
+  // The answer is sent in either case; without the header the browser keeps it from the page.
   if (await Promise.resolve(gate.originAllowed(origin, clientId)).catch(() => false)) x.allowedOrigin = origin;
 }
 
-/** A failed authentication is charged to the network it came from, and says where tokens are to be had. */
+/** A failed authentication is charged to the caller's network, and says where to get a token. */
 async function refuseToken(gate: Gate, x: Exchange, error: unknown): Promise<never> {
   const { origin } = x.req.headers;
   if (origin !== undefined) await allowOrigin(gate, x, origin);
@@ -123,13 +123,15 @@ function challenge(gate: Gate, error: PlatformError): PlatformError {
 }
 
 function checkGrant(gate: Gate, x: Exchange): void | Promise<void> {
-  if (!x.session) return undefined;
-  const grant = gate.sessions.grant(x.session);
-  return grant instanceof Promise ? grant.then((state) => applyGrant(gate, x, state)) : applyGrant(gate, x, grant);
+  const { session } = x;
+  if (!session) return undefined;
+  const grant = gate.sessions.grant(session);
+  return grant instanceof Promise
+    ? grant.then((state) => applyGrant(gate, x, session, state))
+    : applyGrant(gate, x, session, grant);
 }
 
-function applyGrant(gate: Gate, x: Exchange, grant: GrantState): void | Promise<void> {
-  const session = x.session!;
+function applyGrant(gate: Gate, x: Exchange, session: Session, grant: GrantState): void | Promise<void> {
   if (session.connection?.grant !== grant) session.connection = gate.budgets.connection(session, grant);
   session.grant = grant;
   if (!grant.active && grant.clientActive && !grant.tenantSuspended)
@@ -172,7 +174,7 @@ function checkApiPermission(gate: Gate, x: Exchange): void | Promise<void> {
 function checkScope(_gate: Gate, x: Exchange): void {
   const required = x.route.operation.scopes;
   if (typeof required === 'string') return;
-  const granted = x.session!.scopes;
+  const granted = x.session?.scopes ?? [];
   for (const scope of required) {
     if (granted.includes(scope)) continue;
     throw new PlatformError('SCOPE_INSUFFICIENT', `The access token lacks the scope ${scope}.`, {
@@ -185,11 +187,12 @@ function checkScope(_gate: Gate, x: Exchange): void {
 function spendUnits(gate: Gate, x: Exchange): void | Promise<void> {
   const { operation } = x.route;
   const { session } = x;
-  if (!session) return gate.budgets.charge(x.budget!, 1);
-  x.enterFlight(gate.budgets.enter(session.connection!, operation.cost));
-  if (operation.operationId === 'me.limits.get') return gate.budgets.report(x.budget!);
+  const connection = session?.connection;
+  if (!connection) return gate.budgets.charge(x.budget ?? gate.budgets.anonymous(x.ip), 1);
+  x.enterFlight(gate.budgets.enter(connection, operation.cost));
+  if (operation.operationId === 'me.limits.get') return gate.budgets.report(connection);
   const cost = isPoll(operation) && gate.budgets.freePoll(`${session.tenantId}:${x.path}`) ? 0 : operation.cost;
-  return gate.budgets.charge(x.budget!, cost);
+  return gate.budgets.charge(connection, cost);
 }
 
 /** Reading the status of something that takes its time: one read per second and id is free. */
@@ -210,7 +213,7 @@ function checkForm(_gate: Gate, x: Exchange): void {
   x.call = readForm(x, x.route);
 }
 
-/** The context that travels with the call: who asks, for which tenant, until when. */
+/** The context that is sent with the call: caller, tenant and deadline. */
 export function requestContextOf(x: Exchange): RequestContext | undefined {
   const { session } = x;
   if (!session) return undefined;
@@ -222,8 +225,8 @@ export function requestContextOf(x: Exchange): RequestContext | undefined {
     userId: session.userId,
     clientId: session.clientId,
     grantId: session.grantId,
-    scopes: session.scopes as readonly Scope[],
-    agent: session.grant!.agent || session.actor,
+    scopes: session.scopes,
+    agent: session.grant?.agent === true || session.actor,
     agentRunId: typeof agentRunId === 'string' ? agentRunId.toLowerCase() : null,
     tokenExpiresAt: session.tokenExpiresAt,
     ip: x.ip,

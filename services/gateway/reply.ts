@@ -3,6 +3,7 @@
  * docs/reference/errors.md. Nothing that a caller sent is ever written back into a header.
  */
 import { gzip } from 'node:zlib';
+import Negotiator from 'negotiator';
 import { CATALOGUE } from '../../lib/errors/catalogue.ts';
 import type { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../lib/operation.ts';
@@ -10,6 +11,7 @@ import type { Exchange } from './exchange.ts';
 import { tightest } from './rate/budget.ts';
 
 export const API_VERSION = '1.0.0';
+const PROBLEM_JSON = 'application/problem+json';
 const COMPRESS_FROM_BYTES = 2_048;
 /** Violations in one answer; a body of 1 MiB can hold a hundred thousand, and must not be answered by more than it is. */
 export const VIOLATIONS_MAX = 100;
@@ -60,11 +62,11 @@ export function sendReply(x: Exchange, reply: OperationReply, options: ReplyOpti
 
 /** Sends the Error body of docs/reference/errors.md. */
 export function sendError(x: Exchange, error: PlatformError, options: ReplyOptions): void {
-  const problem = prefersProblemJson(x.req.headers.accept);
+  const problem = prefersProblemJson(x);
   const body = errorBody(error, x.requestId, options.baseUrl, problem);
   const headers = commonHeaders(x, options, error.headers);
   if (error.retryAfterSeconds !== undefined) headers.push('Retry-After', String(error.retryAfterSeconds));
-  headers.push('Content-Type', problem ? 'application/problem+json' : 'application/json');
+  headers.push('Content-Type', problem ? PROBLEM_JSON : 'application/json');
   send(x, error.status, headers, Buffer.from(JSON.stringify(body)));
 }
 
@@ -101,7 +103,8 @@ export function commonHeaders(x: Exchange, options: ReplyOptions, own: Record<st
   let cached = false;
   let vary = 'Authorization, Accept';
   if (own)
-    for (const [name, value] of Object.entries(own)) {
+    for (const name in own) {
+      const value = own[name] ?? '';
       const lower = name.toLowerCase();
       if (lower === 'content-type' || lower === 'content-length') continue;
       if (lower === 'cache-control') cached = true;
@@ -123,7 +126,7 @@ export function send(x: Exchange, status: number, headers: string[], body: Uint8
   x.answered = true;
   const { res } = x;
   if (res.destroyed || res.headersSent) return;
-  if (body && body.length >= COMPRESS_FROM_BYTES && acceptsGzip(x.req.headers['accept-encoding'])) {
+  if (body && body.length >= COMPRESS_FROM_BYTES && acceptsGzip(x)) {
     gzip(body, { level: 1 }, (error, compressed) => {
       if (res.destroyed) return;
       if (error) write(x, status, headers, body);
@@ -141,24 +144,13 @@ function write(x: Exchange, status: number, headers: string[], body: Uint8Array 
   else res.end();
 }
 
-function acceptsGzip(accept: string | string[] | undefined): boolean {
-  if (typeof accept !== 'string') return false;
-  const found = /(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=([\d.]+))?\s*(?:,|$)/i.exec(accept);
-  return found !== null && Number(found[1] ?? 1) > 0;
+/** True when the client accepts gzip at all, by name or by `*`; identity may rank higher. */
+function acceptsGzip(x: Exchange): boolean {
+  return x.req.headers['accept-encoding'] !== undefined && new Negotiator(x.req).encodings(['gzip']).length > 0;
 }
 
-/** True when the client ranks application/problem+json above application/json. */
-function prefersProblemJson(accept: string | undefined): boolean {
-  if (accept === undefined || !accept.includes('problem+json')) return false;
-  const quality = (type: string): number => {
-    for (const part of accept.split(',')) {
-      const [name = '', ...parameters] = part.split(';');
-      if (name.trim().toLowerCase() !== type) continue;
-      const q = parameters.find((one) => one.trim().startsWith('q='));
-      return q ? Number(q.trim().slice(2)) || 0 : 1;
-    }
-    return -1;
-  };
-  const wanted = quality('application/problem+json');
-  return wanted > 0 && wanted >= quality('application/json');
+/** True when the client ranks application/problem+json at least as high as application/json. */
+function prefersProblemJson(x: Exchange): boolean {
+  if (!x.req.headers.accept?.includes('problem+json')) return false;
+  return new Negotiator(x.req).mediaType([PROBLEM_JSON, 'application/json']) === PROBLEM_JSON;
 }

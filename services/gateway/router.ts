@@ -11,7 +11,7 @@ export interface Route {
 }
 
 export interface Match {
-  /** Methods that this address knows; empty: there is no such address. */
+  /** Routes of this path by method. */
   readonly methods: ReadonlyMap<string, Route>;
   /** Raw (still percent-encoded) values of the parameters, in order. */
   readonly values: readonly string[];
@@ -53,7 +53,7 @@ export class Router {
     return route;
   }
 
-  /** Finds the address `path` (below /api/v1, without the query); null when no operation has it. */
+  /** Finds the routes of `path` (below /api/v1, without the query); null when no operation has it. */
   match(path: string): Match | null {
     if (path.charCodeAt(0) !== 0x2f) return null;
     const values: string[] = [];
@@ -64,7 +64,7 @@ export class Router {
 
 function walk(at: Node, segments: readonly string[], index: number, values: string[]): Node | null {
   if (index === segments.length) return at.methods.size ? at : null;
-  const segment = segments[index]!;
+  const segment = segments[index] ?? '';
   const literal = at.literals.get(segment);
   if (literal) {
     const found = walk(literal, segments, index + 1, values);

@@ -3,13 +3,14 @@
  * whether the grant behind one still lives, and whether its user may use the API, is believed for five seconds.
  */
 import { hash } from 'node:crypto';
-import { decodeProtectedHeader, errors, importJWK, type JWK, jwtVerify } from 'jose';
+import DataLoader from 'dataloader';
+import { decodeProtectedHeader, errors, importJWK, type JWK, type JWTPayload, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import type { GrantState } from '../../contracts/auth.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Scope } from '../../lib/operation.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
-import { Batch, Memory } from './memory.ts';
+import { Memory } from './memory.ts';
 import type { Connection } from './rate/budget.ts';
 
 /** One remembered access token. */
@@ -61,14 +62,12 @@ export class Sessions {
     this.#issuer = baseUrl;
     this.#audience = `${baseUrl}/api/v1`;
     this.#sources = sources;
-    const batch = new Batch<Session, GrantState>(async (sessions) => {
-      const states = await sources.grants(
-        sessions.map(({ tenantId, grantId, clientId, userId }) => ({ tenantId, grantId, clientId, userId })),
-      );
-      const byId = new Map(states.map((state) => [state.grantId, state]));
-      return sessions.map((session) => byId.get(session.grantId) ?? { ...UNKNOWN_GRANT, grantId: session.grantId });
+    // The questions of one turn of the event loop travel as one call; Memory keeps the answers.
+    const grants = new DataLoader((sessions: readonly Session[]) => this.#checkGrants(sessions), {
+      cache: false,
+      batchScheduleFn: setImmediate,
     });
-    this.#grants = new Memory((session) => batch.add(session));
+    this.#grants = new Memory((session) => grants.load(session));
     this.#users = new Memory(async ({ tenantId, userId }) => ({
       apiEnabled: await sources.apiEnabled(tenantId, userId),
     }));
@@ -124,6 +123,14 @@ export class Sessions {
     await this.#fetchKeys();
   }
 
+  async #checkGrants(sessions: readonly Session[]): Promise<GrantState[]> {
+    const states = await this.#sources.grants(
+      sessions.map(({ tenantId, grantId, clientId, userId }) => ({ tenantId, grantId, clientId, userId })),
+    );
+    const byId = new Map(states.map((state) => [state.grantId, state]));
+    return sessions.map(({ grantId }) => byId.get(grantId) ?? { ...UNKNOWN_GRANT, grantId });
+  }
+
   async #verify(token: string, now: number): Promise<Session> {
     let kid: string | undefined;
     try {
@@ -134,7 +141,7 @@ export class Sessions {
     if (typeof kid !== 'string') throw new PlatformError('TOKEN_INVALID', 'The access token names no key.');
     const key = await this.#key(kid, now);
     if (!key) throw new PlatformError('TOKEN_INVALID', 'The access token is signed with an unknown key.');
-    let claims: Record<string, unknown>;
+    let claims: JWTPayload;
     try {
       const verified = await jwtVerify(token, key, {
         algorithms: ALGORITHMS,
@@ -149,10 +156,9 @@ export class Sessions {
       if (error instanceof errors.JWTExpired) throw new PlatformError('TOKEN_EXPIRED', 'The access token has expired.');
       throw new PlatformError('TOKEN_INVALID', 'The access token is not valid.', { cause: error });
     }
-    const audience = claims['aud'];
-    if (!(Array.isArray(audience) ? audience : [audience]).includes(this.#audience))
+    if (![claims.aud].flat().includes(this.#audience))
       throw new PlatformError('TOKEN_AUDIENCE_INVALID', `The access token is not meant for ${this.#audience}.`);
-    const expiresAt = (claims['exp'] as number) * 1_000;
+    const expiresAt = (claims.exp ?? 0) * 1_000;
     return {
       tenantId: String(claims['tenant_id']),
       userId: String(claims['sub']),

@@ -21,7 +21,7 @@ import { Meter } from './meter.ts';
 export type TakeLeases = (requests: LeaseRequest[]) => Promise<(Lease | undefined)[]>;
 
 export interface Budget {
-  readonly meters: readonly Meter[];
+  readonly meters: readonly [Meter, ...Meter[]];
   readonly policyHeader: string;
 }
 
@@ -46,7 +46,7 @@ export class Budgets {
   readonly #meters = new Map<string, Meter>();
   readonly #flights = new LRUCache<string, { all: number; costly: number }>({ max: 100_000 });
   readonly #polls = new LRUCache<string, number>({ max: POLLS_MAX });
-  #asking: { meter: Meter; request: LeaseRequest; done: () => void }[] = [];
+  #asking: { meter: Meter; request: LeaseRequest | null; done: () => void }[] = [];
   #aloneUntil = 0;
   refusals = 0;
 
@@ -60,7 +60,8 @@ export class Budgets {
   /** Budget of one (tenant, client, user) under the limits its grant says. */
   connection(who: { tenantId: string; clientId: string; userId: string }, grant: GrantState): Connection {
     const policies = connectionPolicies(this.#defaults, who, grant.rateLimits);
-    const key = policies[0]!.key;
+    const [narrowest, ...wider] = policies;
+    const { key } = narrowest;
     let flight = this.#flights.get(key);
     if (!flight) this.#flights.set(key, (flight = { all: 0, costly: 0 }));
     return {
@@ -68,7 +69,7 @@ export class Budgets {
       grant,
       flight,
       limits: concurrencyLimits(this.#defaults, grant.rateLimits),
-      meters: policies.map((policy) => this.#meter(policy)),
+      meters: [this.#meter(narrowest), ...wider.map((policy) => this.#meter(policy))],
       policyHeader: policyHeader(policies),
     };
   }
@@ -184,7 +185,7 @@ export class Budgets {
       const still = short.find((meter) => !meter.has(cost, this.#now()) && meter.ownerRemaining < 1);
       if (still) this.#refuse(still, cost);
     }
-    this.#refuse(budget.meters.find((meter) => !meter.has(cost, this.#now())) ?? budget.meters[0]!, cost);
+    this.#refuse(budget.meters.find((meter) => !meter.has(cost, this.#now())) ?? budget.meters[0], cost);
   }
 
   #isAlone(): boolean {
@@ -210,11 +211,10 @@ export class Budgets {
 
   /** Gathers the lease requests of one turn of the event loop into one call. */
   #ask(meter: Meter, request: LeaseRequest | null, done: () => void = () => {}): void {
-    if (this.#asking.push({ meter, request: request as LeaseRequest, done }) === 1)
+    if (this.#asking.push({ meter, request, done }) === 1)
       queueMicrotask(() => {
-        const asking = this.#asking;
+        const asking = this.#asking.map((one) => ({ ...one, heldAtAsk: one.meter.held }));
         this.#asking = [];
-        const heldAtAsk = asking.map((one) => one.meter.held);
         const requests = asking.map(
           ({ meter: one, request: given }): LeaseRequest => given ?? { ...base(one), units: one.ask(), held: one.held },
         );
@@ -222,15 +222,16 @@ export class Budgets {
           (leases) => {
             const now = this.#now();
             for (const [i, one] of asking.entries()) {
-              if (leases[i]) one.meter.granted(leases[i], now);
+              const lease = leases[i];
+              if (lease) one.meter.granted(lease, now);
               one.done();
             }
           },
           () => {
             const now = this.#now();
             this.#aloneUntil = now + ALONE_MS;
-            for (const [i, one] of asking.entries()) {
-              if (one.request) one.meter.held = Math.max(one.meter.held, heldAtAsk[i]!);
+            for (const one of asking) {
+              if (one.request) one.meter.held = Math.max(one.meter.held, one.heldAtAsk);
               one.meter.alone(this.#gateways(), now);
               one.done();
             }
@@ -264,8 +265,8 @@ const policyHeader = (policies: readonly RatePolicy[]): string =>
 
 /** The policy with the fewest units left: for X-RateLimit-Remaining and RateLimit. */
 export function tightest(budget: Budget, now: number): { name: string; remaining: number; resetSeconds: number } {
-  let found: Meter | undefined;
-  let least = Number.POSITIVE_INFINITY;
+  let found = budget.meters[0];
+  let least = found.remaining(now);
   for (const meter of budget.meters) {
     const remaining = meter.remaining(now);
     if (remaining < least) {
@@ -273,10 +274,9 @@ export function tightest(budget: Budget, now: number): { name: string; remaining
       found = meter;
     }
   }
-  const meter = found!;
   return {
-    name: meter.policy.name,
+    name: found.policy.name,
     remaining: least,
-    resetSeconds: Math.max(0, Math.ceil((meter.policy.limit - least) / meter.perMs / 1_000)),
+    resetSeconds: Math.max(0, Math.ceil((found.policy.limit - least) / found.perMs / 1_000)),
   };
 }

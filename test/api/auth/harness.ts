@@ -15,6 +15,7 @@ import type { ExternalClientMeta, Snapshot } from '../../../lib/schema/snapshot.
 import { Database } from '../../../mixins/database/database.ts';
 import { ensureServiceRole, migrate } from '../../../mixins/database/migrate.ts';
 import { Jobs } from '../../../mixins/jobs/jobs.ts';
+import { Metrics } from '../../../mixins/metrics/metrics.ts';
 import authService from '../../../services/auth/auth.service.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { testEnvironment } from '../../support/platform.ts';
@@ -130,7 +131,8 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     logLevel: 'info',
     logger: new LinkReader(links),
   } as never);
-  broker.createService(authService({ config, database, jobs: new Jobs(database, { services: [], warn: () => {} }) }));
+  const jobs = new Jobs(database, { services: [], warn: () => {} });
+  broker.createService(authService({ config, database, jobs, metrics: new Metrics() }));
   broker.createService({
     name: 'metadata',
     actions: {

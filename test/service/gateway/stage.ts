@@ -16,6 +16,7 @@ import type { Operation, OperationCall, OperationReply } from '../../../lib/oper
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { Jobs } from '../../../mixins/jobs/jobs.ts';
+import { Metrics } from '../../../mixins/metrics/metrics.ts';
 import { natsBus } from '../../../mixins/nats-bus.ts';
 import { pulse } from '../../../mixins/pulse.ts';
 import gatewayService from '../../../services/gateway/gateway.service.ts';
@@ -197,10 +198,12 @@ export async function startStage(
   });
   const database = {
     query: async () => ({ rows: [], rowCount: 0 }),
-    tenant: async () => ({ rows: [{ bytes: 8192 }] }),
+    tenant: async () => ({ bytes: 8192 }),
+    pool: { totalCount: 0, idleCount: 0, waitingCount: 0 },
   };
   const doorless = database as unknown as Database;
-  const platform = { config, database: doorless, jobs: new Jobs(doorless, { services: [], warn: () => {} }) };
+  const jobs = new Jobs(doorless, { services: [], warn: () => {} });
+  const platform = { config, database: doorless, jobs, metrics: new Metrics() };
   let keys = await generateKeyPair('EdDSA', { crv: 'Ed25519' });
   let kid = 'key-1';
   let published = [{ ...(await exportJWK(keys.publicKey)), kid, alg: 'EdDSA', use: 'sig' }];
