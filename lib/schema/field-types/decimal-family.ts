@@ -1,8 +1,8 @@
 /** Exact decimals: amounts, quantities, rates. Numbers or strings in JSON, never rounded. */
 
-import { compareDecimals, decimalText, readDecimal, wholeDigits } from '../../values/decimal-text.ts';
+import { compareDecimals, type Decimal, decimalText, readDecimal, wholeDigits } from '../../values/decimal-text.ts';
 import { BLANK, EQUALITY, ORDER, parsed, refused } from './common.ts';
-import type { FieldAttributes, FieldType } from './types.ts';
+import type { FieldAttributes, FieldType, Parsed } from './types.ts';
 
 const PRECISION_DEFAULT = 18;
 const SCALE_DEFAULT = 2;
@@ -28,6 +28,39 @@ export const decimalType = (
   becomes: options.becomes,
 });
 
+/** The violation of a number with too many digits, or beyond the bounds of its field; null: it fits. */
+function outOfRange(decimal: Decimal, field: FieldAttributes, pointer: string): Parsed | null {
+  const [precision, scale] = [precisionOf(field), scaleOf(field)];
+  if (decimal.scale > scale)
+    return refused(field, pointer, 'FIELD_OUT_OF_RANGE', `${field.apiName} takes at most ${scale} decimals.`, {
+      precision,
+      scale,
+    });
+  if (wholeDigits(decimal) > precision - scale)
+    return refused(
+      field,
+      pointer,
+      'FIELD_OUT_OF_RANGE',
+      `${field.apiName} takes at most ${precision - scale} digits before the decimal point.`,
+      { precision, scale },
+    );
+  for (const [bound, sign] of [
+    [field.minimum, -1],
+    [field.maximum, 1],
+  ] as const) {
+    const limit = bound === null ? null : readDecimal(bound);
+    if (limit && compareDecimals(decimal, limit) * sign > 0)
+      return refused(
+        field,
+        pointer,
+        'FIELD_OUT_OF_RANGE',
+        `${field.apiName} must be ${sign < 0 ? 'at least' : 'at most'} ${bound}.`,
+        { minimum: field.minimum, maximum: field.maximum },
+      );
+  }
+  return null;
+}
+
 /** What all types have that hold decimals, a calculated one as well. */
 export function decimalValues(
   name: string,
@@ -46,34 +79,8 @@ export function decimalValues(
         return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be a number, or one as a string.`, {
           expected: 'number',
         });
-      const [precision, scale] = [precisionOf(field), scaleOf(field)];
-      if (decimal.scale > scale)
-        return refused(field, pointer, 'FIELD_OUT_OF_RANGE', `${field.apiName} takes at most ${scale} decimals.`, {
-          precision,
-          scale,
-        });
-      if (wholeDigits(decimal) > precision - scale)
-        return refused(
-          field,
-          pointer,
-          'FIELD_OUT_OF_RANGE',
-          `${field.apiName} takes at most ${precision - scale} digits before the decimal point.`,
-          { precision, scale },
-        );
-      for (const [bound, sign] of [
-        [field.minimum, -1],
-        [field.maximum, 1],
-      ] as const) {
-        const limit = bound === null ? null : readDecimal(bound);
-        if (limit && compareDecimals(decimal, limit) * sign > 0)
-          return refused(
-            field,
-            pointer,
-            'FIELD_OUT_OF_RANGE',
-            `${field.apiName} must be ${sign < 0 ? 'at least' : 'at most'} ${bound}.`,
-            { minimum: field.minimum, maximum: field.maximum },
-          );
-      }
+      const violation = outOfRange(decimal, field, pointer);
+      if (violation) return violation;
       return parsed(decimalText(decimal));
     },
     parseFilter(value, field, pointer) {

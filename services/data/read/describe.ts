@@ -108,34 +108,13 @@ function describeField(
     updateable,
     required: field.required,
     nillable: isNillable(field),
-    unique: field.unique,
-    externalId: field.externalId,
-    caseSensitive: field.caseSensitive,
-    length: field.length,
-    precision: field.precision,
-    scale: field.scale,
-    minimum: field.minimum,
-    maximum: field.maximum,
-    pattern: field.pattern,
+    ...limitsOf(field),
     defaultValue: fallback,
     defaultedOnCreate: fallback !== null || isNumbered(field) || isPlatformDefault(field),
     calculated,
     formula: scopes.includes('setup:read') ? shownExpression(access, object, field) : null,
-    filterable: filterable(field),
-    filterOperators: operatorsFor(field),
-    sortable: sortable(field),
-    groupable: type.groupable,
-    aggregations: type.aggregations,
-    searchable: searchable(field),
-    picklistValues:
-      field.picklistValues?.map((value) => ({
-        value: value.value,
-        label: value.label,
-        active: value.active,
-        isDefault: value.default,
-        // Which values go with which of a hidden field is nothing to a caller without it.
-        validFor: controllingField === null ? null : value.validFor,
-      })) ?? null,
+    ...queriesOf(field),
+    picklistValues: picklistValuesOf(field, controllingField !== null),
     restrictedPicklist: field.restrictedPicklist,
     controllingField,
     referenceTo: field.referenceTo.filter((name) => Object.hasOwn(access.objects, name)),
@@ -150,6 +129,39 @@ function describeField(
     example: isType ? (object.object.recordTypes[0]?.apiName ?? null) : (field.example ?? type.example(field) ?? null),
   };
 }
+
+/** What holds for every value of a field. */
+const limitsOf = ({
+  unique,
+  externalId,
+  caseSensitive,
+  length,
+  precision,
+  scale,
+  minimum,
+  maximum,
+  pattern,
+}: FieldMeta) => ({ unique, externalId, caseSensitive, length, precision, scale, minimum, maximum, pattern });
+
+/** What a query can ask of a field. */
+const queriesOf = (field: FieldMeta) => ({
+  filterable: filterable(field),
+  filterOperators: operatorsFor(field),
+  sortable: sortable(field),
+  groupable: typeOf(field).groupable,
+  aggregations: typeOf(field).aggregations,
+  searchable: searchable(field),
+});
+
+/** `dependent`: the caller reads the controlling field; without it, which value allows which means nothing. */
+const picklistValuesOf = ({ picklistValues }: FieldMeta, dependent: boolean) =>
+  picklistValues?.map(({ value, label, active, default: isDefault, validFor }) => ({
+    value,
+    label,
+    active,
+    isDefault,
+    validFor: dependent ? validFor : null,
+  })) ?? null;
 
 /** An expression is hidden from users who may not see the configuration, when it names a field that they cannot read. */
 function shownExpression({ system }: Access, { fields }: ObjectAccess, { formula }: FieldMeta): string | null {
