@@ -18,7 +18,7 @@ import { Tenants } from './tenants.ts';
 import { trailActions } from './trail/actions.ts';
 import { transitionActions } from './transitions/actions.ts';
 import { userActions, userEvents } from './users/actions.ts';
-import { sendUnsentUsers, type UserSync } from './users/sync.ts';
+import { authLink } from './users/auth-link.ts';
 import { writeActions } from './write/actions.ts';
 import type { MutationDeps } from './write/write.ts';
 
@@ -27,34 +27,17 @@ export default function dataService(platform: Platform): ServiceSchema {
   let broker: ServiceBroker;
   let readDeps: ReadDeps;
   let stopped = false;
-  // One at a time: a user on the way to auth occupies a connection, and auth needs one as well.
-  let sending: Promise<unknown> = Promise.resolve();
-
   const snapshots = new SnapshotCache((tenantId, version) =>
     call(broker, 'metadata.snapshots.get', version === undefined ? { tenantId } : { tenantId, version }),
   );
   const tenants = new Tenants(database, snapshots);
-  const sync: UserSync = {
-    send: (tenantId, user) => call(broker, 'auth.users.sync', { tenantId, users: [user] }),
-    failed: (tenantId, userId, error) =>
-      broker.logger.warn({ err: error, tenantId, userId }, 'auth was not told about a user; it will be told later.'),
-  };
+  const { sync, idle, usersChanged, checkUsername } = authLink(database, () => broker);
   const writeDeps: MutationDeps = {
     platform,
     tenants,
     sealingKey: () => readDeps.sealingKey,
-    usersChanged: (tenantId) => {
-      const sent = sending.then(() => sendUnsentUsers(database, tenantId, sync));
-      sending = sent.catch((error) => sync.failed(tenantId, '', error));
-      return sending as Promise<void>;
-    },
-    checkUsername: async (tenantId, userId, username) => {
-      await call(broker, 'auth.users.sync', {
-        tenantId,
-        users: [{ userId, username, email: username, active: true }],
-        checkOnly: true,
-      });
-    },
+    usersChanged,
+    checkUsername,
   };
 
   const handlers = publicHandlers(
@@ -84,7 +67,7 @@ export default function dataService(platform: Platform): ServiceSchema {
     },
     async stopped() {
       stopped = true;
-      await sending;
+      await idle();
     },
   };
 }

@@ -102,7 +102,8 @@ export async function fetchRecord(
   tx: Tx,
   compiled: CompiledQuery,
 ): Promise<Omit<SingleRecord, 'record'> & { record: Buffer | null }> {
-  const { rows } = await tx.arrays(compiled);
-  const read = readRecord(rows[0]!);
+  const [row] = (await tx.arrays(compiled)).rows;
+  if (!row) throw new Error('The statement of a record returned no row.');
+  const read = readRecord(row);
   return { ...read, record: read.record === null ? null : Buffer.from(read.record) };
 }

@@ -89,10 +89,13 @@ export const preparationOf = memoize((act: Act): Preparation => {
 /** The field that names the recipient; none for the user who acts. */
 export const recipientField = (to: string): string[] => (to === 'actor' ? [] : [to === 'owner' ? 'ownerId' : to]);
 
-/** The facts of a record, and what was sent along. */
+/** The facts of a record, and the input of the transition. */
 export const withInput = (facts: Facts, { inputTypes: types }: Preparation, input: Record<string, unknown>): Facts => ({
   ...facts,
-  input: (name) => inputValue(types[name]!, own(input, name)),
+  input: (name) => {
+    const type = types[name];
+    return type === undefined ? null : inputValue(type, own(input, name));
+  },
 });
 
 /** What expressions give, as a body would say it; what cannot be computed is a violation. */
