@@ -76,6 +76,10 @@ class Parser {
   }
 
   parse(): ListRequest {
+    if (!isObject(this.#raw)) {
+      this.#problems.add('', 'PARAMETER_INVALID', 'The query must be a JSON object.');
+      this.#problems.throwIfAny();
+    }
     this.#refuseUnknown();
     const { take, takeClamped } = this.#take();
     const skip = this.#skip();
