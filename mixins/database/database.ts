@@ -86,8 +86,8 @@ export class Database {
       pipeline: true,
       keepAlive: true,
       // Sort order and search never depend on the server's locale; JSON timestamps are UTC; a backslash in a quoted text
-      // is a backslash; a twin of an idempotency key waits two seconds at most; what runs too long ends while the request
-      // that it is for can still be answered.
+      // is a backslash; a duplicate request waits for a key two seconds at most; what runs too long ends while its
+      // request can still be answered.
       options: `-c TimeZone=UTC -c standard_conforming_strings=on -c IntervalStyle=iso_8601 -c DateStyle=ISO -c lock_timeout=2000 -c statement_timeout=${STATEMENT_TIMEOUT_MS} -c idle_in_transaction_session_timeout=30000 -c jit=off`,
     } as pg.PoolConfig);
     this.pool.on('error', (error) => options.onError?.(error));
@@ -305,8 +305,8 @@ class Loan implements Tx {
 }
 
 /**
- * Statements that travel together fail together when the connection goes: whoever waits for the first to fail never comes to
- * the others, whose failures must not end the process. That none is passed over, COMMIT says.
+ * Statements that travel together fail together when the connection goes: a caller that waits for the first to fail
+ * never reaches the others, whose failures must not end the process. COMMIT reports a failure that was passed over.
  */
 function together<T>(answer: Promise<T>): Promise<T> {
   answer.catch(() => {});

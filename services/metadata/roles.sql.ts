@@ -1,4 +1,7 @@
-/** Statements about the two roles of a tenant; the login role runs them. Source: docs/decisions/roles-of-a-transaction.md. */
+/**
+ * Statements about the two roles of a tenant; the login role runs them.
+ * Source: docs/decisions/roles-of-a-transaction.md.
+ */
 import { ownerRole, tenantRole } from '../../mixins/database/roles.ts';
 
 /**

@@ -49,7 +49,7 @@ export function listTenants(tx: Tx, after: string | null, take: number): Promise
   return TenantModel.findAll({ attributes: TENANT, where, order: [['id', 'ASC']], limit: take, ...on(tx) });
 }
 
-/** The tenant of this key: a new one, or the one that has the key. Waits for a request that is creating the same tenant. */
+/** The tenant of this key: a new one, or the one that has the key. Waits for a request that is creating it. */
 export async function insertTenant(tx: Tx, tenant: TenantInfo): Promise<Tenant> {
   const row = { ...tenant, indexGeneration: INDEX_GENERATION };
   await TenantModel.bulkCreate([row], { ignoreDuplicates: true, ...on(tx) });
@@ -140,14 +140,17 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
       text: `INSERT INTO metadata.components
         (tenant_id, type, full_name, path, yaml, body, hash, system, changed_at_version, updated_at, updated_by_id)
         SELECT $1, r.type, r.full_name, r.path, r.yaml, r.body, r.hash, r.system, $3, now(), $4
-        FROM jsonb_to_recordset($2) AS r (type text, full_name text, path text, yaml text, body json, hash text, system boolean)
+        FROM jsonb_to_recordset($2)
+          AS r (type text, full_name text, path text, yaml text, body json, hash text, system boolean)
         ON CONFLICT (tenant_id, type, full_name) DO UPDATE SET
-          path = excluded.path, yaml = excluded.yaml, body = excluded.body, hash = excluded.hash, system = excluded.system,
-          changed_at_version = excluded.changed_at_version, updated_at = excluded.updated_at, updated_by_id = excluded.updated_by_id`,
+          path = excluded.path, yaml = excluded.yaml, body = excluded.body, hash = excluded.hash,
+          system = excluded.system, changed_at_version = excluded.changed_at_version, updated_at = excluded.updated_at,
+          updated_by_id = excluded.updated_by_id`,
       values: [tenantId, JSON.stringify(rows), version, actor.userId],
     }),
     tx.query({
-      text: `UPDATE metadata.tenants SET metadata_version = $2, locale = $3, timezone = $4, currency = $5, rate_limits = $6
+      text: `UPDATE metadata.tenants
+        SET metadata_version = $2, locale = $3, timezone = $4, currency = $5, rate_limits = $6
         WHERE id = $1`,
       values: [
         tenantId,
@@ -167,7 +170,8 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
       values: [tenantId, version - SNAPSHOTS_KEPT],
     }),
     tx.query({
-      text: `INSERT INTO metadata.versions (tenant_id, version, deployment_id, made_by_id, changes) VALUES ($1, $2, $3, $4, $5)`,
+      text: `INSERT INTO metadata.versions (tenant_id, version, deployment_id, made_by_id, changes)
+        VALUES ($1, $2, $3, $4, $5)`,
       values: [tenantId, version, commit.deploymentId, actor.userId, commit.changed.length],
     }),
   ];

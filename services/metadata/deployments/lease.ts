@@ -43,8 +43,9 @@ export async function claimDeployment(
         SELECT deployment_id FROM metadata.deployments WHERE tenant_id = $1 AND status IN ${OPEN}
         ORDER BY queue_number LIMIT 1 FOR UPDATE)
         AND (status = 'QUEUED' OR lease_until < now())
-      RETURNING deployment_id, check_only, allow_destructive_changes, base_metadata_version, expected_plan_hash, package,
-        files, created_by_user_id, created_by_client_id, created_by_agent_run_id, created_by_permissions, request_id, takes`,
+      RETURNING deployment_id, check_only, allow_destructive_changes, base_metadata_version, expected_plan_hash,
+        package, files, created_by_user_id, created_by_client_id, created_by_agent_run_id, created_by_permissions,
+        request_id, takes`,
     values: [tenantId, token, leaseSeconds],
   });
   if (rows[0]) return { claimed: rows[0], busyUntil: null };
@@ -117,9 +118,9 @@ export async function finishDeployment(
   outcome: Outcome,
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
-    text: `UPDATE metadata.deployments SET status = $4, stage = 'done', finished_at = now(), plan = coalesce($5::json, plan),
-        plan_hash = coalesce($6, plan_hash), inverse_plan = $7, metadata_version_before = coalesce($8, metadata_version_before),
-        metadata_version_after = $9, done = $10, total = $11, error = $12, lease_token = NULL, lease_until = NULL
+    text: `UPDATE metadata.deployments SET status = $4, stage = 'done', finished_at = now(),
+        plan = coalesce($5::json, plan), plan_hash = coalesce($6, plan_hash), inverse_plan = $7,
+        metadata_version_before = coalesce($8, metadata_version_before), metadata_version_after = $9, done = $10, total = $11, error = $12, lease_token = NULL, lease_until = NULL
       WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status IN ${OPEN}`,
     values: [
       tenantId,

@@ -66,4 +66,5 @@ export const createIndexSql = (
   { unique, table, on }: WantedIndex,
   how: { readonly name: string; readonly schema: string; readonly concurrently?: boolean },
 ): string =>
-  `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${how.concurrently ? 'CONCURRENTLY IF NOT EXISTS ' : ''}${identifier(how.name)} ON ${how.schema}.${identifier(table)} ${on}`;
+  `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${how.concurrently ? 'CONCURRENTLY IF NOT EXISTS ' : ''}` +
+  `${identifier(how.name)} ON ${how.schema}.${identifier(table)} ${on}`;

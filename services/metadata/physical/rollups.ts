@@ -1,5 +1,5 @@
 /**
- * Rollups as triggers: what keeps them right in the transaction that changes a child, whoever changes it. Like tables,
+ * Rollups as triggers: they are right in the transaction that changes a child, by whatever statement. Like tables,
  * they are the difference between two configurations. Pure; every name is quoted.
  * Source: docs/decisions/rollups-by-triggers.md.
  */

@@ -47,7 +47,7 @@ interface RecordQuestion extends Pick<DataCheck, 'question' | 'code' | 'message'
   readonly pointer: string;
 }
 
-/** `sound`: nothing else stands against the plan, so that what expressions say can be asked. */
+/** `sound`: no problem was found in the plan, so that its expressions can be compiled. */
 export function dataChecks(changed: readonly Component[], context: CheckContext, sound: boolean): DataCheck[] {
   const checks = [...strandedRecords(changed, context), ...(sound ? rollupsToBe(changed, context) : [])];
   for (const component of changedFields(changed, context.after)) {

@@ -1,5 +1,5 @@
 /**
- * The planner: configuration as it is, plus a project, gives the ordered changes and everything that stands against
+ * The planner: configuration as it is, plus a project, gives the ordered changes and all problems of
  * them. Pure; what only the data can tell comes back as questions (`dataChecks`) for the store.
  */
 
@@ -218,7 +218,7 @@ function checkReadOnly(changed: readonly Component[], context: CheckContext): vo
       );
 }
 
-/** What cannot be applied, whoever it was that put it there. */
+/** What cannot be applied, no matter when it was deployed. */
 const UNAPPLIABLE: ReadonlySet<Problem['code']> = new Set(['EXPRESSION_INVALID', 'DEPENDENCY_MISSING']);
 
 /**

@@ -188,8 +188,8 @@ const inOrderOfPaths = (files: Readonly<Record<string, string>>): [path: string,
   Object.entries(files).sort(([a], [b]) => byCodePoint(a, b));
 
 /**
- * Hash of a project: paths and texts in order, then the explicit package. Equal for equal configuration whoever
- * computes it, and whenever. Source: docs/reference/metadata.md#manifest-hash.
+ * Hash of a project: paths and texts in order, then the explicit package. Equal for equal
+ * configuration, wherever and whenever it is computed. Source: docs/reference/metadata.md#manifest-hash.
  */
 export function manifestHash(files: Readonly<Record<string, string>>, explicit: Package): string {
   const hash = createHash('sha256');

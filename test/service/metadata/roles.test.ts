@@ -85,7 +85,7 @@ describe('metadata: the roles of a deployment', () => {
       ),
     ];
     const seen: Promise<Seen>[] = [];
-    const { shared, tenantTransaction, transaction } = Database.prototype;
+    const { shared, tenant, tenantTransaction, transaction } = Database.prototype;
     const open = <T>(act: (tx: Tx) => Promise<T>): ((tx: Tx) => Promise<T>) => {
       // Other services and the queue of this process work in the background.
       const isForeign = !String(new Error().stack).includes('services/metadata');
@@ -93,6 +93,9 @@ describe('metadata: the roles of a deployment', () => {
     };
     Database.prototype.shared = function (service, tenantId, act) {
       return shared.call(this, service, tenantId, open(act)) as never;
+    };
+    Database.prototype.tenant = function (tenantId, act) {
+      return tenant.call(this, tenantId, open(act)) as never;
     };
     Database.prototype.tenantTransaction = function (tenantId, act) {
       return tenantTransaction.call(this, tenantId, open(act)) as never;
@@ -103,7 +106,7 @@ describe('metadata: the roles of a deployment', () => {
     try {
       await work();
     } finally {
-      Object.assign(Database.prototype, { shared, tenantTransaction, transaction });
+      Object.assign(Database.prototype, { shared, tenant, tenantTransaction, transaction });
     }
     return Promise.all(seen);
   };
@@ -144,7 +147,7 @@ describe('metadata: the roles of a deployment', () => {
       const headers = { idempotencyKey: randomUUID() };
       await assert.rejects(mine.call('metadata.deployments.create', { ...call, headers }, 'reader'));
     });
-    assert.ok(rolesOf(refused).every((role) => all().slice(0, 2).includes(role)));
+    assert.ok(refused.length > 0 && rolesOf(refused).every((role) => all().slice(0, 2).includes(role)));
     assertRefused(refused);
   });
 
