@@ -149,7 +149,13 @@ function unitOf(tx: Tx, { request, call, key }: UnitOptions, commit: Commit): Un
     transactionId: uuidv7(),
     effects: [],
     commit,
-    part: () => ({ ...unit, key: { ...key, part: true }, commit: (statement) => tx.one(statement) }),
+    part: () => ({
+      ...unit,
+      key: { ...key, part: true },
+      commit: (statement) => tx.one(statement),
+      claim: async () => null,
+      complete: async (reply) => reply,
+    }),
     claim: async () => {
       const sql = new Sql();
       const claimed = await tx.first(sql.statement(claimKeySql(schema, key, sql.bind, '', null)));

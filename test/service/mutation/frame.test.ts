@@ -7,6 +7,7 @@ import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { requestId } from '../../../lib/values/ids.ts';
 import { sqlState } from '../../../mixins/database/database.ts';
 import { ensureServiceRole } from '../../../mixins/database/migrate.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
 import { errorAttribute } from '../../../mixins/mutation/errors.ts';
 import { type Mutation, mutate } from '../../../mixins/mutation/mutate.ts';
 import type { Hook, Unit } from '../../../mixins/mutation/unit.ts';
@@ -145,6 +146,27 @@ describe('the frame of mutations', () => {
     assert.deepEqual(
       (await names()).filter((name) => String(name).startsWith('task')),
       ['task one', 'task one taken', 'task two'],
+    );
+  });
+
+  it('leaves claim and commit of a part to its unit', async () => {
+    const inParts: Partial<Mutation> = {
+      work: async (unit) => {
+        const part = unit.part();
+        assert.equal(await part.claim(), null, 'the key is that of the whole');
+        for (const name of ['part one', 'part two']) {
+          const sql = new Sql();
+          const values = `${sql.bind(unit.request.tenantId, 'uuid')}, ${sql.bind(name, 'text')}`;
+          const row = await part.commit(sql.statement(`INSERT INTO shop.rows VALUES (${values}) RETURNING name`));
+          assert.deepEqual(row, { name });
+        }
+        throw new PlatformError('VALIDATION_FAILED', 'The third part is not valid.');
+      },
+    };
+    assert.equal((await refusal(create('parts', undefined, inParts))).code, 'VALIDATION_FAILED');
+    assert.deepEqual(
+      (await names()).filter((name) => String(name).startsWith('part')),
+      [],
     );
   });
 
