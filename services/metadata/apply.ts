@@ -5,6 +5,7 @@
 
 import { tenantSchema } from '../../lib/context.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
+import { uuidv7 } from '../../lib/values/ids.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { ownerRole } from '../../mixins/database/roles.ts';
@@ -77,6 +78,7 @@ export async function applyPlan(
       tenant: snapshot.tenant,
       snapshot: bytes,
       actor: options.actor,
+      auditId: uuidv7(),
       deploymentId: options.deploymentId,
       summary: {
         metadataVersion: version,

@@ -5,9 +5,7 @@ import type { TenantInfo } from '../../lib/schema/snapshot.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
-import { Sql } from '../../mixins/database/sql.ts';
 import { on } from '../../mixins/models/sequelize.ts';
-import { auditSql, type Caller, CallerSql, outboxSql } from '../../mixins/mutation/audit.ts';
 import type { Component } from './kinds/component.ts';
 import { componentKey } from './kinds/component.ts';
 import { TenantModel } from './models/tenant.ts';
@@ -111,6 +109,7 @@ export interface Commit {
     readonly agentRunId: string | null;
     readonly requestId: string;
   };
+  readonly auditId: string;
   readonly deploymentId: string | null;
   readonly summary: object;
 }
@@ -178,33 +177,32 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
   ];
 }
 
-/** What the tenant's own schema keeps of the commit: its version, the event, the audit entry. */
-function writeTrail(tx: Tx, { tenantId, version, deploymentId, actor, summary }: Commit): Promise<unknown>[] {
-  const entered = tx.actAs(tenantRole(tenantId));
-  const caller: Caller = { ...actor, channel: 'job', ip: null };
-  const event = new Sql();
-  const data = event.bind(JSON.stringify({ metadataVersion: version, deploymentId }), 'jsonb');
-  const entry = new Sql();
-  const changes = entry.bind(JSON.stringify(summary), 'jsonb');
+/** What the tenant's own schema keeps of the commit: its version, the event, the audit row. */
+function writeTrail(tx: Tx, commit: Commit): Promise<unknown>[] {
+  const { version, actor } = commit;
+  const event = { metadataVersion: version, deploymentId: commit.deploymentId };
+  const entered = tx.actAs(tenantRole(commit.tenantId));
+  const { schema } = tx;
   return [
     entered,
-    tx.query({ text: `UPDATE ${tx.schema}._state SET metadata_version = $1`, values: [version] }),
-    tx.query(
-      event.statement(
-        outboxSql(tx.schema, event, new CallerSql(event, caller), { type: 'metadata.schema.changed', data }),
-      ),
-    ),
-    tx.query(
-      entry.statement(
-        auditSql(
-          tx.schema,
-          entry,
-          new CallerSql(entry, caller),
-          { operationId: 'metadata.deployments.create', outcome: 'committed' },
-          { changes },
-        ),
-      ),
-    ),
+    tx.query({ text: `UPDATE ${schema}._state SET metadata_version = $1`, values: [version] }),
+    tx.query({
+      text: `INSERT INTO ${schema}._outbox (type, user_id, client_id, agent_run_id, request_id, data)
+        VALUES ('metadata.schema.changed', $1, $2, $3, $4, $5)`,
+      values: [actor.userId, actor.clientId, actor.agentRunId, actor.requestId, JSON.stringify(event)],
+    }),
+    tx.query({
+      text: `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, changes)
+        VALUES ($1, $2, $3, $4, 'job', 'metadata.deployments.create', 'committed', $5, $6)`,
+      values: [
+        commit.auditId,
+        actor.userId,
+        actor.clientId,
+        actor.agentRunId,
+        actor.requestId,
+        JSON.stringify(commit.summary),
+      ],
+    }),
   ];
 }
 
