@@ -15,11 +15,11 @@ import type {
 } from '../schema/snapshot.ts';
 import { isUserObject } from '../schema/user-object.ts';
 import { type Directory, groupsOf, NOBODY, rolesReceived } from './directory.ts';
-import type { Access, Circle, FieldAccess, GivenBundle, ObjectAccess, Principal } from './types.ts';
+import type { Access, FieldAccess, GivenBundle, Memberships, ObjectAccess, Principal } from './types.ts';
 import { userFieldAccess, userPermission } from './user-object.ts';
 
 /** What all users with the same profile and permission sets have in common, computed once per snapshot. */
-type SharedAccess = Omit<Access, 'principal' | 'directory' | 'circle'>;
+type SharedAccess = Omit<Access, 'principal' | 'directory' | 'memberships'>;
 
 const shared = new WeakMap<Snapshot, Map<string, SharedAccess>>();
 
@@ -46,10 +46,10 @@ export function accessFor(snapshot: Snapshot, principal: Principal, directory: D
     access = unionOf(snapshot, bundles, key);
     known.set(key, access);
   }
-  return { principal, directory, circle: circleOf(snapshot, principal), ...access };
+  return { principal, directory, memberships: membershipsOf(snapshot, principal), ...access };
 }
 
-function circleOf(snapshot: Snapshot, principal: Principal): Circle {
+function membershipsOf(snapshot: Snapshot, principal: Principal): Memberships {
   const roles = rolesReceived(snapshot, principal.roleApiName);
   return { roles, groups: groupsOf(snapshot, principal.username, roles) };
 }

@@ -95,13 +95,13 @@ function compile(access: Access, apiName: string, level: RecordLevel, path: read
       case 'shares': {
         if (seen.has('shares')) break; // the wider one comes first
         seen.add('shares');
-        const { principal, circle } = access;
+        const { principal, memberships } = access;
         nodes.push({
           kind: 'shared',
           object: access.objects[apiName]!.object,
           userId: principal.userId,
-          roles: circle.roles,
-          groups: [...circle.groups],
+          roles: memberships.roles,
+          groups: [...memberships.groups],
           access: records.access,
         });
         break;
@@ -162,7 +162,7 @@ function* allGrants(access: Access, objectApiName: string): Iterable<Grant> {
   yield* everything(access, object);
   if (isUserObject(object)) return;
   yield* byDefault(object);
-  const { principal, circle, snapshot, directory } = access;
+  const { principal, memberships, snapshot, directory } = access;
   const own = new Set([principal.userId]);
   yield { kind: 'owner', apiName: principal.username, level: 'full', records: { kind: 'owners', userIds: own } };
   if (principal.roleApiName !== null) {
@@ -172,7 +172,10 @@ function* allGrants(access: Access, objectApiName: string): Iterable<Grant> {
   }
   for (const rule of object.sharingRules) {
     const { role, group } = rule.to;
-    if (!(role !== undefined && circle.roles.includes(role)) && !(group !== undefined && circle.groups.has(group)))
+    if (
+      !(role !== undefined && memberships.roles.includes(role)) &&
+      !(group !== undefined && memberships.groups.has(group))
+    )
       continue;
     yield {
       kind: 'sharingRule',
@@ -256,9 +259,9 @@ function leadsTo(
   }
 }
 
-function isGivenTo({ principal, circle }: Access, { principalType, principalId }: Share): boolean {
+function isGivenTo({ principal, memberships }: Access, { principalType, principalId }: Share): boolean {
   if (principalType === 'user') return principalId === principal.userId;
-  return principalType === 'role' ? circle.roles.includes(principalId) : circle.groups.has(principalId);
+  return principalType === 'role' ? memberships.roles.includes(principalId) : memberships.groups.has(principalId);
 }
 
 /** Permissions on all records, one grant for each profile or permission set that has them. */

@@ -51,7 +51,7 @@ export interface Access {
   readonly bundles: readonly GivenBundle[];
   readonly snapshot: Snapshot;
   readonly directory: Directory;
-  readonly circle: Circle;
+  readonly memberships: Memberships;
   readonly hash: string;
 }
 
@@ -61,7 +61,7 @@ export interface GivenBundle {
 }
 
 /** Roles and groups through which the user receives shares. */
-export interface Circle {
+export interface Memberships {
   /** The user's role and those below it. */
   readonly roles: readonly string[];
   readonly groups: ReadonlySet<string>;

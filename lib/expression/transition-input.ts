@@ -47,7 +47,7 @@ const KEYWORDS: ReadonlySet<string> = new Set([
   ...['minItems', 'maxItems', 'uniqueItems', 'minContains', 'maxContains'],
   ...['title', 'description', 'default', 'examples', 'deprecated', '$comment', '$schema'],
 ]);
-/** With references a schema could go round in circles, or ask another server. */
+/** With references a schema could go round in cycles, or ask another server. */
 const REFERENCES: ReadonlySet<string> = new Set(['$ref', '$dynamicRef', '$id', '$anchor', '$dynamicAnchor', '$defs']);
 
 interface InputProblem {

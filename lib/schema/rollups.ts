@@ -1,6 +1,6 @@
 /**
  * How rollup fields hang together: which objects feed which, and in which order their records are locked, so that
- * writers on any level never wait for each other in a circle. Pure. Source: docs/decisions/rollups-by-triggers.md.
+ * writers on any level never wait for each other in a cycle. Pure. Source: docs/decisions/rollups-by-triggers.md.
  */
 import { memoize, memoizeByName } from '../values/memoize.ts';
 import type { FieldMeta, ObjectMeta } from './snapshot.ts';
@@ -57,7 +57,7 @@ const passedOn = memoize((edges: readonly RollupEdge[]): ReadonlyMap<RollupEdge,
 
 /**
  * How many edges a change passes along one after the other until it has passed an edge, for each of a configuration;
- * infinite for those of a circle and behind one.
+ * infinite for those of a cycle and behind one.
  */
 export const levelsOf = memoize((edges: readonly RollupEdge[]): ReadonlyMap<RollupEdge, number> => {
   const next = passedOn(edges);
@@ -79,7 +79,7 @@ export const levelsOf = memoize((edges: readonly RollupEdge[]): ReadonlyMap<Roll
 });
 
 /**
- * The number of ways that a change can take from an edge upwards, for each of a configuration without circles: so many
+ * The number of ways that a change can take from an edge upwards, for each of a configuration without cycles: so many
  * times the records on the way are looked up before a child is written.
  */
 export function waysOf(edges: readonly RollupEdge[]): ReadonlyMap<RollupEdge, number> {

@@ -7,6 +7,7 @@
 
 import type { Socket } from 'node:net';
 import pg from 'pg';
+import { LIMITS } from '../../config/limits.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { PageClient, type PageRows, type PageStatement, runPage } from './page-client.ts';
 import { type Role, serviceRole, tenantRole } from './roles.ts';
@@ -88,7 +89,7 @@ export class Database {
       // Sort order and search never depend on the server's locale; JSON timestamps are UTC; a backslash in a quoted text
       // is a backslash; a duplicate request waits for a key two seconds at most; what runs too long ends while its
       // request can still be answered.
-      options: `-c TimeZone=UTC -c standard_conforming_strings=on -c IntervalStyle=iso_8601 -c DateStyle=ISO -c lock_timeout=2000 -c statement_timeout=${STATEMENT_TIMEOUT_MS} -c idle_in_transaction_session_timeout=30000 -c jit=off`,
+      options: `-c TimeZone=UTC -c standard_conforming_strings=on -c IntervalStyle=iso_8601 -c DateStyle=ISO -c lock_timeout=${LIMITS.idempotency_wait_ms} -c statement_timeout=${STATEMENT_TIMEOUT_MS} -c idle_in_transaction_session_timeout=30000 -c jit=off`,
     } as pg.PoolConfig);
     this.pool.on('error', (error) => options.onError?.(error));
   }

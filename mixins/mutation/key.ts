@@ -3,8 +3,10 @@
  * same request gets the stored outcome, another request under the same key is refused. The statements that claim and
  * complete a key stand in key.sql.ts. Source: docs/reference/idempotency.md.
  */
+
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../lib/operation.ts';
+import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../lib/values/idempotency-key.ts';
 import type { Tx } from '../database/database.ts';
 
 export interface IdempotencyKey {
@@ -32,8 +34,6 @@ interface KeyRow {
   readonly createdAt: string;
 }
 
-const PATTERN = /^[A-Za-z0-9._:-]{8,200}$/;
-
 /** The key of a mutation, or 400. */
 export function idempotencyKey(
   call: { headers: { idempotencyKey?: string }; fingerprint?: string },
@@ -42,11 +42,7 @@ export function idempotencyKey(
 ): IdempotencyKey {
   const key = call.headers.idempotencyKey;
   if (key === undefined) throw new PlatformError('IDEMPOTENCY_KEY_REQUIRED', 'Send the header Idempotency-Key.');
-  if (!PATTERN.test(key))
-    throw new PlatformError(
-      'IDEMPOTENCY_KEY_INVALID',
-      'Idempotency-Key takes 8 to 200 letters, digits, periods, hyphens, underscores and colons.',
-    );
+  if (!isIdempotencyKey(key)) throw new PlatformError('IDEMPOTENCY_KEY_INVALID', IDEMPOTENCY_KEY_RULE);
   if (!call.fingerprint) throw new PlatformError('INTERNAL_ERROR', 'The mutation carries no fingerprint.');
   return {
     clientId: request.clientId,

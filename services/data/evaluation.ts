@@ -10,7 +10,7 @@ export function callerFacts(
   view: View,
   now: number,
 ): Pick<Facts, 'user' | 'hasPermission' | 'inGroup' | 'now' | 'timezone' | 'budget'> {
-  const { principal, system, circle } = view.access;
+  const { principal, system, memberships } = view.access;
   return {
     user: {
       id: principal.userId,
@@ -23,7 +23,7 @@ export function callerFacts(
       permissionSetApiNames: principal.permissionSetApiNames,
     },
     hasPermission: (name) => system.has(name),
-    inGroup: (name) => circle.groups.has(name),
+    inGroup: (name) => memberships.groups.has(name),
     now,
     timezone: view.snapshot.tenant.timezone,
     budget: { units: BUDGET_UNITS },

@@ -10,12 +10,12 @@ import { fingerprint } from '../../lib/json/fingerprint.ts';
 import { JsonError, parseJson, parseJsonBytes } from '../../lib/json/parse.ts';
 import type { Operation, OperationCall, OperationHeaders, Parameter } from '../../lib/operation.ts';
 import { bodyViolations, valueProblem } from '../../lib/validation.ts';
+import { IF_MATCH_RULE, strongEtags } from '../../lib/values/etags.ts';
+import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../lib/values/idempotency-key.ts';
 import type { Exchange } from './exchange.ts';
 import { VIOLATIONS_MAX } from './reply.ts';
 import type { Route } from './router.ts';
 
-const IDEMPOTENCY_KEY = /^[A-Za-z0-9._:-]{8,200}$/;
-const ETAG_LIST = /^"[\x21\x23-\x7e]*"(?:[ \t]*,[ \t]*"[\x21\x23-\x7e]*")*$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const NAME_SHOWN_MAX = 100;
 
@@ -250,12 +250,8 @@ function readIdempotencyKey(x: Exchange, headers: OperationHeaders, problems: Pr
   const key = header(x, 'idempotency-key');
   if (key === undefined)
     problems.add('IDEMPOTENCY_KEY_REQUIRED', 'header:Idempotency-Key', 'Idempotency-Key is required.');
-  else if (!IDEMPOTENCY_KEY.test(key))
-    problems.add(
-      'IDEMPOTENCY_KEY_INVALID',
-      'header:Idempotency-Key',
-      'Idempotency-Key must be 8 to 200 letters, digits, periods, hyphens, underscores or colons.',
-    );
+  else if (!isIdempotencyKey(key))
+    problems.add('IDEMPOTENCY_KEY_INVALID', 'header:Idempotency-Key', IDEMPOTENCY_KEY_RULE);
   else headers.idempotencyKey = key;
 }
 
@@ -264,8 +260,7 @@ function readIfMatch(x: Exchange, operation: Operation, headers: OperationHeader
   if (ifMatch === undefined) {
     if (operation.precondition === 'ifMatch')
       problems.add('IF_MATCH_REQUIRED', 'header:If-Match', 'If-Match is required: the ETag that was read.');
-  } else if (!ETAG_LIST.test(ifMatch))
-    problems.add('IF_MATCH_INVALID', 'header:If-Match', 'If-Match must be strong ETags, never * or weak ones.');
+  } else if (strongEtags(ifMatch) === null) problems.add('IF_MATCH_INVALID', 'header:If-Match', IF_MATCH_RULE);
   else headers.ifMatch = ifMatch;
 }
 

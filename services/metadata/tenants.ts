@@ -235,7 +235,7 @@ export async function deployTemplate(
 
 /**
  * The tenant and its components, with the row locked that every change of its configuration takes first. Writers of
- * records take it before they touch a table as well, so the two never wait for each other in a circle.
+ * records take it before they touch a table as well, so the two never wait for each other in a cycle.
  */
 export async function lockTenant(
   tx: Tx,

@@ -87,11 +87,11 @@ describe('imports', () => {
 });
 
 /** Groups of files that reach each other by imports, of types as well (Tarjan's strongly connected components). */
-function circlesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+function cyclesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>();
   const lowest = new Map<string, number>();
   const open: string[] = [];
-  const circles: string[][] = [];
+  const cycles: string[][] = [];
   const lowestOf = (file: string): number => lowest.get(file) ?? Number.POSITIVE_INFINITY;
   const visit = (file: string): void => {
     order.set(file, order.size);
@@ -102,17 +102,17 @@ function circlesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
       if (open.includes(next)) lowest.set(file, Math.min(lowestOf(file), lowestOf(next)));
     }
     if (lowest.get(file) !== order.get(file)) return;
-    const circle = open.splice(open.indexOf(file));
-    if (circle.length > 1 || graph.get(file)?.includes(file)) circles.push(circle.sort());
+    const cycle = open.splice(open.indexOf(file));
+    if (cycle.length > 1 || graph.get(file)?.includes(file)) cycles.push(cycle.sort());
   };
   for (const file of graph.keys()) if (!order.has(file)) visit(file);
-  return circles.sort(([a = ''], [b = '']) => (a < b ? -1 : 1));
+  return cycles.sort(([a = ''], [b = '']) => (a < b ? -1 : 1));
 }
 
-describe('circles of imports', () => {
+describe('cycles of imports', () => {
   it('are found', () => {
     const graph = { a: ['b'], b: ['c'], c: ['b', 'd'], d: [], e: ['e'] };
-    assert.deepEqual(circlesOf(new Map(Object.entries(graph))), [['b', 'c'], ['e']]);
+    assert.deepEqual(cyclesOf(new Map(Object.entries(graph))), [['b', 'c'], ['e']]);
   });
 
   it('do not exist, not of types either', () => {
@@ -120,7 +120,7 @@ describe('circles of imports', () => {
     const graph = new Map(
       paths.map((path) => [path, importsOf(path).flatMap((found) => (found.path === null ? [] : [found.path]))]),
     );
-    assert.deepEqual(circlesOf(graph), []);
+    assert.deepEqual(cyclesOf(graph), []);
   });
 });
 

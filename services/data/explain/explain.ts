@@ -229,7 +229,7 @@ function parentRemedy({ shown, known }: Subject, field: FieldMeta): string {
 
 /** Manual shares are named by the user, role or group that they are for. */
 function shownGrants({ view, record }: Subject, grants: readonly Grant[], operation: RecordOperation): GrantedBy[] {
-  const { principal, circle } = view.access;
+  const { principal, memberships } = view.access;
   const { level } = NEEDS[operation];
   return distinct(
     grants.flatMap(({ kind, apiName }): GrantedBy[] => {
@@ -239,7 +239,8 @@ function shownGrants({ view, record }: Subject, grants: readonly Grant[], operat
         .flatMap(({ principalType, principalId }) => {
           if (principalType === 'user')
             return principalId === principal.userId ? [{ kind, apiName: principal.username }] : [];
-          const mine = principalType === 'role' ? circle.roles.includes(principalId) : circle.groups.has(principalId);
+          const mine =
+            principalType === 'role' ? memberships.roles.includes(principalId) : memberships.groups.has(principalId);
           return mine ? [{ kind, apiName: principalId }] : [];
         });
     }),

@@ -3,6 +3,7 @@
  * recycle bin and travels together with COMMIT.
  */
 
+import { LIMITS } from '../../../config/limits.ts';
 import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { objectOf } from '../../../lib/schema/lookup.ts';
@@ -38,7 +39,7 @@ export const DELETE_STEPS: readonly Step[] = [
 ];
 
 /** More records than this are not deleted together with one. */
-const CASCADE_MAX = 10_000;
+const CASCADE_MAX = LIMITS.delete_cascade_max;
 
 async function lockRecord(write: Write): Promise<void> {
   const row = await write.unit.tx.one<LockedRow>(lockSql(write));

@@ -1,7 +1,7 @@
 /**
  * What a write of a child owes to the rollups of its parents. The triggers do the work; here they learn in whose name,
  * and the parents are locked before the child, as everybody does it, so that no two writers wait for each other in a
- * circle. Source: docs/decisions/rollups-by-triggers.md.
+ * cycle. Source: docs/decisions/rollups-by-triggers.md.
  */
 
 import {

@@ -6,6 +6,7 @@ import { PlatformError, type Violation } from '../../../lib/errors/platform-erro
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import type { SqlValue } from '../../../lib/schema/field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { IF_MATCH_RULE, strongEtags } from '../../../lib/values/etags.ts';
 import type { Sql } from '../../../mixins/database/sql.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import type { Platform } from '../../../mixins/platform.ts';
@@ -197,16 +198,11 @@ export async function runSteps(write: Write, steps: readonly Step[]): Promise<Op
   throw new PlatformError('INTERNAL_ERROR', 'The steps of the write ended without a reply.');
 }
 
-const ETAG_LIST = /^\s*(?:"[!#-~\x80-\xff]*"\s*(?:,\s*|$))+$/;
-
-/**
- * The ETags of an If-Match header (RFC 9110 section 13.1.1). `*` and weak tags are refused: a write never happens
- * without having seen what it changes.
- */
+/** The ETags of an If-Match header, or 400. */
 export function parseIfMatch(header: string | undefined): string[] {
   if (header === undefined || header.trim() === '')
     throw new PlatformError('IF_MATCH_REQUIRED', 'Send the ETag of the record as If-Match.');
-  if (!ETAG_LIST.test(header) || header.trim().endsWith(','))
-    throw new PlatformError('IF_MATCH_INVALID', 'If-Match takes one or more strong ETags, such as "1a".');
-  return header.match(/"[^"]*"/g) ?? [];
+  const etags = strongEtags(header);
+  if (etags === null) throw new PlatformError('IF_MATCH_INVALID', IF_MATCH_RULE);
+  return etags;
 }

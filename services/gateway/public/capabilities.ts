@@ -1,8 +1,10 @@
 /** `GET /capabilities`: what this platform can do, for machines. Source: docs/reference/operations.md. */
+
 import { LIMITS } from '../../../config/limits.ts';
 import { anonymousPolicy, connectionPolicies, type RateDefaults } from '../../../contracts/ratelimit.ts';
 import type { Operation, Tag } from '../../../lib/operation.ts';
 import { COMPONENT_TYPES } from '../../../lib/schema/snapshot.ts';
+import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_KEY_MIN_CHARS } from '../../../lib/values/idempotency-key.ts';
 import { API_VERSION } from '../reply.ts';
 
 /** Public name of a tag, as the documents write it. */
@@ -61,8 +63,8 @@ export function capabilities(operations: readonly Operation[], baseUrl: string, 
       filterConditionsMax: LIMITS.filter_conditions_max,
       sortMax: LIMITS.sort_max,
       idempotency: {
-        minLength: LIMITS.idempotency_key_min_chars,
-        maxLength: LIMITS.idempotency_key_max_chars,
+        minLength: IDEMPOTENCY_KEY_MIN_CHARS,
+        maxLength: IDEMPOTENCY_KEY_MAX_CHARS,
         retentionHours: LIMITS.idempotency_retention_hours,
       },
       bodyBytes: LIMITS.body_max_bytes,

@@ -2,9 +2,15 @@
  * OpenAPI 3.1 of the whole API, generated from the operation rows: what is not in a row is not in the description.
  * Objects of tenants never appear; a record is the generic schema `Record`.
  */
+
 import { Type } from 'typebox';
 import { CATALOGUE, type ErrorCode, VIOLATION_CODES } from '../../../lib/errors/catalogue.ts';
 import { type Operation, type Parameter, SCOPES, type Tag } from '../../../lib/operation.ts';
+import {
+  IDEMPOTENCY_KEY_MAX_CHARS,
+  IDEMPOTENCY_KEY_MIN_CHARS,
+  IDEMPOTENCY_KEY_PATTERN,
+} from '../../../lib/values/idempotency-key.ts';
 import { API_VERSION } from '../reply.ts';
 import { TAG_NAMES } from './capabilities.ts';
 
@@ -257,7 +263,11 @@ function impliedHeaders(operation: Operation): Parameter[] {
       'Idempotency-Key',
       true,
       'Names the intention. A retry sends the same key and body; another operation uses another key.',
-      { minLength: 8, maxLength: 200, pattern: '^[A-Za-z0-9._:-]{8,200}$' },
+      {
+        minLength: IDEMPOTENCY_KEY_MIN_CHARS,
+        maxLength: IDEMPOTENCY_KEY_MAX_CHARS,
+        pattern: IDEMPOTENCY_KEY_PATTERN,
+      },
       'order-7f3a-1',
     );
   if (operation.precondition === 'ifMatch') text('If-Match', true, 'Strong ETag that was read. Never `*`.', {}, '"k7"');

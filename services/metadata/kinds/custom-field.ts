@@ -264,7 +264,7 @@ function checkControllingCircles(context: CheckContext): void {
         'REFERENCE_INVALID',
         field,
         '/picklist/controllingField',
-        'Picklists control each other in a circle.',
+        'Picklists control each other in a cycle.',
       );
     }
   }
@@ -308,5 +308,5 @@ function checkMasterDetailCycles(context: CheckContext): void {
   for (const [object, list] of masters)
     for (const { to, field } of list)
       if (reaches(to, object, new Set()))
-        context.problem('REFERENCE_INVALID', field, '/referenceTo', 'Master and detail form a circle.');
+        context.problem('REFERENCE_INVALID', field, '/referenceTo', 'Master and detail form a cycle.');
 }

@@ -1,6 +1,6 @@
 /**
  * The formula of a CustomField: its expression against the fields of the object and the type of its result, formulas
- * over formulas without circles, and bounds on what stands in a statement in their place.
+ * over formulas without cycles, and bounds on what stands in a statement in their place.
  * Source: docs/reference/field-types.md#formulas.
  */
 
@@ -72,7 +72,7 @@ export function formulaCosts(object: string, context: CheckContext): (name: stri
   return function costOf(name): number {
     let cost = known.get(name);
     if (cost !== undefined) return cost;
-    known.set(name, 0); // where a circle comes back to
+    known.set(name, 0); // where a cycle comes back to
     const [expression] = expressionsBehind(object, name, context);
     cost = expression ? formulaCost(expression, schema, costOf) : 0;
     known.set(name, cost);
@@ -164,7 +164,7 @@ class Formulas {
       result &&= { ...result, parts: result.parts + 1 };
       if (node.op !== 'field' || !this.#formulas.has(node.field)) continue;
       if (within.includes(node.field)) {
-        this.#circle(within.slice(within.indexOf(node.field)), name, node.start);
+        this.#cycle(within.slice(within.indexOf(node.field)), name, node.start);
         result = null;
         continue;
       }
@@ -184,11 +184,11 @@ class Formulas {
     return result;
   }
 
-  #circle(names: readonly string[], name: string, start: number): void {
+  #cycle(names: readonly string[], name: string, start: number): void {
     const message =
       names.length === 1
         ? 'The formula names its own field.'
-        : `The formulas form a circle: ${[...names, names[0]].join(', ')}.`;
+        : `The formulas form a cycle: ${[...names, names[0]].join(', ')}.`;
     this.#problem('EXPRESSION_INVALID', name, message, { offset: start });
   }
 

@@ -1,7 +1,7 @@
 /** Group: users named one by one, by their roles, or as the members of other groups. */
 import { Type } from 'typebox';
-import { circlesOf } from './circles.ts';
 import { type ComponentOf, componentsOf, componentType, findComponent } from './component.ts';
+import { cyclesOf } from './cycles.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { API_NAME, apiName, group as keys, label, optional, setOf } from './schema.ts';
 
@@ -67,11 +67,11 @@ function checkCircles(groups: readonly GroupComponent[], context: CheckContext):
   const inside = (name: string): readonly string[] =>
     findComponent(context.after, GROUP, name)?.body.members?.groups ?? [];
   const names = groups.map((component) => component.fullName);
-  const circles = circlesOf(names, inside);
+  const cycles = cyclesOf(names, inside);
   for (const component of groups) {
-    const circle = circles.get(component.fullName);
-    if (circle === undefined) continue;
-    const first = inside(component.fullName).find((name) => circles.get(name) === circle) ?? component.fullName;
+    const cycle = cycles.get(component.fullName);
+    if (cycle === undefined) continue;
+    const first = inside(component.fullName).find((name) => cycles.get(name) === cycle) ?? component.fullName;
     const way = first === component.fullName ? '' : `, by way of ${first}`;
     const at = `/members/groups/${inside(component.fullName).indexOf(first)}`;
     context.problem('REFERENCE_INVALID', component, at, `The group is a member of itself${way}.`);

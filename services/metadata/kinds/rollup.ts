@@ -139,7 +139,7 @@ function checkRolledField(component: FieldComponent, rollup: RollupBody, context
     invalid('/scale', `A sum keeps all decimals of its field, which has ${of.scale}.`, `Use scale ${of.scale}.`);
 }
 
-/** Limits and circles over all rollups of the configuration. */
+/** Limits and cycles over all rollups of the configuration. */
 export function checkRollups(context: CheckContext): void {
   const components = rollupsOf(context.after);
   const byObject = Map.groupBy(components, (component) => component.body.object);
@@ -161,7 +161,7 @@ export function checkRollups(context: CheckContext): void {
       const component = fieldOf(context.after, edge.parent, apiName);
       if (!component) continue;
       if (levels === Number.POSITIVE_INFINITY)
-        context.problem('REFERENCE_INVALID', component, '/rollup', 'Rollups over rollups form a circle.');
+        context.problem('REFERENCE_INVALID', component, '/rollup', 'Rollups over rollups form a cycle.');
       else
         context.problem(
           'LIMIT_EXCEEDED',

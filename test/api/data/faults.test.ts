@@ -1,4 +1,4 @@
-/** Rules that go wrong when they are asked, records in circles, and rules of every kind that change under the writers. */
+/** Rules that go wrong when they are asked, records in cycles, and rules of every kind that change under the writers. */
 import assert from 'node:assert/strict';
 import type { Answer, Api } from '../../support/client.ts';
 import { fieldFile } from '../../support/metadata-tenant.ts';
@@ -54,7 +54,7 @@ const FILES: Record<string, string> = {
     'type: SharingRule\napiName: Cheap\nobject: Deal__c\nkind: criteria\ncriteria: record.Amount__c / record.Parts__c < 100\nto:\n  role: SalesRep\naccess: read\n',
 };
 
-describe('rules that go wrong, records in circles, rules that change', () => {
+describe('rules that go wrong, records in cycles, rules that change', () => {
   let deals: Deals;
   let sam: Api;
   let sue: Api;

@@ -414,7 +414,7 @@ describe('rules of fields', () => {
       });
       assert.deepEqual(blocked.map(({ code, message }: Anything) => [code, message])[0], [
         'REFERENCE_INVALID',
-        'Picklists control each other in a circle.',
+        'Picklists control each other in a cycle.',
       ]);
       const { blocked: values } = await tenant.validate(
         fieldFile(

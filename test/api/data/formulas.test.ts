@@ -356,7 +356,7 @@ describe('formula fields', () => {
       [
         { ...field('X__c', 'record.Y__c + 1'), ...field('Y__c', 'record.Z__c'), ...field('Z__c', '2 * record.X__c') },
         'EXPRESSION_INVALID',
-        /circle: X__c, Y__c, Z__c, X__c/,
+        /cycle: X__c, Y__c, Z__c, X__c/,
       ],
       [field('Parts__c', '1'), 'FIELD_TYPE_CHANGE_UNSUPPORTED', /is integer and cannot become formula/],
       [

@@ -429,7 +429,7 @@ describe('rollup fields', () => {
       Twice__c: 'fieldType: formula\nformula:\n  expression: 2 * record.Sum__c\n  resultType: decimal',
       Sum__c: rollup('Ring__c', 'Above__c', 'sum', 'Twice__c'),
     });
-    await refused(ring, /Twice__c is a formula over Sum__c, which is a rollup/, /Rollups over rollups form a circle/);
+    await refused(ring, /Twice__c is a formula over Sum__c, which is a rollup/, /Rollups over rollups form a cycle/);
     // A formula that a rollup reads is no longer one that it can follow.
     await refused(
       formula('Gross__c', 'record.Pieces__c * year(today)'),
@@ -490,13 +490,13 @@ describe('rollup fields', () => {
     await refused(criteria('record.None__c > 1'), /^EXPRESSION_INVALID 10 .*no field None__c/);
     await refused(criteria('record.Day__c < today'), /^EXPRESSION_INVALID 10 .*today/);
     await refused(criteria('user.id == record.ownerId'), /^EXPRESSION_INVALID 10 .*user/);
-    const circle = {
+    const cycle = {
       ...fieldFile('Line__c', 'Twin__c', 'fieldType: reference\nreferenceTo:\n  - Deal__c\nrelationshipName: Twins__r'),
       ...field('fieldType: reference\nreferenceTo:\n  - Line__c\nrelationshipName: Deals__r', 'Deal__c', 'Up__c'),
       ...field(rollup('Deal__c', 'Up__c', 'sum', 'Total__c'), 'Line__c', 'Below__c'),
       ...field(rollup('Line__c', 'Deal__c', 'max', 'Below__c'), 'Deal__c', 'Back__c'),
     };
-    assert.match((await problems(circle)).join('\n'), /REFERENCE_INVALID \d+ Rollups over rollups form a circle/);
+    assert.match((await problems(cycle)).join('\n'), /REFERENCE_INVALID \d+ Rollups over rollups form a cycle/);
     await refused('fieldType: rollup', /^YAML_SCHEMA_INVALID .* needs rollup/);
     /** Layers of objects, each of which rolls up everything below. */
     const woven = (width: number, layers: number): Record<string, string> => {

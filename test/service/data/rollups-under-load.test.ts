@@ -164,7 +164,7 @@ describe('rollups under load', () => {
     assert.ok(found <= (WRITERS * STEPS) / 20, `${found} deadlocks in ${WRITERS * STEPS} steps`);
   });
 
-  it('are right when records are parents of each other in a circle, and writers take turns', async function () {
+  it('are right when records are parents of each other in a cycle, and writers take turns', async function () {
     this.timeout(60_000);
     const nodes: string[] = [];
     for (let i = 0; i < 3; i++) nodes.push((await send('create', 'Node__c', null, { Own__c: i })).id);

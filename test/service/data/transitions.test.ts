@@ -791,7 +791,7 @@ describe('transitions: beside other writers', () => {
       ({ status }) => `${status}`,
       ({ code }: { code: string }) => code,
     );
-  /** Work that ends without anybody having waited in a circle. */
+  /** Work that ends without anybody having waited in a cycle. */
   const withoutDeadlock = async (work: () => Promise<void>): Promise<void> => {
     const deadlocks = async (): Promise<number> =>
       (await world.rows('SELECT deadlocks::int AS n FROM pg_stat_database WHERE datname = current_database()'))[0]![

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { circlesOf } from '../../../services/metadata/kinds/circles.ts';
+import { cyclesOf } from '../../../services/metadata/kinds/cycles.ts';
 
-describe('metadata: circles among names', () => {
+describe('metadata: cycles among names', () => {
   it('are found wherever a way leads back, and nowhere else', () => {
     const ways = fc.array(fc.tuple(fc.integer({ min: 0, max: 7 }), fc.integer({ min: 0, max: 9 })), { maxLength: 16 });
     fc.assert(
@@ -19,7 +19,7 @@ describe('metadata: circles among names', () => {
           }
           return seen;
         };
-        const found = circlesOf(names, next);
+        const found = cyclesOf(names, next);
         for (const one of names) {
           assert.equal(found.has(one), reached(one).has(one), one);
           for (const other of names)
@@ -38,7 +38,7 @@ describe('metadata: circles among names', () => {
       asked++;
       return names.slice(Number(name) + 1);
     };
-    assert.equal(circlesOf(names, next).size, 0);
+    assert.equal(cyclesOf(names, next).size, 0);
     assert.ok(asked <= 2 * names.length, String(asked));
   });
 });

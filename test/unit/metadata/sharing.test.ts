@@ -70,7 +70,7 @@ describe('metadata: groups', () => {
       'REFERENCE_INVALID B 6:7',
       'REFERENCE_INVALID C 6:7',
     ]);
-    // A diamond is no circle, and a circle elsewhere is not the fault of who looks at it.
+    // A diamond is no cycle, and a cycle elsewhere is not the fault of who looks at it.
     const diamond = { ...groups('A', ['B', 'C']), ...groups('B', ['D']), ...groups('C', ['D']), ...group('D') };
     assert.deepEqual(places(await planOf(new Map(), diamond)), []);
     const { after } = await planOf(new Map(), { ...groups('A', ['B']), ...group('B') });
@@ -127,11 +127,11 @@ describe('metadata: parents', () => {
     ),
   });
 
-  it('are not below their details, so access never follows a circle', async () => {
-    const circle = await planOf(new Map(), { ...detail('A__c', 'B__c'), ...detail('B__c', 'A__c') });
-    assert.ok(circle.blocked.some(({ code, message }) => code === 'REFERENCE_INVALID' && /circle/.test(message)));
+  it('are not below their details, so access never follows a cycle', async () => {
+    const cycle = await planOf(new Map(), { ...detail('A__c', 'B__c'), ...detail('B__c', 'A__c') });
+    assert.ok(cycle.blocked.some(({ code, message }) => code === 'REFERENCE_INVALID' && /cycle/.test(message)));
     const self = await planOf(new Map(), detail('A__c', 'A__c'));
-    assert.ok(self.blocked.some(({ code, message }) => code === 'REFERENCE_INVALID' && /circle/.test(message)));
+    assert.ok(self.blocked.some(({ code, message }) => code === 'REFERENCE_INVALID' && /cycle/.test(message)));
     assert.deepEqual((await planOf(new Map(), { ...BILL, ...detail('A__c', 'Bill__c') })).blocked, []);
   });
 

@@ -1,6 +1,8 @@
 /** The file of a CustomField. */
+
 import { Type } from 'typebox';
 import { EXPRESSION_MAX_CHARS } from '../../../../lib/expression/check.ts';
+import { TEXT_MAX_CHARS } from '../../../../lib/schema/field-types/common.ts';
 import { namesOfTypes } from '../../../../lib/schema/field-types/registry.ts';
 import { type BodyOf, type ComponentOf, componentType } from '../component.ts';
 import { AUTO_NUMBER_FORMAT } from '../names.ts';
@@ -23,7 +25,7 @@ export const CUSTOM_FIELD = componentType('CustomField', {
   unique: optional(flag(false, 'No two records have the same value.')),
   externalId: optional(flag(false, 'A key of another system; records can be referred to by it.')),
   caseSensitive: optional(flag(false, '`unique` and lookups distinguish upper and lower case.')),
-  length: optionalInteger(1, 131_072, 'Most characters.'),
+  length: optionalInteger(1, TEXT_MAX_CHARS, 'Most characters.'),
   precision: optionalInteger(1, 30, 'Digits in all.'),
   scale: optionalInteger(0, 15, 'Digits after the point.'),
   minimum: optional(Type.Number({ description: 'Smallest value.' })),

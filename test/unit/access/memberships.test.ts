@@ -26,8 +26,8 @@ const COMPANY: Snapshot = {
 };
 
 const circleOf = (roleApiName: string | null, more: Partial<Principal> = {}, snapshot = COMPANY) => {
-  const { circle } = accessFor(snapshot, aPrincipal({ roleApiName, username: 'x@test.example', ...more }));
-  return { roles: [...circle.roles].sort(), groups: [...circle.groups].sort() };
+  const { memberships } = accessFor(snapshot, aPrincipal({ roleApiName, username: 'x@test.example', ...more }));
+  return { roles: [...memberships.roles].sort(), groups: [...memberships.groups].sort() };
 };
 
 describe('whom roles and groups stand for', () => {
@@ -45,7 +45,7 @@ describe('whom roles and groups stand for', () => {
     assert.deepEqual(circleOf(null, { username: 'sam@Test.example' }).groups, ['Named', 'Outer', 'Outermost']);
   });
 
-  it('ends in circles, which no deployment lets through', () => {
+  it('ends in cycles, which no deployment lets through', () => {
     const circular: Snapshot = {
       ...COMPANY,
       roles: byName([role('A', 'B'), role('B', 'A')]),

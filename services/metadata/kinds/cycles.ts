@@ -1,14 +1,14 @@
 /**
- * Names that lead back to themselves, with a number that those of one circle (or of circles that touch) have in common.
+ * Names that lead back to themselves, with a number that those of one cycle (or of cycles that touch) have in common.
  * Takes a time in proportion to names and ways (Tarjan's strongly connected components), whatever somebody deploys. Pure.
  */
-export function circlesOf(names: Iterable<string>, next: (name: string) => readonly string[]): Map<string, number> {
+export function cyclesOf(names: Iterable<string>, next: (name: string) => readonly string[]): Map<string, number> {
   const found = new Map<string, number>();
   const entered = new Map<string, number>();
   const lowest = new Map<string, number>();
   const stack: string[] = [];
   const stacked = new Set<string>();
-  let circles = 0;
+  let cycles = 0;
   const enter = (name: string) => {
     entered.set(name, entered.size);
     lowest.set(name, entered.get(name)!);
@@ -21,8 +21,8 @@ export function circlesOf(names: Iterable<string>, next: (name: string) => reado
     const members = stack.splice(stack.lastIndexOf(name));
     for (const member of members) stacked.delete(member);
     if (members.length === 1 && !next(name).includes(name)) return;
-    for (const member of members) found.set(member, circles);
-    circles++;
+    for (const member of members) found.set(member, cycles);
+    cycles++;
   };
   for (const start of names) {
     if (entered.has(start)) continue;
