@@ -58,7 +58,7 @@ const PREPARED_MAX = 400;
 const PREPARED_CHARS_MAX = 2 * 1024 * 1024;
 /** Longer statements are planned each time they run. */
 const PREPARED_EACH_MAX_CHARS = 128 * 1024;
-/** SQLSTATEs of a statement that was made ready when a table was another: in its result, or in a row that it only names. */
+/** SQLSTATEs of a statement that was prepared before a table changed: its result, or a row that it only names. */
 const OUTDATED: ReadonlySet<string | null> = new Set(['0A000', '42703', '42804']);
 
 const IN_FAILED_TRANSACTION = '25P02';
@@ -306,8 +306,8 @@ class Loan implements Tx {
 }
 
 /**
- * Statements that travel together fail together when the connection goes: a caller that waits for the first to fail
- * never reaches the others, whose failures must not end the process. COMMIT reports a failure that was passed over.
+ * Pipelined statements fail together. Marks each promise as handled, so that later failures do not end the process;
+ * COMMIT reports them.
  */
 function together<T>(answer: Promise<T>): Promise<T> {
   answer.catch(() => {});
@@ -323,7 +323,7 @@ async function inTransaction<T>(loan: Loan, role: Role | null, work: (tx: Tx) =>
     await loan.opened();
     // PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK, and with no error.
     if ((await loan.client.query('COMMIT')).command !== 'COMMIT')
-      throw new Error('Nothing was committed: a statement of the transaction failed, and its error was passed over.');
+      throw new Error('Nothing was committed: a statement of the transaction failed, and its error was ignored.');
     return result;
   } catch (error) {
     if (isConnectionError(error)) throw error;

@@ -65,8 +65,8 @@ export async function ensureServiceRole(database: Database, service: string): Pr
   );
   if (!rows[0]?.member)
     throw new Error(
-      `The database user is not a member of the role svc_${service}, which another user created: ` +
-        'grant the role to it, or give the platform a PostgreSQL server of its own.',
+      `The database user is not a member of the role svc_${service}, which another user owns: ` +
+        'grant it to this user, or use a dedicated PostgreSQL server.',
     );
   await database.query(`GRANT USAGE ON SCHEMA ${service} TO svc_${service}`);
   await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${service} TO svc_${service}`);

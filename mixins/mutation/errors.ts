@@ -20,18 +20,18 @@ const isLockTimeout = (error: unknown): boolean => sqlState(error) === LOCK_TIME
 export const isTransient = (error: unknown): boolean =>
   sqlState(error) === SERIALIZATION_FAILURE || sqlState(error) === DEADLOCK || isConnectionError(error);
 
-/** The mutation waited in vain for the row that a deployment holds until it is done. */
+/** The mutation timed out waiting for the row that a deployment locks until it is done. */
 export const waitedForDeployment = (error: unknown): boolean =>
   isLockTimeout(error) && errorAttribute(error, 'where')?.includes('"_state"') === true;
 
 /**
- * The mutation waited in vain, but not for a row: a deployment holds the table, or a concurrent request a value. A second
- * attempt looks at the row of deployments first, which shows which of them it is.
+ * The mutation timed out waiting for something other than a row: a deployment locks the table, or a concurrent request
+ * holds a value. A second attempt looks at the row of deployments first, which shows which of them it is.
  */
 export const waitedForTableOrValue = (error: unknown): boolean =>
   isLockTimeout(error) && errorAttribute(error, 'where')?.includes(' tuple ') !== true;
 
-/** The mutation waited in vain for another one: for a row, a key or a unique value. */
+/** The mutation timed out waiting for another one: for a row, a key or a unique value. */
 export const waitedForWriter = (error: unknown): boolean =>
   isLockTimeout(error) && !waitedForDeployment(error) && !waitedForTableOrValue(error);
 

@@ -13,18 +13,18 @@ import { type IdempotencyKey, idempotencyKey } from './key.ts';
 import { concludeDryRun, concludeRefusal } from './refusal.ts';
 import { type DataRole, type Hook, inTransaction, singleStatementUnit, type Unit, type UnitOptions } from './unit.ts';
 
-/** A mutation waits for a deployment, but stops so long before its own deadline. */
+/** A mutation waits for a deployment until this long before its deadline. */
 const DEPLOYMENT_PATIENCE_MS = 15_000;
 
-/** How a mutation ends, besides being committed. */
-interface Ending {
+/** What a mutation that was not committed answers. */
+interface ErrorMapping {
   /** Maps a driver error that only the service can explain, such as a violated constraint of its own tables. */
   readonly toError?: (error: unknown) => PlatformError | null;
   /** For a dry run: what a refusal of the content answers; null: it remains an error. */
   readonly verdictOf?: (failure: PlatformError) => OperationReply | null;
 }
 
-export interface Mutation extends Ending {
+export interface Mutation extends ErrorMapping {
   /** Whose tables the work uses. */
   readonly role: DataRole;
   /**
@@ -48,10 +48,10 @@ export function mutate(
   database: Database,
   request: RequestContext,
   call: OperationCall,
-  { role, work, hooks = [], dryRun = false, ...ending }: Mutation,
+  { role, work, hooks = [], dryRun = false, ...errorMapping }: Mutation,
 ): Promise<OperationReply> {
   const key = idempotencyKey(call, request, dryRun);
-  return settle({ database, request, call, key, hooks, ...ending }, ({ inUnit }) =>
+  return runIdempotent({ database, request, call, key, hooks, ...errorMapping }, ({ inUnit }) =>
     inUnit(async (unit) => {
       const stored = await unit.claim();
       if (stored) return stored;
@@ -62,7 +62,7 @@ export function mutate(
 }
 
 /** A mutation whose statements claim and complete the key by themselves. */
-export interface Settling extends Ending {
+export interface IdempotentMutation extends ErrorMapping {
   readonly database: Database;
   readonly request: RequestContext;
   readonly call: OperationCall;
@@ -83,19 +83,19 @@ export interface Attempt {
 }
 
 /**
- * The frame without the statements about the key, for mutations that fold these into their own to save round trips:
- * `attempt` is repeated when something got in its way, and its refusal is recorded. Everything that it commits must claim
+ * The frame without the statements about the key, for mutations that include these in their own to save round trips:
+ * `attempt` is repeated after a transient failure, and its refusal is recorded. Everything that it commits must claim
  * and complete the key in the same transaction (key.sql.ts).
  */
-export async function settle(
-  settling: Settling,
+export async function runIdempotent(
+  mutation: IdempotentMutation,
   attempt: (attempt: Attempt) => Promise<OperationReply>,
 ): Promise<OperationReply> {
-  const { request, key, toError, verdictOf } = settling;
+  const { request, key, toError, verdictOf } = mutation;
   for (let count = 0; ; count++) {
     let outcome: OperationReply | PlatformError;
     try {
-      outcome = await attempt(attemptOf(settling, count > 0));
+      outcome = await attempt(attemptOf(mutation, count > 0));
     } catch (error) {
       if (mayRepeat(error, count, request.deadline)) {
         await pause(5 + Math.random() * 20 * 2 ** Math.min(count, 5));
@@ -103,14 +103,14 @@ export async function settle(
       }
       outcome = platformErrorOf(error, toError);
     }
-    if (key.checkOnly) return concludeDryRun(settling, outcome, verdictOf);
+    if (key.checkOnly) return concludeDryRun(mutation, outcome, verdictOf);
     if (!(outcome instanceof PlatformError)) return outcome;
-    return concludeRefusal(settling, outcome);
+    return concludeRefusal(mutation, outcome);
   }
 }
 
-/** `cautious`: behind a lost race for locks a mutation takes the longer way. */
-function attemptOf({ database, request, call, key, hooks = [] }: Settling, cautious: boolean): Attempt {
+/** `cautious`: after an attempt that failed on a lock, the single statement is not tried again. */
+function attemptOf({ database, request, call, key, hooks = [] }: IdempotentMutation, cautious: boolean): Attempt {
   const options: UnitOptions = { request, call, key, hooks };
   return {
     inUnit: (work, single) =>

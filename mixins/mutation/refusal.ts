@@ -9,8 +9,8 @@ import { auditSql, CallerSql } from './audit.ts';
 import { failKeySql } from './key.sql.ts';
 import { answerOf, findKey, type IdempotencyKey, keyReused } from './key.ts';
 
-/** A request that ended, and where that is recorded. */
-export interface Ended {
+/** A request that committed nothing, and where its outcome is recorded. */
+export interface ConcludedRequest {
   readonly database: Database;
   readonly request: RequestContext;
   readonly call: OperationCall;
@@ -28,17 +28,17 @@ const LOST_ACCESS: ReadonlySet<string> = new Set([
  * Records the refusal with its key and throws it. When the key already has an outcome (a retry that would now fail for
  * other reasons), that outcome is the answer.
  */
-export async function concludeRefusal(ended: Ended, failure: PlatformError): Promise<OperationReply> {
+export async function concludeRefusal(concluded: ConcludedRequest, failure: PlatformError): Promise<OperationReply> {
   if (failure.code === 'IDEMPOTENCY_IN_PROGRESS') throw failure;
   let stored: OperationReply | null = null;
   try {
     if (failure.code === 'IDEMPOTENCY_KEY_REUSED') throw failure;
-    stored = await recordRefusal(ended, failure);
+    stored = await recordRefusal(concluded, failure);
   } catch (error) {
     // Recording a refusal is less important than answering with it.
     if (!(error instanceof PlatformError)) throw failure;
     // The key remains that of the first request, and only the attempt is recorded.
-    if (error.code === 'IDEMPOTENCY_KEY_REUSED') await recordAttempt(ended, error).catch(() => {});
+    if (error.code === 'IDEMPOTENCY_KEY_REUSED') await recordAttempt(concluded, error).catch(() => {});
     throw error;
   }
   // A caller who may no longer see the object gets 404, not the stored body.
@@ -47,13 +47,13 @@ export async function concludeRefusal(ended: Ended, failure: PlatformError): Pro
 }
 
 /** Key and audit entry of a refusal; the stored reply when the key has an outcome. */
-function recordRefusal(ended: Ended, failure: PlatformError): Promise<OperationReply | null> {
-  const { database, request, key } = ended;
+function recordRefusal(concluded: ConcludedRequest, failure: PlatformError): Promise<OperationReply | null> {
+  const { database, request, key } = concluded;
   return database.tenant(request.tenantId, async (tx) => {
     const sql = new Sql();
     const { recorded } = await tx.one<{ recorded: boolean }>(
       sql.statement(`WITH key_claim AS (${failKeySql(tx.schema, key, sql)}),
-        audit AS (${attemptSql(tx, sql, ended, failure)} WHERE EXISTS (SELECT FROM key_claim))
+        audit AS (${attemptSql(tx, sql, concluded, failure)} WHERE EXISTS (SELECT FROM key_claim))
         SELECT EXISTS (SELECT FROM key_claim) AS recorded`),
     );
     return recorded ? null : answerOf(await findKey(tx, key), key);
@@ -65,31 +65,31 @@ function recordRefusal(ended: Ended, failure: PlatformError): Promise<OperationR
  * attempt is audited, nothing else is recorded. A key that stands for another request is refused in any case.
  */
 export async function concludeDryRun(
-  ended: Ended,
+  concluded: ConcludedRequest,
   outcome: OperationReply | PlatformError,
   verdictOf: ((failure: PlatformError) => OperationReply | null) | undefined,
 ): Promise<OperationReply> {
-  const { database, request, key } = ended;
+  const { database, request, key } = concluded;
   let answer = outcome instanceof PlatformError ? (verdictOf?.(outcome) ?? outcome) : outcome;
   await database.tenant(request.tenantId, async (tx) => {
     const used = await findKey(tx, key);
     if (used && used.fingerprint !== key.fingerprint) answer = keyReused(used);
     const sql = new Sql();
-    await tx.query(sql.statement(attemptSql(tx, sql, ended, answer instanceof PlatformError ? answer : null)));
+    await tx.query(sql.statement(attemptSql(tx, sql, concluded, answer instanceof PlatformError ? answer : null)));
   });
   if (answer instanceof PlatformError) throw answer;
   return answer;
 }
 
-async function recordAttempt(ended: Ended, failure: PlatformError): Promise<void> {
-  await ended.database.tenant(ended.request.tenantId, (tx) => {
+async function recordAttempt(concluded: ConcludedRequest, failure: PlatformError): Promise<void> {
+  await concluded.database.tenant(concluded.request.tenantId, (tx) => {
     const sql = new Sql();
-    return tx.query(sql.statement(attemptSql(tx, sql, ended, failure)));
+    return tx.query(sql.statement(attemptSql(tx, sql, concluded, failure)));
   });
 }
 
 /** The audit entry of a mutation that committed nothing; `failure` null: a dry run that found nothing wrong. */
-function attemptSql(tx: Tx, sql: Sql, { request, call, key }: Ended, failure: PlatformError | null): string {
+function attemptSql(tx: Tx, sql: Sql, { request, call, key }: ConcludedRequest, failure: PlatformError | null): string {
   const recordId = (call.path['id'] ?? '').toLowerCase();
   return auditSql(tx.schema, sql, new CallerSql(sql, request), {
     operationId: call.operationId,

@@ -7,7 +7,7 @@ import { requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { type Read, type ReadDeps, runRead } from './read/read.ts';
-import { type Asked, mutate } from './write/mutate.ts';
+import { type RequestedMutation, runRecordMutation } from './write/run-mutation.ts';
 import type { MutationCall, MutationDeps } from './write/write.ts';
 
 /** The handlers of this service by the names of their actions. */
@@ -19,7 +19,7 @@ export interface Handlers {
   /** The handler of an operation that changes nothing. */
   readonly read: <Input extends OperationCall>(operation: Read<Input>) => PublicHandler<Input>;
   /** The handler of a mutation of records. */
-  readonly write: (mutation: Asked) => PublicHandler<MutationCall>;
+  readonly write: (mutation: RequestedMutation) => PublicHandler<MutationCall>;
 }
 
 /** `readDeps` is asked at each call: parts of it are known only once the service has started. */
@@ -38,6 +38,6 @@ export function publicHandlers(
     });
   return {
     read: (operation) => (ctx) => logged(ctx, runRead(operation, readDeps(), requestContext(ctx), ctx.params)),
-    write: (mutation) => (ctx) => logged(ctx, mutate(writeDeps, mutation, requestContext(ctx), ctx.params)),
+    write: (mutation) => (ctx) => logged(ctx, runRecordMutation(writeDeps, mutation, requestContext(ctx), ctx.params)),
   };
 }

@@ -17,7 +17,7 @@ export interface GivenShare extends Share {
 }
 
 /** Claims the key and locks the record; `mayShare` says whether the user decides who else reaches it. */
-export function lockSql(write: Write): Statement {
+export function lockForShareSql(write: Write): Statement {
   const { view, object, unit } = write;
   const sql = new Sql();
   const reached = (operation: 'read' | 'share', alias: string): string =>

@@ -13,7 +13,14 @@ import { standardObject } from '../write/standard-objects.ts';
 import { validationFailed } from '../write/violations.ts';
 import type { Step, Write } from '../write/write.ts';
 import { sharingDenied } from './shares.ts';
-import { type GivenShare, lockSql, shareExistsSql, shareSql, stateOfSharesSql, unshareSql } from './steps.sql.ts';
+import {
+  type GivenShare,
+  lockForShareSql,
+  shareExistsSql,
+  shareSql,
+  stateOfSharesSql,
+  unshareSql,
+} from './steps.sql.ts';
 
 export const SHARE_STEPS: readonly Step[] = [share];
 export const UNSHARE_STEPS: readonly Step[] = [takeBack];
@@ -39,7 +46,7 @@ const isPrincipalType = (value: unknown): value is Share['principalType'] =>
  * stands for.
  */
 async function lockRecord(write: Write): Promise<boolean> {
-  const row = await write.unit.tx.one<LockRow & { mayShare: boolean }>(lockSql(write));
+  const row = await write.unit.tx.one<LockRow & { mayShare: boolean }>(lockForShareSql(write));
   if (!(await readLock(write, row))) return false;
   if (!row.mayShare) throw sharingDenied();
   return true;

@@ -16,10 +16,10 @@ import { own } from '../tenants.ts';
 import type { View } from '../view.ts';
 import { typeGiven, typeTakes, withDefaultType } from './record-types.ts';
 import { pointerTo, unseenValue } from './violations.ts';
-import type { Given, Lookup } from './write.ts';
+import type { FieldValue, Lookup } from './write.ts';
 
 export interface Body {
-  readonly given: readonly Given[];
+  readonly given: readonly FieldValue[];
   /** 422: collected in VALIDATION_FAILED. */
   readonly invalid: readonly Violation[];
   /** 403: readable fields this user may not edit. */
@@ -54,7 +54,7 @@ export function readBody(
   body: Record<string, unknown>,
   how: 'create' | 'update',
 ): Body {
-  const given: Given[] = [];
+  const given: FieldValue[] = [];
   const invalid: Violation[] = [];
   const denied: Violation[] = [];
   for (const name of Object.keys(body)) {
@@ -92,7 +92,7 @@ export const isChangedByTransitions = ({ stateModel }: ObjectMeta, field: FieldM
   stateModel?.field === field.apiName && !stateModel.allowDirectEdit;
 
 /** One value of a body, or the first violation in it. */
-export function readValue(view: View, field: FieldMeta, value: unknown, pointer: string): Given | Violation {
+export function readValue(view: View, field: FieldMeta, value: unknown, pointer: string): FieldValue | Violation {
   if (value === null || value === undefined) {
     if (field.required || field.apiName === 'ownerId') return required(field);
     return { field, value: null, lookup: null };
@@ -107,13 +107,13 @@ export function readValue(view: View, field: FieldMeta, value: unknown, pointer:
 /** An external id need not be unique, and a reference names one record. */
 export const mayBeSeveral = (by: FieldMeta): boolean => by.externalId && !by.unique;
 
-export function referenceNotFound({ field, lookup }: Given): Violation {
+export function referenceNotFound({ field, lookup }: FieldValue): Violation {
   const several = lookup?.targets.some(({ by }) => mayBeSeveral(by)) ? ', or to more than one' : '';
   const message = `${field.apiName} refers to no record you can see${several}.`;
   return violation(pointerTo(field.apiName), 'REFERENCE_NOT_FOUND', message, { field: field.apiName });
 }
 
-function readReference(view: View, field: FieldMeta, value: unknown, pointer: string): Given | Violation {
+function readReference(view: View, field: FieldMeta, value: unknown, pointer: string): FieldValue | Violation {
   const readable = field.referenceTo.flatMap((apiName) => {
     const object = own(view.access.objects, apiName)?.permission.read ? objectOf(view.snapshot, apiName) : undefined;
     return object ? [object] : [];
@@ -231,7 +231,7 @@ function controllerTakes(field: FieldMeta, value: unknown, controlling: unknown)
 }
 
 /** Fields whose stored values decide whether a new value of a dependent picklist is allowed. */
-export function controlledFields(object: ObjectMeta, given: readonly Pick<Given, 'field'>[]): FieldMeta[] {
+export function controlledFields(object: ObjectMeta, given: readonly Pick<FieldValue, 'field'>[]): FieldMeta[] {
   const touched = new Set(given.map((item) => item.field.apiName));
   return Object.values(object.fields).filter(
     (field) =>
@@ -247,7 +247,7 @@ export function controlledFields(object: ObjectMeta, given: readonly Pick<Given,
  */
 export function checkDependentPicklists(
   { object, fields }: ObjectAccess,
-  given: readonly Given[],
+  given: readonly FieldValue[],
   stored: Readonly<Record<string, unknown>> = {},
 ): Violation[] {
   const violations: Violation[] = [];

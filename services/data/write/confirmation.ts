@@ -8,13 +8,13 @@ import canonicalize from 'canonicalize';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type Seal, sealed, sealFor, unsealed } from '../../../lib/values/sealed.ts';
-import type { Confirmation, Shown, ShownMatches, Write } from './write.ts';
+import type { Confirmation, ConfirmedMatches, ReportedMatches, Write } from './write.ts';
 
 const VALID_MS = 15 * 60 * 1000;
 const PREFIX = 'dct_';
 const PURPOSE = 'duplicate confirmation';
 
-interface Payload extends ShownMatches {
+interface Payload extends ConfirmedMatches {
   /** Its id: each is used once. */
   readonly i: string;
   /** End of validity, milliseconds since 1970. */
@@ -43,7 +43,7 @@ function requestOf({ call, object, id, recordVersion, mutation, unit }: Write): 
  */
 export function sealConfirmation(
   write: Write,
-  shown: readonly Shown[],
+  shown: readonly ReportedMatches[],
   earlier: Confirmation | null = null,
 ): { token: string; expiresAt: Date } {
   const now = Date.now();

@@ -10,12 +10,12 @@ import { claimableSql, claimKeySql } from '../../../mixins/mutation/key.sql.ts';
 import { changesSql, columnName, columnType, etagOf, outputOf, recordJson, storedFields, table } from '../sql.ts';
 import { CLAIM_COLUMNS, type ClaimRow, freshSql, stateSql } from './checks.sql.ts';
 import { confirmedSql } from './duplicates.sql.ts';
-import { foundSql, type referredSql } from './references.ts';
+import { foundSql, type referencesSql } from './references.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
 import { deniedParentsSql } from './sharing.ts';
 import { storeStandardSql } from './standard-objects.ts';
 import { newTrailIds, trailSql } from './trail.ts';
-import type { Referred, Write } from './write.ts';
+import type { ResolvedReferences, Write } from './write.ts';
 
 export const newRecordHeaders = ({ object, id }: Write): { ETag: string; Location: string } => ({
   ETag: etagOf(1),
@@ -36,7 +36,11 @@ export interface InsertRow extends ClaimRow {
  * One statement in which new_row is made only when everything the database decides allows it, and all else depends on
  * new_row: the reply, the key, the row itself, its trail.
  */
-export function insertSql(write: Write, sql: Sql, { cte: references, ids }: ReturnType<typeof referredSql>): Statement {
+export function insertSql(
+  write: Write,
+  sql: Sql,
+  { cte: references, ids }: ReturnType<typeof referencesSql>,
+): Statement {
   const { object, unit } = write;
   const { schema, key } = unit;
   const { columns, selects } = columnsOf(write, sql, ids);
@@ -87,7 +91,7 @@ export function insertSql(write: Write, sql: Sql, { cte: references, ids }: Retu
 }
 
 /** Columns of the new row with the SQL of their values. */
-function columnsOf(write: Write, sql: Sql, ids: Referred): { columns: string[]; selects: string[] } {
+function columnsOf(write: Write, sql: Sql, ids: ResolvedReferences): { columns: string[]; selects: string[] } {
   const { object, unit } = write;
   const user = sql.bind(unit.request.userId, 'uuid');
   const given = new Map(write.given.map((item) => [item.field.apiName, item]));

@@ -9,7 +9,7 @@ import { refuseDenied, refuseInvalid, replyOfKey } from './checks.ts';
 import { createdFields, type InsertRow, insertSql, newRecordHeaders } from './create.sql.ts';
 import { checkDuplicates } from './duplicates.ts';
 import { checkRecordType } from './record-types.ts';
-import { notFoundIn, referredSql } from './references.ts';
+import { notFoundIn, referencesSql } from './references.ts';
 import { checkRules } from './rules.ts';
 import { parentDenied } from './sharing.ts';
 import { checkStandard, completeBody, permitStandard } from './standard-objects.ts';
@@ -51,7 +51,7 @@ function readValues(write: Write): void {
 async function insert(write: Write): Promise<void> {
   const { view, object, unit } = write;
   const sql = new Sql();
-  const references = referredSql(write, sql, write.given);
+  const references = referencesSql(write, sql, write.given);
   const row = await unit.commit<InsertRow>(insertSql(write, sql, references));
   assertFresh(view, row.metadataVersion, row.accessVersion);
   if (row.denied) throw parentDenied();

@@ -11,10 +11,10 @@ import { changesSql, columnName, outputOf, reachSql, storedFields, table } from 
 import type { View } from '../view.ts';
 import { CLAIM_COLUMNS, claimSql, IF_CLAIMED } from './checks.sql.ts';
 import type { LockRow } from './checks.ts';
-import { type Along, actorSql, parentLocksSql } from './rollups.ts';
+import { actorSql, parentLocksSql, type RelatedRecords } from './rollups.ts';
 import { reachedSql } from './sharing.ts';
 import { randomTrailIds, trailSql } from './trail.ts';
-import type { Reached, Write } from './write.ts';
+import type { ReachLevel, Write } from './write.ts';
 
 /** Ids of records by their objects. */
 export type Ids = ReadonlyMap<ObjectMeta, ReadonlySet<string>>;
@@ -37,26 +37,26 @@ export function linksTo(view: View, object: ObjectMeta): Link[] {
 }
 
 /** So many kinds of details, and so deep, have their other parents locked beforehand; beyond, writers may have to repeat. */
-const ALONG_LOCKED_MAX = 20;
+const RELATED_LOCKED_MAX = 20;
 const ALONG_LEVELS_MAX = 3;
 
 /** What is deleted with records whose ids `ids` selects, as far as the configuration tells. */
-function deletedWith(write: Write, object: ObjectMeta, ids: string, level = 1): Along[] {
+function deletedWith(write: Write, object: ObjectMeta, ids: string, level = 1): RelatedRecords[] {
   const links = linksTo(write.view, object).filter((link) => link.onDelete === 'cascade');
-  return links.slice(0, ALONG_LOCKED_MAX).flatMap(({ child, field }) => {
+  return links.slice(0, RELATED_LOCKED_MAX).flatMap(({ child, field }) => {
     const those = `FROM ${table(write.unit.schema, child.apiName)} x WHERE x.${columnName(field)} IN (${ids})`;
     const further = level < ALONG_LEVELS_MAX ? deletedWith(write, child, `SELECT x."id" ${those}`, level + 1) : [];
     return [{ object: child.apiName, named: (reference) => `SELECT x.${identifier(reference)} ${those}` }, ...further];
   });
 }
 
-/** What lockSql answers. */
+/** What lockForDeleteSql answers. */
 export interface LockedRow extends LockRow {
-  readonly reached: Reached;
+  readonly reached: ReachLevel;
 }
 
 /** Claims the key and locks the record, and the parents of all that is deleted with it. */
-export function lockSql(write: Write): Statement {
+export function lockForDeleteSql(write: Write): Statement {
   const { view, object, unit } = write;
   const sql = new Sql();
   const id = sql.bind(write.id, 'uuid');
@@ -64,7 +64,7 @@ export function lockSql(write: Write): Statement {
     object: object.apiName,
     id,
     changed: null,
-    along: deletedWith(write, object, id).slice(0, ALONG_LOCKED_MAX),
+    related: deletedWith(write, object, id).slice(0, RELATED_LOCKED_MAX),
     gate: IF_CLAIMED,
   });
   const ctes = [

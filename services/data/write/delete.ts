@@ -21,10 +21,10 @@ import {
   type Link,
   type LockedRow,
   linksTo,
-  lockSql,
+  lockForDeleteSql,
   removeSql,
 } from './delete.sql.ts';
-import { requireReached } from './sharing.ts';
+import { requireReach } from './sharing.ts';
 import { standardObject } from './standard-objects.ts';
 import { matchVersion } from './update.ts';
 import type { Step, Write } from './write.ts';
@@ -42,13 +42,13 @@ export const DELETE_STEPS: readonly Step[] = [
 const CASCADE_MAX = LIMITS.delete_cascade_max;
 
 async function lockRecord(write: Write): Promise<void> {
-  const row = await write.unit.tx.one<LockedRow>(lockSql(write));
+  const row = await write.unit.tx.one<LockedRow>(lockForDeleteSql(write));
   await readLock(write, row);
   write.reached = row.reached;
 }
 
 function refuseUnreached({ reached }: Write): void {
-  requireReached(reached, 'delete');
+  requireReach(reached, 'delete');
 }
 
 function mayDelete({ view, object, access }: Write): void {

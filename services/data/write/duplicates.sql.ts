@@ -8,9 +8,9 @@ import { auditSql, CallerSql } from '../../../mixins/mutation/audit.ts';
 import { columnName, columnType, reachSql, recordJson, table } from '../sql.ts';
 import { stateSql, VERSION_COLUMNS } from './checks.sql.ts';
 import { EPSILON, type MatchItem, type Search, searchBy, weightOf } from './duplicate-rules.ts';
-import { lookupSql, referredSql } from './references.ts';
+import { lookupSql, referencesSql } from './references.ts';
 import { parentLocksSql } from './rollups.ts';
-import type { Confirmation, Given, Write } from './write.ts';
+import type { Confirmation, FieldValue, Write } from './write.ts';
 
 /** Matches shown for a rule, in order of score, then id. */
 const MATCHES_MAX = 10;
@@ -18,7 +18,7 @@ const MATCHES_MAX = 10;
 const CANDIDATES_MAX = 1_000;
 /** An item with the value that the write gives it; null: the stored one. */
 export interface Valued extends MatchItem {
-  readonly given: Given | null;
+  readonly given: FieldValue | null;
 }
 
 /** A rule that may fire, as this caller and this write see it. */
@@ -32,7 +32,7 @@ export interface Check {
 /** The state and the parents that a create locks: other writers of their records hold these before they look here. */
 export function beforeCreateSql(write: Write): Statement {
   const sql = new Sql();
-  const { cte, ids } = referredSql(write, sql, write.given);
+  const { cte, ids } = referencesSql(write, sql, write.given);
   const gate = ' AND EXISTS (SELECT FROM state)';
   const parents = parentLocksSql(write, { object: write.object.apiName, id: null, changed: null, moves: ids, gate });
   if (parents.ctes.length === 0) return { text: `WITH ${stateSql(write)} SELECT ${VERSION_COLUMNS} FROM state` };
@@ -64,7 +64,7 @@ const TRIGRAM_LOCKS = 128;
  * one, and what they then have in common is locked: the form, or one of a few trigrams. A caller who reads only some of
  * the fields of a rule looks up by others than the rest, and therefore writes alone.
  */
-export function lockSql(write: Write, checks: readonly Check[]): Statement {
+export function duplicateLocksSql(write: Write, checks: readonly Check[]): Statement {
   const sql = new Sql();
   const name = (...parts: readonly string[]): string =>
     sql.bind([write.unit.schema, write.object.apiName, ...parts].join('|'), 'text');

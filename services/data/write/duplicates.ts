@@ -14,7 +14,7 @@ import { activeRules, EPSILON, readableItems, searchBy } from './duplicate-rules
 import {
   beforeCreateSql,
   type Check,
-  lockSql,
+  duplicateLocksSql,
   type MatchRow,
   matchSql,
   similaritySql,
@@ -23,7 +23,7 @@ import {
 } from './duplicates.sql.ts';
 import { missingReferences } from './references.ts';
 import { validationFailed } from './violations.ts';
-import type { Confirmation, Given, Write } from './write.ts';
+import type { Confirmation, FieldValue, Write } from './write.ts';
 
 /** From this similarity on a field is named as one that matches, unless the threshold of the rule is lower. */
 const MATCHED_FROM = 0.5;
@@ -90,7 +90,7 @@ async function refuseMissingReferences(write: Write): Promise<void> {
 }
 
 /** The write asks the database before it stores: it cannot be one statement. An update `changes` what it gives at most. */
-export const mayAskDuplicates = ({ object, call }: Write, changes?: readonly Given[]): boolean =>
+export const mayAskDuplicates = ({ object, call }: Write, changes?: readonly FieldValue[]): boolean =>
   call.headers.duplicateConfirmation !== undefined ||
   activeRules(object).some(
     ({ match }) =>
@@ -117,7 +117,7 @@ function checkOf(write: Write, rule: DuplicateRuleMeta): Check | null {
 }
 
 /** A new record belongs to the user who creates it. */
-const ownerOf = ({ unit: { request } }: Write, field: FieldMeta): Given => ({
+const ownerOf = ({ unit: { request } }: Write, field: FieldMeta): FieldValue => ({
   field,
   value: request.userId,
   lookup: null,
@@ -136,7 +136,7 @@ async function ask(write: Write, checks: readonly Check[], confirmation: Confirm
   tx.gather();
   // What a deployment waits for comes first, as in every write.
   const state = write.recordVersion === 0 ? send<Versions>(beforeCreateSql(write)) : null;
-  if (checks.length > 0) send(lockSql(write, checks));
+  if (checks.length > 0) send(duplicateLocksSql(write, checks));
   const used = confirmation && send(usedSql(schema, confirmation));
   const matches = checks.map((check) => {
     if (check.search.similar.length + check.search.allSimilar.length > 0) send(similaritySql(check.search));

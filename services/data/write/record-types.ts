@@ -7,15 +7,15 @@ import { defaultRecordType, findRecordType, RECORD_TYPE_FIELD, valuesIn } from '
 import type { FieldMeta, ObjectMeta, RecordTypeMeta } from '../../../lib/schema/snapshot.ts';
 import { own } from '../tenants.ts';
 import { pointerTo, unseenValue } from './violations.ts';
-import type { Given } from './write.ts';
+import type { FieldValue } from './write.ts';
 
 type Stored = Readonly<Record<string, unknown>>;
 
-const givenType = (given: readonly Given[]): Given | undefined =>
+const givenType = (given: readonly FieldValue[]): FieldValue | undefined =>
   given.find((item) => item.field.apiName === RECORD_TYPE_FIELD);
 
 /** The default type, when a create leaves its type out. */
-export function withDefaultType(object: ObjectMeta, body: Readonly<Record<string, unknown>>): readonly Given[] {
+export function withDefaultType(object: ObjectMeta, body: Readonly<Record<string, unknown>>): readonly FieldValue[] {
   const type = Object.hasOwn(body, RECORD_TYPE_FIELD) ? null : defaultRecordType(object);
   return type ? [{ field: requireField(object, RECORD_TYPE_FIELD), value: type.apiName, lookup: null }] : [];
 }
@@ -24,11 +24,11 @@ export function withDefaultType(object: ObjectMeta, body: Readonly<Record<string
 export const typeTakes = (type: RecordTypeMeta | null, field: FieldMeta, value: unknown): boolean =>
   valuesIn(type, field)?.includes(String(value)) !== false;
 
-export const typeGiven = (object: ObjectMeta, given: readonly Given[]): RecordTypeMeta | null =>
+export const typeGiven = (object: ObjectMeta, given: readonly FieldValue[]): RecordTypeMeta | null =>
   findRecordType(object, givenType(given)?.value);
 
 /** Stored fields that an update must know to hold the record to its type. */
-export function typedFields(object: ObjectMeta, given: readonly Pick<Given, 'field'>[]): FieldMeta[] {
+export function typedFields(object: ObjectMeta, given: readonly Pick<FieldValue, 'field'>[]): FieldMeta[] {
   const types = object.recordTypes;
   if (types.length === 0) return [];
   const limited = new Set(types.flatMap((type) => Object.keys(type.picklistValues)));
@@ -39,7 +39,7 @@ export function typedFields(object: ObjectMeta, given: readonly Pick<Given, 'fie
 }
 
 /** The type must be an active one, or the stored one; picklists must keep to it, also those that stay as they are. */
-export function checkRecordType(access: ObjectAccess, given: readonly Given[], stored: Stored = {}): Violation[] {
+export function checkRecordType(access: ObjectAccess, given: readonly FieldValue[], stored: Stored = {}): Violation[] {
   const { object, fields } = access;
   const types = object.recordTypes;
   if (types.length === 0) return [];

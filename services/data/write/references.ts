@@ -10,10 +10,10 @@ import type { Versions, View } from '../view.ts';
 import { mayBeSeveral, referenceNotFound } from './body.ts';
 import { VERSION_COLUMNS } from './checks.sql.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
-import type { Given, Referred, Write } from './write.ts';
+import type { FieldValue, ResolvedReferences, Write } from './write.ts';
 
 /** SQL of the id of the record that a reference names; NULL when there is none that the user can see, or more than one. */
-export function lookupSql(view: View, schema: string, sql: Sql, item: Given): string {
+export function lookupSql(view: View, schema: string, sql: Sql, item: FieldValue): string {
   const found = (item.lookup?.targets ?? []).map(({ object, by, value }) => {
     const sameAs = sameKey(`t.${columnName(by)}`, sql.bind(value, typeOf(by).bindType), by);
     const active = item.field.apiName === 'ownerId' ? ' AND t."active" IS NOT FALSE' : '';
@@ -27,7 +27,11 @@ export function lookupSql(view: View, schema: string, sql: Sql, item: Given): st
 }
 
 /** CTE refs, which looks up all references among `given`: ref0, ref1 and so on. */
-export function referredSql({ view, unit }: Write, sql: Sql, given: readonly Given[]): { cte: string; ids: Referred } {
+export function referencesSql(
+  { view, unit }: Write,
+  sql: Sql,
+  given: readonly FieldValue[],
+): { cte: string; ids: ResolvedReferences } {
   const lookups = given.filter((item) => item.lookup);
   const columns = lookups.map((item, index) => `${lookupSql(view, unit.schema, sql, item)} AS ref${index}`);
   return {
@@ -50,17 +54,17 @@ export const differsSql = (field: FieldMeta, column: string, value: string): str
     : `${column} IS DISTINCT FROM ${value}`;
 
 /** How given values compare with the stored ones, in the order of `given`. */
-export interface Compared {
+export interface Comparison {
   /** The ids that references were found to name; null for one that names none, and for other values. */
   readonly refIds: readonly (string | null)[];
   readonly differs: readonly boolean[];
 }
 
 /**
- * SQL of the columns of Compared, for the row `alias`. What the row refers to by this id it may go on referring to,
+ * SQL of the columns of Comparison, for the row `alias`. What the row refers to by this id it may go on referring to,
  * whoever can see it.
  */
-export function comparedSql(sql: Sql, given: readonly Given[], ids: Referred, alias: string): string {
+export function comparisonSql(sql: Sql, given: readonly FieldValue[], ids: ResolvedReferences, alias: string): string {
   const refIds: string[] = [];
   const differs: string[] = [];
   for (const item of given) {
@@ -81,33 +85,33 @@ export function comparedSql(sql: Sql, given: readonly Given[], ids: Referred, al
 }
 
 /** Values as they will be stored, and those that change the record. */
-export function settledIn(
+export function resolveValues(
   { invalid }: Write,
-  given: readonly Given[],
-  { refIds, differs }: Compared,
+  given: readonly FieldValue[],
+  { refIds, differs }: Comparison,
 ): Pick<Write, 'given' | 'changed'> {
-  const settled = given.map((item, index): Given => {
+  const resolved = given.map((item, index): FieldValue => {
     if (!item.lookup) return item;
     const id = refIds[index] ?? null;
     if (id === null) invalid.push(referenceNotFound(item));
     return { ...item, value: id, lookup: null };
   });
-  return { given: settled, changed: settled.filter((_, index) => differs[index] === true) };
+  return { given: resolved, changed: resolved.filter((_, index) => differs[index] === true) };
 }
 
 /** SQL of a boolean[] column: which references name a record, in the order of `ids`. */
-export const foundSql = (ids: Referred): string =>
+export const foundSql = (ids: ResolvedReferences): string =>
   `ARRAY[${[...ids.values()].map((id) => `${id} IS NOT NULL`).join(', ')}]::boolean[]`;
 
 /** The violations of references that name no record, as foundSql says. */
-export const notFoundIn = (ids: Referred, found: readonly boolean[]): Violation[] =>
+export const notFoundIn = (ids: ResolvedReferences, found: readonly boolean[]): Violation[] =>
   [...ids.keys()].filter((_, index) => found[index] === false).map(referenceNotFound);
 
 /** Off the success path only: there the statement of the write finds them itself. */
 export async function missingReferences(write: Write): Promise<Violation[]> {
   const { view, unit } = write;
   const sql = new Sql();
-  const { cte, ids } = referredSql(write, sql, write.given);
+  const { cte, ids } = referencesSql(write, sql, write.given);
   if (ids.size === 0) return [];
   const deniedParents = deniedParentsSql(write, sql, ids, null) ?? 'false';
   const row = await unit.tx.one<Versions & { found: boolean[]; denied: boolean }>(

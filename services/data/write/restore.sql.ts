@@ -9,7 +9,7 @@ import { changesSql, columnName, columnType, outputOf, reachSql, recordJson, sto
 import { defaultOf } from './body.ts';
 import { CLAIM_COLUMNS, claimSql, IF_CLAIMED } from './checks.sql.ts';
 import { countOf, type Ids, type Link } from './delete.sql.ts';
-import { type Along, actorSql, parentLocksSql } from './rollups.ts';
+import { actorSql, parentLocksSql, type RelatedRecords } from './rollups.ts';
 import { reachedSql } from './sharing.ts';
 import { randomTrailIds, trailSql } from './trail.ts';
 import type { Write } from './write.ts';
@@ -72,8 +72,8 @@ export function deletedWithSql({ unit }: Write, rootId: string, link: Link, ids:
 /** Locks the parents whose rollups take the returning records in, in the order of all writers. Null: there are none. */
 export function lockParentsSql(write: Write, returning: Ids): Statement | null {
   const sql = new Sql();
-  const along = [...returning].map(
-    ([object, ids]): Along => ({
+  const related = [...returning].map(
+    ([object, ids]): RelatedRecords => ({
       object: object.apiName,
       named: (
         reference,
@@ -85,7 +85,7 @@ export function lockParentsSql(write: Write, returning: Ids): Statement | null {
     object: write.object.apiName,
     id: null,
     changed: new Set(),
-    along,
+    related,
     gate: '',
   });
   return ctes.length > 0 ? sql.statement(`WITH ${ctes.join(',\n')} SELECT 1 WHERE true${after}`) : null;
@@ -114,21 +114,21 @@ export function goneSql(
   const idsByName = new Map([...returning].map(([object, ids]) => [object.apiName, ids]));
   const parts = asked.map(({ object, field, ids }, index) => {
     const target = field.referenceTo[0] ?? '';
-    const along = sql.bind([...(idsByName.get(target) ?? [])], 'uuid[]');
+    const restoredIds = sql.bind([...(idsByName.get(target) ?? [])], 'uuid[]');
     const value = `bin.record ->> ${literal(field.apiName)}`;
     return `SELECT ${index} AS index, array_agg(named.ref::text) AS refs, bool_or(named.of_root) AS "ofRoot" FROM (
         SELECT (${value})::uuid AS ref, bool_or(bin.record_id = ${sql.bind(write.id, 'uuid')}) AS of_root
         FROM ${schema}._recycle_bin bin
         WHERE bin.object = ${sql.bind(object.apiName, 'text')} AND bin.record_id = ANY(${sql.bind([...ids], 'uuid[]')})
           AND ${value} IS NOT NULL GROUP BY 1) named
-      WHERE NOT named.ref = ANY(${along})
+      WHERE NOT named.ref = ANY(${restoredIds})
         AND NOT EXISTS (SELECT FROM ${table(schema, target)} t WHERE t."id" = named.ref FOR KEY SHARE)`;
   });
   return sql.statement(parts.join('\nUNION ALL '));
 }
 
 /** Moves all records back: one statement for all objects, so that it does not matter who refers to whom. */
-export function insertSql(write: Write, returning: Ids, gone: ReadonlyMap<FieldMeta, readonly string[]>): Statement {
+export function restoreSql(write: Write, returning: Ids, gone: ReadonlyMap<FieldMeta, readonly string[]>): Statement {
   const { schema, request } = write.unit;
   const sql = new Sql();
   const user = sql.bind(request.userId, 'uuid');

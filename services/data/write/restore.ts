@@ -19,14 +19,14 @@ import {
   deletionSql,
   type GoneRow,
   goneSql,
-  insertSql,
   lockDeletedSql,
   lockParentsSql,
   referencesOf,
   restoredSql,
+  restoreSql,
   visibleCountSql,
 } from './restore.sql.ts';
-import { requireReached } from './sharing.ts';
+import { requireReach } from './sharing.ts';
 import { pointerTo, validationFailed } from './violations.ts';
 import type { Step, Write } from './write.ts';
 
@@ -45,7 +45,7 @@ function mayRestore({ view, object }: Write): void {
 }
 
 function refuseUnreached({ reached }: Write): void {
-  requireReached(reached, 'delete');
+  requireReach(reached, 'delete');
 }
 
 async function bringBack(write: Write): Promise<void> {
@@ -54,7 +54,7 @@ async function bringBack(write: Write): Promise<void> {
   const parents = lockParentsSql(write, returning);
   if (parents) await unit.tx.query(parents);
   const gone = await goneReferences(write, returning);
-  await unit.tx.query(insertSql(write, returning, gone));
+  await unit.tx.query(restoreSql(write, returning, gone));
   // Rollups of the record have been computed again by now.
   const { recordVersion, body } = await unit.tx.one<{ recordVersion: number; body: string }>(restoredSql(write));
   const headers = { ETag: etagOf(recordVersion), Location: `/api/v1/data/${object.apiName}/${write.id}` };

@@ -20,7 +20,7 @@ import { reachSql, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 import { noteEffect } from './check-only.ts';
 
-import type { Referred, Write } from './write.ts';
+import type { ResolvedReferences, Write } from './write.ts';
 
 const edgesOfSnapshot = memoize((objects: Snapshot['objects']): readonly RollupEdge[] => rollupEdges(objects));
 
@@ -125,8 +125,8 @@ interface ParentLocks {
   readonly after: string;
 }
 
-/** A reference that effects of a write will set, in its own record or in one that they make. */
-export interface Coming {
+/** A reference that effects of a write will set, in its own record or in one that they create. */
+export interface PendingReference {
   readonly objectApiName: string;
   readonly field: string;
   /** The record that it will name. */
@@ -134,7 +134,7 @@ export interface Coming {
 }
 
 /** Records that are deleted or restored together with the one that a write is about. */
-export interface Along {
+export interface RelatedRecords {
   readonly object: string;
   /** SQL query of the ids that a reference field of theirs names. */
   readonly named: (referenceField: string) => string;
@@ -144,17 +144,17 @@ export interface Along {
 export const feedsRollups = (write: Write, object: string, field: string): boolean =>
   edgesOf(write).some((edge) => edge.child === object && edge.referenceField === field);
 
-interface Concerned {
+interface AffectedRecord {
   readonly object: string;
   /** SQL of the id of the record concerned; null: it does not exist yet. */
   readonly id: string | null;
   /** Fields that the write gives; null: the record comes or goes. */
   readonly changed: ReadonlySet<string> | null;
   /** References that the write sets. */
-  readonly moves?: Referred;
+  readonly moves?: ResolvedReferences;
   /** References that the write will set later; ids as SQL. */
-  readonly coming?: readonly Coming[];
-  readonly along?: readonly Along[];
+  readonly pending?: readonly PendingReference[];
+  readonly related?: readonly RelatedRecords[];
   /** What must hold before the first lock is taken, beginning with AND. */
   readonly gate: string;
 }
@@ -162,7 +162,7 @@ interface Concerned {
 /** CTEs parents0, parents1, … that lock the parents of records whose rollups a write concerns, in the order of all writers. */
 export function parentLocksSql(
   write: Write,
-  { object, id, changed, moves, coming = [], along = [], gate }: Concerned,
+  { object, id, changed, moves, pending = [], related = [], gate }: AffectedRecord,
 ): ParentLocks {
   const {
     unit: { schema },
@@ -178,15 +178,15 @@ export function parentLocksSql(
       if (field.apiName === edge.referenceField) queries.push(`SELECT ${id} FROM refs`);
     return queries.length > 0 ? [{ edge, ids: queries.join(' UNION ALL ') }] : [];
   });
-  const later = coming.flatMap((item) =>
+  const later = pending.flatMap((item) =>
     edges
       .filter((edge) => edge.child === item.objectApiName && edge.referenceField === item.field)
       .map((edge) => ({ edge, ids: `SELECT ${item.id}` })),
   );
-  const beside = along.flatMap((item) =>
+  const ofRelated = related.flatMap((item) =>
     edgesFrom(edges, item.object, null).map((edge) => ({ edge, ids: item.named(edge.referenceField) })),
   );
-  const first = [...written, ...later, ...beside];
+  const first = [...written, ...later, ...ofRelated];
   if (first.length === 0) return { ctes: [], after: '' };
   const locks = parentLocks(
     edges,

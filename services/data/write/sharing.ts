@@ -9,18 +9,18 @@ import type { Sql } from '../../../mixins/database/sql.ts';
 import { reachSql, schemaOf, table } from '../sql.ts';
 import { own } from '../tenants.ts';
 
-import type { Given, Reached, Referred, Write } from './write.ts';
+import type { FieldValue, ReachLevel, ResolvedReferences, Write } from './write.ts';
 
 /**
- * SQL of Reached for the locked row `alias`, as far as the operation asks: `full` only where it needs it. `lookups` are
- * the references that the body gives, with SQL of the ids they were found to name.
+ * SQL of ReachLevel for the locked row `alias`, as far as the operation asks: `full` only where it needs it. `lookups`
+ * are  * the references that the body gives, with SQL of the ids they were found to name.
  */
 export function reachedSql(
   write: Pick<Write, 'view' | 'object'>,
   sql: Sql,
   alias: string,
   operation: RecordOperation,
-  lookups: Referred = new Map(),
+  lookups: ResolvedReferences = new Map(),
 ): string {
   const { view, object } = write;
   const parents = deniedParentsSql(write, sql, lookups, (item) => `${alias}."${item.field.apiName}"`);
@@ -36,8 +36,8 @@ export function reachedSql(
 export function deniedParentsSql(
   { view, object }: Pick<Write, 'view' | 'object'>,
   sql: Sql,
-  lookups: Referred,
-  before: ((item: Given) => string) | null,
+  lookups: ResolvedReferences,
+  before: ((item: FieldValue) => string) | null,
 ): string | null {
   const controlling = new Set(parentFields(object));
   const denied = [...lookups].flatMap(([item, id]) => {
@@ -51,7 +51,7 @@ export function deniedParentsSql(
 }
 
 /** 403 when the user reads the record but does not reach it far enough. */
-export function requireReached(reached: Reached, operation: RecordOperation): void {
+export function requireReach(reached: ReachLevel, operation: RecordOperation): void {
   if (reached === 'parent') throw parentDenied();
   const wanted = NEEDS[operation].level;
   if (RANK[reached] >= RANK[wanted]) return;

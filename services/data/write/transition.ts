@@ -35,15 +35,15 @@ import { confirmedSql } from './duplicates.sql.ts';
 import { checkDuplicates } from './duplicates.ts';
 import { toPlatformError } from './failures.ts';
 import { checkRecordType } from './record-types.ts';
-import { type Compared, comparedSql, referredSql, settledIn } from './references.ts';
-import { type Coming, feedsRollups } from './rollups.ts';
+import { type Comparison, comparisonSql, referencesSql, resolveValues } from './references.ts';
+import { feedsRollups, type PendingReference } from './rollups.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import { type Transition, trailSql } from './trail.ts';
 import { answerSql, changeSql } from './update.sql.ts';
 import { lockRecord, matchVersion, refuseUnreached, storeAndAnswer } from './update.ts';
 import { pointerTo, validationFailed } from './violations.ts';
-import { type Given, newWrite, runSteps, type Step, type Write } from './write.ts';
+import { type FieldValue, newWrite, runSteps, type Step, type Write } from './write.ts';
 
 /** One step: what it finds out on the way belongs to this one request. */
 export const TRANSITION_STEPS: readonly Step[] = [take];
@@ -58,15 +58,18 @@ interface SideEffect {
 async function take(write: Write): Promise<void> {
   const key = write.call.path['transitionKey'] ?? '';
   const act = visibleActs(write.access).find(({ meta }) => meta.key === key);
-  const along = act && readInput(write, act);
-  await lockRecord(write, along && { ...preparationOf(act), coming: await comingOf(write, act, along) });
+  const requested = act && readInput(write, act);
+  await lockRecord(
+    write,
+    requested && { ...preparationOf(act), pending: await pendingReferences(write, act, requested) },
+  );
   if (write.reply) return;
-  if (!along) throw new PlatformError('TRANSITION_NOT_FOUND', 'There is no such transition for this connection.');
+  if (!requested) throw new PlatformError('TRANSITION_NOT_FOUND', 'There is no such transition for this connection.');
   const [missing] = permissionsMissing(act, write.view);
   if (missing) throw missing;
   refuseUnreached(write);
   matchVersion(write);
-  const { input, comment } = fitting(along);
+  const { input, comment } = fitting(requested);
   const state = stateIn(write.access, write.stored);
   const facts = storedFacts(write.view, write.object, write.stored);
   refuseConflict(write, act, state, facts);
@@ -106,9 +109,9 @@ function readInput({ body }: Write, act: Act): GivenInput {
   return { input, comment, errors };
 }
 
-function fitting(along: GivenInput): GivenInput {
-  const { errors } = along;
-  if (errors.length === 0) return along;
+function fitting(requested: GivenInput): GivenInput {
+  const { errors } = requested;
+  if (errors.length === 0) return requested;
   throw new PlatformError('TRANSITION_INPUT_INVALID', 'The input of the transition is not valid.', { errors });
 }
 
@@ -116,7 +119,7 @@ function fitting(along: GivenInput): GivenInput {
  * References to parents with rollups that the effects will set, computed before anything is locked: all parents are
  * locked in one order. If the record changes in between, the version that was sent is no longer its own.
  */
-async function comingOf(write: Write, act: Act, { input, errors }: GivenInput): Promise<Coming[]> {
+async function pendingReferences(write: Write, act: Act, { input, errors }: GivenInput): Promise<PendingReference[]> {
   const { view, object } = write;
   const ready = preparationOf(act);
   const set = [{ objectApiName: object.apiName, fields: ready.updates }, ...ready.creates];
@@ -188,17 +191,17 @@ function refuseConflict(write: Write, act: Act, state: string | null, facts: Fac
 /** The new state and what the effects set, held to everything that a PATCH is held to. */
 async function setFields(write: Write, act: Act, facts: Facts): Promise<void> {
   const { view, object } = write;
-  const given: Given[] = [];
+  const given: FieldValue[] = [];
   for (const [name, value] of Object.entries(valuesOf(preparationOf(act).updates, facts, write.invalid))) {
     const read = readValue(view, requireField(object, name), value, pointerTo(name));
     if ('code' in read) write.invalid.push(read);
     else given.push(read);
   }
-  const settled = await settle(write, given);
+  const resolved = await compareWithStored(write, given);
   const field = act.kind === 'transition' && object.stateModel ? requireField(object, object.stateModel.field) : null;
-  const state: Given[] = field ? [{ field, value: act.to, lookup: null }] : [];
-  write.given = [...state, ...settled.given];
-  write.changed = [...(field && act.to !== own(write.stored, field.apiName) ? state : []), ...settled.changed];
+  const state: FieldValue[] = field ? [{ field, value: act.to, lookup: null }] : [];
+  write.given = [...state, ...resolved.given];
+  write.changed = [...(field && act.to !== own(write.stored, field.apiName) ? state : []), ...resolved.changed];
   write.invalid.push(
     ...checkDependentPicklists(write.access, write.given, write.stored),
     ...checkRecordType(write.access, write.given, write.stored),
@@ -216,22 +219,25 @@ function placed({ access }: Write, found: Violation): Violation {
 }
 
 /** Looks references up and compares values with stored ones, as the lock does it for values that a body gives. */
-async function settle(write: Write, given: readonly Given[]): Promise<Pick<Write, 'given' | 'changed'>> {
+async function compareWithStored(
+  write: Write,
+  given: readonly FieldValue[],
+): Promise<Pick<Write, 'given' | 'changed'>> {
   if (given.length === 0) return { given: [], changed: [] };
   const {
     object,
     unit: { schema, tx },
   } = write;
   const sql = new Sql();
-  const { cte, ids } = referredSql(write, sql, given);
+  const { cte, ids } = referencesSql(write, sql, given);
   const denied = deniedParentsSql(write, sql, ids, (item) => `stored.${columnName(item.field)}`) ?? 'false';
-  const row = await tx.one<Compared & { denied: boolean }>(
+  const row = await tx.one<Comparison & { denied: boolean }>(
     sql.statement(`WITH ${cte}
-      SELECT ${comparedSql(sql, given, ids, 'stored')}, ${denied} AS denied
+      SELECT ${comparisonSql(sql, given, ids, 'stored')}, ${denied} AS denied
       FROM refs, ${table(schema, object.apiName)} stored WHERE stored."id" = ${sql.bind(write.id, 'uuid')}`),
   );
   if (row.denied) throw parentDenied();
-  return settledIn(write, given, row);
+  return resolveValues(write, given, row);
 }
 
 /** Records that the transition creates, each through the whole pipeline of a create, as the caller. */

@@ -9,7 +9,7 @@ import { CLAIM_COLUMNS, type ClaimRow, freshSql, stateSql } from './checks.sql.t
 import { differsSql } from './references.ts';
 import { newTrailIds, trailSql } from './trail.ts';
 import { answerSql, etagSql, keySql } from './update.sql.ts';
-import type { Given, Write } from './write.ts';
+import type { FieldValue, Write } from './write.ts';
 
 /** A duplicate request that holds the key may be waiting for the record, which its holder releases soon. */
 const KEY_PATIENCE_MS = 100;
@@ -34,7 +34,7 @@ export function updateAtOnceSql(write: Write): Statement {
     given.map(({ field, value }) => [field, `${sql.bind(value, typeOf(field).bindType)}::${columnType(field)}`]),
   );
   const newValue = (field: FieldMeta): string => values.get(field) ?? `locked.${columnName(field)}`;
-  const differs = ({ field }: Given): string => differsSql(field, `locked.${columnName(field)}`, newValue(field));
+  const differs = ({ field }: FieldValue): string => differsSql(field, `locked.${columnName(field)}`, newValue(field));
   const sets = [
     ...given.map(({ field }) => `${columnName(field)} = ${newValue(field)}`),
     '"recordVersion" = "recordVersion" + 1',
@@ -88,7 +88,7 @@ function newColumns({ object }: Write, newValue: (field: FieldMeta) => string, u
 }
 
 /** jsonb of the fields whose values differ, for trailSql. */
-const changedSql = (given: readonly Given[], differs: (item: Given) => string): string =>
+const changedSql = (given: readonly FieldValue[], differs: (item: FieldValue) => string): string =>
   given
     .map((item) => {
       const changes = changesSql(

@@ -20,42 +20,42 @@ import { controlledFields } from './body.ts';
 import { CLAIM_COLUMNS, claimSql, IF_CLAIMED } from './checks.sql.ts';
 import type { LockRow } from './checks.ts';
 import { typedFields } from './record-types.ts';
-import { type Compared, comparedSql, referredSql, sameKey } from './references.ts';
-import { actorSql, type Coming, parentLocksSql } from './rollups.ts';
+import { type Comparison, comparisonSql, referencesSql, sameKey } from './references.ts';
+import { actorSql, type PendingReference, parentLocksSql } from './rollups.ts';
 import { ruleFields } from './rules.ts';
 import { reachedSql } from './sharing.ts';
 import { standardObject } from './standard-objects.ts';
 import { newTrailIds } from './trail.ts';
-import type { Reached, Write } from './write.ts';
+import type { ReachLevel, Write } from './write.ts';
 
-/** What a write knows beforehand of values that it computes under the lock. */
-export interface Ahead {
+/** What a write that computes values under the lock will read and set. */
+export interface LockPlan {
   /** Stored fields that it will read. */
   readonly reads: readonly FieldMeta[];
   /** Fields that it will set. */
   readonly sets: readonly FieldMeta[];
   /** References to parents with rollups that it will set. */
-  readonly coming: readonly Coming[];
+  readonly pending: readonly PendingReference[];
 }
 
-/** What lockSql answers. Besides ClaimRow all of it is null when there is no record. */
-export interface LockedRow extends LockRow, Compared {
+/** What lockForUpdateSql answers. All of it but ClaimRow is null when there is no record. */
+export interface LockedRow extends LockRow, Comparison {
   readonly stored: Readonly<Record<string, unknown>>;
-  readonly reached: Reached;
+  readonly reached: ReachLevel;
 }
 
 /** Claims the key, locks the record and its parents, looks references up and compares given values with stored ones. */
-export function lockSql(write: Write, ahead: Ahead, operation: RecordOperation): Statement {
+export function lockForUpdateSql(write: Write, plan: LockPlan, operation: RecordOperation): Statement {
   const { view, object, unit, given } = write;
   const sql = new Sql();
-  const { cte: references, ids } = referredSql(write, sql, given);
+  const { cte: references, ids } = referencesSql(write, sql, given);
   const id = sql.bind(write.id, 'uuid');
   const parents = parentLocksSql(write, {
     object: object.apiName,
     id,
-    changed: new Set([...given.map((item) => item.field), ...ahead.sets].map((field) => field.apiName)),
+    changed: new Set([...given.map((item) => item.field), ...plan.sets].map((field) => field.apiName)),
     moves: ids,
-    coming: ahead.coming.map((item) => ({ ...item, id: sql.bind(item.id, 'uuid') })),
+    pending: plan.pending.map((item) => ({ ...item, id: sql.bind(item.id, 'uuid') })),
     gate: IF_CLAIMED,
   });
   const ctes = [
@@ -69,14 +69,14 @@ export function lockSql(write: Write, ahead: Ahead, operation: RecordOperation):
   ];
   return sql.statement(`WITH ${ctes.join(',\n')}
     SELECT ${CLAIM_COLUMNS}, locked."recordVersion",
-      ${exactJson('locked', neededFields(write, ahead))} AS stored,
-      ${comparedSql(sql, given, ids, 'locked')},
+      ${exactJson('locked', neededFields(write, plan))} AS stored,
+      ${comparisonSql(sql, given, ids, 'locked')},
       ${reachedSql(write, sql, 'locked', operation, ids)} AS reached
     FROM state CROSS JOIN refs LEFT JOIN locked ON true${actorSql(write, sql)}`);
 }
 
 /** Stored fields that the steps between lock and change read. */
-function neededFields({ object, given }: Write, { reads, sets }: Ahead): FieldMeta[] {
+function neededFields({ object, given }: Write, { reads, sets }: LockPlan): FieldMeta[] {
   if (standardObject(object)?.readsEveryField) return [...storedFields(object)];
   const written = given.length ? given : sets.map((field) => ({ field }));
   const controlled = controlledFields(object, written).flatMap((field) =>

@@ -13,25 +13,25 @@ import { readLock, refuseDenied } from './checks.ts';
 import { confirmedSql } from './duplicates.sql.ts';
 import { checkDuplicates } from './duplicates.ts';
 import { checkRecordType } from './record-types.ts';
-import { settledIn } from './references.ts';
+import { resolveValues } from './references.ts';
 import { movesItself } from './rollups.ts';
 import { checkRules } from './rules.ts';
-import { requireReached } from './sharing.ts';
+import { requireReach } from './sharing.ts';
 import { checkStandard, completeBody, permitStandard, storeStandardSql } from './standard-objects.ts';
 import { trailSql } from './trail.ts';
 import {
-  type Ahead,
   answerSql,
   changeSql,
   completeUnchangedSql,
   type LockedRow,
-  lockSql,
+  type LockPlan,
+  lockForUpdateSql,
   type ReplyRow,
   storedReplySql,
   storeSql,
 } from './update.sql.ts';
 import { validationFailed } from './violations.ts';
-import type { Given, Step, Write } from './write.ts';
+import type { FieldValue, Step, Write } from './write.ts';
 
 /** In the order of the checks of every mutation. */
 export const UPDATE_STEPS: readonly Step[] = [
@@ -62,21 +62,21 @@ export function readValues(write: Write): void {
 }
 
 /** Claims the key, takes the row lock, looks references up and compares given values with stored ones: one round trip. */
-export async function lockRecord(write: Write, ahead: Ahead = { reads: [], sets: [], coming: [] }): Promise<void> {
+export async function lockRecord(write: Write, plan: LockPlan = { reads: [], sets: [], pending: [] }): Promise<void> {
   const { unit, given } = write;
-  const row = await unit.tx.one<LockedRow>(lockSql(write, ahead, operationOf(given)));
+  const row = await unit.tx.one<LockedRow>(lockForUpdateSql(write, plan, operationOf(given)));
   if (!(await readLock(write, row))) return;
   write.reached = row.reached;
   write.stored = row.stored;
-  Object.assign(write, settledIn(write, given, row));
+  Object.assign(write, resolveValues(write, given, row));
 }
 
 /** Changing the owner needs more of the record's sharing than other changes. */
-const operationOf = (given: readonly Given[]): RecordOperation =>
+const operationOf = (given: readonly FieldValue[]): RecordOperation =>
   given.some((item) => item.field.apiName === 'ownerId') ? 'changeOwner' : 'update';
 
 export function refuseUnreached({ reached, changed }: Write): void {
-  requireReached(reached, operationOf(changed));
+  requireReach(reached, operationOf(changed));
 }
 
 function mayUpdate({ view, object }: Write): void {

@@ -24,8 +24,8 @@ export interface Lookup {
   }[];
 }
 
-/** One field of a body, ready for SQL. */
-export interface Given {
+/** A field and its new value, ready for SQL. */
+export interface FieldValue {
   readonly field: FieldMeta;
   /** What is stored; for a reference what was parsed, the lookup decides. */
   readonly value: SqlValue;
@@ -33,23 +33,23 @@ export interface Given {
 }
 
 /** SQL of the ids that references were found to name, by reference. */
-export type Referred = ReadonlyMap<Given, string>;
+export type ResolvedReferences = ReadonlyMap<FieldValue, string>;
 
-/** What came with the lock: how far the user reaches the record, or that they may not edit a parent they name. */
-export type Reached = RecordLevel | 'parent';
+/** How far the user reaches the locked record; `parent`: they may not edit a parent that the body names. */
+export type ReachLevel = RecordLevel | 'parent';
 
 /** The request of a mutation of records, as the gateway has checked it. */
 export type MutationCall = OperationCall & { path: { objectApiName: string } };
 
-/** A rule that fired, as far as the caller is shown. */
-export interface Shown {
+/** A duplicate rule that fired, and the matches that the caller may see. */
+export interface ReportedMatches {
   readonly ruleApiName: string;
   readonly ids: readonly string[];
   readonly hiddenMatchCount: number;
 }
 
 /** What a confirmation covers, by hash. */
-export interface ShownMatches {
+export interface ConfirmedMatches {
   /** Rules and matches that were shown. */
   readonly m: readonly string[];
   /** Hidden matches that were reported, by rule. */
@@ -59,9 +59,9 @@ export interface ShownMatches {
 export interface Confirmation {
   readonly id: string;
   readonly expiresAt: Date;
-  readonly shown: ShownMatches;
+  readonly shown: ConfirmedMatches;
   /** Nothing was found that was not shown. */
-  covers(found: readonly Shown[]): boolean;
+  covers(found: readonly ReportedMatches[]): boolean;
 }
 
 /** The external id that a record is addressed by. */
@@ -115,21 +115,21 @@ export interface Write {
   readonly ifMatch: readonly string[];
   /** Which of the records that the unit changes this is. */
   readonly place: { readonly index: number; readonly size: number };
-  /** Ids of the records that the unit has created so far, beside this one. */
+  /** Ids of the other records that the unit has created so far. */
   readonly created: readonly string[];
 
   // What the steps find out, in their order.
   body: Record<string, unknown>;
-  given: readonly Given[];
+  given: readonly FieldValue[];
   invalid: Violation[];
   denied: readonly Violation[];
   recordVersion: number;
   /** How far sharing lets the user reach the locked record. */
-  reached: Reached;
+  reached: ReachLevel;
   /** Stored values that rules need, by apiName. */
   stored: Readonly<Record<string, unknown>>;
   /** Fields whose values differ from what is stored. */
-  changed: readonly Given[];
+  changed: readonly FieldValue[];
   /** The confirmation of duplicates that comes with this write, and the matches it was needed for. */
   confirmed: { readonly confirmation: Confirmation; readonly matches: Record<string, unknown> | null } | null;
   reply: OperationReply | null;

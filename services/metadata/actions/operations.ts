@@ -8,7 +8,7 @@ import type { OperationReply } from '../../../lib/operation.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
-import { settle } from '../../../mixins/mutation/mutate.ts';
+import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import { acceptDeployment, newDeployment } from '../deployments/accept.ts';
 import type { DeploymentJobs } from '../deployments/jobs.ts';
@@ -88,7 +88,7 @@ export class Operations {
     const project = await readProject(body.files, body.package);
     const key = idempotencyKey(call, request);
     const { database } = this.#platform;
-    const reply = await settle({ database, request, call, key }, async ({ inUnit }) => {
+    const reply = await runIdempotent({ database, request, call, key }, async ({ inUnit }) => {
       const user = await requirePermission(findUser, request, 'metadataManage');
       await this.#checkAcceptable(request, project, body, user.systemPermissions);
       return inUnit(

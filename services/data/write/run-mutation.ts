@@ -4,7 +4,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
-import { type Attempt, settle } from '../../../mixins/mutation/mutate.ts';
+import { type Attempt, runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { SHARE_STEPS, UNSHARE_STEPS } from '../shares/steps.ts';
 import { recordNotFound, visibleObject } from '../tenants.ts';
@@ -35,17 +35,18 @@ import {
   type Write,
 } from './write.ts';
 
-/** What an operation asks for: an upsert becomes a create or an update. */
-export type Asked = Mutation | 'upsert';
+/** What an operation requests: an upsert becomes a create or an update. */
+export type RequestedMutation = Mutation | 'upsert';
 
-interface Form {
+/** What a mutation needs and does. */
+interface MutationSpec {
   readonly steps: readonly Step[];
-  /** It changes what the caller has seen. */
+  /** Whether it changes a record that the caller has read. */
   readonly ifMatch: boolean;
   readonly body: 'needed' | 'optional' | 'none';
 }
 
-const FORMS: Readonly<Record<Mutation, Form>> = {
+const SPECS: Readonly<Record<Mutation, MutationSpec>> = {
   create: { steps: CREATE_STEPS, ifMatch: false, body: 'needed' },
   update: { steps: UPDATE_STEPS, ifMatch: true, body: 'needed' },
   delete: { steps: DELETE_STEPS, ifMatch: true, body: 'none' },
@@ -55,9 +56,9 @@ const FORMS: Readonly<Record<Mutation, Form>> = {
   unshare: { steps: UNSHARE_STEPS, ifMatch: false, body: 'none' },
 };
 
-export function mutate(
+export function runRecordMutation(
   deps: MutationDeps,
-  mutation: Asked,
+  mutation: RequestedMutation,
   request: RequestContext,
   call: MutationCall,
 ): Promise<OperationReply> {
@@ -66,7 +67,7 @@ export function mutate(
   const ifMatch = versionsOf(mutation, call);
   const body = bodyOf(mutation, call);
   let view: View | undefined;
-  return settle(
+  return runIdempotent(
     {
       database,
       request,
@@ -78,27 +79,27 @@ export function mutate(
     (attempt) =>
       deps.tenants.withView(request.tenantId, request.userId, (current) => {
         view = current;
-        const round: Round = { deps, request, attempt, ifMatch, view: current };
-        if (mutation !== 'upsert') return runTask(round, { mutation, call, body, external: null });
-        return upsert(database, current, call, body, (task) => runTask(round, task));
+        const context: AttemptContext = { deps, request, attempt, ifMatch, view: current };
+        if (mutation !== 'upsert') return runTask(context, { mutation, call, body, external: null });
+        return upsert(database, current, call, body, (task) => runTask(context, task));
       }),
   );
 }
 
 /** The versions that the record may have. */
-function versionsOf(mutation: Asked, call: MutationCall): readonly string[] {
+function versionsOf(mutation: RequestedMutation, call: MutationCall): readonly string[] {
   if (mutation === 'upsert') return upsertVersions(call);
-  return FORMS[mutation].ifMatch ? parseIfMatch(call.headers.ifMatch) : [];
+  return SPECS[mutation].ifMatch ? parseIfMatch(call.headers.ifMatch) : [];
 }
 
-function bodyOf(mutation: Asked, call: MutationCall): Record<string, unknown> {
-  const form = mutation === 'upsert' ? 'needed' : FORMS[mutation].body;
-  if (form === 'none' || (form === 'optional' && (call.body ?? null) === null)) return {};
+function bodyOf(mutation: RequestedMutation, call: MutationCall): Record<string, unknown> {
+  const body = mutation === 'upsert' ? 'needed' : SPECS[mutation].body;
+  if (body === 'none' || (body === 'optional' && (call.body ?? null) === null)) return {};
   return bodyObject(call.body);
 }
 
-/** One attempt at a request, with the view it is made with. */
-interface Round {
+/** One attempt at a request, with the view that it uses. */
+interface AttemptContext {
   readonly deps: MutationDeps;
   readonly request: RequestContext;
   readonly attempt: Attempt;
@@ -107,7 +108,7 @@ interface Round {
 }
 
 /** Runs one task in a unit of its own. */
-async function runTask({ deps, request, attempt, ifMatch, view }: Round, task: Task): Promise<OperationReply> {
+async function runTask({ deps, request, attempt, ifMatch, view }: AttemptContext, task: Task): Promise<OperationReply> {
   const { mutation, call, body } = task;
   const access = visibleObject(view, call.path.objectApiName);
   const id = mutation === 'create' ? uuidv7() : (call.path['id'] ?? '').toLowerCase();
@@ -131,7 +132,7 @@ async function runTask({ deps, request, attempt, ifMatch, view }: Round, task: T
 }
 
 async function run(write: Write): Promise<OperationReply> {
-  const reply = await runSteps(write, FORMS[write.mutation].steps);
+  const reply = await runSteps(write, SPECS[write.mutation].steps);
   await noteRollups(write);
   return write.unit.checkOnly ? passed(write, reply) : reply;
 }
