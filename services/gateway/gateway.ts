@@ -16,13 +16,13 @@ import { busConnected, databaseAnswers, registerProcessMetrics } from '../../mix
 import type { Metrics } from '../../mixins/metrics/metrics.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { AccessLog } from './access-log.ts';
+import { ClusterView } from './cluster.ts';
 import { Denials } from './denials.ts';
 import { Exchange } from './exchange.ts';
 import { pageNotFound, TimeLimit, toPlatformError } from './failures.ts';
 import { callerAddress, discardRest, refuseMalformed } from './http-server.ts';
 import { ClientGone, checkHead } from './intake.ts';
 import { RequestMetrics } from './metrics.ts';
-import { Neighbours } from './neighbours.ts';
 import { Origins, sendOptions } from './origins.ts';
 import { API_PREFIX, answer, type Gate, requestContextOf } from './pipeline.ts';
 import { Budgets } from './rate/budget.ts';
@@ -57,7 +57,7 @@ export class Gateway {
   readonly #service: Service;
   readonly #answerPage: GatewayOptions['answerPage'];
   readonly #router: Router;
-  readonly #neighbours: Neighbours;
+  readonly #cluster: ClusterView;
   readonly #sessions: Sessions;
   readonly #gate: Gate;
   readonly #accessLog: AccessLog | null;
@@ -73,11 +73,11 @@ export class Gateway {
     this.#service = service;
     this.#answerPage = answerPage;
     this.#router = new Router(operations);
-    this.#neighbours = new Neighbours(this.broker);
+    this.#cluster = new ClusterView(this.broker);
     this.budgets = new Budgets(
       rateLimits,
-      (requests) => this.#neighbours.takeLeases(requests),
-      () => Math.max(1, this.#neighbours.nodesOf('gateway').length),
+      (requests) => this.#cluster.takeLeases(requests),
+      () => Math.max(1, this.#cluster.nodesOf('gateway').length),
     );
     registerProcessMetrics(platform, this.broker);
     this.#metrics.register(platform.metrics, {
@@ -172,7 +172,7 @@ export class Gateway {
     const database = await databaseAnswers(this.#platform, DATABASE_ANSWER_MS);
     // A service that is lost later makes its own operations answer 503 while the others go on; were the gateway not
     // ready then, a cluster would take the whole API away.
-    const seen = NEEDED_SERVICES.map((service) => [service, this.#neighbours.wasSeen(service)]);
+    const seen = NEEDED_SERVICES.map((service) => [service, this.#cluster.wasSeen(service)]);
     return {
       started: !this.#stopping,
       database,
@@ -198,7 +198,7 @@ export class Gateway {
 
   /** Event: services or nodes came or went. */
   servicesChanged(): void {
-    this.#neighbours.changed();
+    this.#cluster.changed();
   }
 
   /** Lets the requests in flight finish, up to a limit, and returns the unused leases. */

@@ -14,7 +14,7 @@ const tooLarge = (maxBytes: number): PlatformError =>
  */
 export function checkHead(x: Exchange): void {
   const { rawHeaders, headers, httpVersionMajor, httpVersionMinor } = x.req;
-  if (httpVersionMajor !== 1) throw new PlatformError('REQUEST_MALFORMED', 'Only HTTP/1.1 and HTTP/1.0 are supported.');
+  if (httpVersionMajor !== 1) throw new PlatformError('REQUEST_MALFORMED', 'Only HTTP/1.0 and HTTP/1.1 are supported.');
   if (headers.host === undefined && httpVersionMinor > 0)
     throw new PlatformError('REQUEST_MALFORMED', 'The request has no Host header.');
   let seen = 0;

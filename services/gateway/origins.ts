@@ -3,11 +3,11 @@ import { LRUCache } from 'lru-cache';
 import type { Exchange } from './exchange.ts';
 import { commonHeaders, type ReplyOptions, send } from './reply.ts';
 
-const BELIEVED_MS = 30_000;
+const MAX_AGE_MS = 30_000;
 
 export class Origins {
   readonly #ask: (origin: string, clientId?: string) => Promise<boolean>;
-  readonly #known = new LRUCache<string, { allowed: boolean }>({ max: 10_000, ttl: BELIEVED_MS });
+  readonly #known = new LRUCache<string, { allowed: boolean }>({ max: 10_000, ttl: MAX_AGE_MS });
 
   constructor(ask: (origin: string, clientId?: string) => Promise<boolean>) {
     this.#ask = ask;

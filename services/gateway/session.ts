@@ -10,8 +10,8 @@ import type { GrantState } from '../../contracts/auth.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Scope } from '../../lib/operation.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
-import { Memory } from './memory.ts';
 import type { Connection } from './rate/budget.ts';
+import { RefreshingCache } from './refreshing-cache.ts';
 
 /** One remembered access token. */
 export interface Session {
@@ -40,7 +40,7 @@ export interface SessionSources {
 const ALGORITHMS = ['EdDSA', 'Ed25519', 'ES256'];
 const TOKEN_MAX_CHARS = 8_192;
 const KEYS_REFETCH_MS = 1_000;
-const KEYS_BELIEVED_MS = 300_000;
+const KEYS_MAX_AGE_MS = 300_000;
 const CLOCK_SKEW_SECONDS = 5;
 
 type VerifyKey = Awaited<ReturnType<typeof importJWK>>;
@@ -50,8 +50,8 @@ export class Sessions {
   readonly #audience: string;
   readonly #sources: SessionSources;
   readonly #sessions = new LRUCache<string, Session>({ max: 20_000 });
-  readonly #grants: Memory<Session, GrantState>;
-  readonly #users: Memory<Session, { apiEnabled: boolean }>;
+  readonly #grants: RefreshingCache<Session, GrantState>;
+  readonly #users: RefreshingCache<Session, { apiEnabled: boolean }>;
   /** Grants that ended: final, so the event always wins over an answer that was under way. */
   readonly #revoked = new LRUCache<string, true>({ max: 100_000, ttl: 2 * 3_600_000 });
   #keys = new Map<string, VerifyKey>();
@@ -62,13 +62,13 @@ export class Sessions {
     this.#issuer = baseUrl;
     this.#audience = `${baseUrl}/api/v1`;
     this.#sources = sources;
-    // The questions of one turn of the event loop travel as one call; Memory keeps the answers.
+    // The questions of one turn of the event loop travel as one call; RefreshingCache keeps the answers.
     const grants = new DataLoader((sessions: readonly Session[]) => this.#checkGrants(sessions), {
       cache: false,
       batchScheduleFn: setImmediate,
     });
-    this.#grants = new Memory((session) => grants.load(session));
-    this.#users = new Memory(async ({ tenantId, userId }) => ({
+    this.#grants = new RefreshingCache((session) => grants.load(session));
+    this.#users = new RefreshingCache(async ({ tenantId, userId }) => ({
       apiEnabled: await sources.apiEnabled(tenantId, userId),
     }));
   }
@@ -178,7 +178,7 @@ export class Sessions {
   async #key(kid: string, now: number): Promise<VerifyKey | undefined> {
     const known = this.#keys.get(kid);
     if (known) {
-      if (now - this.#keysAt > KEYS_BELIEVED_MS) this.#fetchKeys().catch(() => {});
+      if (now - this.#keysAt > KEYS_MAX_AGE_MS) this.#fetchKeys().catch(() => {});
       return known;
     }
     // Tokens with invented key ids must not become calls: one question per second answers them all.

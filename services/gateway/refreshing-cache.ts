@@ -5,8 +5,8 @@
  */
 import { LRUCache } from 'lru-cache';
 
-/** An answer is used this long after its question was sent. */
-export const BELIEVED_MS = 5_000;
+/** A value is used this long after it was asked for. */
+const MAX_AGE_MS = 5_000;
 const REFRESH_MS = 2_500;
 
 interface Entry<V> {
@@ -15,7 +15,7 @@ interface Entry<V> {
   pending: Promise<V> | null;
 }
 
-export class Memory<Q, V extends object> {
+export class RefreshingCache<Q, V extends object> {
   readonly #entries: LRUCache<string, Entry<V>>;
   readonly #load: (question: Q) => Promise<V>;
   readonly #now: () => number;
@@ -31,7 +31,7 @@ export class Memory<Q, V extends object> {
     const entry = this.#entries.get(key);
     if (entry?.value !== undefined) {
       const age = this.#now() - entry.askedAt;
-      if (age < BELIEVED_MS) {
+      if (age < MAX_AGE_MS) {
         if (age > REFRESH_MS && !entry.pending) this.#ask(key, entry, question).catch(() => {});
         return entry.value;
       }

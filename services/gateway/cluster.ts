@@ -6,7 +6,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 
 const LEASE_TIMEOUT_MS = 800;
 
-export class Neighbours {
+export class ClusterView {
   readonly #broker: ServiceBroker;
   readonly #everSeen = new Set<string>();
   #nodesByService: Map<string, string[]> | null = null;
