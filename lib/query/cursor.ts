@@ -9,7 +9,16 @@ import { valueTypeName } from '../schema/field-types/registry.ts';
 import { type Seal, sealed, unsealed } from '../values/sealed.ts';
 import type { ListRequest, Plan } from './types.ts';
 
-export const CURSOR_VALID_MS = 24 * 60 * 60 * 1000;
+const CURSOR_VALID_HOURS = 24;
+export const CURSOR_VALID_MS = CURSOR_VALID_HOURS * 60 * 60 * 1_000;
+
+/** The messages of refused cursors, for all lists. */
+export const CURSOR_MESSAGES = {
+  invalid: 'The cursor was not issued for this list to this user and client.',
+  expired: `The cursor is older than ${CURSOR_VALID_HOURS} hours. Start again without a cursor.`,
+  mismatch: (changed: readonly string[]): string =>
+    `The cursor was issued for other parameters. Changed: ${changed.join(', ')}.`,
+} as const;
 
 const PREFIX = 'c1.';
 
@@ -64,28 +73,21 @@ export const openPayload = <T>(cursor: string, seal: Seal, purpose: string): T |
 
 /**
  * The plan of the page that `request.cursor` stands for; the plan itself when there is no cursor.
- * @throws PlatformError 400 CURSOR_INVALID (forged, altered, or of another caller), CURSOR_EXPIRED (after 24 h),
+ * @throws PlatformError 400 CURSOR_INVALID (forged, altered, or of another caller), CURSOR_EXPIRED,
  *   CURSOR_QUERY_MISMATCH with `details.changed`.
  */
 export function continuePlan(plan: Plan, request: ListRequest, seal: Seal): Plan {
   if (request.cursor === null) return plan;
   const pointer = request.source === 'query' ? 'query:cursor' : '/cursor';
   const payload = openPayload<Payload>(request.cursor, seal, '');
-  if (!payload)
-    throw cursorError('CURSOR_INVALID', 'The cursor was not issued for this list to this user and client.', pointer);
-  if (payload.e <= seal.now)
-    throw cursorError('CURSOR_EXPIRED', 'The cursor is older than 24 hours. Start again without a cursor.', pointer);
+  if (!payload) throw cursorError('CURSOR_INVALID', CURSOR_MESSAGES.invalid, pointer);
+  if (payload.e <= seal.now) throw cursorError('CURSOR_EXPIRED', CURSOR_MESSAGES.expired, pointer);
   const hashes = boundHashes(plan, request);
   const changed: string[] = BOUND.filter((_, index) => hashes[index] !== payload.p[index]);
   if (changed.length > 0) {
     const at = changed.indexOf('sort');
     if (at >= 0 && request.sort?.[0]?.pointer.endsWith('orderBy')) changed[at] = 'orderBy';
-    throw cursorError(
-      'CURSOR_QUERY_MISMATCH',
-      `The cursor was issued for other parameters. Changed: ${changed.join(', ')}.`,
-      pointer,
-      { changed },
-    );
+    throw cursorError('CURSOR_QUERY_MISMATCH', CURSOR_MESSAGES.mismatch(changed), pointer, { changed });
   }
   if (payload.s !== sortShape(plan))
     throw cursorError(

@@ -8,6 +8,7 @@ import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../lib/access/directory.ts';
 import { accessFor } from '../../lib/access/rules.ts';
 import type { ObjectAccess, Principal } from '../../lib/access/types.ts';
+import { apiAccessDisabled } from '../../lib/errors/access.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
 import { isUuid } from '../../lib/values/ids.ts';
@@ -202,10 +203,7 @@ export function namedRecord(
 
 /** 403 for users without the API permission. */
 export function requireApi(view: View): void {
-  if (!view.access.system.has('apiEnabled'))
-    throw new PlatformError('API_ACCESS_DISABLED', 'The user has no permission to use the API.', {
-      details: { layer: 'objectPermission' },
-    });
+  if (!view.access.system.has('apiEnabled')) throw apiAccessDisabled();
 }
 
 const objectNotFound = (): PlatformError =>

@@ -6,6 +6,7 @@ import { BlockList, isIP } from 'node:net';
 import { LIMITS } from '../../config/limits.ts';
 import type { GrantState } from '../../contracts/auth.ts';
 import type { RequestContext } from '../../lib/context.ts';
+import { apiAccessDisabled } from '../../lib/errors/access.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationReply } from '../../lib/operation.ts';
 import type { Exchange } from './exchange.ts';
@@ -163,10 +164,7 @@ function checkApiPermission(gate: Gate, x: Exchange): void | Promise<void> {
   if (!x.session || WITHOUT_API_PERMISSION.has(x.label)) return undefined;
   const user = gate.sessions.user(x.session);
   const check = ({ apiEnabled }: { apiEnabled: boolean }): void => {
-    if (!apiEnabled)
-      throw new PlatformError('API_ACCESS_DISABLED', 'The user has no permission to use the API.', {
-        details: { layer: 'objectPermission' },
-      });
+    if (!apiEnabled) throw apiAccessDisabled();
   };
   return user instanceof Promise ? user.then(check) : check(user);
 }

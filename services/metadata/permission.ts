@@ -2,6 +2,7 @@
 
 import type { UserIdentity } from '../../contracts/data.ts';
 import type { RequestContext } from '../../lib/context.ts';
+import { apiAccessDisabled } from '../../lib/errors/access.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 
 export type FindUser = (tenantId: string, userId: string) => Promise<UserIdentity | null>;
@@ -12,7 +13,7 @@ const holds = (user: UserIdentity, needed: 'metadataRead' | 'metadataManage'): b
 
 /** Whether the user may see configuration, for what shows more to those who may. */
 export async function mayRead(findUser: FindUser, request: RequestContext): Promise<boolean> {
-  return holds(await activeUser(findUser, request), 'metadataRead');
+  return holds(await requireActiveUser(findUser, request), 'metadataRead');
 }
 
 /** The user behind the request, when they have the permission; `metadataManage` includes `metadataRead`. */
@@ -21,7 +22,7 @@ export async function requirePermission(
   request: RequestContext,
   needed: 'metadataRead' | 'metadataManage',
 ): Promise<UserIdentity> {
-  const user = await activeUser(findUser, request);
+  const user = await requireActiveUser(findUser, request);
   if (!holds(user, needed))
     throw new PlatformError('METADATA_PERMISSION_DENIED', `The user lacks the system permission ${needed}.`, {
       details: { layer: 'objectPermission', permission: needed },
@@ -29,11 +30,9 @@ export async function requirePermission(
   return user;
 }
 
-async function activeUser(findUser: FindUser, request: RequestContext): Promise<UserIdentity> {
+/** The user behind the request; 403 unless they are active and have the API permission. */
+export async function requireActiveUser(findUser: FindUser, request: RequestContext): Promise<UserIdentity> {
   const user = await findUser(request.tenantId, request.userId);
-  if (!user?.active || !user.apiEnabled)
-    throw new PlatformError('API_ACCESS_DISABLED', 'The user has no permission to use the API.', {
-      details: { layer: 'objectPermission' },
-    });
+  if (!user?.active || !user.apiEnabled) throw apiAccessDisabled();
   return user;
 }

@@ -3,7 +3,7 @@
  * of the window that follows the changes up to a record id. Sealed like every cursor.
  */
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { cursorError, openPayload, sealPayload } from '../../../lib/query/cursor.ts';
+import { CURSOR_MESSAGES, cursorError, openPayload, sealPayload } from '../../../lib/query/cursor.ts';
 import type { Seal } from '../../../lib/values/sealed.ts';
 
 /** Changes between two snapshots. They are reported in the order of the records' ids. */
@@ -77,8 +77,7 @@ export function sealPosition(position: FeedPosition, seal: Seal): string {
 /** @throws PlatformError 400 CURSOR_INVALID, CURSOR_QUERY_MISMATCH when it is that of another object. */
 export function openPosition(cursor: string, object: string, seal: Seal): FeedPosition {
   const payload = openPayload<Payload>(cursor, seal, PURPOSE);
-  if (!payload)
-    throw cursorError('CURSOR_INVALID', 'The cursor was not issued for this list to this user and client.', POINTER);
+  if (!payload) throw cursorError('CURSOR_INVALID', CURSOR_MESSAGES.invalid, POINTER);
   if (payload.o !== object)
     throw cursorError('CURSOR_QUERY_MISMATCH', 'The cursor was issued for another object.', POINTER, {
       changed: ['objectApiName'],

@@ -3,7 +3,7 @@
  * bound to the same user and client and to all parameters that select entries. Source: docs/reference/querying.md.
  */
 import { hash } from 'node:crypto';
-import { CURSOR_VALID_MS, cursorError, openPayload, sealPayload } from '../../../lib/query/cursor.ts';
+import { CURSOR_MESSAGES, CURSOR_VALID_MS, cursorError, openPayload, sealPayload } from '../../../lib/query/cursor.ts';
 import type { Seal } from '../../../lib/values/sealed.ts';
 
 const POINTER = 'query:cursor';
@@ -35,21 +35,14 @@ export const sealListCursor = (list: ListIdentity, keys: readonly string[], seal
  */
 export function openListCursor(list: ListIdentity, cursor: string, seal: Seal): readonly string[] {
   const payload = openPayload<Payload>(cursor, seal, list.name);
-  if (!payload)
-    throw cursorError('CURSOR_INVALID', 'The cursor was not issued for this list to this user and client.', POINTER);
-  if (payload.e <= seal.now)
-    throw cursorError('CURSOR_EXPIRED', 'The cursor is older than 24 hours. Start again without a cursor.', POINTER);
+  if (!payload) throw cursorError('CURSOR_INVALID', CURSOR_MESSAGES.invalid, POINTER);
+  if (payload.e <= seal.now) throw cursorError('CURSOR_EXPIRED', CURSOR_MESSAGES.expired, POINTER);
   const now = hashes(list.parameters);
   const changed = [...new Set([...Object.keys(now), ...Object.keys(payload.p)])].filter(
     (name) => now[name] !== payload.p[name],
   );
   if (changed.length > 0)
-    throw cursorError(
-      'CURSOR_QUERY_MISMATCH',
-      `The cursor was issued for other parameters. Changed: ${changed.join(', ')}.`,
-      POINTER,
-      { changed },
-    );
+    throw cursorError('CURSOR_QUERY_MISMATCH', CURSOR_MESSAGES.mismatch(changed), POINTER, { changed });
   return payload.k;
 }
 

@@ -1,6 +1,7 @@
 /** Deployments as the API shows them. */
 import type { OperationOutput } from '../../../contracts/operations.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { CURSOR_MESSAGES } from '../../../lib/query/cursor.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { DeploymentSummary, DeploymentWithPlan } from '../deployments/store.ts';
@@ -64,7 +65,7 @@ export const writeCursor = (deploymentId: string, filter: Filter): string =>
   Buffer.from(JSON.stringify([1, deploymentId, filter.status, filter.checkOnly])).toString('base64url');
 
 export function readCursor(text: string, filter: Filter): string {
-  const invalid = new PlatformError('CURSOR_INVALID', 'The cursor is not one that this list gave.');
+  const invalid = new PlatformError('CURSOR_INVALID', CURSOR_MESSAGES.invalid);
   let parts: unknown;
   try {
     parts = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
@@ -77,12 +78,6 @@ export function readCursor(text: string, filter: Filter): string {
     ...(parts[3] === filter.checkOnly ? [] : ['checkOnly']),
   ];
   if (changed.length > 0)
-    throw new PlatformError(
-      'CURSOR_QUERY_MISMATCH',
-      `The cursor belongs to a list with another ${changed.join(', ')}.`,
-      {
-        details: { changed },
-      },
-    );
+    throw new PlatformError('CURSOR_QUERY_MISMATCH', CURSOR_MESSAGES.mismatch(changed), { details: { changed } });
   return parts[1];
 }
