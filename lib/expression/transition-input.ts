@@ -226,7 +226,7 @@ export function inputCheck(schema: InputSchema): InputCheck {
   return (input) => {
     const { values, chars } = sizeOf(input);
     if (values * weight.keywords > MEETINGS_MAX || chars * weight.patterns > PATTERN_STEPS_MAX)
-      return [violation('/input', 'FIELD_TOO_LONG', 'This is too much to be checked against the schema.')];
+      return [violation('/input', 'FIELD_TOO_LONG', 'The input is too large to validate.')];
     return validate(plainNumbers(input)) ? [] : violationsOf(validate.errors ?? []);
   };
 }
@@ -294,10 +294,10 @@ function violationsOf(errors: readonly ErrorObject[]): Violation[] {
     const at = `/input${error.instancePath}`;
     const named = (name: unknown): string => `${at}/${pointerPart(String(name))}`;
     if (error.keyword === 'required')
-      return violation(named(error.params['missingProperty']), 'FIELD_REQUIRED', 'A value is needed here.');
+      return violation(named(error.params['missingProperty']), 'FIELD_REQUIRED', 'This property is required.');
     if (error.keyword === 'additionalProperties' || error.keyword === 'unevaluatedProperties') {
       const name = error.params['additionalProperty'] ?? error.params['unevaluatedProperty'];
-      return violation(named(name), 'FIELD_UNKNOWN', 'The input takes no such value.');
+      return violation(named(name), 'FIELD_UNKNOWN', 'Unknown property.');
     }
     const { allowedValues, limit } = error.params as { allowedValues?: unknown; limit?: unknown };
     return violation(

@@ -3,15 +3,14 @@ import { type ActionHandlers, broadcast, type Caller, call } from '../../contrac
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
 import type { Platform } from '../../mixins/platform.ts';
-import { Operations } from './actions/operations.ts';
+import { MetadataOperations } from './actions/operations.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { DeploymentJobs } from './deployments/jobs.ts';
-import { Runner } from './deployments/run.ts';
+import { LEASE_SECONDS } from './deployments/lease.ts';
+import { DeploymentWorker } from './deployments/run.ts';
 import { IndexUpkeep } from './indexes.ts';
 import type { FindUser } from './permission.ts';
 import { upgradeTenants } from './tenants.ts';
-
-const LEASE_SECONDS = 60;
 
 /** The Moleculer schema of metadata: it declares and delegates. */
 export default function metadataService(platform: Platform): ServiceSchema {
@@ -19,7 +18,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   let changed: (tenantId: string, metadataVersion: number) => void = () => {};
   let warn: (error: unknown, message: string) => void = () => {};
   const jobs = new DeploymentJobs(platform.jobs);
-  const runner = new Runner(database, {
+  const worker = new DeploymentWorker(database, {
     leaseSeconds: LEASE_SECONDS,
     committed: (tenantId, version) => changed(tenantId, version),
     later: (tenantId, at) => jobs.enqueueLater(tenantId, at),
@@ -28,7 +27,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   const indexes = new IndexUpkeep(database, (tenantId, error) =>
     warn(error, `The indexes of ${tenantId === null ? 'the tenants' : `tenant ${tenantId}`} are not up to date.`),
   );
-  const operations = new Operations(platform, jobs);
+  const operations = new MetadataOperations(platform, jobs);
   const findUser =
     (ctx: Caller): FindUser =>
     (tenantId, userId) =>
@@ -53,10 +52,10 @@ export default function metadataService(platform: Platform): ServiceSchema {
       const upgraded = await upgradeTenants(database);
       if (upgraded > 0) this.logger.info(`Brought the schemas of ${upgraded} tenants up to date.`);
       indexes.start();
-      await jobs.start((tenantId) => runner.run(tenantId));
+      await jobs.start((tenantId) => worker.run(tenantId));
     },
     async stopped() {
-      runner.stop();
+      worker.stop();
       await indexes.stop();
     },
   };

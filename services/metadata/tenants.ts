@@ -13,12 +13,11 @@ import { isTimezone } from '../../lib/values/time.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
 import { ownerRole, serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { applyPlan, inOrder } from './apply.ts';
+import { runDataChecks } from './data-checks.ts';
 import type { Component } from './kinds/component.ts';
 import { isCurrency, isLocale } from './kinds/tenant-settings.ts';
-
 import { makePlan } from './planner/plan.ts';
 import { checkFiles, readProject } from './project/project.ts';
-import { answerQuestions } from './questions.ts';
 import { createRoleSql, giveToOwnerSql } from './roles.sql.ts';
 import { findTenant, insertTenant, loadState, requireTenant, type Tenant } from './store.ts';
 import { emitYaml } from './yaml/emit.ts';
@@ -221,7 +220,7 @@ export async function deployTemplate(
       await limited;
       const draft = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
       tx.actAs(ownerRole(tenantId));
-      const plan = await answerQuestions(tx, tx.schema, draft, before);
+      const plan = await runDataChecks(tx, tx.schema, draft, before);
       if (plan.blocked.length > 0) throw blockedError(plan.blocked);
       const applied = await applyPlan(tx, tenant, before, plan, { actor: platformActor(), deploymentId: null });
       return {

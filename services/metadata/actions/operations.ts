@@ -10,21 +10,21 @@ import { formatTimestamp } from '../../../lib/values/time.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Platform } from '../../../mixins/platform.ts';
+import { runDataChecks } from '../data-checks.ts';
 import { acceptDeployment, newDeployment } from '../deployments/accept.ts';
 import type { DeploymentJobs } from '../deployments/jobs.ts';
 import { findDeployment, listDeployments } from '../deployments/store.ts';
 import type { Component, State } from '../kinds/component.ts';
 import { KINDS } from '../kinds/registry.ts';
-import { type FindUser, mayRead, requirePermission } from '../permission.ts';
+import { type FindUser, mayRead, requireActiveUser, requirePermission } from '../permission.ts';
 import { drift, makePlan, type Plan, planHash } from '../planner/plan.ts';
 import { deployBody, type ProjectBody, retrieveBody, validateBody } from '../project/body.ts';
 import { type Project, readPackage, readProject } from '../project/project.ts';
-import { answerQuestions } from '../questions.ts';
 import { loadState, requireTenant, type Tenant } from '../store.ts';
 import { presentDeployment, presentSummary, readCursor, writeCursor } from './deployment.ts';
 import { publicBaseUrl, retrieve } from './retrieve.ts';
 
-export class Operations {
+export class MetadataOperations {
   readonly #platform: Platform;
   readonly #jobs: DeploymentJobs;
 
@@ -144,7 +144,7 @@ export class Operations {
     call: OperationInput<'metadata.deployments.list'>,
     findUser: FindUser,
   ): Promise<OperationReply> {
-    await mayRead(findUser, request);
+    await requireActiveUser(findUser, request);
     const { query } = call;
     const filter = {
       status: query.status ?? null,
@@ -206,7 +206,7 @@ export class Operations {
       permissions,
       allowDestructiveChanges: body.allowDestructiveChanges ?? false,
     });
-    return this.#platform.database.tenant(tenantId, (tx) => answerQuestions(tx, tx.schema, plan, state));
+    return this.#platform.database.tenant(tenantId, (tx) => runDataChecks(tx, tx.schema, plan, state));
   }
 }
 

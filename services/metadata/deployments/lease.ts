@@ -8,6 +8,9 @@ import type { StoredPlan } from '../models/deployment.ts';
 import type { Plan } from '../planner/plan.ts';
 import type { Package } from '../project/project.ts';
 
+/** A worker that has not renewed its lease for so long is taken for lost. */
+export const LEASE_SECONDS = 60;
+
 /** What a worker needs of the deployment that it has claimed. */
 export interface Claimed {
   deployment_id: string;

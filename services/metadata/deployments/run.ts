@@ -9,11 +9,10 @@ import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
 import { applyPlan } from '../apply.ts';
+import { runDataChecks } from '../data-checks.ts';
 import type { State } from '../kinds/component.ts';
-
 import { drift, makePlan, type Plan, type PlanOptions, planHash } from '../planner/plan.ts';
 import { type Project, readProject } from '../project/project.ts';
-import { answerQuestions } from '../questions.ts';
 import { loadState, requireTenant, type Tenant } from '../store.ts';
 import { DDL_LIMITS, lockTenant, retryLocked } from '../tenants.ts';
 import {
@@ -26,7 +25,7 @@ import {
   storedPlan,
 } from './lease.ts';
 
-interface RunnerOptions {
+interface WorkerOptions {
   readonly leaseSeconds: number;
   /** Called after a commit that made a new version. */
   readonly committed: (tenantId: string, metadataVersion: number) => void;
@@ -35,7 +34,8 @@ interface RunnerOptions {
   readonly failed: (error: unknown, deploymentId: string) => void;
 }
 
-const TAKES_MAX = 3;
+/** A deployment whose worker was lost so many times is not tried again. */
+const ATTEMPTS_MAX = 3;
 
 /** The lease went to another worker; what this one did is rolled back. */
 class LeaseLost extends Error {}
@@ -49,12 +49,12 @@ class CheckedOnly extends Error {
   }
 }
 
-export class Runner {
+export class DeploymentWorker {
   readonly #database: Database;
-  readonly #options: RunnerOptions;
+  readonly #options: WorkerOptions;
   #stopping = false;
 
-  constructor(database: Database, options: RunnerOptions) {
+  constructor(database: Database, options: WorkerOptions) {
     this.#database = database;
     this.#options = options;
   }
@@ -75,20 +75,23 @@ export class Runner {
         if (busyUntil) await this.#options.later(tenantId, new Date(busyUntil.getTime() + 1_000));
         return;
       }
-      await this.#one(tenantId, claimed, token);
+      await this.#runUnderLease(tenantId, claimed, token);
     }
   }
 
-  async #one(tenantId: string, deployment: Claimed, token: string): Promise<void> {
-    const renewal = setInterval(() => {
-      this.#database
-        .shared('metadata', tenantId, (tx) =>
-          renewLease(tx, tenantId, deployment.deployment_id, token, this.#options.leaseSeconds),
-        )
-        .catch(() => {});
-    }, this.#options.leaseSeconds * 333);
+  async #runUnderLease(tenantId: string, deployment: Claimed, token: string): Promise<void> {
+    const renewal = setInterval(
+      () => {
+        this.#database
+          .shared('metadata', tenantId, (tx) =>
+            renewLease(tx, tenantId, deployment.deployment_id, token, this.#options.leaseSeconds),
+          )
+          .catch(() => {});
+      },
+      (this.#options.leaseSeconds * 1_000) / 3,
+    );
     try {
-      await this.#work(tenantId, deployment, token);
+      await this.#validateAndApply(tenantId, deployment, token);
     } catch (error) {
       // Without the database, or without the lease, the outcome is not ours to write.
       if (error instanceof LeaseLost) return;
@@ -100,9 +103,9 @@ export class Runner {
     }
   }
 
-  async #work(tenantId: string, deployment: Claimed, token: string): Promise<void> {
-    if (deployment.takes > TAKES_MAX) {
-      const message = `Its worker was lost ${TAKES_MAX} times.`;
+  async #validateAndApply(tenantId: string, deployment: Claimed, token: string): Promise<void> {
+    if (deployment.takes > ATTEMPTS_MAX) {
+      const message = `Its worker was lost ${ATTEMPTS_MAX} times.`;
       return this.#finish(tenantId, deployment, token, failure({ code: 'WORKER_LOST', message }));
     }
     const project = await readProject(deployment.files, deployment.package);
@@ -111,7 +114,7 @@ export class Runner {
       before: await loadState(tx, tenantId),
     }));
     const draft = makePlan(before, project, planOptions(deployment));
-    const plan = await this.#database.tenant(tenantId, (tx) => answerQuestions(tx, tx.schema, draft, before));
+    const plan = await this.#database.tenant(tenantId, (tx) => runDataChecks(tx, tx.schema, draft, before));
     const refused = refusal(deployment, project, plan, before, tenant);
     if (refused) return this.#finish(tenantId, deployment, token, refused);
 
@@ -157,7 +160,7 @@ export class Runner {
     const { tenant, before } = await lockTenant(tx, tenantId);
     const draft = makePlan(before, project, planOptions(deployment));
     tx.actAs(ownerRole(tenantId));
-    const plan = await answerQuestions(tx, tx.schema, draft, before);
+    const plan = await runDataChecks(tx, tx.schema, draft, before);
     const refused = refusal(deployment, project, plan, before, tenant);
     if (refused) {
       await finish(refused);
@@ -242,7 +245,10 @@ function refusal(deployment: Claimed, project: Project, plan: Plan, before: Stat
   if (deployment.expected_plan_hash !== null && deployment.expected_plan_hash !== hash)
     return withPlan('PLAN_CHANGED', 'The plan is not the one that was reviewed.');
   if (plan.blocked.length > 0)
-    return withPlan('PLAN_BLOCKED', `${plan.blocked.length} problem(s) stand against the plan; see blocked.`);
+    return withPlan(
+      'PLAN_BLOCKED',
+      `The plan has ${plan.blocked.length === 1 ? '1 problem' : `${plan.blocked.length} problems`}; see blocked.`,
+    );
   return null;
 }
 

@@ -89,7 +89,7 @@ export const duplicateRule = defineKind({
           'YAML_SCHEMA_INVALID',
           component,
           `/match/${index}/field`,
-          `${item.field} stands in the rule twice.`,
+          `Duplicate field ${item.field} in the rule.`,
         );
       seen.add(item.field);
     }

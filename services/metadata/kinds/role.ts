@@ -34,7 +34,7 @@ export const role = defineKind({
       const seen = new Set<string>([start.fullName]);
       for (let at = parent(start); at; at = parent(at)) {
         if (at.fullName === start.fullName) {
-          context.problem('REFERENCE_INVALID', start, '/parent', 'The role is above itself.');
+          context.problem('REFERENCE_INVALID', start, '/parent', 'The role hierarchy contains a cycle.');
           break;
         }
         if (seen.has(at.fullName)) break;

@@ -112,7 +112,7 @@ function checkStates(component: Component, context: CheckContext, body: StateMod
   const declared = body.states?.map((item) => item.value);
   for (const [i, value] of declared?.entries() ?? []) {
     if (!active.has(value)) invalid(`/states/${i}/value`, `${body.field} has no active value ${value}.`);
-    if (declared?.indexOf(value) !== i) invalid(`/states/${i}/value`, `The state ${value} stands twice.`);
+    if (declared?.indexOf(value) !== i) invalid(`/states/${i}/value`, `Duplicate state ${value}.`);
   }
   const states = new Set(declared ?? active);
   if (states.size > STATES_MAX)
@@ -133,7 +133,7 @@ function checkStates(component: Component, context: CheckContext, body: StateMod
     if (transition.from.length === 0) invalid(`${at}/from`, 'A transition starts in one state at least.');
     for (const [j, value] of transition.from.entries()) {
       known(`${at}/from/${j}`, value);
-      if (transition.from.indexOf(value) !== j) invalid(`${at}/from/${j}`, `The state ${value} stands twice.`);
+      if (transition.from.indexOf(value) !== j) invalid(`${at}/from/${j}`, `Duplicate state ${value}.`);
     }
     known(`${at}/to`, transition.to);
   }
@@ -192,7 +192,7 @@ export function checkKeys(context: CheckContext): void {
         component,
         pointer,
         other.name === name
-          ? `The key ${key} stands twice among the transitions and actions of the object.`
+          ? `Duplicate key ${key} among the transitions and actions of the object.`
           : `${name} differs from ${other.name} in upper and lower case only.`,
       );
   };

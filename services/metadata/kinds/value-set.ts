@@ -9,7 +9,7 @@ export function valueProblems(values: readonly Value[], single: boolean): { poin
   const seen = new Set<string>();
   let defaults = 0;
   for (const [i, { value, default: isDefault }] of values.entries()) {
-    if (seen.has(value)) problems.push({ pointer: `/${i}/value`, message: `The value ${value} stands twice.` });
+    if (seen.has(value)) problems.push({ pointer: `/${i}/value`, message: `Duplicate value ${value}.` });
     seen.add(value);
     if (isDefault && ++defaults === 2 && single)
       problems.push({ pointer: `/${i}/default`, message: 'Only one value can be the default.' });

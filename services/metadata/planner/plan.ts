@@ -332,12 +332,13 @@ type Finding = Pick<Problem, 'code' | 'message' | 'remedy'>;
 const FLAG_UNUSED: Finding = {
   code: 'DESTRUCTIVE_FLAG_UNUSED',
   message: 'allowDestructiveChanges is set, and no destructive manifest names anything.',
-  remedy: 'Leave the flag out.',
+  remedy: 'Omit the flag.',
 };
 
 /** Why a member of a destructive manifest cannot be deleted or altered. */
 function refusedDeletion(type: string, member: string, before: State, allowed: boolean): Finding {
-  if (!findKind(type)) return { code: 'TYPE_UNKNOWN', message: `There is no type ${type}.`, remedy: 'Take it out.' };
+  if (!findKind(type))
+    return { code: 'TYPE_UNKNOWN', message: `There is no type ${type}.`, remedy: 'Remove it from the manifest.' };
   if (!allowed)
     return {
       code: 'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
@@ -345,7 +346,11 @@ function refusedDeletion(type: string, member: string, before: State, allowed: b
       remedy: 'Set allowDestructiveChanges: true when the loss is intended.',
     };
   if (!before.has(componentKey(type, member)))
-    return { code: 'MEMBER_NOT_FOUND', message: 'There is no such component to delete.', remedy: 'Take it out.' };
+    return {
+      code: 'MEMBER_NOT_FOUND',
+      message: 'There is no such component to delete.',
+      remedy: 'Remove it from the manifest.',
+    };
   return {
     code: 'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
     message: 'This version of the platform does not delete or narrow components.',

@@ -180,8 +180,7 @@ class Tree {
     for (const { key: keyNode, value } of node.items) {
       const keyAt = this.#at(keyNode?.range[0] ?? node.range[0]);
       const key = keyText(keyNode, keyAt);
-      if (Object.hasOwn(result, key))
-        throw new YamlError(`The key ${JSON.stringify(key.slice(0, 100))} stands twice.`, keyAt);
+      if (Object.hasOwn(result, key)) throw new YamlError(`Duplicate key ${JSON.stringify(key.slice(0, 100))}.`, keyAt);
       const child = `${pointer}/${pointerPart(key)}`;
       this.positions.set(child, keyAt);
       // defineProperty: the key may be __proto__

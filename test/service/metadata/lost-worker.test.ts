@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { uuidv7 } from '../../../lib/values/ids.ts';
-import { Runner } from '../../../services/metadata/deployments/run.ts';
+import { DeploymentWorker } from '../../../services/metadata/deployments/run.ts';
 import { insertDeployment } from '../../../services/metadata/deployments/store.ts';
 import {
   createMetadataTenant,
@@ -131,7 +131,7 @@ describe('metadata: a worker that is lost', () => {
     const blocker = await t.database.pool.connect();
     await blocker.query('BEGIN');
     await blocker.query(`LOCK TABLE ${t.schema}."User" IN ACCESS SHARE MODE`);
-    const runner = new Runner(t.database, {
+    const runner = new DeploymentWorker(t.database, {
       leaseSeconds: 60,
       committed: () => assert.fail('committed without the lease'),
       later: async () => {},

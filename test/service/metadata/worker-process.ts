@@ -1,10 +1,10 @@
 /** A worker of deployments as a process of its own, so that a test can kill it: <database url> <tenant id>. */
 
 import { Database } from '../../../mixins/database/database.ts';
-import { Runner } from '../../../services/metadata/deployments/run.ts';
+import { DeploymentWorker } from '../../../services/metadata/deployments/run.ts';
 
 const [url, tenantId] = process.argv.slice(-2) as [string, string];
-const runner = new Runner(new Database(url, { size: 4, applicationName: 'doomed worker' }), {
+const runner = new DeploymentWorker(new Database(url, { size: 4, applicationName: 'doomed worker' }), {
   leaseSeconds: 60,
   committed: () => {},
   later: async () => {},

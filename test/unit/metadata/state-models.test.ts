@@ -203,7 +203,7 @@ ${PAY}`,
     assert.deepEqual(
       await problems(model(transition('', '      - draft\n      - draft\n      - lost', 'send', 'gone'))),
       [
-        'STATE_MODEL_INVALID 12:9 The state draft stands twice.',
+        'STATE_MODEL_INVALID 12:9 Duplicate state draft.',
         'STATE_MODEL_INVALID 13:9 Status__c has no active value lost.',
         'STATE_MODEL_INVALID 14:5 Status__c has no active value gone.',
       ],
@@ -321,7 +321,7 @@ ${PAY}`,
   it('have keys that are unique over transitions and actions', async () => {
     const files = { ...model(transition() + transition('', '      - sent', 'Remind', 'paid')), ...action() };
     assert.deepEqual(await problems(files), [
-      'NAME_CONFLICT 2:1 The key Remind stands twice among the transitions and actions of the object.',
+      'NAME_CONFLICT 2:1 Duplicate key Remind among the transitions and actions of the object.',
     ]);
     const small = {
       [ACTION.replace('Remind', 'remind')]: files[ACTION]!.replace('apiName: Remind', 'apiName: remind'),

@@ -50,7 +50,7 @@ describe('metadata: YAML', () => {
   it('names the line and column of a duplicate key', () => {
     const { line, column, message } = refused('a: 1\nb:\n  c: 1\n  c: 2\n');
     assert.deepEqual([line, column], [4, 3]);
-    assert.match(message, /"c" stands twice/);
+    assert.match(message, /Duplicate key "c"/);
   });
 
   it('refuses numbers that cannot be held exactly', () => {

@@ -1,4 +1,4 @@
-/** Asks the tenant's records what the planner could not know, and adds what they say to the plan. */
+/** Runs the plan's data checks on the records of the tenant and adds the problems that they find to the plan. */
 import { identifier } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { componentKey, type State } from './kinds/component.ts';
@@ -66,13 +66,13 @@ function existingObjects(plan: Plan, before: State): string[] {
 }
 
 /**
- * The plan with what the records say: more problems, warnings, and the number of records behind each change. `schema` is
- * quoted. All questions travel as one statement.
+ * The plan with the problems and warnings that the data checks found and the number of records that each change concerns.
+ * `schema` is quoted. All checks run as one statement.
  */
-export async function answerQuestions(tx: Tx, schema: string, plan: Plan, before: State): Promise<Plan> {
+export async function runDataChecks(tx: Tx, schema: string, plan: Plan, before: State): Promise<Plan> {
   const objects = existingObjects(plan, before);
   if (objects.length === 0 && plan.dataChecks.length === 0) return plan;
-  const { found, counts } = await askRecords(tx, schema, plan.dataChecks, objects);
+  const { found, counts } = await countRecords(tx, schema, plan.dataChecks, objects);
   const problems = found.map(({ check, records }) => ({ problem: foundProblem(check, records), check }));
   const isWarning = ({ check }: { check: DataCheck }): boolean => check.code === 'STATE_MODEL_INVALID';
   const large = [...counts].filter(([, records]) => records >= LARGE_TABLE_RECORDS);
@@ -93,8 +93,8 @@ export async function answerQuestions(tx: Tx, schema: string, plan: Plan, before
   };
 }
 
-/** The checks that records stand against, and how many records each object has. */
-async function askRecords(
+/** The checks that records violate, and how many records each object has. */
+async function countRecords(
   tx: Tx,
   schema: string,
   checks: readonly DataCheck[],
@@ -132,6 +132,6 @@ const largeTable = (object: string, records: number, before: State): Problem => 
   line: null,
   column: null,
   message: `The object has ${records} records; writes to it may wait while the change is applied.`,
-  remedy: 'Deploy when few people work.',
+  remedy: 'Deploy outside working hours.',
   details: { records },
 });
