@@ -1,8 +1,12 @@
 /** Lookups by a name that a caller sent: names such as `constructor` find nothing. */
 import type { FieldMeta, ObjectMeta, Snapshot } from './snapshot.ts';
 
+/** An entry of a record by a name that a caller chose. */
+export const ownEntry = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(record, name) ? record[name] : undefined;
+
 export const objectOf = (snapshot: Snapshot, apiName: string): ObjectMeta | undefined =>
-  Object.hasOwn(snapshot.objects, apiName) ? snapshot.objects[apiName] : undefined;
+  ownEntry(snapshot.objects, apiName);
 
 /** A field that the object is known to have. */
 export function requireField(object: ObjectMeta, apiName: string): FieldMeta {
@@ -12,4 +16,4 @@ export function requireField(object: ObjectMeta, apiName: string): FieldMeta {
 }
 
 export const fieldOf = (object: Pick<ObjectMeta, 'fields'>, apiName: string): FieldMeta | undefined =>
-  Object.hasOwn(object.fields, apiName) ? object.fields[apiName] : undefined;
+  ownEntry(object.fields, apiName);

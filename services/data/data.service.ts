@@ -5,10 +5,8 @@ import { call } from '../../contracts/call.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
 import { explainActions } from './explain/actions.ts';
-
 import { type DataHandlers, publicHandlers } from './handlers.ts';
-import { startPeriodicWork } from './periodic.ts';
-
+import { startPeriodicWork } from './maintenance/periodic.ts';
 import { readActions } from './read/actions.ts';
 import { PreparedReads } from './read/prepared.ts';
 import type { ReadDeps } from './read/read.ts';

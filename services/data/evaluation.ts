@@ -3,7 +3,7 @@
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { BUDGET_UNITS, type Facts } from '../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../lib/expression/functions.ts';
-import type { View } from './view.ts';
+import { timezoneOf, type View } from './view.ts';
 
 /** The variables that do not depend on a record. */
 export function callerFacts(
@@ -29,9 +29,6 @@ export function callerFacts(
     budget: { units: BUDGET_UNITS },
   };
 }
-
-/** The time zone of the caller, or of the tenant when the caller has none. */
-export const timezoneOf = ({ access, snapshot }: View): string => access.principal.timezone || snapshot.tenant.timezone;
 
 /** Why an expression has no value for a record; 503 with `message` when the record is not the cause. */
 export function failureOf(error: unknown, message: string): EvaluationError {

@@ -7,14 +7,12 @@
 import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../lib/access/directory.ts';
 import { accessFor } from '../../lib/access/rules.ts';
-import type { ObjectAccess, Principal } from '../../lib/access/types.ts';
-import { apiAccessDisabled } from '../../lib/errors/access.ts';
+import type { Principal } from '../../lib/access/types.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
-import { isUuid } from '../../lib/values/ids.ts';
 import { type Database, sqlState } from '../../mixins/database/database.ts';
 import type { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
-import { findPrincipal, readDirectory, readVersions } from './store.ts';
+import { findPrincipal, readDirectory, readVersions } from './tenants.sql.ts';
 import type { Versions, View } from './view.ts';
 
 /** A statement saw other versions than the view it was made for. */
@@ -177,37 +175,3 @@ export const isShapeError = (error: unknown): boolean =>
 export function assertFresh(view: Versions, metadataVersion: unknown, accessVersion: unknown): void {
   if (view.metadataVersion !== metadataVersion || view.accessVersion !== accessVersion) throw new Stale();
 }
-
-/** An entry of a record by a name that a caller chose; names such as `constructor` find nothing. */
-export const own = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
-  Object.hasOwn(record, name) ? record[name] : undefined;
-
-/** The user's access to the object of a request, or 404: absent, unpublished and unreadable look the same. */
-export function visibleObject(view: View, apiName: string): ObjectAccess {
-  requireApi(view);
-  const access = own(view.access.objects, apiName);
-  if (!access) throw objectNotFound();
-  return access;
-}
-
-/** The object that a request names, and the id of the record; 404 when the caller cannot see the one or it is no id. */
-export function namedRecord(
-  view: View,
-  { path }: { path: { objectApiName: string; id: string } },
-): { access: ObjectAccess; id: string } {
-  const access = visibleObject(view, path.objectApiName);
-  const id = path.id.toLowerCase();
-  if (!isUuid(id)) throw recordNotFound();
-  return { access, id };
-}
-
-/** 403 for users without the API permission. */
-export function requireApi(view: View): void {
-  if (!view.access.system.has('apiEnabled')) throw apiAccessDisabled();
-}
-
-const objectNotFound = (): PlatformError =>
-  new PlatformError('OBJECT_NOT_FOUND', 'The object does not exist, or you have no access to it.');
-
-export const recordNotFound = (): PlatformError =>
-  new PlatformError('RECORD_NOT_FOUND', 'The record does not exist, or you have no access to it.');

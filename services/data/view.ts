@@ -1,4 +1,4 @@
-/** What one user sees of one tenant, as everything in this service is given it. */
+/** What one user sees of one tenant: the input of everything in this service. */
 import type { Access } from '../../lib/access/types.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
 
@@ -8,7 +8,10 @@ export interface Versions {
   readonly accessVersion: number;
 }
 
-/** One user's sight of one tenant at one pair of versions. Immutable. */
+/** Columns of Versions, of `_state state`. */
+export const VERSION_COLUMNS = 'state.metadata_version AS "metadataVersion", state.access_version AS "accessVersion"';
+
+/** A user's view of a tenant at one pair of versions. Immutable. */
 export interface View extends Versions {
   readonly tenantId: string;
   readonly snapshot: Snapshot;
@@ -16,3 +19,6 @@ export interface View extends Versions {
   /** Names this view in caches. */
   readonly key: string;
 }
+
+/** The time zone of the caller, or of the tenant when the caller has none. */
+export const timezoneOf = ({ access, snapshot }: View): string => access.principal.timezone || snapshot.tenant.timezone;

@@ -10,11 +10,10 @@ import { type Grant, parentFields, type SharedRecord } from '../../../lib/access
 import type { Access, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
 import { MANAGE_USERS_REMEDY, userObjectRemedy } from '../../../lib/access/user-object.ts';
 import type { Scope } from '../../../lib/operation.ts';
-import { fieldOf } from '../../../lib/schema/lookup.ts';
+import { fieldOf, ownEntry } from '../../../lib/schema/lookup.ts';
 import { isWritable } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta, PermissionBundle } from '../../../lib/schema/snapshot.ts';
 import { isUserObject } from '../../../lib/schema/user-object.ts';
-import { own } from '../tenants.ts';
 import {
   type Act,
   closedField,
@@ -122,7 +121,7 @@ function objectStep(subject: Subject, { operation }: Question, act: Act | null):
   if (!access.principal.active) return deny('objectPermission', 'The user is deactivated. Activate the user.');
   if (!access.system.has('apiEnabled'))
     return deny('objectPermission', 'Give the system permission apiEnabled in the profile or a permission set.');
-  if (!own(access.objects, object.apiName)?.permission[permission]) {
+  if (!ownEntry(access.objects, object.apiName)?.permission[permission]) {
     const remedy = `Give ${permission} on ${object.apiName} in the profile or a permission set of the user.`;
     return deny('objectPermission', isUserObject(object) ? userObjectRemedy(permission) : remedy);
   }
@@ -131,7 +130,7 @@ function objectStep(subject: Subject, { operation }: Question, act: Act | null):
   // The records of effects are created with the permissions of the caller. A hidden object is not named.
   const closed = act && closedObject(act, access);
   if (closed !== null) {
-    const name = own(subject.known, closed) ? closed : 'another object';
+    const name = ownEntry(subject.known, closed) ? closed : 'another object';
     return deny('objectPermission', `The transition creates a record of ${name}. Give create on that object.`);
   }
   const onObject = bundlesThatGrant(access, (bundle) => permissionGiven(object, [bundle])[permission]);
@@ -149,22 +148,24 @@ const unknownField = (name: string): string =>
 
 function fieldStep(subject: Subject, { operation, field: name }: Question, act: Act | null): Step {
   const { view, object, shown } = subject;
-  const known = own(view.access.objects, object.apiName);
+  const known = ownEntry(view.access.objects, object.apiName);
   const model = act?.kind === 'transition' ? visibleModel(shown) : null;
   if (model && known && !visibleModel(known))
     return deny('fieldPermission', `Give read on the state field ${object.apiName}.${model.field}.`);
   const closed = act && closedField(act, view.access);
   if (closed !== null) {
     const [created = '', name = ''] = closed.split('.');
-    const fields = own(own(subject.known, created)?.fields ?? {}, name)?.read ? closed : 'each of these fields';
+    const fields = ownEntry(ownEntry(subject.known, created)?.fields ?? {}, name)?.read
+      ? closed
+      : 'each of these fields';
     return deny('fieldPermission', `The transition creates a record and sets its fields. Give edit on ${fields}.`);
   }
   if (name === null) return step('fieldPermission', 'notApplicable');
-  const field = own(shown.fields, name)?.read ? fieldOf(object, name) : undefined;
+  const field = ownEntry(shown.fields, name)?.read ? fieldOf(object, name) : undefined;
   if (!field) return deny('fieldPermission', unknownField(name));
   if (!known) return step('fieldPermission', 'notApplicable');
   const given = grantsOfField(view.access, object, field, operation);
-  if (!own(known.fields, name)?.read) return deny('fieldPermission', `Give read on ${object.apiName}.${name}.`);
+  if (!ownEntry(known.fields, name)?.read) return deny('fieldPermission', `Give read on ${object.apiName}.${name}.`);
   if (operation === 'read') return step('fieldPermission', 'pass', given);
   if (!isWritable(object, field))
     return deny('fieldPermission', `${name} cannot be written: the platform maintains it.`);
@@ -191,7 +192,7 @@ function grantsOfField(
     if (followsObject(object, field) && permissionGiven(object, [bundle])[permission]) return true;
     if (bundle.system.includes('modifyAllData')) return true;
     if (operation === 'read' && bundle.system.includes('viewAllData')) return true;
-    const given = own(bundle.fields, key);
+    const given = ownEntry(bundle.fields, key);
     return given !== undefined && (given.edit || (operation === 'read' && given.read));
   });
 }
@@ -199,7 +200,7 @@ function grantsOfField(
 function sharingStep(subject: Subject, question: Question): Step {
   const { view, object, record } = subject;
   // A user who cannot read the object is refused by another layer; sharing means nothing then.
-  if (!own(view.access.objects, object.apiName)) return step('sharing', 'notApplicable');
+  if (!ownEntry(view.access.objects, object.apiName)) return step('sharing', 'notApplicable');
   const operation = decidedOperation(question);
   if (operation === 'create' && parentFields(object).length === 0) return step('sharing', 'notApplicable');
   const decision = decideSharing(view.access, object.apiName, operation, record);
@@ -222,7 +223,7 @@ function sharingStep(subject: Subject, question: Question): Step {
 /** Creating a record under parents that control its sharing needs edit access to all of them. */
 function parentRemedy({ shown, known }: Subject, field: FieldMeta): string {
   const [apiName = ''] = field.referenceTo;
-  const isVisible = own(known, apiName) !== undefined && own(shown.fields, field.apiName)?.read === true;
+  const isVisible = ownEntry(known, apiName) !== undefined && ownEntry(shown.fields, field.apiName)?.read === true;
   const parent = isVisible ? `the ${apiName} record that ${field.apiName} refers to` : 'every parent of the record';
   return `Give the user edit access to ${parent}.`;
 }

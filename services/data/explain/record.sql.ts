@@ -11,9 +11,8 @@ import { identifier, literal } from '../../../lib/values/sql-text.ts';
 
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { VERSION_COLUMNS } from '../read/versions.ts';
 import { exactJson, reachSql, table } from '../sql.ts';
-import type { Versions, View } from '../view.ts';
+import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
 
 interface ExplainedRecord {
   readonly record: SharedRecord;

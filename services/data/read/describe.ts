@@ -2,14 +2,15 @@
  * What an object looks like for one connection: its fields as this user may read and write them. Pure. Only the labels
  * are for people; everything else is contract. Source: docs/reference/records.md.
  */
+
 import { hash } from 'node:crypto';
 import { capabilities } from '../../../lib/access/decide.ts';
 import type { Access, Capabilities, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
 import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from '../../../lib/query/capabilities.ts';
 import { fieldType, isNumbered, isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
-import { own } from '../tenants.ts';
 import { visibleModel } from '../transitions/acts.ts';
 import { defaultOf, isChangedByTransitions } from '../write/body.ts';
 import { hasDuplicateRules } from '../write/duplicate-rules.ts';
@@ -41,7 +42,7 @@ const PLATFORM_DEFAULTS: ReadonlySet<string> = new Set([
 export function describeObject(access: Access, object: ObjectAccess, scopes: ScopeSet): Record<string, unknown> {
   const meta = object.object;
   const able = capabilities(access, meta.apiName, scopes);
-  const isReadable = (name: string): boolean => own(object.fields, name)?.read === true;
+  const isReadable = (name: string): boolean => ownEntry(object.fields, name)?.read === true;
   const description = {
     apiName: meta.apiName,
     label: meta.label,
@@ -167,7 +168,9 @@ const picklistValuesOf = ({ picklistValues }: FieldMeta, dependent: boolean) =>
 function shownExpression({ system }: Access, { fields }: ObjectAccess, { formula }: FieldMeta): string | null {
   if (!formula) return null;
   const readsAll = system.has('metadataRead') || system.has('metadataManage');
-  return readsAll || Object.keys(formula.reads).every((name) => own(fields, name)?.read) ? formula.expression : null;
+  return readsAll || Object.keys(formula.reads).every((name) => ownEntry(fields, name)?.read)
+    ? formula.expression
+    : null;
 }
 
 /** A write may empty it. A record always has an owner, and its record type may be none. */

@@ -12,11 +12,11 @@ import type { QueryView } from '../../../lib/query/types.ts';
 import { matchesEtag } from '../../../lib/values/etags.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
-import { timezoneOf } from '../evaluation.ts';
+import { recordNotFound, visibleObject } from '../object-access.ts';
 import { etagOf } from '../sql.ts';
-import { fetchPage, fetchRecord } from '../store.ts';
-import { assertFresh, recordNotFound, visibleObject } from '../tenants.ts';
-import type { View } from '../view.ts';
+import { assertFresh } from '../tenants.ts';
+import { timezoneOf, type View } from '../view.ts';
+import { fetchPage, fetchRecord } from './fetch.ts';
 import { notModified, type ReadDeps } from './read.ts';
 
 const queryView = (view: View): QueryView => ({

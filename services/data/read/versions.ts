@@ -6,9 +6,6 @@
 import { assertFresh } from '../tenants.ts';
 import type { Versions } from '../view.ts';
 
-/** The columns of Versions, from `_state state`. */
-export const VERSION_COLUMNS = 'state.metadata_version AS "metadataVersion", state.access_version AS "accessVersion"';
-
 /** The first row of such a statement, which always has one, after the check that the view is up to date. */
 export function checkedRow<R extends Versions>(view: Versions, rows: readonly R[]): R {
   const [row] = rows;

@@ -1,8 +1,9 @@
 /** The manual shares of a record, for users who may share it. Source: docs/reference/access.md#manual-shares. */
+
 import type { Handler } from '../../../contracts/operations.ts';
+import { namedRecord, recordNotFound } from '../object-access.ts';
 import type { ReadDeps } from '../read/read.ts';
 import { checkedRow } from '../read/versions.ts';
-import { namedRecord, recordNotFound } from '../tenants.ts';
 import { type SharesRow, sharesStatement } from './list.sql.ts';
 import { sharingDenied } from './shares.ts';
 

@@ -4,9 +4,8 @@ import { firstUuidv7 } from '../../../lib/values/ids.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { VERSION_COLUMNS } from '../read/versions.ts';
 import { columnType } from '../sql.ts';
-import type { Versions, View } from '../view.ts';
+import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
 import { isDecimal } from './field-changes.sql.ts';
 
 /** Ids contain the time at which they were made: a range of time is a range of ids, give or take what clocks differ. */

@@ -1,11 +1,12 @@
 /** The audit trail of a tenant, newest first, for users with the system permission. Source: docs/reference/audit.md. */
+
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
+import { requireApi } from '../object-access.ts';
 import type { ReadDeps } from '../read/read.ts';
 import { checkedRow } from '../read/versions.ts';
-import { requireApi } from '../tenants.ts';
 import type { View } from '../view.ts';
 import {
   type AuditFilters,

@@ -11,10 +11,10 @@ import type { Handler } from '../../../contracts/operations.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
+import { visibleObject } from '../object-access.ts';
 import type { ReadDeps } from '../read/read.ts';
 import { checkedRow } from '../read/versions.ts';
 import { etagOf } from '../sql.ts';
-import { visibleObject } from '../tenants.ts';
 import type { View } from '../view.ts';
 import {
   CANDIDATES_MAX,

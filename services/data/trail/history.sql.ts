@@ -3,9 +3,8 @@ import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { VERSION_COLUMNS } from '../read/versions.ts';
 import { reachSql, table } from '../sql.ts';
-import type { Versions, View } from '../view.ts';
+import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
 import { TRANSITION_ENTRY } from '../write/trail.ts';
 import { bindShown, fieldChangesSql } from './field-changes.sql.ts';
 

@@ -5,11 +5,12 @@
 
 import type { Handler } from '../../../contracts/operations.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
+import { recordNotFound, visibleObject } from '../object-access.ts';
 import type { ReadDeps } from '../read/read.ts';
 import { checkedRow } from '../read/versions.ts';
-import { own, recordNotFound, visibleObject } from '../tenants.ts';
 import { type HistoryRow, historyStatement } from './history.sql.ts';
 import { type ListIdentity, openListCursor, sealListCursor } from './list-cursor.ts';
 import { pageReply } from './page.ts';
@@ -23,7 +24,7 @@ export const listHistory: Handler<'data.history.list', ReadDeps> = async (deps, 
     const { object, readable, fields } = visibleObject(view, objectApiName);
     // A caller who cannot read the state must not learn it from the transitions.
     const { stateModel, actions } = object;
-    const showsTransitions = stateModel ? own(fields, stateModel.field)?.read === true : actions.length > 0;
+    const showsTransitions = stateModel ? ownEntry(fields, stateModel.field)?.read === true : actions.length > 0;
     const list: ListIdentity = { name: 'history', parameters: { objectApiName, id, take } };
     const seal = sealFor(request, deps.sealingKey, Date.now());
     const after = cursor === null ? null : openListCursor(list, cursor, seal);

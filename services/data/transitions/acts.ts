@@ -9,11 +9,10 @@ import { storedFieldsOf, withFormulas } from '../../../lib/expression/formulas.t
 import type { Expression } from '../../../lib/expression/types.ts';
 import { schemaOfObject, valueOfField } from '../../../lib/expression/values.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
-import { requireField } from '../../../lib/schema/lookup.ts';
+import { ownEntry, requireField } from '../../../lib/schema/lookup.ts';
 import type { ActMeta, EffectMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { callerFacts, failureOf } from '../evaluation.ts';
-import { own } from '../tenants.ts';
 import type { View } from '../view.ts';
 
 export interface Act {
@@ -42,13 +41,13 @@ const actsOf = memoize((object: ObjectMeta): readonly Act[] => {
 /** The state model if the caller can read the state; it is hidden otherwise. */
 export function visibleModel({ object, fields }: ObjectAccess): StateModelMeta | null {
   const model = object.stateModel;
-  return model && own(fields, model.field)?.read ? model : null;
+  return model && ownEntry(fields, model.field)?.read ? model : null;
 }
 
 /** The state of a record, null when it is hidden from the caller. */
 export function stateIn(access: ObjectAccess, stored: Readonly<Record<string, unknown>>): string | null {
   const model = visibleModel(access);
-  const state = model && own(stored, model.field);
+  const state = model && ownEntry(stored, model.field);
   return typeof state === 'string' ? state : null;
 }
 
@@ -111,7 +110,9 @@ export function permissionsMissing(act: Act, { access }: View): PlatformError[] 
   const object = closedObject(act, access);
   if (object !== null)
     missing.push(
-      own(access.objects, object) ? permissionRefusal(access, object, 'create') : effectsDenied('objectPermission'),
+      ownEntry(access.objects, object)
+        ? permissionRefusal(access, object, 'create')
+        : effectsDenied('objectPermission'),
     );
   else if (closedField(act, access) !== null) missing.push(effectsDenied('fieldPermission'));
   return missing.filter((item) => item !== null);
@@ -130,13 +131,13 @@ const createsOf = ({ meta }: Act): readonly Creates[] =>
 
 /** The first object of which an act creates a record and the caller may not: effects need the caller's permissions. */
 export const closedObject = (act: Act, { objects }: Access): string | null =>
-  createsOf(act).find(({ object }) => !own(objects, object)?.permission.create)?.object ?? null;
+  createsOf(act).find(({ object }) => !ownEntry(objects, object)?.permission.create)?.object ?? null;
 
 /** The first field, as `<Object>.<field>`, that an act sets in a record it creates and that the caller may not edit. */
 export function closedField(act: Act, { objects }: Access): string | null {
   for (const { object, fields } of createsOf(act)) {
-    const known = own(objects, object)?.fields;
-    const closed = known && Object.keys(fields).find((name) => !own(known, name)?.edit);
+    const known = ownEntry(objects, object)?.fields;
+    const closed = known && Object.keys(fields).find((name) => !ownEntry(known, name)?.edit);
     if (closed !== undefined) return `${object}.${closed}`;
   }
   return null;
@@ -175,7 +176,7 @@ export function storedFacts(view: View, object: ObjectMeta, stored: Readonly<Rec
   const caller = callerFacts(view, Date.now());
   const values = withFormulas(
     object,
-    (name) => valueOfField(valueTypeName(requireField(object, name)), own(stored, name) ?? null),
+    (name) => valueOfField(valueTypeName(requireField(object, name)), ownEntry(stored, name) ?? null),
     caller,
   );
   return { record: values, old: values, isChanged: () => false, ...caller };

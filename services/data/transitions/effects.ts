@@ -11,12 +11,11 @@ import { type InputCheck, inputCheck, inputTypes, inputValue } from '../../../li
 import type { Expression, Instant, Type, Value } from '../../../lib/expression/types.ts';
 import { schemaOfObject } from '../../../lib/expression/values.ts';
 import { ExactNumber } from '../../../lib/json/exact-number.ts';
-import { requireField } from '../../../lib/schema/lookup.ts';
+import { ownEntry, requireField } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { type Exact, exactText } from '../../../lib/values/decimal.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { failureOf } from '../evaluation.ts';
-import { own } from '../tenants.ts';
 import { type Act, decidingFields } from './acts.ts';
 
 /** Expressions by the names of what they give. */
@@ -94,7 +93,7 @@ export const withInput = (facts: Facts, { inputTypes: types }: Preparation, inpu
   ...facts,
   input: (name) => {
     const type = types[name];
-    return type === undefined ? null : inputValue(type, own(input, name));
+    return type === undefined ? null : inputValue(type, ownEntry(input, name));
   },
 });
 

@@ -4,9 +4,8 @@ import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { VERSION_COLUMNS } from '../read/versions.ts';
 import { exactJson, reachSql, table } from '../sql.ts';
-import type { Versions, View } from '../view.ts';
+import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
 
 interface ReadRecord {
   readonly recordVersion: number;

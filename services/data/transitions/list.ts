@@ -2,12 +2,13 @@
  * The transitions and actions of a record, with the reasons why each is unavailable. Source:
  * docs/reference/transitions.md.
  */
+
 import type { Handler } from '../../../contracts/operations.ts';
 import { served } from '../../../lib/expression/transition-input.ts';
+import { namedRecord, recordNotFound } from '../object-access.ts';
 import type { ReadDeps } from '../read/read.ts';
 import { checkedRow } from '../read/versions.ts';
 import { etagOf } from '../sql.ts';
-import { namedRecord, recordNotFound } from '../tenants.ts';
 import { type Act, type Situation, stateIn, storedFacts, unavailableReasons, visibleActs } from './acts.ts';
 import { type SituationRow, situationStatement } from './list.sql.ts';
 import { foreseenFields, misplacedBy } from './parents.ts';

@@ -8,11 +8,10 @@ import type { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { storedFieldsOf } from '../../../lib/expression/formulas.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
 import { nodesOf } from '../../../lib/expression/walk.ts';
-import { objectOf, requireField } from '../../../lib/schema/lookup.ts';
+import { objectOf, ownEntry, requireField } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import { own } from '../tenants.ts';
 import type { View } from '../view.ts';
 import { readValue } from '../write/body.ts';
 import { lookupSql } from '../write/references.ts';
@@ -74,7 +73,7 @@ export async function misplacedBy(
       const facts = storedFacts(view, act.object, stored);
       const value = valuesOf([[field.apiName, expression]], facts, [])[field.apiName] ?? null;
       // A caller who takes the act may edit the record itself, and a record that stays where it is needs nothing of its parent.
-      if (value === null || value === id || (moves && value === own(stored, field.apiName))) return [];
+      if (value === null || value === id || (moves && value === ownEntry(stored, field.apiName))) return [];
       const given = readValue(view, field, value, '');
       if ('code' in given) return [];
       const parent = new Map([[given, lookupSql(view, tx.schema, sql, given)]]);

@@ -7,12 +7,12 @@
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { ObjectAccess, Principal } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { PermissionBundle } from '../../../lib/schema/snapshot.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { table } from '../sql.ts';
-import { own } from '../tenants.ts';
 import { pointerTo } from '../write/violations.ts';
 
 import type { MutationDeps, StandardObject, Task, Write } from '../write/write.ts';
@@ -44,13 +44,13 @@ function checkAssignments(write: Write): void {
   const { snapshot } = write.view;
   const given = valuesOf(write);
   const profile = given.get('profileApiName');
-  if (typeof profile === 'string' && !own(snapshot.profiles, profile))
+  if (typeof profile === 'string' && !ownEntry(snapshot.profiles, profile))
     write.invalid.push(notInConfiguration('profileApiName', 'profile'));
   const role = given.get('roleApiName');
-  if (typeof role === 'string' && !own(snapshot.roles, role))
+  if (typeof role === 'string' && !ownEntry(snapshot.roles, role))
     write.invalid.push(notInConfiguration('roleApiName', 'role'));
   const sets = given.get('permissionSetApiNames');
-  if (textsOf(sets).some((name) => !own(snapshot.permissionSets, name)))
+  if (textsOf(sets).some((name) => !ownEntry(snapshot.permissionSets, name)))
     write.invalid.push(notInConfiguration('permissionSetApiNames', 'permission set'));
   const timezone = given.get('timezone');
   if (typeof timezone === 'string' && !isTimezone(timezone))
@@ -71,11 +71,11 @@ function rejectUngrantablePermissions(write: Write): void {
   const isUngrantable = (bundle: PermissionBundle | undefined): boolean =>
     bundle?.system.some((name) => !had.has(name) && !access.system.has(name)) === true;
   const fields: string[] = [];
-  if (given.has('profileApiName') && isUngrantable(own(snapshot.profiles, String(after['profileApiName']))))
+  if (given.has('profileApiName') && isUngrantable(ownEntry(snapshot.profiles, String(after['profileApiName']))))
     fields.push('profileApiName');
   if (
     given.has('permissionSetApiNames') &&
-    textsOf(after['permissionSetApiNames']).some((name) => isUngrantable(own(snapshot.permissionSets, name)))
+    textsOf(after['permissionSetApiNames']).some((name) => isUngrantable(ownEntry(snapshot.permissionSets, name)))
   )
     fields.push('permissionSetApiNames');
   if (fields.length === 0) return;

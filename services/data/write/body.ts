@@ -8,11 +8,10 @@ import { PlatformError, type Violation, violation } from '../../../lib/errors/pl
 import { isBlank } from '../../../lib/schema/field-types/blank.ts';
 import { externalReference } from '../../../lib/schema/field-types/reference-family.ts';
 import { isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
-import { fieldOf, objectOf, requireField } from '../../../lib/schema/lookup.ts';
+import { fieldOf, objectOf, ownEntry, requireField } from '../../../lib/schema/lookup.ts';
 import { isWritable } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
-import { own } from '../tenants.ts';
 import type { View } from '../view.ts';
 import { typeGiven, typeTakes, withDefaultType } from './record-types.ts';
 import { pointerTo, unseenValue } from './violations.ts';
@@ -58,7 +57,7 @@ export function readBody(
   const invalid: Violation[] = [];
   const denied: Violation[] = [];
   for (const name of Object.keys(body)) {
-    const field = own(access.fields, name)?.read ? fieldOf(object, name) : undefined;
+    const field = ownEntry(access.fields, name)?.read ? fieldOf(object, name) : undefined;
     if (!field) {
       invalid.push(unknown(name));
       continue;
@@ -115,7 +114,9 @@ export function referenceNotFound({ field, lookup }: FieldValue): Violation {
 
 function readReference(view: View, field: FieldMeta, value: unknown, pointer: string): FieldValue | Violation {
   const readable = field.referenceTo.flatMap((apiName) => {
-    const object = own(view.access.objects, apiName)?.permission.read ? objectOf(view.snapshot, apiName) : undefined;
+    const object = ownEntry(view.access.objects, apiName)?.permission.read
+      ? objectOf(view.snapshot, apiName)
+      : undefined;
     return object ? [object] : [];
   });
   const params = { referenceTo: readable.map((object) => object.apiName) };
@@ -123,7 +124,7 @@ function readReference(view: View, field: FieldMeta, value: unknown, pointer: st
   if (external) {
     const targets: Lookup['targets'][number][] = [];
     for (const object of readable) {
-      const by = own(view.access.objects[object.apiName]?.fields ?? {}, external.field)?.read
+      const by = ownEntry(view.access.objects[object.apiName]?.fields ?? {}, external.field)?.read
         ? fieldOf(object, external.field)
         : undefined;
       if (!by?.externalId) continue;
@@ -180,7 +181,7 @@ export function completeCreate(
   const type = typeGiven(object, given);
   const values = new Map<string, unknown>(given.map((item) => [item.field.apiName, item.value]));
   for (const field of controllersFirst(object)) {
-    const isRead = own(access.fields, field.apiName)?.read === true;
+    const isRead = ownEntry(access.fields, field.apiName)?.read === true;
     if (field.system || (isRead && Object.hasOwn(body, field.apiName)) || !typeOf(field).writable) continue;
     const value = applicableDefault(
       defaultOf(field),
@@ -216,7 +217,7 @@ function applicableDefault(value: unknown, takes: (item: unknown) => boolean): u
 /** A field after the one that its values depend on. */
 const controllersFirst = memoize((object: ObjectMeta): readonly FieldMeta[] => {
   const depth = ({ controllingField }: FieldMeta): number => {
-    const controller = controllingField === null ? undefined : own(object.fields, controllingField);
+    const controller = controllingField === null ? undefined : ownEntry(object.fields, controllingField);
     return controller ? 1 + depth(controller) : 0;
   };
   return Object.values(object.fields).toSorted((a, b) => depth(a) - depth(b));
@@ -252,14 +253,14 @@ export function checkDependentPicklists(
 ): Violation[] {
   const violations: Violation[] = [];
   const values = new Map(given.map((item) => [item.field.apiName, item.value]));
-  const after = (name: string): unknown => (values.has(name) ? values.get(name) : own(stored, name));
+  const after = (name: string): unknown => (values.has(name) ? values.get(name) : ownEntry(stored, name));
   for (const field of controlledFields(object, given)) {
     const controlling = after(field.controllingField ?? '');
     if ([after(field.apiName)].flat().every((value) => controllerTakes(field, value, controlling))) continue;
-    const isNamed = own(fields, field.controllingField ?? '')?.read === true;
+    const isNamed = ownEntry(fields, field.controllingField ?? '')?.read === true;
     const place = isNamed ? `together with the value of ${field.controllingField}` : 'in this record';
     violations.push(
-      own(fields, field.apiName)?.read
+      ownEntry(fields, field.apiName)?.read
         ? violation(
             pointerTo(field.apiName),
             'DEPENDENT_PICKLIST_INVALID',

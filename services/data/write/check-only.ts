@@ -5,9 +5,9 @@
 
 import { type PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import type { Effect } from '../../../mixins/mutation/unit.ts';
-import { own } from '../tenants.ts';
 import type { Write } from './write.ts';
 
 /** Notes what a dry run would change in records of an object, and the event about it. */
@@ -18,11 +18,11 @@ export function noteEffect(
   record: { readonly id: string | null; readonly fields?: readonly string[]; readonly count?: number },
 ): void {
   if (!write.unit.checkOnly) return;
-  const access = own(write.view.access.objects, object.apiName);
+  const access = ownEntry(write.view.access.objects, object.apiName);
   // What the caller cannot see is not named.
   if (!access) return;
   const { id, count } = record;
-  const fields = (record.fields ?? []).filter((name) => own(access.fields, name)?.read).sort();
+  const fields = (record.fields ?? []).filter((name) => ownEntry(access.fields, name)?.read).sort();
   if (kind === 'update' && fields.length === 0) return;
   const effect = { objectApiName: object.apiName, id, fields, ...(count === undefined ? {} : { count }) };
   write.unit.effects.push({ kind, ...effect });

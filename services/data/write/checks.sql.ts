@@ -1,12 +1,9 @@
 /** The part of a statement that every mutation of a record begins with: the versions of the tenant and the key. */
 import type { Sql } from '../../../mixins/database/sql.ts';
 import { claimKeySql } from '../../../mixins/mutation/key.sql.ts';
-import type { Versions } from '../view.ts';
+import { VERSION_COLUMNS, type Versions } from '../view.ts';
 import { standardObject } from './standard-objects.ts';
 import type { Write } from './write.ts';
-
-/** Columns of Versions, of `state`. */
-export const VERSION_COLUMNS = 'state.metadata_version AS "metadataVersion", state.access_version AS "accessVersion"';
 
 /** What a statement answers that claims the key. */
 export interface ClaimRow extends Versions {

@@ -1,7 +1,9 @@
 /** Checks that several mutations share. */
+
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { storedReply } from '../../../mixins/mutation/key.ts';
-import { assertFresh, recordNotFound } from '../tenants.ts';
+import { recordNotFound } from '../object-access.ts';
+import { assertFresh } from '../tenants.ts';
 import type { ClaimRow } from './checks.sql.ts';
 import { missingReferences } from './references.ts';
 import { validationFailed } from './violations.ts';

@@ -5,10 +5,10 @@
 
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { methodsOf } from '../../../lib/schema/matching.ts';
 import type { DuplicateRuleMeta, FieldMeta, MatchMethod, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
-import { own } from '../tenants.ts';
 
 /** The rules in force on an object. */
 export const activeRules = memoize((object: ObjectMeta): readonly DuplicateRuleMeta[] =>
@@ -29,7 +29,7 @@ export interface MatchItem {
 /** The items whose fields the caller reads: a score made of others would tell what stands in them. */
 export const readableItems = (rule: DuplicateRuleMeta, object: ObjectMeta, access: ObjectAccess): MatchItem[] =>
   rule.match.flatMap(({ field: name, method, weight }) => {
-    const field = own(access.fields, name)?.read ? own(object.fields, name) : undefined;
+    const field = ownEntry(access.fields, name)?.read ? ownEntry(object.fields, name) : undefined;
     return field ? [{ field, method, weight }] : [];
   });
 

@@ -1,4 +1,5 @@
 /** The statements that look for duplicates, and what a confirmation leaves in the statement that stores the record. */
+
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { fuzzyClass, fuzzyClasses, matchForm } from '../../../lib/schema/matching.ts';
 import type { DuplicateRuleMeta } from '../../../lib/schema/snapshot.ts';
@@ -6,7 +7,8 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { auditSql, CallerSql } from '../../../mixins/mutation/audit.ts';
 import { columnName, columnType, reachSql, recordJson, table } from '../sql.ts';
-import { stateSql, VERSION_COLUMNS } from './checks.sql.ts';
+import { VERSION_COLUMNS } from '../view.ts';
+import { stateSql } from './checks.sql.ts';
 import { EPSILON, type MatchItem, type Search, searchBy, weightOf } from './duplicate-rules.ts';
 import { lookupSql, referencesSql } from './references.ts';
 import { parentLocksSql } from './rollups.ts';

@@ -2,10 +2,10 @@
 
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 
 import { sqlState } from '../../../mixins/database/database.ts';
 import { errorAttribute, platformErrorOf } from '../../../mixins/mutation/errors.ts';
-import { own } from '../tenants.ts';
 import type { View } from '../view.ts';
 import { invalidConfirmation } from './confirmation.ts';
 import { pointerTo, validationFailed } from './violations.ts';
@@ -17,7 +17,7 @@ export const toPlatformError = (view: View | undefined, call: MutationCall, erro
 
 /** What a constraint or a type of a record's table refused; null: something else failed. */
 export function recordError(view: View | undefined, call: MutationCall, error: unknown): PlatformError | null {
-  const access = view && own(view.access.objects, call.path.objectApiName);
+  const access = view && ownEntry(view.access.objects, call.path.objectApiName);
   const state = sqlState(error);
   if (access && state?.startsWith('23')) return constraintError(access, call, error, state);
   if (state === '22003' && errorAttribute(error, 'where')?.includes('_rollup_'))
@@ -40,7 +40,7 @@ function constraintError(access: ObjectAccess, call: MutationCall, error: unknow
   const isOwn = (errorAttribute(error, 'table') ?? access.object.apiName) === access.object.apiName;
   const column = isOwn ? (errorAttribute(error, 'column') ?? columnOf(constraint)) : null;
   // A field the caller cannot read is not named.
-  const field = column !== null && own(access.fields, column)?.read ? column : null;
+  const field = column !== null && ownEntry(access.fields, column)?.read ? column : null;
   const pointer = field === null ? '' : pointerTo(field);
   switch (state) {
     case '23505':

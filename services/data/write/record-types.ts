@@ -2,10 +2,9 @@
 
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
-import { requireField } from '../../../lib/schema/lookup.ts';
+import { ownEntry, requireField } from '../../../lib/schema/lookup.ts';
 import { defaultRecordType, findRecordType, RECORD_TYPE_FIELD, valuesIn } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta, RecordTypeMeta } from '../../../lib/schema/snapshot.ts';
-import { own } from '../tenants.ts';
 import { pointerTo, unseenValue } from './violations.ts';
 import type { FieldValue } from './write.ts';
 
@@ -35,7 +34,7 @@ export function typedFields(object: ObjectMeta, given: readonly Pick<FieldValue,
   const changesType = given.some((item) => item.field.apiName === RECORD_TYPE_FIELD);
   if (!changesType && !given.some((item) => limited.has(item.field.apiName))) return [];
   const names = changesType ? [RECORD_TYPE_FIELD, ...limited] : [RECORD_TYPE_FIELD];
-  return names.flatMap((name) => own(object.fields, name) ?? []);
+  return names.flatMap((name) => ownEntry(object.fields, name) ?? []);
 }
 
 /** The type must be an active one, or the stored one; picklists must keep to it, also those that stay as they are. */
@@ -44,9 +43,9 @@ export function checkRecordType(access: ObjectAccess, given: readonly FieldValue
   const types = object.recordTypes;
   if (types.length === 0) return [];
   const named = givenType(given);
-  const name = named ? named.value : own(stored, RECORD_TYPE_FIELD);
+  const name = named ? named.value : ownEntry(stored, RECORD_TYPE_FIELD);
   const type = findRecordType(object, name);
-  const isKept = named !== undefined && named.value === own(stored, RECORD_TYPE_FIELD);
+  const isKept = named !== undefined && named.value === ownEntry(stored, RECORD_TYPE_FIELD);
   if (named && named.value !== null && !isKept && !type?.active)
     return [
       violation(pointerTo(RECORD_TYPE_FIELD), 'PICKLIST_VALUE_INVALID', `${object.apiName} has no such record type.`, {
@@ -57,15 +56,15 @@ export function checkRecordType(access: ObjectAccess, given: readonly FieldValue
   if (!type) return [];
   const values = new Map(given.map((item) => [item.field.apiName, item.value]));
   return Object.keys(type.picklistValues).flatMap((apiName) => {
-    const field = own(object.fields, apiName);
+    const field = ownEntry(object.fields, apiName);
     if (!field || !(values.has(apiName) || (named && !isKept))) return [];
-    const value: unknown = values.has(apiName) ? values.get(apiName) : own(stored, apiName);
+    const value: unknown = values.has(apiName) ? values.get(apiName) : ownEntry(stored, apiName);
     const allowed = valuesIn(type, field) ?? [];
     const wrong = [value]
       .flat()
       .filter((item) => item !== null && item !== undefined && !allowed.includes(String(item)));
     if (wrong.length === 0) return [];
-    return [own(fields, apiName)?.read ? refused(field, type, allowed) : unseenValue('PICKLIST_VALUE_INVALID')];
+    return [ownEntry(fields, apiName)?.read ? refused(field, type, allowed) : unseenValue('PICKLIST_VALUE_INVALID')];
   });
 }
 

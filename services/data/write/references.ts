@@ -6,9 +6,8 @@ import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { columnName, columnType, reachSql, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
-import type { Versions, View } from '../view.ts';
+import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
 import { mayBeSeveral, referenceNotFound } from './body.ts';
-import { VERSION_COLUMNS } from './checks.sql.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import type { FieldValue, ResolvedReferences, Write } from './write.ts';
 

@@ -6,10 +6,9 @@
 import { requireObject } from '../../../lib/access/decide.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
-import { objectOf } from '../../../lib/schema/lookup.ts';
+import { objectOf, ownEntry } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { etagOf, storedFields } from '../sql.ts';
-import { own } from '../tenants.ts';
 import { noteEffect } from './check-only.ts';
 import { readLock } from './checks.ts';
 import { type Ids, type LockedRow, linksTo } from './delete.sql.ts';
@@ -120,7 +119,7 @@ async function goneReferences(write: Write, returning: Ids): Promise<ReadonlyMap
 
 /** A field that the caller cannot read is not named. */
 function missing(write: Write, object: ObjectMeta, field: FieldMeta, ofRoot: boolean): Violation {
-  const readable = own(own(write.view.access.objects, object.apiName)?.fields ?? {}, field.apiName)?.read;
+  const readable = ownEntry(ownEntry(write.view.access.objects, object.apiName)?.fields ?? {}, field.apiName)?.read;
   const name = readable ? field.apiName : null;
   const message = 'A record that this one belongs to is gone; restore that one first.';
   return violation(ofRoot && name !== null ? pointerTo(name) : '', 'REFERENCE_NOT_FOUND', message, {
@@ -135,7 +134,7 @@ async function noteEffects(write: Write, returning: Ids): Promise<void> {
   if (!unit.checkOnly) return;
   noteEffect(write, 'create', object, { id: write.id, fields: storedFields(object).map((field) => field.apiName) });
   for (const [child, ids] of returning) {
-    if (!own(view.access.objects, child.apiName)) continue;
+    if (!ownEntry(view.access.objects, child.apiName)) continue;
     const others = [...ids].filter((id) => id !== write.id);
     const { count } = await unit.tx.one<{ count: number }>(visibleCountSql(write, child, others));
     if (count) noteEffect(write, 'create', child, { id: null, count });

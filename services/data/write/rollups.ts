@@ -4,6 +4,7 @@
  * cycle. Source: docs/decisions/rollups-by-triggers.md.
  */
 
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import {
   CHANGED_ALONG,
   type ParentLock,
@@ -17,7 +18,6 @@ import { identifier } from '../../../lib/values/sql-text.ts';
 
 import { Sql } from '../../../mixins/database/sql.ts';
 import { reachSql, table } from '../sql.ts';
-import { own } from '../tenants.ts';
 import { noteEffect } from './check-only.ts';
 
 import type { ResolvedReferences, Write } from './write.ts';
@@ -69,7 +69,7 @@ export async function noteRollups(write: Write): Promise<void> {
   });
   const others = followed.filter(({ id }) => id !== write.id);
   for (const [apiName, moved] of Map.groupBy(others, ({ object }) => object)) {
-    const object = own(view.access.objects, apiName)?.object;
+    const object = ownEntry(view.access.objects, apiName)?.object;
     if (!object) continue;
     const sql = new Sql();
     const ids = sql.bind([...new Set(moved.map(({ id }) => id))], 'uuid[]');

@@ -10,15 +10,14 @@ import { storedFieldsOf, withFormulas } from '../../../lib/expression/formulas.t
 import type { Expression, Value } from '../../../lib/expression/types.ts';
 import { schemaOfObject, valueOfField } from '../../../lib/expression/values.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
-import { requireField } from '../../../lib/schema/lookup.ts';
+import { ownEntry, requireField } from '../../../lib/schema/lookup.ts';
 import { emptyRollup } from '../../../lib/schema/rollups.ts';
 import type { FieldMeta, ObjectMeta, ValidationRuleMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { callerFacts, failureOf } from '../evaluation.ts';
-import { assertFresh, own } from '../tenants.ts';
-import type { Versions } from '../view.ts';
-import { VERSION_COLUMNS } from './checks.sql.ts';
+import { assertFresh } from '../tenants.ts';
+import { VERSION_COLUMNS, type Versions } from '../view.ts';
 import { lookupSql } from './references.ts';
 import { pointerTo } from './violations.ts';
 import type { Write } from './write.ts';
@@ -73,7 +72,7 @@ function invalidFields(violations: readonly Violation[]): ReadonlySet<string> {
 function apply({ object, access }: Write, rule: Rule, facts: Facts): Violation | null {
   const ruleApiName = `${object.apiName}.${rule.apiName}`;
   // A field the caller cannot read is not named.
-  const field = rule.errorField !== null && own(access.fields, rule.errorField)?.read ? rule.errorField : null;
+  const field = rule.errorField !== null && ownEntry(access.fields, rule.errorField)?.read ? rule.errorField : null;
   const refuse = (message: string, params: Record<string, unknown> = {}): Violation =>
     violation(field === null ? '' : pointerTo(field), 'VALIDATION_RULE', message, { field, ruleApiName, params });
   try {
@@ -108,7 +107,7 @@ function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
     for (const field of ruleFields(object)) if (field.rollup && emptyRollup(field) === '0') kept[field.apiName] = 0;
   }
   for (const [name, value] of Object.entries(kept)) values.set(name, value);
-  const stored = (name: string): unknown => own(write.stored, name) ?? null;
+  const stored = (name: string): unknown => ownEntry(write.stored, name) ?? null;
   const changed = new Set(write.changed.map((item) => item.field.apiName));
   const toValue = (name: string, raw: unknown): Value => valueOfField(valueTypeName(requireField(object, name)), raw);
   const caller = callerFacts(view, now);

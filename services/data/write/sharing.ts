@@ -2,18 +2,19 @@
  * Sharing in the statements of a mutation: what the user cannot read is not locked and not found, and how far they
  * reach what they can read comes along with the lock. Source: docs/reference/access.md#what-an-operation-needs.
  */
+
 import { NEEDS, type RecordOperation } from '../../../lib/access/decide.ts';
 import { parentFields, RANK, reach } from '../../../lib/access/sharing.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { Sql } from '../../../mixins/database/sql.ts';
 import { reachSql, schemaOf, table } from '../sql.ts';
-import { own } from '../tenants.ts';
 
 import type { FieldValue, ReachLevel, ResolvedReferences, Write } from './write.ts';
 
 /**
  * SQL of ReachLevel for the locked row `alias`, as far as the operation asks: `full` only where it needs it. `lookups`
- * are  * the references that the body gives, with SQL of the ids they were found to name.
+ * are the references that the body gives, with SQL of the ids they were found to name.
  */
 export function reachedSql(
   write: Pick<Write, 'view' | 'object'>,
@@ -41,7 +42,7 @@ export function deniedParentsSql(
 ): string | null {
   const controlling = new Set(parentFields(object));
   const denied = [...lookups].flatMap(([item, id]) => {
-    const parent = own(view.access.objects, item.field.referenceTo[0] ?? '')?.object;
+    const parent = ownEntry(view.access.objects, item.field.referenceTo[0] ?? '')?.object;
     if (!controlling.has(item.field) || !parent || reach(view.access, parent.apiName, 'edit') === null) return [];
     const editable = `EXISTS (SELECT FROM ${table(schemaOf(view.tenantId), parent.apiName)} t
       WHERE t."id" = ${id} AND ${reachSql(view, sql, parent.apiName, 'edit', 't')})`;

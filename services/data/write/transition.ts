@@ -6,14 +6,14 @@
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { Facts } from '../../../lib/expression/evaluate.ts';
 import { storedFieldsOf } from '../../../lib/expression/formulas.ts';
-import { requireField } from '../../../lib/schema/lookup.ts';
+import { ownEntry, requireField } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { sqlState } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { CallerSql, outboxSql } from '../../../mixins/mutation/audit.ts';
+import { visibleObject } from '../object-access.ts';
 import { columnName, exactJson, outputOf, reachSql, table } from '../sql.ts';
-import { own, visibleObject } from '../tenants.ts';
 import {
   type Act,
   guardHolds,
@@ -95,7 +95,7 @@ interface GivenInput {
 
 function readInput({ body }: Write, act: Act): GivenInput {
   // The gateway has checked the form of both.
-  const given = { input: own(body, 'input'), comment: own(body, 'comment') };
+  const given = { input: ownEntry(body, 'input'), comment: ownEntry(body, 'comment') };
   const input = isObject(given.input) ? given.input : {};
   const comment = typeof given.comment === 'string' ? given.comment : null;
   const { input: check } = preparationOf(act);
@@ -201,7 +201,7 @@ async function setFields(write: Write, act: Act, facts: Facts): Promise<void> {
   const field = act.kind === 'transition' && object.stateModel ? requireField(object, object.stateModel.field) : null;
   const state: FieldValue[] = field ? [{ field, value: act.to, lookup: null }] : [];
   write.given = [...state, ...resolved.given];
-  write.changed = [...(field && act.to !== own(write.stored, field.apiName) ? state : []), ...resolved.changed];
+  write.changed = [...(field && act.to !== ownEntry(write.stored, field.apiName) ? state : []), ...resolved.changed];
   write.invalid.push(
     ...checkDependentPicklists(write.access, write.given, write.stored),
     ...checkRecordType(write.access, write.given, write.stored),
@@ -213,7 +213,7 @@ async function setFields(write: Write, act: Act, facts: Facts): Promise<void> {
 
 /** A violation of a value that no body holds; a field that the caller cannot read is not named. */
 function placed({ access }: Write, found: Violation): Violation {
-  const visible = found.field === null || own(access.fields, found.field)?.read === true;
+  const visible = found.field === null || ownEntry(access.fields, found.field)?.read === true;
   if (visible) return { ...found, pointer: '' };
   return violation('', found.code, 'A value that this sets cannot be stored.', { ruleApiName: found.ruleApiName });
 }
@@ -303,7 +303,7 @@ function messagesOf(write: Write, act: Act, facts: Facts): OutgoingMessage[] {
       return { effect, type: `custom.${message.type}`, data: { data: valuesOf(message.data, facts, invalid) } };
     const [field] = recipientField(message.to);
     const set = write.given.find((item) => item.field.apiName === field);
-    const recipient = field === undefined ? request.userId : set ? set.value : (own(write.stored, field) ?? null);
+    const recipient = field === undefined ? request.userId : set ? set.value : (ownEntry(write.stored, field) ?? null);
     return {
       effect,
       type: 'notifications.notification.requested',

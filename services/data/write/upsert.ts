@@ -8,13 +8,13 @@ import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
-import { fieldOf } from '../../../lib/schema/lookup.ts';
+import { fieldOf, ownEntry } from '../../../lib/schema/lookup.ts';
 import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
+import { visibleObject } from '../object-access.ts';
 import { columnName, etagOf, reachSql, schemaOf, table } from '../sql.ts';
-import { assertFresh, own, visibleObject } from '../tenants.ts';
-import type { Versions, View } from '../view.ts';
-import { VERSION_COLUMNS } from './checks.sql.ts';
+import { assertFresh } from '../tenants.ts';
+import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
 import { boundKey, sameKey } from './references.ts';
 import { pointerTo } from './violations.ts';
 import { type ExternalKey, type MutationCall, parseIfMatch, type Step, type Task, type Write } from './write.ts';
@@ -76,7 +76,7 @@ const hasCode = (error: unknown, code: string): boolean => error instanceof Plat
 /** The field and the value of the address. A field that is hidden or no external id is answered like an unknown one. */
 function externalKey(access: ObjectAccess, { path }: OperationCall): ExternalKey {
   const name = path['externalIdField'] ?? '';
-  const field = own(access.fields, name)?.read ? fieldOf(access.object, name) : undefined;
+  const field = ownEntry(access.fields, name)?.read ? fieldOf(access.object, name) : undefined;
   if (!field?.externalId) throw invalid('externalIdField', 'The object has no such external id for this connection.');
   const text = path['value'] ?? '';
   // A caller without a key would write the record of all others who have none.
@@ -116,7 +116,7 @@ async function find(
   const schema = schemaOf(view.tenantId);
   const { bindType } = typeOf(field);
   const key = sql.bind(value, bindType);
-  const named = own(body, field.apiName);
+  const named = ownEntry(body, field.apiName);
   const other = named === undefined ? null : typeOf(field).parseFilter(named, field, pointerTo(field.apiName));
   // What is no value at all is refused with everything else that is wrong with the body.
   const contradicts =

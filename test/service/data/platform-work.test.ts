@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { sweepTenant } from '../../../services/data/sweep.ts';
+import { sweepTenant } from '../../../services/data/maintenance/sweep.ts';
 import { createWorld, type World } from './world.ts';
 
 describe('what the platform does with records by itself', () => {

@@ -1,19 +1,19 @@
-/** What the data service does by itself on every tenant: remove what has expired, and seal the audit trail. */
+/** Periodic work of the data service on every tenant: it removes expired rows and seals the audit trail. */
 import type { ServiceBroker } from 'moleculer';
-import { call } from '../../contracts/call.ts';
-import { periodicQueue } from '../../mixins/jobs/queue.ts';
-import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
-import type { Platform } from '../../mixins/platform.ts';
+import { call } from '../../../contracts/call.ts';
+import { periodicQueue } from '../../../mixins/jobs/queue.ts';
+import { repeatForTenants } from '../../../mixins/jobs/tenants.ts';
+import type { Platform } from '../../../mixins/platform.ts';
+import { sealTenant } from '../trail/chain.ts';
+import type { UserSync } from '../users/sync.ts';
 import { sweepTenant } from './sweep.ts';
-import { sealTenant } from './trail/chain.ts';
-import type { UserSync } from './users/sync.ts';
 
 const SWEEP = periodicQueue('data.sweep', { everySeconds: 600, pollSeconds: 60, firstAfterSeconds: 5 });
 const SEAL = periodicQueue('data.seal', { everySeconds: 30, pollSeconds: 15, firstAfterSeconds: 5 });
 
 const TENANTS_PER_PAGE = 500;
 
-/** Offers to do the rounds in this process; each round is done by one of the processes that offer it. */
+/** Offers to do the periodic work in this process; each run is done by one of the processes that offer it. */
 export async function startPeriodicWork(platform: Platform, broker: ServiceBroker, sync: UserSync): Promise<void> {
   const { database, jobs } = platform;
   const tenants = (after: string | undefined) =>
@@ -24,12 +24,12 @@ export async function startPeriodicWork(platform: Platform, broker: ServiceBroke
     queue: SWEEP,
     tenants,
     work: (tenantId) => sweepTenant(database, tenantId, sync),
-    failed: failed('Expired rows of a tenant were not removed; the next round tries again.'),
+    failed: failed('Expired rows of a tenant were not removed; the next run tries again.'),
   });
   await repeatForTenants(jobs, {
     queue: SEAL,
     tenants,
     work: (tenantId, signal) => sealTenant(database, tenantId, () => signal.aborted),
-    failed: failed('The audit trail of a tenant was not sealed; the next round tries again.'),
+    failed: failed('The audit trail of a tenant was not sealed; the next run tries again.'),
   });
 }

@@ -1,11 +1,11 @@
 /**
- * What the platform clears away by itself: idempotency keys, confirmations and deleted records after their retention, and
- * what a crash left undone: users that auth has not received. One process at a time does it; doing it twice does no harm.
+ * Removes idempotency keys, confirmations and deleted records after their retention, and sends users to auth that a crash
+ * kept from it. One process at a time does it; doing it twice does no harm.
  */
 
-import type { Database } from '../../mixins/database/database.ts';
-import { removeExpired } from './trail/chain.ts';
-import { sendUnsentUsers, type UserSync } from './users/sync.ts';
+import type { Database } from '../../../mixins/database/database.ts';
+import { removeExpired } from '../trail/chain.ts';
+import { sendUnsentUsers, type UserSync } from '../users/sync.ts';
 
 interface SweepResult {
   confirmations: number;

@@ -1,16 +1,13 @@
-/** Reading records: the one place where a compiled query meets the database and rows become the bytes of an answer. */
-
+/** The statements that read a tenant's versions and its users. */
 import type { Directory } from '../../lib/access/directory.ts';
 import type { Principal } from '../../lib/access/types.ts';
-import { type CompiledList, type Page, readPage, readRecord, type SingleRecord } from '../../lib/query/sql.ts';
-import type { CompiledQuery } from '../../lib/query/types.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { table } from './sql.ts';
-import type { Versions } from './view.ts';
+import { VERSION_COLUMNS, type Versions } from './view.ts';
 
 export const readVersions = (tx: Tx): Promise<Versions> =>
   tx.one<Versions>({
-    text: `SELECT metadata_version AS "metadataVersion", access_version AS "accessVersion" FROM ${tx.schema}._state`,
+    text: `SELECT ${VERSION_COLUMNS} FROM ${tx.schema}._state state`,
   });
 
 interface PrincipalRow extends Versions {
@@ -32,7 +29,7 @@ export async function findPrincipal(
 ): Promise<{ versions: Versions; principal: Principal | null }> {
   const { metadataVersion, accessVersion, username, ...user } = await tx.one<PrincipalRow>({
     name: `principal ${tx.schema}`,
-    text: `SELECT state.metadata_version AS "metadataVersion", state.access_version AS "accessVersion",
+    text: `SELECT ${VERSION_COLUMNS},
         u."username", u."displayName", u."active", u."locale", u."timezone",
         u."profileApiName", u."roleApiName", u."permissionSetApiNames"
       FROM ${tx.schema}._state state LEFT JOIN ${table(tx.schema, 'User')} u ON u."id" = $1`,
@@ -66,7 +63,7 @@ interface DirectoryRow extends Versions {
 /** All users as sharing sees them, with the versions that go with them. */
 export async function readDirectory(tx: Tx): Promise<{ versions: Versions | null; directory: Directory }> {
   const rows = await tx.all<DirectoryRow>({
-    text: `SELECT state.metadata_version AS "metadataVersion", state.access_version AS "accessVersion",
+    text: `SELECT ${VERSION_COLUMNS},
         u."id"::text AS "userId", u."username", u."roleApiName"
       FROM ${tx.schema}._state state LEFT JOIN ${table(tx.schema, 'User')} u ON true`,
   });
@@ -78,32 +75,4 @@ export async function readDirectory(tx: Tx): Promise<{ versions: Versions | null
       ),
     },
   };
-}
-
-/**
- * Runs the statement of a page and answers the bytes `{"records":[…],"total":…,"nextCursor":…}`. The records never
- * become JavaScript values. `cursorOf` sees what came back beside them and makes the cursor of the next page.
- */
-export async function fetchPage(
-  tx: Tx,
-  compiled: CompiledList,
-  cursorOf: (page: Page) => string | null,
-): Promise<Buffer> {
-  const { writer, found, rest } = await tx.page(compiled, '{"records":[');
-  const page = readPage(compiled, found, rest);
-  const cursor = cursorOf(page);
-  const total = page.total === null ? '' : `,"total":${page.total}`;
-  writer.append(`]${total},"nextCursor":${cursor === null ? 'null' : `"${cursor}"`}}`);
-  return writer.finish();
-}
-
-/** Runs the statement of one record; its JSON as bytes, null when there is none the user can see. */
-export async function fetchRecord(
-  tx: Tx,
-  compiled: CompiledQuery,
-): Promise<Omit<SingleRecord, 'record'> & { record: Buffer | null }> {
-  const [row] = (await tx.arrays(compiled)).rows;
-  if (!row) throw new Error('The statement of a record returned no row.');
-  const read = readRecord(row);
-  return { ...read, record: read.record === null ? null : Buffer.from(read.record) };
 }
