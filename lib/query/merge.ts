@@ -8,39 +8,39 @@ import type { Plan } from './types.ts';
 
 /** Owners that are looked up one by one. */
 const OWNERS_MAX = 20;
-const WAYS_MAX = 40;
-/** When more than one in so many users owns matching records, an ordered scan soon finds enough. */
-const SPARSE = 40;
-/** Statements are prepared for these numbers of owners; the rest is filled up with an owner who has no records. */
-const BUCKETS = [1, 2, 4, 8, 12, 16, OWNERS_MAX];
+const BRANCHES_MAX = 40;
+/** Owners are sparse when they are at most one in so many users; otherwise an ordered scan soon finds enough. */
+const SPARSE_RATIO = 40;
+/** Statements are prepared for these numbers of owners; lists in between are padded with an owner without records. */
+const PREPARED_OWNER_COUNTS = [1, 2, 4, 8, 12, 16, OWNERS_MAX];
 const NO_USER = '00000000-0000-0000-0000-000000000000';
 
 export type OwnedBy = Extract<Predicate, { kind: 'ownedBy' }>;
 
 /** The owners are too few for an ordered scan to find their records soon. */
-export const isSparse = (node: OwnedBy): boolean => !node.except && node.userIds.length * SPARSE <= node.among;
+export const isSparse = (node: OwnedBy): boolean => !node.except && node.userIds.length * SPARSE_RATIO <= node.among;
 
-/** The ways of a plan whose records are merged; null when the plan is better read in one go. */
-export function mergedWays(plan: Plan & { readonly sharing: Predicate | null }): readonly Predicate[] | null {
+/** The branches whose records are merged, each one grant; null when the plan is better read in one scan. */
+export function mergeBranches(plan: Plan & { readonly sharing: Predicate | null }): readonly Predicate[] | null {
   if (plan.skip > 0 || !isNewestFirst(plan) || (plan.filter && isSelective(plan.filter))) return null;
   const { sharing } = plan;
-  const ways = sharing?.kind === 'or' ? sharing.nodes : sharing ? [sharing] : [];
-  const owned = ways.find((way) => way.kind === 'ownedBy');
+  const grants = sharing?.kind === 'or' ? sharing.nodes : sharing ? [sharing] : [];
+  const owned = grants.find((grant) => grant.kind === 'ownedBy');
   if (!owned || owned.userIds.length > OWNERS_MAX || !isSparse(owned)) return null;
-  const rest = ways.filter((way) => way !== owned);
-  if (!rest.every((way) => way.kind === 'criteria' || way.kind === 'shared')) return null;
-  const size = BUCKETS.find((bucket) => bucket >= owned.userIds.length)!;
+  const rest = grants.filter((grant) => grant !== owned);
+  if (!rest.every(({ kind }) => kind === 'criteria' || kind === 'shared')) return null;
+  const size = PREPARED_OWNER_COUNTS.find((count) => count >= owned.userIds.length) ?? OWNERS_MAX;
   const userIds = [...owned.userIds, ...Array<string>(size - owned.userIds.length).fill(NO_USER)];
   const all = [...userIds.map((userId): Predicate => ({ ...owned, userIds: [userId] })), ...rest];
-  return all.length > WAYS_MAX ? null : all;
+  return all.length > BRANCHES_MAX ? null : all;
 }
 
 /** By createdAt and id, both in one direction: the order that an index has for every owner. */
-const isNewestFirst = ({ sort }: Plan): boolean =>
-  sort.length === 2 &&
-  sort[0]!.field.apiName === 'createdAt' &&
-  sort[1]!.field.apiName === 'id' &&
-  sort[0]!.desc === sort[1]!.desc;
+const isNewestFirst = ({ sort: [first, second, ...rest] }: Plan): boolean =>
+  rest.length === 0 &&
+  first?.field.apiName === 'createdAt' &&
+  second?.field.apiName === 'id' &&
+  first.desc === second.desc;
 
 /** A filter that an index answers with few records: sharing is then asked of those alone. */
 export function isSelective(node: Predicate): boolean {

@@ -5,14 +5,13 @@
  */
 
 import type { Predicate } from '../access/predicate.ts';
-import type { ObjectAccess } from '../access/types.ts';
 import { typeOf } from '../schema/field-types/registry.ts';
 import type { SqlValue } from '../schema/field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
 import { dateOfDay } from '../values/calendar.ts';
 import { RELATIVE_DATES, relativeDays, startOfDay } from '../values/relative-dates.ts';
 import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from './capabilities.ts';
-import { quoted, type RelatedValue, searchTokens } from './parse.ts';
+import { LIST_LIMITS, quoted, type RelatedValue, searchTokens } from './parse.ts';
 import type { Condition, ListRequest, Plan, PlanOptions, QueryView, SortKey } from './types.ts';
 import { Violations } from './violations.ts';
 
@@ -70,8 +69,6 @@ export function planGet(
   return plan;
 }
 
-const NO_ACCESS = { object: { defaultSearchFields: [] }, fields: {}, readable: [] } as unknown as ObjectAccess;
-
 class Planner {
   readonly problems = new Violations();
   readonly #object: ObjectMeta;
@@ -85,7 +82,7 @@ class Planner {
   }
 
   fields(names: readonly string[] | null): readonly FieldMeta[] {
-    const { readable } = this.#view.access.objects[this.#object.apiName] ?? NO_ACCESS;
+    const readable = this.#view.access.objects[this.#object.apiName]?.readable ?? [];
     if (names === null) return readable;
     const wanted = new Set(names);
     const chosen = readable.filter((field) => wanted.delete(field.apiName));
@@ -172,7 +169,7 @@ class Planner {
   }
 
   /** One entry per operand: a bound value, or the range of times or days of a relative date. */
-  #values(condition: Condition, field: FieldMeta): Operand[] | null {
+  #values(condition: Condition, field: FieldMeta): readonly Operand[] | null {
     const { pointer, operator } = condition;
     const at = (name: string): string => (condition.id === null ? pointer : `${pointer}/${name}`);
     switch (operator) {
@@ -189,10 +186,10 @@ class Planner {
         return this.#list(condition.value as unknown[], condition, field, at('value'));
       default:
         if (typeOf(field).choices === 'many' && (operator === 'eq' || operator === 'neq')) {
-          if (!Array.isArray(condition.value) || condition.value.length > 200) {
+          if (!Array.isArray(condition.value) || condition.value.length > LIST_LIMITS.in_values_max) {
             this.#wrongValue(
               at('value'),
-              `The value for ${field.apiName} must be a list of at most 200 values.`,
+              `The value for ${field.apiName} must be a list of at most ${LIST_LIMITS.in_values_max} values.`,
               condition,
             );
             return null;
@@ -204,12 +201,12 @@ class Planner {
     }
   }
 
-  #list(list: readonly unknown[], condition: Condition, field: FieldMeta, pointer: string): Operand[] | null {
+  #list(list: readonly unknown[], condition: Condition, field: FieldMeta, pointer: string): readonly Operand[] | null {
     return this.#all(list.map((item, index) => this.#operand(item, condition, field, `${pointer}/${index}`)));
   }
 
-  #all(operands: readonly (Operand | null)[]): Operand[] | null {
-    return operands.includes(null) ? null : (operands as Operand[]);
+  #all(operands: readonly (Operand | null)[]): readonly Operand[] | null {
+    return operands.every((operand) => operand !== null) ? operands : null;
   }
 
   #operand(value: unknown, condition: Condition, field: FieldMeta, pointer: string): Operand | null {
@@ -231,6 +228,7 @@ class Planner {
     this.problems.add(pointer, 'FILTER_VALUE_INVALID', message, { field, conditionId: id });
   }
 
+  /** Relative dates become comparisons with the beginning and end of their range. */
   #compare(field: FieldMeta, operator: CompareOperator, operands: readonly Operand[]): Predicate {
     const plain = operands.filter((operand) => 'value' in operand);
     const node = (op: CompareOperator, ...values: SqlValue[]): Predicate => ({
@@ -239,22 +237,24 @@ class Planner {
       operator: op,
       values,
     });
-    if (plain.length === operands.length) return node(operator, ...plain.map((operand) => operand.value));
-    const [first, second] = operands as [Operand, Operand];
+    const ranges = operands.filter(isRange);
+    const [range] = ranges;
+    if (!range) return node(operator, ...plain.map((operand) => operand.value));
     switch (operator) {
       case 'in':
       case 'not_in': {
         const single = operator === 'in' ? 'eq' : 'neq';
-        const parts = operands
-          .filter((operand) => !('value' in operand))
-          .map((operand) => this.#compare(field, single, [operand]));
+        const parts = ranges.map((operand) => this.#compare(field, single, [operand]));
         if (plain.length > 0) parts.push(node(operator, ...plain.map((operand) => operand.value)));
         return join(operator === 'in' ? 'or' : 'and', parts)!;
       }
       case 'between':
-        return join('and', [this.#compare(field, 'gte', [first]), this.#compare(field, 'lte', [second])])!;
+        return join('and', [
+          this.#compare(field, 'gte', operands.slice(0, 1)),
+          this.#compare(field, 'lte', operands.slice(1)),
+        ])!;
     }
-    const { from, to } = first as DateRange;
+    const { from, to } = range;
     switch (operator) {
       case 'eq':
         return join('and', [node('gte', from), node('lt', to)])!;
@@ -297,8 +297,9 @@ class Planner {
 
   #search(search: NonNullable<ListRequest['search']>): Predicate | null {
     const { fields: names } = search;
-    const access = this.#view.access.objects[this.#object.apiName] ?? NO_ACCESS;
-    const fields = names === null ? searchedByDefault(access) : names.flatMap((name) => this.#searched(name) ?? []);
+    const access = this.#view.access.objects[this.#object.apiName];
+    const byDefault = access ? searchedByDefault(access) : [];
+    const fields = names === null ? byDefault : names.flatMap((name) => this.#searched(name) ?? []);
     if (fields.length === 0) return { kind: 'false' };
     return { kind: 'search', fields, tokens: searchTokens(search.text) };
   }
@@ -319,6 +320,8 @@ interface DateRange {
 }
 
 type Operand = { readonly value: SqlValue } | DateRange;
+
+const isRange = (operand: Operand): operand is DateRange => !('value' in operand);
 
 const instant = (time: number): string => new Date(time).toISOString();
 

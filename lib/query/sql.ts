@@ -3,8 +3,11 @@
  * prepared once and run with other values; every value is bound, every identifier quoted.
  *
  * The rows come as plain columns and are copied from the wire into the JSON of the page (lib/json/row-writer.ts): that
- * costs the database a third of what json_agg does. The sub-select takes one record more than the page has; that it
- * came shows that there is a next page. Expressions are computed after LIMIT, or a sort would carry their results.
+ * costs the database a third of what json_agg does. One extra row is fetched to detect a next page. Expressions are
+ * evaluated after LIMIT; otherwise the sort would carry their results.
+ *
+ * Relative dates do not occur here: plan.ts has turned each comparison with one, also `between`, into comparisons with
+ * points in time. Conditions of the next page: keyset.ts. Lists that are merged from several index scans: merge.ts.
  */
 
 import { hash } from 'node:crypto';
@@ -18,8 +21,9 @@ import { keyForm } from '../schema/matching.ts';
 import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
 import { memoize } from '../values/memoize.ts';
 import { identifier } from '../values/sql-text.ts';
-import { isSelective, isSparse, mergedWays, type OwnedBy } from './merge.ts';
-import type { CompiledQuery, ConstrainedPlan, SortKey } from './types.ts';
+import { type Range, rangesAfter } from './keyset.ts';
+import { isSelective, isSparse, mergeBranches, type OwnedBy } from './merge.ts';
+import type { CompiledQuery, ConstrainedPlan } from './types.ts';
 
 /** The statement of a page: first the columns of a record, then its sort keys, then versions and total. */
 export interface CompiledList extends CompiledQuery {
@@ -32,7 +36,7 @@ export interface CompiledList extends CompiledQuery {
   readonly includeTotal: boolean;
 }
 
-/** What stands beside the records of a page. */
+/** Metadata of a page. */
 export interface Page {
   /** Records of the page. */
   readonly count: number;
@@ -52,33 +56,23 @@ export interface Page {
 export function compileList(plan: ConstrainedPlan, schema: string): CompiledList {
   const compiler = new Compiler(schema);
   const table = compiler.table(plan.object);
-  const ways = mergedWays(plan);
-  compiler.plannedWithValues = compiler.ownersPlanned = dependsOnOwners(plan, ways !== null);
+  const branches = mergeBranches(plan);
+  compiler.plannedWithValues = compiler.ownersPlanned = dependsOnOwners(plan, branches !== null);
   const filter = plan.filter ? [compiler.condition(plan.filter, 'r')] : [];
-  const sharing = plan.sharing && (ways === null || plan.includeTotal) ? [compiler.condition(plan.sharing, 'r')] : [];
+  const sharing =
+    plan.sharing && (branches === null || plan.includeTotal) ? [compiler.condition(plan.sharing, 'r')] : [];
   const conditions = [...filter, ...sharing];
   const { inner, outer, shown } = columns(plan);
-  const orderOf = (column: (field: FieldMeta) => string): string =>
-    plan.sort.map(({ field, desc }) => `${column(field)}${desc ? ' DESC' : ' ASC'}`).join(', ');
-  const order = orderOf((field) => `r.${identifier(field.apiName)}`);
   // A formula has no column of the table, only one of the select list.
-  const innerOrder = orderOf((field) => `${field.formula ? '' : 'r.'}${identifier(field.apiName)}`);
-  const rows = (where: readonly string[], limit: number | string = plan.take + 1): string =>
-    `SELECT ${inner} FROM ${table} r${whereSql(where)} ORDER BY ${innerOrder} LIMIT ${limit}`;
-  const keyset = plan.after === null ? [[]] : compiler.after(plan.sort, plan.after, 'r');
-  let page = ways ? '' : rows([...conditions, ...keyset[0]!]);
-  if (ways) {
-    // A limit that the planner does not know: it then expects to read the beginning of each way, as the merge does, and
-    // follows the index instead of sorting all that a way leads to.
-    const limit = compiler.bind(plan.take + 1, 'bigint');
-    const branches = ways.map((way) => `(${rows([...filter, compiler.condition(way, 'r'), ...keyset[0]!], limit)})`);
-    const key = plan.sort.map(({ field }) => `r.${identifier(field.apiName)}`).join(', ');
-    // A record that several ways lead to comes from each of them, and is shown once.
-    page = `SELECT DISTINCT ON (${key}) * FROM (${branches.join(' UNION ALL ')}) r ORDER BY ${order} LIMIT ${plan.take + 1}`;
-  } else if (keyset.length > 1) {
-    const branches = keyset.map((part) => `(${rows([...conditions, ...part])})`);
-    page = `SELECT * FROM (${branches.join(' UNION ALL ')}) r ORDER BY ${order} LIMIT ${plan.take + 1}`;
-  }
+  const order = orderSql(plan, (field) => `${field.formula ? '' : 'r.'}${identifier(field.apiName)}`);
+  const rows: RowsSql = (where, limit = plan.take + 1) =>
+    `SELECT ${inner} FROM ${table} r${whereSql(where)} ORDER BY ${order} LIMIT ${limit}`;
+  const ranges: readonly [Range, ...Range[]] =
+    plan.after === null ? [[]] : rangesAfter(plan.sort, plan.after, 'r', (value, type) => compiler.bind(value, type));
+  let page: string;
+  if (branches) page = mergedPage(compiler, plan, rows, branches, filter, ranges[0]);
+  else if (ranges.length > 1) page = rangesPage(plan, rows, conditions, ranges);
+  else page = rows([...conditions, ...ranges[0]]);
   if (plan.skip > 0) {
     page += ` OFFSET ${compiler.bind(plan.skip, 'bigint')}`;
     compiler.plannedWithValues = true;
@@ -100,10 +94,49 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
   };
 }
 
+/** The rows of the table that meet the conditions, in order; `limit`: one more than the page has unless given. */
+type RowsSql = (where: readonly string[], limit?: string | number) => string;
+
+const orderSql = (plan: ConstrainedPlan, column: (field: FieldMeta) => string): string =>
+  plan.sort.map(({ field, desc }) => `${column(field)}${desc ? ' DESC' : ' ASC'}`).join(', ');
+
+const orderOfPage = (plan: ConstrainedPlan): string => orderSql(plan, (field) => `r.${identifier(field.apiName)}`);
+
+/** A page merged from one index scan per branch. */
+function mergedPage(
+  compiler: Compiler,
+  plan: ConstrainedPlan,
+  rows: RowsSql,
+  branches: readonly Predicate[],
+  filter: readonly string[],
+  range: Range,
+): string {
+  // A limit that the planner does not know: it then expects to read the beginning of each branch, as the merge does, and
+  // follows the index instead of sorting all records of a branch.
+  const limit = compiler.bind(plan.take + 1, 'bigint');
+  const parts = branches.map((branch) => `(${rows([...filter, compiler.condition(branch, 'r'), ...range], limit)})`);
+  const key = plan.sort.map(({ field }) => `r.${identifier(field.apiName)}`).join(', ');
+  // A record of several branches comes from each of them, and is shown once.
+  return (
+    `SELECT DISTINCT ON (${key}) * FROM (${parts.join(' UNION ALL ')}) r ` +
+    `ORDER BY ${orderOfPage(plan)} LIMIT ${plan.take + 1}`
+  );
+}
+
+/** A page from several ranges of an index, read one after the other. */
+function rangesPage(
+  plan: ConstrainedPlan,
+  rows: RowsSql,
+  conditions: readonly string[],
+  ranges: readonly Range[],
+): string {
+  const parts = ranges.map((range) => `(${rows([...conditions, ...range])})`);
+  return `SELECT * FROM (${parts.join(' UNION ALL ')}) r ORDER BY ${orderOfPage(plan)} LIMIT ${plan.take + 1}`;
+}
+
 /**
- * Reads what came beside the records of a statement of compileList. `found`: records that came, also one beyond `take`,
- * which shows that another page follows. `rest`: the texts behind the record's columns, of the last record of a full
- * page.
+ * Reads the metadata of a page from the rows of compileList. `found`: records that came, including the one beyond `take`
+ * that shows that another page follows. `rest`: the texts after the record's columns, of the last record of a full page.
  */
 export function readPage(compiled: CompiledList, found: number, rest: readonly (string | null)[]): Page {
   const { take, keys } = compiled;
@@ -187,7 +220,7 @@ export function conditionSql(
   return new Compiler(schema, bind, relations).condition(node, alias);
 }
 
-/** What stands in the place of tables that a predicate looks into, such as how they were at another moment. */
+/** Replacements of the tables that a predicate reads, such as their rows at another moment. */
 export interface Relations {
   /** SQL of a FROM item with the columns of the object's table. */
   readonly records: (object: ObjectMeta) => string;
@@ -198,7 +231,7 @@ export interface Relations {
 interface Columns {
   /** Number of columns in `outer`. */
   readonly shown: number;
-  /** What the table is read for: fields of the page, and what sorting and the ETag need besides. */
+  /** Columns read from the table: fields of the page, of the order and of the ETag. */
   readonly inner: string;
   /** What a record of the page shows. */
   readonly outer: string;
@@ -246,17 +279,6 @@ function dependsOnOwners({ sharing, filter, includeTotal }: ConstrainedPlan, mer
 
 /** An array as PostgreSQL reads it; lists of owners are long and the same for every request of a user. */
 const uuidList = memoize((ids: readonly string[]): string => `{${ids.join(',')}}`);
-
-/** Columns that are never null: a row comparison may be used, and an index follows it. */
-const NOT_NULL: ReadonlySet<string> = new Set([
-  'ownerId',
-  'id',
-  'createdAt',
-  'createdById',
-  'updatedAt',
-  'updatedById',
-  'recordVersion',
-]);
 
 /** Keys are indexed in a form of theirs: the index finds the few, then they are compared exactly. */
 const isFoldedKey = (field: FieldMeta): boolean => (field.unique || field.externalId) && keyForm(field, '') !== '';
@@ -328,8 +350,8 @@ class Compiler {
   }
 
   /**
-   * A long list is hashed once and never looked at by the planner, whom it would cost more time than running the
-   * statement takes. Where the values matter to the plan, they are few or the statement is planned with them.
+   * A long list is hashed and hidden from the planner, because planning it would take longer than running the statement.
+   * Where the values matter to the plan, they are few or the statement is planned with them.
    */
   #ownedBy(node: OwnedBy, alias: string): string {
     const column = `${alias}."ownerId"`;
@@ -449,51 +471,6 @@ class Compiler {
       return `(${hits.join(' OR ')})`;
     });
     return `(${words.join(' AND ')})`;
-  }
-
-  /**
-   * The records behind the last one of the previous page, as one or two lists of conditions: two when they lie in two
-   * ranges of an index (greater values, then nulls), to be read one after the other. Nulls are the largest values:
-   * last in ascending, first in descending order.
-   */
-  after(sort: readonly SortKey[], last: readonly (string | null)[], alias: string): string[][] {
-    const keys = sort.map(({ field, desc }, index) => {
-      const value = last[index]!;
-      return {
-        column: columnSql(field, alias),
-        desc,
-        nullable: !NOT_NULL.has(field.apiName),
-        bound: value === null ? null : this.bind(value, typeOf(field).bindType),
-      };
-    });
-    const [first] = keys as [(typeof keys)[number], ...typeof keys];
-    if (keys.every((key) => !key.nullable && key.bound !== null && key.desc === first.desc)) {
-      const list = (parts: readonly string[]): string => (parts.length === 1 ? parts[0]! : `(${parts.join(', ')})`);
-      const row = list(keys.map((key) => key.column));
-      return [[`${row} ${first.desc ? '<' : '>'} ${list(keys.map((key) => key.bound!))}`]];
-    }
-    // (k1 after v1) OR (k1 = v1 AND k2 after v2) OR …
-    const steps: string[] = [];
-    const equal: string[] = [];
-    const split = !first.desc && first.nullable && first.bound !== null;
-    for (const key of keys) {
-      const { column, desc, nullable, bound } = key;
-      let step: string | null;
-      if (bound === null) step = desc ? `${column} IS NOT NULL` : null;
-      else if (desc) step = `${column} < ${bound}`;
-      else
-        step =
-          nullable && !(split && key === first)
-            ? `(${column} > ${bound} OR ${column} IS NULL)`
-            : `${column} > ${bound}`;
-      if (step) steps.push([...equal, step].join(' AND '));
-      equal.push(bound === null ? `${column} IS NULL` : `${column} = ${bound}`);
-    }
-    const behind = steps.length === 0 ? 'false' : `(${steps.map((step) => `(${step})`).join(' OR ')})`;
-    if (first.bound === null) return [[...(first.desc ? [] : [`${first.column} IS NULL`]), behind]];
-    // What follows from it anyway, said in a form that an index can start from.
-    const start = `${first.column} ${first.desc ? '<=' : '>='} ${first.bound}`;
-    return split ? [[start, behind], [`${first.column} IS NULL`]] : [[start, behind]];
   }
 }
 
