@@ -146,7 +146,7 @@ export type EffectMeta =
   | { readonly verb: 'emitEvent'; readonly type: string; readonly data: Readonly<Record<string, string>> };
 
 /** What transitions and actions have in common. */
-export interface ActMeta {
+export interface TransitionOrActionMeta {
   readonly key: string;
   readonly label: string;
   readonly description: string | null;
@@ -163,7 +163,7 @@ export interface ActMeta {
   readonly effects: readonly EffectMeta[];
 }
 
-interface TransitionMeta extends ActMeta {
+interface TransitionMeta extends TransitionOrActionMeta {
   readonly from: readonly string[];
   readonly to: string;
 }
@@ -238,7 +238,7 @@ export interface ObjectMeta {
   /** By apiName. */
   readonly recordTypes: readonly RecordTypeMeta[];
   /** Custom actions by apiName, the active ones. */
-  readonly actions: readonly ActMeta[];
+  readonly actions: readonly TransitionOrActionMeta[];
 }
 
 export interface ObjectPermission {

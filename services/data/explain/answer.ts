@@ -14,8 +14,8 @@ import type { ReadDeps } from '../read/read.ts';
 import { checkedRow } from '../read/versions.ts';
 import { findPrincipal } from '../tenants.sql.ts';
 import { assertFresh } from '../tenants.ts';
-import { visibleActs } from '../transitions/acts.ts';
 import { foreseenFields, misplacedBy } from '../transitions/parents.ts';
+import { visibleTransitions } from '../transitions/transitions-and-actions.ts';
 import type { View } from '../view.ts';
 import { explain, type Question } from './explain.ts';
 import { type ExplainedRow, explainedRecordStatement } from './record.sql.ts';
@@ -29,19 +29,29 @@ export const explainAccess: Handler<'data.access.explain', ReadDeps> = async (de
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
     const { access: shown, id } = namedRecord(view, call);
     const { object } = shown;
-    const act = visibleActs(shown).find(({ meta }) => meta.key === question.transitionKey) ?? null;
-    const acts = act ? [act] : [];
+    const transition = visibleTransitions(shown).find(({ meta }) => meta.key === question.transitionKey) ?? null;
+    const transitions = transition ? [transition] : [];
     const { found, about, misplaced } = await deps.database.tenant(request.tenantId, async (tx) => {
-      const statement = explainedRecordStatement(view, object, id, foreseenFields(object, acts, view.snapshot));
+      const statement = explainedRecordStatement(view, object, id, foreseenFields(object, transitions, view.snapshot));
       const found = checkedRow(view, await tx.all<ExplainedRow>(statement));
       if (found.record === null) throw recordNotFound();
       const about = other ? await viewOf(tx, view, userId) : view;
-      return { found, about, misplaced: await misplacedBy(tx, about, acts, id, found.stored) };
+      return { found, about, misplaced: await misplacedBy(tx, about, transitions, id, found.stored) };
     });
     const scopes = other ? null : request.scopes;
     const known = view.access.objects;
     const { record, stored } = found;
-    const subject = { record, stored, view: about, scopes, object, shown, known, act, misplaces: misplaced.size > 0 };
+    const subject = {
+      record,
+      stored,
+      view: about,
+      scopes,
+      object,
+      shown,
+      known,
+      transition,
+      misplaces: misplaced.size > 0,
+    };
     return { body: explain(subject, question) };
   });
 };

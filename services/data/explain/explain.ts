@@ -15,7 +15,6 @@ import { isWritable } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta, PermissionBundle } from '../../../lib/schema/snapshot.ts';
 import { isUserObject } from '../../../lib/schema/user-object.ts';
 import {
-  type Act,
   closedField,
   closedObject,
   guardHolds,
@@ -25,9 +24,10 @@ import {
   startsIn,
   stateIn,
   storedFacts,
+  type TransitionOrAction,
   visibleModel,
   wrongState,
-} from '../transitions/acts.ts';
+} from '../transitions/transitions-and-actions.ts';
 import type { View } from '../view.ts';
 
 type Layer = (typeof LAYERS)[number];
@@ -60,7 +60,7 @@ export interface Subject {
   /** Stored values of the fields that decide about transitions. */
   readonly stored: Readonly<Record<string, unknown>>;
   /** Null: no transition is asked about, or the caller sees none of this name. */
-  readonly act: Act | null;
+  readonly transition: TransitionOrAction | null;
   /** It puts a record under a parent that the user may not edit. */
   readonly misplaces: boolean;
 }
@@ -78,14 +78,14 @@ const decidedOperation = ({ operation, field }: Question): RecordOperation =>
   operation === 'update' && field === 'ownerId' ? 'changeOwner' : operation;
 
 export function explain(subject: Subject, question: Question): { allowed: boolean; steps: Step[] } {
-  const { act } = subject;
+  const { transition } = subject;
   const steps = [
     scopeStep(subject, question),
     publicationStep(subject),
-    objectStep(subject, question, act),
-    fieldStep(subject, question, act),
+    objectStep(subject, question, transition),
+    fieldStep(subject, question, transition),
     sharingStep(subject, question),
-    stateStep(subject, question, act),
+    stateStep(subject, question, transition),
     step('agentPolicy', 'notApplicable'),
   ];
   return { allowed: steps.every((item) => item.result !== 'deny'), steps };
@@ -114,7 +114,7 @@ function publicationStep({ object }: Subject): Step {
   return deny('publication', `The object is not published. Set api.published: true in CustomObject ${object.apiName}.`);
 }
 
-function objectStep(subject: Subject, { operation }: Question, act: Act | null): Step {
+function objectStep(subject: Subject, { operation }: Question, transition: TransitionOrAction | null): Step {
   const { view, object } = subject;
   const { access } = view;
   const { permission } = NEEDS[operation];
@@ -125,16 +125,19 @@ function objectStep(subject: Subject, { operation }: Question, act: Act | null):
     const remedy = `Give ${permission} on ${object.apiName} in the profile or a permission set of the user.`;
     return deny('objectPermission', isUserObject(object) ? userObjectRemedy(permission) : remedy);
   }
-  if (act && !isPermitted(act, access))
-    return deny('objectPermission', `${notPermitted(act)} Add it to the actions of the profile or a permission set.`);
+  if (transition && !isPermitted(transition, access))
+    return deny(
+      'objectPermission',
+      `${notPermitted(transition)} Add it to the actions of the profile or a permission set.`,
+    );
   // The records of effects are created with the permissions of the caller. A hidden object is not named.
-  const closed = act && closedObject(act, access);
+  const closed = transition && closedObject(transition, access);
   if (closed !== null) {
     const name = ownEntry(subject.known, closed) ? closed : 'another object';
     return deny('objectPermission', `The transition creates a record of ${name}. Give create on that object.`);
   }
   const onObject = bundlesThatGrant(access, (bundle) => permissionGiven(object, [bundle])[permission]);
-  const action = act?.meta.permission;
+  const action = transition?.meta.permission;
   const onAction = action == null ? [] : bundlesThatGrant(access, (bundle) => bundle.actions.includes(action));
   const names = new Set(onObject.map(({ apiName }) => apiName));
   return step('objectPermission', 'pass', [...onObject, ...onAction.filter(({ apiName }) => !names.has(apiName))]);
@@ -146,13 +149,17 @@ const bundlesThatGrant = ({ bundles }: Access, grants: (bundle: PermissionBundle
 const unknownField = (name: string): string =>
   `No readable field ${name} exists. Check the name, or ask an administrator for read permission.`;
 
-function fieldStep(subject: Subject, { operation, field: name }: Question, act: Act | null): Step {
+function fieldStep(
+  subject: Subject,
+  { operation, field: name }: Question,
+  transition: TransitionOrAction | null,
+): Step {
   const { view, object, shown } = subject;
   const known = ownEntry(view.access.objects, object.apiName);
-  const model = act?.kind === 'transition' ? visibleModel(shown) : null;
+  const model = transition?.kind === 'transition' ? visibleModel(shown) : null;
   if (model && known && !visibleModel(known))
     return deny('fieldPermission', `Give read on the state field ${object.apiName}.${model.field}.`);
-  const closed = act && closedField(act, view.access);
+  const closed = transition && closedField(transition, view.access);
   if (closed !== null) {
     const [created = '', name = ''] = closed.split('.');
     const fields = ownEntry(ownEntry(subject.known, created)?.fields ?? {}, name)?.read
@@ -284,23 +291,27 @@ function sharingRemedy({ object }: Subject, operation: RecordOperation, code: st
   }
 }
 
-function stateStep(subject: Subject, { operation, field, transitionKey }: Question, act: Act | null): Step {
+function stateStep(
+  subject: Subject,
+  { operation, field, transitionKey }: Question,
+  transition: TransitionOrAction | null,
+): Step {
   const { view, object, shown, stored } = subject;
   const model = visibleModel(shown);
   if (operation === 'update' && model && field === model.field && !model.allowDirectEdit)
     return deny('recordState', `${field} can only be changed by transitions. Execute one of them.`);
   if (operation !== 'transition') return step('recordState', 'notApplicable');
-  if (!act)
+  if (!transition)
     return deny(
       'recordState',
       `The object has no transition or action ${transitionKey}. List the transitions of the record.`,
     );
   const state = stateIn(shown, stored);
-  if (!startsIn(act, state))
+  if (!startsIn(transition, state))
     return deny(
       'recordState',
-      `${wrongState(act)} The record has ${state === null ? 'no state' : `the state ${state}`}.`,
+      `${wrongState(transition)} The record has ${state === null ? 'no state' : `the state ${state}`}.`,
     );
-  if (!guardHolds(act, storedFacts(view, object, stored))) return deny('recordState', guardMessage(act));
+  if (!guardHolds(transition, storedFacts(view, object, stored))) return deny('recordState', guardMessage(transition));
   return step('recordState', 'pass');
 }

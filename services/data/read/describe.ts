@@ -11,7 +11,7 @@ import { fieldType, isNumbered, isReference, typeOf } from '../../../lib/schema/
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
-import { visibleModel } from '../transitions/acts.ts';
+import { visibleModel } from '../transitions/transitions-and-actions.ts';
 import { defaultOf, isChangedByTransitions } from '../write/body.ts';
 import { hasDuplicateRules } from '../write/duplicate-rules.ts';
 

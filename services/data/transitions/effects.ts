@@ -1,5 +1,5 @@
 /**
- * Effects of transitions and actions, made ready once per configuration: what they read, what they set, and the values
+ * Effects of transitions and actions, compiled once per configuration: what they read, what they set, and the values
  * that their expressions give. Source: docs/reference/transitions.md#effects.
  */
 
@@ -16,12 +16,12 @@ import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { type Exact, exactText } from '../../../lib/values/decimal.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { failureOf } from '../evaluation.ts';
-import { type Act, decidingFields } from './acts.ts';
+import { decidingFields, type TransitionOrAction } from './transitions-and-actions.ts';
 
 /** Expressions by the names of what they give. */
 type Expressions = readonly (readonly [name: string, expression: Expression])[];
 
-interface Preparation {
+interface CompiledEffects {
   readonly input: InputCheck | null;
   readonly inputTypes: Readonly<Record<string, Type>>;
   readonly updates: Expressions;
@@ -42,8 +42,8 @@ const ANY: readonly Type[] = [
   ...(['list:text', 'list:number', 'list:boolean', 'list:date', 'list:dateTime', 'list:time', 'list:null'] as const),
 ];
 
-export const preparationOf = memoize((act: Act): Preparation => {
-  const { object, meta } = act;
+export const compiledEffects = memoize((transition: TransitionOrAction): CompiledEffects => {
+  const { object, meta } = transition;
   const types = inputTypes(meta.input);
   const schema = { ...schemaOfObject(object), input: types };
   const all: Expression[] = [];
@@ -54,7 +54,7 @@ export const preparationOf = memoize((act: Act): Preparation => {
       return [name, expression];
     });
   const updates: Expressions[] = [];
-  const creates: Preparation['creates'][number][] = [];
+  const creates: CompiledEffects['creates'][number][] = [];
   const messages: Message[] = [];
   for (const effect of meta.effects)
     switch (effect.verb) {
@@ -81,7 +81,9 @@ export const preparationOf = memoize((act: Act): Preparation => {
     messages,
     reads: [...decidingFields(object), ...[...names].map((name) => requireField(object, name))],
     sets:
-      object.stateModel && act.kind === 'transition' ? [...sets, requireField(object, object.stateModel.field)] : sets,
+      object.stateModel && transition.kind === 'transition'
+        ? [...sets, requireField(object, object.stateModel.field)]
+        : sets,
   };
 });
 
@@ -89,7 +91,11 @@ export const preparationOf = memoize((act: Act): Preparation => {
 export const recipientField = (to: string): string[] => (to === 'actor' ? [] : [to === 'owner' ? 'ownerId' : to]);
 
 /** The facts of a record, and the input of the transition. */
-export const withInput = (facts: Facts, { inputTypes: types }: Preparation, input: Record<string, unknown>): Facts => ({
+export const withInput = (
+  facts: Facts,
+  { inputTypes: types }: CompiledEffects,
+  input: Record<string, unknown>,
+): Facts => ({
   ...facts,
   input: (name) => {
     const type = types[name];

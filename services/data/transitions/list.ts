@@ -9,20 +9,27 @@ import { namedRecord, recordNotFound } from '../object-access.ts';
 import type { ReadDeps } from '../read/read.ts';
 import { checkedRow } from '../read/versions.ts';
 import { etagOf } from '../sql.ts';
-import { type Act, type Situation, stateIn, storedFacts, unavailableReasons, visibleActs } from './acts.ts';
 import { type SituationRow, situationStatement } from './list.sql.ts';
 import { foreseenFields, misplacedBy } from './parents.ts';
+import {
+  type Situation,
+  stateIn,
+  storedFacts,
+  type TransitionOrAction,
+  unavailableReasons,
+  visibleTransitions,
+} from './transitions-and-actions.ts';
 
 export const listTransitions: Handler<'data.transitions.list', ReadDeps> = async (deps, request, call) => {
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
     const { access, id } = namedRecord(view, call);
     const { object } = access;
-    const acts = visibleActs(access);
-    const statement = situationStatement(view, object, id, foreseenFields(object, acts, view.snapshot));
+    const transitions = visibleTransitions(access);
+    const statement = situationStatement(view, object, id, foreseenFields(object, transitions, view.snapshot));
     const { record, misplaced } = await deps.database.tenant(request.tenantId, async (tx) => {
       const record = checkedRow(view, await tx.all<SituationRow>(statement));
       if (record.values === null) throw recordNotFound();
-      return { record, misplaced: await misplacedBy(tx, view, acts, id, record.values) };
+      return { record, misplaced: await misplacedBy(tx, view, transitions, id, record.values) };
     });
     const { values, editable } = record;
     const etag = etagOf(record.recordVersion);
@@ -36,26 +43,26 @@ export const listTransitions: Handler<'data.transitions.list', ReadDeps> = async
       facts: storedFacts(view, object, values),
       misplaced,
     };
-    const records = acts.map((act) => shown(act, situation));
+    const records = transitions.map((transition) => shown(transition, situation));
     return { headers: { ETag: etag }, body: { records, nextCursor: null, currentState: state, etag } };
   });
 };
 
 /** The state in which it starts: the current one if it can, otherwise the only possible one. */
-function startOf({ from }: Act, state: string | null): string | null {
+function startOf({ from }: TransitionOrAction, state: string | null): string | null {
   if (from === null || (state !== null && from.includes(state))) return state;
   return from.length === 1 ? (from[0] ?? null) : null;
 }
 
-function shown(act: Act, situation: Situation): object {
-  const { meta, from, to, kind } = act;
+function shown(transition: TransitionOrAction, situation: Situation): object {
+  const { meta, from, to, kind } = transition;
   const { state } = situation;
-  const reasons = unavailableReasons(act, situation);
+  const reasons = unavailableReasons(transition, situation);
   return {
     transitionKey: meta.key,
     label: meta.label,
     description: meta.description,
-    fromState: startOf(act, state),
+    fromState: startOf(transition, state),
     toState: from === null ? state : to,
     kind,
     available: reasons.length === 0,

@@ -16,8 +16,8 @@ import type { View } from '../view.ts';
 import { readValue } from '../write/body.ts';
 import { lookupSql } from '../write/references.ts';
 import { deniedParentsSql, parentDenied } from '../write/sharing.ts';
-import { type Act, decidingFields, storedFacts } from './acts.ts';
-import { preparationOf, valuesOf } from './effects.ts';
+import { compiledEffects, valuesOf } from './effects.ts';
+import { decidingFields, storedFacts, type TransitionOrAction } from './transitions-and-actions.ts';
 
 /** A field of the record itself, or of one that comes along, which names a parent that controls sharing. */
 interface Placing {
@@ -28,10 +28,10 @@ interface Placing {
   readonly moves: boolean;
 }
 
-function placingsOf(act: Act, snapshot: Snapshot): Placing[] {
-  const { updates, creates } = preparationOf(act);
+function placingsOf(transition: TransitionOrAction, snapshot: Snapshot): Placing[] {
+  const { updates, creates } = compiledEffects(transition);
   const sets = [
-    { object: act.object, fields: updates, moves: true },
+    { object: transition.object, fields: updates, moves: true },
     ...creates.map(({ objectApiName, fields }) => ({
       object: objectOf(snapshot, objectApiName),
       fields,
@@ -48,10 +48,14 @@ function placingsOf(act: Act, snapshot: Snapshot): Placing[] {
   });
 }
 
-/** Stored fields that decide what can be done with a record, the parents that acts name included. */
-export function foreseenFields(object: ObjectMeta, acts: readonly Act[], snapshot: Snapshot): readonly FieldMeta[] {
-  const names = acts.flatMap((act) =>
-    placingsOf(act, snapshot).flatMap(({ field, expression, moves }) => [
+/** Stored fields that decide what can be done with a record, the parents that transitions and actions name included. */
+export function foreseenFields(
+  object: ObjectMeta,
+  transitions: readonly TransitionOrAction[],
+  snapshot: Snapshot,
+): readonly FieldMeta[] {
+  const names = transitions.flatMap((transition) =>
+    placingsOf(transition, snapshot).flatMap(({ field, expression, moves }) => [
       ...storedFieldsOf(object, expression),
       ...(moves ? [field.apiName] : []),
     ]),
@@ -63,27 +67,29 @@ export function foreseenFields(object: ObjectMeta, acts: readonly Act[], snapsho
 export async function misplacedBy(
   tx: Tx,
   view: View,
-  acts: readonly Act[],
+  transitions: readonly TransitionOrAction[],
   id: string,
   stored: Readonly<Record<string, unknown>>,
-): Promise<ReadonlyMap<Act, PlatformError>> {
+): Promise<ReadonlyMap<TransitionOrAction, PlatformError>> {
   const sql = new Sql();
-  const asked = acts.flatMap((act) =>
-    placingsOf(act, view.snapshot).flatMap(({ object, field, expression, moves }) => {
-      const facts = storedFacts(view, act.object, stored);
+  const asked = transitions.flatMap((transition) =>
+    placingsOf(transition, view.snapshot).flatMap(({ object, field, expression, moves }) => {
+      const facts = storedFacts(view, transition.object, stored);
       const value = valuesOf([[field.apiName, expression]], facts, [])[field.apiName] ?? null;
-      // A caller who takes the act may edit the record itself, and a record that stays where it is needs nothing of its parent.
+      // A caller who executes it may edit the record itself; one that keeps its parent needs nothing of the parent.
       if (value === null || value === id || (moves && value === ownEntry(stored, field.apiName))) return [];
       const given = readValue(view, field, value, '');
       if ('code' in given) return [];
       const parent = new Map([[given, lookupSql(view, tx.schema, sql, given)]]);
       const denied = deniedParentsSql({ view, object }, sql, parent, null);
-      return denied === null ? [] : [{ act, denied }];
+      return denied === null ? [] : [{ transition, denied }];
     }),
   );
   if (asked.length === 0) return new Map();
   const { denied } = await tx.one<{ denied: boolean[] }>(
     sql.statement(`SELECT ARRAY[${asked.map((item) => item.denied).join(', ')}] AS denied`),
   );
-  return new Map(asked.filter((_, index) => denied[index] === true).map(({ act }) => [act, parentDenied()]));
+  return new Map(
+    asked.filter((_, index) => denied[index] === true).map(({ transition }) => [transition, parentDenied()]),
+  );
 }

@@ -14,8 +14,8 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import { CallerSql, outboxSql } from '../../../mixins/mutation/audit.ts';
 import { visibleObject } from '../object-access.ts';
 import { columnName, exactJson, outputOf, reachSql, table } from '../sql.ts';
+import { compiledEffects, type Message, recipientField, valuesOf, withInput } from '../transitions/effects.ts';
 import {
-  type Act,
   guardHolds,
   guardMessage,
   permissionsMissing,
@@ -23,11 +23,11 @@ import {
   startsIn,
   stateIn,
   storedFacts,
+  type TransitionOrAction,
   unavailableReasons,
-  visibleActs,
+  visibleTransitions,
   wrongState,
-} from '../transitions/acts.ts';
-import { type Message, preparationOf, recipientField, valuesOf, withInput } from '../transitions/effects.ts';
+} from '../transitions/transitions-and-actions.ts';
 import { checkDependentPicklists, isObject, readValue } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { CREATE_STEPS } from './create.ts';
@@ -57,33 +57,33 @@ interface SideEffect {
 /** In the order of the checks of every mutation. */
 async function take(write: Write): Promise<void> {
   const key = write.call.path['transitionKey'] ?? '';
-  const act = visibleActs(write.access).find(({ meta }) => meta.key === key);
-  const requested = act && readInput(write, act);
+  const transition = visibleTransitions(write.access).find(({ meta }) => meta.key === key);
+  const requested = transition && readInput(write, transition);
   await lockRecord(
     write,
-    requested && { ...preparationOf(act), pending: await pendingReferences(write, act, requested) },
+    requested && { ...compiledEffects(transition), pending: await pendingReferences(write, transition, requested) },
   );
   if (write.reply) return;
   if (!requested) throw new PlatformError('TRANSITION_NOT_FOUND', 'There is no such transition for this connection.');
-  const [missing] = permissionsMissing(act, write.view);
+  const [missing] = permissionsMissing(transition, write.view);
   if (missing) throw missing;
   refuseUnreached(write);
   matchVersion(write);
   const { input, comment } = fitting(requested);
   const state = stateIn(write.access, write.stored);
   const facts = storedFacts(write.view, write.object, write.stored);
-  refuseConflict(write, act, state, facts);
-  const known = withInput(facts, preparationOf(act), input);
-  const transition: Transition = {
+  refuseConflict(write, transition, state, facts);
+  const known = withInput(facts, compiledEffects(transition), input);
+  const execution: Transition = {
     executionId: uuidv7(),
     key,
     fromState: state,
-    toState: act.to ?? state,
+    toState: transition.to ?? state,
     comment,
   };
-  await setFields(write, act, known);
-  const created = await createRecords(write, act, known);
-  await store(write, transition, created, messagesOf(write, act, known));
+  await setFields(write, transition, known);
+  const created = await createRecords(write, transition, known);
+  await store(write, execution, created, messagesOf(write, transition, known));
 }
 
 /** The input and comment of the request, and everything that is wrong with them. */
@@ -93,18 +93,18 @@ interface GivenInput {
   readonly errors: Violation[];
 }
 
-function readInput({ body }: Write, act: Act): GivenInput {
+function readInput({ body }: Write, transition: TransitionOrAction): GivenInput {
   // The gateway has checked the form of both.
   const given = { input: ownEntry(body, 'input'), comment: ownEntry(body, 'comment') };
   const input = isObject(given.input) ? given.input : {};
   const comment = typeof given.comment === 'string' ? given.comment : null;
-  const { input: check } = preparationOf(act);
+  const { input: check } = compiledEffects(transition);
   const errors: Violation[] = check
     ? check(input)
     : Object.keys(input).map((name) =>
         violation(`/input${pointerTo(name)}`, 'FIELD_UNKNOWN', 'The transition takes no input.'),
       );
-  if (act.meta.requiresComment && (comment === null || comment.trim() === ''))
+  if (transition.meta.requiresComment && (comment === null || comment.trim() === ''))
     errors.push(violation('/comment', 'FIELD_REQUIRED', 'The transition requires a comment.'));
   return { input, comment, errors };
 }
@@ -119,9 +119,13 @@ function fitting(requested: GivenInput): GivenInput {
  * References to parents with rollups that the effects will set, computed before anything is locked: all parents are
  * locked in one order. If the record changes in between, the version that was sent is no longer its own.
  */
-async function pendingReferences(write: Write, act: Act, { input, errors }: GivenInput): Promise<PendingReference[]> {
+async function pendingReferences(
+  write: Write,
+  transition: TransitionOrAction,
+  { input, errors }: GivenInput,
+): Promise<PendingReference[]> {
   const { view, object } = write;
-  const ready = preparationOf(act);
+  const ready = compiledEffects(transition);
   const set = [{ objectApiName: object.apiName, fields: ready.updates }, ...ready.creates];
   const asked = set.flatMap(({ objectApiName, fields }) =>
     fields
@@ -161,9 +165,9 @@ async function readAhead(write: Write, fields: readonly FieldMeta[]): Promise<Re
 }
 
 /** 409 when the state is another one or the guard does not hold; `allowed` says what could be done instead. */
-function refuseConflict(write: Write, act: Act, state: string | null, facts: Facts): void {
-  const fits = startsIn(act, state);
-  if (fits && guardHolds(act, facts)) return;
+function refuseConflict(write: Write, transition: TransitionOrAction, state: string | null, facts: Facts): void {
+  const fits = startsIn(transition, state);
+  if (fits && guardHolds(transition, facts)) return;
   const {
     view,
     access,
@@ -178,8 +182,8 @@ function refuseConflict(write: Write, act: Act, state: string | null, facts: Fac
     facts,
     misplaced: new Map(),
   };
-  const allowed = visibleActs(access).filter((other) => unavailableReasons(other, situation).length === 0);
-  throw new PlatformError('STATE_CONFLICT', fits ? guardMessage(act) : wrongState(act), {
+  const allowed = visibleTransitions(access).filter((other) => unavailableReasons(other, situation).length === 0);
+  throw new PlatformError('STATE_CONFLICT', fits ? guardMessage(transition) : wrongState(transition), {
     details: {
       currentState: state,
       allowed: allowed.map(({ meta }) => meta.key),
@@ -189,19 +193,23 @@ function refuseConflict(write: Write, act: Act, state: string | null, facts: Fac
 }
 
 /** The new state and what the effects set, held to everything that a PATCH is held to. */
-async function setFields(write: Write, act: Act, facts: Facts): Promise<void> {
+async function setFields(write: Write, transition: TransitionOrAction, facts: Facts): Promise<void> {
   const { view, object } = write;
   const given: FieldValue[] = [];
-  for (const [name, value] of Object.entries(valuesOf(preparationOf(act).updates, facts, write.invalid))) {
+  for (const [name, value] of Object.entries(valuesOf(compiledEffects(transition).updates, facts, write.invalid))) {
     const read = readValue(view, requireField(object, name), value, pointerTo(name));
     if ('code' in read) write.invalid.push(read);
     else given.push(read);
   }
   const resolved = await compareWithStored(write, given);
-  const field = act.kind === 'transition' && object.stateModel ? requireField(object, object.stateModel.field) : null;
-  const state: FieldValue[] = field ? [{ field, value: act.to, lookup: null }] : [];
+  const field =
+    transition.kind === 'transition' && object.stateModel ? requireField(object, object.stateModel.field) : null;
+  const state: FieldValue[] = field ? [{ field, value: transition.to, lookup: null }] : [];
   write.given = [...state, ...resolved.given];
-  write.changed = [...(field && act.to !== ownEntry(write.stored, field.apiName) ? state : []), ...resolved.changed];
+  write.changed = [
+    ...(field && transition.to !== ownEntry(write.stored, field.apiName) ? state : []),
+    ...resolved.changed,
+  ];
   write.invalid.push(
     ...checkDependentPicklists(write.access, write.given, write.stored),
     ...checkRecordType(write.access, write.given, write.stored),
@@ -241,8 +249,8 @@ async function compareWithStored(
 }
 
 /** Records that the transition creates, each through the whole pipeline of a create, as the caller. */
-async function createRecords(write: Write, act: Act, facts: Facts): Promise<SideEffect[]> {
-  const { creates } = preparationOf(act);
+async function createRecords(write: Write, transition: TransitionOrAction, facts: Facts): Promise<SideEffect[]> {
+  const { creates } = compiledEffects(transition);
   const created: SideEffect[] = [];
   for (const [index, { objectApiName, fields }] of creates.entries()) {
     const access = visibleObject(write.view, objectApiName);
@@ -291,13 +299,13 @@ interface OutgoingMessage {
   readonly data: Record<string, unknown>;
 }
 
-function messagesOf(write: Write, act: Act, facts: Facts): OutgoingMessage[] {
+function messagesOf(write: Write, transition: TransitionOrAction, facts: Facts): OutgoingMessage[] {
   const {
     object,
     unit: { request },
   } = write;
   const invalid: Violation[] = [];
-  const messages = preparationOf(act).messages.map((message: Message): OutgoingMessage => {
+  const messages = compiledEffects(transition).messages.map((message: Message): OutgoingMessage => {
     const effect = { kind: message.kind, objectApiName: object.apiName, id: write.id };
     if (message.kind === 'event')
       return { effect, type: `custom.${message.type}`, data: { data: valuesOf(message.data, facts, invalid) } };
@@ -330,7 +338,7 @@ async function currentVersion(
 /** An execution changes the record in any case: a caller who repeats it with the old ETag has not seen it. */
 async function store(
   write: Write,
-  transition: Transition,
+  execution: Transition,
   created: readonly SideEffect[],
   messages: readonly OutgoingMessage[],
 ): Promise<void> {
@@ -344,12 +352,12 @@ async function store(
       kind: 'transition',
       from: 'change',
       transactionSize: created.length + 1,
-      transition,
+      transition: execution,
     }),
     ...confirmedSql(write, sql, 'change'),
-    ...messages.flatMap((message, index) => messageSql(write, sql, message, transition, `message${index}`)),
+    ...messages.flatMap((message, index) => messageSql(write, sql, message, execution, `message${index}`)),
   ];
-  const answer = (last: Sql, alias: string): string => executionSql(write, last, alias, transition, sideEffects);
+  const answer = (last: Sql, alias: string): string => executionSql(write, last, alias, execution, sideEffects);
   const reply = await storing(write, () => storeAndAnswer(write, sql, ctes, { status: 201, version, answer }));
   noteEffect(write, 'transition', object, { id: write.id, fields: changed.map(({ field }) => field.apiName) });
   if (write.unit.checkOnly)
@@ -363,12 +371,12 @@ function executionSql(
   write: Write,
   sql: Sql,
   alias: string,
-  transition: Transition,
+  execution: Transition,
   sideEffects: readonly SideEffect[],
 ): string {
   const record = `${answerSql(write, alias)}::text`;
   if (write.unit.checkOnly) return record;
-  const { executionId, key, fromState, toState } = transition;
+  const { executionId, key, fromState, toState } = execution;
   const before = JSON.stringify({ executionId, transitionKey: key, fromState, toState }).slice(0, -1);
   const at = outputOf(alias, requireField(write.object, 'updatedAt'));
   const after = `,"sideEffects":${JSON.stringify(sideEffects)}}`;
@@ -381,7 +389,7 @@ function messageSql(
   write: Write,
   sql: Sql,
   { type, data }: OutgoingMessage,
-  transition: Transition,
+  execution: Transition,
   name: string,
 ): string[] {
   if (write.unit.checkOnly) return [];
@@ -389,7 +397,7 @@ function messageSql(
     object,
     unit: { schema, request },
   } = write;
-  const { executionId, key, fromState, toState } = transition;
+  const { executionId, key, fromState, toState } = execution;
   const content = {
     ...data,
     transition: { executionId, key, fromState, toState },

@@ -1,11 +1,18 @@
 /** CustomAction: something that can be done with a record, whatever its state. */
-import { activeModel, actReferences, checkAct, compileAct, isActAffected } from './acts.ts';
-import { actKeys, actNames } from './bodies/acts.ts';
+
+import { transitionProperties, transitionTexts } from './bodies/transitions-and-actions.ts';
 import { type BodyOf, componentKey, componentType } from './component.ts';
 import { defineKind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';
 import { apiName, flag, optional } from './schema.ts';
 import { checkKeys } from './state-model.ts';
+import {
+  activeModel,
+  checkTransition,
+  compileTransition,
+  isTransitionAffected,
+  transitionReferences,
+} from './transitions-and-actions.ts';
 
 const ACTIONS_PER_OBJECT_MAX = 50;
 
@@ -13,13 +20,13 @@ const CUSTOM_ACTION = componentType('CustomAction', {
   apiName: apiName('Stable name; the key under which it is executed.'),
   object: apiName('The object that it belongs to.'),
   active: optional(flag(true, 'It is offered.')),
-  ...actNames,
-  ...actKeys,
+  ...transitionTexts,
+  ...transitionProperties,
 });
 
 const references = (body: BodyOf<typeof CUSTOM_ACTION>): Reference[] => [
   { type: 'CustomObject', fullName: body.object, pointer: '/object' },
-  ...actReferences(body.object, body, ''),
+  ...transitionReferences(body.object, body, ''),
 ];
 
 export const customAction = defineKind({
@@ -39,10 +46,10 @@ export const customAction = defineKind({
       return;
     }
     const stateField = activeModel(context, body.object)?.field ?? null;
-    checkAct(component, context, { object: body.object, body, pointer: '', stateField });
+    checkTransition(component, context, { object: body.object, body, pointer: '', stateField });
   },
 
-  isAffected: ({ body }, changes) => isActAffected(references(body), changes),
+  isAffected: ({ body }, changes) => isTransitionAffected(references(body), changes),
 
   checkAll(context) {
     checkPerObject(context, CUSTOM_ACTION, 'actions', ACTIONS_PER_OBJECT_MAX);
@@ -53,6 +60,6 @@ export const customAction = defineKind({
     const body = component.body;
     if (body.active === false) return;
     const permission = body.permission ?? `${body.object}.${body.apiName}`;
-    draft.objects[body.object]?.actions.push(compileAct(body.apiName, body, permission));
+    draft.objects[body.object]?.actions.push(compileTransition(body.apiName, body, permission));
   },
 });

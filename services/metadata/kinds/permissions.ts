@@ -2,11 +2,11 @@
 import { type TObject, Type } from 'typebox';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { SYSTEM_PERMISSIONS } from '../../../lib/schema/snapshot.ts';
-import { actKeysOf } from './acts.ts';
 import { type ComponentOf, type ComponentType, componentKey, componentType, findComponent } from './component.ts';
 import { type CheckContext, defineKind } from './kind.ts';
 import { API_NAME, apiName, FULL_NAME, group, label, mapOf, optional, setOf, shownFlag, text } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
+import { transitionKeysOf } from './transitions-and-actions.ts';
 
 const PROPERTIES = {
   apiName: apiName('Stable name.'),
@@ -60,7 +60,7 @@ function permissions(type: 'Profile' | 'PermissionSet', folder: string, target: 
       checkObjects(component, context);
       checkFields(component, context);
       for (const [i, name] of (component.body.actions ?? []).entries())
-        if (!actKeysOf(context).has(name))
+        if (!transitionKeysOf(context).has(name))
           context.problem('REFERENCE_INVALID', component, `/actions/${i}`, `There is no transition or action ${name}.`);
     },
 

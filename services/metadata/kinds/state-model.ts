@@ -1,13 +1,18 @@
 /** StateModel: the states of a record and the transitions between them. */
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import type { StateModelMeta } from '../../../lib/schema/snapshot.ts';
-import { actReferences, checkAct, compileAct, isActAffected } from './acts.ts';
 import { RECORD_TYPE } from './bodies/record-type.ts';
 import { STATE_MODEL, STATES_MAX, type StateModelBody } from './bodies/state-model.ts';
 import { compileField } from './compile-field.ts';
 import { type Component, componentKey, componentsOf, isOf } from './component.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
+import {
+  checkTransition,
+  compileTransition,
+  isTransitionAffected,
+  transitionReferences,
+} from './transitions-and-actions.ts';
 
 export const stateModel = defineKind({
   ...STATE_MODEL,
@@ -27,7 +32,7 @@ export const stateModel = defineKind({
     }
     checkStates(component, context, body);
     for (const [i, transition] of (body.transitions ?? []).entries())
-      checkAct(component, context, {
+      checkTransition(component, context, {
         object: body.object,
         body: transition,
         pointer: `/transitions/${i}`,
@@ -35,7 +40,7 @@ export const stateModel = defineKind({
       });
   },
 
-  isAffected: ({ body }, changes) => isActAffected(references(body), changes),
+  isAffected: ({ body }, changes) => isTransitionAffected(references(body), changes),
 
   checkAll(context) {
     const models = new Map<string, Component>();
@@ -73,7 +78,7 @@ function references(body: StateModelBody): Reference[] {
   if (!SYSTEM_FIELD_NAMES.has(field))
     found.push({ type: 'CustomField', fullName: `${object}.${field}`, pointer: '/field' });
   for (const [i, transition] of (transitions ?? []).entries())
-    found.push(...actReferences(object, transition, `/transitions/${i}`));
+    found.push(...transitionReferences(object, transition, `/transitions/${i}`));
   return found;
 }
 
@@ -84,7 +89,7 @@ function compileStateModel(body: StateModelBody): StateModelMeta {
     initial: body.initial,
     allowDirectEdit: body.allowDirectEdit,
     transitions: (body.transitions ?? []).map((transition) => ({
-      ...compileAct(transition.key, transition, transition.permission ?? null),
+      ...compileTransition(transition.key, transition, transition.permission ?? null),
       from: transition.from,
       to: transition.to,
     })),

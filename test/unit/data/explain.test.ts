@@ -52,7 +52,7 @@ function ask(question: Partial<Question>, given: Given = {}) {
       known: accessFor(published, aPrincipal()).objects,
       record: { id: OTHER, ownerId: given.ownerId ?? USER_ID, values: {}, shares: [], parents: {} },
       stored: {},
-      act: null,
+      transition: null,
       misplaces: false,
     },
     { operation: 'read', field: null, transitionKey: null, ...question },

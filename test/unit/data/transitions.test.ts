@@ -3,8 +3,8 @@ import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { checkExpression } from '../../../lib/expression/check.ts';
 import type { Facts } from '../../../lib/expression/evaluate.ts';
 import { EvaluationError, type FailureReason } from '../../../lib/expression/functions.ts';
-import { type Act, guardHolds } from '../../../services/data/transitions/acts.ts';
 import { valuesOf } from '../../../services/data/transitions/effects.ts';
+import { guardHolds, type TransitionOrAction } from '../../../services/data/transitions/transitions-and-actions.ts';
 
 const SCHEMA = { object: 'Task__c', fieldType: () => 'integer' as const };
 
@@ -22,12 +22,12 @@ describe('an expression that takes too long', () => {
   const inTime = (error: unknown): boolean => error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE';
 
   it('is a fault of nobody, in guards and in effects', () => {
-    assert.throws(() => guardHolds({ guard } as Act, failing('TIME_EXCEEDED')), inTime);
+    assert.throws(() => guardHolds({ guard } as TransitionOrAction, failing('TIME_EXCEEDED')), inTime);
     assert.throws(() => valuesOf([['A__c', value]], failing('TIME_EXCEEDED'), []), inTime);
   });
 
   it('differs from one that fails by itself', () => {
-    assert.equal(guardHolds({ guard } as Act, failing('COST_EXCEEDED')), false);
+    assert.equal(guardHolds({ guard } as TransitionOrAction, failing('COST_EXCEEDED')), false);
     for (const reason of ['DIVISION_BY_ZERO', 'COST_EXCEEDED', 'VALUE_OUT_OF_RANGE'] as const) {
       const invalid: Parameters<typeof valuesOf>[2] = [];
       assert.deepEqual(valuesOf([['A__c', value]], failing(reason), invalid), {});

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { type BodyOf, componentType } from '../component.ts';
 import { API_NAME, apiName, flag, group, listOf, optional, shownFlag, text } from '../schema.ts';
-import { actKeys, actNames } from './acts.ts';
+import { transitionProperties, transitionTexts } from './transitions-and-actions.ts';
 
 const TRANSITIONS_MAX = 50;
 export const STATES_MAX = 100;
@@ -28,10 +28,10 @@ export const STATE_MODEL = componentType('StateModel', {
       group(
         {
           key: apiName('Stable name, unique over the transitions and actions of the object.'),
-          ...actNames,
+          ...transitionTexts,
           from: listOf(state('A state.'), 'States in which it can be taken.', STATES_MAX),
           to: state('State in which it ends.'),
-          ...actKeys,
+          ...transitionProperties,
         },
         'One transition.',
       ),

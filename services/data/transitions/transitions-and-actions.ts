@@ -10,15 +10,21 @@ import type { Expression } from '../../../lib/expression/types.ts';
 import { schemaOfObject, valueOfField } from '../../../lib/expression/values.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import { ownEntry, requireField } from '../../../lib/schema/lookup.ts';
-import type { ActMeta, EffectMeta, FieldMeta, ObjectMeta, StateModelMeta } from '../../../lib/schema/snapshot.ts';
+import type {
+  EffectMeta,
+  FieldMeta,
+  ObjectMeta,
+  StateModelMeta,
+  TransitionOrActionMeta,
+} from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { callerFacts, failureOf } from '../evaluation.ts';
 import type { View } from '../view.ts';
 
-export interface Act {
+export interface TransitionOrAction {
   readonly object: ObjectMeta;
   readonly kind: 'transition' | 'action';
-  readonly meta: ActMeta;
+  readonly meta: TransitionOrActionMeta;
   /** States in which it can be executed, and the state it leads to; null for an action, which keeps the state. */
   readonly from: readonly string[] | null;
   readonly to: string | null;
@@ -26,15 +32,24 @@ export interface Act {
 }
 
 /** Transitions in the order of the state model, then actions by name. */
-const actsOf = memoize((object: ObjectMeta): readonly Act[] => {
-  const guard = (meta: ActMeta): Expression | null =>
+const transitionsOf = memoize((object: ObjectMeta): readonly TransitionOrAction[] => {
+  const guard = (meta: TransitionOrActionMeta): Expression | null =>
     meta.guard === null ? null : checkExpression(meta.guard, schemaOfObject(object), ['boolean']);
   const { stateModel, actions } = object;
   return [
     ...(stateModel?.transitions ?? []).map(
-      (meta): Act => ({ object, kind: 'transition', meta, from: meta.from, to: meta.to, guard: guard(meta) }),
+      (meta): TransitionOrAction => ({
+        object,
+        kind: 'transition',
+        meta,
+        from: meta.from,
+        to: meta.to,
+        guard: guard(meta),
+      }),
     ),
-    ...actions.map((meta): Act => ({ object, kind: 'action', meta, from: null, to: null, guard: guard(meta) })),
+    ...actions.map(
+      (meta): TransitionOrAction => ({ object, kind: 'action', meta, from: null, to: null, guard: guard(meta) }),
+    ),
   ];
 });
 
@@ -52,12 +67,16 @@ export function stateIn(access: ObjectAccess, stored: Readonly<Record<string, un
 }
 
 /** What the caller sees, available or not. */
-export const visibleActs = (access: ObjectAccess): readonly Act[] =>
-  visibleModel(access) ? actsOf(access.object) : actsOf(access.object).filter((act) => act.kind === 'action');
+export const visibleTransitions = (access: ObjectAccess): readonly TransitionOrAction[] =>
+  visibleModel(access)
+    ? transitionsOf(access.object)
+    : transitionsOf(access.object).filter((transition) => transition.kind === 'action');
 
 /** Fields that decide which transitions are available: the state and what the guards read. */
 export const decidingFields = memoize((object: ObjectMeta): readonly FieldMeta[] => {
-  const names = new Set(actsOf(object).flatMap((act) => (act.guard ? storedFieldsOf(object, act.guard) : [])));
+  const names = new Set(
+    transitionsOf(object).flatMap((transition) => (transition.guard ? storedFieldsOf(object, transition.guard) : [])),
+  );
   if (object.stateModel) names.add(object.stateModel.field);
   return [...names].map((name) => requireField(object, name));
 });
@@ -76,45 +95,45 @@ export interface Situation {
   /** Sharing lets the caller change the record. */
   readonly editable: boolean;
   readonly facts: Facts;
-  /** Refusals because of the parents that an act puts records under. */
-  readonly misplaced: ReadonlyMap<Act, PlatformError>;
+  /** Refusals because of the parents that a transition or action puts records under. */
+  readonly misplaced: ReadonlyMap<TransitionOrAction, PlatformError>;
 }
 
-/** Why an act is unavailable: all reasons, in the order in which executing it would check them. */
-export function unavailableReasons(act: Act, situation: Situation): Reason[] {
+/** Why a transition or action is unavailable: all reasons, in the order in which executing it would check them. */
+export function unavailableReasons(transition: TransitionOrAction, situation: Situation): Reason[] {
   const { view, scopes, editable, state } = situation;
   const reasons: Reason[] = [];
   const add = (code: string, message: string): void => {
     reasons.push({ code, message });
   };
   if (!scopes.includes('actions:execute')) add('SCOPE_INSUFFICIENT', 'The connection lacks the scope actions:execute.');
-  for (const { code, message } of permissionsMissing(act, view)) add(code, message);
+  for (const { code, message } of permissionsMissing(transition, view)) add(code, message);
   if (!editable) add('RECORD_ACCESS_DENIED', 'You may read this record, but you may not change it.');
-  if (!startsIn(act, state)) add('STATE_CONFLICT', wrongState(act));
-  else if (!guardHolds(act, situation.facts)) add('GUARD_NOT_MET', guardMessage(act));
-  const misplaced = situation.misplaced.get(act);
+  if (!startsIn(transition, state)) add('STATE_CONFLICT', wrongState(transition));
+  else if (!guardHolds(transition, situation.facts)) add('GUARD_NOT_MET', guardMessage(transition));
+  const misplaced = situation.misplaced.get(transition);
   if (misplaced) add(misplaced.code, misplaced.message);
   return reasons;
 }
 
 /** Refusals for missing permissions on objects and fields, which are checked before sharing. */
-export function permissionsMissing(act: Act, { access }: View): PlatformError[] {
+export function permissionsMissing(transition: TransitionOrAction, { access }: View): PlatformError[] {
   const missing = [
-    permissionRefusal(access, act.object.apiName, 'update'),
-    isPermitted(act, access)
+    permissionRefusal(access, transition.object.apiName, 'update'),
+    isPermitted(transition, access)
       ? null
-      : new PlatformError('TRANSITION_NOT_ALLOWED', notPermitted(act), {
-          details: { layer: 'objectPermission', permission: act.meta.permission },
+      : new PlatformError('TRANSITION_NOT_ALLOWED', notPermitted(transition), {
+          details: { layer: 'objectPermission', permission: transition.meta.permission },
         }),
   ];
-  const object = closedObject(act, access);
+  const object = closedObject(transition, access);
   if (object !== null)
     missing.push(
       ownEntry(access.objects, object)
         ? permissionRefusal(access, object, 'create')
         : effectsDenied('objectPermission'),
     );
-  else if (closedField(act, access) !== null) missing.push(effectsDenied('fieldPermission'));
+  else if (closedField(transition, access) !== null) missing.push(effectsDenied('fieldPermission'));
   return missing.filter((item) => item !== null);
 }
 
@@ -126,16 +145,16 @@ const effectsDenied = (layer: 'objectPermission' | 'fieldPermission'): PlatformE
 
 type Creates = Extract<EffectMeta, { verb: 'createRecord' }>;
 
-const createsOf = ({ meta }: Act): readonly Creates[] =>
+const createsOf = ({ meta }: TransitionOrAction): readonly Creates[] =>
   meta.effects.filter((effect): effect is Creates => effect.verb === 'createRecord');
 
-/** The first object of which an act creates a record and the caller may not: effects need the caller's permissions. */
-export const closedObject = (act: Act, { objects }: Access): string | null =>
-  createsOf(act).find(({ object }) => !ownEntry(objects, object)?.permission.create)?.object ?? null;
+/** The first object whose records an effect creates and the caller may not: effects need the caller's permissions. */
+export const closedObject = (transition: TransitionOrAction, { objects }: Access): string | null =>
+  createsOf(transition).find(({ object }) => !ownEntry(objects, object)?.permission.create)?.object ?? null;
 
-/** The first field, as `<Object>.<field>`, that an act sets in a record it creates and that the caller may not edit. */
-export function closedField(act: Act, { objects }: Access): string | null {
-  for (const { object, fields } of createsOf(act)) {
+/** The first field, as `<Object>.<field>`, that an effect sets in a new record and that the caller may not edit. */
+export function closedField(transition: TransitionOrAction, { objects }: Access): string | null {
+  for (const { object, fields } of createsOf(transition)) {
     const known = ownEntry(objects, object)?.fields;
     const closed = known && Object.keys(fields).find((name) => !ownEntry(known, name)?.edit);
     if (closed !== undefined) return `${object}.${closed}`;
@@ -143,25 +162,27 @@ export function closedField(act: Act, { objects }: Access): string | null {
   return null;
 }
 
-/** Permissions for acts are given by name; no permission on data implies them. */
-export const isPermitted = ({ meta }: Act, { actions }: Access): boolean =>
+/** Permissions for transitions and actions are given by name; no permission on data implies them. */
+export const isPermitted = ({ meta }: TransitionOrAction, { actions }: Access): boolean =>
   meta.permission === null || actions.has(meta.permission);
 
-export const notPermitted = ({ meta }: Act): string => `The permission for the action ${meta.permission} is required.`;
+export const notPermitted = ({ meta }: TransitionOrAction): string =>
+  `The permission for the action ${meta.permission} is required.`;
 
-export const startsIn = ({ from }: Act, state: string | null): boolean =>
+export const startsIn = ({ from }: TransitionOrAction, state: string | null): boolean =>
   from === null || (state !== null && from.includes(state));
 
-export const wrongState = ({ from }: Act): string => `It can only be executed in the state ${listed(from ?? [])}.`;
+export const wrongState = ({ from }: TransitionOrAction): string =>
+  `It can only be executed in the state ${listed(from ?? [])}.`;
 
-export const guardMessage = ({ meta }: Act): string =>
+export const guardMessage = ({ meta }: TransitionOrAction): string =>
   meta.guardMessage ?? `The condition for “${meta.label}” is not met.`;
 
 const listed = (names: readonly string[]): string =>
   names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
 
 /** A guard reads all fields, also those hidden from the caller; one that cannot be evaluated does not hold. */
-export function guardHolds({ guard }: Act, facts: Facts): boolean {
+export function guardHolds({ guard }: TransitionOrAction, facts: Facts): boolean {
   if (guard === null) return true;
   try {
     return evaluate(guard, facts) === true;

@@ -52,8 +52,8 @@ const effect = group(
   'One effect.',
 );
 
-/** Keys of an act in its file, after the ones that name it. */
-export const actKeys = {
+/** Keys of a transition or action in its file, after the ones that name it. */
+export const transitionProperties = {
   guard: optional(expression('Expression; it must be true.')),
   guardMessage: optional(text('The message when the guard is not true.', 1_000)),
   permission: optional(
@@ -67,13 +67,13 @@ export const actKeys = {
   effects: optional(listOf(effect, 'What happens in the same transaction, in this order.', EFFECTS_MAX)),
 };
 
-export const actNames = {
+export const transitionTexts = {
   label: label('As people read it.'),
   description: optional(text('What it does.')),
 };
 
-const act = group({ ...actNames, ...actKeys }, 'A transition or an action.');
+const transition = group({ ...transitionTexts, ...transitionProperties }, 'A transition or an action.');
 
 /** A transition in the file of its state model, or the file of a custom action. */
-export type ActBody = Static<typeof act>;
+export type TransitionBody = Static<typeof transition>;
 export type EffectBody = Static<typeof effect>;

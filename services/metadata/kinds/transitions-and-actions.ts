@@ -7,12 +7,12 @@ import { inputProblems, inputTypes } from '../../../lib/expression/transition-in
 import type { Expression, Schema, Type as ValueType } from '../../../lib/expression/types.ts';
 import { typeOfField } from '../../../lib/expression/values.ts';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
-import type { ActMeta, EffectMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
+import type { EffectMeta, FieldTypeName, TransitionOrActionMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
-import type { ActBody, EffectBody } from './bodies/acts.ts';
 import { CUSTOM_FIELD } from './bodies/custom-field.ts';
 import { CUSTOM_OBJECT } from './bodies/custom-object.ts';
 import { STATE_MODEL, type StateModelBody } from './bodies/state-model.ts';
+import type { EffectBody, TransitionBody } from './bodies/transitions-and-actions.ts';
 import type { Changes } from './changes.ts';
 import { compileField } from './compile-field.ts';
 import { type Component, componentKey, componentsOf } from './component.ts';
@@ -21,8 +21,8 @@ import { checked, schemaOf } from './expressions.ts';
 import type { CheckContext, Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
-/** Components that an act needs; its own check says when a field of an expression is missing. */
-export function actReferences(object: string, body: ActBody, pointer: string): Reference[] {
+/** Components that a transition or action needs; its own check says when a field of an expression is missing. */
+export function transitionReferences(object: string, body: TransitionBody, pointer: string): Reference[] {
   const found = expressionReferences(object, body.guard ?? '', `${pointer}/guard`);
   for (const [i, effect] of (body.effects ?? []).entries()) {
     const at = `${pointer}/effects/${i}`;
@@ -45,13 +45,13 @@ export function actReferences(object: string, body: ActBody, pointer: string): R
   return found;
 }
 
-/** Everything a deployment checks about one act; `stateField` is the field that only transitions may move. */
-export function checkAct(
+/** All checks of a transition or action in a deployment; `stateField` is the field that only transitions may move. */
+export function checkTransition(
   component: Component,
   context: CheckContext,
-  act: { object: string; body: ActBody; pointer: string; stateField: string | null },
+  transition: { object: string; body: TransitionBody; pointer: string; stateField: string | null },
 ): void {
-  const { object, body, pointer } = act;
+  const { object, body, pointer } = transition;
   const schema = schemaOf(object, context);
   const { guard, input } = body;
   if (guard !== undefined)
@@ -64,7 +64,13 @@ export function checkAct(
   const known: Schema = { ...schema, input: inputTypes(input ?? null) };
   const updated = new Set<string>();
   for (const [i, effect] of (body.effects ?? []).entries())
-    checkEffect(component, context, { ...act, effect, pointer: `${pointer}/effects/${i}`, schema: known, updated });
+    checkEffect(component, context, {
+      ...transition,
+      effect,
+      pointer: `${pointer}/effects/${i}`,
+      schema: known,
+      updated,
+    });
 }
 
 function checkPermission(
@@ -77,14 +83,14 @@ function checkPermission(
   if (permission === undefined) return;
   if (!permission.startsWith(`${object}.`))
     context.problem('REFERENCE_INVALID', component, pointer, `A permission here begins with ${object}.`);
-  else if (!actKeysOf(context).has(permission))
+  else if (!transitionKeysOf(context).has(permission))
     context.problem('REFERENCE_INVALID', component, pointer, `There is no transition or action ${permission}.`, {
       remedy: 'Name the key of a transition or action of the object.',
     });
 }
 
-/** Of an act, by what it refers to: an object, or one of its fields or acts, has changed. */
-export const isActAffected = (references: readonly Reference[], changes: Changes): boolean =>
+/** Whether an object that a transition or action refers to, or a field, transition or action of it, has changed. */
+export const isTransitionAffected = (references: readonly Reference[], changes: Changes): boolean =>
   references.some(
     ({ fullName }) =>
       changes.names(CUSTOM_OBJECT).has(fullName) ||
@@ -94,7 +100,7 @@ export const isActAffected = (references: readonly Reference[], changes: Changes
   );
 
 /** `<Object>.<key>` of every transition and custom action in the configuration to be. */
-export const actKeysOf = memoize(({ after }: CheckContext): ReadonlySet<string> => {
+export const transitionKeysOf = memoize(({ after }: CheckContext): ReadonlySet<string> => {
   const keys = new Set<string>();
   for (const { type, body } of after.values())
     if (type === 'CustomAction') keys.add(`${body['object']}.${body['apiName']}`);
@@ -275,8 +281,12 @@ function valuesFor(type: FieldTypeName): readonly ValueType[] {
   return of.startsWith('list:') ? [of, 'list:null', 'null'] : [of, 'null'];
 }
 
-/** The act as the snapshot has it. */
-export function compileAct(key: string, body: ActBody, permission: string | null): ActMeta {
+/** The transition or action as the snapshot has it. */
+export function compileTransition(
+  key: string,
+  body: TransitionBody,
+  permission: string | null,
+): TransitionOrActionMeta {
   return {
     key,
     label: body.label,
