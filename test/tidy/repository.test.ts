@@ -124,6 +124,37 @@ describe('every document', () => {
     );
   });
 
+  it('names only files and folders that exist', () => {
+    const folders = files.flatMap((path) => path.split('/').map((_, i, parts) => parts.slice(0, i).join('/')));
+    const known = [...new Set([...files, ...folders])].map((path) => `/${path}`).join('\n');
+    const described = documents.filter((path) =>
+      /^(docs\/[^/]+|services\/\w+\/README|README|CONTRIBUTING)\.md$/.test(path),
+    );
+    const isPath = (text: string): boolean =>
+      /^[\w<][\w.<>*-]*(\/[\w.<>*-]+)*\/?$/.test(text) &&
+      (text.includes('/') || /\.(ts|sql|md|json|ya?ml)$/.test(text)) &&
+      !text.startsWith('bench/.work');
+    // A part of a path stands for the whole; `<name>` and `*` stand for any name.
+    const exists = (text: string): boolean => {
+      const pattern = text
+        .replace(/\/$/, '')
+        .replaceAll('.', '\\.')
+        .replace(/<\w+>|\*/g, '[^/\n]+');
+      return new RegExp(`/${pattern}$`, 'm').test(known);
+    };
+    const missing = described.flatMap((path) =>
+      [
+        ...read(path)
+          .replace(/```[\s\S]*?```/g, '')
+          .matchAll(/`([^`\s]+)`/g),
+      ]
+        .map((match) => match[1]!)
+        .filter((text) => isPath(text) && !exists(text))
+        .map((text) => `${path} → ${text}`),
+    );
+    assert.deepEqual(missing, []);
+  });
+
   it('that code names as its source exists', () => {
     const missing = sources.flatMap((path) =>
       [...read(path).matchAll(/\bdocs\/[\w./-]+\.md\b/g)]
