@@ -3,7 +3,7 @@
  * Source: docs/reference/configuration.md.
  */
 import { resolve } from 'node:path';
-import { ALL_SERVICES, isServiceName, type ServiceName } from './services.ts';
+import { ALL_SERVICES, isServiceName, PUBLIC_PORT, type ServiceName } from './services.ts';
 
 export interface Config {
   /** TCP port of the gateway; 0 picks a free one. */
@@ -104,7 +104,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     throw new ConfigError('SERVICES chooses some services only, so NATS_URL must say where the others are reached.');
   const production = env['NODE_ENV'] === 'production';
   return {
-    port: integer(env, 'PORT', 3000, 0, 65_535),
+    port: integer(env, 'PORT', PUBLIC_PORT, 0, 65_535),
     host: env['HOST'] || '0.0.0.0',
     healthPort: env['HEALTH_PORT'] ? integer(env, 'HEALTH_PORT', 0, 0, 65_535) : null,
     baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/\/+$/, '') ?? null,

@@ -3,6 +3,11 @@
  * readiness, test and benchmark clusters, docker-compose.yml and the Kubernetes manifests (`npm run manifests`).
  */
 
+/** Where callers reach the gateway, unless PORT says otherwise. */
+export const PUBLIC_PORT = 3000;
+/** Where the probes of all other services are answered on a cluster; elsewhere only when HEALTH_PORT is set. */
+export const HEALTH_PORT = 9090;
+
 export interface ServiceDescription {
   /** What it is for, in a sentence or two. */
   readonly purpose: string;

@@ -5,7 +5,14 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ALL_SERVICES, SERVICES, type ServiceDescription, type ServiceName } from '../config/services.ts';
+import {
+  ALL_SERVICES,
+  HEALTH_PORT,
+  PUBLIC_PORT,
+  SERVICES,
+  type ServiceDescription,
+  type ServiceName,
+} from '../config/services.ts';
 
 const root = join(import.meta.dirname, '..');
 const FOLDER = 'k8s/base/services';
@@ -15,7 +22,7 @@ const COMPOSE_PART = /( {2}# The services: .*\n)[\s\S]*?(?=\nvolumes:)/;
 
 /** Where a service listens, as its manifests name it. */
 function portOf({ listens }: ServiceDescription): { port: string; number: number } {
-  return listens === 'public' ? { port: 'http', number: 3000 } : { port: 'health', number: 9090 };
+  return listens === 'public' ? { port: 'http', number: PUBLIC_PORT } : { port: 'health', number: HEALTH_PORT };
 }
 
 function deployment(name: ServiceName, service: ServiceDescription): string {
@@ -183,7 +190,7 @@ export function kubernetesFiles(): ReadonlyMap<string, string> {
 
 /** The port of callers on the host; docker compose puts the value of PORT in. */
 const PUBLISHED = `    ports:
-      - "\${PORT:-3000}:3000"
+      - "\${PORT:-${PUBLIC_PORT}}:${PUBLIC_PORT}"
 `;
 
 const composeService = (name: ServiceName): string => `  ${name}:
