@@ -69,7 +69,7 @@ interface RequestBody {
   required: boolean;
   schema: TSchema;
   description?: string;
-  /** Media types besides application/json. */
+  /** Media types in addition to application/json. */
   contentTypes?: readonly string[];
   maxBytes: number;
   example?: unknown;
@@ -111,7 +111,7 @@ export interface Operation {
     headers?: Record<string, { description: string; schema: TSchema }>;
     example?: unknown;
   };
-  /** Other successful answers, besides `response`. */
+  /** Other successful answers than `response`. */
   alternatives?: readonly {
     status: 200 | 201;
     description: string;
@@ -119,7 +119,7 @@ export interface Operation {
     headers?: Record<string, { description: string; schema: TSchema }>;
     example?: unknown;
   }[];
-  /** Codes this operation can answer besides those every operation can. */
+  /** Codes of this operation, in addition to those of every operation. */
   errors: readonly ErrorCode[];
   /** Moleculer action that answers it. */
   action: string;
@@ -150,7 +150,7 @@ export interface OperationHeaders {
   acceptLanguage?: string;
 }
 
-/** What the gateway hands to the action of any operation. The request context travels beside it, in ctx.meta. */
+/** What the gateway hands to the action of any operation. The request context travels in ctx.meta. */
 export interface OperationCall<Body = unknown> {
   operationId: string;
   path: Record<string, string>;

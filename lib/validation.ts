@@ -30,12 +30,12 @@ export function bodyViolations(schema: TSchema, body: unknown): Violation<ErrorC
   const validate = validator(schema);
   if (validate(body)) return [];
   const errors = validate.errors ?? [];
-  const precise = errors.filter((one) => !ENVELOPES.has(one.keyword));
+  const precise = errors.filter((one) => !COMPOUND_KEYWORDS.has(one.keyword));
   return (precise.length > 0 ? precise : errors).map(bodyViolation);
 }
 
-/** Keywords that only repeat what a more precise error beside them says. */
-const ENVELOPES = new Set(['anyOf', 'oneOf', 'if', 'allOf']);
+/** Keywords whose errors only repeat a more precise one. */
+const COMPOUND_KEYWORDS = new Set(['anyOf', 'oneOf', 'if', 'allOf']);
 
 function bodyViolation(error: ErrorObject): Violation<ErrorCode> {
   const { instancePath: at, keyword, params } = error;

@@ -1,6 +1,6 @@
 /**
- * `npm run migrate`: brings the tables of all services up to date on DATABASE_URL, then exits. Safe beside running
- * services and beside itself: migrations only go forward and wait for each other under a lock in the database.
+ * `npm run migrate`: brings the tables of all services up to date on DATABASE_URL, then exits. Safe while services
+ * run and other migrations do: migrations only go forward and wait for each other under a lock in the database.
  */
 import { readConfig } from '../config/env.ts';
 import { ALL_SERVICES } from '../config/services.ts';

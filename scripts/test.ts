@@ -18,7 +18,7 @@ process.env['PATH'] = [bin, process.env['PATH'], '/usr/local/sbin', '/usr/sbin']
 
 interface Suite {
   name: string;
-  /** Files that run beside each other: each has its own database, so only the processors set a limit. */
+  /** Files that run at the same time: each has its own database, so only the processors set a limit. */
   jobs: number;
   needsDatabase: boolean;
   needsNats: boolean;

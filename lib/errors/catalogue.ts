@@ -1,6 +1,7 @@
 /**
  * The closed list of error codes that the API can answer with, each with its HTTP status and whether the very same
- * request may be sent again. Nothing else decides a status: code throws a `PlatformError` with a code from here.
+ * request may be sent again. Nothing else decides a status: code throws a `PlatformError` with a code from here. The
+ * message of an error is written where it is thrown; `title` is that of the code, the same for every such error.
  * Source: docs/reference/errors.md.
  */
 interface CatalogueEntry {

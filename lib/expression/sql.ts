@@ -13,7 +13,8 @@ import { TEXT_MAX_CHARS } from '../schema/field-types/common.ts';
 import { fieldType } from '../schema/field-types/registry.ts';
 import type { FieldTypeName } from '../schema/snapshot.ts';
 import { readInstant, readTime } from '../values/calendar.ts';
-import { DIGITS_MAX, type Exact, exactText, integerOf, QUOTIENT_SCALE } from '../values/decimal.ts';
+import { type Exact, exactText, integerOf, QUOTIENT_SCALE } from '../values/decimal.ts';
+import { DIGITS_MAX } from '../values/decimal-text.ts';
 import { patternSize, patternSql } from '../values/pattern.ts';
 import { literal } from '../values/sql-text.ts';
 import type { Expression, Node, ScalarType, Type, Value } from './types.ts';
@@ -27,7 +28,7 @@ export interface SqlContext {
   fieldType(field: string): FieldTypeName;
   /** Most characters of a text field, when it has fewer than its type allows. */
   length?(field: string): number | null;
-  /** Most units that looking at the field costs beside the one for its name, when it is calculated. */
+  /** Most units that reading the field costs in addition to the one for its name, when it is calculated. */
   cost?(field: string): number;
   /** The tenant's zone: where `today` and `date(moment)` are days. */
   readonly timezone: string;

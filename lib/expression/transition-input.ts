@@ -67,7 +67,7 @@ export function inputProblems(schema: InputSchema): InputProblem[] {
   const { metaValidator } = inputsChecked();
   if (!metaValidator(schema))
     return (metaValidator.errors ?? [])
-      .filter((error) => error.keyword !== 'if' && !ENVELOPES.has(error.keyword))
+      .filter((error) => error.keyword !== 'if' && !COMPOUND_KEYWORDS.has(error.keyword))
       .map((error) => ({ pointer: error.instancePath, message: `The value ${error.message ?? 'is invalid'}.` }));
   const missing = impossible(schema);
   if (missing.length > 0) return missing;
@@ -196,7 +196,7 @@ function compile(schema: InputSchema): ValidateFunction {
   const ajv = new Ajv2020({
     allErrors: true,
     strict: true,
-    // `required` may stand alone within oneOf, not and the like, beside properties further out.
+    // `required` may stand alone within oneOf, not and the like; its properties are then declared further out.
     strictRequired: false,
     allowUnionTypes: true,
     validateSchema: false,
@@ -273,8 +273,8 @@ function sizeOf(value: unknown): { values: number; chars: number } {
   return { values, chars };
 }
 
-/** Keywords that only repeat what a more precise error beside them says. */
-const ENVELOPES: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf', 'if', 'not', '$ref', '$dynamicRef']);
+/** Keywords whose errors only repeat a more precise one; a tenant's schema may use more of them than a contract. */
+const COMPOUND_KEYWORDS: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf', 'if', 'not', '$ref', '$dynamicRef']);
 
 const CODES: Readonly<Record<string, ViolationCode>> = {
   type: 'FIELD_TYPE_INVALID',
@@ -289,7 +289,7 @@ const CODES: Readonly<Record<string, ViolationCode>> = {
 };
 
 function violationsOf(errors: readonly ErrorObject[]): Violation[] {
-  const precise = errors.filter((error) => !ENVELOPES.has(error.keyword));
+  const precise = errors.filter((error) => !COMPOUND_KEYWORDS.has(error.keyword));
   return (precise.length > 0 ? precise : errors).map((error) => {
     const at = `/input${error.instancePath}`;
     const named = (name: unknown): string => `${at}/${pointerPart(String(name))}`;

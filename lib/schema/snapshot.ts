@@ -132,7 +132,7 @@ export interface SharingRuleMeta {
   readonly access: 'read' | 'readWrite';
 }
 
-/** What happens in the transaction of a transition or action. Expressions know `input` besides the record. */
+/** A further write in the transaction of a transition or action. Its expressions read the record and `input`. */
 export type EffectMeta =
   /** Expressions by field. */
   | { readonly verb: 'updateFields'; readonly fields: Readonly<Record<string, string>> }
@@ -158,7 +158,7 @@ export interface TransitionOrActionMeta {
   readonly permission: string | null;
   readonly risk: 'low' | 'medium' | 'high';
   readonly requiresComment: boolean;
-  /** JSON Schema 2020-12; null: nothing is sent along. */
+  /** JSON Schema 2020-12 of the input; null: the act has no input. */
   readonly input: { readonly [keyword: string]: unknown } | null;
   readonly effects: readonly EffectMeta[];
 }
@@ -173,7 +173,7 @@ export interface StateModelMeta {
   readonly apiName: string;
   readonly field: string;
   readonly initial: string;
-  /** The field may be changed like any other, besides. */
+  /** Updates may change the field as well, not only transitions. */
   readonly allowDirectEdit: boolean;
   /** In the order of the file. */
   readonly transitions: readonly TransitionMeta[];

@@ -12,7 +12,7 @@ export interface Decimal {
 }
 
 /** More digits than any business value needs; PostgreSQL would accept more, and the texts would be long. */
-const DIGITS_MAX = 200;
+export const DIGITS_MAX = 200;
 
 const NUMBER = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,6}))?$/;
 

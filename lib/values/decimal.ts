@@ -3,7 +3,7 @@
  * rounded to 20 decimal places.
  * Source: docs/reference/expressions.md#numbers.
  */
-import { decimalText, readDecimal } from './decimal-text.ts';
+import { DIGITS_MAX, decimalText, readDecimal } from './decimal-text.ts';
 
 /** `units × 10^-scale`; scale is never negative. */
 export interface Exact {
@@ -13,8 +13,6 @@ export interface Exact {
 
 /** Decimal places of a quotient that does not terminate. */
 export const QUOTIENT_SCALE = 20;
-/** More digits than this are refused; see readDecimal. */
-export const DIGITS_MAX = 200;
 const UNITS_MAX = 10n ** BigInt(DIGITS_MAX);
 
 /** A result has more digits than can be kept. */

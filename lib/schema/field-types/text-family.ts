@@ -28,7 +28,7 @@ interface TextOptions {
   /** Short texts that keys and duplicate rules compare: see FieldType. */
   normalForm?: string;
   becomes?: readonly string[];
-  /** What the text must look like besides; null when it does. */
+  /** What is wrong with the form of a text; null: nothing. */
   problem?: (text: string) => string | null;
   schema?: Record<string, unknown>;
   example: unknown;

@@ -91,7 +91,7 @@ export interface FieldType {
   // Values
   /** False: no caller ever writes it (id, autoNumber, formula, rollup). */
   readonly writable: boolean;
-  /** What counts as blank besides null. */
+  /** Values that count as blank, in addition to null. */
   readonly blank: 'null' | 'whiteSpace' | 'emptyList';
   /** A value of a create or update body (never null) → what is stored, or one violation at `pointer`. */
   parseInput(value: unknown, field: FieldAttributes, pointer: string): Parsed;

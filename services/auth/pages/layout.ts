@@ -9,7 +9,7 @@ export interface Page {
   /** HTML inside <main>. */
   body: string;
   status: number;
-  /** Where the page's forms may lead besides this server: the client's redirect, which browsers check as well. */
+  /** Where the page's forms may lead apart from this server: the client's redirect, which browsers check as well. */
   formTargets?: readonly string[];
   /** Seconds, for a page that asks to wait. */
   retryAfterSeconds?: number;

@@ -31,7 +31,7 @@ const TAG_DESCRIPTIONS: Record<Tag, string> = {
   metadata: 'The configuration of a tenant as files.',
 };
 
-/** Codes that every operation of a kind can answer, besides those of its row. */
+/** Codes that every operation of a kind can answer, in addition to those of its row. */
 function codesOf(operation: Operation): ErrorCode[] {
   const codes = new Set<ErrorCode>([
     'PARAMETER_UNKNOWN',

@@ -162,7 +162,7 @@ export class Budgets {
   #spend(budget: Budget, cost: number, now: number): void {
     for (const meter of budget.meters) {
       meter.spend(cost, now);
-      // Held elsewhere and forgotten here: a meter that is in use stays in the map.
+      // Leased in the background, so that the next requests need not wait.
       if (meter.low(now)) this.#lease(meter);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * One counter as this gateway sees it: units it holds and spends without asking, and what the owner said was left.
- * When the owner cannot be reached the meter spends a local share of the limit, never more.
+ * One rate counter on this gateway: the units that it has leased and spends without a call, and the units that the owner
+ * reported as left. When the owner cannot be reached, the meter spends this gateway's share of the limit, never more.
  */
 import type { Lease, RatePolicy } from '../../../contracts/ratelimit.ts';
 
@@ -61,20 +61,20 @@ export class Meter {
     return Math.max(0, Math.min(this.policy.limit, Math.floor(this.held + this.ownerRemaining + earned)));
   }
 
-  /** Units to ask for: what is waited for and a block ahead, less when the bucket runs low. */
+  /** Units to lease: those that requests wait for and a block ahead, less when the owner has few left. */
   ask(): number {
     const ahead = Math.max(1, Math.floor(Math.min(this.policy.limit * BLOCK, this.ownerRemaining / 4)));
     return Math.max(0, Math.ceil(this.wanted + ahead - this.held));
   }
 
-  /** It is time to ask in the background. */
+  /** True when it is time to lease in the background. */
   low(now: number): boolean {
     if (this.pending || now < this.#emptyUntil) return false;
     if (this.#local) return true;
     return this.held < (this.policy.limit * BLOCK) / 4 ? this.ownerRemaining >= 1 : now - this.leasedAt > STALE_MS;
   }
 
-  /** The owner said a moment ago that there is nothing. */
+  /** The owner reported a moment ago that no units are left. */
   empty(now: number): boolean {
     return now < this.#emptyUntil;
   }
@@ -87,7 +87,7 @@ export class Meter {
     this.#emptyUntil = lease.granted === 0 && this.wanted > 0 ? now + Math.max(EMPTY_PAUSE_MS, 1 / this.perMs) : 0;
   }
 
-  /** The owner cannot be reached: go on with one gateway's share. */
+  /** The owner cannot be reached: continue with one gateway's share. */
   alone(gateways: number, now: number): void {
     const share = this.policy.limit / Math.max(1, gateways);
     if (!this.#local) this.#local = { share, tokens: Math.min(share, this.ownerRemaining), at: now };

@@ -17,7 +17,8 @@ import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
 export const ROLLUP_LEVELS_MAX = 5;
 /** Digits that a sum has before the point beyond those of what is summed up: a million records never overflow. */
 const SUM_DIGITS = 6;
-const DIGITS_MAX = 30;
+/** Of a sum whose precision is not declared. */
+const SUM_PRECISION_MAX = 30;
 /** Of integers: 2^53 has sixteen digits. */
 const INTEGER_DIGITS = 16;
 const AVERAGE_SCALE = 2;
@@ -64,7 +65,7 @@ export function resultOf({ rollup, ...declared }: Declared, state: State, depth 
   const whole = (of.precision ?? INTEGER_DIGITS) - (of.scale ?? 0) + (rollup.function === 'sum' ? SUM_DIGITS : 0);
   const least = rollup.function === 'sum' ? (of.scale ?? 0) : Math.max(of.scale ?? 0, AVERAGE_SCALE);
   const scale = declared.scale ?? least;
-  const precision = declared.precision ?? Math.min(DIGITS_MAX, whole + scale);
+  const precision = declared.precision ?? Math.min(SUM_PRECISION_MAX, whole + scale);
   return { type: fieldType(of.type).digits ? of.type : 'decimal', precision, scale };
 }
 

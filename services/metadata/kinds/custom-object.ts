@@ -1,4 +1,4 @@
-/** CustomObject: a table of records, its name field and what the platform keeps beside it. */
+/** CustomObject: a table of records, its name field and what the platform keeps with it. */
 import { fieldType, isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import { CUSTOM_FIELD } from './bodies/custom-field.ts';
 import { CUSTOM_OBJECT, type ObjectComponent } from './bodies/custom-object.ts';
@@ -80,7 +80,7 @@ function checkNameField(component: ObjectComponent, context: CheckContext): void
     );
 }
 
-/** What an object needs whose records follow their parents, and what it cannot have besides. */
+/** What an object whose records follow their parents needs, and what it cannot have. */
 function checkSharing(component: ObjectComponent, context: CheckContext): void {
   const { apiName: name, sharingDefault } = component.body;
   if (sharingDefault !== 'controlledByParent') return;

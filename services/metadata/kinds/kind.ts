@@ -44,7 +44,7 @@ export interface Problem {
   column: number | null;
   message: string;
   remedy: string | null;
-  /** Facts beside the message, by code: `{records}`, `{members}`, `{max}`. */
+  /** Facts in addition to the message, by code: `{records}`, `{members}`, `{max}`. */
   details?: Record<string, unknown>;
 }
 

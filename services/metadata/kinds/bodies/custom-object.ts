@@ -30,7 +30,7 @@ export const CUSTOM_OBJECT = componentType('CustomObject', {
       duplicates: optional(flag(false, 'Duplicate rules are evaluated.')),
       events: shownFlag(true, 'Changes are published as events.'),
     },
-    'What the platform keeps beside the records.',
+    'What the platform keeps with the records.',
   ),
   defaultSearchFields: optional(
     setOf(
