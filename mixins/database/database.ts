@@ -225,27 +225,28 @@ class Loan implements Tx {
 
   query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>> {
     const statement = typeof text === 'string' ? { text, values } : text;
-    const answer = this.#run(statement, (asked) =>
-      this.client.query({ ...asked, values: asked.values as unknown[] | undefined } as pg.QueryConfig),
-    );
-    return together(answer.then(({ rows, rowCount }) => ({ rows: rows as R[], rowCount: rowCount ?? 0 })));
+    return together(this.#send<R>(statement).then(({ rows, rowCount }) => ({ rows, rowCount: rowCount ?? 0 })));
   }
 
   all<R>(statement: Statement): Promise<R[]> {
-    return together(this.query<R>(statement).then(({ rows }) => rows));
+    return together(this.#send<R>(statement).then(({ rows }) => rows));
   }
 
   first<R>(statement: Statement): Promise<R | null> {
-    return together(this.query<R>(statement).then(({ rows }) => rows[0] ?? null));
+    return together(this.#send<R>(statement).then(({ rows }) => rows[0] ?? null));
   }
 
   one<R>(statement: Statement): Promise<R> {
     return together(
-      this.query<R>(statement).then(({ rows: [row] }) => {
+      this.#send<R>(statement).then(({ rows: [row] }) => {
         if (row === undefined) throw new Error('The statement returned no row.');
         return row;
       }),
     );
+  }
+
+  #send<R>(statement: Statement): Promise<{ rows: R[]; rowCount: number | null }> {
+    return this.#run(statement, (asked) => this.client.query<R & pg.QueryResultRow>(asked as pg.QueryConfig));
   }
 
   arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }> {

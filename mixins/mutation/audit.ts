@@ -4,6 +4,7 @@
  */
 import type { RequestContext } from '../../lib/context.ts';
 import { uuidv7 } from '../../lib/values/ids.ts';
+import { literal } from '../../lib/values/sql-text.ts';
 import type { Sql } from '../database/sql.ts';
 
 /** Who caused a row. Work of the platform itself has no user, or no client. */
@@ -79,14 +80,18 @@ export interface AuditEntry {
   readonly kind?: string | null;
 }
 
-/** SQL of columns that differ from row to row, or that are computed; `recordId` replaces that of the entry. */
+/** SQL of columns that differ from row to row, or that are computed; `object` and `recordId` replace those of the entry. */
 export interface AuditColumns {
   readonly auditId?: string;
+  readonly object?: string;
   readonly recordId?: string;
   readonly recordVersion?: string;
   /** jsonb: `{field: {from, to}}`. */
   readonly changes?: string;
 }
+
+/** SQL of a constant of the platform. It is part of the text, which costs less than a value bound by every request. */
+const constant = (text: string | null | undefined): string => (text ? literal(text) : 'NULL');
 
 /** `INSERT INTO _audit … SELECT …`: one entry, or one for each row of the FROM clause that may follow. */
 export function auditSql(
@@ -96,13 +101,15 @@ export function auditSql(
   entry: AuditEntry,
   columns: AuditColumns = {},
 ): string {
-  const { operationId, outcome, code = null, idempotencyKey = null, objectApiName = null, kind = null } = entry;
+  const { operationId, outcome, code, idempotencyKey = null, objectApiName = null, kind } = entry;
   const { auditId = bind(uuidv7(), 'uuid'), recordId = bind(entry.recordId ?? null, 'uuid') } = columns;
+  // A refused request may name any object, and any number of texts would not be prepared statements any more.
+  const object = columns.object ?? bind(objectApiName, 'text');
   return `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, request_id, ip,
       operation_id, outcome, code, idempotency_key, object, kind, record_id, record_version, changes)
     SELECT ${auditId}, ${caller.userId}, ${caller.clientId}, ${caller.agentRunId}, ${caller.channel},
-      ${caller.requestId}, ${caller.ip}, ${bind(operationId, 'text')}, ${bind(outcome, 'text')}, ${bind(code, 'text')},
-      ${bind(idempotencyKey, 'text')}, ${bind(objectApiName, 'text')}, ${bind(kind, 'text')}, ${recordId},
+      ${caller.requestId}, ${caller.ip}, ${constant(operationId)}, ${constant(outcome)}, ${constant(code)},
+      ${bind(idempotencyKey, 'text')}, ${object}, ${constant(kind)}, ${recordId},
       ${columns.recordVersion ?? 'NULL'}, ${columns.changes ?? 'NULL'}`;
 }
 
@@ -118,10 +125,10 @@ export interface OutboxColumns {
 }
 
 /** `INSERT INTO _outbox … SELECT …`: one event, or one for each row of the FROM clause that may follow. */
-export function outboxSql(schema: string, { bind }: Sql, caller: CallerSql, event: OutboxColumns): string {
+export function outboxSql(schema: string, caller: CallerSql, event: OutboxColumns): string {
   return `INSERT INTO ${schema}._outbox
       (type, object, record_id, record_version, user_id, client_id, agent_run_id, request_id, data)
-    SELECT ${bind(event.type, 'text')}, ${bind(event.objectApiName ?? null, 'text')}, ${event.recordId ?? 'NULL'},
+    SELECT ${constant(event.type)}, ${constant(event.objectApiName)}, ${event.recordId ?? 'NULL'},
       ${event.recordVersion ?? 'NULL'}, ${caller.userId}, ${caller.clientId}, ${caller.agentRunId}, ${caller.requestId},
       ${event.data}`;
 }

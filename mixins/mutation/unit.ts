@@ -220,7 +220,7 @@ function entryStatement({ schema, request, call, key }: Unit, { changes, ...entr
 function eventStatement({ schema, request }: Unit, { data, recordId, ...event }: UnitEvent): Statement {
   const sql = new Sql();
   return sql.statement(
-    outboxSql(schema, sql, new CallerSql(sql, request), {
+    outboxSql(schema, new CallerSql(sql, request), {
       ...event,
       recordId: sql.bind(recordId ?? null, 'uuid'),
       data: sql.bind(JSON.stringify(data), 'jsonb'),

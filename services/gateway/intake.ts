@@ -42,13 +42,17 @@ export const hasBody = (x: Exchange): boolean =>
 export function checkContentType(x: Exchange, operation: Operation): void {
   const accepted = ['application/json', ...(operation.requestBody?.contentTypes ?? [])];
   const given = x.req.headers['content-type'] ?? '';
+  if (!accepted.includes(given)) checkMediaType(given, accepted);
+  checkContentEncoding(x);
+}
+
+function checkMediaType(given: string, accepted: readonly string[]): void {
   const { type, parameters } = parse(given);
   if (!accepted.includes(type)) throw unsupported(`Content-Type must be ${accepted.join(' or ')}.`, accepted);
   // parse() keeps the first of several; a proxy may have read another one.
   const repeated = (given.match(/;\s*charset\s*=/gi)?.length ?? 0) > 1;
   if (repeated || !/^utf-?8$/i.test(parameters['charset'] ?? 'utf-8'))
     throw unsupported('The charset must be UTF-8.', accepted);
-  checkContentEncoding(x);
 }
 
 const unsupported = (message: string, accepted: readonly string[]): PlatformError =>

@@ -5,6 +5,7 @@
 
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
+import { literal } from '../../../lib/values/sql-text.ts';
 import type { Sql } from '../../../mixins/database/sql.ts';
 import { auditSql, CallerSql, outboxSql } from '../../../mixins/mutation/audit.ts';
 import type { Write } from './write.ts';
@@ -59,29 +60,27 @@ export function trailSql(write: Write, sql: Sql, object: ObjectMeta, trail: Trai
     operationId: write.call.operationId,
     outcome: 'committed',
     idempotencyKey: key.key,
-    objectApiName: object.apiName,
     kind,
   } as const;
-  const ofRow = { auditId: 'audit_id', recordId: 'record_id', recordVersion: 'record_version', changes };
+  const ofRow = {
+    auditId: 'audit_id',
+    object: literal(object.apiName),
+    recordId: 'record_id',
+    recordVersion: 'record_version',
+    changes,
+  };
   const parts = [`audit${suffix} AS (${auditSql(schema, sql, caller, entry, ofRow)} FROM ${from})`];
   if (object.features.history)
-    parts.push(`history${suffix} AS (${historySql(schema, sql, caller, object, kind, changes)} FROM ${from})`);
+    parts.push(`history${suffix} AS (${historySql(schema, caller, object, kind, changes)} FROM ${from})`);
   if (object.features.events)
     parts.push(`event${suffix} AS (${eventSql(write, sql, caller, object, trail)} FROM ${from})`);
   return parts;
 }
 
-const historySql = (
-  schema: string,
-  { bind }: Sql,
-  caller: CallerSql,
-  object: ObjectMeta,
-  kind: ChangeKind,
-  changes: string,
-): string =>
+const historySql = (schema: string, caller: CallerSql, object: ObjectMeta, kind: ChangeKind, changes: string): string =>
   `INSERT INTO ${schema}._history
       (change_id, object, record_id, record_version, operation, user_id, client_id, agent_run_id, request_id, changes)
-    SELECT change_id, ${bind(object.apiName, 'text')}, record_id, record_version, ${bind(kind, 'text')},
+    SELECT change_id, ${literal(object.apiName)}, record_id, record_version, ${literal(kind)},
       ${caller.userId}, ${caller.clientId}, ${caller.agentRunId}, ${caller.requestId}, ${changes}`;
 
 function eventSql(
@@ -99,7 +98,7 @@ function eventSql(
     fromState: transition.fromState,
     toState: transition.toState,
   };
-  return outboxSql(unit.schema, sql, caller, {
+  return outboxSql(unit.schema, caller, {
     type: EVENT_OF[kind],
     objectApiName: object.apiName,
     recordId: 'record_id',

@@ -403,7 +403,7 @@ function messageSql(
     transition: { executionId, key, fromState, toState },
     transactionId: write.unit.transactionId,
   };
-  const event = outboxSql(schema, sql, new CallerSql(sql, request), {
+  const event = outboxSql(schema, new CallerSql(sql, request), {
     type,
     objectApiName: object.apiName,
     recordId: 'record_id',

@@ -1,6 +1,7 @@
 /** The statement that changes a record at once. */
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { claimKeySql } from '../../../mixins/mutation/key.sql.ts';
@@ -46,7 +47,7 @@ export function updateAtOnceSql(write: Write): Statement {
   const ctes = [
     stateSql(write),
     lockedSql(write, sql, id),
-    `new_row AS MATERIALIZED (SELECT ${newColumns(write, newValue, user)}
+    `new_row AS MATERIALIZED (SELECT ${newColumns(write, values, user)}
       FROM locked WHERE ${given.map(differs).join(' OR ')})`,
     `reply AS MATERIALIZED (SELECT ${answerSql(write, 'new_row')}::text AS body,
         jsonb_build_object('ETag', ${etagSql('new_row')}) AS headers
@@ -75,15 +76,19 @@ function lockedSql(write: Write, sql: Sql, id: string): string {
     FOR NO KEY UPDATE SKIP LOCKED)`;
 }
 
+const unchangedColumn = memoize((field: FieldMeta): string => `locked.${columnName(field)} AS ${columnName(field)}`);
+
 /** The columns of the record in its new version. */
-function newColumns({ object }: Write, newValue: (field: FieldMeta) => string, user: string): string {
+function newColumns({ object }: Write, values: ReadonlyMap<FieldMeta, string>, user: string): string {
   const ofSystem = new Map([
     ['recordVersion', '(locked."recordVersion" + 1)'],
     ['updatedAt', 'statement_timestamp()::timestamptz(3)'],
     ['updatedById', user],
   ]);
-  const after = (field: FieldMeta): string =>
-    `${ofSystem.get(field.apiName) ?? newValue(field)} AS ${columnName(field)}`;
+  const after = (field: FieldMeta): string => {
+    const value = ofSystem.get(field.apiName) ?? values.get(field);
+    return value === undefined ? unchangedColumn(field) : `${value} AS ${columnName(field)}`;
+  };
   return storedFields(object).map(after).join(', ');
 }
 
