@@ -35,7 +35,7 @@ const EXACT_NUMBER_TAG = 46_301;
 } as never);
 
 /** Log fields that may carry a secret are cut out wherever they stand. */
-export const REDACTED = [
+const REDACTED = [
   '*.authorization',
   '*.password',
   '*.token',

@@ -17,7 +17,7 @@ export interface HttpReply {
   body: Buffer;
 }
 
-/** Everything the gateway must know about a grant, besides what the access token itself says. */
+/** Everything the gateway must know about a grant that the access token itself does not say. */
 export interface GrantState {
   grantId: string;
   active: boolean;

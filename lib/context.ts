@@ -27,7 +27,7 @@ export interface RequestContext {
   readonly deadline: number;
 }
 
-export interface RequestMeta {
+interface RequestMeta {
   request?: RequestContext;
 }
 

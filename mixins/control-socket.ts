@@ -1,7 +1,8 @@
 /**
  * How an operator reaches a platform that runs in one process without NATS: a Moleculer transporter over a Unix socket
  * in the data folder, which only the owner of the folder may enter. The platform listens, `npm run repl` connects, and
- * both are ordinary nodes of one cluster. The same socket is the lock of the data folder: whoever listens owns it.
+ * both are ordinary nodes of one cluster. The same socket is the lock of the data folder: the process that listens owns
+ * it.
  */
 import { createHash } from 'node:crypto';
 import { chmod, lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -15,7 +16,7 @@ const SOCKET_PATH_MAX = 100;
 const FRAME_MAX_BYTES = 64 * 1024 * 1024;
 
 /** Where the socket of a data folder stands; a folder whose path is too long for a socket has it in the temp folder. */
-export function controlSocketPath(dataDir: string): string {
+function controlSocketPath(dataDir: string): string {
   const path = join(dataDir, 'control', 'socket');
   if (Buffer.byteLength(path) <= SOCKET_PATH_MAX) return path;
   return join(tmpdir(), `erp-control-${createHash('sha256').update(dataDir).digest('hex').slice(0, 16)}`, 'socket');
@@ -108,7 +109,7 @@ export interface ControlSocket {
 }
 
 /** Thrown when another process owns the data folder; the message says what to do. */
-export class FolderInUse extends Error {
+class FolderInUse extends Error {
   override readonly name = 'ConfigError';
 }
 
@@ -167,7 +168,8 @@ async function takePath(server: Server, path: string, dataDir: string): Promise<
     if (other || attempt === 3) {
       const pid = (await readFile(join(dirname(path), 'pid'), 'utf8').catch(() => '')).trim();
       throw new FolderInUse(
-        `Another instance${pid ? ` (process ${pid})` : ''} already runs on ${dataDir}: stop it, or choose another folder with DATA_DIR.`,
+        `Another instance${pid ? ` (process ${pid})` : ''} already runs on ${dataDir}: ` +
+          'stop it, or choose another folder with DATA_DIR.',
       );
     }
     await rm(path, { force: true });

@@ -1,6 +1,6 @@
 /**
- * What a cluster's probes ask of a process: alive, ready, and numbers for Prometheus. Processes with a gateway answer on
- * its port; the others open HEALTH_PORT for nothing else. Source: docs/reference/operations-cluster.md.
+ * What a cluster's probes ask of a process: alive, ready, and numbers for Prometheus. Processes with a gateway answer
+ * on its port; the others open HEALTH_PORT for nothing else. Source: docs/reference/operations-cluster.md.
  */
 import { createServer, type Server } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -37,7 +37,7 @@ export async function databaseAnswers(platform: Platform, limitMs: number): Prom
 }
 
 /** A function that says whether this process can do its work now; answers are remembered for a second. */
-export function readinessOf(platform: Platform, broker: ServiceBroker): () => Promise<Readiness> {
+function readinessOf(platform: Platform, broker: ServiceBroker): () => Promise<Readiness> {
   let asked = 0;
   let answer: Promise<Readiness> | undefined;
   return () => {

@@ -1,5 +1,5 @@
 /**
- * The bus between processes: Moleculer's NATS transporter, with three things that a platform needs besides. Packets
+ * The bus between processes: Moleculer's NATS transporter, with three additions. Packets
  * above what the NATS server takes in one message (1 MiB unless set otherwise) travel in parts, so that pages of long
  * texts and whole configuration packages fit. A lost connection is known at once, and after a reconnect the processes
  * find each other without waiting for heartbeats. Received bytes are used where they are, not copied.
@@ -121,7 +121,10 @@ class NatsBus extends Transporters.NATS {
     for (const { id, local, available } of nodes.toArray()) if (!local && available) nodes.disconnected(id, true);
   }
 
-  /** What was said last goes out first. Without NATS nobody hears it, and a connection that is only left tries again for ever. */
+  /**
+   * What was said last goes out first. Without NATS nobody hears it, and a connection that is only left tries again for
+   * ever.
+   */
   override async disconnect(): Promise<void> {
     const client = this.client as NatsClient | null;
     if (!client) return;

@@ -3,8 +3,8 @@
  * asks the process directly, but only while a call has been waiting for it unusually long. One that does not answer is
  * taken off the list, which fails what waits for it; one that was merely slow comes back with its next heartbeat.
  *
- * A process that was busy itself, or got no processor, looks again before it takes anybody off the list: what the others
- * said meanwhile lies unread before it, answers and heartbeats alike.
+ * A process that was busy itself, or got no processor, looks again before it takes anybody off the list: what the
+ * others said meanwhile lies unread before it, answers and heartbeats alike.
  */
 import type { Middleware, ServiceBroker } from 'moleculer';
 import { busConnected } from './health.ts';
@@ -13,7 +13,10 @@ const WATCH_MS = 100;
 const UNUSUAL_MS = 300;
 const PING_TIMEOUT_MS = 600;
 const TRUSTED_MS = 500;
-/** A timer of WATCH_MS that is so late says that this process was busy itself; it has caught up on the others some time later. */
+/**
+ * A timer of WATCH_MS that is so late says that this process was busy itself; it has caught up on the others some time
+ * later.
+ */
 const BUSY_MS = 400;
 const CATCHING_UP_MS = 2_000;
 /** How often a process that is busy all the time looks: others do get lost. */
@@ -66,8 +69,8 @@ class Pulse {
   }
 
   /**
-   * Moleculer keeps the context of a remote call that ran into its time limit among the running ones for ever, and a stop
-   * would wait for it in vain.
+   * Moleculer keeps the context of a remote call that ran into its time limit among the running ones for ever, and a
+   * stop would wait for it in vain.
    */
   #release(ctx: object): void {
     const { _trackedContexts: running } = this.#broker as unknown as { _trackedContexts: object[] };
@@ -79,7 +82,7 @@ class Pulse {
     clearInterval(this.#timer);
   }
 
-  /** Timers that became due meanwhile may run in any order, so whoever asks finds out. */
+  /** Timers that became due meanwhile may run in any order, so every caller measures anew. */
   #wasBusy(): boolean {
     const now = performance.now();
     if (now - this.#looked > BUSY_MS) this.#busyAt = now;

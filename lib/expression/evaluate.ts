@@ -9,7 +9,7 @@ import { dayOf, EvaluationError, type FailureReason, FUNCTIONS, type Runtime } f
 import type { Expression, Instant, Node, Value } from './types.ts';
 
 export const COST_MAX = 10_000;
-export const TIME_MAX_MS = 50;
+const TIME_MAX_MS = 50;
 /** These are no property of what is evaluated, and stop what it is part of as well. */
 const STOPPING: ReadonlySet<FailureReason> = new Set(['COST_EXCEEDED', 'TIME_EXCEEDED'] as const);
 

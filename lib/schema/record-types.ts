@@ -20,8 +20,8 @@ export const valuesIn = (type: RecordTypeMeta | null, field: FieldMeta): readonl
   type && Object.hasOwn(type.picklistValues, field.apiName) ? type.picklistValues[field.apiName]! : null;
 
 /**
- * Fields that callers may write, permission aside: the owner, the record type where the object has record types, and what
- * is not computed. Users have no owner.
+ * Fields that callers may write, permission aside: the owner, the record type where the object has record types, and
+ * what is not computed. Users have no owner.
  */
 export const isWritable = (object: ObjectMeta, field: FieldMeta): boolean =>
   typeOf(field).writable &&

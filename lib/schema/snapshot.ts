@@ -60,7 +60,10 @@ export interface FieldMeta extends FieldAttributes {
   readonly helpText: string | null;
   /** Defined by the tenant (`__c`), not shipped. */
   readonly custom: boolean;
-  /** Kept by the platform: id, createdAt, createdById, updatedAt, updatedById, recordVersion, ownerId, recordTypeApiName. */
+  /**
+   * Kept by the platform: id, createdAt, createdById, updatedAt, updatedById, recordVersion, ownerId,
+   * recordTypeApiName.
+   */
   readonly system: boolean;
   readonly required: boolean;
   readonly unique: boolean;
@@ -225,7 +228,9 @@ export interface ObjectMeta {
   /** Always `name`: text or autoNumber. */
   readonly nameField: string;
   readonly defaultSearchFields: readonly string[];
-  /** In the order in which records are answered: system fields, name, then the rest by apiName. Includes system fields. */
+  /**
+   * In the order in which records are answered: system fields, name, then the rest by apiName. Includes system fields.
+   */
   readonly fields: Readonly<Record<string, FieldMeta>>;
   readonly childRelationships: readonly ChildRelationship[];
   /** By apiName. */

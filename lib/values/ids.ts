@@ -43,6 +43,6 @@ export function requestId(now: number = Date.now(), random: Uint8Array = randomF
   return `req_${head}${tail}`;
 }
 
-export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 export const isUuid = (text: unknown): text is string => typeof text === 'string' && UUID_PATTERN.test(text);

@@ -9,7 +9,7 @@ import type { Database, Tx } from '../database/database.ts';
 import { grantEnqueueing } from './grants.ts';
 import type { PeriodicQueue, Queue } from './queue.ts';
 
-/** What a job's work is given besides its payload: aborted when the process stops. */
+/** Given to a job's work with its payload; aborted when the process stops. */
 export type Work<Payload> = (payload: Payload, signal: AbortSignal) => Promise<void>;
 
 export interface JobsOptions {
@@ -50,7 +50,9 @@ export class Jobs {
     this.#boss.on('error', (error) => options.warn(error, 'The job queue has a problem.'));
   }
 
-  /** Makes the queue exist with its options; needed once before jobs are enqueued. Starts pg-boss with the first one. */
+  /**
+   * Makes the queue exist with its options; needed once before jobs are enqueued. Starts pg-boss with the first one.
+   */
   async declare<Payload extends object>({ name, options }: Queue<Payload>): Promise<void> {
     await (this.#started ??= this.#start());
     await this.#boss.createQueue(name, options);
@@ -92,8 +94,8 @@ export class Jobs {
   }
 
   /**
-   * A round of the work every so many seconds, in one of the processes that offer to do it. A round that fails waits for
-   * the next one; that of a process that died is begun again by another.
+   * A round of the work every so many seconds, in one of the processes that offer to do it. A round that fails waits
+   * for the next one; that of a process that died is begun again by another.
    */
   async repeat(queue: PeriodicQueue, round: (signal: AbortSignal) => Promise<void>): Promise<void> {
     await this.declare(queue);
@@ -149,7 +151,9 @@ export class Jobs {
     this.#workers.set(queue.name, [worker]);
   }
 
-  /** The end of a round and its successor are one commit: a crash leaves the round to be begun again, or the next one. */
+  /**
+   * The end of a round and its successor are one commit: a crash leaves the round to be begun again, or the next one.
+   */
   async #endRound(queue: PeriodicQueue, jobId: string, tookSeconds: number): Promise<void> {
     await this.#database.transaction(async (tx) => {
       const db = inTransaction(tx);

@@ -1,4 +1,4 @@
-/** A queue of jobs as a service declares it: once, beside the work it is for. */
+/** A queue of jobs as a service declares it: once, where its work is defined. */
 import type { Queue as BossQueue } from 'pg-boss';
 
 /** What PostgreSQL keeps about the queue; the units are in the names. */
@@ -19,7 +19,7 @@ export interface Queue<Payload extends object> {
 /** Work that is done again and again by one process at a time; see Jobs.repeat. */
 export interface PeriodicQueue extends Queue<Record<string, never>> {
   readonly everySeconds: number;
-  /** A starting process, and those beside it, get this long to come up before the first round, and up to twice more. */
+  /** A starting process and the others get this long to come up before the first round, and up to twice more. */
   readonly firstAfterSeconds: number;
 }
 

@@ -1,6 +1,7 @@
 /**
  * The one door to the metrics of a process: a registry of prom-client, with numbers that are read when Prometheus asks
- * for them. Nothing on the path of a request goes through prom-client; docs/decisions/libraries-off-the-hot-path.md says why.
+ * for them. Nothing on the path of a request goes through prom-client; docs/decisions/libraries-off-the-hot-path.md
+ * says why.
  */
 import { Counter, Gauge, type Metric, Registry } from 'prom-client';
 

@@ -146,7 +146,7 @@ function applyGrant(gate: Gate, x: Exchange, session: Session, grant: GrantState
 }
 
 /** True when the address lies in one of the CIDR ranges (or equals a plain address). */
-export function inRanges(ip: string, ranges: readonly string[]): boolean {
+function inRanges(ip: string, ranges: readonly string[]): boolean {
   const list = new BlockList();
   for (const range of ranges) {
     const [address = '', prefix] = range.split('/');
@@ -194,7 +194,7 @@ function spendUnits(gate: Gate, x: Exchange): void | Promise<void> {
 }
 
 /** Reading the status of something that takes its time: one read per second and id is free. */
-export const isPoll = (operation: Operation): boolean =>
+const isPoll = (operation: Operation): boolean =>
   operation.method === 'GET' && /\/\{(?:deploymentId|jobId|runId)\}$/.test(operation.path);
 
 function receiveBody(_gate: Gate, x: Exchange): void | Promise<void> {

@@ -17,7 +17,7 @@ const COMPRESS_FROM_BYTES = 2_048;
 export const VIOLATIONS_MAX = 100;
 
 /** Response headers that scripts of other origins may read. */
-export const EXPOSED_HEADERS = [
+const EXPOSED_HEADERS = [
   'X-Request-Id',
   'X-RateLimit-Remaining',
   'X-API-Version',

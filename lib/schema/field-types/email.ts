@@ -15,7 +15,9 @@ function problem(value: string): string | null {
   return good ? null : 'must be an e-mail address such as ada@example.com.';
 }
 
-/** An address of the form local@domain.tld, letters of any script, kept as written. RFC 5321, RFC 6531 without quoting. */
+/**
+ * An address of the form local@domain.tld, letters of any script, kept as written. RFC 5321, RFC 6531 without quoting.
+ */
 export const email = textType({
   name: 'email',
   normalForm: 'erp.match_email',

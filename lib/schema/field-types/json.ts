@@ -6,7 +6,7 @@ import type { FieldType } from './types.ts';
 export const JSON_DEPTH_MAX = 32;
 
 /** What keeps a value from being stored as jsonb; null when nothing does. */
-export function jsonProblem(value: unknown, depth = 1): string | null {
+function jsonProblem(value: unknown, depth = 1): string | null {
   if (value === null || typeof value === 'boolean') return null;
   if (typeof value === 'string')
     return isStorable(value) ? null : 'contains a character that cannot be stored (NUL or half of a surrogate pair).';

@@ -19,7 +19,7 @@ export function externalReference(value: unknown): { readonly field: string; rea
 export const ID_CHARS = 36;
 
 /** UUID in lower case, from either case. */
-export function parseId(value: unknown, field: FieldAttributes, pointer: string): Parsed {
+function parseId(value: unknown, field: FieldAttributes, pointer: string): Parsed {
   if (typeof value !== 'string')
     return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be the id of a record.`, {
       expected: 'string',

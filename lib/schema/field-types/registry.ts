@@ -1,4 +1,6 @@
-/** The list of field types, in the order in which documents list them. A new type is a file of its own and a line here. */
+/**
+ * The list of field types, in the order in which documents list them. A new type is a file of its own and a line here.
+ */
 import { address } from './address.ts';
 import { autoNumber } from './autoNumber.ts';
 import { boolean } from './boolean.ts';

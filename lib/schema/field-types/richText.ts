@@ -1,7 +1,10 @@
 import { TEXT_MAX_CHARS } from './common.ts';
 import { textType } from './text-family.ts';
 
-/** HTML as the caller sent it; an application that displays it must sanitize it. Not searched: its tags would be found as words. */
+/**
+ * HTML as the caller sent it; an application that displays it must sanitize it. Not searched: its tags would be found
+ * as words.
+ */
 export const richText = textType({
   name: 'richText',
   length: TEXT_MAX_CHARS,

@@ -1,6 +1,6 @@
 /**
- * Removes idempotency keys, confirmations and deleted records after their retention, and sends users to auth that a crash
- * kept from it. One process at a time does it; doing it twice does no harm.
+ * Removes idempotency keys, confirmations and deleted records after their retention, and sends users to auth that a
+ * crash kept from it. One process at a time does it; doing it twice does no harm.
  */
 
 import type { Database } from '../../../mixins/database/database.ts';

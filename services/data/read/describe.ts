@@ -154,7 +154,7 @@ const queriesOf = (field: FieldMeta) => ({
   searchable: searchable(field),
 });
 
-/** `dependent`: the caller reads the controlling field; without it, which value allows which means nothing. */
+/** `dependent`: the caller reads the controlling field; otherwise `validFor` is not shown. */
 const picklistValuesOf = ({ picklistValues }: FieldMeta, dependent: boolean) =>
   picklistValues?.map(({ value, label, active, default: isDefault, validFor }) => ({
     value,
@@ -164,7 +164,7 @@ const picklistValuesOf = ({ picklistValues }: FieldMeta, dependent: boolean) =>
     validFor: dependent ? validFor : null,
   })) ?? null;
 
-/** An expression is hidden from users who may not see the configuration, when it names a field that they cannot read. */
+/** The expression; null when it names a field that the user cannot read and the configuration is hidden from them. */
 function shownExpression({ system }: Access, { fields }: ObjectAccess, { formula }: FieldMeta): string | null {
   if (!formula) return null;
   const readsAll = system.has('metadataRead') || system.has('metadataManage');

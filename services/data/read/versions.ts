@@ -1,5 +1,5 @@
 /**
- * Statements that return the versions they saw beside their rows. A view made from other versions is out of date, and
+ * Statements that return the versions they saw with their rows. A view made from other versions is out of date, and
  * the request is repeated with a new one.
  */
 

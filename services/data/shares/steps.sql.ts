@@ -32,7 +32,8 @@ export function lockForShareSql(write: Write): Statement {
 
 /**
  * Whether the principal is a user who can sign in (like an owner, nobody else is given anything), and how many other
- * shares the record has. Asked behind the lock: the statement that waited for it has not seen what others did meanwhile.
+ * shares the record has. Asked behind the lock: the statement that waited for it has not seen what others did
+ * meanwhile.
  */
 export function stateOfSharesSql(write: Write, given: GivenShare): Statement {
   const { schema } = write.unit;
@@ -75,7 +76,12 @@ export function shareSql(write: Write, given: GivenShare): Statement {
     stored AS MATERIALIZED (SELECT ${SHARE_COLUMNS} FROM sh),
     reply AS MATERIALIZED (SELECT row_to_json(stored)::text AS body FROM stored),
     key_done AS (${completeKeySql(schema, key, bind, outcome, 'FROM reply')}),
-    audit AS (${shareAuditSql(write, sql, '(SELECT to_jsonb(former) FROM former)', '(SELECT to_jsonb(stored) FROM stored)')})
+    audit AS (${shareAuditSql(
+      write,
+      sql,
+      '(SELECT to_jsonb(former) FROM former)',
+      '(SELECT to_jsonb(stored) FROM stored)',
+    )})
     SELECT body FROM reply`);
 }
 

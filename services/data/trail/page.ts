@@ -2,7 +2,7 @@
 import type { OperationReply } from '../../../lib/operation.ts';
 import type { ListRequest } from '../../../lib/query/types.ts';
 
-/** The reply with a page of entries, each already JSON; `properties` are added beside `records`. */
+/** The reply with a page of entries, each already JSON; `properties` are added to `records`. */
 export const pageReply = (
   { take, takeClamped }: Pick<ListRequest, 'take' | 'takeClamped'>,
   entries: readonly string[],

@@ -1,6 +1,7 @@
 /**
- * Parents that effects put records under. A caller who may not edit such a parent is refused, and the list of transitions
- * says so beforehand; what depends on the input shows when it is sent. Source: docs/reference/access.md#what-an-operation-needs.
+ * Parents that effects put records under. A caller who may not edit such a parent is refused, and the list of
+ * transitions says so beforehand; what depends on the input shows when it is sent. Source:
+ * docs/reference/access.md#what-an-operation-needs.
  */
 
 import { parentFields } from '../../../lib/access/sharing.ts';
@@ -19,7 +20,7 @@ import { deniedParentsSql, parentDenied } from '../write/sharing.ts';
 import { compiledEffects, valuesOf } from './effects.ts';
 import { decidingFields, storedFacts, type TransitionOrAction } from './transitions-and-actions.ts';
 
-/** A field of the record itself, or of one that comes along, which names a parent that controls sharing. */
+/** A field of the record itself, or of one that an effect creates, which names a parent that controls sharing. */
 interface Placing {
   readonly object: ObjectMeta;
   readonly field: FieldMeta;

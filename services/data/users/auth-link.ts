@@ -18,10 +18,7 @@ export function authLink(database: Database, broker: () => ServiceBroker): AuthL
   const sync: UserSync = {
     send: (tenantId, user) => call(broker(), 'auth.users.sync', { tenantId, users: [user] }),
     failed: (tenantId, userId, error) =>
-      broker().logger.warn(
-        { err: error, tenantId, userId },
-        'auth was not informed about a user; this is tried again.',
-      ),
+      broker().logger.warn({ err: error, tenantId, userId }, 'Could not sync a user to auth; it will be retried.'),
   };
   return {
     sync,

@@ -93,7 +93,8 @@ export interface NewUser {
 export const insertUserStatements = (schema: string, user: NewUser): readonly Statement[] => [
   {
     text: `INSERT INTO ${table(schema, 'User')} ("id", "ownerId", "createdAt", "createdById", "updatedAt",
-        "updatedById", "recordVersion", "name", "displayName", "username", "email", "active", "profileApiName", "roleApiName",
+        "updatedById", "recordVersion", "name", "displayName", "username", "email", "active",
+        "profileApiName", "roleApiName",
         "permissionSetApiNames", "managerId")
       VALUES ($1, $1, now(), $1, now(), $1, 1, $2, $2, $3, $4, true, $5, $6, $7, $8)`,
     values: [

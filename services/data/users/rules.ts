@@ -1,6 +1,6 @@
 /**
- * What is special about the standard object User: names that exist in the configuration, at least one administrator, and
- * two consequences in the same transaction: cached permissions end, and auth is informed. Source:
+ * What is special about the standard object User: names that exist in the configuration, at least one administrator,
+ * and two consequences in the same transaction: cached permissions end, and auth is informed. Source:
  * docs/reference/records.md.
  */
 

@@ -27,7 +27,9 @@ interface Unsent {
   active: boolean | null;
 }
 
-/** SQL of the users that auth is not informed of yet. An index holds these rows alone: the type must stand in the text. */
+/**
+ * SQL of the users that auth is not informed of yet. An index holds these rows alone: the type must stand in the text.
+ */
 export const unsentSql = (schema: string): string =>
   `SELECT o.outbox_id AS "outboxId", o.record_id AS "userId", u."username", u."email", u."active"
      FROM ${schema}._outbox o LEFT JOIN ${table(schema, 'User')} u ON u."id" = o.record_id

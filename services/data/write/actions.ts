@@ -1,4 +1,4 @@
-/** Changes of records, and rows that templates bring along. */
+/** Changes of records, and sample rows of templates. */
 import type { Database } from '../../../mixins/database/database.ts';
 import type { DataHandlers, Handlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';

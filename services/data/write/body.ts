@@ -166,8 +166,9 @@ export function defaultOf(field: FieldMeta): unknown {
 }
 
 /**
- * Completes a create: defaults for what the body left out, and violations for what is required and still missing. A body
- * leaves out what its sender cannot see, also when it names that: what is answered must not depend on a lucky guess.
+ * Completes a create: defaults for what the body left out, and violations for what is required and still missing. A
+ * body leaves out what its sender cannot see, also when it names that: what is answered must not depend on a lucky
+ * guess.
  */
 export function completeCreate(
   view: View,
@@ -223,7 +224,10 @@ const controllersFirst = memoize((object: ObjectMeta): readonly FieldMeta[] => {
   return Object.values(object.fields).toSorted((a, b) => depth(a) - depth(b));
 });
 
-/** A value of a picklist goes together with the value of the field that controls it; a field that none controls takes all. */
+/**
+ * A value of a picklist goes together with the value of the field that controls it; a field that none controls takes
+ * all.
+ */
 function controllerTakes(field: FieldMeta, value: unknown, controlling: unknown): boolean {
   if (field.controllingField === null) return true;
   const validFor = field.picklistValues?.find((item) => item.value === value)?.validFor;

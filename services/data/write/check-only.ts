@@ -1,6 +1,6 @@
 /**
- * Dry run of a mutation: the same steps in a transaction that is rolled back. What would change is noted on the way, and
- * a refusal of the content becomes the verdict. Source: docs/reference/records.md#dry-run.
+ * Dry run of a mutation: the same steps in a transaction that is rolled back. What would change is noted on the way,
+ * and a refusal of the content becomes the verdict. Source: docs/reference/records.md#dry-run.
  */
 
 import { type PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';

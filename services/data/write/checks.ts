@@ -9,7 +9,7 @@ import { missingReferences } from './references.ts';
 import { validationFailed } from './violations.ts';
 import type { Write } from './write.ts';
 
-/** What a statement answers that claims the key and locks the record. */
+/** The result of a statement that claims the key and locks the record. */
 export interface LockRow extends ClaimRow {
   /** null: there is no such record that the user can see. */
   readonly recordVersion: number | null;
@@ -27,7 +27,7 @@ export async function readLock(write: Write, row: LockRow): Promise<boolean> {
   return true;
 }
 
-/** Leaves the reply that a key stands for which could not be claimed. */
+/** Sets `write.reply` to the reply stored under a key that could not be claimed. */
 export async function replyOfKey(write: Write): Promise<void> {
   write.reply = await storedReply(write.unit.tx, write.unit.key);
 }

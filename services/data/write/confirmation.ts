@@ -38,8 +38,8 @@ function requestOf({ call, object, id, recordVersion, mutation, unit }: Write): 
 }
 
 /**
- * `earlier` is the confirmation that the request came with. What it covers stays covered: a transition is refused for one
- * of the records that it stores at a time.
+ * `earlier` is the confirmation that the request came with. What it covers stays covered: a transition is refused for
+ * one of the records that it stores at a time.
  */
 export function sealConfirmation(
   write: Write,
@@ -69,7 +69,9 @@ export function sealConfirmation(
   return { token: PREFIX + sealed(payload, sealOf(write, now), PURPOSE), expiresAt: new Date(payload.e) };
 }
 
-/** @throws PlatformError 400 CONFIRMATION_TOKEN_INVALID: not ours, altered, expired, or of another request or caller. */
+/**
+ * @throws PlatformError 400 CONFIRMATION_TOKEN_INVALID: not ours, altered, expired, or of another request or caller.
+ */
 export function openConfirmation(write: Write, token: string): Confirmation {
   const now = Date.now();
   const payload = token.startsWith(PREFIX)

@@ -134,7 +134,7 @@ export function autoNumberSql(schema: string, objectApiName: string, field: Fiel
   return `(SELECT ${formattedSql(field.format, 'next.n')} FROM (SELECT nextval(${sequence}) AS n) next)`;
 }
 
-/** `{field: {from: null, to}}` of everything that a new record carries besides what the platform keeps. */
+/** `{field: {from: null, to}}` of all values of a new record that the platform does not maintain. */
 const createdChanges = (write: Write): string =>
   changesSql(
     createdFields(write),

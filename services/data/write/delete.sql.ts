@@ -36,7 +36,10 @@ export function linksTo(view: View, object: ObjectMeta): Link[] {
   });
 }
 
-/** So many kinds of details, and so deep, have their other parents locked beforehand; beyond, writers may have to repeat. */
+/**
+ * So many kinds of details, and so deep, have their other parents locked beforehand; beyond, writers may have to
+ * repeat.
+ */
 const RELATED_LOCKED_MAX = 20;
 const ALONG_LEVELS_MAX = 3;
 
@@ -158,7 +161,9 @@ export const deletionAt = (deletedAt: Date): Deletion => ({
   restorableUntil: new Date(deletedAt.getTime() + LIMITS.recycle_bin_days * 86_400_000),
 });
 
-/** Moves all records to the recycle bin: one statement for all objects, so that it does not matter who refers to whom. */
+/**
+ * Moves all records to the recycle bin: one statement for all objects, so that it does not matter who refers to whom.
+ */
 export function removeSql(
   write: Write,
   doomed: Ids,

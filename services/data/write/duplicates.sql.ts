@@ -61,10 +61,10 @@ export const similaritySql = (search: Search<Valued>): Statement => ({
 const TRIGRAM_LOCKS = 128;
 
 /**
- * Locks until the end of the transaction on what is about to be stored: a concurrent duplicate waits here, and finds the
- * record afterwards. Two records that match by a rule are equal in one of the items that it looks up by, or similar in
- * one, and what they then have in common is locked: the form, or one of a few trigrams. A caller who reads only some of
- * the fields of a rule looks up by others than the rest, and therefore writes alone.
+ * Locks until the end of the transaction on what is about to be stored: a concurrent duplicate waits here, and finds
+ * the record afterwards. Two records that match by a rule are equal in one of the items that it looks up by, or similar
+ * in one, and what they then have in common is locked: the form, or one of a few trigrams. A caller who reads only some
+ * of the fields of a rule looks up by others than the rest, and therefore writes alone.
  */
 export function duplicateLocksSql(write: Write, checks: readonly Check[]): Statement {
   const sql = new Sql();
@@ -151,7 +151,8 @@ export function matchSql(write: Write, check: Check): Statement {
   const hidden = reportsHidden ? `(SELECT count(*)::int FROM ${scored.from(`NOT (${visible})`)})` : '0';
   const similarities = present.map((_, index) => `similar_by.item${index}`).join(', ');
   return sql.statement(`SELECT match.*, ${hidden} AS hidden FROM (VALUES (1)) one LEFT JOIN LATERAL (
-      SELECT candidate."id", ${name} AS name, ${scored.score} AS score, ARRAY[${similarities}]::float8[] AS similarities,
+      SELECT candidate."id", ${name} AS name, ${scored.score} AS score,
+        ARRAY[${similarities}]::float8[] AS similarities,
         ${recordJson('candidate', fields, call.ieee754Compatible)} AS record
       FROM ${scored.from(visible)} ORDER BY score DESC, candidate."id" LIMIT ${MATCHES_MAX}) match ON true`);
 }
@@ -204,8 +205,8 @@ function scoring(
 }
 
 /**
- * CTEs of the statement that stores the record: the confirmation is used up, and the audit trail says who confirmed which
- * matches, beside the change itself. One row of the relation `from` stands for the record, as in trailSql.
+ * CTEs of the statement that stores the record: the confirmation is used up, and the audit trail says who confirmed
+ * which matches, in an entry of its own. One row of the relation `from` stands for the record, as in trailSql.
  */
 export function confirmedSql(write: Write, sql: Sql, from: string): string[] {
   const { call, object, confirmed, unit } = write;

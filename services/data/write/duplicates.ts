@@ -1,6 +1,7 @@
 /**
  * Duplicate rules: the record as it would be stored is compared with the others, inside the transaction of the write.
- * Duplicates that are written at the same time wait for each other before they look. Source: docs/reference/duplicates.md.
+ * Duplicates that are written at the same time wait for each other before they look. Source:
+ * docs/reference/duplicates.md.
  */
 
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
@@ -89,7 +90,9 @@ async function refuseMissingReferences(write: Write): Promise<void> {
   if (missing.length > 0) throw validationFailed(missing);
 }
 
-/** The write asks the database before it stores: it cannot be one statement. An update `changes` what it gives at most. */
+/**
+ * The write asks the database before it stores: it cannot be one statement. An update `changes` what it gives at most.
+ */
 export const mayAskDuplicates = ({ object, call }: Write, changes?: readonly FieldValue[]): boolean =>
   call.headers.duplicateConfirmation !== undefined ||
   activeRules(object).some(
@@ -123,7 +126,10 @@ const ownerOf = ({ unit: { request } }: Write, field: FieldMeta): FieldValue => 
   lookup: null,
 });
 
-/** Asks for all rules at once; the rows of each rule. Nothing is asked for a reference that the create will be refused for. */
+/**
+ * Asks for all rules at once; the rows of each rule. Nothing is asked for a reference that the create will be refused
+ * for.
+ */
 async function ask(write: Write, checks: readonly Check[], confirmation: Confirmation | null): Promise<MatchRow[][]> {
   const { view, unit } = write;
   const { tx, schema } = unit;

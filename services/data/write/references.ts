@@ -11,7 +11,9 @@ import { mayBeSeveral, referenceNotFound } from './body.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
 import type { FieldValue, ResolvedReferences, Write } from './write.ts';
 
-/** SQL of the id of the record that a reference names; NULL when there is none that the user can see, or more than one. */
+/**
+ * SQL of the id of the record that a reference names; NULL when there is none that the user can see, or more than one.
+ */
 export function lookupSql(view: View, schema: string, sql: Sql, item: FieldValue): string {
   const found = (item.lookup?.targets ?? []).map(({ object, by, value }) => {
     const sameAs = sameKey(`t.${columnName(by)}`, sql.bind(value, typeOf(by).bindType), by);
@@ -60,8 +62,8 @@ export interface Comparison {
 }
 
 /**
- * SQL of the columns of Comparison, for the row `alias`. What the row refers to by this id it may go on referring to,
- * whoever can see it.
+ * SQL of the columns of Comparison, for the row `alias`. A reference of the row may keep the id that
+ * it has, even when the user cannot see that record.
  */
 export function comparisonSql(sql: Sql, given: readonly FieldValue[], ids: ResolvedReferences, alias: string): string {
   const refIds: string[] = [];

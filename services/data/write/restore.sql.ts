@@ -78,7 +78,8 @@ export function lockParentsSql(write: Write, returning: Ids): Statement | null {
       named: (
         reference,
       ) => `SELECT (bin.record ->> ${literal(reference)})::uuid FROM ${write.unit.schema}._recycle_bin bin
-        WHERE bin.object = ${sql.bind(object.apiName, 'text')} AND bin.record_id = ANY(${sql.bind([...ids], 'uuid[]')})`,
+        WHERE bin.object = ${sql.bind(object.apiName, 'text')}
+          AND bin.record_id = ANY(${sql.bind([...ids], 'uuid[]')})`,
     }),
   );
   const { ctes, after } = parentLocksSql(write, {
@@ -143,7 +144,8 @@ export function restoreSql(write: Write, returning: Ids, gone: ReadonlyMap<Field
       fields.filter((field) => !field.system),
       // What could not come back is gone with the restore.
       (field) =>
-        `CASE WHEN ${row}.${columnName(field)} IS NULL THEN nullif(${bin}.record -> ${literal(field.apiName)}, 'null') END`,
+        `CASE WHEN ${row}.${columnName(field)} IS NULL
+          THEN nullif(${bin}.record -> ${literal(field.apiName)}, 'null') END`,
       (field) => outputOf(row, field),
     );
     return [

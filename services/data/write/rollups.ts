@@ -159,7 +159,10 @@ interface AffectedRecord {
   readonly gate: string;
 }
 
-/** CTEs parents0, parents1, … that lock the parents of records whose rollups a write concerns, in the order of all writers. */
+/**
+ * CTEs parents0, parents1, … that lock the parents of records whose rollups a write concerns, in the order of all
+ * writers.
+ */
 export function parentLocksSql(
   write: Write,
   { object, id, changed, moves, pending = [], related = [], gate }: AffectedRecord,

@@ -1,4 +1,4 @@
-/** Rows that templates bring along, loaded as the platform: many at a time, without history and events. */
+/** Sample rows of templates, loaded as the platform: many at a time, without history and events. */
 
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { numberFormat } from '../../../lib/schema/auto-number.ts';
@@ -42,7 +42,8 @@ export async function loadSamples(
     if (!isGiven.has(field.apiName)) return fallback;
     return field.system && fallback !== 'NULL' ? `COALESCE(${name}, ${fallback})` : name;
   });
-  const text = `INSERT INTO ${table(schema, objectApiName)} (${targets.map((field) => identifier(field.apiName)).join(', ')})
+  const targetColumns = targets.map((field) => identifier(field.apiName)).join(', ');
+  const text = `INSERT INTO ${table(schema, objectApiName)} (${targetColumns})
     SELECT ${values.join(', ')} FROM jsonb_to_recordset($1::jsonb) AS x(${given
       .map((field) => `${identifier(field.apiName)} ${columnType(field)}`)
       .join(', ')})

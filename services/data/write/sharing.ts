@@ -1,6 +1,6 @@
 /**
- * Sharing in the statements of a mutation: what the user cannot read is not locked and not found, and how far they
- * reach what they can read comes along with the lock. Source: docs/reference/access.md#what-an-operation-needs.
+ * Sharing in the statements of a mutation: what the user cannot read is not locked and not found, and the lock
+ * also answers how far they reach what they can read. Source: docs/reference/access.md#what-an-operation-needs.
  */
 
 import { NEEDS, type RecordOperation } from '../../../lib/access/decide.ts';

@@ -40,13 +40,13 @@ export interface Transition {
   readonly comment: string | null;
 }
 
-/** Where history and audit keep the transition, beside the changed fields: no field has such a name. */
+/** Where history and audit keep the transition, among the changed fields: no field has such a name. */
 export const TRANSITION_ENTRY = '@transition';
 
 /**
- * CTEs that write history, audit and event of records of `object`, one for each row of the relation `from`, which has the
- * columns record_id uuid, record_version integer, changes jsonb (`{field: {from, to}}`), position integer, change_id
- * uuid, audit_id uuid. A dry run leaves none.
+ * CTEs that write history, audit and event of records of `object`, one for each row of the relation `from`, which has
+ * the columns record_id uuid, record_version integer, changes jsonb (`{field: {from, to}}`), position integer,
+ * change_id uuid, audit_id uuid. A dry run leaves none.
  */
 export function trailSql(write: Write, sql: Sql, object: ObjectMeta, trail: Trail): string[] {
   const { request, key, schema, checkOnly } = write.unit;
@@ -111,7 +111,10 @@ const RANDOM_UUID = `(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)
   || '7' || substr(md5(random()::text || clock_timestamp()::text), 1, 3)
   || '8' || substr(md5(random()::text), 1, 15))::uuid`;
 
-/** SQL columns change_id and audit_id for sets of records: made by the database, ordered by time like the ones made here. */
+/**
+ * SQL columns change_id and audit_id for sets of records: made by the database, ordered by time like the ones made
+ * here.
+ */
 export const randomTrailIds = `${RANDOM_UUID} AS change_id, ${RANDOM_UUID} AS audit_id`;
 
 /** The same columns for a single changed record. */

@@ -1,6 +1,6 @@
 /**
- * Taking a transition or action: the record is locked, the reasons against it are checked, its effects are
- * computed from the record as it is, and then everything is written in one transaction. Source: docs/reference/transitions.md.
+ * Taking a transition or action: the record is locked, the reasons against it are checked, its effects are computed
+ * from the record as it is, and then everything is written in one transaction. Source: docs/reference/transitions.md.
  */
 
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
@@ -384,7 +384,7 @@ function executionSql(
     || ',"record":' || ${record} || ${sql.bind(after, 'text')}`;
 }
 
-/** Events of a tenant's own and requests for notifications stand beside the event of the change itself. */
+/** Events of the tenant and requests for notifications, written in addition to the event of the change itself. */
 function messageSql(
   write: Write,
   sql: Sql,

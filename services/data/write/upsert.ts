@@ -1,6 +1,6 @@
 /**
- * Create or update by an external id: which of the two it is shows when the record is looked up, and again when somebody
- * else was faster. Source: docs/reference/records.md#create-or-update-by-an-external-id.
+ * Create or update by an external id: which of the two it is shows when the record is looked up, and again when
+ * somebody else was faster. Source: docs/reference/records.md#create-or-update-by-an-external-id.
  */
 
 import { requireObject } from '../../../lib/access/decide.ts';
@@ -127,7 +127,8 @@ async function find(
         : 'false';
   const rows = await database.tenant(view.tenantId, (tx) =>
     tx.all<FoundRow>(
-      sql.statement(`SELECT ${VERSION_COLUMNS}, ${contradicts} AS contradicts, found.id, found.version AS "recordVersion"
+      sql.statement(`SELECT ${VERSION_COLUMNS}, ${contradicts} AS contradicts,
+        found.id, found.version AS "recordVersion"
         FROM ${schema}._state state LEFT JOIN LATERAL (
           SELECT t."id" AS id, t."recordVersion" AS version FROM ${table(schema, object.apiName)} t
           WHERE ${sameKey(`t.${columnName(field)}`, key, field)}

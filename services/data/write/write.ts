@@ -1,4 +1,6 @@
-/** What the steps of a mutation share. The steps of each operation stand in create.ts, update.ts, delete.ts and so on. */
+/**
+ * What the steps of a mutation share. The steps of each operation stand in create.ts, update.ts, delete.ts and so on.
+ */
 
 import type { RecordLevel } from '../../../lib/access/sharing.ts';
 import type { ObjectAccess } from '../../../lib/access/types.ts';

@@ -1,5 +1,4 @@
 /** CustomAction: something that can be done with a record, whatever its state. */
-
 import { transitionProperties, transitionTexts } from './bodies/transitions-and-actions.ts';
 import { type BodyOf, componentKey, componentType } from './component.ts';
 import { defineKind, type Reference } from './kind.ts';

@@ -18,7 +18,7 @@ export function isLocale(text: string): boolean {
 
 export const isCurrency = (text: string): boolean => CURRENCIES.has(text);
 
-export const TENANT_SETTINGS = componentType('TenantSettings', {
+const TENANT_SETTINGS = componentType('TenantSettings', {
   apiName: Type.Literal('General'),
   locale: Type.String({ maxLength: 35, description: 'BCP 47 language tag.' }),
   timezone: Type.String({ maxLength: 64, description: 'IANA time zone.' }),

@@ -51,7 +51,7 @@ const DEPTH_MAX = 32;
 const START: Position = { line: 1, column: 1 };
 
 /** Marks in one file: far more than a component needs, few enough to be parsed within half a second. */
-export const MARKS_MAX = 50_000;
+const MARKS_MAX = 50_000;
 
 const isMark = (c: number): boolean =>
   c === 0x0a || c === 0x2c || c === 0x2d || c === 0x3a || c === 0x3f || c === 0x26 || c === 0x22 || c === 0x23;
