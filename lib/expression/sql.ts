@@ -466,148 +466,191 @@ class Compiler {
   }
 
   #call({ fn, args: nodes }: Node & { op: 'call' }): Part {
+    const compile = CALLS.get(fn);
+    if (!compile) throw new Error(`Assertion failed: no SQL for ${fn}`);
     const args = nodes.map((node) => this.part(node));
     const known = together(...args);
     const chars = args.reduce((sum, arg) => sum + (arg.type === 'text' ? arg.chars : 0), 0);
     // Texts are charged by their UTF-16 units, of which a character has two at most.
     const charged = { ...known, cost: known.cost + chars / 50 };
-    const [a, b, c] = args as [Part, Part, Part];
-    const call = (name: string, ...values: Part[]): string =>
-      `erp.expr_${name}(${values.map((value) => value.value()).join(', ')})`;
-    const test = (failing: string, sql: string): Part =>
-      condition((loose) => {
-        if (known.fails) return failing;
-        return loose || !known.nullable ? sql : `coalesce(${sql}, false)`;
-      }, charged);
-    switch (fn) {
-      case 'contains':
-        return test(call('contains', a, b), `(strpos(${a.value()}, ${b.value()}) > 0)`);
-      case 'startsWith':
-        return test(call('starts_with', a, b), `starts_with(${a.value()}, ${b.value()})`);
-      case 'endsWith':
-        return test(call('ends', a, b), call('ends_with', a, b));
-      case 'matches':
-        return this.#matches(a, nodes[1]!, charged);
-      case 'lower':
-      case 'upper':
-        return part('text', () => call(fn, a), { ...charged, chars: Math.min(3 * chars, 6 * TEXT_MAX_CHARS) });
-      case 'trim':
-        return part('text', () => call('trim', a), { ...charged, chars });
-      case 'replace': {
-        const most = Math.min(a.chars * Math.max(1, c.chars), TEXT_MAX_CHARS);
-        const cost = charged.cost + (a.chars + 1) / 100;
-        return part('text', () => call('replace', a, b, c), { ...charged, cost, chars: most, fails: true });
-      }
-      case 'substring':
-        return part('text', () => call('substring', ...args), { ...charged, chars: a.chars, fails: true });
-      case 'join': {
-        if (known.fails || chars > TEXT_MAX_CHARS)
-          return part('text', () => call('join', a, b), {
-            ...charged,
-            chars: Math.min(chars, TEXT_MAX_CHARS),
-            fails: true,
-          });
-        return part('text', () => `(${a.value()} || ${b.value()})`, { ...charged, chars });
-      }
-      case 'size':
-        if (a.type === 'text')
-          return part('number', () => (a.fails ? call('size', a) : `length(${a.value()})::numeric`), {
-            ...charged,
-            ...COUNT,
-          });
-        return part('number', () => `${a.fails ? failableSize(a) : `cardinality(${this.#as(a, a.type)})`}::numeric`, {
-          ...known,
+    return compile(args as [Part, Part, Part], {
+      nodes,
+      known,
+      charged,
+      chars,
+      zone: () => this.#zone,
+      as: (value, type) => this.#as(value, type),
+    });
+  }
+}
+
+/** A call as its function compiles it. */
+interface Call {
+  readonly nodes: readonly Node[];
+  /** What is known of the result, because it is known of the arguments. */
+  readonly known: Known & { readonly cost: number };
+  /** The same, with the cost of reading the texts among the arguments. */
+  readonly charged: Known & { readonly cost: number };
+  /** Most characters of the texts among the arguments. */
+  readonly chars: number;
+  /** SQL of the time zone of the tenant. */
+  readonly zone: () => string;
+  /** SQL of a value as one of a type that it fits. */
+  readonly as: (value: Part, type: Type) => string;
+}
+
+/** The arguments, as many as the check has found the function to have, become one part. */
+type CompileCall = (args: readonly [Part, Part, Part], call: Call) => Part;
+
+/** SQL of a function of the schema `erp`. */
+const erp = (name: string, ...values: readonly Part[]): string =>
+  `erp.expr_${name}(${values.map((value) => value.value()).join(', ')})`;
+
+/** A condition on texts: `failing` where an argument can fail, else `sql`. */
+const textTest = ({ known, charged }: Call, failing: string, sql: string): Part =>
+  condition((loose) => {
+    if (known.fails) return failing;
+    return loose || !known.nullable ? sql : `coalesce(${sql}, false)`;
+  }, charged);
+
+const changedCase =
+  (name: 'lower' | 'upper'): CompileCall =>
+  ([a], { charged, chars }) =>
+    part('text', () => erp(name, a), { ...charged, chars: Math.min(3 * chars, 6 * TEXT_MAX_CHARS) });
+
+const sum =
+  (sign: '+' | '-'): CompileCall =>
+  ([a, b], { known }) =>
+    number(known, `(${a.value()} ${sign} ${b.value()})`, {
+      whole: Math.max(a.whole, b.whole) + 1,
+      scale: Math.max(a.scale, b.scale),
+    });
+
+const toWhole =
+  (name: 'floor' | 'ceil'): CompileCall =>
+  ([a], { known }) =>
+    part('number', () => `${name}(${a.value()})`, { ...known, whole: a.whole + 1, scale: 0 });
+
+const extreme =
+  (name: 'min' | 'max'): CompileCall =>
+  ([a, b], { known }) =>
+    part('number', () => erp(name, a, b), { ...known, ...widest(a, b) });
+
+const datePart =
+  (name: 'year' | 'month' | 'day' | 'isodow'): CompileCall =>
+  ([a], { known }) => {
+    const sql = (): string =>
+      known.fails ? `erp.expr_date_part('${name}', ${a.value()})` : `extract(${name} FROM ${a.value()})`;
+    return part('number', sql, { ...known, ...COUNT });
+  };
+
+/** Every function of lib/expression/functions.ts that a call can name, and the operators of arithmetic. */
+const CALLS: ReadonlyMap<string, CompileCall> = new Map<string, CompileCall>(
+  Object.entries<CompileCall>({
+    contains: ([a, b], call) => textTest(call, erp('contains', a, b), `(strpos(${a.value()}, ${b.value()}) > 0)`),
+    startsWith: ([a, b], call) => textTest(call, erp('starts_with', a, b), `starts_with(${a.value()}, ${b.value()})`),
+    endsWith: ([a, b], call) => textTest(call, erp('ends', a, b), erp('ends_with', a, b)),
+    matches: ([a], { nodes, charged }) => matchesSql(a, nodes[1]!, charged),
+    lower: changedCase('lower'),
+    upper: changedCase('upper'),
+    trim: ([a], { charged, chars }) => part('text', () => erp('trim', a), { ...charged, chars }),
+    replace: ([a, b, c], { charged }) => {
+      const most = Math.min(a.chars * Math.max(1, c.chars), TEXT_MAX_CHARS);
+      const cost = charged.cost + (a.chars + 1) / 100;
+      return part('text', () => erp('replace', a, b, c), { ...charged, cost, chars: most, fails: true });
+    },
+    substring: (args, { charged }) =>
+      part('text', () => erp('substring', ...args), { ...charged, chars: args[0].chars, fails: true }),
+    join: ([a, b], { known, charged, chars }) => {
+      if (known.fails || chars > TEXT_MAX_CHARS)
+        return part('text', () => erp('join', a, b), {
+          ...charged,
+          chars: Math.min(chars, TEXT_MAX_CHARS),
+          fails: true,
+        });
+      return part('text', () => `(${a.value()} || ${b.value()})`, { ...charged, chars });
+    },
+    size: ([a], { known, charged, as }) => {
+      if (a.type === 'text')
+        return part('number', () => (a.fails ? erp('size', a) : `length(${a.value()})::numeric`), {
+          ...charged,
           ...COUNT,
         });
-      case 'add':
-      case 'subtract':
-        return number(known, `(${a.value()} ${fn === 'add' ? '+' : '-'} ${b.value()})`, {
-          whole: Math.max(a.whole, b.whole) + 1,
-          scale: Math.max(a.scale, b.scale),
-        });
-      case 'multiply':
-        return number(known, `(${a.value()} * ${b.value()})`, { whole: a.whole + b.whole, scale: a.scale + b.scale });
-      case 'divide': {
-        const safe = !known.fails && isNonZero(nodes[1]!) && a.whole + b.scale + QUOTIENT_SCALE <= DIGITS_MAX;
-        const digits = { whole: Math.min(a.whole + b.scale, DIGITS_MAX), scale: QUOTIENT_SCALE };
-        return part('number', () => call('divide', a, b), { ...counted(known), fails: !safe, ...digits });
-      }
-      case 'remainder': {
-        const [whole, scale] = [Math.min(a.whole, b.whole), Math.max(a.scale, b.scale)];
-        const safe = !known.fails && isNonZero(nodes[1]!) && whole + scale <= DIGITS_MAX;
-        return part('number', () => call('remainder', a, b), { ...counted(known), fails: !safe, whole, scale });
-      }
-      case 'negate':
-        return part('number', () => `(- ${a.value()})`, { ...known, whole: a.whole, scale: a.scale });
-      case 'abs':
-        return part('number', () => `abs(${a.value()})`, { ...known, whole: a.whole, scale: a.scale });
-      case 'floor':
-      case 'ceil':
-        return part('number', () => `${fn}(${a.value()})`, { ...known, whole: a.whole + 1, scale: 0 });
-      case 'round':
-        return this.#round(a, b, nodes[1], known);
-      case 'min':
-      case 'max':
-        return part('number', () => call(fn, a, b), { ...known, ...widest(a, b) });
-      case 'date':
-        if (a.type === 'text') return part('date', () => `${literal(literalOf(nodes[0]!))}::date`, known);
-        return part('date', () => `erp.expr_day(${a.value()}, ${this.#zone})`, { ...known, fails: true });
-      case 'dateTime':
-        return part(
-          'dateTime',
-          () => `'${new Date(readInstant(literalOf(nodes[0]!))!).toISOString()}'::timestamptz`,
-          known,
-        );
-      case 'time':
-        return part('time', () => `'${readTime(literalOf(nodes[0]!))}'::time`, known);
-      case 'addDays':
-        return part(a.type, () => call('add_days', a, b), { ...known, fails: true });
-      case 'addMonths':
-        return part('date', () => call('add_months', a, b), { ...known, fails: true });
-      case 'daysBetween':
-        return part(
-          'number',
-          () => (known.fails ? call('days_between', a, b) : `(${b.value()} - ${a.value()})::numeric`),
-          { ...known, ...COUNT },
-        );
-      case 'year':
-      case 'month':
-      case 'day':
-      case 'weekday': {
-        const name = fn === 'weekday' ? 'isodow' : fn;
-        const sql = (): string =>
-          known.fails ? `erp.expr_date_part('${name}', ${a.value()})` : `extract(${name} FROM ${a.value()})`;
-        return part('number', sql, { ...known, ...COUNT });
-      }
-      default:
-        throw new Error(`Assertion failed: no SQL for ${fn}`);
-    }
-  }
+      return part('number', () => `${a.fails ? failableSize(a) : `cardinality(${as(a, a.type)})`}::numeric`, {
+        ...known,
+        ...COUNT,
+      });
+    },
+    add: sum('+'),
+    subtract: sum('-'),
+    multiply: ([a, b], { known }) =>
+      number(known, `(${a.value()} * ${b.value()})`, { whole: a.whole + b.whole, scale: a.scale + b.scale }),
+    divide: ([a, b], { known, nodes }) => {
+      const safe = !known.fails && isNonZero(nodes[1]!) && a.whole + b.scale + QUOTIENT_SCALE <= DIGITS_MAX;
+      const digits = { whole: Math.min(a.whole + b.scale, DIGITS_MAX), scale: QUOTIENT_SCALE };
+      return part('number', () => erp('divide', a, b), { ...counted(known), fails: !safe, ...digits });
+    },
+    remainder: ([a, b], { known, nodes }) => {
+      const [whole, scale] = [Math.min(a.whole, b.whole), Math.max(a.scale, b.scale)];
+      const safe = !known.fails && isNonZero(nodes[1]!) && whole + scale <= DIGITS_MAX;
+      return part('number', () => erp('remainder', a, b), { ...counted(known), fails: !safe, whole, scale });
+    },
+    negate: ([a], { known }) => part('number', () => `(- ${a.value()})`, { ...known, whole: a.whole, scale: a.scale }),
+    abs: ([a], { known }) => part('number', () => `abs(${a.value()})`, { ...known, whole: a.whole, scale: a.scale }),
+    floor: toWhole('floor'),
+    ceil: toWhole('ceil'),
+    round: ([a, b], { nodes, known }) => roundSql(a, b, nodes[1], known),
+    min: extreme('min'),
+    max: extreme('max'),
+    date: ([a], { nodes, known, zone }) => {
+      if (a.type === 'text') return part('date', () => `${literal(literalOf(nodes[0]!))}::date`, known);
+      return part('date', () => `erp.expr_day(${a.value()}, ${zone()})`, { ...known, fails: true });
+    },
+    dateTime: (_args, { nodes, known }) =>
+      part('dateTime', () => `'${new Date(readInstant(literalOf(nodes[0]!))!).toISOString()}'::timestamptz`, known),
+    time: (_args, { nodes, known }) => part('time', () => `'${readTime(literalOf(nodes[0]!))}'::time`, known),
+    addDays: ([a, b], { known }) => part(a.type, () => erp('add_days', a, b), { ...known, fails: true }),
+    addMonths: ([a, b], { known }) => part('date', () => erp('add_months', a, b), { ...known, fails: true }),
+    daysBetween: ([a, b], { known }) =>
+      part('number', () => (known.fails ? erp('days_between', a, b) : `(${b.value()} - ${a.value()})::numeric`), {
+        ...known,
+        ...COUNT,
+      }),
+    year: datePart('year'),
+    month: datePart('month'),
+    day: datePart('day'),
+    weekday: datePart('isodow'),
+  }),
+);
 
-  #matches(text: Part, pattern: Node, known: Known): Part {
-    const source = literalOf(pattern);
-    const size = patternSize(source);
-    // The database prepares a pattern before it matches, in more than proportion to its size: for 300 in a quarter second.
-    const cost = 2 + text.cost + Math.ceil((2 * text.chars * size) / 200) + (size * size) / 8;
-    const sql = `${text.value()} ~ ${literal(patternSql(source))}`;
-    return condition(
-      (loose) => {
-        if (known.fails) return `erp.expr_matches(${text.value()}, ${literal(patternSql(source))})`;
-        return loose || !text.nullable ? `(${sql})` : `coalesce(${sql}, false)`;
-      },
-      { ...known, cost },
-    );
-  }
+function matchesSql(text: Part, pattern: Node, known: Known): Part {
+  const source = literalOf(pattern);
+  const size = patternSize(source);
+  // The database prepares a pattern before it matches, in more than proportion to its size: for 300 in a quarter second.
+  const cost = 2 + text.cost + Math.ceil((2 * text.chars * size) / 200) + (size * size) / 8;
+  const sql = `${text.value()} ~ ${literal(patternSql(source))}`;
+  return condition(
+    (loose) => {
+      if (known.fails) return `erp.expr_matches(${text.value()}, ${literal(patternSql(source))})`;
+      return loose || !text.nullable ? `(${sql})` : `coalesce(${sql}, false)`;
+    },
+    { ...known, cost },
+  );
+}
 
-  #round(value: Part, digits: Part | undefined, node: Node | undefined, known: Known & { cost: number }): Part {
-    const literal = node === undefined ? 0 : node.op === 'literal' ? integerOf(node.value as Exact) : null;
-    if (literal !== null && Math.abs(literal) <= 100) {
-      const scale = Math.min(value.scale, Math.max(literal, 0));
-      return number(known, `round(${value.value()}, ${literal})`, { whole: value.whole + 1, scale });
-    }
-    const sql = (): string => `erp.expr_round(${value.value()}, ${digits!.value()})`;
-    return part('number', sql, { ...known, fails: true, whole: value.whole + 1, scale: value.scale });
+function roundSql(
+  value: Part,
+  digits: Part | undefined,
+  node: Node | undefined,
+  known: Known & { cost: number },
+): Part {
+  const literal = node === undefined ? 0 : node.op === 'literal' ? integerOf(node.value as Exact) : null;
+  if (literal !== null && Math.abs(literal) <= 100) {
+    const scale = Math.min(value.scale, Math.max(literal, 0));
+    return number(known, `round(${value.value()}, ${literal})`, { whole: value.whole + 1, scale });
   }
+  const sql = (): string => `erp.expr_round(${value.value()}, ${digits!.value()})`;
+  return part('number', sql, { ...known, fails: true, whole: value.whole + 1, scale: value.scale });
 }
 
 /** More than a field of its own can have: a rollup adds them up. */
