@@ -164,7 +164,7 @@ describe('following the changes of an object', () => {
     assert.ok(!('Secret__c' in told!.record!));
   });
 
-  it('drops from a copy what was listed after the cursor was given and is out of sight before it is followed', async () => {
+  it('drops from a copy what was listed after the cursor was issued and is hidden before it is followed', async () => {
     const cursor = (await sue.get('/data/Deal__c/changes')).body.resumeCursor;
     const [gone, given, never] = [await newDeal(sue), await newDeal(sue), await newDeal(sam)];
     const copy = new Copy(sue, 'Deal__c');
@@ -179,7 +179,7 @@ describe('following the changes of an object', () => {
     assert.deepEqual(await copy.follow(), [], 'the copy is full: nothing came and went unseen');
   });
 
-  it('tells of records that come into sight and go out of it, and of no others', async () => {
+  it('reports records that become visible or hidden, and no others', async () => {
     const hers = await newDeal(sue);
     const his = await newDeal(sam);
     const copy = await follow(sue);
@@ -294,7 +294,7 @@ describe('following the changes of an object', () => {
     assert.deepEqual(await his.follow(), []);
   });
 
-  it('drops lines that were listed while their deal was in sight and left it since', async () => {
+  it('drops lines that were listed while their deal was visible and is hidden since', async () => {
     const [deal, other, third] = [await newDeal(sam), await newDeal(sam), await newDeal(sam)];
     const [moved, movedTwice] = [await line(deal), await line(deal)];
     const [deleted, stayed, never] = [await line(deal), await line(deal), await line(other)];
@@ -346,7 +346,7 @@ describe('following the changes of an object', () => {
     assert.deepEqual(await mias.follow(), [], 'a name decides about nothing');
   });
 
-  it('starts over when a deployment works out a hidden rollup or number for all records', async () => {
+  it('starts over when a deployment computes a hidden rollup or number for all records', async () => {
     const rollup = (criteria: string): Record<string, string> => ({
       'objects/Deal__c/fields/Parts__c.yaml': `type: CustomField\napiName: Parts__c\nobject: Deal__c\nlabel: Parts\nfieldType: rollup\nrollup:\n  childObject: DealLine__c\n  referenceField: Deal__c\n  function: count\n  criteria: ${criteria}\n`,
     });
@@ -411,7 +411,7 @@ describe('following the changes of an object', () => {
     );
   });
 
-  it('misses nothing that a slow transaction commits after faster ones were told', async () => {
+  it('misses nothing that a slow transaction commits after faster ones were reported', async () => {
     const [slow, quick] = [await newDeal(sam), await newDeal(sam)];
     const copy = await follow(sam);
     const { rows: tenants } = await database.query<{ id: string }>(

@@ -644,7 +644,7 @@ describe('duplicate rules', function () {
       assert.equal(seen.body.details.rules[0].hiddenMatchCount, 0);
     });
 
-    it('a rule over all records fires without telling what it found, and counts only when it is told to', async () => {
+    it('a rule over all records fires without naming matches, and counts them only when configured to', async () => {
       const key = unique('K');
       await created({ Key__c: key }, sue);
       const blocked = await create({ Key__c: key });
@@ -667,7 +667,7 @@ describe('duplicate rules', function () {
       assert.equal(stored.status, 201, stored.text);
     });
 
-    it('a rule over visible records counts hidden ones beside a visible match only', async () => {
+    it('a rule over visible records counts hidden ones only together with a visible match', async () => {
       await created({ Site__c: 'https://hidden.example' }, sue);
       const own = await created({ Site__c: 'https://hidden.example' });
       const reply = await create({ Site__c: 'https://hidden.example' });

@@ -359,7 +359,7 @@ describe('explanations of access over HTTP', () => {
     await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'DealState'] });
   });
 
-  it('are told about others to administrators alone', async () => {
+  it('are explained about others to administrators only', async () => {
     const id = await newDeal();
     const about = (userId: string, more = {}) => ({ operation: 'read', userId, ...more });
     const hers = await explained(ada, id, about(deals.ids.sue));

@@ -90,7 +90,7 @@ describe('rules that go wrong, records in cycles, rules that change', () => {
   const faults = ({ body }: Answer): unknown[] =>
     body.errors.map((error: Anything) => [error.pointer, error.code, error.field, error.params.reason]);
 
-  describe('an effect that cannot be worked out', () => {
+  describe('an effect that cannot be computed', () => {
     const cases: [key: string, fault: unknown[]][] = [
       ['Divide', ['', 'FIELD_OUT_OF_RANGE', 'Amount__c', 'DIVISION_BY_ZERO']],
       ['Endless', ['', 'FIELD_OUT_OF_RANGE', 'Stage__c', 'COST_EXCEEDED']],

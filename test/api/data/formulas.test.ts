@@ -328,7 +328,7 @@ describe('formula fields', () => {
     await tenant.deployed(fieldFile('Order__c', 'Boxes__c', formula('ceil(record.Parts__c / 12)', 'integer')));
   });
 
-  it('are days of the tenant, whoever looks', async () => {
+  it('are days of the tenant for every caller', async () => {
     const settings = (timezone: string): Record<string, string> => ({
       'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en\ntimezone: ${timezone}\ncurrency: EUR\n`,
     });
@@ -513,7 +513,7 @@ describe('formula fields', () => {
       assert.ok(problems[0].line > 0 && problems[0].column > 0);
     });
 
-    it('show a value to whoever may read the formula, whatever it is made of, and nothing to others', async () => {
+    it('show a value to everyone who may read the formula, whatever it reads, and nothing to others', async () => {
       const { json } = await asReader('data.records.get', { path: { objectApiName: SECRET, id: big.id } });
       assert.deepEqual([json.Gross__c, 'Net__c' in json, 'Hidden__c' in json], [102, false, false]);
       const ask = (body: object): Promise<Anything> =>

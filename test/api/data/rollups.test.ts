@@ -83,7 +83,7 @@ describe('rollup fields', () => {
     await platform?.stop();
   });
 
-  it('are worked out for the records that are there when they are deployed', async () => {
+  it('are computed for the records that exist when they are deployed', async () => {
     const firm = await create('Firm__c', {});
     const deal = await create('Deal__c', { Firm__c: firm.id });
     const empty = await create('Deal__c', {});
@@ -193,7 +193,7 @@ describe('rollup fields', () => {
     assert.equal((await get('Firm__c', firm.id)).Total__c, 10);
   });
 
-  it('are told as they are by a write of a record that is its own parent, or that of its parent', async () => {
+  it('are answered as stored by a write of a record that is its own parent, or that of its parent', async () => {
     await tenant.deployed({
       ...objectFiles('Node__c', {
         Above__c: 'fieldType: reference\nreferenceTo:\n  - Node__c\nrelationshipName: Below__r',
@@ -244,7 +244,7 @@ describe('rollup fields', () => {
     assert.deepEqual(await get('Deal__c', deal.id), before);
   });
 
-  it('give the parent a new version, history, audit and event in the name of whoever wrote the child', async () => {
+  it('give the parent a new version, history, audit and event in the name of the user who wrote the child', async () => {
     const deal = await create('Deal__c', {});
     const { schema, database } = tenant;
     await tenant.call(
@@ -278,7 +278,7 @@ describe('rollup fields', () => {
     );
   });
 
-  it('are over the children that meet the criteria, and are worked out anew when these change', async () => {
+  it('are over the children that meet the criteria, and are computed anew when these change', async () => {
     const over = (criteria: string) =>
       fieldFile(
         'Deal__c',
@@ -321,7 +321,7 @@ describe('rollup fields', () => {
       `fieldType: formula\n${digits}formula:\n  expression: ${JSON.stringify(expression)}\n  ${more}`,
     );
 
-  it('are over formulas and ask them, and are worked out anew when these say something else', async () => {
+  it('are over formulas and ask them, and are computed anew when these change', async () => {
     await tenant.deployed({
       ...fieldFile('Line__c', 'Price__c', 'fieldType: currency'),
       ...fieldFile('Line__c', 'Off__c', 'fieldType: percent'),

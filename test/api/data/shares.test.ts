@@ -234,7 +234,7 @@ describe('manual shares over HTTP', () => {
     assert.equal((await sam.get(`${at(id)}/shares`)).body.records.length, 1);
   });
 
-  it('are taken back once, and are as many as may be, whoever comes at the same time', async () => {
+  it('are revoked once and never exceed their maximum under concurrent requests', async () => {
     const id = await newDeal();
     const { shareId } = (await share(id, toSue())).body;
     const gone = await Promise.all([1, 2, 3, 4].map(() => sam.delete(`${at(id)}/shares/${shareId}`)));

@@ -77,7 +77,7 @@ describe('sharing over HTTP', () => {
     }
   });
 
-  it('gives what a group gets to whoever has the name of its member at the moment', async () => {
+  it('gives what a group gets to the user who has the name of its member at the moment', async () => {
     await deals.deploy({
       ...group('Watchers', ['SUSAN@demo.example', 'nobody@demo.example']),
       ...rule('Watched', 'kind: owner\nfrom:\n  role: SalesRep\nto:\n  group: Watchers\naccess: read\n'),

@@ -29,7 +29,7 @@ describe('validation rules over HTTP', () => {
   });
   after(() => platform?.stop());
 
-  it('answer 422 with the rule, its field and its message beside the faults of fields', async () => {
+  it('answer 422 with the rule, its field and its message, together with violations of fields', async () => {
     const reply = await sam.post('/data/Invoice__c', { Amount__c: '0.00', DueDate__c: 'soon' });
     assert.equal(reply.status, 422, reply.text);
     assert.equal(reply.body.code, 'VALIDATION_FAILED');

@@ -67,7 +67,7 @@ describe('the chain over the audit trail', () => {
   };
   const at = (position: number): string => `(SELECT audit_id FROM $schema._audit_chain WHERE position = ${position})`;
 
-  it('takes in every row once, whoever and how many seal', async () => {
+  it('seals every row once, however many processes seal', async () => {
     await write(5);
     assert.ok((await verify()).unsealed >= 5);
     const sealed = await Promise.all([seal(), seal(), seal()]);

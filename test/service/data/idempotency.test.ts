@@ -88,7 +88,7 @@ describe('idempotency of record mutations', () => {
     assert.equal(await count('Own'), 3);
   });
 
-  it('makes one record of twenty simultaneous twins', async () => {
+  it('creates one record for twenty concurrent duplicate requests', async () => {
     const replies = await Promise.allSettled(
       Array.from({ length: 20 }, () => world.clerk.create('Company__c', { name: 'Twins' }, { key: 'twins-key' })),
     );
@@ -100,7 +100,7 @@ describe('idempotency of record mutations', () => {
     assert.equal(await count('Twins'), 1);
   });
 
-  it('changes a record once for twenty simultaneous twins', async () => {
+  it('changes a record once for twenty concurrent duplicate requests', async () => {
     const { body } = await world.clerk.create('Company__c', { name: 'Patch twins' });
     const replies = await Promise.allSettled(
       Array.from({ length: 20 }, () =>
@@ -114,7 +114,7 @@ describe('idempotency of record mutations', () => {
     assert.equal((await world.clerk.get('Company__c', body.id)).headers['ETag'], '"2"');
   });
 
-  it('tells a twin to wait that cannot be waited for', async function () {
+  it('answers a duplicate request 409 while the first one takes too long', async function () {
     this.timeout(10_000);
     const client = new pg.Client(world.platform.database.url);
     await client.connect();

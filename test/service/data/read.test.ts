@@ -204,7 +204,7 @@ describe('reading objects and records', () => {
     assert.deepEqual(Object.keys(body.records[0]).sort(), ['displayName', 'id', 'name']);
   });
 
-  it('notices a deployment at once, whoever made it', async () => {
+  it('notices a deployment at once, whichever process made it', async () => {
     await world.clerk.list('Company__c', { take: 1 });
     await world.deploy(world.tenantId, {
       'objects/Company__c/fields/Fresh__c.yaml':

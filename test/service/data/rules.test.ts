@@ -81,7 +81,7 @@ describe('validation rules', () => {
     assert.equal((await world.clerk.get('Company__c', id)).body.Amount__c, 0.01, 'nothing was stored');
   });
 
-  it('are told together with what is wrong with fields, all at once', async () => {
+  it('are answered together with violations of fields, all at once', async () => {
     const error = await refusal(
       world.clerk.create('Company__c', { Amount__c: 0, Count__c: 'many', Kind__c: 'b', Sub__c: 'a1', Nope__c: 1 }),
     );

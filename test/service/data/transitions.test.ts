@@ -759,7 +759,7 @@ const toDesk = (name: string): string =>
 const rollup = (by: string): string =>
   `fieldType: rollup\nrollup:\n  childObject: Slip__c\n  referenceField: ${by}\n  function: sum\n  field: Count__c`;
 
-describe('transitions: beside other writers', () => {
+describe('transitions: concurrent with other writers', () => {
   let world: World;
   before(async function () {
     this.timeout(60_000);

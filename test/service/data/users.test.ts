@@ -181,7 +181,7 @@ describe('users are records', () => {
     );
   });
 
-  it('tells auth later when it could not be told at once', async () => {
+  it('syncs a user to auth later when it failed at first', async () => {
     const { broker } = world.platform;
     const user = await make('later');
     const auth = broker.getLocalService('auth');

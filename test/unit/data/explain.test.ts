@@ -115,7 +115,7 @@ describe('an explanation of access', () => {
     ]);
   });
 
-  it('asks of whoever gives a record away what it asks of its owner', () => {
+  it('lets only users with full access to a record change its owner', () => {
     const shared = { object: { sharingDefault: 'read' as const }, ownerId: OTHER };
     assert.deepEqual(ask({ operation: 'read' }, shared).denied, []);
     assert.deepEqual(ask({ operation: 'update', field: 'ownerId' }, shared).denied, ['sharing']);
