@@ -2,6 +2,7 @@
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { isConnectionError, isGivenUp, sqlState } from '../database/database.ts';
 import { GIVEN_UP } from '../database/unavailable.ts';
+import { isServiceUnavailable, serviceUnavailable } from '../service-unavailable.ts';
 import { keyInProgress } from './key.ts';
 
 const LOCK_TIMEOUT = '55P03';
@@ -48,6 +49,7 @@ export function platformErrorOf(
     return new PlatformError('SERVICE_UNAVAILABLE', GIVEN_UP, { retryAfterSeconds: 1, cause: error });
   if (isLockTimeout(error) && errorAttribute(error, 'where')?.includes('"_idempotency') === true)
     return keyInProgress();
+  if (isServiceUnavailable(error)) return serviceUnavailable(error);
   const state = sqlState(error);
   if (state === LOCK_TIMEOUT || state === SERIALIZATION_FAILURE || state === DEADLOCK)
     return new PlatformError('WRITE_CONTENTION', 'Other requests keep changing the same data; try again.', {

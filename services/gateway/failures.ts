@@ -1,23 +1,6 @@
 /** Errors to answers: what is expected passes, everything else is logged and answered without detail. */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-
-const UNAVAILABLE = new Set([
-  'SERVICE_NOT_FOUND',
-  'SERVICE_NOT_AVAILABLE',
-  'REQUEST_TIMEOUT',
-  'REQUEST_REJECTED',
-  'QUEUE_FULL',
-  'BAD_GATEWAY',
-]);
-const UNAVAILABLE_NAMES = new Set([
-  'ServiceNotFoundError',
-  'ServiceNotAvailableError',
-  'RequestTimeoutError',
-  'RequestRejectedError',
-  'RequestSkippedError',
-  'QueueIsFullError',
-  'BrokerDisconnectedError',
-]);
+import { isServiceUnavailable, serviceUnavailable } from '../../mixins/service-unavailable.ts';
 
 /** The request took longer than the platform allows. */
 export class TimeLimit extends Error {
@@ -27,22 +10,10 @@ export class TimeLimit extends Error {
 export const pageNotFound = (): PlatformError =>
   new PlatformError('ROUTE_NOT_FOUND', 'There is no page at this path; the API is below /api/v1.');
 
-function isUnavailable(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return UNAVAILABLE_NAMES.has(error.name) || ('type' in error && UNAVAILABLE.has(String(error.type)));
-}
-
 /** Every error as one of the catalogue; `unexpected` ones belong into the log with their stack. */
 export function toPlatformError(error: unknown): { error: PlatformError; unexpected: boolean } {
   if (error instanceof PlatformError) return { error, unexpected: error.code === 'INTERNAL_ERROR' };
-  if (isUnavailable(error))
-    return {
-      error: new PlatformError('SERVICE_UNAVAILABLE', 'A required service is not available. Try again.', {
-        retryAfterSeconds: 1,
-        cause: error,
-      }),
-      unexpected: false,
-    };
+  if (isServiceUnavailable(error)) return { error: serviceUnavailable(error), unexpected: false };
   const message =
     error instanceof TimeLimit
       ? 'The request took too long. The same key and body may be sent again.'

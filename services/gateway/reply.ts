@@ -149,8 +149,13 @@ function acceptsGzip(x: Exchange): boolean {
   return x.req.headers['accept-encoding'] !== undefined && new Negotiator(x.req).encodings(['gzip']).length > 0;
 }
 
-/** True when the client ranks application/problem+json at least as high as application/json. */
+/** Parameters of a media type other than its quality: they say nothing about which of two types is preferred. */
+const TYPE_PARAMETER = /;(?!\s*q=)[^;,]*/gi;
+
+/** True when the client prefers application/problem+json to application/json. */
 function prefersProblemJson(x: Exchange): boolean {
-  if (!x.req.headers.accept?.includes('problem+json')) return false;
-  return new Negotiator(x.req).mediaType([PROBLEM_JSON, 'application/json']) === PROBLEM_JSON;
+  const { accept } = x.req.headers;
+  if (!accept?.includes('problem+json')) return false;
+  const headers = { accept: accept.replace(TYPE_PARAMETER, '') };
+  return new Negotiator({ headers }).mediaType([PROBLEM_JSON, 'application/json']) === PROBLEM_JSON;
 }

@@ -128,7 +128,10 @@ describe('the guide', () => {
     const output = await walk('find-out-why.md');
     assert.deepEqual(codes(output), ['RECORD_ACCESS_DENIED']);
     assert.match(output, /^RECORD_NOT_FOUND\nRECORD_NOT_FOUND\n/);
-    assert.match(output, /layer: 'sharing',\n {4}result: 'deny',[\s\S]*?remedy: 'The user does not reach the record/);
+    assert.match(
+      output,
+      /layer: 'sharing',\n {4}result: 'deny',[\s\S]*?remedy: 'Sharing does not let the user read the record/,
+    );
     const denials = [...output.matchAll(/^ *\[? ?'(\w+): /gm)].map((match) => match[1]);
     assert.deepEqual(denials.slice(0, 7), [
       'fieldPermission',

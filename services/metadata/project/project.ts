@@ -155,8 +155,9 @@ function readTypes(types: unknown, pointer: string, found: Violation[]): Package
     if (typeof name !== 'string' || !/^[A-Za-z]{1,40}$/.test(name))
       found.push(misfit(`${at}/name`, 'The name of a type is one word, such as CustomField.'));
     if (!Array.isArray(members)) found.push(misfit(`${at}/members`, 'members is a list of names.'));
-    const set = merged.get(String(name)) ?? new Set();
-    merged.set(String(name), set);
+    const type = typeof name === 'string' ? name : '';
+    const set = merged.get(type) ?? new Set();
+    merged.set(type, set);
     for (const [j, member] of (Array.isArray(members) ? members : []).entries())
       if (typeof member === 'string' && member !== '' && member.length <= 200) set.add(member);
       else if (found.length < VIOLATIONS_MAX)
@@ -448,7 +449,8 @@ function readDestructive(value: YamlValue): Destructive {
 /** One file: schema, identity with its path, canonical form. */
 function readFile(path: string, location: Location | null, parsed: ParsedYaml): ReadFile {
   if (!location) {
-    const type = isRecord(parsed.value) ? String(parsed.value['type'] ?? '') : '';
+    const given = isRecord(parsed.value) ? parsed.value['type'] : null;
+    const type = typeof given === 'string' ? given : '';
     const known = findKind(type);
     return {
       draft: null,

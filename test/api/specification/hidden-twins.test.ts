@@ -69,7 +69,12 @@ describe('specification: two tenants that differ in what is hidden', function ()
       .replace(/"(nextCursor|resumeCursor|confirmationToken)":"[^"]*"/g, '"$1":"<sealed>"');
   };
   const shown = ({ status, headers, text }: Answer, side: Side): string => {
-    const kept = [...headers].filter(([name]) => !HEADERS.test(name)).sort();
+    // Answers of about 2 KiB are compressed or not by the digits of the moments in them.
+    const bytes = Buffer.byteLength(text);
+    const isBorderline = bytes > 1_800 && bytes < 2_300;
+    const kept = [...headers]
+      .filter(([name]) => !HEADERS.test(name) && !(isBorderline && name === 'content-encoding'))
+      .sort();
     return `${status} ${plain(JSON.stringify(kept), side)}\n${plain(text, side)}`;
   };
 

@@ -418,6 +418,10 @@ describe('The edge: order and form of checks', () => {
       assert.equal(problem.json.title, 'Operation not found');
       assert.equal(problem.json.detail, problem.json.message);
       assert.equal(problem.json.instance, `urn:request:${problem.json.requestId}`);
+      for (const accept of ['application/problem+json;charset=utf-8', 'application/problem+json; version=1 ;q=0.9']) {
+        const same = await get(accept);
+        assert.equal(same.headers['content-type'], 'application/problem+json', accept);
+      }
       for (const accept of ['*/*', 'application/json', 'application/json, application/problem+json;q=0.1']) {
         const plain = await get(accept);
         assert.equal(plain.headers['content-type'], 'application/json');

@@ -81,6 +81,11 @@ describe('metadata: bodies and projects', () => {
       ),
     );
     assert.equal(told(() => readPackage({ version: 1, types: Array(100_000).fill(1) }, '')).length, 100);
+    const withOwnText = { version: 1, types: [{ name: { toString: 1 }, members: ['*'] }] };
+    assert.deepEqual(
+      told(() => readPackage(withOwnText, '')),
+      ['/types/0/name PACKAGE_INVALID'],
+    );
   });
 
   it('takes relative paths of plain segments only', () => {

@@ -1,0 +1,32 @@
+/** Calls to other services that found nobody, or got no answer in time. */
+import { PlatformError } from '../lib/errors/platform-error.ts';
+
+const UNAVAILABLE = new Set([
+  'SERVICE_NOT_FOUND',
+  'SERVICE_NOT_AVAILABLE',
+  'REQUEST_TIMEOUT',
+  'REQUEST_REJECTED',
+  'QUEUE_FULL',
+  'BAD_GATEWAY',
+]);
+const UNAVAILABLE_NAMES = new Set([
+  'ServiceNotFoundError',
+  'ServiceNotAvailableError',
+  'RequestTimeoutError',
+  'RequestRejectedError',
+  'RequestSkippedError',
+  'QueueIsFullError',
+  'BrokerDisconnectedError',
+]);
+
+/** True for an error of the broker: the service that was called could not answer. */
+export function isServiceUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return UNAVAILABLE_NAMES.has(error.name) || ('type' in error && UNAVAILABLE.has(String(error.type)));
+}
+
+export const serviceUnavailable = (cause: unknown): PlatformError =>
+  new PlatformError('SERVICE_UNAVAILABLE', 'A required service is not available. Try again.', {
+    retryAfterSeconds: 1,
+    cause,
+  });
