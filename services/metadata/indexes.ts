@@ -22,7 +22,7 @@ import {
 } from './physical/indexes.ts';
 import { physicalModel } from './physical/model.ts';
 import { loadState, requireTenant } from './store.ts';
-import { DDL_LIMITS, lockTenant, retryLocked } from './tenants.ts';
+import { DDL_LIMITS, inConfiguration, lockTenant, requireCurrentSchema } from './tenants.ts';
 
 /** Advisory lock of the process that makes indexes. */
 const LOCK = 7_164_004;
@@ -102,7 +102,7 @@ export class IndexUpkeep {
 
   async #bring(tenantId: string): Promise<void> {
     for (let round = 1; round <= ROUNDS_MAX; round++) {
-      const seen = await retryLocked(() => readChanges(this.#database, tenantId));
+      const seen = await readChanges(this.#database, tenantId);
       if (seen.missing.length + seen.changed.length > 0) await this.#make(tenantId, seen);
       if (this.#stopping.signal.aborted) throw new Stopped();
       if (await this.#settle(tenantId, seen)) return;
@@ -152,28 +152,26 @@ export class IndexUpkeep {
    */
   #settle(tenantId: string, { version, wanted, changed }: Seen): Promise<boolean> {
     const schema = identifier(tenantSchema(tenantId));
-    return retryLocked(() =>
-      this.#database.shared('metadata', tenantId, async (tx) => {
-        await tx.query(DDL_LIMITS);
-        const { tenant } = await lockTenant(tx, tenantId);
-        if (tenant.metadataVersion !== version) return false;
-        tx.actAs(ownerRole(tenantId));
-        const existing = await readExisting(tx, tenantId);
-        const usable = new Set(existing.filter(({ valid }) => valid).map(({ name }) => name));
-        if (!wanted.every(({ name }) => usable.has(name))) return false;
-        if (!changed.every(({ name }) => usable.has(successor(name)))) return false;
-        for (const { name } of changed) {
-          await tx.query(`DROP INDEX ${schema}.${identifier(name)}`);
-          await tx.query(`ALTER INDEX ${schema}.${identifier(successor(name))} RENAME TO ${identifier(name)}`);
-        }
-        const replaced = new Set(changed.map(({ name }) => successor(name)));
-        for (const name of leftOver(wanted, existing).filter((other) => !replaced.has(other)))
-          await tx.query(`DROP INDEX ${schema}.${identifier(name)}`);
-        tx.actAs(serviceRole('metadata', tenantId));
-        await tx.query('UPDATE metadata.tenants SET index_generation = $2 WHERE id = $1', [tenantId, INDEX_GENERATION]);
-        return true;
-      }),
-    );
+    return inConfiguration(this.#database, tenantId, async (tx) => {
+      await tx.query(DDL_LIMITS);
+      const { tenant } = await lockTenant(tx, tenantId);
+      if (tenant.metadataVersion !== version) return false;
+      tx.actAs(ownerRole(tenantId));
+      const existing = await readExisting(tx, tenantId);
+      const usable = new Set(existing.filter(({ valid }) => valid).map(({ name }) => name));
+      if (!wanted.every(({ name }) => usable.has(name))) return false;
+      if (!changed.every(({ name }) => usable.has(successor(name)))) return false;
+      for (const { name } of changed) {
+        await tx.query(`DROP INDEX ${schema}.${identifier(name)}`);
+        await tx.query(`ALTER INDEX ${schema}.${identifier(successor(name))} RENAME TO ${identifier(name)}`);
+      }
+      const replaced = new Set(changed.map(({ name }) => successor(name)));
+      for (const name of leftOver(wanted, existing).filter((other) => !replaced.has(other)))
+        await tx.query(`DROP INDEX ${schema}.${identifier(name)}`);
+      tx.actAs(serviceRole('metadata', tenantId));
+      await tx.query('UPDATE metadata.tenants SET index_generation = $2 WHERE id = $1', [tenantId, INDEX_GENERATION]);
+      return true;
+    });
   }
 }
 
@@ -193,6 +191,7 @@ interface Seen extends IndexChanges {
 async function readChanges(database: Database, tenantId: string): Promise<Seen> {
   const look = async (tx: Tx): Promise<never> => {
     await tx.query(DDL_LIMITS);
+    await requireCurrentSchema(tx, tenantId);
     const { metadataVersion } = await requireTenant(tx, tenantId);
     const wanted = wantedIndexes(physicalModel(await loadState(tx, tenantId)));
     const tables = [...new Set(wanted.map(({ table }) => identifier(table)))];
@@ -208,7 +207,7 @@ async function readChanges(database: Database, tenantId: string): Promise<Seen> 
     const changes = indexChanges(wanted, definitions, await readExisting(tx, tenantId));
     throw new Looked({ version: metadataVersion, wanted, ...changes });
   };
-  return database.shared('metadata', tenantId, look).catch((error) => {
+  return inConfiguration(database, tenantId, look).catch((error) => {
     if (error instanceof Looked) return error.seen;
     throw error;
   });

@@ -16,6 +16,22 @@ export const createRoleSql = (name: string): string => `DO $$ BEGIN
 EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
 END $$`;
 
+/**
+ * Whether an older version of the platform made something in the schema of a tenant, which then belongs to the login
+ * role, or the tenant itself, which then has no owner role. pg_depend finds what a schema holds by an index.
+ */
+export function heldByOthersSql(tenantId: string): string {
+  const schema = tenantRole(tenantId).name;
+  const owner = ownerRole(tenantId).name;
+  return `EXISTS (
+    SELECT FROM pg_depend held
+      LEFT JOIN pg_class relation
+        ON held.classid = 'pg_class'::regclass AND relation.oid = held.objid AND relation.relkind = 'r'
+      LEFT JOIN pg_proc routine ON held.classid = 'pg_proc'::regclass AND routine.oid = held.objid
+    WHERE held.refclassid = 'pg_namespace'::regclass AND held.refobjid = '${schema}'::regnamespace
+      AND coalesce(relation.relowner, routine.proowner) <> coalesce(to_regrole('${owner}')::oid, 0))`;
+}
+
 /** Gives a schema that the login role made to the tenant's owner role, with everything in it; privileges stay. */
 export function giveToOwnerSql(tenantId: string): string {
   const schema = tenantRole(tenantId).name;

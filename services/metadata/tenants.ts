@@ -18,7 +18,7 @@ import type { Component } from './kinds/component.ts';
 import { isCurrency, isLocale } from './kinds/tenant-settings.ts';
 import { makePlan } from './planner/plan.ts';
 import { checkFiles, readProject } from './project/project.ts';
-import { createRoleSql, giveToOwnerSql } from './roles.sql.ts';
+import { createRoleSql, giveToOwnerSql, heldByOthersSql } from './roles.sql.ts';
 import { findTenant, insertTenant, loadState, requireTenant, type Tenant } from './store.ts';
 import { emitYaml } from './yaml/emit.ts';
 
@@ -149,6 +149,10 @@ function grants(schema: string): string {
   ].join(';\n');
 }
 
+/** A newer version of the platform may have been here before. */
+const UPDATED_SCHEMA = `
+  UPDATE metadata.tenants SET tenant_schema_version = greatest(tenant_schema_version, $2) WHERE id = $1`;
+
 /** Runs the files of tenant-schema that this tenant has not seen, as the owner of its schema. */
 async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<void> {
   const files = SCHEMA_FILES.filter((file) => file.number > from);
@@ -163,10 +167,7 @@ async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<vo
         ),
       ),
     );
-  running.push(
-    tx.actAs(serviceRole('metadata', tenantId)),
-    tx.query('UPDATE metadata.tenants SET tenant_schema_version = $2 WHERE id = $1', [tenantId, NEWEST_SCHEMA]),
-  );
+  running.push(tx.actAs(serviceRole('metadata', tenantId)), tx.query(UPDATED_SCHEMA, [tenantId, NEWEST_SCHEMA]));
   await inOrder(running);
 }
 
@@ -213,23 +214,21 @@ export async function deployTemplate(
 ): Promise<{ metadataVersion: number; changes: number; applied: boolean }> {
   checkFiles(files);
   const project = await readProject(files, null, { template: true });
-  return retryLocked(() =>
-    database.shared('metadata', tenantId, async (tx) => {
-      const limited = tx.query(DDL_LIMITS);
-      const { tenant, before } = await lockTenant(tx, tenantId);
-      await limited;
-      const draft = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
-      tx.actAs(ownerRole(tenantId));
-      const plan = await runDataChecks(tx, tx.schema, draft, before);
-      if (plan.blocked.length > 0) throw blockedError(plan.blocked);
-      const applied = await applyPlan(tx, tenant, before, plan, { actor: platformActor(), deploymentId: null });
-      return {
-        metadataVersion: applied?.version ?? tenant.metadataVersion,
-        changes: plan.changed.length,
-        applied: applied !== null,
-      };
-    }),
-  );
+  return inConfiguration(database, tenantId, async (tx) => {
+    const limited = tx.query(DDL_LIMITS);
+    const { tenant, before } = await lockTenant(tx, tenantId);
+    await limited;
+    const draft = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
+    tx.actAs(ownerRole(tenantId));
+    const plan = await runDataChecks(tx, tx.schema, draft, before);
+    if (plan.blocked.length > 0) throw blockedError(plan.blocked);
+    const applied = await applyPlan(tx, tenant, before, plan, { actor: platformActor(), deploymentId: null });
+    return {
+      metadataVersion: applied?.version ?? tenant.metadataVersion,
+      changes: plan.changed.length,
+      applied: applied !== null,
+    };
+  });
 }
 
 /**
@@ -244,19 +243,50 @@ export async function lockTenant(
   const locked = tx.query(`SELECT FROM ${tx.schema}._state FOR UPDATE`);
   tx.actAs(serviceRole('metadata', tenantId));
   const [tenant, before] = [requireTenant(tx, tenantId), loadState(tx, tenantId)];
-  await inOrder([locked, tenant, before]);
+  await inOrder([locked, tenant, before, requireCurrentSchema(tx, tenantId)]);
   return { tenant: await tenant, before: await before };
+}
+
+/** The owner role cannot change the tenant's schema as it is: a process of an older version has worked on it. */
+class OutdatedSchema extends Error {}
+
+/** Throws when `upgradeTenant` must run before the owner role may do its work. Runs as the role of the service. */
+export async function requireCurrentSchema(tx: Tx, tenantId: string): Promise<void> {
+  const { outdated } = await tx.one<{ outdated: boolean }>({
+    text: `SELECT tenant_schema_version < $2 OR ${heldByOthersSql(tenantId)} AS outdated
+      FROM metadata.tenants WHERE id = $1`,
+    values: [tenantId, NEWEST_SCHEMA],
+  });
+  if (outdated) throw new OutdatedSchema(`The schema of the tenant ${tenantId} has parts of an older version.`);
+}
+
+/**
+ * A transaction on the configuration of a tenant, repeated when it could not get its locks. Processes of an older
+ * version work on the same database during a roll-out: what they have made since this process started is given to the
+ * owner role first, in a transaction of its own as the login role.
+ */
+export function inConfiguration<T>(database: Database, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return retryLocked(async () => {
+    try {
+      return await database.shared('metadata', tenantId, work);
+    } catch (error) {
+      if (!(error instanceof OutdatedSchema)) throw error;
+    }
+    await database.transaction((tx) => upgradeTenant(tx, tenantId));
+    return database.shared('metadata', tenantId, work);
+  });
 }
 
 const LOCK_ATTEMPTS = 10;
 
 /** Repeats work that could not get its locks: readers are never made to wait behind DDL for long. */
-export async function retryLocked<T>(work: () => Promise<T>): Promise<T> {
+async function retryLocked<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++)
     try {
       return await work();
     } catch (error) {
-      if (attempt === LOCK_ATTEMPTS || !['55P03', '40P01', '40001'].includes(sqlState(error) ?? '')) throw error;
+      const passes = error instanceof OutdatedSchema || ['55P03', '40P01', '40001'].includes(sqlState(error) ?? '');
+      if (attempt === LOCK_ATTEMPTS || !passes) throw error;
       await new Promise((resolve) => setTimeout(resolve, Math.min(100 * 2 ** attempt, 3_000)));
     }
 }

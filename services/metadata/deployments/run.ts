@@ -14,7 +14,7 @@ import type { State } from '../kinds/component.ts';
 import { drift, makePlan, type Plan, type PlanOptions, planHash } from '../planner/plan.ts';
 import { type Project, readProject } from '../project/project.ts';
 import { loadState, requireTenant, type Tenant } from '../store.ts';
-import { DDL_LIMITS, lockTenant, retryLocked } from '../tenants.ts';
+import { DDL_LIMITS, inConfiguration, lockTenant } from '../tenants.ts';
 import {
   type Claimed,
   claimDeployment,
@@ -136,7 +136,7 @@ export class DeploymentWorker {
   async #apply(tenantId: string, deployment: Claimed, token: string, project: Project): Promise<void> {
     const once = (tx: Tx): Promise<number | null> => this.#inTransaction(tx, tenantId, deployment, token, project);
     try {
-      const version = await retryLocked(() => this.#database.shared('metadata', tenantId, once));
+      const version = await inConfiguration(this.#database, tenantId, once);
       if (version !== null) this.#options.committed(tenantId, version);
     } catch (error) {
       if (!(error instanceof CheckedOnly)) throw error;
