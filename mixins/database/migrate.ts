@@ -5,19 +5,23 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Umzug } from 'umzug';
-import { type Database, sqlState } from './database.ts';
+import type { Database, Tx } from './database.ts';
 
 const LOCK = 7_164_001;
 
-export async function migrate(database: Database, service: string, directory: string): Promise<string[]> {
-  await database.query(`CREATE SCHEMA IF NOT EXISTS ${service}`).catch(async (error) => {
-    // Two processes created the same schema at once; the other one succeeded.
-    if (!['23505', '42P06'].includes(sqlState(error) ?? '')) throw error;
-  });
+/** A transaction of one process at a time: PostgreSQL refuses catalog rows that two change at once ("concurrently updated"). */
+function oneByOne<T>(database: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
   return database.transaction(async (tx) => {
     await tx.query('SET LOCAL lock_timeout = 0');
     await tx.query('SET LOCAL statement_timeout = 0');
     await tx.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
+    return work(tx);
+  });
+}
+
+export async function migrate(database: Database, service: string, directory: string): Promise<string[]> {
+  return oneByOne(database, async (tx) => {
+    await tx.query(`CREATE SCHEMA IF NOT EXISTS ${service}`);
     await tx.query(
       `CREATE TABLE IF NOT EXISTS ${service}.migrations (
         name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`,
@@ -51,24 +55,26 @@ export async function migrate(database: Database, service: string, directory: st
 }
 
 /** Role of a service on its shared tables; row-level security binds it to one tenant per transaction. */
-export async function ensureServiceRole(database: Database, service: string): Promise<void> {
-  await database.query(`DO $$ BEGIN
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'svc_${service}') THEN CREATE ROLE svc_${service} NOLOGIN; END IF;
-  EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`);
-  await database.query(
-    `DO $$ BEGIN EXECUTE format('GRANT svc_${service} TO %I', current_user); EXCEPTION WHEN OTHERS THEN NULL; END $$`,
-  );
-  // Roles belong to the whole server: another installation on it, with another user, may have created this one.
-  const { rows } = await database.query<{ member: boolean }>(
-    "SELECT pg_has_role(current_user, $1, 'MEMBER') AS member",
-    [`svc_${service}`],
-  );
-  if (!rows[0]?.member)
-    throw new Error(
-      `The database user is not a member of the role svc_${service}, which another user owns: ` +
-        'grant it to this user, or use a dedicated PostgreSQL server.',
+export function ensureServiceRole(database: Database, service: string): Promise<void> {
+  return oneByOne(database, async (tx) => {
+    await tx.query(`DO $$ BEGIN
+      IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'svc_${service}') THEN CREATE ROLE svc_${service} NOLOGIN; END IF;
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`);
+    await tx.query(
+      `DO $$ BEGIN EXECUTE format('GRANT svc_${service} TO %I', current_user); EXCEPTION WHEN OTHERS THEN NULL; END $$`,
     );
-  await database.query(`GRANT USAGE ON SCHEMA ${service} TO svc_${service}`);
-  await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${service} TO svc_${service}`);
-  await database.query(`GRANT USAGE ON ALL SEQUENCES IN SCHEMA ${service} TO svc_${service}`);
+    // Roles belong to the whole server: another installation on it, with another user, may have created this one.
+    const { member } = await tx.one<{ member: boolean }>({
+      text: "SELECT pg_has_role(current_user, $1, 'MEMBER') AS member",
+      values: [`svc_${service}`],
+    });
+    if (!member)
+      throw new Error(
+        `The database user is not a member of the role svc_${service}, which another user owns: ` +
+          'grant it to this user, or use a dedicated PostgreSQL server.',
+      );
+    await tx.query(`GRANT USAGE ON SCHEMA ${service} TO svc_${service}`);
+    await tx.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${service} TO svc_${service}`);
+    await tx.query(`GRANT USAGE ON ALL SEQUENCES IN SCHEMA ${service} TO svc_${service}`);
+  });
 }

@@ -160,6 +160,17 @@ describe('roles of the database', () => {
     }
   });
 
+  it('of a service are made by any number of processes that start at once', async () => {
+    await database.query('CREATE SCHEMA roles; CREATE TABLE roles.one (id int); CREATE TABLE roles.two (id serial)');
+    const processes = [1, 2, 3, 4].map(() => new Database(server.url, { size: 1, applicationName: 'roles test' }));
+    try {
+      for (let round = 1; round <= 20; round++)
+        await Promise.all(processes.map((each) => ensureServiceRole(each, 'roles')));
+    } finally {
+      await Promise.all(processes.map((each) => each.close()));
+    }
+  });
+
   it('say so when a transaction whose statement failed is committed all the same', async () => {
     const work = database.tenantTransaction(A, async (tx) => {
       await tx.query('INSERT INTO public.open VALUES (current_user)');
