@@ -17,3 +17,10 @@ CREATE TABLE data.secrets (
   CONSTRAINT secrets_pkey PRIMARY KEY (name)
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON data.secrets TO svc_data;
+
+CREATE TABLE data.sweeps (
+  name text NOT NULL,
+  due_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT sweeps_pkey PRIMARY KEY (name)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON data.sweeps TO svc_data;
