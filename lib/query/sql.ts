@@ -370,8 +370,10 @@ class Compiler {
     const principals = [of('user', `= ${this.bind(node.userId, 'text')}`)];
     if (node.roles.length > 0) principals.push(of('role', `= ANY(${this.bind([...node.roles], 'text[]')})`));
     if (node.groups.length > 0) principals.push(of('group', `= ANY(${this.bind([...node.groups], 'text[]')})`));
+    const shares = this.#relations?.shares ?? `${this.schema}._shares`;
+    const object = this.bind(node.object.apiName, 'text');
     return (
-      `${alias}."id" = ANY(ARRAY(SELECT s.record_id FROM ${this.#relations?.shares ?? `${this.schema}._shares`} s WHERE s.object = ${this.bind(node.object.apiName, 'text')} ` +
+      `${alias}."id" = ANY(ARRAY(SELECT s.record_id FROM ${shares} s WHERE s.object = ${object} ` +
       `AND (${principals.join(' OR ')})${node.access.length > 1 ? '' : ` AND s.access = '${node.access[0]}'`}))`
     );
   }

@@ -61,6 +61,21 @@ const PREPARED_EACH_MAX_CHARS = 128 * 1024;
 /** SQLSTATEs of a statement that was prepared before a table changed: its result, or a row that it only names. */
 const OUTDATED: ReadonlySet<string | null> = new Set(['0A000', '42703', '42804']);
 
+/** What every session begins with; nothing depends on the server's locale or defaults. */
+const SESSION_SETTINGS = [
+  'TimeZone=UTC',
+  // A backslash in a quoted text is a backslash.
+  'standard_conforming_strings=on',
+  'IntervalStyle=iso_8601',
+  'DateStyle=ISO',
+  // A duplicate request waits this long for its key.
+  `lock_timeout=${LIMITS.idempotency_wait_ms}`,
+  // A statement that runs too long ends while its request can still be answered.
+  `statement_timeout=${STATEMENT_TIMEOUT_MS}`,
+  'idle_in_transaction_session_timeout=30000',
+  'jit=off',
+];
+
 const IN_FAILED_TRANSACTION = '25P02';
 
 // Numbers that JavaScript cannot hold exactly stay text; dates and times stay as PostgreSQL prints them.
@@ -86,10 +101,7 @@ export class Database {
       types,
       pipeline: true,
       keepAlive: true,
-      // Sort order and search never depend on the server's locale; JSON timestamps are UTC; a backslash in a quoted text
-      // is a backslash; a duplicate request waits for a key two seconds at most; what runs too long ends while its
-      // request can still be answered.
-      options: `-c TimeZone=UTC -c standard_conforming_strings=on -c IntervalStyle=iso_8601 -c DateStyle=ISO -c lock_timeout=${LIMITS.idempotency_wait_ms} -c statement_timeout=${STATEMENT_TIMEOUT_MS} -c idle_in_transaction_session_timeout=30000 -c jit=off`,
+      options: SESSION_SETTINGS.map((setting) => `-c ${setting}`).join(' '),
     } as pg.PoolConfig);
     this.pool.on('error', (error) => options.onError?.(error));
   }

@@ -123,7 +123,8 @@ export async function finishDeployment(
   const { rowCount } = await tx.query({
     text: `UPDATE metadata.deployments SET status = $4, stage = 'done', finished_at = now(),
         plan = coalesce($5::json, plan), plan_hash = coalesce($6, plan_hash), inverse_plan = $7,
-        metadata_version_before = coalesce($8, metadata_version_before), metadata_version_after = $9, done = $10, total = $11, error = $12, lease_token = NULL, lease_until = NULL
+        metadata_version_before = coalesce($8, metadata_version_before), metadata_version_after = $9, done = $10,
+        total = $11, error = $12, lease_token = NULL, lease_until = NULL
       WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status IN ${OPEN}`,
     values: [
       tenantId,

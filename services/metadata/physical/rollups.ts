@@ -10,7 +10,13 @@ import { columnSql, rowContext } from '../../../lib/expression/formulas.ts';
 import { conditionSql } from '../../../lib/expression/sql.ts';
 import { schemaOfObject } from '../../../lib/expression/values.ts';
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
-import { emptyRollup, parentLocks, type RollupEdge, rollupEdges } from '../../../lib/schema/rollups.ts';
+import {
+  emptyRollup,
+  type ParentLock,
+  parentLocks,
+  type RollupEdge,
+  rollupEdges,
+} from '../../../lib/schema/rollups.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { memoizeByName } from '../../../lib/values/memoize.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
@@ -205,10 +211,10 @@ const columns = (alias: string, names: readonly string[]): string =>
 function figuresFunction(name: string, ties: Figures, schema: string): string {
   const parent = `${schema}.${identifier(ties.parent)}`;
   const names = ties.columns.map((column) => column.name);
-  const changes = ties.columns.map(
-    ({ name, from, to }) =>
-      `CASE WHEN b.${identifier(name)} IS DISTINCT FROM u.${identifier(name)} THEN jsonb_build_object(${literal(name)}, jsonb_build_object('from', ${from}, 'to', ${to})) ELSE '{}' END`,
-  );
+  const changes = ties.columns.map(({ name, from, to }) => {
+    const change = `jsonb_build_object(${literal(name)}, jsonb_build_object('from', ${from}, 'to', ${to}))`;
+    return `CASE WHEN b.${identifier(name)} IS DISTINCT FROM u.${identifier(name)} THEN ${change} ELSE '{}' END`;
+  });
   return `CREATE OR REPLACE FUNCTION ${schema}.${identifier(name)}(ids uuid[]) RETURNS void LANGUAGE plpgsql AS $rollup$
 DECLARE
   actor jsonb := nullif(current_setting('app.actor', true), '');
@@ -246,6 +252,11 @@ function watchFunction(child: string, { edges, locks }: Watch, schema: string): 
       const column = `r.${identifier(referenceField)}`;
       return `SELECT array_agg(DISTINCT ${column}) INTO ids_${n} FROM ${rows} r WHERE ${column} IS NOT NULL;`;
     });
+  const lockParents = ({ object, ids }: ParentLock): string =>
+    `PERFORM FROM ${schema}.${identifier(object)} p
+    WHERE p.id IN (${ids.join(' UNION ALL ').replaceAll('{schema}', schema)}) ORDER BY p.id FOR NO KEY UPDATE;`;
+  const recompute = ({ name }: { readonly name: string }, n: number): string =>
+    `IF ids_${n} IS NOT NULL THEN PERFORM ${schema}.${identifier(name)}(ids_${n}); END IF;`;
   return `CREATE OR REPLACE FUNCTION ${schema}.${identifier(watchName(child))}() RETURNS trigger LANGUAGE plpgsql AS $rollup$
 DECLARE
   ${edges.map((_, n) => `ids_${n} uuid[];`).join(' ')}
@@ -265,13 +276,8 @@ BEGIN
   IF ${edges.map((_, n) => `ids_${n} IS NULL`).join(' AND ')} THEN
     RETURN NULL;
   END IF;
-  ${locks
-    .map(
-      ({ object, ids }) =>
-        `PERFORM FROM ${schema}.${identifier(object)} p WHERE p.id IN (${ids.join(' UNION ALL ').replaceAll('{schema}', schema)}) ORDER BY p.id FOR NO KEY UPDATE;`,
-    )
-    .join('\n  ')}
-  ${edges.map(({ name }, n) => `IF ids_${n} IS NOT NULL THEN PERFORM ${schema}.${identifier(name)}(ids_${n}); END IF;`).join('\n  ')}
+  ${locks.map(lockParents).join('\n  ')}
+  ${edges.map(recompute).join('\n  ')}
   RETURN NULL;
 END $rollup$`;
 }
@@ -283,8 +289,8 @@ function triggers(child: string, schema: string): string[] {
     delete: 'OLD TABLE AS old_rows',
   };
   return EVENTS.map(
-    (event) =>
-      `CREATE TRIGGER ${triggerName(event)} AFTER ${event.toUpperCase()} ON ${schema}.${identifier(child)} REFERENCING ${rows[event]} FOR EACH STATEMENT EXECUTE FUNCTION ${schema}.${identifier(watchName(child))}()`,
+    (event) => `CREATE TRIGGER ${triggerName(event)} AFTER ${event.toUpperCase()} ON ${schema}.${identifier(child)}
+      REFERENCING ${rows[event]} FOR EACH STATEMENT EXECUTE FUNCTION ${schema}.${identifier(watchName(child))}()`,
   );
 }
 
@@ -317,7 +323,8 @@ BEGIN
   ${own.figures.map((figures) => `PERFORM ${schema}.${identifier(figures)}(ARRAY[NEW.id]);`).join('\n  ')}
   RETURN NULL;
 END $rollup$`,
-    `CREATE TRIGGER _rollup_own AFTER INSERT ON ${schema}.${identifier(parent)} FOR EACH ROW WHEN (NEW."recordVersion" > 1 OR ${isSet.join(' OR ')}) EXECUTE FUNCTION ${name}()`,
+    `CREATE TRIGGER _rollup_own AFTER INSERT ON ${schema}.${identifier(parent)} FOR EACH ROW
+      WHEN (NEW."recordVersion" > 1 OR ${isSet.join(' OR ')}) EXECUTE FUNCTION ${name}()`,
   ];
 }
 
@@ -326,9 +333,15 @@ function fill(ties: Figures, schema: string): string {
   const names = ties.columns.map((column) => column.name);
   const parent = `${schema}.${identifier(ties.parent)}`;
   const reference = `c.${identifier(ties.referenceField)}`;
-  return `UPDATE ${parent} p SET ${names.map((name) => `${identifier(name)} = f.${identifier(name)}`).join(', ')}, "recordVersion" = p."recordVersion" + 1
-  FROM (SELECT q.id, ${ties.columns.map(({ name, type, empty }) => `${empty === '0' ? `coalesce(a.${identifier(name)}, 0::${type})` : `a.${identifier(name)}`} AS ${identifier(name)}`).join(', ')}
-    FROM ${parent} q LEFT JOIN (SELECT ${reference} AS id, ${ties.columns.map((column) => `${column.value} AS ${identifier(column.name)}`).join(', ')}
+  const sets = names.map((name) => `${identifier(name)} = f.${identifier(name)}`);
+  const figures = ties.columns.map(({ name, type, empty }) => {
+    const value = `a.${identifier(name)}`;
+    return `${empty === '0' ? `coalesce(${value}, 0::${type})` : value} AS ${identifier(name)}`;
+  });
+  const aggregates = ties.columns.map(({ name, value }) => `${value} AS ${identifier(name)}`);
+  return `UPDATE ${parent} p SET ${sets.join(', ')}, "recordVersion" = p."recordVersion" + 1
+  FROM (SELECT q.id, ${figures.join(', ')}
+    FROM ${parent} q LEFT JOIN (SELECT ${reference} AS id, ${aggregates.join(', ')}
       FROM ${schema}.${identifier(ties.child)} c WHERE ${reference} IS NOT NULL GROUP BY ${reference}) a ON a.id = q.id) f
   WHERE f.id = p.id AND ${columns('p', names)} IS DISTINCT FROM ${columns('f', names)}`;
 }
