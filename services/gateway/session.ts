@@ -77,6 +77,8 @@ export class Sessions {
   open(authorization: string | undefined, now: number): Session | Promise<Session> {
     if (authorization === undefined || authorization === '')
       throw new PlatformError('TOKEN_MISSING', 'Send an access token: Authorization: Bearer <token>.');
+    if (authorization.trim().toLowerCase() === 'bearer')
+      throw new PlatformError('TOKEN_MISSING', 'The Authorization header has no token: send Bearer <access token>.');
     if (authorization.slice(0, 7).toLowerCase() !== 'bearer ')
       throw new PlatformError('TOKEN_MISSING', 'The authorization scheme must be Bearer.');
     const token = authorization.slice(7).trim();
