@@ -14,7 +14,7 @@ interface Bucket {
   readonly held: Map<string, { units: number; until: number }>;
 }
 
-/** A gateway that has not called for this long has lost what it held. */
+/** A gateway that has not called for this long, or for a whole shorter window, has lost what it held. */
 const HELD_MAX_MS = 300_000;
 
 export class Buckets {

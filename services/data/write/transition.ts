@@ -30,10 +30,10 @@ import {
 } from '../transitions/transitions-and-actions.ts';
 import { checkDependentPicklists, isObject, readValue } from './body.ts';
 import { noteEffect } from './check-only.ts';
+import { toPlatformError } from './constraint-errors.ts';
 import { CREATE_STEPS } from './create.ts';
 import { confirmedSql } from './duplicates.sql.ts';
 import { checkDuplicates } from './duplicates.ts';
-import { toPlatformError } from './failures.ts';
 import { checkRecordType } from './record-types.ts';
 import { type Comparison, comparisonSql, referencesSql, resolveValues } from './references.ts';
 import { feedsRollups, type PendingReference } from './rollups.ts';

@@ -1,12 +1,12 @@
 /**
  * All values of a write that must be unique and are not. The index that refuses a row names one of them; the others are
- * asked for only then, so that writes that succeed do not pay for it.
+ * asked for only then, so that writes that succeed do not pay for it. The text of the error is in constraint-errors.ts.
  */
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { columnName, table } from '../sql.ts';
-import { toPlatformError, uniqueConflict } from './failures.ts';
+import { toPlatformError, uniqueConflict } from './constraint-errors.ts';
 import { sameKey } from './references.ts';
 import type { Write } from './write.ts';
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { readConfig } from '../../../config/env.ts';
-import { ALL_SERVICES } from '../../../config/services.ts';
+import { ALL_SERVICES, HEALTH_PORT, PUBLIC_PORT } from '../../../config/services.ts';
 import { composeFile } from '../../../scripts/manifests.ts';
 import { environmentVariables } from '../../support/sources.ts';
 
@@ -83,8 +83,24 @@ describe('the Dockerfile', () => {
 
   it('takes everything that the program imports', () => {
     const copied = lines.filter((line) => line.startsWith('COPY ')).join(' ');
-    for (const folder of ['config', 'lib', 'mixins', 'services', 'templates', 'main.ts', 'scripts/migrate.ts'])
+    for (const folder of [
+      'config',
+      'contracts',
+      'lib',
+      'mixins',
+      'services',
+      'templates',
+      'main.ts',
+      'scripts/migrate.ts',
+    ])
       assert.ok(copied.includes(` ${folder}`), folder);
+  });
+
+  it('listens where the list of services says', () => {
+    const text = lines.join('\n');
+    assert.ok(text.includes(` PORT=${PUBLIC_PORT} `), 'PORT');
+    assert.ok(text.includes(` HEALTH_PORT=${HEALTH_PORT} `), 'HEALTH_PORT');
+    assert.ok(lines.includes(`EXPOSE ${PUBLIC_PORT} ${HEALTH_PORT}`), 'EXPOSE');
   });
 
   it('does not run as root and says how it is', () => {

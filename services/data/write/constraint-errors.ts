@@ -56,19 +56,14 @@ function constraintError(access: ObjectAccess, call: MutationCall, error: unknow
   }
 }
 
+const VALUE_TAKEN = 'Another record already has this value.';
+
 /** `fields`: those whose values other records have, null for one that the caller cannot read. */
 export const uniqueConflict = (fields: readonly (string | null)[]): PlatformError =>
-  new PlatformError('UNIQUE_VALUE_CONFLICT', 'Another record already has this value.', {
+  new PlatformError('UNIQUE_VALUE_CONFLICT', VALUE_TAKEN, {
     details: { field: fields[0] ?? null },
     errors: fields.map((field) =>
-      violation(
-        field === null ? '' : pointerTo(field),
-        'UNIQUE_VALUE_CONFLICT',
-        'Another record already has this value.',
-        {
-          field,
-        },
-      ),
+      violation(field === null ? '' : pointerTo(field), 'UNIQUE_VALUE_CONFLICT', VALUE_TAKEN, { field }),
     ),
   });
 
