@@ -1,9 +1,10 @@
 /** The end of a mutation that committed nothing: a refusal or a dry run. Off the success path. */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { isUuid } from '../../lib/values/ids.ts';
-import type { Database, Tx } from '../database/database.ts';
+import { type Database, isConnectionError, type Tx } from '../database/database.ts';
 import { Sql } from '../database/sql.ts';
 import { auditSql, CallerSql } from './audit.ts';
 import { failKeySql } from './key.sql.ts';
@@ -33,8 +34,10 @@ export async function concludeRefusal(concluded: ConcludedRequest, failure: Plat
   let stored: OperationReply | null = null;
   try {
     if (failure.code === 'IDEMPOTENCY_KEY_REUSED') throw failure;
-    stored = await recordRefusal(concluded, failure);
+    stored = await retryOnceConnected(() => recordRefusal(concluded, failure));
   } catch (error) {
+    // An earlier attempt may have been committed and its answer lost: then the refusal is only its echo.
+    if (isConnectionError(error)) throw unknownOutcome(error);
     // Recording a refusal is less important than answering with it.
     if (!(error instanceof PlatformError)) throw failure;
     // The key remains that of the first request, and only the attempt is recorded.
@@ -45,6 +48,29 @@ export async function concludeRefusal(concluded: ConcludedRequest, failure: Plat
   if (stored && !LOST_ACCESS.has(failure.code)) return stored;
   throw failure;
 }
+
+const RECONNECTS_MAX = 3;
+
+/** Connections of the pool that a restart of the database has broken are found out one by one. */
+async function retryOnceConnected<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt > RECONNECTS_MAX || !isConnectionError(error)) throw error;
+      await pause(50 * 2 ** attempt);
+    }
+}
+
+const unknownOutcome = (cause: unknown): PlatformError =>
+  new PlatformError(
+    'SERVICE_UNAVAILABLE',
+    'The database was lost before the outcome was known; send the request again.',
+    {
+      retryAfterSeconds: 1,
+      cause,
+    },
+  );
 
 /** Key and audit entry of a refusal; the stored reply when the key has an outcome. */
 function recordRefusal(concluded: ConcludedRequest, failure: PlatformError): Promise<OperationReply | null> {

@@ -5,11 +5,13 @@ import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { requestId } from '../../../lib/values/ids.ts';
-import { sqlState } from '../../../mixins/database/database.ts';
+import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { ensureServiceRole } from '../../../mixins/database/migrate.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { errorAttribute } from '../../../mixins/mutation/errors.ts';
+import { idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { type Mutation, mutate } from '../../../mixins/mutation/mutate.ts';
+import { concludeRefusal } from '../../../mixins/mutation/refusal.ts';
 import type { Hook, Unit } from '../../../mixins/mutation/unit.ts';
 import { createWorld, refusal, type World } from '../data/world.ts';
 
@@ -118,6 +120,25 @@ describe('the frame of mutations', () => {
     assert.equal((await refusal(create('free', key))).code, 'IDEMPOTENCY_KEY_REUSED');
     await world.database.query("DELETE FROM shop.rows WHERE name = 'taken'");
     assert.equal((await create('taken', key)).status, 201);
+  });
+
+  it('answers a refusal as final only when the database has said that the key has no outcome', async () => {
+    const key = 'frame-key-lost';
+    const first = await create('lost', key);
+    // The answer of the first attempt was lost, and the second one meets what the first has stored.
+    const echo = new PlatformError('UNIQUE_VALUE_CONFLICT', 'Another row has this name.');
+    const conclude = (losses: number): Promise<OperationReply> => {
+      const database = Object.create(world.database) as Database;
+      database.tenant = (tenantId, work) =>
+        losses-- > 0
+          ? Promise.reject(new Error('Connection terminated unexpectedly'))
+          : world.database.tenant(tenantId, work);
+      const [request, call] = [requestOf(), callOf('lost', key)];
+      return concludeRefusal({ database, request, call, key: idempotencyKey(call, request) }, echo);
+    };
+    assert.equal(textOf(await conclude(2)), textOf(first));
+    const { code, retryAfterSeconds } = await refusal(conclude(Number.POSITIVE_INFINITY));
+    assert.deepEqual([code, retryAfterSeconds], ['SERVICE_UNAVAILABLE', 1]);
   });
 
   it('leaves nothing behind a dry run but its audit entry', async () => {
