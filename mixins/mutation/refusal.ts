@@ -34,7 +34,7 @@ export async function concludeRefusal(concluded: ConcludedRequest, failure: Plat
   let stored: OperationReply | null = null;
   try {
     if (failure.code === 'IDEMPOTENCY_KEY_REUSED') throw failure;
-    stored = await retryOnceConnected(() => recordRefusal(concluded, failure));
+    stored = await retryOnLostConnection(() => recordRefusal(concluded, failure));
   } catch (error) {
     // An earlier attempt may have been committed and its answer lost: then the refusal is only its echo.
     if (isConnectionError(error)) throw unknownOutcome(error);
@@ -52,7 +52,7 @@ export async function concludeRefusal(concluded: ConcludedRequest, failure: Plat
 const RECONNECTS_MAX = 3;
 
 /** Connections of the pool that a restart of the database has broken are found out one by one. */
-async function retryOnceConnected<T>(work: () => Promise<T>): Promise<T> {
+async function retryOnLostConnection<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++)
     try {
       return await work();
