@@ -314,6 +314,7 @@ export const METADATA_OPERATIONS = [
     description:
       'Gives the named components as canonical YAML with their manifest. Send the whole tree back to validate or deploy; unchanged, it is a plan without changes. Components that the package does not select, dependencies included, are not part of it.',
     scopes: ['setup:read'],
+    permission: 'metadataRead',
     risk: 'low',
     cost: 5,
     mutation: false,
@@ -369,6 +370,7 @@ export const METADATA_OPERATIONS = [
     description:
       'Answers what a deployment of the project would change and what stands against it. `valid: true` means that the plan holds, not that it was applied.',
     scopes: ['metadata:deploy'],
+    permission: 'metadataRead',
     risk: 'low',
     cost: 5,
     mutation: false,
@@ -411,6 +413,7 @@ export const METADATA_OPERATIONS = [
     description:
       'Queues a deployment. It is applied in one transaction, all or nothing, after the earlier deployments of the tenant; a client that stops waiting does not stop it. With `checkOnly: true` it is a recorded validation.',
     scopes: ['metadata:deploy'],
+    permission: 'metadataManage',
     risk: 'high',
     cost: 10,
     mutation: true,

@@ -50,6 +50,9 @@ export type Tag =
   | 'agent'
   | 'metadata';
 
+/** System permissions without which an operation is of no use to a user. */
+type NeededPermission = 'metadataRead' | 'metadataManage' | 'viewAudit';
+
 type Risk = 'low' | 'medium' | 'high';
 
 /** A schema that also takes null. */
@@ -90,6 +93,11 @@ export interface Operation {
   description?: string;
   /** Scopes that are all needed; `authenticated`: any valid token; `public`: no token. */
   scopes: readonly Scope[] | 'authenticated' | 'public';
+  /**
+   * System permission that the user needs. The gateway asks for it before it receives the body, the service again when
+   * it does the work; absent: the service decides by what is asked for.
+   */
+  permission?: NeededPermission;
   risk: Risk;
   /** Cost units, spent before the action is called. */
   cost: number;

@@ -226,6 +226,7 @@ export const TRAIL_OPERATIONS = [
     description:
       'Every mutation and every refused one, newest first. Needs the system permission viewAudit; the changes have the fields that the user can read. A page may be short, even empty, while nextCursor is not null: it looks through 50,000 entries at most.',
     scopes: ['audit:read'],
+    permission: 'viewAudit',
     cost: 2,
     queryParameters: [
       { name: 'actorId', description: 'Id of the user who asked for it.', schema: Type.String({ format: 'uuid' }) },

@@ -216,9 +216,12 @@ export class Gateway {
     return new Sessions(this.baseUrl, {
       keys: () => call(broker, 'auth.keys.list', {}),
       grants: (grants) => call(broker, 'auth.grants.check', { grants }),
-      apiEnabled: async (tenantId, userId) => {
+      users: async (tenantId, userId) => {
         const user = await call(broker, 'data.users.get', { tenantId, userId });
-        return user?.active === true && user.apiEnabled;
+        return {
+          apiEnabled: user?.active === true && user.apiEnabled,
+          systemPermissions: new Set(user?.systemPermissions),
+        };
       },
     });
   }

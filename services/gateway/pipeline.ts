@@ -5,6 +5,7 @@
 import { BlockList, isIP } from 'node:net';
 import { LIMITS } from '../../config/limits.ts';
 import type { GrantState } from '../../contracts/auth.ts';
+import { holdsPermission, permissionDenied } from '../../lib/access/system-permission.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { apiAccessDisabled } from '../../lib/errors/access.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
@@ -42,6 +43,7 @@ const STEPS: readonly Step[] = [
   checkGrant,
   checkApiPermission,
   checkScope,
+  checkPermission,
   spendUnits,
   receiveBody,
   checkForm,
@@ -180,6 +182,18 @@ function checkScope(_gate: Gate, x: Exchange): void {
       headers: { 'WWW-Authenticate': `Bearer error="insufficient_scope", scope="${required.join(' ')}"` },
     });
   }
+}
+
+/** Before the body is received: what it costs to read is for those who may do something with it. */
+function checkPermission(gate: Gate, x: Exchange): void | Promise<void> {
+  const { permission } = x.route.operation;
+  const { session } = x;
+  if (permission === undefined || !session) return undefined;
+  const known = gate.sessions.user(session);
+  if (!(known instanceof Promise) && holdsPermission(known.systemPermissions, permission)) return undefined;
+  return gate.sessions.currentUser(session).then(({ systemPermissions }) => {
+    if (!holdsPermission(systemPermissions, permission)) throw permissionDenied(permission);
+  });
 }
 
 function spendUnits(gate: Gate, x: Exchange): void | Promise<void> {

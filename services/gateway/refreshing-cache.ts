@@ -42,6 +42,13 @@ export class RefreshingCache<Q, V extends object> {
     return this.#ask(key, fresh, question);
   }
 
+  /** The value as it is now. Callers that ask at the same time share one question. */
+  renew(key: string, question: Q): Promise<V> {
+    const entry = this.#entries.get(key) ?? { value: undefined, askedAt: 0, pending: null };
+    this.#entries.set(key, entry);
+    return entry.pending ?? this.#ask(key, entry, question);
+  }
+
   /** Forgets the entry: the next request asks again, and an answer under way is not stored. */
   drop(key: string): void {
     this.#entries.delete(key);

@@ -1,6 +1,6 @@
 /**
  * Who is calling: access tokens (RFC 9068) are verified once and then remembered by their SHA-256 until they expire;
- * whether the grant behind one still lives, and whether its user may use the API, is believed for five seconds.
+ * whether the grant behind one still lives, and what its user may do as a whole, is believed for five seconds.
  */
 import { hash } from 'node:crypto';
 import DataLoader from 'dataloader';
@@ -33,8 +33,14 @@ export interface SessionSources {
   grants: (
     grants: { tenantId: string; grantId: string; clientId: string; userId: string }[],
   ) => Promise<readonly GrantState[]>;
-  /** Whether the user exists and has the API permission. */
-  apiEnabled: (tenantId: string, userId: string) => Promise<boolean>;
+  users: (tenantId: string, userId: string) => Promise<UserRights>;
+}
+
+/** What the gateway knows about the user of a session. */
+export interface UserRights {
+  /** The user exists, is active and may use the API. */
+  readonly apiEnabled: boolean;
+  readonly systemPermissions: ReadonlySet<string>;
 }
 
 const ALGORITHMS = ['EdDSA', 'Ed25519', 'ES256'];
@@ -51,7 +57,7 @@ export class Sessions {
   readonly #sources: SessionSources;
   readonly #sessions = new LRUCache<string, Session>({ max: 20_000 });
   readonly #grants: RefreshingCache<Session, GrantState>;
-  readonly #users: RefreshingCache<Session, { apiEnabled: boolean }>;
+  readonly #users: RefreshingCache<Session, UserRights>;
   /** Grants that ended: final, so the event always wins over an answer that was under way. */
   readonly #revoked = new LRUCache<string, true>({ max: 100_000, ttl: 2 * 3_600_000 });
   #keys = new Map<string, VerifyKey>();
@@ -68,9 +74,7 @@ export class Sessions {
       batchScheduleFn: setImmediate,
     });
     this.#grants = new RefreshingCache((session) => grants.load(session));
-    this.#users = new RefreshingCache(async ({ tenantId, userId }) => ({
-      apiEnabled: await sources.apiEnabled(tenantId, userId),
-    }));
+    this.#users = new RefreshingCache(({ tenantId, userId }) => sources.users(tenantId, userId));
   }
 
   /** The session of an Authorization header. Throws TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED, TOKEN_AUDIENCE_INVALID. */
@@ -107,9 +111,14 @@ export class Sessions {
       : state;
   }
 
-  /** Whether the user has the API permission. */
-  user(session: Session): { apiEnabled: boolean } | Promise<{ apiEnabled: boolean }> {
-    return this.#users.get(`${session.tenantId}:${session.userId}`, session);
+  /** What the user may do as a whole; up to five seconds old. */
+  user(session: Session): UserRights | Promise<UserRights> {
+    return this.#users.get(userKey(session), session);
+  }
+
+  /** The same as it is now: a permission that was given a moment ago counts. */
+  async currentUser(session: Session): Promise<UserRights> {
+    return this.#users.renew(userKey(session), session);
   }
 
   /** Event: these grants ended. */
@@ -205,6 +214,8 @@ export class Sessions {
     return this.#keysPending;
   }
 }
+
+const userKey = ({ tenantId, userId }: Session): string => `${tenantId}:${userId}`;
 
 const UNKNOWN_GRANT: GrantState = {
   grantId: '',

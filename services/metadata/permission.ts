@@ -1,15 +1,14 @@
 /** Who may read and who may manage the configuration. */
 
 import type { UserIdentity } from '../../contracts/data.ts';
+import { holdsPermission, permissionDenied } from '../../lib/access/system-permission.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { apiAccessDisabled } from '../../lib/errors/access.ts';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
 
 export type FindUser = (tenantId: string, userId: string) => Promise<UserIdentity | null>;
 
 const holds = (user: UserIdentity, needed: 'metadataRead' | 'metadataManage'): boolean =>
-  user.systemPermissions.includes('metadataManage') ||
-  (needed === 'metadataRead' && user.systemPermissions.includes('metadataRead'));
+  holdsPermission(new Set(user.systemPermissions), needed);
 
 /** Whether the user may see configuration, for what shows more to those who may. */
 export async function mayRead(findUser: FindUser, request: RequestContext): Promise<boolean> {
@@ -23,10 +22,7 @@ export async function requirePermission(
   needed: 'metadataRead' | 'metadataManage',
 ): Promise<UserIdentity> {
   const user = await requireActiveUser(findUser, request);
-  if (!holds(user, needed))
-    throw new PlatformError('METADATA_PERMISSION_DENIED', `The user lacks the system permission ${needed}.`, {
-      details: { layer: 'objectPermission', permission: needed },
-    });
+  if (!holds(user, needed)) throw permissionDenied(needed);
   return user;
 }
 

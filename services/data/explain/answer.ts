@@ -5,6 +5,7 @@
 
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
+import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
@@ -91,10 +92,7 @@ function requireScope({ scopes }: RequestContext): void {
 /** The view of another user, for callers who may read the configuration that decides about it. */
 async function viewOf(tx: Tx, view: View, userId: string): Promise<View> {
   const { system } = view.access;
-  if (!system.has('metadataRead') && !system.has('metadataManage'))
-    throw new PlatformError('METADATA_PERMISSION_DENIED', 'The user lacks the system permission metadataRead.', {
-      details: { layer: 'objectPermission', permission: 'metadataRead' },
-    });
+  if (!holdsPermission(system, 'metadataRead')) throw permissionDenied('metadataRead');
   const found = isUuid(userId) ? await findPrincipal(tx, userId) : null;
   if (found) assertFresh(view, found.versions.metadataVersion, found.versions.accessVersion);
   if (!found?.principal)

@@ -1,6 +1,7 @@
 /** The audit trail of a tenant, newest first, for users with the system permission. Source: docs/reference/audit.md. */
 
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
+import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
@@ -50,10 +51,7 @@ export const listAudit: Handler<'events.audit.list', ReadDeps> = async (deps, re
 };
 
 function requireViewAudit({ access }: View): void {
-  if (access.system.has('viewAudit')) return;
-  throw new PlatformError('OBJECT_PERMISSION_DENIED', 'The user lacks the system permission viewAudit.', {
-    details: { objectApiName: null, operation: 'read', layer: 'objectPermission', permission: 'viewAudit' },
-  });
+  if (!holdsPermission(access.system, 'viewAudit')) throw permissionDenied('viewAudit');
 }
 
 const hasUnindexed = ({ objectApiName, operationId, outcome }: AuditFilters): boolean =>

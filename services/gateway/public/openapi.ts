@@ -205,6 +205,7 @@ function describe(operation: Operation): Json {
     'x-erp-mutation': operation.mutation,
     'x-erp-mcp-available': operation.mcpAvailable,
     'x-erp-scopes': scopes,
+    ...(operation.permission ? { 'x-erp-permission': operation.permission } : {}),
     'x-erp-stability': operation.stability,
     'x-erp-agent-approval': operation.agentApproval,
   };

@@ -109,6 +109,30 @@ describe('The edge: order and form of checks', () => {
     });
   });
 
+  describe('system permission', () => {
+    const denied = (answer: Answer): void => {
+      isError(answer, 403, 'METADATA_PERMISSION_DENIED');
+      assert.deepEqual(answer.json.details, { layer: 'objectPermission', permission: 'metadataRead' });
+    };
+
+    it('is asked for before the body is received, whatever the body is', async () => {
+      stage.permissions = ['apiEnabled', 'viewAudit'];
+      denied(await stage.send('POST', '/configuration', { body: ']'.repeat(1024 * 1024) }));
+      denied(await stage.send('POST', '/configuration', { body: 'not json', headers: { 'content-type': 'x/y' } }));
+      // Headers alone: the answer comes although the body never does.
+      const head = 'POST /api/v1/configuration HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 9\r\n';
+      const answer = await stage.raw(`${head}Authorization: Bearer ${await stage.token()}\r\n\r\n`);
+      assert.match(answer, /^HTTP\/1.1 403 .*"METADATA_PERMISSION_DENIED"/s);
+    });
+
+    it('that was given a moment ago counts, and one that includes it does', async () => {
+      stage.permissions = [];
+      denied(await stage.send('POST', '/configuration', { body: {} }));
+      stage.permissions = ['metadataManage'];
+      assert.equal((await stage.send('POST', '/configuration', { body: {} })).status, 200);
+    });
+  });
+
   describe('query parameters', () => {
     it('arrive typed by their schema', async () => {
       const filters = encodeURIComponent('{"logic":"and","conditions":[]}');

@@ -152,6 +152,14 @@ export const STUB_OPERATIONS: readonly Operation[] = [
     action: 'remote.answer',
     queryParameters: [parameter('delay', Type.Integer())],
   }),
+  row({
+    operationId: 'stub.configuration.check',
+    method: 'POST',
+    path: '/configuration',
+    scopes: 'authenticated',
+    permission: 'metadataRead',
+    requestBody: { required: true, schema: Type.Object({}), maxBytes: 8 * 1024 * 1024, validate: false },
+  }),
   row({ operationId: 'stub.identity.get', method: 'GET', path: '/who', scopes: 'authenticated' }),
 ];
 
@@ -168,6 +176,8 @@ export interface Stage {
   authAnswer: (request: HttpRequest) => Promise<HttpReply> | HttpReply;
   grant: Partial<GrantState>;
   apiEnabled: boolean;
+  /** System permissions of the user. */
+  permissions: string[];
   origins: string[];
   /** Calls the stub of auth has got, by action. */
   readonly calls: Record<string, number>;
@@ -253,7 +263,8 @@ export async function startStage(
     actions: {
       'users.get'() {
         count('users.get');
-        return { id: USER, active: true, apiEnabled: stage.apiEnabled };
+        const { apiEnabled, permissions } = stage;
+        return { id: USER, active: true, apiEnabled, systemPermissions: permissions };
       },
     },
   });
@@ -285,6 +296,7 @@ export async function startStage(
     authAnswer: () => ({ status: 200, headers: {}, body: Buffer.from('') }),
     grant: {},
     apiEnabled: true,
+    permissions: [],
     origins: [],
     calls,
     token(more = {}, { type = 'at+jwt', expiresIn = 3600, kid: named = kid, key = keys.privateKey } = {}) {
