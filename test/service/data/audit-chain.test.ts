@@ -240,7 +240,8 @@ describe('the chain over the audit trail', () => {
   });
 
   it('stays whole when the oldest rows have reached their age, and keeps what was tampered with', async () => {
-    await seal();
+    // In one go: the chain that grew beside writers may hold its first rows in another order.
+    await rechain();
     const before = await verify();
     const old = 4;
     // Rows that were sealed two years ago: aged together with their links.
