@@ -20,6 +20,7 @@ import { Metrics } from './mixins/metrics/metrics.ts';
 import { natsBus } from './mixins/nats-bus.ts';
 import type { Platform } from './mixins/platform.ts';
 import { pulse } from './mixins/pulse.ts';
+import { namedWork, Watchdog } from './mixins/watchdog/watchdog.ts';
 import { seedDemo } from './templates/seed.ts';
 
 const root = dirname(fileURLToPath(import.meta.url));
@@ -76,7 +77,7 @@ export async function start(config: Config, options: { control?: boolean } = {})
 
     broker = new ServiceBroker({
       ...brokerOptions(config),
-      middlewares: [databaseUnavailable, pulse()],
+      middlewares: [namedWork, databaseUnavailable, pulse()],
       ...(config.natsUrl
         ? { transporter: natsBus(config) }
         : control && options.control
@@ -88,6 +89,9 @@ export async function start(config: Config, options: { control?: boolean } = {})
       warn: (error, message) => broker?.logger.warn({ err: error }, message),
     });
     const platform: Platform = { config, database, jobs, metrics: new Metrics() };
+    const watchdog = new Watchdog((stall) => broker?.logger.warn(stall, 'The event loop was stopped.'));
+    watchdog.register(platform.metrics);
+    closers.push(async () => watchdog.stop());
     for (const name of config.services) {
       const module = (await import(`./services/${name}/${name}.service.ts`)) as { default: (p: Platform) => never };
       broker.createService(module.default(platform));

@@ -9,6 +9,7 @@ import type { Socket } from 'node:net';
 import pg from 'pg';
 import { LIMITS } from '../../config/limits.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
+import { mark } from '../watchdog/work.ts';
 import { PageClient, type PageRows, type PageStatement, runPage } from './page-client.ts';
 import { type Role, serviceRole, tenantRole } from './roles.ts';
 import type { Rows, Statement } from './statement.ts';
@@ -323,7 +324,7 @@ class Loan implements Tx {
  * COMMIT reports them.
  */
 function together<T>(answer: Promise<T>): Promise<T> {
-  answer.catch(() => {});
+  answer.then(mark, mark); // the work that waited for it goes on
   return answer;
 }
 

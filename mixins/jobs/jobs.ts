@@ -6,6 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Db, PgBoss } from 'pg-boss';
 import type { Database, Tx } from '../database/database.ts';
+import { workOn } from '../watchdog/work.ts';
 import { grantEnqueueing } from './grants.ts';
 import type { PeriodicQueue, Queue } from './queue.ts';
 
@@ -83,7 +84,7 @@ export class Jobs {
           if (!job) return;
           // More may wait behind it; without this the next one waits for the poll.
           this.wake(queue);
-          await work(job.data, signal);
+          await workOn({ label: queue.name, requestId: null }, () => work(job.data, signal));
         }),
       );
   }

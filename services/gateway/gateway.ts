@@ -15,6 +15,7 @@ import type { Operation, OperationReply } from '../../lib/operation.ts';
 import { busConnected, databaseAnswers, registerProcessMetrics } from '../../mixins/health.ts';
 import type { Metrics } from '../../mixins/metrics/metrics.ts';
 import type { Platform } from '../../mixins/platform.ts';
+import { mark, workOn } from '../../mixins/watchdog/work.ts';
 import { AccessLog } from './access-log.ts';
 import { ClusterView } from './cluster.ts';
 import { Denials } from './denials.ts';
@@ -113,7 +114,7 @@ export class Gateway {
     res.once('finish', leave);
     res.once('close', leave);
     if (this.#stopping) res.shouldKeepAlive = false;
-    this.#handle(x)
+    workOn(x, () => this.#handle(x))
       .catch((error) => this.fail(x, error))
       .finally(() => x.leaveFlight());
   }
@@ -256,6 +257,7 @@ export class Gateway {
     if (isBelowApi(x.path)) {
       if (x.method === 'OPTIONS') return this.#answerOptions(x);
       const reply = await answer(this.#gate, x);
+      mark();
       sendReply(x, reply, this.replyOptions());
       return;
     }

@@ -10,6 +10,7 @@ import type { RequestContext } from '../../lib/context.ts';
 import { apiAccessDisabled } from '../../lib/errors/access.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationReply } from '../../lib/operation.ts';
+import { mark } from '../../mixins/watchdog/work.ts';
 import type { Exchange } from './exchange.ts';
 import { readForm } from './form.ts';
 import { checkContentType, hasBody, readBytes } from './intake.ts';
@@ -218,6 +219,7 @@ function receiveBody(_gate: Gate, x: Exchange): void | Promise<void> {
   if (declared) checkContentType(x, operation);
   return readBytes(x, declared?.maxBytes ?? BODYLESS_MAX_BYTES).then((body) => {
     x.body = body;
+    mark();
   });
 }
 

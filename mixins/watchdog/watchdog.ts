@@ -1,0 +1,115 @@
+/**
+ * Notices when one piece of work stops the event loop, and with it every other request of the process. Each stall is
+ * logged with the operation that most likely made it, and counted for Prometheus.
+ * Source: docs/reference/operations.md, "Stalls".
+ */
+import type { Middleware } from 'moleculer';
+import type { Metrics, Sample } from '../metrics/metrics.ts';
+import { stretchesBetween, workWithin } from './work.ts';
+
+const TICK_MS = 20;
+/** What is logged and counted. */
+export const STALL_MS = 200;
+const OTHERS_MAX = 4;
+
+export interface Stall {
+  /** Milliseconds for which nothing else could be done. */
+  readonly ms: number;
+  /** Processor time of the thread meanwhile. Far less than `ms`: the machine had no time for the process. */
+  readonly cpuMs: number;
+  /** The operation, action, event or queue at work; `unknown` when none was. */
+  readonly operation: string;
+  readonly requestId: string | null;
+  /** Others that were at work in the same time. */
+  readonly others: readonly string[];
+}
+
+export class Watchdog {
+  readonly #report: (stall: Stall) => void;
+  readonly #timer: NodeJS.Timeout;
+  readonly #stalls = new Map<string, { count: number; seconds: number }>();
+  #ticked = performance.now();
+  #cpu = threadCpuMs();
+  #longest = { ms: 0, cpuMs: 0 };
+
+  constructor(report: (stall: Stall) => void) {
+    this.#report = report;
+    this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
+  }
+
+  register(metrics: Metrics): void {
+    const totals = (of: 'count' | 'seconds'): Sample[] =>
+      [...this.#stalls].map(([operation, stall]) => [{ operation }, stall[of]]);
+    metrics.counters(
+      'erp_event_loop_stalls_total',
+      `Stalls of the event loop over ${STALL_MS} ms by the operation that made them.`,
+      ['operation'],
+      () => totals('count'),
+    );
+    metrics.counters('erp_event_loop_stall_seconds_total', 'Time lost in these stalls.', ['operation'], () =>
+      totals('seconds'),
+    );
+    metrics.gauges(
+      'erp_event_loop_longest_turn_seconds',
+      'Longest turn of the event loop since the last scrape, as time passed and as processor time of its thread.',
+      ['clock'],
+      () => {
+        const { ms, cpuMs } = this.#longest;
+        this.#longest = { ms: 0, cpuMs: 0 };
+        return [
+          [{ clock: 'wall' }, ms / 1_000],
+          [{ clock: 'processor' }, cpuMs / 1_000],
+        ];
+      },
+    );
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #tick(): void {
+    const now = performance.now();
+    const cpu = threadCpuMs();
+    const ms = now - this.#ticked - TICK_MS;
+    const cpuMs = Math.min(cpu - this.#cpu, now - this.#ticked);
+    const since = this.#ticked;
+    this.#ticked = now;
+    this.#cpu = cpu;
+    this.#longest = { ms: Math.max(this.#longest.ms, ms), cpuMs: Math.max(this.#longest.cpuMs, cpuMs) };
+    if (ms >= STALL_MS) this.#note(since, now, ms, cpuMs);
+  }
+
+  #note(since: number, now: number, ms: number, cpuMs: number): void {
+    const [longest, ...others] = stretchesBetween(since, now);
+    const operation = longest?.work.label ?? 'unknown';
+    const total = this.#stalls.get(operation) ?? { count: 0, seconds: 0 };
+    this.#stalls.set(operation, { count: total.count + 1, seconds: total.seconds + ms / 1_000 });
+    const labels = new Set(others.map(({ work }) => work.label));
+    labels.delete(operation);
+    this.#report({
+      ms: Math.round(ms),
+      cpuMs: Math.round(cpuMs),
+      operation,
+      requestId: longest?.work.requestId ?? null,
+      others: [...labels].slice(0, OTHERS_MAX),
+    });
+  }
+}
+
+function threadCpuMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
+}
+
+interface Context {
+  readonly requestID: string | null;
+}
+
+const named =
+  (next: (ctx: Context) => Promise<unknown>, { name = 'unknown' }: { name?: string }) =>
+  (ctx: Context): Promise<unknown> =>
+    workWithin({ label: name, requestId: ctx.requestID }, () => next(ctx));
+
+/** Middleware of a broker: actions and events that come in are works of their own. */
+export const namedWork = { name: 'NamedWork', localAction: named, localEvent: named } as unknown as Middleware;

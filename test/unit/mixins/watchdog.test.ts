@@ -1,0 +1,78 @@
+/** The watchdog of the event loop: it notices stalls and names the work that made them. */
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Metrics } from '../../../mixins/metrics/metrics.ts';
+import { type Stall, Watchdog } from '../../../mixins/watchdog/watchdog.ts';
+import { mark, workOn, workWithin } from '../../../mixins/watchdog/work.ts';
+
+const blockFor = (ms: number): void => {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+};
+
+describe('the watchdog of the event loop', () => {
+  let stalls: Stall[];
+  let watchdog: Watchdog;
+
+  beforeEach(() => {
+    stalls = [];
+    watchdog = new Watchdog((stall) => stalls.push(stall));
+  });
+  afterEach(() => watchdog.stop());
+
+  it('names the operation that stopped the loop, also when it went on after a wait', async () => {
+    const heavy = workOn({ label: 'data.records.list', requestId: 'req_1' }, async () => {
+      await pause(30);
+      mark();
+      blockFor(300);
+    });
+    const light = workOn({ label: 'me.identity.get', requestId: 'req_2' }, async () => {
+      await pause(30);
+      mark();
+    });
+    await Promise.all([heavy, light]);
+    await pause(60);
+    assert.equal(stalls.length, 1);
+    const [{ operation, requestId, ms, cpuMs }] = stalls as [Stall];
+    assert.deepEqual([operation, requestId], ['data.records.list', 'req_1']);
+    assert.ok(ms >= 250 && cpuMs > 100, `${ms} ms, ${cpuMs} ms of processor time`);
+  });
+
+  it('keeps the name of the request for the actions that it calls', async () => {
+    await workOn({ label: 'metadata.deployments.create', requestId: 'req_3' }, () =>
+      workWithin({ label: 'metadata.deploy', requestId: 'req_3' }, () => blockFor(250)),
+    );
+    await pause(60);
+    assert.equal(stalls[0]?.operation, 'metadata.deployments.create');
+  });
+
+  it('blames nobody when nothing that it knows was at work', async () => {
+    blockFor(260);
+    await pause(60);
+    assert.deepEqual([stalls[0]?.operation, stalls[0]?.requestId], ['unknown', null]);
+  });
+
+  it('leaves short work alone', async () => {
+    for (let i = 0; i < 10; i++) {
+      blockFor(40);
+      await pause(1);
+    }
+    // A machine that is short of processor time may pause the process; that is a stall, but not one of ours.
+    assert.deepEqual(
+      stalls.filter(({ cpuMs }) => cpuMs >= 150),
+      [],
+    );
+  });
+
+  it('counts by operation, and gives the longest turn since the last scrape', async () => {
+    const metrics = new Metrics();
+    watchdog.register(metrics);
+    workOn({ label: 'metadata.validate', requestId: null }, () => blockFor(300));
+    await pause(60);
+    const text = await metrics.text();
+    assert.match(text, /^erp_event_loop_stalls_total\{operation="metadata.validate"\} 1$/m);
+    assert.match(text, /^erp_event_loop_stall_seconds_total\{operation="metadata.validate"\} 0\.[23]/m);
+    assert.match(text, /^erp_event_loop_longest_turn_seconds\{clock="wall"\} 0\.[23]/m);
+    assert.doesNotMatch(await metrics.text(), /longest_turn_seconds\{clock="wall"\} 0\.[2-9]/m);
+  });
+});
