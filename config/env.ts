@@ -3,6 +3,7 @@
  * Source: docs/reference/configuration.md.
  */
 import { resolve } from 'node:path';
+import { productionProblems } from './production.ts';
 import { ALL_SERVICES, isServiceName, PUBLIC_PORT, type ServiceName } from './services.ts';
 
 export interface Config {
@@ -29,6 +30,8 @@ export interface Config {
   trustedProxies: number;
   /** Secret from which sealing keys (cursors, confirmation tokens) are derived; null: generated and kept in the database. */
   secret: string | null;
+  /** A second secret while the first is replaced: what was sealed with it still opens. */
+  previousSecret: string | null;
   nodeId: string;
   region: string;
   rateLimits: {
@@ -84,6 +87,11 @@ function secret(env: NodeJS.ProcessEnv, name: string): string | null {
   return text;
 }
 
+function refuseUnsafe(problems: readonly string[]): void {
+  if (problems.length > 0)
+    throw new ConfigError(['With NODE_ENV=production this does not start:', ...problems].join('\n- '));
+}
+
 /** The services that are named; all of them when none is. */
 function servicesOf(names: readonly string[]): readonly ServiceName[] {
   for (const name of names)
@@ -92,8 +100,11 @@ function servicesOf(names: readonly string[]): readonly ServiceName[] {
   return names.length ? [...new Set(names.filter(isServiceName))] : ALL_SERVICES;
 }
 
-/** Reads the environment once. Throws ConfigError with one sentence a person can act on. */
-export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
+/**
+ * Reads the environment once. Throws ConfigError with one sentence a person can act on; in production with a line for
+ * each thing that is not safe. `command`: a short-lived program of an operator, which seals nothing and needs no secret.
+ */
+export function readConfig(env: NodeJS.ProcessEnv = process.env, options: { command?: boolean } = {}): Config {
   const wanted = (env['SERVICES'] ?? '')
     .split(',')
     .map((s) => s.trim())
@@ -103,6 +114,10 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   if (!natsUrl && services.length < ALL_SERVICES.length)
     throw new ConfigError('SERVICES chooses some services only, so NATS_URL must say where the others are reached.');
   const production = env['NODE_ENV'] === 'production';
+  const secrets = { secret: secret(env, 'PLATFORM_SECRET'), previousSecret: secret(env, 'PLATFORM_SECRET_PREVIOUS') };
+  if (secrets.previousSecret !== null && (secrets.secret === null || secrets.secret === secrets.previousSecret))
+    throw new ConfigError('PLATFORM_SECRET_PREVIOUS stands beside PLATFORM_SECRET, and is another one.');
+  if (production) refuseUnsafe(productionProblems(env, options));
   return {
     port: integer(env, 'PORT', PUBLIC_PORT, 0, 65_535),
     host: env['HOST'] || '0.0.0.0',
@@ -118,7 +133,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     seedDemo: !production && env['SEED_DEMO'] !== 'false',
     demoPassword: env['DEMO_PASSWORD'] || 'demo-password',
     trustedProxies: integer(env, 'TRUSTED_PROXIES', 0, 0, 10),
-    secret: secret(env, 'PLATFORM_SECRET'),
+    ...secrets,
     nodeId: env['NODE_ID'] || `${services.length === ALL_SERVICES.length ? 'all' : services.join('-')}-${process.pid}`,
     region: env['REGION'] || 'local',
     rateLimits: {

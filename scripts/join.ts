@@ -21,7 +21,7 @@ export async function joinPlatform(
   };
   let config: ReturnType<typeof readConfig>;
   try {
-    config = readConfig();
+    config = readConfig(process.env, { command: true });
   } catch (error) {
     return fail(error instanceof Error ? error.message : error);
   }

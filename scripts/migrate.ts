@@ -8,7 +8,7 @@ import { migrateServices } from '../main.ts';
 import { Database } from '../mixins/database/database.ts';
 
 try {
-  const config = readConfig();
+  const config = readConfig(process.env, { command: true });
   if (!config.databaseUrl) {
     console.error('Set DATABASE_URL: the embedded database is migrated by npm start itself.');
     process.exit(1);

@@ -8,10 +8,12 @@ import { memoize } from './memoize.ts';
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The owner of sealed data, and the key. */
+/** Keys of 32 bytes, the same in every process of the deployment: the first seals, each of them opens. */
+export type SealingKeys = readonly [Uint8Array, ...Uint8Array[]];
+
+/** The owner of sealed data, and the keys. */
 export interface Seal {
-  /** 32 bytes, the same in every process of the deployment. */
-  readonly key: Uint8Array;
+  readonly keys: SealingKeys;
   /** Milliseconds since 1970. */
   readonly now: number;
   readonly tenantId: string;
@@ -20,10 +22,10 @@ export interface Seal {
 }
 
 export const sealFor = (
-  { tenantId, userId, clientId }: Omit<Seal, 'key' | 'now'>,
-  key: Uint8Array,
+  { tenantId, userId, clientId }: Omit<Seal, 'keys' | 'now'>,
+  keys: SealingKeys,
   now: number,
-): Seal => ({ key, now, tenantId, userId, clientId });
+): Seal => ({ keys, now, tenantId, userId, clientId });
 
 /** A payload sealed for its owner and a purpose. `random`: 12 bytes, never twice with the same key. */
 export function sealed(
@@ -32,7 +34,7 @@ export function sealed(
   purpose: string,
   random: Uint8Array = randomBytes(IV_BYTES),
 ): string {
-  const cipher = createCipheriv('aes-256-gcm', keyOf(seal.key), random, { authTagLength: TAG_BYTES });
+  const cipher = createCipheriv('aes-256-gcm', keyOf(seal.keys[0]), random, { authTagLength: TAG_BYTES });
   cipher.setAAD(owner(seal, purpose));
   const parts = [random, cipher.update(JSON.stringify(payload), 'utf8'), cipher.final(), cipher.getAuthTag()];
   return Buffer.concat(parts).toString('base64url');
@@ -43,13 +45,21 @@ export function unsealed<T>(text: string, seal: Seal, purpose: string): T | null
   if (!/^[A-Za-z0-9_-]+$/.test(text)) return null;
   const bytes = Buffer.from(text, 'base64url');
   if (bytes.length <= IV_BYTES + TAG_BYTES || bytes.toString('base64url') !== text) return null;
+  for (const key of seal.keys) {
+    const opened = decrypted(bytes, key, owner(seal, purpose));
+    if (opened !== null) return JSON.parse(opened) as T;
+  }
+  return null;
+}
+
+/** The text; null when it was sealed with another key or for another owner, or was altered. */
+function decrypted(bytes: Buffer, key: Uint8Array, aad: Buffer): string | null {
   const iv = bytes.subarray(0, IV_BYTES);
-  const decipher = createDecipheriv('aes-256-gcm', keyOf(seal.key), iv, { authTagLength: TAG_BYTES });
-  decipher.setAAD(owner(seal, purpose));
+  const decipher = createDecipheriv('aes-256-gcm', keyOf(key), iv, { authTagLength: TAG_BYTES });
+  decipher.setAAD(aad);
   decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
   try {
-    const opened = Buffer.concat([decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]);
-    return JSON.parse(opened.toString('utf8')) as T;
+    return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]).toString('utf8');
   } catch {
     return null;
   }

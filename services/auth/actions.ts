@@ -14,6 +14,7 @@ export function authActions(server: () => AuthServer) {
       await server().rotateKeys();
       return { keys: await server().publicKeys() };
     },
+    'secrets.reseal': async () => ({ resealed: await server().reseal() }),
     'grants.check': (ctx) => server().checkGrants(ctx.params.grants),
     'origins.check': async (ctx) => ({
       allowed: await server().clients.allowsOrigin(ctx.params.origin, ctx.params.clientId),

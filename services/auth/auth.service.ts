@@ -27,7 +27,7 @@ export default function authService({ config, database }: Platform): ServiceSche
       server = new AuthServer({
         store: new AuthStore(database),
         source: tenantSource(broker),
-        secret: config.secret,
+        secrets: config,
         baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
         baseUrlFixed: config.baseUrl !== null,
         ...announcements(broker),

@@ -1,12 +1,12 @@
 /**
  * The keys of auth: one ES256 key signs, its predecessors stay published until the last token they signed has
  * expired, and a secret signs cookies. They live in PostgreSQL, so that all nodes share them and nothing is lost with
- * a node; sealed with a key derived from the deployment's secret when there is one. Private parts never leave auth.
+ * a node; sealed by the vault. Private parts never leave auth.
  */
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose';
-import type { StoredKey } from './store/keys.ts';
 import type { AuthStore } from './store/store.ts';
+import type { Vault } from './vault.ts';
 
 export const SIGNING_ALG = 'ES256';
 
@@ -27,11 +27,11 @@ export interface KeyRing {
 
 export class Keys {
   readonly #store: AuthStore;
-  readonly #secret: Buffer | null;
+  readonly #vault: Vault;
 
-  constructor(store: AuthStore, secret: string | null) {
+  constructor(store: AuthStore, vault: Vault) {
     this.#store = store;
-    this.#secret = secret === null ? null : Buffer.from(hkdfSync('sha256', secret, '', 'auth key encryption', 32));
+    this.#vault = vault;
   }
 
   /** Makes what is missing and replaces a signing key that has grown older than `maxAgeSeconds`. True: a new key. */
@@ -41,7 +41,7 @@ export class Keys {
     const age = { olderThanSeconds: 100 * 365 * 86_400, keepRetiredSeconds: 0 };
     await this.#store.keys.replace('cookies', age, async () => {
       const kid = randomBytes(16).toString('base64url');
-      return { kid, ...this.#seal(kid, { k: randomBytes(32).toString('base64url') }) };
+      return { kid, ...this.#vault.seal(kid, { k: randomBytes(32).toString('base64url') }) };
     });
     return rotated;
   }
@@ -58,9 +58,18 @@ export class Keys {
     const cookies = rows.filter((row) => row.purpose === 'cookies');
     return {
       generation: [...published, ...cookies].map((row) => row.kid).join(' '),
-      signing: atLeastOne(published.map((row) => privateKey(row.kid, this.#open(row)))),
-      cookies: atLeastOne(cookies.map((row) => String(this.#open(row)['k']))),
+      signing: atLeastOne(published.map((row) => privateKey(row.kid, this.#vault.open(row.kid, row)))),
+      cookies: atLeastOne(cookies.map((row) => String(this.#vault.open(row.kid, row)['k']))),
     };
+  }
+
+  /** Seals with the deployment's present secret what is kept otherwise; returns how many keys it has changed. */
+  reseal(): Promise<number> {
+    return this.#store.keys.change((key) =>
+      this.#vault.isCurrent(key.kid, key)
+        ? null
+        : { kid: key.kid, ...this.#vault.seal(key.kid, this.#vault.open(key.kid, key)) },
+    );
   }
 
   #replaceSigningKey(olderThanSeconds: number): Promise<boolean> {
@@ -69,30 +78,8 @@ export class Keys {
       const { privateKey } = await generateKeyPair(SIGNING_ALG, { extractable: true });
       const jwk = await exportJWK(privateKey);
       const kid = await calculateJwkThumbprint(jwk);
-      return { kid, ...this.#seal(kid, { ...jwk, alg: SIGNING_ALG, use: 'sig' }) };
+      return { kid, ...this.#vault.seal(kid, { ...jwk, alg: SIGNING_ALG, use: 'sig' }) };
     });
-  }
-
-  #seal(kid: string, value: Record<string, unknown>): Pick<StoredKey, 'plain' | 'sealed'> {
-    if (!this.#secret) return { plain: value, sealed: null };
-    const nonce = randomBytes(12);
-    const cipher = createCipheriv('aes-256-gcm', this.#secret, nonce).setAAD(Buffer.from(kid));
-    const text = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
-    return { plain: null, sealed: Buffer.concat([nonce, cipher.getAuthTag(), text]) };
-  }
-
-  #open({ kid, plain, sealed }: StoredKey): Record<string, unknown> {
-    if (plain) return plain;
-    if (!this.#secret || !sealed)
-      throw new Error('The keys in the database are sealed: PLATFORM_SECRET must be set as before.');
-    try {
-      const decipher = createDecipheriv('aes-256-gcm', this.#secret, sealed.subarray(0, 12))
-        .setAAD(Buffer.from(kid))
-        .setAuthTag(sealed.subarray(12, 28));
-      return JSON.parse(Buffer.concat([decipher.update(sealed.subarray(28)), decipher.final()]).toString('utf8'));
-    } catch (cause) {
-      throw new Error('The keys in the database were sealed with another PLATFORM_SECRET.', { cause });
-    }
   }
 }
 

@@ -5,6 +5,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Provider } from 'oidc-provider';
 import type { GrantState, HttpReply, HttpRequest } from '../../contracts/auth.ts';
+import type { DeploymentSecrets } from '../../lib/values/derived-keys.ts';
 import { Clients, type TenantSource } from './clients.ts';
 import { checkGrants, type GrantReference } from './grants.ts';
 import { baseUrl, handle } from './http.ts';
@@ -15,11 +16,12 @@ import { unavailableReply } from './reply.ts';
 import type { AuthStore } from './store/store.ts';
 import { isUnavailable } from './unavailable.ts';
 import { type UserNotices, Users } from './users.ts';
+import { Vault } from './vault.ts';
 
 export interface AuthServerOptions extends UserNotices {
   store: AuthStore;
   source: TenantSource;
-  secret: string | null;
+  secrets: DeploymentSecrets;
   /** The public address until a request arrives with the one that the gateway saw. */
   baseUrl: string;
   /** The deployment has fixed its address; what the gateway reports is ignored. */
@@ -50,7 +52,7 @@ export class AuthServer {
     this.#options = options;
     this.#baseUrl = options.baseUrl;
     this.#store = options.store;
-    this.#keys = new Keys(options.store, options.secret);
+    this.#keys = new Keys(options.store, new Vault(options.secrets));
     this.clients = new Clients(options.store, options.source);
     this.users = new Users(options.store, { ...options, baseUrl: () => this.#baseUrl });
   }
@@ -71,6 +73,11 @@ export class AuthServer {
   async rotateKeys(): Promise<void> {
     await this.#keys.rotate();
     this.#announceKeys();
+  }
+
+  /** Seals everything stored with the deployment's present secret, so that the previous one can be given up. */
+  reseal(): Promise<number> {
+    return this.#keys.reseal();
   }
 
   forgetKeys(): void {

@@ -10,7 +10,7 @@ import { startPeriodicWork } from './maintenance/periodic.ts';
 import { readActions } from './read/actions.ts';
 import { PreparedReads } from './read/prepared.ts';
 import type { ReadDeps } from './read/read.ts';
-import { sealingKey } from './sealing-key.ts';
+import { sealingKeys } from './sealing-keys.ts';
 import { shareActions } from './shares/actions.ts';
 import { Tenants } from './tenants.ts';
 import { trailActions } from './trail/actions.ts';
@@ -33,7 +33,7 @@ export default function dataService(platform: Platform): ServiceSchema {
   const writeDeps: MutationDeps = {
     platform,
     tenants,
-    sealingKey: () => readDeps.sealingKey,
+    sealingKeys: () => readDeps.sealingKeys,
     usersChanged,
     checkUsername,
   };
@@ -60,7 +60,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       broker = this.broker;
     },
     async started() {
-      readDeps = { database, tenants, sealingKey: await sealingKey(platform), statements: new PreparedReads() };
+      readDeps = { database, tenants, sealingKeys: await sealingKeys(platform), statements: new PreparedReads() };
       await startPeriodicWork(platform, broker, sync);
     },
     async stopped() {

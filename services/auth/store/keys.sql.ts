@@ -47,6 +47,15 @@ export function insertKey(purpose: KeyPurpose, key: NewKey): Statement {
   );
 }
 
+export function updateKey({ kid, plain, sealed }: NewKey): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE auth.keys
+     SET plain = ${sql.bind(plain === null ? null : JSON.stringify(plain), 'jsonb')}, sealed = ${sql.bind(sealed, 'bytea')}
+     WHERE kid = ${sql.bind(kid, 'text')}`,
+  );
+}
+
 /** The two newest stay in any case. */
 export function deleteRetiredKeys(purpose: KeyPurpose, keptSeconds: number): Statement {
   const sql = new Sql();

@@ -31,6 +31,16 @@ export class StoredKeys {
     }));
   }
 
+  /** Replaces what is stored of each key for which `changed` returns something; returns how many those were. */
+  change(changed: (key: statements.NewKey) => statements.NewKey | null): Promise<number> {
+    return this.#database.transaction(async (tx) => {
+      await tx.query(statements.lockKeys());
+      const keys = (await tx.all<KeyRow>(statements.allKeys())).map(changed).filter((key) => key !== null);
+      for (const key of keys) await tx.query(statements.updateKey(key));
+      return keys.length;
+    });
+  }
+
   /**
    * Adds a key and retires the older ones of its purpose; two nodes that do so at the same moment do it once. `make` is
    * called only when the newest key is older than `olderThanSeconds` (0: always).

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import type { SealingKeys } from '../../../lib/values/sealed.ts';
 import { type Database, isConnectionError, sqlState } from '../../../mixins/database/database.ts';
 import type { Tenants } from '../tenants.ts';
 import type { PreparedReads } from './prepared.ts';
@@ -11,7 +12,7 @@ export interface ReadDeps {
   readonly database: Database;
   readonly tenants: Tenants;
   /** 32 bytes, the same in every process. */
-  readonly sealingKey: Uint8Array;
+  readonly sealingKeys: SealingKeys;
   readonly statements: PreparedReads;
 }
 

@@ -44,7 +44,7 @@ async function page(
   const asked = `${source} ${call.ieee754Compatible ?? false} ${call.path.objectApiName} ${JSON.stringify(raw)}`;
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const at = queryView(view);
-    const seal = sealFor(request, deps.sealingKey, at.now);
+    const seal = sealFor(request, deps.sealingKeys, at.now);
     const known = raw['cursor'] === undefined && !RELATIVE.test(asked);
     const key = `${view.key} ${asked}`;
     let prepared = known ? deps.statements.lists.get(key) : undefined;

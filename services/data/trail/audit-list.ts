@@ -27,7 +27,7 @@ export const listAudit: Handler<'events.audit.list', ReadDeps> = async (deps, re
     requireApi(view);
     requireViewAudit(view);
     const list: ListIdentity = { name: 'audit', parameters: { take, ...parameters } };
-    const seal = sealFor(request, deps.sealingKey, Date.now());
+    const seal = sealFor(request, deps.sealingKeys, Date.now());
     const afterId = cursor === undefined ? null : (openListCursor(list, cursor, seal)[0] ?? null);
     const filters = filtersOf(call.query);
     const statement = auditStatement(view, filters, afterId, take + 1, call.ieee754Compatible ?? false);

@@ -44,7 +44,7 @@ const PAGE_MAX_MS = 5_000;
 export const listChanges: Handler<'data.changes.list', ReadDeps> = async (deps, request, call) => {
   const { tenantId, userId } = request;
   const { take, takeClamped, cursor } = parseListQuery(call.query, 'query');
-  const seal = sealFor(request, deps.sealingKey, Date.now());
+  const seal = sealFor(request, deps.sealingKeys, Date.now());
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const { object, readable } = visibleObject(view, call.path.objectApiName);
     const access = feedAccess(view.access, object.apiName);

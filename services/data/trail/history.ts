@@ -26,7 +26,7 @@ export const listHistory: Handler<'data.history.list', ReadDeps> = async (deps, 
     const { stateModel, actions } = object;
     const showsTransitions = stateModel ? ownEntry(fields, stateModel.field)?.read === true : actions.length > 0;
     const list: ListIdentity = { name: 'history', parameters: { objectApiName, id, take } };
-    const seal = sealFor(request, deps.sealingKey, Date.now());
+    const seal = sealFor(request, deps.sealingKeys, Date.now());
     const after = cursor === null ? null : openListCursor(list, cursor, seal);
     if (!isUuid(id)) throw recordNotFound();
     const ieee754Compatible = call.ieee754Compatible ?? false;

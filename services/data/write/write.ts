@@ -9,6 +9,7 @@ import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import type { SqlValue } from '../../../lib/schema/field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { IF_MATCH_RULE, strongEtags } from '../../../lib/values/etags.ts';
+import type { SealingKeys } from '../../../lib/values/sealed.ts';
 import type { Sql } from '../../../mixins/database/sql.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import type { Platform } from '../../../mixins/platform.ts';
@@ -90,7 +91,7 @@ export interface MutationDeps {
   readonly platform: Platform;
   readonly tenants: Tenants;
   /** Seals what is handed to callers: 32 bytes, the same in every process of the deployment. */
-  readonly sealingKey: () => Uint8Array;
+  readonly sealingKeys: () => SealingKeys;
   /** Called after a commit that changed User records. */
   readonly usersChanged: (tenantId: string) => Promise<void>;
   /** Asks auth whether a username is free on the whole platform; throws UNIQUE_VALUE_CONFLICT. */

@@ -3,8 +3,12 @@ import { createLocalJWKSet, jwtVerify } from 'jose';
 import { call } from '../../../contracts/call.ts';
 import { Keys } from '../../../services/auth/keys.ts';
 import { AuthStore } from '../../../services/auth/store/store.ts';
+import { Vault } from '../../../services/auth/vault.ts';
 import { authorizeUrl, Browser, claims, exchange, pkce, tokens } from './browser.ts';
 import { type AuthHarness, DEMO, SAM, startAuth } from './harness.ts';
+
+const vault = (secret: string | null, previousSecret: string | null = null): Vault =>
+  new Vault({ secret, previousSecret });
 
 const kidOf = (token: string): string => JSON.parse(Buffer.from(token.split('.')[0]!, 'base64url').toString()).kid;
 
@@ -60,7 +64,7 @@ describe('signing keys', () => {
 
   it('are made once when two nodes start or grow old at the same moment', async () => {
     await auth.database.query("UPDATE auth.keys SET created_at = created_at - interval '100 days'");
-    const nodes = [1, 2, 3].map(() => new Keys(new AuthStore(auth.database), null));
+    const nodes = [1, 2, 3].map(() => new Keys(new AuthStore(auth.database), vault(null)));
     const made = await Promise.all(nodes.map((keys) => keys.ensure(90 * 86_400)));
     assert.equal(made.filter(Boolean).length, 1);
   });
@@ -74,10 +78,10 @@ describe('signing keys', () => {
       await tokens(sealed.baseUrl);
       const store = new AuthStore(sealed.database);
       await assert.rejects(
-        new Keys(store, 'another secret of the deployment, as long').load(),
+        new Keys(store, vault('another secret of the deployment, as long')).load(),
         /another PLATFORM_SECRET/,
       );
-      await assert.rejects(new Keys(store, null).load(), /PLATFORM_SECRET must be set/);
+      await assert.rejects(new Keys(store, vault(null)).load(), /PLATFORM_SECRET must be set/);
     } finally {
       await sealed.stop();
     }

@@ -231,7 +231,7 @@ const viewOf = (world: World, access: Access): QueryView => ({
 });
 
 const sealOf = (access: Access): Seal => ({
-  key: Buffer.alloc(32, 7),
+  keys: [Buffer.alloc(32, 7)],
   now: Date.parse('2026-11-21T00:00:00Z'),
   tenantId: TENANT_ID,
   userId: access.principal.userId,

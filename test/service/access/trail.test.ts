@@ -288,7 +288,7 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
     const deps = {
       database: { tenant: (_tenantId: string, work: (of: Tx) => Promise<unknown>) => work(tx) },
       tenants: { withView: (_tenantId: string, _userId: string, work: (of: View) => Promise<unknown>) => work(view) },
-      sealingKey: Buffer.alloc(32, 7),
+      sealingKeys: [Buffer.alloc(32, 7)],
     } as unknown as ReadDeps;
     const request = { tenantId: TENANT_ID, userId, clientId: 'test' } as RequestContext;
     const path = id === undefined ? { objectApiName: object } : { objectApiName: object, id };

@@ -24,7 +24,7 @@ const QUERIES = 25;
 const seed = Number(process.env['QUERY_SEED'] ?? Date.now() % 1_000_000_000);
 
 const seal: Seal = {
-  key: Buffer.alloc(32, 7),
+  keys: [Buffer.alloc(32, 7)],
   now: Date.parse('2026-11-21T00:00:00Z'),
   tenantId: TENANT_ID,
   userId: USER_ID,

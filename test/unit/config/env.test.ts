@@ -1,7 +1,11 @@
 /** A wrong setting stops the start with one sentence that names it. */
 import assert from 'node:assert/strict';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { readConfig } from '../../../config/env.ts';
 import { ALL_SERVICES } from '../../../config/services.ts';
+
+/** As `openssl rand -base64 48` makes one. */
+const SECRET = 'hT3Vq0yXo7mB1rKzE9cWfUa5LdJs2GiNpQ8vYt6xZb4R/wOu+lHkMeCgDjAnSPIF';
 
 describe('the configuration', () => {
   it('has a default for everything', () => {
@@ -20,7 +24,8 @@ describe('the configuration', () => {
   });
 
   it('never seeds demo users in production', () => {
-    assert.equal(readConfig({ NODE_ENV: 'production', SEED_DEMO: 'true' }).seedDemo, false);
+    const env = { NODE_ENV: 'production', PLATFORM_SECRET: SECRET, SEED_DEMO: 'true' };
+    assert.equal(readConfig(env).seedDemo, false);
   });
 
   it('knows which services a process runs, each once', () => {
@@ -70,5 +75,76 @@ describe('the configuration', () => {
 
   it('needs a bus when only some services run here', () => {
     assert.throws(() => readConfig({ SERVICES: 'data' }), /NATS_URL/);
+  });
+});
+
+describe('the configuration of production', () => {
+  const production = (env: Record<string, string>) =>
+    readConfig({ NODE_ENV: 'production', PLATFORM_SECRET: SECRET, ...env });
+  const problemsOf = (env: Record<string, string>): string[] => {
+    try {
+      production(env);
+    } catch (error) {
+      assert.ok(error instanceof Error && error.name === 'ConfigError');
+      return error.message.split('\n').slice(1);
+    }
+    return [];
+  };
+
+  it('is refused with everything that is not safe at once, and no secret is repeated', () => {
+    const problems = problemsOf({
+      PLATFORM_SECRET: '',
+      DATABASE_URL: 'postgres://erp:postgres@db/erp',
+      NATS_URL: 'nats://a:4222,tls://bus:hunter2@b:4222,nats://bus:changeme@c:4222',
+    });
+    assert.equal(problems.length, 3);
+    assert.match(problems[0]!, /PLATFORM_SECRET is not set/);
+    assert.match(problems[1]!, /DATABASE_URL has a password that everybody knows/);
+    assert.match(problems[2]!, /NATS_URL has a password that everybody knows/);
+    assert.doesNotMatch(problems.join(), /hunter2|changeme/);
+  });
+
+  for (const secret of [
+    'a'.repeat(64),
+    'abc123'.repeat(8),
+    'changeme-changeme-changeme-012345',
+    'correct horse battery password staple',
+    'please put an example of a secret here',
+  ])
+    it(`refuses a secret like ${secret.slice(0, 20)}…`, () => {
+      assert.match(problemsOf({ PLATFORM_SECRET: secret })[0]!, /PLATFORM_SECRET can be guessed/);
+    });
+
+  it('takes random secrets in any alphabet', () => {
+    for (let i = 0; i < 200; i++)
+      for (const secret of [
+        randomBytes(48).toString('base64'),
+        randomBytes(24).toString('base64url'),
+        randomBytes(32).toString('hex'),
+        randomUUID(),
+      ])
+        assert.deepEqual(problemsOf({ PLATFORM_SECRET: secret }), [], secret);
+  });
+
+  for (const password of ['postgres', 'Password', 'erp', 'secret', 'p%6Fstgres', '123456', 'billing', 'nats'])
+    it(`refuses the password ${password} of the user billing`, () => {
+      assert.equal(problemsOf({ DATABASE_URL: `postgres://billing:${password}@db/erp` }).length, 1);
+      assert.equal(problemsOf({ NATS_URL: `nats://billing:${password}@bus:4222` }).length, 1);
+    });
+
+  it('takes passwords that nobody knows, and addresses without one', () => {
+    for (const user of ['erp:Zk3_vQ9-mT', 'erp', ''])
+      assert.deepEqual(problemsOf({ DATABASE_URL: `postgres://${user}${user && '@'}db/erp` }), []);
+  });
+
+  it('can replace a secret that was guessable', () => {
+    assert.equal(production({ PLATFORM_SECRET_PREVIOUS: 'a'.repeat(32) }).previousSecret, 'a'.repeat(32));
+    assert.throws(() => production({ PLATFORM_SECRET_PREVIOUS: SECRET }), /PLATFORM_SECRET_PREVIOUS/);
+  });
+
+  it("asks no secret of an operator's command, but a password of its own", () => {
+    const env = { NODE_ENV: 'production', DATABASE_URL: 'postgres://erp:Zk3_vQ9-mT@db/erp' };
+    assert.equal(readConfig(env, { command: true }).secret, null);
+    assert.throws(() => readConfig({ ...env, DATABASE_URL: 'postgres://erp:erp@db/erp' }, { command: true }));
   });
 });

@@ -21,7 +21,7 @@ describe('the cursor of changes', () => {
   });
 
   it('carries the position of a caller, and does not grow with what is left to report', () => {
-    const seal: Seal = { key: Buffer.alloc(32, 1), now: 5, tenantId: 't', userId: 'u', clientId: 'c' };
+    const seal: Seal = { keys: [Buffer.alloc(32, 1)], now: 5, tenantId: 't', userId: 'u', clientId: 'c' };
     const position: FeedPosition = {
       object: 'Deal__c',
       time: 1_795_000_000_000,

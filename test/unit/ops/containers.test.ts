@@ -42,12 +42,25 @@ describe('docker-compose.yml', () => {
       const environment = Object.fromEntries(
         Object.entries(container.environment ?? {}).map(([key, value]) => [
           key,
-          String(value).replace(/\$\{\w+:-([^}]*)\}/g, '$1'),
+          String(value)
+            .replace(/\$\{\w+:-([^}]*)\}/g, '$1')
+            .replace(/\$\{\w+:\?[^}]*\}/g, 'kFh3vQzLr8Wn2TxYp6Jd9MbRc4GsVeUa'),
         ]),
       );
       for (const key of Object.keys(environment)) assert.ok(environmentVariables().includes(key), `${name}: ${key}`);
       readConfig(environment);
     }
+  });
+
+  it('has no default for a secret or a password, neither for ours nor for the database', () => {
+    for (const [name, container] of services)
+      for (const [variable, value] of Object.entries(container.environment ?? {})) {
+        const passwords = variable.endsWith('_URL')
+          ? [...String(value).matchAll(/:\/\/[^:/]*:(.*)@/g)].map(([, it]) => it)
+          : [];
+        if (/PASSWORD|SECRET$/.test(variable)) passwords.push(String(value));
+        for (const password of passwords) assert.match(password!, /^\$\{\w+:\?[^}]+\}$/, `${name}: ${variable}`);
+      }
   });
 
   it('waits only for containers that exist and that can be waited for', () => {
@@ -92,6 +105,9 @@ describe('the Dockerfile', () => {
       'templates',
       'main.ts',
       'scripts/migrate.ts',
+      'scripts/repl.ts',
+      'scripts/rotate-secret.ts',
+      'scripts/join.ts',
     ])
       assert.ok(copied.includes(` ${folder}`), folder);
   });

@@ -153,7 +153,7 @@ describe('the Kubernetes manifests', function () {
       it('sets only variables that the program reads, and keeps secrets in a Secret', () => {
         const known = environmentVariables();
         const workloads = [...deployments, find('Job', 'migrate')];
-        const secret = ['DATABASE_URL', 'NATS_URL', 'PLATFORM_SECRET'];
+        const secret = ['DATABASE_URL', 'NATS_URL', 'PLATFORM_SECRET', 'PLATFORM_SECRET_PREVIOUS'];
         for (const workload of workloads)
           for (const entry of containerOf(workload).env) {
             assert.ok(known.includes(entry.name), `${workload.metadata.name} sets ${entry.name}`);

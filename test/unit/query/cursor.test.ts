@@ -13,7 +13,7 @@ const other = anObject('Other', [aField('Amount', 'decimal')]);
 const snapshot = aSnapshot([order, other]);
 const view = { access: accessFor(snapshot, aPrincipal()), snapshot, now: 0, timezone: 'UTC' };
 const seal: Seal = {
-  key: Buffer.alloc(32, 1),
+  keys: [Buffer.alloc(32, 1)],
   now: Date.parse('2026-11-21T00:00:00Z'),
   tenantId: 'tenant',
   userId: 'user',
@@ -80,7 +80,13 @@ describe('a cursor', () => {
 
   it('is of no use to another tenant, user or client, or with another key', () => {
     const cursor = cursorFor(QUERY);
-    for (const change of [{ tenantId: 'x' }, { userId: 'x' }, { clientId: 'x' }, { key: Buffer.alloc(32, 2) }])
+    const others: Partial<Seal>[] = [
+      { tenantId: 'x' },
+      { userId: 'x' },
+      { clientId: 'x' },
+      { keys: [Buffer.alloc(32, 2)] },
+    ];
+    for (const change of others)
       assert.equal(refusal(() => resume({ ...QUERY, cursor }, { ...seal, ...change })).code, 'CURSOR_INVALID');
   });
 
