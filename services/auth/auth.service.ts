@@ -11,10 +11,11 @@ import { AuthServer, type AuthServerOptions } from './server.ts';
 import { AuthStore } from './store/store.ts';
 
 const MAINTENANCE_MS = 5 * 60_000;
+const CLEANING_MS = 60_000;
 
 export default function authService({ config, database }: Platform): ServiceSchema {
   let server: AuthServer;
-  let maintenance: NodeJS.Timeout;
+  let timers: NodeJS.Timeout[] = [];
   return {
     name: 'auth',
     actions: authActions(() => server),
@@ -37,13 +38,14 @@ export default function authService({ config, database }: Platform): ServiceSche
     },
     async started() {
       await server.start();
-      maintenance = setInterval(() => {
-        server.maintain().catch((error) => this.logger.warn({ err: error }, 'Maintenance of auth failed.'));
-      }, MAINTENANCE_MS);
-      maintenance.unref();
+      const every = (ms: number, work: () => Promise<void>): NodeJS.Timeout =>
+        setInterval(() => {
+          work().catch((error) => this.logger.warn({ err: error }, 'Maintenance of auth failed.'));
+        }, ms).unref();
+      timers = [every(MAINTENANCE_MS, () => server.maintain()), every(CLEANING_MS, () => server.clean())];
     },
     async stopped() {
-      clearInterval(maintenance);
+      for (const timer of timers) clearInterval(timer);
     },
   };
 }

@@ -11,7 +11,7 @@ import type { AuthStore } from './store/store.ts';
 export const ALL_SCOPES = Object.keys(SCOPES);
 export const CLI_CLIENT_ID = 'erp-cli';
 
-const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
+export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
 const GRANT_TYPES: Record<string, string> = {
   authorization_code: 'authorization_code',
   refresh_token: 'refresh_token',

@@ -4,11 +4,15 @@
  */
 import { errors, type Provider } from 'oidc-provider';
 import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
-import { ALL_SCOPES, type Clients } from './clients.ts';
+import { siteOf } from '../../lib/values/network.ts';
+import { ALL_SCOPES, type Clients, DEVICE_CODE } from './clients.ts';
 import { dispatch } from './dispatch.ts';
 import { type Answer, type Form, interact } from './interactions.ts';
 import { type KeyRing, publicKeys } from './keys.ts';
+import { tooManyCodes } from './pages/pages.ts';
 import { passwordReply } from './password-page.ts';
+import { USER_CODE_MAX_CHARS } from './provider/device-flow.ts';
+import { parameterProblem } from './provider/parameters.ts';
 import { apiResource, PATHS } from './provider/paths.ts';
 import type { PresentedTokens } from './provider/presented-tokens.ts';
 import { failureReply, pageReply, reply } from './reply.ts';
@@ -28,6 +32,9 @@ export interface HttpParts {
 
 export const BASE_URL_HEADER = 'x-platform-base-url';
 const BODY_MAX_BYTES = 56 * 1024;
+/** Many people may share a network. */
+const CODE_FREE_FAILURES = 20;
+const CODE_WAIT_MAX_SECONDS = 300;
 const PROTECTED_RESOURCE = '/.well-known/oauth-protected-resource';
 
 const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);
@@ -46,7 +53,9 @@ export async function handle(parts: HttpParts, received: HttpRequest): Promise<H
   if (!url || !request.url.startsWith('/') || request.url.startsWith('//')) return failureReply('not_found', null, 404);
   if ((request.body?.length ?? 0) > BODY_MAX_BYTES)
     return failureReply('invalid_request', `the body is larger than ${BODY_MAX_BYTES} bytes`, 413);
-  if (hasNul(request)) return refuseNul(url.pathname);
+  if (hasNul(request)) return refuseParameters(url.pathname, 'a value contains a NUL character');
+  const problem = parameterProblem(url.pathname, url.searchParams, request.body?.toString('utf8') ?? null);
+  if (problem !== null) return refuseParameters(url.pathname, problem);
   return route(parts, request, url);
 }
 
@@ -57,6 +66,8 @@ function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Pr
   if (uid !== null) return withForm(request, (form) => interactionReply(parts, uid, form, request));
   const token = lastSegment('/password/', pathname);
   if (token !== null) return withForm(request, (form) => passwordReply(parts, token, form, pathname));
+  if (pathname === PATHS.token) return withoutHurry(parts, request);
+  if (pathname === PATHS.code_verification && request.method === 'POST') return withCodeGuard(parts, request);
   if (pathname === PATHS.introspection || pathname === PATHS.revocation) return withPresentedToken(parts, request);
   return runProvider(parts.provider, withConsentForOfflineAccess(request, url));
 }
@@ -76,6 +87,36 @@ const withPresentedToken = ({ provider, ring, presentedTokens }: HttpParts, requ
     runProvider(provider, { ...request, body: request.body && Buffer.from(form) }),
   );
 
+/** A device that asks for its tokens too often is told to slow down (RFC 8628 section 3.5). */
+async function withoutHurry({ provider, store }: HttpParts, request: HttpRequest): Promise<HttpReply> {
+  const form = new URLSearchParams(request.body?.toString('utf8') ?? '');
+  const code = form.get('grant_type') === DEVICE_CODE ? form.get('device_code') : null;
+  if (code !== null && !(await store.artifacts.mayPoll(code)))
+    return jsonReply(400, {
+      error: 'slow_down',
+      error_description: 'ask less often: wait five seconds more each time',
+    });
+  return runProvider(provider, request);
+}
+
+/** Whoever types codes that do not exist has to wait, so that nobody finds one by trying. */
+async function withCodeGuard({ provider, store }: HttpParts, request: HttpRequest): Promise<HttpReply> {
+  const typed = new URLSearchParams(request.body?.toString('utf8') ?? '').get('user_code');
+  if (typed === null) return runProvider(provider, request);
+  const attempt = `code ${siteOf(request.remoteAddress)}`;
+  const seconds = await store.attempts.count(attempt, CODE_FREE_FAILURES, CODE_WAIT_MAX_SECONDS);
+  if (seconds > 0) return pageReply(tooManyCodes(seconds));
+  const known = await store.artifacts.find('DeviceCode', 'user_code', normalizedCode(typed));
+  if (known) await store.attempts.uncount(attempt);
+  return runProvider(provider, request);
+}
+
+/** As the provider reads it. */
+const normalizedCode = (typed: string): string => typed.toUpperCase().replace(/\W/g, '').slice(0, USER_CODE_MAX_CHARS);
+
+const jsonReply = (status: number, body: object): HttpReply =>
+  reply(status, { 'content-type': 'application/json', 'cache-control': 'no-store' }, JSON.stringify(body));
+
 /** No value of OAuth has a NUL (RFC 6749 appendix A), and PostgreSQL cannot store or compare one. */
 const hasNul = ({ url, body }: HttpRequest): boolean =>
   url.includes('%00') || (body !== null && (body.includes(0) || Buffer.from(body).includes('%00')));
@@ -89,11 +130,10 @@ const PROGRAM_PATHS: ReadonlySet<string> = new Set([
   PATHS.device_authorization,
 ]);
 
-function refuseNul(pathname: string): HttpReply {
-  const [error, description] = ['invalid_request', 'a value contains a NUL character'];
+function refuseParameters(pathname: string, description: string): HttpReply {
+  const error = 'invalid_request';
   if (!PROGRAM_PATHS.has(pathname)) return failureReply(error, description, 400);
-  const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' };
-  return reply(400, headers, JSON.stringify({ error, error_description: description }));
+  return jsonReply(400, { error, error_description: description });
 }
 
 /**

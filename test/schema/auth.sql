@@ -13,6 +13,9 @@ CREATE TABLE auth.artifacts (
   user_code text,
   consumed_at timestamp with time zone,
   expires_at timestamp with time zone NOT NULL,
+  network text,
+  polled_at timestamp with time zone,
+  poll_seconds integer,
   CONSTRAINT artifacts_pkey PRIMARY KEY (model, id)
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.artifacts TO svc_auth;
@@ -114,6 +117,8 @@ CREATE INDEX artifacts_account ON auth.artifacts USING btree (account_id) WHERE 
 CREATE INDEX artifacts_expires ON auth.artifacts USING btree (expires_at);
 
 CREATE INDEX artifacts_grant ON auth.artifacts USING btree (grant_id) WHERE (grant_id IS NOT NULL);
+
+CREATE INDEX artifacts_network ON auth.artifacts USING btree (network, model, expires_at) WHERE (network IS NOT NULL);
 
 CREATE INDEX artifacts_uid ON auth.artifacts USING btree (uid) WHERE (uid IS NOT NULL);
 

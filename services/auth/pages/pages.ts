@@ -206,6 +206,16 @@ export const linkSpent = (): Page => ({
 <p>It was used already, or it has expired. Ask your administrator for a new one.</p>`,
 });
 
+/** Somebody in this network typed many codes that do not exist. */
+export const tooManyCodes = (seconds: number): Page => ({
+  title: 'Problem: connect a device',
+  status: 429,
+  retryAfterSeconds: seconds,
+  body: `${problem('Too many attempts', `Wait ${seconds === 1 ? 'one second' : `${seconds} seconds`}, then try again.`)}
+<h1>Connect a device</h1>
+<p class="lead"><a href="/device">Type the code again</a></p>`,
+});
+
 const FAILURES: Record<string, string> = {
   invalid_client: 'The application that sent you here is not known, or it is switched off.',
   invalid_redirect_uri: 'The application asked to return to an address that is not registered for it.',

@@ -4,7 +4,8 @@
  * configuration.
  */
 import { createHash } from 'node:crypto';
-import { type Adapter, errors } from 'oidc-provider';
+import { type Adapter, errors, Provider } from 'oidc-provider';
+import { networkOf } from '../../../lib/values/network.ts';
 import type { Clients } from '../clients.ts';
 import type { AuthStore } from '../store/store.ts';
 import type { PresentedTokens } from './presented-tokens.ts';
@@ -17,6 +18,9 @@ const SECRET_IDS = new Set(['AuthorizationCode', 'RefreshToken', 'Session']);
 /** Used up by the first request; of two at once, one must fail. */
 const SINGLE_USE = new Set(['AuthorizationCode', 'DeviceCode', 'PushedAuthorizationRequest']);
 
+/** What a browser or a device makes before anybody has signed in. */
+const MADE_BY_ANYBODY = new Set(['Interaction', 'Session', 'DeviceCode', 'PushedAuthorizationRequest']);
+
 export interface AdapterParts {
   store: AuthStore;
   clients: Clients;
@@ -27,6 +31,12 @@ export interface AdapterParts {
 type Payload = Record<string, unknown>;
 
 const text = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+/** The network of the request that the provider answers now; the dispatcher has set its address. */
+function callerNetwork(): string | null {
+  const ip = Provider.ctx?.ip;
+  return typeof ip === 'string' ? networkOf(ip) : null;
+}
 
 class ArtifactAdapter implements Adapter {
   readonly #model: string;
@@ -47,6 +57,7 @@ class ArtifactAdapter implements Adapter {
       accountId: text(payload['accountId']),
       uid: this.#model === 'Session' ? text(payload['uid']) : null,
       userCode: text(payload['userCode']),
+      network: MADE_BY_ANYBODY.has(this.#model) && payload['accountId'] === undefined ? callerNetwork() : null,
     };
     const saved = await this.#store.artifacts.save(row, expiresIn, { replace: this.#model !== 'ReplayDetection' });
     // Two copies of one client assertion at the same moment: the provider has missed it, the database has not.

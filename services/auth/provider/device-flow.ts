@@ -4,12 +4,14 @@ import * as pages from '../pages/pages.ts';
 import { PATHS } from './paths.ts';
 import { hiddenValue, show } from './show.ts';
 
-const USER_CODE_MAX_CHARS = 20;
+export const USER_CODE_MAX_CHARS = 20;
 
 export const DEVICE_FLOW = {
   enabled: true,
   charset: 'base-20',
   mask: '****-****',
+  // What the provider would keep of the device is its User-Agent, of any length; nothing here shows it.
+  deviceInfo: () => ({}),
   userCodeInputSource: (ctx: Context, form: string, _out: unknown, error: Context) =>
     show(ctx, pages.deviceCode(hiddenValue(form, 'xsrf'), ctx.state.userCode ?? error?.userCode ?? '', error?.name)),
   userCodeConfirmSource: (ctx: Context, form: string, client: Context, _device: unknown, userCode: string) =>

@@ -10,9 +10,12 @@ export const LIFETIMES = {
   access_token_agent_seconds: 15 * MINUTE,
   authorization_code_seconds: MINUTE,
   device_code_seconds: 10 * MINUTE,
+  pushed_request_seconds: MINUTE,
   refresh_token_idle_seconds: 30 * DAY,
   refresh_token_absolute_seconds: 180 * DAY,
   session_seconds: 12 * HOUR,
+  /** Of a browser in which nobody has signed in yet: as long as the request that it came for. */
+  session_without_user_seconds: HOUR,
   interaction_seconds: HOUR,
 } as const;
 
@@ -40,6 +43,9 @@ function refreshToken(_ctx: Context, token: Token): number {
   return Math.max(1, Math.min(LIFETIMES.refresh_token_idle_seconds, end - nowSeconds()));
 }
 
+const session = (_ctx: Context, { accountId }: { accountId?: string }): number =>
+  accountId === undefined ? LIFETIMES.session_without_user_seconds : LIFETIMES.session_seconds;
+
 /** The provider's `ttl`: a number of seconds, or a function that returns it. */
 export const TIMES_TO_LIVE = {
   AccessToken: accessToken,
@@ -47,8 +53,9 @@ export const TIMES_TO_LIVE = {
   AuthorizationCode: LIFETIMES.authorization_code_seconds,
   DeviceCode: LIFETIMES.device_code_seconds,
   IdToken: LIFETIMES.access_token_seconds,
+  PushedAuthorizationRequest: LIFETIMES.pushed_request_seconds,
   Interaction: LIFETIMES.interaction_seconds,
-  Session: LIFETIMES.session_seconds,
+  Session: session,
   Grant: grant,
   RefreshToken: refreshToken,
 };

@@ -61,6 +61,8 @@ declare module 'oidc-provider' {
 
   export class Provider {
     constructor(issuer: string, configuration: Record<string, unknown>);
+    /** The request that is being answered, where this is called from. */
+    static readonly ctx: Context | undefined;
     readonly issuer: string;
     proxy: boolean;
     silent: boolean;

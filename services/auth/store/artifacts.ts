@@ -5,7 +5,27 @@
 import type { Database } from '../../../mixins/database/database.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { ArtifactModel } from '../models/artifact.ts';
-import { type ArtifactRow, consumeArtifact, findArtifact, saveArtifact } from './artifacts.sql.ts';
+import {
+  type ArtifactRow,
+  consumeArtifact,
+  deleteExpiredArtifacts,
+  deleteSurplus,
+  deleteSurplusOfAll,
+  findArtifact,
+  pollDeviceCode,
+  saveArtifact,
+} from './artifacts.sql.ts';
+
+/**
+ * What one network may have waiting of one kind while nobody is signed in. An office of some thousand people behind one
+ * address has fewer sign-ins under way; beyond that the oldest one makes room.
+ */
+const OF_NETWORK_MAX = 200;
+const OF_ALL_NETWORKS_MAX = 50_000;
+const DELETE_BATCH = 2_000;
+/** RFC 8628 section 3.5: each answer `slow_down` makes the interval five seconds longer. */
+export const POLL_SECONDS = 5;
+const POLL_SECONDS_MAX = 300;
 
 export interface Artifact {
   payload: Record<string, unknown>;
@@ -23,7 +43,24 @@ export class Artifacts {
   /** Without `replace`, a row that exists stays, and the result is false. */
   async save(row: ArtifactRow, expiresInSeconds: number, { replace }: { replace: boolean }): Promise<boolean> {
     const { rowCount } = await this.#database.query(saveArtifact(row, expiresInSeconds, replace));
+    if (row.network !== null) await this.#database.query(deleteSurplus(row.model, row.network, OF_NETWORK_MAX));
     return rowCount > 0;
+  }
+
+  /** False when the device must ask less often. What is not waiting for a person's answer is nothing to slow down. */
+  async mayPoll(deviceCode: string): Promise<boolean> {
+    const polled = await this.#database.login((tx) =>
+      tx.first<{ early: boolean }>(pollDeviceCode(deviceCode, POLL_SECONDS, POLL_SECONDS, POLL_SECONDS_MAX)),
+    );
+    return polled?.early !== true;
+  }
+
+  /** Removes what has expired in short statements, and the oldest of too much that nobody has signed in for. */
+  async deleteExpired(): Promise<void> {
+    let deleted: number;
+    do deleted = (await this.#database.query(deleteExpiredArtifacts(DELETE_BATCH))).rowCount;
+    while (deleted === DELETE_BATCH);
+    await this.#database.query(deleteSurplusOfAll(OF_ALL_NETWORKS_MAX));
   }
 
   find(model: string, column: 'id' | 'uid' | 'user_code', value: string): Promise<Artifact | null> {

@@ -13,10 +13,10 @@ import { StoredKeys } from './keys.ts';
 import { Origins } from './origins.ts';
 
 const DELETE_EXPIRED = [
-  'DELETE FROM auth.artifacts WHERE expires_at < now()',
   'DELETE FROM auth.grants WHERE expires_at < now()',
   'DELETE FROM auth.password_links WHERE expires_at < now()',
-  "DELETE FROM auth.attempts WHERE updated_at < now() - interval '1 day'",
+  // After an hour the count begins anew.
+  "DELETE FROM auth.attempts WHERE updated_at < now() - interval '1 hour' AND blocked_until < now()",
 ];
 
 export class AuthStore {
@@ -42,6 +42,7 @@ export class AuthStore {
 
   /** Removes what has expired. */
   async deleteExpired(): Promise<void> {
+    await this.artifacts.deleteExpired();
     for (const statement of DELETE_EXPIRED) await this.#database.query(statement);
   }
 }
