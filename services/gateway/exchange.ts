@@ -46,6 +46,8 @@ export class Exchange {
   session: Session | null = null;
   /** What is charged for this request; null until known. */
   budget: Budget | null = null;
+  /** The request has paid, or is about to: nothing more is charged when it is refused. */
+  charged = false;
   /** Origin that may read the answer; null: none. */
   allowedOrigin: string | null = null;
   body: Buffer | null = null;

@@ -21,12 +21,12 @@ import { ClusterView } from './cluster.ts';
 import { Denials } from './denials.ts';
 import { Exchange } from './exchange.ts';
 import { pageNotFound, TimeLimit, toPlatformError } from './failures.ts';
-import { callerAddress, discardRest, refuseMalformed } from './http-server.ts';
-import { ClientGone, checkHead } from './intake.ts';
+import { callerAddress, discardRest, refuseMalformed, socketAddress } from './http-server.ts';
+import { ClientGone, checkHead, checkUri } from './intake.ts';
 import { RequestMetrics } from './metrics.ts';
 import { Origins, sendOptions } from './origins.ts';
 import { API_PREFIX, answer, type Gate, requestContextOf } from './pipeline.ts';
-import { Budgets } from './rate/budget.ts';
+import { Budgets, tightest } from './rate/budget.ts';
 import { type ReplyOptions, sendError, sendReply } from './reply.ts';
 import { allowed, Router } from './router.ts';
 import { Sessions } from './session.ts';
@@ -36,6 +36,8 @@ const SWEEP_MS = 1_000;
 const DRAIN_MS = 8_000;
 const DRAIN_CHECK_MS = 20;
 const DATABASE_ANSWER_MS = 2_000;
+/** Answered without a look at anything: the answer costs less than counting it. */
+const FREE_PAGES: ReadonlySet<string> = new Set(['/healthz']);
 const LOGGED_LEVELS = ['info', 'debug', 'trace'];
 /** Services that must have been available once before the gateway calls itself ready. */
 const NEEDED_SERVICES = ALL_SERVICES.filter((name) => SERVICES[name].awaitedByGateway);
@@ -129,8 +131,13 @@ export class Gateway {
 
   /** Refuses what the HTTP parser could not read. */
   refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
-    const options = { baseUrl: this.baseUrl, anonymousLimit: this.#platform.config.rateLimits.anonymous };
-    if (refuseMalformed(error, socket, options)) this.#metrics.observe('malformed', 400, 0);
+    const budget = this.budgets.anonymous(socketAddress(socket));
+    const { remaining } = tightest(budget, Date.now());
+    // Who has used up the limit of its address by such requests gets no answer: writing one is work.
+    if (remaining === 0) socket.destroy();
+    else if (refuseMalformed(error, socket, { baseUrl: this.baseUrl, remaining }))
+      this.#metrics.observe('malformed', 400, 0);
+    this.budgets.charge(budget, 1)?.catch(() => {});
   }
 
   /** Answers with the error; an unexpected one is logged, and the client sees no detail of it. */
@@ -145,8 +152,28 @@ export class Gateway {
         { requestId: x.requestId, operationId: x.label, err: error.cause ?? thrown },
         'A request failed unexpectedly.',
       );
+    const paid = this.#chargeRefusal(x, error);
+    if (!paid) this.#sendFailure(x, error);
+    else
+      paid.then(
+        () => this.#sendFailure(x, error),
+        (limit) => this.#sendFailure(x, toPlatformError(limit).error),
+      );
+  }
+
+  /**
+   * A refused request costs a unit: of the connection, or of the address where nobody is signed in. What was charged
+   * before, a 429 and a failure of ours cost nothing more.
+   */
+  #chargeRefusal(x: Exchange, { status }: PlatformError): Promise<void> | undefined {
+    x.budget ??= this.#sessions.connectionOf(x.req.headers.authorization) ?? this.budgets.anonymous(x.ip);
+    if (x.charged || x.answered || status === 429 || status >= 500) return undefined;
+    x.charged = true;
+    return this.budgets.charge(x.budget, 1);
+  }
+
+  #sendFailure(x: Exchange, error: PlatformError): void {
     x.code = error.code;
-    x.budget ??= this.budgets.anonymous(x.ip);
     try {
       if (x.answered) x.res.destroy();
       else sendError(x, error, this.replyOptions());
@@ -254,6 +281,7 @@ export class Gateway {
 
   async #handle(x: Exchange): Promise<void> {
     checkHead(x);
+    checkUri(x);
     if (isBelowApi(x.path)) {
       if (x.method === 'OPTIONS') return this.#answerOptions(x);
       const reply = await answer(this.#gate, x);
@@ -261,15 +289,23 @@ export class Gateway {
       sendReply(x, reply, this.replyOptions());
       return;
     }
-    x.budget = this.budgets.anonymous(x.ip);
+    if (!FREE_PAGES.has(x.path)) await this.#chargeAddress(x);
+    x.budget ??= this.budgets.anonymous(x.ip);
     if (!(await this.#answerPage(x))) throw pageNotFound();
+  }
+
+  /** Every page, preflight and endpoint of OAuth costs the caller's address a unit, before anything is done for it. */
+  async #chargeAddress(x: Exchange): Promise<void> {
+    x.budget = this.budgets.anonymous(x.ip);
+    x.charged = true;
+    await this.budgets.charge(x.budget, 1);
   }
 
   async #answerOptions(x: Exchange): Promise<void> {
     x.label = 'preflight';
+    await this.#chargeAddress(x);
     const match = this.#router.match(x.path.slice(API_PREFIX.length));
     if (!match) throw new PlatformError('ROUTE_NOT_FOUND', 'There is no operation at this path.');
-    x.budget = this.budgets.anonymous(x.ip);
     const { origin } = x.req.headers;
     if (origin !== undefined && (await this.#gate.originAllowed(origin))) x.allowedOrigin = origin;
     sendOptions(x, allowed(match.methods), this.replyOptions());

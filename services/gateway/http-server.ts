@@ -74,7 +74,7 @@ export function stopListening(server: Server): () => Promise<void> {
 export function refuseMalformed(
   error: NodeJS.ErrnoException,
   socket: Socket,
-  options: { baseUrl: string; anonymousLimit: number },
+  options: { baseUrl: string; remaining: number },
 ): boolean {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
@@ -85,7 +85,7 @@ export function refuseMalformed(
   const body = JSON.stringify(errorBody(refusal, id, options.baseUrl, false));
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nX-Request-Id: ${id}\r\nX-API-Version: ${API_VERSION}\r\n` +
-      `X-RateLimit-Remaining: ${options.anonymousLimit}\r\nCache-Control: no-store\r\n` +
+      `X-RateLimit-Remaining: ${options.remaining}\r\nCache-Control: no-store\r\n` +
       `Vary: Authorization, Accept\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
       `Connection: close\r\n\r\n${body}`,
   );
@@ -112,13 +112,16 @@ export function discardRest(req: IncomingMessage): void {
 
 /** Network address of the caller. Entries of X-Forwarded-For count only as far as the trusted proxies wrote them. */
 export function callerAddress(req: IncomingMessage, trustedProxies: number): string {
-  const direct = plainAddress(req.socket.remoteAddress ?? '');
+  const direct = socketAddress(req.socket);
   if (trustedProxies === 0) return direct;
   const chain = [...String(req.headers['x-forwarded-for'] ?? '').split(','), direct]
     .map((one) => one.trim())
     .filter(Boolean);
   return plainAddress(chain[Math.max(0, chain.length - 1 - trustedProxies)] ?? direct);
 }
+
+/** Network address at the other end of a connection. */
+export const socketAddress = (socket: Socket): string => plainAddress(socket.remoteAddress ?? '');
 
 /** IPv4 addresses as such, also on a socket that speaks IPv6. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:/, '');

@@ -1,6 +1,7 @@
 /** Reads the body of a request within its limit, whatever its encoding. Source: docs/reference/http.md, "Sizes". */
 import { createGunzip } from 'node:zlib';
 import { parse } from 'content-type';
+import { LIMITS } from '../../config/limits.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation } from '../../lib/operation.ts';
 import type { Exchange } from './exchange.ts';
@@ -25,6 +26,12 @@ export function checkHead(x: Exchange): void {
     if (seen & bit.mask) throw new PlatformError('REQUEST_MALFORMED', `${name} may be given only once.`);
     seen |= bit.mask;
   }
+}
+
+/** Throws URI_TOO_LONG. */
+export function checkUri({ req }: Exchange): void {
+  if ((req.url?.length ?? 0) > LIMITS.uri_max_bytes)
+    throw new PlatformError('URI_TOO_LONG', `The request URI exceeds the limit of ${LIMITS.uri_max_bytes} bytes.`);
 }
 
 /** By the length of the name, so that other headers cost one look-up. */

@@ -7,7 +7,6 @@ import { call } from '../../contracts/call.ts';
 import type { Exchange } from './exchange.ts';
 import type { Gateway } from './gateway.ts';
 import { readBytes } from './intake.ts';
-import { type Budget, type Budgets, tightest } from './rate/budget.ts';
 import { commonHeaders, type ReplyOptions, send } from './reply.ts';
 
 /** First words of the paths that auth answers. */
@@ -46,25 +45,8 @@ export const belongsToAuth = (path: string): boolean => AUTH_PATHS.test(path);
 export async function passToAuth(x: Exchange, gateway: Gateway): Promise<void> {
   x.label = 'auth.http';
   const request = await toAuthRequest(x, gateway.baseUrl);
-  const attempt = x.method === 'POST' ? x.budget : null;
-  if (attempt) await requireUnit(gateway.budgets, attempt);
   const reply = await gateway.abortable(x, call(gateway.broker, 'auth.http.handle', request));
-  if (attempt && reply.status >= 400) await chargeFailure(gateway.budgets, attempt);
   sendAuthReply(x, reply, gateway.replyOptions());
-}
-
-/** Failed sign-ins and token requests count like failed authentications: an address without units is refused before. */
-async function requireUnit(budgets: Budgets, budget: Budget): Promise<void> {
-  if (tightest(budget, Date.now()).remaining === 0) await budgets.charge(budget, 1);
-}
-
-/** The attempt is answered as auth says, also when there is no unit left to charge. */
-async function chargeFailure(budgets: Budgets, budget: Budget): Promise<void> {
-  try {
-    await budgets.charge(budget, 1);
-  } catch {
-    // The next attempt is refused.
-  }
 }
 
 async function toAuthRequest(x: Exchange, baseUrl: string): Promise<HttpRequest> {

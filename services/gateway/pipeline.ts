@@ -9,12 +9,13 @@ import { holdsPermission, permissionDenied } from '../../lib/access/system-permi
 import type { RequestContext } from '../../lib/context.ts';
 import { apiAccessDisabled } from '../../lib/errors/access.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { Operation, OperationReply } from '../../lib/operation.ts';
+import type { OperationReply } from '../../lib/operation.ts';
+import { isUuid } from '../../lib/values/ids.ts';
 import { mark } from '../../mixins/watchdog/work.ts';
 import type { Exchange } from './exchange.ts';
 import { readForm } from './form.ts';
 import { checkContentType, hasBody, readBytes } from './intake.ts';
-import type { Budgets } from './rate/budget.ts';
+import type { Budgets, Connection } from './rate/budget.ts';
 import { allowed, type Router } from './router.ts';
 import type { Session, Sessions } from './session.ts';
 
@@ -65,8 +66,6 @@ export async function answer(gate: Gate, x: Exchange): Promise<OperationReply> {
 }
 
 function findRoute(gate: Gate, x: Exchange): void {
-  if ((x.req.url?.length ?? 0) > LIMITS.uri_max_bytes)
-    throw new PlatformError('URI_TOO_LONG', `The request URI exceeds the limit of ${LIMITS.uri_max_bytes} bytes.`);
   const match = gate.router.match(x.path.slice(API_PREFIX.length));
   if (!match) throw new PlatformError('ROUTE_NOT_FOUND', 'There is no operation at this path.');
   const route = match.methods.get(x.method === 'HEAD' ? 'GET' : x.method);
@@ -113,6 +112,7 @@ async function refuseToken(gate: Gate, x: Exchange, error: unknown): Promise<nev
   if (origin !== undefined) await allowOrigin(gate, x, origin);
   if (!(error instanceof PlatformError) || error.status !== 401) throw error;
   x.budget = gate.budgets.anonymous(x.ip);
+  x.charged = true;
   await gate.budgets.charge(x.budget, 1);
   throw challenge(gate, error);
 }
@@ -201,16 +201,43 @@ function spendUnits(gate: Gate, x: Exchange): void | Promise<void> {
   const { operation } = x.route;
   const { session } = x;
   const connection = session?.connection;
-  if (!connection) return gate.budgets.charge(x.budget ?? gate.budgets.anonymous(x.ip), 1);
+  if (!connection) {
+    x.charged = true;
+    return gate.budgets.charge(x.budget ?? gate.budgets.anonymous(x.ip), 1);
+  }
   x.enterFlight(gate.budgets.enter(connection, operation.cost));
-  if (operation.operationId === 'me.limits.get') return gate.budgets.report(connection);
-  const cost = isPoll(operation) && gate.budgets.freePoll(`${session.tenantId}:${x.path}`) ? 0 : operation.cost;
-  return gate.budgets.charge(connection, cost);
+  const freeKey = freeOncePerSecond(x, session.tenantId, connection.key);
+  const free = freeKey !== null && gate.budgets.freePoll(freeKey);
+  if (operation.operationId === 'me.limits.get') return reportLimits(gate, x, connection, free);
+  // A free read that is refused later, as one of an id that does not exist, is charged then.
+  x.charged = !free && operation.cost > 0;
+  return gate.budgets.charge(connection, free ? 0 : operation.cost);
 }
 
-/** Reading the status of something that takes its time: one read per second and id is free. */
-const isPoll = (operation: Operation): boolean =>
-  operation.method === 'GET' && /\/\{(?:deploymentId|jobId|runId)\}$/.test(operation.path);
+/** The counters are asked for what is left, so that the answer is exact. */
+async function reportLimits(gate: Gate, x: Exchange, connection: Connection, free: boolean): Promise<void> {
+  x.charged = true;
+  if (!free) await gate.budgets.charge(connection, 1);
+  await gate.budgets.report(connection);
+}
+
+/** Reading the status of something that takes its time, or the limits, is free once per second: under this key. */
+function freeOncePerSecond(x: Exchange, tenantId: string, connectionKey: string): string | null {
+  const { operation } = x.route;
+  if (operation.operationId === 'me.limits.get') return connectionKey;
+  if (operation.method !== 'GET' || !/\/\{(?:deploymentId|jobId|runId)\}$/.test(operation.path)) return null;
+  // Another way to write an id is not another id.
+  const id = decoded(x.pathValues.at(-1) ?? '').toLowerCase();
+  return isUuid(id) ? `${tenantId}:${operation.operationId}:${id}` : null;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
 
 function receiveBody(_gate: Gate, x: Exchange): void | Promise<void> {
   if (!hasBody(x)) return undefined;

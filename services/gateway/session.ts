@@ -100,6 +100,13 @@ export class Sessions {
     });
   }
 
+  /** The connection of a token that was used here before; null for every other, and when its grant has ended. */
+  connectionOf(authorization: string | undefined): Connection | null {
+    if (authorization?.slice(0, 7).toLowerCase() !== 'bearer ' || authorization.length > TOKEN_MAX_CHARS) return null;
+    const known = this.#sessions.get(hash('sha256', authorization.slice(7).trim(), 'base64'));
+    return known && known.expiresAt > Date.now() && !this.#revoked.has(known.grantId) ? known.connection : null;
+  }
+
   /** Liveness of the grant; a promise only when it has to be asked for. */
   grant(session: Session): GrantState | Promise<GrantState> {
     if (this.#revoked.has(session.grantId)) return { ...UNKNOWN_GRANT, grantId: session.grantId };

@@ -1,6 +1,6 @@
 /**
- * What a caller may still spend: the meters of its policies and its requests in flight. A refused request costs
- * nothing. Source: docs/reference/limits.md.
+ * What a caller may still spend: the meters of its policies and its requests in flight. A request that a limit refuses
+ * costs nothing. Source: docs/reference/limits.md.
  */
 import { LRUCache } from 'lru-cache';
 import type { GrantState } from '../../../contracts/auth.ts';

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { type Answer, type Stage, startStage } from './stage.ts';
 
 const isError = (answer: Answer, status: number, code: string): void => {
@@ -89,13 +91,98 @@ describe('The edge: limits', () => {
     assert.equal((await stage.send('GET', '/stub/A')).status, 200);
   });
 
-  it('counts failed sign-ins as failed authentications', async () => {
-    stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '5' });
-    const attempt = () => stage.send('POST', '//oauth2/token', { token: null, body: '{}' });
-    stage.authAnswer = () => ({ status: 200, headers: {}, body: Buffer.from('{}') });
-    assert.equal((await untilRefused(attempt, 20)).passed, 20, 'those that work are free');
-    stage.authAnswer = () => ({ status: 400, headers: {}, body: Buffer.from('{"error":"invalid_grant"}') });
-    assert.equal((await untilRefused(attempt, 20)).passed, 5);
+  it('charges every page, preflight, unknown route and endpoint of OAuth to the address, whatever it answers', async () => {
+    stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '4', TRUSTED_PROXIES: '1' });
+    stage.authAnswer = ({ url }) => ({ status: url.includes('bad') ? 400 : 200, headers: {}, body: Buffer.from('{}') });
+    const everything: [method: string, path: string][] = [
+      ['GET', '//'],
+      ['HEAD', '//'],
+      ['GET', '//readyz'],
+      ['GET', '//nowhere'],
+      ['POST', '//'],
+      ['GET', '//oauth2/jwks'],
+      ['GET', '//oauth2/authorize?bad'],
+      ['POST', '//oauth2/token'],
+      ['POST', '//oauth2/token?bad'],
+      ['OPTIONS', '//oauth2/token'],
+      ['GET', '//.well-known/openid-configuration'],
+      ['GET', '//device'],
+      ['OPTIONS', '/stub/A'],
+      ['OPTIONS', '/nowhere'],
+      ['GET', '/nowhere'],
+      ['GET', '/%6eowhere'],
+      ['PUT', '/stub/A'],
+      ['GET', `/stub/${'x'.repeat(17_000)}`],
+      ['GET', `//nowhere?${'x'.repeat(17_000)}`],
+      ['GET', '/scopes'],
+    ];
+    for (const [i, [method, path]] of everything.entries()) {
+      // A network for each of them, with callers in all of it: IPv6 counts by the first 64 bits.
+      let host = 0;
+      const send = () =>
+        stage.send(method, path, { token: null, headers: { 'x-forwarded-for': `2001:db8:0:${i}::${++host}` } });
+      const { passed, refused } = await untilRefused(send, 20);
+      assert.equal(passed, 4, `${method} ${path.slice(0, 50)}`);
+      if (method !== 'HEAD') isError(refused!, 429, 'RATE_LIMIT_EXCEEDED');
+    }
+    for (let i = 0; i < 20; i++) assert.equal((await stage.send('GET', '//healthz', { token: null })).status, 200);
+  });
+
+  it('charges a unit for a request that it refuses to the connection that is known, and none for a 429', async () => {
+    stage = await startStage({ RATE_DAILY_UNITS: '1000', CONCURRENCY: '1', RATE_ANONYMOUS_REQUESTS: '5' });
+    const token = await stage.token({ scope: 'data:read' });
+    const left = async (status: number, method: string, path: string): Promise<number> => {
+      const answer = await stage.send(method, path, { token, headers: { 'idempotency-key': 'refused-1' } });
+      assert.equal(answer.status, status, answer.text);
+      return Number(answer.headers['x-ratelimit-remaining']);
+    };
+    assert.equal(await left(200, 'GET', '/stub/A'), 999);
+    assert.equal(await left(403, 'POST', '/stub/A'), 998);
+    assert.equal(await left(404, 'GET', '/nowhere'), 997);
+    assert.equal(await left(405, 'PUT', '/stub/A'), 996);
+    assert.equal(await left(400, 'GET', `/stub/${'x'.repeat(17_000)}`), 995);
+    let release: () => void = () => {};
+    const inFlight = new Promise<void>((started) => {
+      stage.answer = () => {
+        started();
+        return new Promise((resolve) => {
+          release = () => resolve({ body: {} });
+        });
+      };
+    });
+    const first = left(200, 'GET', '/stub/A');
+    await inFlight;
+    assert.equal(await left(429, 'GET', '/stub/A'), 994, 'the one in flight has paid, the refused one has not');
+    release();
+    await first;
+    stage.grant = { tenantSuspended: true };
+    const other = await stage.token({ grant_id: 'suspended', sub: '01939c3e-8f00-7a3b-9c52-6d1f2a7b4c10' });
+    const suspended = await stage.send('GET', '/stub/A', { token: other });
+    isError(suspended, 403, 'TENANT_SUSPENDED');
+    assert.equal(suspended.headers['x-ratelimit-remaining'], '993');
+  });
+
+  it('charges a free read that finds nothing, so that made-up ids are not free', async () => {
+    stage = await startStage({ RATE_CONNECTION_UNITS: '5' });
+    stage.answer = () => {
+      throw new PlatformError('ROUTE_NOT_FOUND', 'There is none.');
+    };
+    const { passed } = await untilRefused(() => stage.send('GET', `/deployments/${randomUUID()}`), 20);
+    assert.equal(passed, 5);
+  });
+
+  it('lets the limits be read free once per second only', async () => {
+    stage = await startStage({ RATE_CONNECTION_UNITS: '5' });
+    const { passed } = await untilRefused(() => stage.send('GET', '/me/limits'), 20);
+    assert.ok(passed >= 6 && passed <= 9, `${passed} passed`);
+  });
+
+  it('charges malformed requests to the address, and answers none beyond its limit', async () => {
+    stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '3' });
+    const malformed = () => stage.raw('GET / HTTP/9.9\r\nHost: x\r\n\r\n');
+    for (let i = 0; i < 3; i++) assert.match(await malformed(), /^HTTP\/1\.1 400 /);
+    assert.equal(await malformed(), '');
+    isError(await stage.send('GET', '/scopes', { token: null }), 429, 'RATE_LIMIT_EXCEEDED');
   });
 
   it('believes X-Forwarded-For only as far as trusted proxies wrote it', async () => {
@@ -140,9 +227,10 @@ describe('The edge: limits', () => {
     stage = await startStage({ RATE_CONNECTION_UNITS: '60' });
     const left = async (id: string): Promise<number> =>
       Number((await stage.send('GET', `/deployments/${id}`)).headers['x-ratelimit-remaining']);
-    for (let attempt = 0; ; attempt++) {
+    for (;;) {
       const start = Date.now();
-      const seen = [await left(`a${attempt}`), await left(`a${attempt}`), await left(`b${attempt}`)];
+      const [a, b] = [`${randomUUID().slice(0, -1)}a`, randomUUID()];
+      const seen = [await left(a), await left(`${a.slice(0, -1)}%61`), await left(b)];
       if (Date.now() - start >= 1_000) continue; // too slow to be asked twice in a second
       const [first] = seen as [number];
       assert.deepEqual(seen, [first, first - 1, first - 1]);
