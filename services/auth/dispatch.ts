@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import inject from 'light-my-request';
 import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
+import { cookiesFrom, cookiesTo } from './host-cookies.ts';
 
 /** Headers of one connection, not of the message; the gateway writes its own. */
 const CONNECTION_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'content-length']);
@@ -35,13 +36,20 @@ export async function dispatch(
   for (const [name, value] of Object.entries(response.headers))
     if (value !== undefined && !CONNECTION_HEADERS.has(name))
       headers[name] = Array.isArray(value) ? value.map(String) : String(value);
+  const { 'set-cookie': set } = headers;
+  if (set !== undefined && isHttps(issuer)) headers['set-cookie'] = cookiesTo([set].flat(), cookieHeader(request));
   return { status: response.statusCode, headers, body: response.rawPayload };
 }
+
+const isHttps = (issuer: string): boolean => issuer.startsWith('https:');
+
+const cookieHeader = ({ headers }: HttpRequest): string => [headers['cookie'] ?? []].flat().join('; ');
 
 function forwarded(issuer: string, request: HttpRequest): HttpRequest['headers'] {
   const { host, protocol } = new URL(issuer);
   const headers: HttpRequest['headers'] = {};
   for (const [name, value] of Object.entries(request.headers)) if (!NOT_FROM_CLIENTS.test(name)) headers[name] = value;
+  if (isHttps(issuer)) headers['cookie'] = cookiesFrom(cookieHeader(request), request.url.split('?')[0] ?? '');
   return {
     ...headers,
     host,

@@ -126,6 +126,13 @@ function sendText(x: Exchange, gateway: Gateway, status: number, contentType: st
   headers.push('Content-Type', contentType);
   if (status === 503) headers.push('Retry-After', '1');
   if (contentType.startsWith('text/html'))
-    headers.push('Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'");
+    headers.push(
+      'Content-Security-Policy',
+      "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+      'Referrer-Policy',
+      'same-origin',
+      'X-Frame-Options',
+      'DENY',
+    );
   send(x, status, headers, Buffer.from(body));
 }

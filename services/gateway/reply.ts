@@ -16,6 +16,9 @@ const COMPRESS_FROM_BYTES = 2_048;
 /** Violations in one answer; a body of 1 MiB can hold a hundred thousand, and must not be answered by more than it is. */
 export const VIOLATIONS_MAX = 100;
 
+/** For a year; other hosts of the same domain are not ours to speak for. Sent where callers reach us over https. */
+const HSTS = 'max-age=31536000';
+
 /** Response headers that scripts of other origins may read. */
 const EXPOSED_HEADERS = [
   'X-Request-Id',
@@ -100,6 +103,7 @@ export function commonHeaders(x: Exchange, options: ReplyOptions, own: Record<st
       `"${name}";r=${remaining};t=${resetSeconds}`,
     );
   }
+  if (options.baseUrl.startsWith('https:')) headers.push('Strict-Transport-Security', HSTS);
   let cached = false;
   let vary = 'Authorization, Accept';
   if (own)

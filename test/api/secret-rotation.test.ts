@@ -2,14 +2,13 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { readConfig } from '../../config/env.ts';
 import { type Running, start } from '../../main.ts';
 import { Database } from '../../mixins/database/database.ts';
+import { freePort } from '../../mixins/database/embedded.ts';
 import { signIn, type Tokens } from '../../scripts/sign-in.ts';
 import { api } from '../support/client.ts';
 import type { TestDatabase } from '../support/database.ts';
@@ -18,14 +17,6 @@ import { root } from '../support/sources.ts';
 
 const OLD = 'Zm9yZ2V0IG1lIG5vdCwgSSBhbSB0aGUgb2xkIG9uZSE';
 const NEW = 'dGhlIG5ldyBvbmUgaXMgbG9uZ2VyIGFuZCBiZXR0ZXI';
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
-  });
 
 describe('replacing PLATFORM_SECRET', () => {
   let own: TestDatabase;

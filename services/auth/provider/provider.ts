@@ -11,6 +11,7 @@ import { Accounts, existingGrant, signInPolicy } from './accounts.ts';
 import { type AdapterParts, adapters } from './adapter.ts';
 import { devicePages } from './device-flow.ts';
 import { features } from './features.ts';
+import { formPages } from './form-pages.ts';
 import { TIMES_TO_LIVE } from './lifetimes.ts';
 import { apiResource, PATHS } from './paths.ts';
 import { show } from './show.ts';
@@ -65,6 +66,7 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
     parts.onError(error);
   });
   provider.use(answerUnavailable);
+  provider.use(formPages);
   provider.use(devicePages(SESSION_COOKIE));
   return provider;
 }

@@ -2,10 +2,12 @@
 import type { Context } from 'oidc-provider';
 import * as pages from '../pages/pages.ts';
 
-export function show(ctx: Context, page: pages.Page): void {
+export const show = (ctx: Context, page: pages.Page): void => showWith(ctx, page, pages.headers(page));
+
+export function showWith(ctx: Context, page: pages.Page, headers: Record<string, string>): void {
   ctx.status = page.status;
   ctx.type = 'html';
-  for (const [name, value] of Object.entries(pages.headers(page))) ctx.set(name, value);
+  for (const [name, value] of Object.entries(headers)) ctx.set(name, value);
   ctx.body = pages.render(page);
 }
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { call } from '../../../contracts/call.ts';
 import { AuthStore } from '../../../services/auth/store/store.ts';
 import { authorize, authorizeUrl, Browser, claims, pkce, refresh, type Seen, tokens } from './browser.ts';
@@ -132,17 +133,106 @@ describe('sign-in', () => {
     }
   });
 
-  it('sets the Secure flag behind https', async () => {
-    const { headers } = await call(auth.broker, 'auth.http.handle', {
-      method: 'GET',
-      url: url().pathname + url().search,
-      headers: { host: 'erp.example', 'x-platform-base-url': 'https://erp.example', 'x-forwarded-proto': 'http' },
-      body: null,
-      remoteAddress: '192.0.2.1',
+  describe('behind https', () => {
+    after(() => new Browser().visit(url())); // the address that auth knows is the one of the last request
+    const ask = async (path: string, cookie = '') => {
+      const headers = {
+        host: 'erp.example',
+        'x-platform-base-url': 'https://erp.example',
+        'x-forwarded-proto': 'http',
+      };
+      const request = {
+        method: 'GET',
+        url: path,
+        headers: { ...headers, cookie },
+        body: null,
+        remoteAddress: '192.0.2.1',
+      };
+      const reply = await call(auth.broker, 'auth.http.handle', request);
+      return {
+        status: reply.status,
+        location: new URL([reply.headers['location']].flat()[0] ?? '/', 'https://erp.example').pathname,
+        cookies: [reply.headers['set-cookie'] ?? []].flat(),
+      };
+    };
+    const begin = (cookie?: string) => ask(url().pathname + url().search, cookie);
+    const jar = (cookies: readonly string[]): string => cookies.map((one) => one.split(';')[0]).join('; ');
+
+    it('every cookie is one of this host alone', async () => {
+      const { cookies } = await begin();
+      assert.ok(cookies.length >= 4);
+      for (const cookie of cookies) {
+        assert.match(cookie, /^__Host-[\w.~-]+=/);
+        assert.match(cookie, /; path=\/(;|$)/);
+        assert.match(cookie, /; secure(;|$)/);
+        assert.match(cookie, /; httponly/i);
+        assert.doesNotMatch(cookie, /domain=/i);
+      }
     });
-    const cookies = [headers['set-cookie']].flat();
-    assert.ok(cookies.length > 0);
-    for (const cookie of cookies) assert.match(String(cookie), /; secure/i);
+
+    it('a cookie that another host could have planted is not looked at', async () => {
+      const { location, cookies } = await begin();
+      assert.equal((await ask(location, jar(cookies))).status, 200);
+      assert.equal((await ask(location, jar(cookies).replaceAll('__Host-', ''))).status, 400);
+      assert.equal((await ask(location, jar(cookies).replaceAll(/__Host-|~[\w-]+/g, ''))).status, 400);
+    });
+
+    it('several sign-ins can be under way in one browser, and the oldest are forgotten', async () => {
+      const known = new Map<string, string>();
+      const started: string[] = [];
+      for (let i = 0; i < 8; i++) {
+        const { location, cookies } = await begin([...known].map(([name, value]) => `${name}=${value}`).join('; '));
+        started.push(location);
+        for (const cookie of cookies) {
+          const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie)!;
+          if (value === '') known.delete(name!);
+          else known.set(name!, value!);
+        }
+      }
+      const header = [...known].map(([name, value]) => `${name}=${value}`).join('; ');
+      const statuses: number[] = [];
+      for (const location of started) statuses.push((await ask(location, header)).status);
+      assert.deepEqual(statuses, [400, 400, 200, 200, 200, 200, 200, 200]);
+    });
+  });
+
+  it('shows the answer that a form takes to the client as a page like all others', async () => {
+    const browser = new Browser();
+    const start = authorizeUrl(auth.baseUrl, pkce().challenge, { response_mode: 'form_post', state: '"><b>' });
+    let page = await browser.submit(await browser.visit(start), {
+      username: 'sam@demo.example',
+      password: 'demo-password',
+    });
+    page = await browser.submit(page);
+    assert.equal(page.status, 200);
+    assert.match(page.html, /<form method="post" action="http:\/\/127\.0\.0\.1:49876\/callback">/);
+    for (const name of ['code', 'iss', 'state']) assert.match(page.html, new RegExp(`name="${name}" value="[^"]+"`));
+    assert.doesNotMatch(page.html, /<b>/);
+    assert.match(page.html, /<html lang="en">[\s\S]*<button type="submit">Continue/, 'usable without scripts');
+    const script = /<script>([\s\S]*?)<\/script>/.exec(page.html)![1]!;
+    const allowed = createHash('sha256').update(script).digest('base64');
+    const policy = page.headers.get('content-security-policy')!;
+    assert.ok(policy.includes(`script-src 'sha256-${allowed}'`), policy);
+    assert.match(policy, /default-src 'none'.*form-action 'self' http:\/\/127\.0\.0\.1:49876;.*frame-ancestors 'none'/);
+    const ofOthers = (await new Browser().visit(url())).headers;
+    for (const header of ['cache-control', 'referrer-policy', 'x-frame-options', 'x-content-type-options'])
+      assert.equal(page.headers.get(header), ofOthers.get(header), header);
+  });
+
+  it('shows the change to another person as a page like all others', async () => {
+    const browser = new Browser();
+    await authorize(browser, url());
+    const again = authorizeUrl(auth.baseUrl, pkce().challenge, { prompt: 'login' });
+    const page = await browser.submit(await browser.visit(again), {
+      username: 'ada@demo.example',
+      password: 'demo-password',
+    });
+    assert.match(page.html, /action="http[^"]*\/oauth2\/logout\/confirm"/);
+    const policy = page.headers.get('content-security-policy')!;
+    assert.match(policy, /form-action 'self' http:\/\/127\.0\.0\.1:49876;/);
+    const consent = await browser.submit(page);
+    assert.match(consent.html, /Allow ERP command line\?/);
+    assert.match(consent.html, /ada@demo\.example/);
   });
 
   it('refuses forms that another site sends, that another browser got, or that nobody gave out', async () => {

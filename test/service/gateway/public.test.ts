@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import { CATALOGUE } from '../../../lib/errors/catalogue.ts';
 import { SCOPES } from '../../../lib/operation.ts';
+import { freePort } from '../../../mixins/database/embedded.ts';
 import { openapi } from '../../../services/gateway/public/openapi.ts';
 import { type Stage, startStage } from './stage.ts';
 
@@ -178,5 +179,23 @@ describe('The public documents', () => {
       assert.equal((await get('//nope')).json.code, 'ROUTE_NOT_FOUND');
       assert.equal((await get('//api/v2/scopes')).json.code, 'ROUTE_NOT_FOUND');
     });
+  });
+});
+
+describe('Behind https', () => {
+  it('every answer tells browsers to come back over https alone, and over http none does', async () => {
+    for (const env of [{ BASE_URL: 'https://erp.example' }, {}]) {
+      const PORT = String(await freePort());
+      const stage = await startStage({ PORT, ...env });
+      try {
+        stage.authAnswer = () => ({ status: 200, headers: { 'content-type': 'text/html' }, body: Buffer.from('page') });
+        for (const path of ['/api/v1/identity', '/api/v1/scopes', '/api/v1/x', '/', '/healthz', '/oauth2/authorize']) {
+          const { headers } = await fetch(`http://127.0.0.1:${PORT}${path}`);
+          assert.equal(headers.get('strict-transport-security'), env.BASE_URL ? 'max-age=31536000' : null, path);
+        }
+      } finally {
+        await stage.stop();
+      }
+    }
   });
 });
