@@ -6,8 +6,20 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation } from '../../lib/operation.ts';
 import type { Exchange } from './exchange.ts';
 
+/**
+ * A compressed body may become so many times as large, once it is larger than what any request may have. Configuration in
+ * YAML compresses to a tenth, with many equal files to a fiftieth.
+ */
+const EXPANSION_MAX = 100;
+const EXPANSION_FREE_BYTES = 1024 * 1024;
+
 const tooLarge = (maxBytes: number): PlatformError =>
   new PlatformError('REQUEST_TOO_LARGE', `The body exceeds the limit of ${maxBytes} bytes.`, { details: { maxBytes } });
+
+const expandsTooMuch = (): PlatformError =>
+  new PlatformError('REQUEST_TOO_LARGE', `The body expands to more than ${EXPANSION_MAX} times its compressed size.`, {
+    details: { maxExpansion: EXPANSION_MAX },
+  });
 
 /**
  * Headers that say what a request is may come once: Node keeps the first and drops the others in silence, a proxy before
@@ -94,6 +106,8 @@ export async function readBytes(x: Exchange, maxBytes: number): Promise<Buffer |
     source.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size > maxBytes) fail(tooLarge(maxBytes));
+      else if (gunzip && size > EXPANSION_FREE_BYTES && size > EXPANSION_MAX * gunzip.bytesWritten)
+        fail(expandsTooMuch());
       else chunks.push(chunk);
     });
     source.on('end', () => resolve(joined(chunks, size)));

@@ -251,6 +251,7 @@ async function readFiles(files: Readonly<Record<string, string>>, template: bool
   const found: Files = { manifest: undefined, destructive: null, located: [], drafts: new Map(), problems: [] };
   let slice = performance.now();
   for (const [path, text] of inOrderOfPaths(files)) {
+    if (syntax.full) break;
     if (performance.now() - slice > SLICE_MS) {
       await new Promise((resolve) => setImmediate(resolve));
       slice = performance.now();
@@ -291,10 +292,17 @@ function readComponent(
   return read;
 }
 
+const MANY_MALFORMED = `More than ${VIOLATIONS_MAX} files are not well-formed metadata YAML; these are the first.`;
+
 /** Parses files and collects those that are not well-formed, so that all are reported at once. */
 class SyntaxErrors {
   readonly #errors: Violation[] = [];
   #first: { path: string; line: number; column: number } | undefined;
+
+  /** Nobody reads more of them than an answer shows, and each costs time to find. */
+  get full(): boolean {
+    return this.#errors.length > VIOLATIONS_MAX;
+  }
 
   parse(path: string, text: string): ParsedYaml | null {
     try {
@@ -310,7 +318,7 @@ class SyntaxErrors {
 
   refuse(): void {
     if (this.#first)
-      throw new PlatformError('YAML_INVALID', 'A file is not well-formed metadata YAML.', {
+      throw new PlatformError('YAML_INVALID', this.full ? MANY_MALFORMED : 'A file is not well-formed metadata YAML.', {
         errors: this.#errors.slice(0, VIOLATIONS_MAX),
         details: this.#first,
       });

@@ -348,6 +348,18 @@ describe('The edge: order and form of checks', () => {
       isError(await post('{"a":1}', { 'content-encoding': 'gzip' }), 400, 'REQUEST_MALFORMED');
     });
 
+    it('that are small until they are unpacked are 413', async () => {
+      stage.permissions = ['metadataRead'];
+      const gzip = { 'content-encoding': 'gzip' };
+      const bomb = gzipSync(JSON.stringify({ a: 'x'.repeat(7 * 1024 * 1024) }));
+      const refused = await stage.send('POST', '/configuration', { body: bomb, headers: gzip });
+      isError(refused, 413, 'REQUEST_TOO_LARGE');
+      assert.deepEqual(refused.json.details, { maxExpansion: 100 });
+      const items = Array.from({ length: 60_000 }, (_, i) => `fields/Field${i}__c.yaml: type: CustomField`);
+      const large = gzipSync(JSON.stringify({ items }));
+      assert.equal((await stage.send('POST', '/configuration', { body: large, headers: gzip })).status, 200);
+    });
+
     it('sent after Expect: 100-continue are read, or refused before they are sent', async () => {
       const head = (token: string) =>
         `POST /api/v1/stub/A HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n` +

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import type { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { deployBody, retrieveBody, validateBody } from '../../../services/metadata/project/body.ts';
 import { checkFiles, manifestHash, readPackage, readProject } from '../../../services/metadata/project/project.ts';
 import { objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
@@ -144,6 +144,17 @@ describe('metadata: bodies and projects', () => {
         return true;
       },
     );
+  });
+
+  it('stops at a hundred broken files and says that there are more', async () => {
+    const broken = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`roles/R${i}.yaml`, 'x: "']));
+    const refusedFor = (count: number) => readProject(broken(count), null).catch((error: PlatformError) => error);
+    const [some, many] = [await refusedFor(100), await refusedFor(5_000)];
+    assert.ok(some instanceof PlatformError && many instanceof PlatformError);
+    assert.deepEqual([some.message, some.errors?.length], ['A file is not well-formed metadata YAML.', 100]);
+    assert.match(many.message, /^More than 100 files/);
+    assert.equal(many.errors?.length, 100);
   });
 
   it('holds the package, the manifest file and the files together', async () => {
