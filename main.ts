@@ -8,7 +8,10 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from './config/broker.ts';
+import { busAddress } from './config/bus.ts';
 import { type Config, readConfig } from './config/env.ts';
+import { BUS_POLICY } from './contracts/bus.ts';
+import { natsBus } from './mixins/bus/nats-bus.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
 import { Database, isConnectionError } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
@@ -17,7 +20,6 @@ import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { type HealthServer, startHealthServer } from './mixins/health.ts';
 import { Jobs } from './mixins/jobs/jobs.ts';
 import { Metrics } from './mixins/metrics/metrics.ts';
-import { natsBus } from './mixins/nats-bus.ts';
 import type { Platform } from './mixins/platform.ts';
 import { pulse } from './mixins/pulse.ts';
 import { namedWork, Watchdog } from './mixins/watchdog/watchdog.ts';
@@ -58,7 +60,7 @@ export async function start(config: Config, options: { control?: boolean } = {})
     let broker: ServiceBroker | undefined;
     // The embedded database belongs to one instance at a time, and the control socket is its lock.
     const control =
-      !config.databaseUrl || (options.control && !config.natsUrl) ? await listenForOperators(config.dataDir) : null;
+      !config.databaseUrl || (options.control && !config.bus) ? await listenForOperators(config.dataDir) : null;
     if (control) closers.push(control.close);
     const embedded = config.databaseUrl
       ? null
@@ -78,8 +80,8 @@ export async function start(config: Config, options: { control?: boolean } = {})
     broker = new ServiceBroker({
       ...brokerOptions(config),
       middlewares: [namedWork, databaseUnavailable, pulse()],
-      ...(config.natsUrl
-        ? { transporter: natsBus(config) }
+      ...(config.bus
+        ? { transporter: natsBus(config, BUS_POLICY) }
         : control && options.control
           ? { transporter: control.transporter }
           : {}),
@@ -144,7 +146,9 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     process.on('SIGTERM', shutdown);
     process.on('SIGINT', shutdown);
     process.on('SIGHUP', shutdown);
-    console.log(`ready ${running.baseUrl ?? `${running.config.services.join(',')} on ${running.config.natsUrl}`}`);
+    console.log(
+      `ready ${running.baseUrl ?? `${running.config.services.join(',')} on ${busAddress(running.config.bus!)}`}`,
+    );
   } catch (error) {
     console.error(explain(error));
     process.exit(1);

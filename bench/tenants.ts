@@ -13,10 +13,11 @@ import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../config/broker.ts';
 import { readConfig } from '../config/env.ts';
 import { ALL_SERVICES } from '../config/services.ts';
+import { BUS_POLICY } from '../contracts/bus.ts';
 import { call } from '../contracts/call.ts';
 import { uuidv7 } from '../lib/values/ids.ts';
+import { natsBus } from '../mixins/bus/nats-bus.ts';
 import { freePort, startEmbeddedDatabase } from '../mixins/database/embedded.ts';
-import { natsBus } from '../mixins/nats-bus.ts';
 import { templateFiles } from '../templates/seed.ts';
 import { ensureWrk, runLoad } from './load.ts';
 
@@ -73,8 +74,8 @@ try {
       child.stdout!.on('data', (chunk: Buffer) => chunk.includes('ready ') && resolve());
     });
   }
-  const config = readConfig({ NATS_URL: env.NATS_URL, SERVICES: 'gateway', LOG_LEVEL: 'silent' });
-  broker = new ServiceBroker({ ...brokerOptions(config), transporter: natsBus(config), nodeID: 'bench' });
+  const config = readConfig({ NATS_URL: env.NATS_URL, LOG_LEVEL: 'silent' }, { operator: 'bench' });
+  broker = new ServiceBroker({ ...brokerOptions(config), transporter: natsBus(config, BUS_POLICY) });
   await broker.start();
   await broker.waitForServices(['metadata', 'data', 'auth']);
   console.log('memory before', memory());

@@ -62,7 +62,7 @@ function loggedError(error: unknown): unknown {
   };
 }
 
-/** Without a transporter: a process on a bus adds the one of mixins/nats-bus.ts or mixins/control-socket.ts. */
+/** Without a transporter: a process on a bus adds the one of mixins/bus/nats-bus.ts or mixins/control-socket.ts. */
 export function brokerOptions(config: Config): BrokerOptions {
   return {
     namespace: 'erp',
@@ -99,5 +99,7 @@ export function brokerOptions(config: Config): BrokerOptions {
     cacher: false,
     transit: { maxQueueSize: 20_000, disableReconnect: false, disableVersionCheck: true },
     skipProcessEventRegistration: true,
+    // They would tell every node on the bus about this process: its options, its machine.
+    internalServices: false,
   } as BrokerOptions;
 }

@@ -3,6 +3,7 @@
  * Source: docs/reference/configuration.md.
  */
 import { resolve } from 'node:path';
+import { type BusConfig, busNodeId, readBus } from './bus.ts';
 import { productionProblems } from './production.ts';
 import { ALL_SERVICES, isServiceName, PUBLIC_PORT, type ServiceName } from './services.ts';
 
@@ -19,7 +20,7 @@ export interface Config {
   databaseUrl: string | null;
   databasePoolSize: number;
   /** null: all services in this process, calls are local. */
-  natsUrl: string | null;
+  bus: BusConfig | null;
   services: readonly ServiceName[];
   logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   production: boolean;
@@ -87,9 +88,10 @@ function secret(env: NodeJS.ProcessEnv, name: string): string | null {
   return text;
 }
 
-function refuseUnsafe(problems: readonly string[]): void {
-  if (problems.length > 0)
-    throw new ConfigError(['With NODE_ENV=production this does not start:', ...problems].join('\n- '));
+function refused(problems: readonly string[], production: boolean): ConfigError {
+  return new ConfigError(
+    production ? ['With NODE_ENV=production this does not start:', ...problems].join('\n- ') : problems.join('\n'),
+  );
 }
 
 /** The services that are named; all of them when none is. */
@@ -101,10 +103,15 @@ function servicesOf(names: readonly string[]): readonly ServiceName[] {
 }
 
 /**
+/**
  * Reads the environment once. Throws ConfigError with one sentence a person can act on; in production with a line for
  * each thing that is not safe. `command`: a short-lived program of an operator, which seals nothing and needs no secret.
+ * `operator`: a command or console by that name; on a bus it joins as the operator and hosts no service.
  */
-export function readConfig(env: NodeJS.ProcessEnv = process.env, options: { command?: boolean } = {}): Config {
+export function readConfig(
+  env: NodeJS.ProcessEnv = process.env,
+  { operator, command = operator !== undefined }: { command?: boolean; operator?: string } = {},
+): Config {
   const wanted = (env['SERVICES'] ?? '')
     .split(',')
     .map((s) => s.trim())
@@ -117,7 +124,12 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, options: { comm
   const secrets = { secret: secret(env, 'PLATFORM_SECRET'), previousSecret: secret(env, 'PLATFORM_SECRET_PREVIOUS') };
   if (secrets.previousSecret !== null && (secrets.secret === null || secrets.secret === secrets.previousSecret))
     throw new ConfigError('PLATFORM_SECRET_PREVIOUS stands beside PLATFORM_SECRET, and is another one.');
-  if (production) refuseUnsafe(productionProblems(env, options));
+  const problems = production ? productionProblems(env, { command }) : [];
+  const bus = natsUrl ? readBus(env, natsUrl, { services: command ? [] : services, production }, problems) : null;
+  if (problems.length > 0) throw refused(problems, production);
+  const name =
+    operator ??
+    (env['NODE_ID'] || `${services.length === ALL_SERVICES.length ? 'all' : services.join('-')}-${process.pid}`);
   return {
     port: integer(env, 'PORT', PUBLIC_PORT, 0, 65_535),
     host: env['HOST'] || '0.0.0.0',
@@ -126,7 +138,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, options: { comm
     dataDir: resolve(env['DATA_DIR'] || '.data'),
     databaseUrl: address(env, 'DATABASE_URL', ['postgres', 'postgresql']),
     databasePoolSize: integer(env, 'DATABASE_POOL_SIZE', 10, 1, 500),
-    natsUrl,
+    bus,
     services,
     logLevel: oneOf(env, 'LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const, 'info'),
     production,
@@ -134,7 +146,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, options: { comm
     demoPassword: env['DEMO_PASSWORD'] || 'demo-password',
     trustedProxies: integer(env, 'TRUSTED_PROXIES', 0, 0, 10),
     ...secrets,
-    nodeId: env['NODE_ID'] || `${services.length === ALL_SERVICES.length ? 'all' : services.join('-')}-${process.pid}`,
+    nodeId: bus ? busNodeId(bus.identity, name) : name,
     region: env['REGION'] || 'local',
     rateLimits: {
       connection: integer(env, 'RATE_CONNECTION_UNITS', 3_000, 1, 1e9),

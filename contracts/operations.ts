@@ -22,6 +22,9 @@ type Row = (typeof ROWS)[number];
 
 export type OperationId = Row['operationId'];
 
+/** The actions behind public operations. */
+export type PublicAction = Row['action'];
+
 /** What the handler of an operation is called with, by its row: path, query, headers and body. */
 export type OperationInput<Id extends OperationId> = InputOf<Extract<Row, { operationId: Id }>>;
 

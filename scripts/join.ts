@@ -6,9 +6,11 @@
 import { hostname } from 'node:os';
 import { type BrokerOptions, ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../config/broker.ts';
+import { busAddress } from '../config/bus.ts';
 import { readConfig } from '../config/env.ts';
+import { BUS_POLICY } from '../contracts/bus.ts';
+import { natsBus } from '../mixins/bus/nats-bus.ts';
 import { type ControlSocket, connectToPlatform } from '../mixins/control-socket.ts';
-import { natsBus } from '../mixins/nats-bus.ts';
 
 /** A started broker; `leave` ends it. `onJoin` is called with the address that it joins. */
 export async function joinPlatform(
@@ -21,14 +23,14 @@ export async function joinPlatform(
   };
   let config: ReturnType<typeof readConfig>;
   try {
-    config = readConfig(process.env, { command: true });
+    config = readConfig(process.env, { operator: `${name}-${hostname()}-${process.pid}` });
   } catch (error) {
     return fail(error instanceof Error ? error.message : error);
   }
   let control: ControlSocket | null = null;
   let leaving = false;
-  if (config.natsUrl) {
-    options.onJoin?.(`Joining the cluster on ${config.natsUrl} …`);
+  if (config.bus) {
+    options.onJoin?.(`Joining the cluster on ${busAddress(config.bus)} …`);
   } else {
     control = await connectToPlatform(config.dataDir, () => {
       if (leaving) return;
@@ -41,8 +43,9 @@ export async function joinPlatform(
       );
   }
   const broker = new ServiceBroker({
-    ...brokerOptions({ ...config, nodeId: `${name}-${hostname()}-${process.pid}` }),
-    transporter: control?.transporter ?? natsBus(config),
+    ...brokerOptions(config),
+    internalServices: true, // the console asks its own node for what it lists
+    transporter: control?.transporter ?? natsBus(config, BUS_POLICY),
     logger: { type: 'Console', options: { formatter: 'short', level: 'warn' } },
     logLevel: 'warn',
     replOptions: { delimiter: 'erp $' },

@@ -5,10 +5,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
+import { natsBus } from '../../mixins/bus/nats-bus.ts';
 import { busConnected } from '../../mixins/health.ts';
-import { natsBus } from '../../mixins/nats-bus.ts';
 import { pulse } from '../../mixins/pulse.ts';
-import { type NatsServer, startNats } from '../support/nats.ts';
+import { type NatsServer, OPEN_POLICY, startNats } from '../support/nats.ts';
 
 describe('the bus', () => {
   let nats: NatsServer;
@@ -17,7 +17,11 @@ describe('the bus', () => {
 
   const broker = (name: string): ServiceBroker => {
     const config = readConfig({ NATS_URL: nats.url, NODE_ID: name, LOG_LEVEL: 'silent' });
-    return new ServiceBroker({ ...brokerOptions(config), transporter: natsBus(config), middlewares: [pulse()] });
+    return new ServiceBroker({
+      ...brokerOptions(config),
+      transporter: natsBus(config, OPEN_POLICY),
+      middlewares: [pulse()],
+    });
   };
   const until = async (what: string, condition: () => boolean, milliseconds: number): Promise<void> => {
     for (const end = Date.now() + milliseconds; !condition(); await pause(50))
@@ -29,7 +33,7 @@ describe('the bus', () => {
     caller = broker('caller');
     answerer = broker('answerer');
     answerer.createService({
-      name: 'echo',
+      name: 'data',
       actions: {
         bytes: (ctx: { params: { bytes: Buffer } }) => ({ bytes: ctx.params.bytes }),
         slow: () => pause(20_000),
@@ -42,7 +46,7 @@ describe('the bus', () => {
       },
     });
     await Promise.all([caller.start(), answerer.start()]);
-    await caller.waitForServices('echo', 5_000);
+    await caller.waitForServices('data', 5_000);
   });
   after(async () => {
     await Promise.all([caller?.stop(), answerer?.stop()]);
@@ -52,7 +56,7 @@ describe('the bus', () => {
   it('carries bytes as bytes, also above the message size of NATS', async () => {
     for (const size of [0, 1, 1_000_000, 1_048_576, 5_000_000]) {
       const bytes = randomBytes(size);
-      const answer = (await caller.call('echo.bytes', { bytes })) as { bytes: Buffer };
+      const answer = (await caller.call('data.bytes', { bytes })) as { bytes: Buffer };
       assert.ok(Buffer.isBuffer(answer.bytes));
       assert.ok(answer.bytes.equals(bytes), `${size} bytes`);
     }
@@ -61,12 +65,12 @@ describe('the bus', () => {
   it('takes nobody for lost because it was busy itself, and could not hear them', async () => {
     // Caller and answerer share a thread here: longer than an answer to a ping is waited for, and longer than heartbeats are.
     for (const milliseconds of [1_500, 7_000])
-      assert.deepEqual(await caller.call('echo.busy', { milliseconds }), { done: true }, `busy for ${milliseconds} ms`);
+      assert.deepEqual(await caller.call('data.busy', { milliseconds }), { done: true }, `busy for ${milliseconds} ms`);
   });
 
   it('knows at once that NATS is gone, and heals by itself when it is back', async () => {
     assert.equal(busConnected(caller), true);
-    const lost = assert.rejects(Promise.resolve(caller.call('echo.slow')), { name: 'RequestRejectedError' });
+    const lost = assert.rejects(Promise.resolve(caller.call('data.slow')), { name: 'RequestRejectedError' });
     await nats.stop();
     await lost; // what waits for the other side is told at once
     await until('the outage is noticed', () => !busConnected(caller) && !busConnected(answerer), 1_000);
@@ -74,8 +78,8 @@ describe('the bus', () => {
     await nats.start();
     await until('both are connected', () => busConnected(caller) && busConnected(answerer), 3_000);
     const began = Date.now();
-    await caller.waitForServices('echo', 3_000, 50);
-    const answer = (await caller.call('echo.bytes', { bytes: Buffer.from('back') })) as { bytes: Buffer };
+    await caller.waitForServices('data', 3_000, 50);
+    const answer = (await caller.call('data.bytes', { bytes: Buffer.from('back') })) as { bytes: Buffer };
     assert.equal(answer.bytes.toString(), 'back');
     assert.ok(Date.now() - began < 3_000);
   });

@@ -10,8 +10,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
+import { BUS_POLICY } from '../../contracts/bus.ts';
 import { call } from '../../contracts/call.ts';
-import { natsBus } from '../../mixins/nats-bus.ts';
+import { natsBus } from '../../mixins/bus/nats-bus.ts';
 import { pulse } from '../../mixins/pulse.ts';
 import type { Answer, Api, CallOptions } from '../support/client.ts';
 import { findNothingWrong } from '../support/consistency.ts';
@@ -189,11 +190,11 @@ export async function companyThrough(stage: Stage, prefix: string, fault: () => 
 
 /** Seals the audit trail over and over, far more often than the platform itself does, so that faults meet it in the middle. */
 export async function sealWhile(stage: Stage, working: () => boolean): Promise<void> {
-  const config = readConfig({ NATS_URL: stage.nats.url, NODE_ID: `sealer-${++sealers}`, LOG_LEVEL: 'silent' });
+  const config = readConfig({ NATS_URL: stage.nats.url, LOG_LEVEL: 'silent' }, { operator: `sealer-${++sealers}` });
   // With the pulse, calls that a fault left without an answer do not hold up the end.
   const broker = new ServiceBroker({
     ...brokerOptions(config),
-    transporter: natsBus(config),
+    transporter: natsBus(config, BUS_POLICY),
     middlewares: [pulse()],
   });
   await broker.start();

@@ -2,8 +2,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { BusPolicy } from '../../mixins/bus/policy.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
 import { processStarted, processStopped } from './processes.ts';
+
+/** For tests with services of their own: everybody may do everything. */
+export const OPEN_POLICY: BusPolicy = {
+  mayCall: () => true,
+  maySend: () => true,
+  mayHear: () => true,
+  mayActForUsers: () => true,
+};
 
 export interface NatsServer {
   readonly url: string;

@@ -4,7 +4,8 @@ import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../../../config/broker.ts';
 import { readConfig } from '../../../config/env.ts';
 import type { OperationCall } from '../../../lib/operation.ts';
-import { natsBus } from '../../../mixins/nats-bus.ts';
+import { natsBus } from '../../../mixins/bus/nats-bus.ts';
+import { OPEN_POLICY } from '../../support/nats.ts';
 
 /** What it answers. */
 export interface RemoteAnswer {
@@ -12,9 +13,13 @@ export interface RemoteAnswer {
 }
 
 const config = readConfig({ NATS_URL: process.argv[2], LOG_LEVEL: 'silent', NODE_ID: `remote-${process.pid}` });
-const broker = new ServiceBroker({ ...brokerOptions(config), transporter: natsBus(config), logger: false });
+const broker = new ServiceBroker({
+  ...brokerOptions(config),
+  transporter: natsBus(config, OPEN_POLICY),
+  logger: false,
+});
 broker.createService({
-  name: 'remote',
+  name: 'metadata',
   actions: {
     async answer(ctx: { params: OperationCall }) {
       await pause(Number(ctx.params.query['delay'] ?? 0));

@@ -14,13 +14,14 @@ import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
+import { natsBus } from '../../../mixins/bus/nats-bus.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { Jobs } from '../../../mixins/jobs/jobs.ts';
 import { Metrics } from '../../../mixins/metrics/metrics.ts';
-import { natsBus } from '../../../mixins/nats-bus.ts';
 import { pulse } from '../../../mixins/pulse.ts';
 import gatewayService from '../../../services/gateway/gateway.service.ts';
 import ratelimitService from '../../../services/ratelimit/ratelimit.service.ts';
+import { OPEN_POLICY } from '../../support/nats.ts';
 
 export interface Answer {
   status: number;
@@ -149,7 +150,7 @@ export const STUB_OPERATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/remote',
     scopes: 'authenticated',
-    action: 'remote.answer',
+    action: 'metadata.answer',
     queryParameters: [parameter('delay', Type.Integer())],
   }),
   row({
@@ -203,7 +204,7 @@ export async function startStage(
   const config = readConfig({ PORT: '0', HOST: '127.0.0.1', LOG_LEVEL: 'silent', ...env });
   const broker = new ServiceBroker({
     ...brokerOptions(config),
-    ...(config.natsUrl ? { transporter: natsBus(config), middlewares: [pulse()] } : {}),
+    ...(config.bus ? { transporter: natsBus(config, OPEN_POLICY), middlewares: [pulse()] } : {}),
     logger: false,
   });
   const database = {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
-import { Joiner, split } from '../../../mixins/nats-bus.ts';
+import { Joiner, split } from '../../../mixins/bus/parts.ts';
 
 describe('messages in parts', () => {
   it('arrive whole, whatever their size and the order of the parts', () => {

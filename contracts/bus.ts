@@ -1,0 +1,65 @@
+/**
+ * Who may do what on the bus: the callers of every internal action, and sender and receivers of every event. Public
+ * operations are called by the gateway alone, for users. An action or event that is not listed does not compile.
+ * Source: docs/reference/operations-cluster.md, "Trust on the bus".
+ */
+import { OPERATOR } from '../config/bus.ts';
+import type { ServiceName } from '../config/services.ts';
+import type { ActionMap, EventMap } from './call.ts';
+import { OPERATIONS, type PublicAction } from './operations.ts';
+
+type Caller = ServiceName | typeof OPERATOR;
+
+const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly Caller[]>> = {
+  'auth.http.handle': ['gateway'],
+  'auth.keys.list': ['gateway'],
+  'auth.keys.rotate': [OPERATOR],
+  'auth.grants.check': ['gateway', 'ratelimit'],
+  'auth.origins.check': ['gateway'],
+  'auth.clients.rotateSecret': [OPERATOR],
+  'auth.users.sync': ['data'],
+  'auth.users.createLink': [OPERATOR],
+  'auth.users.revoke': [OPERATOR],
+  'auth.secrets.reseal': [OPERATOR],
+  'data.users.get': ['auth', 'gateway', 'metadata', OPERATOR],
+  'data.users.find': [OPERATOR],
+  // The demo tenants are made by the process that has metadata.
+  'data.users.provision': ['metadata', OPERATOR],
+  'data.samples.load': ['metadata'],
+  'data.audit.deny': ['gateway'],
+  'data.audit.seal': [OPERATOR],
+  'data.audit.verify': [OPERATOR],
+  'metadata.snapshots.get': ['auth', 'data'],
+  'metadata.tenants.get': ['auth', OPERATOR],
+  'metadata.tenants.list': ['auth', 'data', OPERATOR],
+  'metadata.tenants.create': [OPERATOR],
+  'metadata.templates.deploy': [OPERATOR],
+  'ratelimit.leases.read': ['ratelimit'],
+  'ratelimit.leases.take': ['gateway'],
+};
+
+const EVENTS: Readonly<
+  Record<keyof EventMap, { readonly from: readonly Caller[]; readonly to: readonly ServiceName[] }>
+> = {
+  'auth.grants.revoked': { from: ['auth'], to: ['gateway'] },
+  'auth.keys.rotated': { from: ['auth'], to: ['auth', 'gateway'] },
+  'auth.user.signedIn': { from: ['auth'], to: ['data'] },
+  'metadata.schema.changed': { from: ['metadata'], to: ['auth'] },
+};
+
+const callers = new Map<string, readonly string[]>([
+  ...OPERATIONS.map(({ action }): [string, readonly string[]] => [action, ['gateway']]),
+  ...Object.entries(CALLERS),
+]);
+const events = new Map(Object.entries(EVENTS));
+
+const meet = (one: readonly string[], others: readonly string[] | undefined): boolean =>
+  others?.some((name) => one.includes(name)) ?? false;
+
+/** The rules of the platform, for mixins/bus. An identity is the services that a process hosts, or `operator`. */
+export const BUS_POLICY = {
+  mayCall: (caller: readonly string[], action: string): boolean => meet(caller, callers.get(action)),
+  maySend: (sender: readonly string[], event: string): boolean => meet(sender, events.get(event)?.from),
+  mayHear: (receiver: readonly string[], event: string): boolean => meet(receiver, events.get(event)?.to),
+  mayActForUsers: (caller: readonly string[]): boolean => caller.includes('gateway'),
+};

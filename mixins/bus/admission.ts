@@ -1,0 +1,171 @@
+/**
+ * What comes in from the bus: a packet is admitted when its content fits the identity that its subject proves, and when
+ * that identity may do what the packet asks. What goes out carries the context of a request only from the gateway, sealed.
+ */
+import type { BusConfig } from '../../config/bus.ts';
+import { OPERATOR } from '../../config/bus.ts';
+import { isServiceName } from '../../config/services.ts';
+import type { RequestContext } from '../../lib/context.ts';
+import { ContextRefused, SealedContexts } from './contexts.ts';
+import type { BusPolicy, Identity } from './policy.ts';
+
+export interface BusPacket {
+  readonly type: string;
+  readonly target?: string | null;
+  payload: Record<string, unknown>;
+}
+
+export interface Arrival {
+  readonly command: string;
+  /** The identity of the subject. */
+  readonly sender: string;
+  readonly packet: BusPacket;
+  /** The node that received it. */
+  readonly receiver: string;
+  /** The node that a call was sent to, by the call's id. */
+  asked(id: string): string | undefined;
+}
+
+/** A packet that is not taken. `answer`: a call, whose sender is told. */
+export class Refused extends Error {
+  override readonly name = 'Refused';
+  readonly answer: { readonly node: string; readonly id: string } | null;
+
+  constructor(message: string, answer: Refused['answer'] = null) {
+    super(message);
+    this.answer = answer;
+  }
+}
+
+/** An identity and a name; nothing that would end a subject or a line of the NATS protocol. */
+const NODE_ID = /^([a-z+]{1,200})\/[A-Za-z0-9_-]{1,253}$/;
+const TRACEPARENT = /^[0-9a-f-]{55}$/;
+const CALL_ID_MAX_CHARS = 100;
+
+export const identityOfNode = (nodeId: string): string => nodeId.slice(0, Math.max(nodeId.indexOf('/'), 0)) || nodeId;
+
+export class Admission {
+  readonly #policy: BusPolicy;
+  readonly #contexts: SealedContexts | null;
+  readonly #mayActForUsers: boolean;
+  /** The identities that sent something; as many as there are sets of services, at most. */
+  readonly #identities = new Map<string, Identity>();
+
+  constructor(bus: BusConfig, policy: BusPolicy) {
+    this.#policy = policy;
+    this.#contexts = bus.contextKeys && new SealedContexts(bus.contextKeys);
+    this.#mayActForUsers = policy.mayActForUsers(bus.identity.split('+'));
+  }
+
+  /** The token names services that exist, in the one order, or the operator. */
+  knows(token: string): boolean {
+    if (this.#identities.has(token)) return true;
+    const names = token.split('+');
+    const inOrder = names.every((name, i) => isServiceName(name) && (i === 0 || names[i - 1]! < name));
+    if (token !== OPERATOR && !inOrder) return false;
+    this.#identities.set(token, names);
+    return true;
+  }
+
+  /** Makes a packet ready to leave: only calls carry anything beside what they are about. */
+  prepare({ type, target, payload }: BusPacket): void {
+    if (type === 'REQ') payload['meta'] = this.#outgoing(payload, target);
+    else if ('meta' in payload) payload['meta'] = {};
+  }
+
+  #outgoing({ meta, action, id }: BusPacket['payload'], target: string | null | undefined): object {
+    const { request, traceparent } = (meta ?? {}) as { request?: RequestContext; traceparent?: string };
+    const trace = traceparent === undefined ? {} : { traceparent };
+    if (!request || !this.#mayActForUsers) return trace;
+    if (!this.#contexts) return { ...trace, request };
+    const call = { action: String(action), id: String(id), target: String(target) };
+    return { ...trace, request: this.#contexts.seal(request, call) };
+  }
+
+  /** Throws Refused unless the packet may be handled; what is not the sender's to say is taken out of it. */
+  admit({ command, sender, packet, receiver, asked }: Arrival): void {
+    const { payload } = packet;
+    if (payload === null || typeof payload !== 'object') throw new Refused(`${command} without content from ${sender}`);
+    const node = payload['sender'];
+    if (typeof node !== 'string' || NODE_ID.exec(node)?.[1] !== sender)
+      throw new Refused(`${command} of ${sender} in the name of another node`);
+    const identity = this.#identities.get(sender)!;
+    if (command === 'REQ') this.#admitCall(packet, identity, node, receiver);
+    else if (command === 'RES') admitAnswer(payload, node, asked);
+    else if (command === 'EVENT') this.#admitEvent(payload, identity, node);
+    else if (command === 'INFO') payload['services'] = this.#offered(payload['services'], identity);
+  }
+
+  #admitCall({ payload }: BusPacket, identity: Identity, node: string, receiver: string): void {
+    const { action, id, meta } = payload;
+    if (typeof id !== 'string' || id.length > CALL_ID_MAX_CHARS || typeof action !== 'string')
+      throw new Refused(`REQ of ${node} without id or action`);
+    const answer = { node, id };
+    if (!this.#policy.mayCall(identity, action)) throw new Refused(`${identity} may not call ${action}.`, answer);
+    if (payload['stream']) throw new Refused(`${action} is not called with a stream.`, answer);
+    delete payload['stream'];
+    const { request, traceparent } = (meta ?? {}) as { request?: unknown; traceparent?: unknown };
+    payload['meta'] = {
+      ...(typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? { traceparent } : {}),
+      ...(request === undefined ? {} : { request: this.#opened(request, { action, id, receiver }, identity, answer) }),
+    };
+  }
+
+  #opened(
+    request: unknown,
+    { action, id, receiver }: { action: string; id: string; receiver: string },
+    identity: Identity,
+    answer: Refused['answer'],
+  ): unknown {
+    if (!this.#policy.mayActForUsers(identity)) throw new Refused(`${identity} may not act for users.`, answer);
+    // Without keys (a development setup) the context is believed as it is.
+    if (!this.#contexts) return request;
+    if (!Buffer.isBuffer(request)) throw new Refused(`The context of a call of ${action} is not sealed.`, answer);
+    try {
+      return this.#contexts.open(request, { action, id, target: receiver });
+    } catch (error) {
+      if (error instanceof ContextRefused) throw new Refused(`${action}: ${error.message}`, answer);
+      throw error;
+    }
+  }
+
+  #admitEvent(payload: BusPacket['payload'], identity: Identity, node: string): void {
+    const { event } = payload;
+    if (typeof event !== 'string' || !this.#policy.maySend(identity, event))
+      throw new Refused(`The event ${JSON.stringify(event)} is not ${node}'s to send.`);
+    payload['meta'] = {};
+  }
+
+  /** Of the services that a node announces: its own, with their own actions and the events that it may hear. */
+  #offered(services: unknown, identity: Identity): unknown[] {
+    if (!Array.isArray(services)) return [];
+    return services
+      .filter((service) => identity.includes(service?.name))
+      .map((service) => ({
+        ...service,
+        fullName: service.name,
+        version: undefined,
+        actions: keep(service.actions, (name) => name.startsWith(`${service.name}.`)),
+        events: keep(service.events, (name) => this.#policy.mayHear(identity, name)),
+      }));
+  }
+}
+
+function admitAnswer(payload: BusPacket['payload'], node: string, asked: Arrival['asked']): void {
+  const { id } = payload;
+  if (typeof id !== 'string') throw new Refused(`RES of ${node} without id`);
+  const expected = asked(id);
+  // Nobody waits for it any more: the caller's time limit has passed.
+  if (expected !== undefined && expected !== node) throw new Refused(`RES of ${node} to what was asked of ${expected}`);
+  if (payload['stream']) throw new Refused(`RES of ${node} with a stream`);
+  delete payload['stream'];
+  payload['meta'] = {};
+}
+
+/** The entries of an announcement whose key and name agree and satisfy `test`. */
+function keep(entries: unknown, test: (name: string) => boolean): Record<string, unknown> {
+  if (entries === null || typeof entries !== 'object') return {};
+  return Object.fromEntries(
+    Object.entries(entries).filter(([key, entry]) => (entry?.name ?? key) === key && test(key)),
+  );
+}

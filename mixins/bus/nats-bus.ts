@@ -1,0 +1,266 @@
+/**
+ * The bus between processes: Moleculer's NATS transporter with its own subjects, which make known who sends.
+ *
+ * A packet travels on `<prefix>.<sender>.<type>.<receiver>.<node>` or `<prefix>.<sender>.<type>.all`. `<sender>` and
+ * `<receiver>` are identities: the services that a process hosts, or `operator`. A NATS user may publish only below its
+ * own identity and subscribe only to what is addressed to it, so the subject proves the sender, and admission.ts checks
+ * what a packet says against it. Reasons: docs/decisions/trust-on-the-bus.md.
+ *
+ * Packets too large for one message travel in parts. A lost connection is known at once, and after a reconnect the
+ * processes find each other without waiting for heartbeats. Received bytes are used where they are, not copied.
+ */
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { checkServerIdentity } from 'node:tls';
+import { Errors, Transporters } from 'moleculer';
+import {
+  type Authenticator,
+  type ConnectionOptions,
+  connect,
+  credsAuthenticator,
+  ErrorCode,
+  type NatsConnection,
+  type NatsError,
+  nkeyAuthenticator,
+  usernamePasswordAuthenticator,
+} from 'nats';
+import type { BusConfig, BusLogin } from '../../config/bus.ts';
+import type { Config } from '../../config/env.ts';
+import { Admission, type BusPacket, identityOfNode, Refused } from './admission.ts';
+import { Joiner, split } from './parts.ts';
+import type { BusPolicy } from './policy.ts';
+
+const MESSAGE_MAX_BYTES = 1_048_576;
+const SPARE_BYTES = 1_024;
+/** How long an end waits for NATS to have taken everything. */
+const FLUSH_MS = 1_000;
+const CONNECT_AGAIN_MS = 500;
+/** At most one line of the log in so many milliseconds says that packets were refused. */
+const REFUSALS_LOGGED_MS = 1_000;
+
+interface Registry {
+  nodes: {
+    toArray(): { id: string; local: boolean; available: boolean }[];
+    disconnected(nodeId: string, unexpected: boolean): void;
+  };
+}
+
+/** What the declarations of Moleculer lack. */
+interface Transit {
+  pendingRequests: ReadonlyMap<string, { nodeID: string }>;
+  sendResponse(node: string, id: string, meta: object, headers: object, data: null, error: Error): PromiseLike<unknown>;
+}
+
+class NatsBus extends Transporters.NATS {
+  readonly #bus: BusConfig;
+  readonly #admission: Admission;
+  readonly #joiners = new Map<string, Joiner>();
+  #connection: NatsConnection | null = null;
+  #left = false;
+  #linked = false;
+  #refused = 0;
+  #refusalsLoggedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(bus: BusConfig, policy: BusPolicy) {
+    super({});
+    this.#bus = bus;
+    this.#admission = new Admission(bus, policy);
+  }
+
+  /** The connection to NATS stands now. */
+  get linked(): boolean {
+    return this.#linked;
+  }
+
+  /** Tries until NATS is there and accepts this process; the log says why it does not. */
+  override async connect(): Promise<void> {
+    let told = '';
+    while (!this.#left) {
+      try {
+        this.#connection = await connect(connectionOptions(this.#bus, this.nodeID));
+        break;
+      } catch (error) {
+        const reason = reasonOf(error);
+        if (reason !== told) this.logger.warn(`NATS does not take this process: ${reason}`);
+        told = reason;
+        await pause(CONNECT_AGAIN_MS);
+      }
+    }
+    if (!this.#connection) return;
+    this.client = this.#connection;
+    this.#linked = true;
+    void this.#watch(this.#connection);
+    await this.onConnected();
+  }
+
+  async #watch(connection: NatsConnection): Promise<void> {
+    for await (const { type, data } of connection.status()) {
+      if (type === 'error') this.logger.warn(`NATS reports: ${String(data)}`);
+      if (type === 'disconnect') {
+        this.#linked = false;
+        this.#forgetNodes();
+      }
+      if (type !== 'reconnect') continue;
+      this.#linked = true;
+      await pause(50); // the subscriptions travel first
+      if (this.#linked && this.#connection === connection) void Promise.resolve(this.onConnected(true)).catch(() => {});
+    }
+    this.#linked = false;
+    this.connected = false;
+  }
+
+  /**
+   * Others count as gone until they have announced themselves over the new connection. What waits for them fails at
+   * once, and nothing is sent to a process that has not come back yet: NATS would drop it without a word.
+   */
+  #forgetNodes(): void {
+    const { nodes } = (this.broker as unknown as { registry: Registry }).registry;
+    for (const { id, local, available } of nodes.toArray()) if (!local && available) nodes.disconnected(id, true);
+  }
+
+  /**
+   * What was said last goes out first. Without NATS nobody hears it, and a connection that is only left tries again for
+   * ever.
+   */
+  override async disconnect(): Promise<void> {
+    this.#left = true;
+    const connection = this.#connection;
+    if (!connection) return;
+    await Promise.race([connection.flush(), pause(FLUSH_MS)]).catch(() => {});
+    this.#connection = null;
+    await connection.close();
+  }
+
+  /** The subject on which a packet travels to a node, or to all. */
+  override getTopicName(command: string, nodeId?: string): string {
+    return this.#subject(this.#bus.identity, command, nodeId);
+  }
+
+  #subject(sender: string, command: string, nodeId?: string): string {
+    return `${this.prefix}.${sender}.${command}.${nodeId ? `${identityOfNode(nodeId)}.${nodeId}` : 'all'}`;
+  }
+
+  override subscribe(command: string, nodeId?: string): Promise<void> {
+    const senderAt = this.prefix.length + 1;
+    this.#connection?.subscribe(this.#subject('*', command, nodeId), {
+      callback: (error, { subject, data }) => {
+        if (error) return;
+        const sender = subject.slice(senderAt, subject.indexOf('.', senderAt));
+        this.#receive(command, sender, Buffer.from(data.buffer, data.byteOffset, data.byteLength));
+      },
+    });
+    return Promise.resolve();
+  }
+
+  #receive(command: string, sender: string, data: Buffer): void {
+    try {
+      if (!this.#admission.knows(sender)) throw new Refused(`${command} from an unknown identity`);
+      let joiner = this.#joiners.get(sender);
+      if (!joiner) {
+        joiner = new Joiner();
+        this.#joiners.set(sender, joiner);
+      }
+      const whole = joiner.add(data, performance.now());
+      if (whole) this.#deliver(command, sender, this.deserialize(command, whole) as BusPacket);
+    } catch (error) {
+      this.#logRefusal(error);
+    }
+  }
+
+  #deliver(command: string, sender: string, packet: BusPacket): void {
+    const { pendingRequests, sendResponse } = this.transit as unknown as Transit;
+    const asked = (id: string): string | undefined => pendingRequests.get(id)?.nodeID;
+    try {
+      this.#admission.admit({ command, sender, packet, receiver: this.nodeID, asked });
+    } catch (error) {
+      if (!(error instanceof Refused) || error.answer === null) throw error;
+      this.#logRefusal(error);
+      const refusal = new Errors.MoleculerClientError(error.message, 403, 'CALL_REFUSED');
+      void sendResponse.call(this.transit, error.answer.node, error.answer.id, {}, {}, null, refusal);
+      return;
+    }
+    const { messageHandler } = this as unknown as { messageHandler(command: string, packet: BusPacket): unknown };
+    messageHandler(command, packet);
+  }
+
+  #logRefusal(error: unknown): void {
+    this.#refused++;
+    const now = performance.now();
+    if (now - this.#refusalsLoggedAt < REFUSALS_LOGGED_MS) return;
+    this.logger.warn(`Refused ${this.#refused} packets; the last: ${error instanceof Error ? error.message : error}`);
+    this.#refused = 0;
+    this.#refusalsLoggedAt = now;
+  }
+
+  override publish(packet: Parameters<Transporters.Base['publish']>[0]): Promise<void> {
+    this.#admission.prepare(packet as unknown as BusPacket);
+    return super.publish(packet);
+  }
+
+  override send(subject: string, data: Buffer): Promise<void> {
+    const connection = this.#connection;
+    if (!connection) return Promise.resolve();
+    const most = (connection.info?.max_payload ?? MESSAGE_MAX_BYTES) - SPARE_BYTES;
+    if (data.length <= most) connection.publish(subject, data);
+    else for (const part of split(data, most)) connection.publish(subject, part);
+    return Promise.resolve();
+  }
+}
+
+function connectionOptions(bus: BusConfig, name: string): ConnectionOptions {
+  // With this option the client refuses a server that offers no TLS.
+  const tls = bus.tls && { ...bus.tls, checkServerIdentity: serverIdentityCheck(bus.servers) };
+  return {
+    name,
+    servers: [...bus.servers],
+    ...(tls ? { tls } : {}),
+    ...(bus.login ? { authenticator: authenticatorOf(bus.login) } : {}),
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 500,
+    // Credentials that are renewed while a process is refused bring it back.
+    ignoreAuthErrorAbort: true,
+    // Only the servers of NATS_URL: what a server tells of others is not configured by anybody here.
+    ignoreClusterUpdates: true,
+  };
+}
+
+/**
+ * Checks the certificate against the host that is dialled. For an IP address the client leaves the name out, and Node
+ * would check `localhost` instead.
+ */
+function serverIdentityCheck(servers: readonly string[]): typeof checkServerIdentity {
+  const hosts = servers.map((server) => new URL(`nats://${server}`).hostname.replace(/^\[|\]$/g, ''));
+  const addresses = hosts.filter((host) => isIP(host) !== 0);
+  return (name, certificate) => {
+    if (hosts.includes(name)) return checkServerIdentity(name, certificate);
+    const failures = addresses.map((address) => checkServerIdentity(address, certificate));
+    return failures.some((failure) => failure === undefined)
+      ? undefined
+      : (failures[0] ?? new Error(`${name} is no server of NATS_URL.`));
+  };
+}
+
+function authenticatorOf(login: BusLogin): Authenticator {
+  const read = (path: string): string => readFileSync(path, 'utf8').trim();
+  const bytes = (path: string) => (): Uint8Array => new TextEncoder().encode(read(path));
+  if ('credentialsFile' in login) return credsAuthenticator(bytes(login.credentialsFile));
+  if ('nkeyFile' in login) return nkeyAuthenticator(bytes(login.nkeyFile));
+  return usernamePasswordAuthenticator(
+    login.user,
+    'passwordFile' in login ? () => read(login.passwordFile) : login.password,
+  );
+}
+
+/** What an operator can act on. Never the options of the connection, which hold the password. */
+function reasonOf(error: unknown): string {
+  const { code, message, chainedError } = error as NatsError;
+  if (code === ErrorCode.ServerOptionNotAvailable) return 'the server offers no TLS, which NATS_URL asks for.';
+  if (code === ErrorCode.AuthorizationViolation) return 'the server refuses the credentials.';
+  return chainedError ? `${message} (${chainedError.message})` : message;
+}
+
+/** The transporter of a process on `config.bus`; it keeps trying until NATS is there. */
+export function natsBus({ bus }: Config, policy: BusPolicy): Transporters.Base {
+  return new NatsBus(bus!, policy);
+}

@@ -1,0 +1,101 @@
+/** The settings of the bus: what they mean, and that every problem of them is reported at once. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { busAddress } from '../../../config/bus.ts';
+import { readConfig } from '../../../config/env.ts';
+
+describe('the configuration of the bus', () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'erp-bus-config-'));
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  const file = (name: string, text: string): string => {
+    const path = join(folder, name);
+    writeFileSync(path, text);
+    return path;
+  };
+  const bus = (env: Record<string, string>) => readConfig(env).bus!;
+  const problemsOf = (env: Record<string, string>): string[] => {
+    try {
+      readConfig(env);
+    } catch (error) {
+      assert.ok(error instanceof Error && error.name === 'ConfigError');
+      return error.message.split('\n');
+    }
+    return [];
+  };
+
+  it('is encrypted when a server is named by tls://, or a TLS file is given', () => {
+    const caFile = file('ca.pem', '');
+    assert.equal(bus({ NATS_URL: 'nats://a' }).tls, null);
+    assert.deepEqual(bus({ NATS_URL: 'tls://a' }).tls, {});
+    assert.deepEqual(bus({ NATS_URL: 'nats://a,tls://b' }).tls, {});
+    assert.deepEqual(bus({ NATS_URL: 'nats://a', NATS_CA_FILE: caFile }).tls, { caFile });
+  });
+
+  it('has user and password as they are, not as an address writes them', () => {
+    const { login } = bus({ NATS_URL: 'tls://erp%40bus:p%2Fa%3As%25s@a:4222' });
+    assert.deepEqual(login, { user: 'erp@bus', password: 'p/a:s%s' });
+  });
+
+  it('names its servers without credentials', () => {
+    assert.equal(busAddress(bus({ NATS_URL: 'tls://erp:hunter2@a:4222,tls://erp:hunter2@b' })), 'tls://a:4222,tls://b');
+  });
+
+  it('gives every process an id that begins with its services', () => {
+    const env = { NATS_URL: 'nats://a', SERVICES: 'gateway,data', NODE_ID: 'pod 7.local' };
+    assert.equal(readConfig(env).nodeId, 'data+gateway/pod-7-local');
+    assert.equal(readConfig(env, { operator: 'repl' }).nodeId, 'operator/repl');
+  });
+
+  it('reports all problems at once, and repeats no password', () => {
+    const problems = problemsOf({
+      NATS_URL: 'tls://erp:hunter%E0%A4%A@a:4222,tls://erp:hunter3@b',
+      NATS_CA_FILE: '/nowhere/ca.pem',
+      NATS_CERT_FILE: file('client.pem', ''),
+      NATS_NKEY_FILE: file('user.nk', ''),
+      NATS_PASSWORD_FILE: file('password', 'hunter4'),
+      BUS_KEYS_FILE: file('keys', 'data tooShort'),
+    });
+    assert.deepEqual(
+      problems.map((problem) => problem.slice(0, problem.indexOf(' '))),
+      ['NATS_CA_FILE', 'NATS_CERT_FILE', 'Only', 'NATS_PASSWORD_FILE', 'NATS_URL', 'BUS_KEYS_FILE'],
+    );
+    assert.doesNotMatch(problems.join(), /hunter/);
+  });
+
+  it('needs a key of every service of the process', () => {
+    const key = Buffer.alloc(32, 7).toString('base64url');
+    const env = { NATS_URL: 'nats://a', SERVICES: 'data,metadata' };
+    assert.match(problemsOf({ ...env, BUS_KEYS_FILE: file('keys', `data ${key}\n`) })[0]!, /no key of metadata/);
+    const keys = file('keys', `# of this process\ndata ${key}\nmetadata ${key}\nmetadata ${key}\n`);
+    assert.equal(bus({ ...env, BUS_KEYS_FILE: keys }).contextKeys?.get('metadata')?.length, 2);
+  });
+
+  it('of production has TLS, a sign-in and keys, unless somebody says that it goes without', () => {
+    const PLATFORM_SECRET = 'kq8-Zr2_vTn5cY9wLx3mBd7hJf1sGa6u';
+    const env = { NODE_ENV: 'production', PLATFORM_SECRET, NATS_URL: 'nats://a:4222' };
+    const problems = problemsOf(env);
+    assert.equal(problems.length, 4, problems.join('\n'));
+    for (const name of ['NATS_URL', 'NATS_NKEY_FILE', 'BUS_KEYS_FILE'])
+      assert.ok(
+        problems.some((problem) => problem.startsWith(`- ${name} `)),
+        name,
+      );
+    assert.deepEqual(problemsOf({ ...env, NATS_ALLOW_INSECURE: 'true' }), []);
+    const keys = ['auth', 'data', 'metadata', 'ratelimit'].map(
+      (name) => `${name} ${Buffer.alloc(32, name).toString('base64url')}`,
+    );
+    const secure = {
+      ...env,
+      NATS_URL: 'tls://a:4222',
+      NATS_NKEY_FILE: file('user.nk', ''),
+      BUS_KEYS_FILE: file('keys', keys.join('\n')),
+    };
+    assert.deepEqual(problemsOf(secure), []);
+  });
+});
