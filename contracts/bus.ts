@@ -44,6 +44,7 @@ const EVENTS: Readonly<
   'auth.grants.revoked': { from: ['auth'], to: ['gateway'] },
   'auth.keys.rotated': { from: ['auth'], to: ['auth', 'gateway'] },
   'auth.user.signedIn': { from: ['auth'], to: ['data'] },
+  'auth.user.factorChanged': { from: ['auth'], to: ['data'] },
   'metadata.schema.changed': { from: ['metadata'], to: ['auth'] },
 };
 

@@ -344,6 +344,10 @@ export interface TenantInfo {
   readonly rateLimits: RateLimitOverrides;
 }
 
+/** Who must have a second factor when signing in. */
+export const SECOND_FACTOR_POLICIES = ['off', 'administrators', 'everyone'] as const;
+export type SecondFactorPolicy = (typeof SECOND_FACTOR_POLICIES)[number];
+
 export interface Snapshot {
   readonly tenant: TenantInfo;
   /** metadataVersion; 0 = an empty tenant. */
@@ -354,6 +358,8 @@ export interface Snapshot {
   readonly roles: Readonly<Record<string, RoleMeta>>;
   readonly groups: Readonly<Record<string, GroupMeta>>;
   readonly externalClients: Readonly<Record<string, ExternalClientMeta>>;
+  /** null: as the deployment decides. */
+  readonly secondFactor: SecondFactorPolicy | null;
 }
 
 /** The parts of a snapshot that components add to, empty. */
@@ -364,6 +370,7 @@ export const NO_CONFIGURATION = {
   roles: {},
   groups: {},
   externalClients: {},
+  secondFactor: null,
 } satisfies Omit<Snapshot, 'tenant' | 'version'>;
 
 /** The parts of an object that its rules and types add to, empty. */

@@ -32,6 +32,11 @@ export default function authService({ config, database }: Platform): ServiceSche
         baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
         baseUrlFixed: config.baseUrl !== null,
         ...announcements(broker),
+        secondFactor: config.production ? 'administrators' : 'off',
+        async systemPermissions({ tenantId, userId }) {
+          const user = await call(broker, 'data.users.get', { tenantId, userId });
+          return user?.systemPermissions ?? [];
+        },
         sendPasswordLink: passwordLinkSender(config, logger),
         onError: (error) => logger.error({ err: error }, 'A sign-in request failed.'),
       });
@@ -60,11 +65,14 @@ const tenantSource = (broker: ServiceBroker): TenantSource => ({
   },
 });
 
-const announcements = (broker: ServiceBroker): Pick<AuthServerOptions, 'grantsEnded' | 'keysRotated' | 'signedIn'> => ({
+type Announcements = Pick<AuthServerOptions, 'grantsEnded' | 'keysRotated' | 'signedIn' | 'factorChanged'>;
+
+const announcements = (broker: ServiceBroker): Announcements => ({
   grantsEnded: (grantIds) => broadcast(broker, 'auth.grants.revoked', { grantIds }),
   keysRotated: () => broadcast(broker, 'auth.keys.rotated', {}),
   signedIn: (tenantId, userId) =>
     emit(broker, 'auth.user.signedIn', { tenantId, userId, at: formatTimestamp(Date.now()) }),
+  factorChanged: (change) => emit(broker, 'auth.user.factorChanged', { ...change, at: formatTimestamp(Date.now()) }),
 });
 
 /** Until there is a mail channel, links are logged; they are credentials, so production logs only that one waits. */

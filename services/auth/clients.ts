@@ -5,7 +5,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { SCOPES } from '../../lib/operation.ts';
-import type { ExternalClientMeta, Snapshot, TenantInfo } from '../../lib/schema/snapshot.ts';
+import type { ExternalClientMeta, SecondFactorPolicy, Snapshot, TenantInfo } from '../../lib/schema/snapshot.ts';
 import type { AuthStore } from './store/store.ts';
 
 export const ALL_SCOPES = Object.keys(SCOPES);
@@ -64,14 +64,19 @@ const LAST_KNOWN_MS = 10 * 60_000;
 const ORIGIN_FRESH_MS = 5_000;
 const TENANTS_PAGE = 200;
 
+/** What auth uses of a tenant's configuration. */
+interface Configuration {
+  version: number;
+  clients: Map<string, ExternalClientMeta>;
+  secondFactor: SecondFactorPolicy | null;
+}
+
 export class Clients {
   readonly #store: AuthStore;
   readonly #source: TenantSource;
   readonly #tenants = new LRUCache<string, { tenant: Tenant | null }>({ max: 5_000, ttl: TENANT_FRESH_MS });
   readonly #lastKnown = new LRUCache<string, Tenant>({ max: 5_000, ttl: LAST_KNOWN_MS });
-  readonly #external = new LRUCache<string, { version: number; clients: Map<string, ExternalClientMeta> }>({
-    max: 5_000,
-  });
+  readonly #configurations = new LRUCache<string, Configuration>({ max: 5_000 });
   readonly #origins = new LRUCache<string, boolean>({ max: 1_000, ttl: ORIGIN_FRESH_MS });
 
   constructor(store: AuthStore, source: TenantSource) {
@@ -197,13 +202,24 @@ export class Clients {
     };
   }
 
+  /** Who must have a second factor by the tenant's settings; null: they do not say. */
+  async secondFactor(tenantId: string): Promise<SecondFactorPolicy | null> {
+    const tenant = await this.tenant({ tenantId });
+    return tenant && (await this.#configurationOf(tenant)).secondFactor;
+  }
+
   async #clientsOf(tenant: Tenant): Promise<Map<string, ExternalClientMeta>> {
-    const known = this.#external.get(tenant.id);
-    if (known?.version === tenant.metadataVersion) return known.clients;
+    return (await this.#configurationOf(tenant)).clients;
+  }
+
+  async #configurationOf(tenant: Tenant): Promise<Configuration> {
+    const known = this.#configurations.get(tenant.id);
+    if (known?.version === tenant.metadataVersion) return known;
     const snapshot = await this.#source.snapshot(tenant.id, tenant.metadataVersion);
     const clients = new Map(Object.values(snapshot?.externalClients ?? {}).map((meta) => [meta.clientId, meta]));
-    this.#external.set(tenant.id, { version: tenant.metadataVersion, clients });
-    return clients;
+    const read = { version: tenant.metadataVersion, clients, secondFactor: snapshot?.secondFactor ?? null };
+    this.#configurations.set(tenant.id, read);
+    return read;
   }
 }
 

@@ -7,7 +7,9 @@ import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import { siteOf } from '../../lib/values/network.ts';
 import { ALL_SCOPES, type Clients, DEVICE_CODE } from './clients.ts';
 import { dispatch } from './dispatch.ts';
-import { type Answer, type Form, interact } from './interactions.ts';
+import type { SecondFactors } from './factors/factors.ts';
+import type { Answer, Form } from './form.ts';
+import { interact } from './interactions.ts';
 import { type KeyRing, publicKeys } from './keys.ts';
 import { tooManyCodes } from './pages/pages.ts';
 import { passwordReply } from './password-page.ts';
@@ -23,6 +25,7 @@ export interface HttpParts {
   ring: KeyRing;
   store: AuthStore;
   clients: Clients;
+  factors: SecondFactors;
   presentedTokens: PresentedTokens;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;

@@ -7,6 +7,10 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errors, type Interaction, type Provider } from 'oidc-provider';
 import type { Clients } from './clients.ts';
+import { acrOf, MULTI_FACTOR_ACR } from './factors/assurance.ts';
+import type { SecondFactors } from './factors/factors.ts';
+import { afterPassword, binding, continueSignIn, passkeySignIn, type SignInStep } from './factors/sign-in-steps.ts';
+import type { Answer, Form } from './form.ts';
 import { formTarget } from './pages/layout.ts';
 import * as pages from './pages/pages.ts';
 import { signIn } from './passwords.ts';
@@ -17,17 +21,11 @@ export interface InteractionParts {
   provider: Provider;
   store: AuthStore;
   clients: Clients;
+  factors: SecondFactors;
   cookieKey: string;
   /** A person has just signed in. */
   signedIn(tenantId: string, userId: string): void;
 }
-
-export interface Form {
-  get(name: string): string | null;
-}
-
-/** What a request is answered with: a page, or a redirect. */
-export type Answer = pages.Page | { redirect: string };
 
 const csrfFor = (key: string, uid: string): string =>
   createHmac('sha256', key).update(`interaction ${uid}`).digest('base64url');
@@ -63,16 +61,35 @@ export async function interact(
   const action = `/oauth2/interaction/${uid}`;
   const formTargets = interaction.deviceCode ? [] : formTarget(interaction.params['redirect_uri']);
   if (interaction.prompt.name === 'login') {
+    const step: SignInStep = {
+      ...parts,
+      uid,
+      address,
+      clientTenantId: client.tenantId,
+      secondFactorRequested: words(interaction.params['acr_values']).includes(MULTI_FACTOR_ACR),
+      view: { action, csrf, formTargets },
+      finish: ({ accountId, amr }) => finish({ login: { accountId, amr, acr: acrOf(amr) } }),
+    };
+    const next = await continueSignIn(step, form);
+    if (next) return next;
     const hint = interaction.params['login_hint'];
     const view: pages.SignInView = {
       action,
       csrf,
+      passkeyOptions: await parts.factors.passkeys.signInOptions(binding(step), null),
       clientName: client.name,
       username: form?.get('username') ?? (typeof hint === 'string' ? hint : ''),
       problem: null,
       formTargets,
     };
     if (!form) return pages.signIn(view);
+    if (form.get('decision') === 'passkey') {
+      const answer = await passkeySignIn(step, form.get('credential') ?? '');
+      if ('refused' in answer) return pages.signIn({ ...view, problem: { kind: 'passkeyRefused' } });
+      if ('waitSeconds' in answer)
+        return pages.signIn({ ...view, problem: { kind: 'wait', seconds: answer.waitSeconds } });
+      return answer;
+    }
     const result = await signIn(parts.store, {
       username: form.get('username') ?? '',
       password: form.get('password') ?? '',
@@ -81,8 +98,7 @@ export async function interact(
     });
     if (result.outcome === 'refused') return pages.signIn({ ...view, problem: { kind: 'refused' } });
     if (result.outcome === 'wait') return pages.signIn({ ...view, problem: { kind: 'wait', seconds: result.seconds } });
-    parts.signedIn(result.credential.tenantId, result.credential.userId);
-    return finish({ login: { accountId: result.credential.userId, amr: ['pwd'] } });
+    return afterPassword(step, result.credential);
   }
   return consent(parts, interaction, client, form, { action, csrf, formTargets }, finish);
 }

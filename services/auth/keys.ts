@@ -23,6 +23,8 @@ export interface KeyRing {
   /** The one that signs first. */
   signing: readonly [PrivateKey, ...PrivateKey[]];
   cookies: readonly [string, ...string[]];
+  /** Seals the secrets of authenticator apps. */
+  factors: string;
 }
 
 export class Keys {
@@ -37,12 +39,14 @@ export class Keys {
   /** Makes what is missing and replaces a signing key that has grown older than `maxAgeSeconds`. True: a new key. */
   async ensure(maxAgeSeconds: number): Promise<boolean> {
     const rotated = await this.#replaceSigningKey(maxAgeSeconds);
-    // The cookie key has no age: replacing it would end every interaction that is under way.
+    // These keys have no age: a new cookie key would end every interaction that is under way, a new key of the factors
+    // every authenticator app.
     const age = { olderThanSeconds: 100 * 365 * 86_400, keepRetiredSeconds: 0 };
-    await this.#store.keys.replace('cookies', age, async () => {
-      const kid = randomBytes(16).toString('base64url');
-      return { kid, ...this.#vault.seal(kid, { k: randomBytes(32).toString('base64url') }) };
-    });
+    for (const purpose of ['cookies', 'factors'] as const)
+      await this.#store.keys.replace(purpose, age, async () => {
+        const kid = randomBytes(16).toString('base64url');
+        return { kid, ...this.#vault.seal(kid, { k: randomBytes(32).toString('base64url') }) };
+      });
     return rotated;
   }
 
@@ -56,10 +60,12 @@ export class Keys {
     const oldest = Date.now() - PUBLISHED_AFTER_RETIREMENT_SECONDS * 1000;
     const published = signing.filter((row, i) => i < 2 || (row.retiredAt !== null && row.retiredAt.getTime() > oldest));
     const cookies = rows.filter((row) => row.purpose === 'cookies');
+    const [factors] = atLeastOne(rows.filter((row) => row.purpose === 'factors'));
     return {
       generation: [...published, ...cookies].map((row) => row.kid).join(' '),
       signing: atLeastOne(published.map((row) => privateKey(row.kid, this.#vault.open(row.kid, row)))),
       cookies: atLeastOne(cookies.map((row) => String(this.#vault.open(row.kid, row)['k']))),
+      factors: String(this.#vault.open(factors.kid, factors)['k']),
     };
   }
 

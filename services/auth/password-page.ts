@@ -1,6 +1,6 @@
 /** The page behind a set-password link. */
 import type { HttpReply } from '../../contracts/auth.ts';
-import type { Form } from './interactions.ts';
+import type { Form } from './form.ts';
 import * as pages from './pages/pages.ts';
 import { hashLinkToken, hashPassword, PASSWORD_MIN_CHARS, passwordProblem } from './passwords.ts';
 import { pageReply } from './reply.ts';

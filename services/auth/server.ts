@@ -7,6 +7,8 @@ import type { Provider } from 'oidc-provider';
 import type { GrantState, HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import type { DeploymentSecrets } from '../../lib/values/derived-keys.ts';
 import { Clients, type TenantSource } from './clients.ts';
+import { type SecondFactorParts, SecondFactors } from './factors/factors.ts';
+import { demandsSecondFactor } from './factors/policy.ts';
 import { checkGrants, type GrantReference } from './grants.ts';
 import { baseUrl, handle } from './http.ts';
 import { type KeyRing, Keys, type PublicKey, publicKeys } from './keys.ts';
@@ -18,7 +20,7 @@ import { isUnavailable } from './unavailable.ts';
 import { type UserNotices, Users } from './users.ts';
 import { Vault } from './vault.ts';
 
-export interface AuthServerOptions extends UserNotices {
+export interface AuthServerOptions extends UserNotices, Omit<SecondFactorParts, 'clients'> {
   store: AuthStore;
   source: TenantSource;
   secrets: DeploymentSecrets;
@@ -111,6 +113,7 @@ export class AuthServer {
         provider: this.#provider(this.#baseUrl, ring),
         ring,
         clients: this.clients,
+        factors: this.#factors(this.#baseUrl, ring),
         store: this.#store,
         presentedTokens: this.#presentedTokens,
         revokeUser: (tenantId, userId) => this.users.revoke(tenantId, userId),
@@ -141,6 +144,10 @@ export class AuthServer {
     return ring;
   }
 
+  #factors(issuer: string, ring: KeyRing): SecondFactors {
+    return new SecondFactors(this.#store, issuer, ring, { ...this.#options, clients: this.clients });
+  }
+
   #provider(issuer: string, ring: KeyRing): Provider {
     const key = `${issuer} ${ring.generation}`;
     let provider = this.#providers.get(key);
@@ -149,6 +156,7 @@ export class AuthServer {
         store: this.#store,
         clients: this.clients,
         presentedTokens: this.#presentedTokens,
+        secondFactorDemanded: (user) => demandsSecondFactor({ ...this.#options, clients: this.clients }, user),
         grantsEnded: this.#options.grantsEnded,
         onError: this.#options.onError,
       });

@@ -29,6 +29,19 @@ CREATE TABLE auth.attempts (
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.attempts TO svc_auth;
 
+CREATE TABLE auth.authenticators (
+  tenant_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  sealed_secret bytea NOT NULL,
+  last_step bigint NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT authenticators_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES auth.credentials(tenant_id, user_id) ON DELETE CASCADE,
+  CONSTRAINT authenticators_pkey PRIMARY KEY (tenant_id, user_id)
+);
+ALTER TABLE auth.authenticators ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.authenticators FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.authenticators TO svc_auth;
+
 CREATE TABLE auth.client_secrets (
   tenant_id uuid NOT NULL,
   api_name text NOT NULL,
@@ -79,7 +92,7 @@ CREATE TABLE auth.keys (
   created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
   retired_at timestamp with time zone,
   CONSTRAINT keys_check CHECK (((plain IS NULL) <> (sealed IS NULL))),
-  CONSTRAINT keys_purpose_check CHECK ((purpose = ANY (ARRAY['signing'::text, 'cookies'::text]))),
+  CONSTRAINT keys_purpose_check CHECK ((purpose = ANY (ARRAY['signing'::text, 'cookies'::text, 'factors'::text]))),
   CONSTRAINT keys_pkey PRIMARY KEY (kid)
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.keys TO svc_auth;
@@ -91,6 +104,25 @@ CREATE TABLE auth.migrations (
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.migrations TO svc_auth;
 
+CREATE TABLE auth.passkeys (
+  tenant_id uuid NOT NULL,
+  id text NOT NULL,
+  user_id uuid NOT NULL,
+  name text NOT NULL,
+  public_key bytea NOT NULL,
+  counter bigint NOT NULL,
+  transports text[] NOT NULL,
+  backup_eligible boolean NOT NULL,
+  backed_up boolean NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  last_used_at timestamp with time zone,
+  CONSTRAINT passkeys_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES auth.credentials(tenant_id, user_id) ON DELETE CASCADE,
+  CONSTRAINT passkeys_pkey PRIMARY KEY (tenant_id, id)
+);
+ALTER TABLE auth.passkeys ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.passkeys FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.passkeys TO svc_auth;
+
 CREATE TABLE auth.password_links (
   tenant_id uuid NOT NULL,
   token_hash bytea NOT NULL,
@@ -101,6 +133,17 @@ CREATE TABLE auth.password_links (
 ALTER TABLE auth.password_links ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.password_links FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.password_links TO svc_auth;
+
+CREATE TABLE auth.recovery_codes (
+  tenant_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  code_hash bytea NOT NULL,
+  CONSTRAINT recovery_codes_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES auth.credentials(tenant_id, user_id) ON DELETE CASCADE,
+  CONSTRAINT recovery_codes_pkey PRIMARY KEY (tenant_id, user_id, code_hash)
+);
+ALTER TABLE auth.recovery_codes ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.recovery_codes FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.recovery_codes TO svc_auth;
 
 CREATE TABLE auth.tenant_origins (
   tenant_id uuid NOT NULL,
@@ -134,11 +177,19 @@ CREATE UNIQUE INDEX grants_id ON auth.grants USING btree (id);
 
 CREATE INDEX grants_user ON auth.grants USING btree (tenant_id, user_id);
 
+CREATE UNIQUE INDEX passkeys_id ON auth.passkeys USING btree (id);
+
+CREATE INDEX passkeys_user ON auth.passkeys USING btree (tenant_id, user_id);
+
 CREATE UNIQUE INDEX password_links_token ON auth.password_links USING btree (token_hash);
 
 CREATE INDEX password_links_user ON auth.password_links USING btree (tenant_id, user_id);
 
 CREATE INDEX tenant_origins_origins ON auth.tenant_origins USING gin (origins);
+
+CREATE POLICY directory ON auth.authenticators AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.authenticators AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.client_secrets AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
@@ -152,9 +203,17 @@ CREATE POLICY directory ON auth.grants AS PERMISSIVE FOR ALL TO postgres USING t
 
 CREATE POLICY tenant ON auth.grants AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
+CREATE POLICY directory ON auth.passkeys AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.passkeys AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
 CREATE POLICY directory ON auth.password_links AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.password_links AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON auth.recovery_codes AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.recovery_codes AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.tenant_origins AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 

@@ -1,8 +1,10 @@
 /**
- * The frame of every page: one inline stylesheet (allowed by its hash, nothing else is), no script, light and dark.
- * Pages are plain HTML that works with a keyboard, a screen reader and a text browser.
+ * The frame of every page: one inline stylesheet and, where passkeys are used, one inline script, each allowed by its
+ * hash and nothing else is; light and dark. Pages are plain HTML that works with a keyboard, a screen reader and a text
+ * browser; only passkeys need the script.
  */
 import { createHash } from 'node:crypto';
+import { PASSKEY_SCRIPT } from './passkey-script.ts';
 
 export interface Page {
   title: string;
@@ -11,6 +13,8 @@ export interface Page {
   status: number;
   /** Where the page's forms may lead apart from this server: the client's redirect, which browsers check as well. */
   formTargets?: readonly string[];
+  /** The page has a form that uses a passkey. */
+  passkeys?: boolean;
   /** Seconds, for a page that asks to wait. */
   retryAfterSeconds?: number;
 }
@@ -67,12 +71,33 @@ code{font:.85em/1.4 ui-monospace,"SF Mono",Menlo,Consolas,monospace}
 .usercode{font:650 1.75rem/1.3 ui-monospace,"SF Mono",Menlo,Consolas,monospace;letter-spacing:.12em;
 text-align:center;background:var(--ground);border-radius:.5rem;padding:.75rem;margin:0 0 1.25rem}
 .done{color:var(--good)}
+.or{display:flex;align-items:center;gap:.75rem;color:var(--soft);margin:1.5rem 0 1rem}
+.or::before,.or::after{content:"";flex:1;border-top:1px solid var(--hair)}
+[role=status]:not(:empty){margin:.75rem 0 0}
+form[hidden],.or[hidden]{display:none}
+details{margin:1.25rem 0 0}summary{cursor:pointer;color:var(--accent);font-weight:600;padding:.35rem 0}
+.qr{background:#fff;border-radius:.5rem;padding:.5rem;margin:0 auto 1.25rem;width:12rem}
+.qr svg{display:block;width:100%;height:auto}
+.secret{font:600 1rem/1.6 ui-monospace,"SF Mono",Menlo,Consolas,monospace;overflow-wrap:anywhere;
+background:var(--ground);border-radius:.5rem;padding:.6rem .75rem;margin:0 0 1.25rem}
+.codes{display:grid;grid-template-columns:repeat(auto-fit,minmax(11.5rem,1fr));gap:.4rem 1rem;list-style:none;
+margin:0 0 1.25rem;padding:1rem;background:var(--ground);border-radius:.5rem;
+font:600 1rem/1.5 ui-monospace,"SF Mono",Menlo,Consolas,monospace}
+section{border-top:1px solid var(--hair);margin-top:1.75rem;padding-top:1.5rem}
+h2{font-size:1.1rem;margin:0 0 .5rem}
+.keys{list-style:none;margin:0 0 1rem;padding:0}.keys>li{border:1px solid var(--hair);border-radius:.5rem;
+padding:.75rem .85rem;margin:0 0 .6rem}.keys b{overflow-wrap:anywhere}.keys .hint{margin:.1rem 0 0}
+.keys details{margin:.35rem 0 0}
+.notice{border:1px solid var(--good);border-left-width:.35rem;border-radius:.5rem;padding:.75rem 1rem;margin:0 0 1.25rem}
+.notice p{margin:0}
 footer{max-width:26rem;width:100%;color:var(--soft);font-size:.85rem;padding:1rem .25rem}
 @media(max-width:30rem){main{padding:1.5rem 1.25rem}}
 @media(forced-colors:active){button{border-color:ButtonText}}
 `;
 
-const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('base64');
+const STYLE_HASH = sha256(STYLE);
+const SCRIPT_HASH = sha256(PASSKEY_SCRIPT);
 
 const MARK = `<svg viewBox="0 0 28 28" aria-hidden="true" focusable="false">
 <rect width="28" height="28" rx="7" fill="currentColor" opacity=".12"/>
@@ -95,7 +120,7 @@ export function render(page: Page): string {
 ${page.body}
 </main>
 <footer>Only type your password on this address. Nobody will ever ask you for it by mail or telephone.</footer>
-</body>
+${page.passkeys ? `<script type="module">${PASSKEY_SCRIPT}</script>\n` : ''}</body>
 </html>
 `;
 }
@@ -106,6 +131,7 @@ export function headers(page: Page): Record<string, string> {
     'content-security-policy': [
       "default-src 'none'",
       `style-src 'sha256-${STYLE_HASH}'`,
+      ...(page.passkeys ? [`script-src 'sha256-${SCRIPT_HASH}'`] : []),
       `form-action ${formAction}`,
       "frame-ancestors 'none'",
       "base-uri 'none'",

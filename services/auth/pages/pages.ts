@@ -2,52 +2,54 @@
 import { SCOPES } from '../../../lib/operation.ts';
 import { RETRY_AFTER_SECONDS } from '../unavailable.ts';
 import { escapeHtml, type Page } from './layout.ts';
+import { hiddenInput, passkeyForm, problem, waitText } from './parts.ts';
 
 export { headers, type Page, render } from './layout.ts';
-
-/** The one thing that went wrong, announced as soon as the page is read, with a way to the field. */
-const problem = (title: string, text: string): string =>
-  `<div class="problem" role="alert"><h2>${escapeHtml(title)}</h2><p>${escapeHtml(text)}</p></div>`;
-
-const hiddenInput = (name: string, value: string): string =>
-  `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
 
 export interface SignInView {
   action: string;
   csrf: string;
   clientName: string;
   username: string;
-  problem: { kind: 'refused' } | { kind: 'wait'; seconds: number } | null;
+  problem: { kind: 'refused' } | { kind: 'passkeyRefused' } | { kind: 'wait'; seconds: number } | null;
+  /** Options of WebAuthn for a sign-in with a passkey alone, as JSON. */
+  passkeyOptions: string;
   formTargets: readonly string[];
 }
 
 export function signIn(view: SignInView): Page {
   const refused = view.problem?.kind === 'refused';
   const wait = view.problem?.kind === 'wait' ? view.problem.seconds : 0;
+  const passkeyRefused = view.problem?.kind === 'passkeyRefused';
   const alert = refused
     ? problem('You are not signed in', 'Username and password do not match. Check both and try again.')
-    : wait > 0
-      ? problem('Too many attempts', `Wait ${wait === 1 ? 'one second' : `${wait} seconds`}, then try again.`)
-      : '';
+    : passkeyRefused
+      ? problem('You are not signed in', 'The passkey was not accepted. Try again, or use your password.')
+      : wait > 0
+        ? problem('Too many attempts', waitText(wait))
+        : '';
   const invalid = refused ? ' aria-invalid="true"' : '';
   return {
     title: view.problem ? 'Problem: sign in' : 'Sign in',
-    status: wait > 0 ? 429 : refused ? 401 : 200,
+    status: wait > 0 ? 429 : refused || passkeyRefused ? 401 : 200,
     ...(wait > 0 ? { retryAfterSeconds: wait } : {}),
     formTargets: view.formTargets,
+    passkeys: true,
     body: `${alert}<h1>Sign in</h1>
 <p class="lead">to continue to <strong>${escapeHtml(view.clientName)}</strong></p>
 <form method="post" action="${escapeHtml(view.action)}">
 ${hiddenInput('csrf', view.csrf)}
 <div class="field"><label for="username">Username</label>
-<input id="username" name="username" type="text" autocomplete="username" autocapitalize="none" spellcheck="false"
+<input id="username" name="username" type="text" autocomplete="username webauthn" autocapitalize="none" spellcheck="false"
 required maxlength="320"${invalid} value="${escapeHtml(view.username)}"${view.username ? '' : ' autofocus'}></div>
 <div class="field"><label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password" required
 maxlength="800"${invalid}${view.username ? ' autofocus' : ''}></div>
 <button type="submit" name="decision" value="signIn">Sign in</button>
 <button type="submit" class="quiet" name="decision" value="cancel" formnovalidate>Cancel</button>
-</form>`,
+</form>
+<p class="or" data-with-passkeys hidden>or</p>
+${passkeyForm({ action: view.action, csrf: view.csrf, use: 'autofill', options: view.passkeyOptions, decision: 'passkey', button: 'Sign in with a passkey', quiet: true })}`,
   };
 }
 

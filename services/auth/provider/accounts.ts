@@ -1,5 +1,6 @@
 /** Users as the provider knows them: whether one may use a client, and as whom an access token acts. */
 import { type Context, errors, type Grant, interactionPolicy, type Provider, type Token } from 'oidc-provider';
+import { MULTI_FACTOR_ACR } from '../factors/assurance.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import { GRANT_REUSE_MIN_SECONDS, LIFETIMES, nowSeconds } from './lifetimes.ts';
@@ -59,14 +60,46 @@ export async function existingGrant(provider: Provider, { oidc }: Context): Prom
   return given || grant.exp - nowSeconds() > GRANT_REUSE_MIN_SECONDS ? grant : undefined;
 }
 
-/** A session whose user was deactivated, or belongs to another tenant than the client, starts with a new sign-in. */
-export function signInPolicy(): unknown {
+/** How and when the person signed in, as RFC 9068 has it in access tokens; nothing for a token without a person. */
+export function signInClaims({ oidc }: Context): { acr?: string; amr?: readonly string[]; auth_time?: number } {
+  const { AuthorizationCode, DeviceCode, RefreshToken } = oidc.entities;
+  const { acr, amr, authTime } = AuthorizationCode ?? RefreshToken ?? DeviceCode ?? {};
+  return authTime === undefined ? {} : { acr, amr, auth_time: authTime };
+}
+
+/**
+ * A session starts with a new sign-in when its user was deactivated or belongs to another tenant than the client, and
+ * when it is of one factor where the application or the tenant requires two.
+ */
+export function signInPolicy(
+  accounts: Accounts,
+  secondFactorDemanded: (user: { tenantId: string; userId: string }) => Promise<boolean>,
+): unknown {
   const policy = interactionPolicy.base();
   const notUsable = new interactionPolicy.Check(
     'account_not_usable',
     'the signed-in user cannot use this client',
     (ctx) => ctx.oidc.session.accountId !== undefined && !ctx.oidc.account,
   );
+  const tooWeak = new interactionPolicy.Check(
+    'second_factor_missing',
+    'a second factor is required',
+    async ({ oidc }: Context) => {
+      const userId = oidc.session.accountId;
+      if (userId === undefined || oidc.session.acr === MULTI_FACTOR_ACR) return false;
+      if (
+        String(oidc.params.acr_values ?? '')
+          .split(' ')
+          .includes(MULTI_FACTOR_ACR)
+      )
+        return true;
+      // A sign-in that was just completed was judged then.
+      if (oidc.result?.login) return false;
+      const user = await accounts.find(userId, null);
+      return user !== null && secondFactorDemanded(user);
+    },
+  );
   policy.get('login').checks.add(notUsable);
+  policy.get('login').checks.add(tooWeak);
   return policy;
 }

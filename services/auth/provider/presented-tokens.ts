@@ -41,7 +41,12 @@ export class PresentedTokens {
         clientId: payload['client_id'],
         grantId: payload['grant_id'],
         scope: payload['scope'],
-        extra: { tenant_id: payload['tenant_id'], grant_id: payload['grant_id'] },
+        extra: {
+          tenant_id: payload['tenant_id'],
+          grant_id: payload['grant_id'],
+          acr: payload['acr'],
+          auth_time: payload['auth_time'],
+        },
       });
     } catch {
       // Not ours, altered or expired: the handle stays without a payload.

@@ -4,10 +4,11 @@
  */
 import { type Context, Provider, type Token } from 'oidc-provider';
 import { ALL_SCOPES, type Clients, secretMatches } from '../clients.ts';
+import { MULTI_FACTOR_ACR, SINGLE_FACTOR_ACR } from '../factors/assurance.ts';
 import { type KeyRing, SIGNING_ALG } from '../keys.ts';
 import * as pages from '../pages/pages.ts';
 import type { AuthStore } from '../store/store.ts';
-import { Accounts, existingGrant, signInPolicy } from './accounts.ts';
+import { Accounts, existingGrant, signInClaims, signInPolicy } from './accounts.ts';
 import { type AdapterParts, adapters } from './adapter.ts';
 import { devicePages } from './device-flow.ts';
 import { features } from './features.ts';
@@ -23,6 +24,8 @@ const COOKIE = { httpOnly: true, sameSite: 'lax', signed: true };
 export interface ProviderParts extends AdapterParts {
   store: AuthStore;
   clients: Clients;
+  /** Whether the tenant requires a second factor of this user. */
+  secondFactorDemanded(user: { tenantId: string; userId: string }): Promise<boolean>;
   onError(error: unknown): void;
 }
 
@@ -30,7 +33,7 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
   const accounts = new Accounts(parts.store);
   const resource = apiResource(issuer);
   const provider: Provider = new Provider(issuer, {
-    ...protocol(),
+    ...protocol(accounts, parts),
     discovery: { service_documentation: `${resource}/versions/1.0.0/docs`, ui_locales_supported: ['en'] },
     adapter: adapters(parts),
     jwks: { keys: ring.signing },
@@ -45,7 +48,7 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
       customizers: {
         jwt: async (ctx: Context, token: Token, jwt: { payload: Record<string, unknown> }) => {
           const { userId, tenantId, grantId } = await accounts.principal(provider, token, ctx.oidc.client);
-          Object.assign(jwt.payload, { sub: userId, tenant_id: tenantId, grant_id: grantId });
+          Object.assign(jwt.payload, { sub: userId, tenant_id: tenantId, grant_id: grantId, ...signInClaims(ctx) });
         },
       },
     },
@@ -72,10 +75,11 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
 }
 
 /** The configuration that is the same for every address and all keys; each provider gets objects of its own. */
-const protocol = () => ({
+const protocol = (accounts: Accounts, { secondFactorDemanded }: ProviderParts) => ({
   routes: { ...PATHS },
   scopes: ['openid', ...ALL_SCOPES],
-  claims: { openid: ['sub'] },
+  acrValues: [SINGLE_FACTOR_ACR, MULTI_FACTOR_ACR],
+  claims: { acr: null, amr: null, auth_time: null, openid: ['sub', 'acr', 'amr', 'auth_time'] },
   responseTypes: ['code'],
   subjectTypes: ['public'],
   clientAuthMethods: ['private_key_jwt', 'client_secret_basic', 'none'],
@@ -93,7 +97,7 @@ const protocol = () => ({
   // Whatever was revoked or misused, the whole grant ends: that is what the gateway watches.
   revokeGrantPolicy: () => true,
   interactions: {
-    policy: signInPolicy(),
+    policy: signInPolicy(accounts, secondFactorDemanded),
     url: (_ctx: Context, interaction: { uid: string }) => `/oauth2/interaction/${interaction.uid}`,
   },
   clientBasedCORS: (_ctx: Context, origin: string, client: Context) =>

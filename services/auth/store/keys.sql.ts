@@ -2,7 +2,7 @@
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
-export type KeyPurpose = 'signing' | 'cookies';
+export type KeyPurpose = 'signing' | 'cookies' | 'factors';
 
 /** A key to store; one of `plain` and `sealed` is null. */
 export interface NewKey {

@@ -8,6 +8,7 @@ import { Artifacts } from './artifacts.ts';
 import { Attempts } from './attempts.ts';
 import { ClientSecrets } from './client-secrets.ts';
 import { Credentials } from './credentials.ts';
+import { Factors } from './factors.ts';
 import { Grants } from './grants.ts';
 import { StoredKeys } from './keys.ts';
 import { Origins } from './origins.ts';
@@ -22,6 +23,7 @@ const DELETE_EXPIRED = [
 export class AuthStore {
   readonly credentials: Credentials;
   readonly attempts: Attempts;
+  readonly factors: Factors;
   readonly grants: Grants;
   readonly artifacts: Artifacts;
   readonly clientSecrets: ClientSecrets;
@@ -32,6 +34,7 @@ export class AuthStore {
   constructor(database: Database) {
     this.credentials = new Credentials(database);
     this.attempts = new Attempts(database);
+    this.factors = new Factors(database);
     this.grants = new Grants(database);
     this.artifacts = new Artifacts(database);
     this.clientSecrets = new ClientSecrets(database);

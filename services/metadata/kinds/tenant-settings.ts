@@ -1,7 +1,8 @@
 /** TenantSettings: what holds for the whole tenant. */
 import { Type } from 'typebox';
+import { SECOND_FACTOR_POLICIES } from '../../../lib/schema/snapshot.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
-import { componentType } from './component.ts';
+import { componentType, findComponent } from './component.ts';
 import { limitsGroup, rateLimits } from './external-client.ts';
 import { defineKind } from './kind.ts';
 import { group, optional } from './schema.ts';
@@ -34,6 +35,12 @@ const TENANT_SETTINGS = componentType('TenantSettings', {
     ),
   ),
   rateLimits: optional(limitsGroup((limits) => limits)),
+  secondFactor: optional(
+    Type.Enum([...SECOND_FACTOR_POLICIES], {
+      description:
+        'Who must sign in with a second factor: nobody, whoever administers users or configuration, or everyone.',
+    }),
+  ),
 });
 
 export const tenantSettings = defineKind({
@@ -44,6 +51,14 @@ export const tenantSettings = defineKind({
   reversible: true,
   check(component, context) {
     const { locale, timezone, currency } = component.body;
+    const before = findComponent(context.before, TENANT_SETTINGS, 'General')?.body.secondFactor;
+    if (component.body.secondFactor !== before && context.permissions && !context.permissions.has('manageUsers'))
+      context.problem(
+        'COMPONENT_PERMISSION_DENIED',
+        component,
+        '/secondFactor',
+        'Deciding who needs a second factor needs manageUsers.',
+      );
     const invalid = (name: string, message: string): void =>
       context.problem('YAML_SCHEMA_INVALID', component, `/${name}`, message);
     if (!isLocale(locale)) invalid('locale', 'Not a language tag such as en or pt-BR.');
@@ -51,7 +66,8 @@ export const tenantSettings = defineKind({
     if (!isCurrency(currency)) invalid('currency', 'Not a currency code such as EUR.');
   },
   compile(component, draft) {
-    const { locale, timezone, currency } = component.body;
+    const { locale, timezone, currency, secondFactor } = component.body;
+    draft.secondFactor = secondFactor ?? null;
     draft.tenant = {
       ...draft.tenant,
       locale,

@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url';
 import { type Context, Errors, Loggers, ServiceBroker, type ServiceSchema } from 'moleculer';
 import { brokerOptions } from '../../../config/broker.ts';
 import { readConfig } from '../../../config/env.ts';
-import type { HttpReply } from '../../../contracts/auth.ts';
+import type { AuthEvents, HttpReply } from '../../../contracts/auth.ts';
 import { call } from '../../../contracts/call.ts';
-import type { ExternalClientMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+import type { ExternalClientMeta, SecondFactorPolicy, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { ensureServiceRole, migrate } from '../../../mixins/database/migrate.ts';
 import { Jobs } from '../../../mixins/jobs/jobs.ts';
@@ -54,11 +54,15 @@ export interface AuthHarness {
   /** Clients of the tenant `demo`; change and bump(). */
   clients: Record<string, ExternalClientMeta>;
   suspended: Set<string>;
+  /** Who must have a second factor, by tenant; set and bump(). */
+  secondFactor: Map<string, SecondFactorPolicy>;
   /** metadata answers like a service that is away. */
   metadataAway: boolean;
-  bump(): Promise<void>;
+  bump(tenantId?: string): Promise<void>;
   /** Grant ids that were broadcast as revoked. */
   revoked: string[];
+  /** Changes of passkeys and second factors that were announced. */
+  factorChanges: AuthEvents['auth.user.factorChanged'][];
   /** Set-password links that were logged. */
   links: string[];
   stop(): Promise<void>;
@@ -116,8 +120,10 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
 
   const clients: Record<string, ExternalClientMeta> = options.on?.clients ?? {};
   const suspended = options.on?.suspended ?? new Set<string>();
+  const secondFactor = options.on?.secondFactor ?? new Map<string, SecondFactorPolicy>();
   const harness = {} as AuthHarness;
   const revoked: string[] = [];
+  const factorChanges: AuthEvents['auth.user.factorChanged'][] = [];
   const links: string[] = [];
   let version = 1;
   const tenants = () => [
@@ -146,6 +152,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
         snapshot: Buffer.from(
           JSON.stringify({
             externalClients: ctx.params.tenantId === DEMO ? clients : {},
+            secondFactor: secondFactor.get(ctx.params.tenantId) ?? null,
           } satisfies Partial<Snapshot>),
         ),
       }),
@@ -165,7 +172,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
         profileApiName: 'SalesRep',
         roleApiName: 'SalesRep',
         apiEnabled: true,
-        systemPermissions: ['apiEnabled'],
+        systemPermissions: ctx.params.userId === ADA ? ['apiEnabled', 'manageUsers'] : ['apiEnabled'],
       }),
     },
   } as ServiceSchema);
@@ -173,6 +180,8 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     name: 'listener',
     events: {
       'auth.grants.revoked': (ctx: Context<{ grantIds: string[] }>) => void revoked.push(...ctx.params.grantIds),
+      'auth.user.factorChanged': (ctx: Context<AuthEvents['auth.user.factorChanged']>) =>
+        void factorChanges.push(ctx.params),
     },
   } as ServiceSchema);
   await broker.start();
@@ -219,12 +228,14 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     url,
     clients,
     suspended,
+    secondFactor,
     metadataAway: false,
     revoked,
+    factorChanges,
     links,
-    async bump() {
+    async bump(tenantId = DEMO) {
       version++;
-      await broker.broadcast('metadata.schema.changed', { tenantId: DEMO, metadataVersion: version });
+      await broker.broadcast('metadata.schema.changed', { tenantId, metadataVersion: version });
     },
     async stop() {
       server.closeAllConnections();

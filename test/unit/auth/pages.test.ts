@@ -2,14 +2,48 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { formTarget } from '../../../services/auth/pages/layout.ts';
 import * as pages from '../../../services/auth/pages/pages.ts';
+import { PASSKEY_SCRIPT } from '../../../services/auth/pages/passkey-script.ts';
+import * as secondStep from '../../../services/auth/pages/second-step.ts';
 
 const NASTY = `"><script>alert(1)</script>'&`;
 
+const step = (text: string): secondStep.StepView => ({ action: '/a', csrf: text, username: text, formTargets: [] });
+
 /** Every page, with hostile text wherever text comes from outside. */
 const all = (text: string): pages.Page[] => [
-  ...[null, { kind: 'refused' as const }, { kind: 'wait' as const, seconds: 3 }].map((problem) =>
-    pages.signIn({ action: '/a', csrf: text, clientName: text, username: text, problem, formTargets: [] }),
+  ...[
+    null,
+    { kind: 'refused' as const },
+    { kind: 'passkeyRefused' as const },
+    { kind: 'wait' as const, seconds: 3 },
+  ].map((problem) =>
+    pages.signIn({
+      action: '/a',
+      csrf: text,
+      clientName: text,
+      username: text,
+      problem,
+      passkeyOptions: text,
+      formTargets: [],
+    }),
   ),
+  ...[null, { kind: 'refused' as const, text }, { kind: 'wait' as const, seconds: 1 }].flatMap((problem) => [
+    secondStep.secondStep({
+      ...step(text),
+      authenticator: true,
+      recoveryCodes: true,
+      passkeyOptions: text,
+      problem,
+    }),
+    secondStep.setUp({
+      ...step(text),
+      passkeyOptions: text,
+      setup: { sealed: text, secret: text, qrCode: '<svg></svg>' },
+      problem,
+    }),
+  ]),
+  secondStep.recoveryCodes({ ...step(text), codes: [text] }),
+  secondStep.secondFactorReady(step(text)),
   pages.consent({
     action: '/a',
     csrf: text,
@@ -33,7 +67,8 @@ const all = (text: string): pages.Page[] => [
 
 describe('pages of auth', () => {
   it('show hostile text as text', () => {
-    for (const page of all(NASTY)) assert.doesNotMatch(pages.render(page), /<script/, page.title);
+    const own = `<script type="module">${PASSKEY_SCRIPT}</script>`;
+    for (const page of all(NASTY)) assert.doesNotMatch(pages.render(page).replace(own, ''), /<script/, page.title);
   });
 
   it('let no text from outside become markup, whatever it is', () => {

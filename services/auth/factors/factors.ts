@@ -1,0 +1,34 @@
+/** Passkeys and second factors at one public address, with everything that they need. */
+import type { KeyRing } from '../keys.ts';
+import type { UserKey } from '../store/factors.ts';
+import type { AuthStore } from '../store/store.ts';
+import { Authenticators } from './authenticator.ts';
+import type { FactorChange } from './events.ts';
+import { Passkeys } from './passkeys.ts';
+import { demandsSecondFactor, type PolicyParts } from './policy.ts';
+
+export interface SecondFactorParts extends PolicyParts {
+  factorChanged(change: Omit<FactorChange, 'at'>): void;
+}
+
+export class SecondFactors {
+  readonly passkeys: Passkeys;
+  readonly authenticators: Authenticators;
+  readonly #parts: SecondFactorParts;
+
+  constructor(store: AuthStore, issuer: string, ring: KeyRing, parts: SecondFactorParts) {
+    this.passkeys = new Passkeys(store, { issuer, key: ring.cookies[0] });
+    this.authenticators = new Authenticators(store, ring.factors);
+    this.#parts = parts;
+  }
+
+  /** Whether the tenant requires a second factor of this user. */
+  isDemanded(user: UserKey): Promise<boolean> {
+    return demandsSecondFactor(this.#parts, user);
+  }
+
+  /** Tells the audit trail. */
+  announce(change: Omit<FactorChange, 'at'>): void {
+    this.#parts.factorChanged(change);
+  }
+}

@@ -1,0 +1,225 @@
+/**
+ * A sign-in beyond the password: a passkey alone, the second factor of those who have one, and setting one up where it
+ * is required. What a person has proved so far waits in the database, tied to the interaction, for ten minutes.
+ */
+import type { Answer, Form } from '../form.ts';
+import type { Page } from '../pages/layout.ts';
+import * as pages from '../pages/second-step.ts';
+import type { Credential } from '../store/credentials.ts';
+import type { UserKey } from '../store/factors.ts';
+import type { AuthStore } from '../store/store.ts';
+import { isMultiFactor, PASSWORD_AMR, passkeyAmr, withSecondFactor } from './assurance.ts';
+import type { FactorEvent } from './events.ts';
+import type { SecondFactors } from './factors.ts';
+import { makeRecoveryCodes, spendRecoveryCode } from './recovery-codes.ts';
+import { judge } from './second-factor.ts';
+
+const PROGRESS_SECONDS = 600;
+const WRONG_CODE = 'The code is not right, or was used already. Wait for the next one and try again.';
+const WRONG_RECOVERY_CODE = 'This is none of your recovery codes, or it was used already.';
+const WRONG_PASSKEY = 'The passkey was not accepted. Try again.';
+const NOT_CREATED = 'The passkey could not be stored. Try again.';
+
+interface Progress extends UserKey {
+  username: string;
+  amr: readonly string[];
+}
+
+export interface SignInStep {
+  store: AuthStore;
+  factors: SecondFactors;
+  uid: string;
+  address: string;
+  /** Of a client that belongs to one tenant. */
+  clientTenantId: string | null;
+  /** The application asks for a second factor, whatever the tenant's setting is. */
+  secondFactorRequested: boolean;
+  view: { action: string; csrf: string; formTargets: readonly string[] };
+  signedIn(tenantId: string, userId: string): void;
+  finish(login: { accountId: string; amr: readonly string[] }): Promise<Answer>;
+}
+
+/** What follows on a form or a visit; null: the first page of a sign-in, where username and password are asked for. */
+export async function continueSignIn(step: SignInStep, form: Form | null): Promise<Answer | null> {
+  const decision = form?.get('decision') ?? null;
+  if (decision === 'signIn') return null;
+  const progress = await load(step);
+  if (!progress) return null;
+  if (!form) return currentPage(step, progress);
+  switch (decision) {
+    case 'restart':
+      await forget(step);
+      return { redirect: step.view.action };
+    case 'passkey':
+      return secondPasskey(step, progress, form.get('credential') ?? '');
+    case 'code':
+      return typedCode(step, progress, WRONG_CODE, ['otp'], () =>
+        step.factors.authenticators.verify(progress, form.get('code') ?? ''),
+      );
+    case 'recovery':
+      return recoveryCode(step, progress, form.get('recovery') ?? '');
+    case 'addPasskey':
+    case 'addApp':
+      return setUpFactor(step, progress, decision, form);
+    case 'finish':
+      return isMultiFactor(progress.amr) ? complete(step, progress) : currentPage(step, progress);
+    default:
+      return currentPage(step, progress);
+  }
+}
+
+/** The password was right: the sign-in is complete, or the second factor comes next. */
+export async function afterPassword(step: SignInStep, credential: Credential): Promise<Answer> {
+  const { tenantId, userId, username } = credential;
+  const progress: Progress = { tenantId, userId, username, amr: PASSWORD_AMR };
+  const { passkeys, authenticator } = await step.store.factors.counts(progress);
+  const has = passkeys > 0 || authenticator;
+  const required = has || step.secondFactorRequested || (await step.factors.isDemanded(progress));
+  if (!required) return complete(step, progress);
+  await save(step, progress);
+  return currentPage(step, progress);
+}
+
+/** Signs in with a passkey alone; null when it is not accepted. */
+export async function passkeySignIn(
+  step: SignInStep,
+  answer: string,
+): Promise<Answer | { refused: true } | { waitSeconds: number }> {
+  const used: { credential: Credential; amr: string[] }[] = [];
+  const judged = await judge(step.store, { user: null, address: step.address }, async () => {
+    const passkey = await step.factors.passkeys.verify(binding(step), answer);
+    const credential = passkey && (await step.store.credentials.find(passkey.tenantId, passkey.userId));
+    const usable = credential?.active && (step.clientTenantId ?? credential.tenantId) === credential.tenantId;
+    if (passkey && credential && usable) used.push({ credential, amr: passkeyAmr(passkey) });
+    return used.length > 0;
+  });
+  if (judged.outcome === 'wait') return { waitSeconds: judged.seconds };
+  const [accepted] = used;
+  if (!accepted) return { refused: true };
+  const { tenantId, userId, username } = accepted.credential;
+  await step.store.credentials.recordSignIn(tenantId, userId);
+  return complete(step, { tenantId, userId, username, amr: accepted.amr });
+}
+
+/** Of the challenges that are accepted in this sign-in. */
+export const binding = ({ uid }: Pick<SignInStep, 'uid'>): string => `sign-in ${uid}`;
+
+async function secondPasskey(step: SignInStep, progress: Progress, answer: string): Promise<Answer> {
+  let second: string[] = [];
+  return typedCode(
+    step,
+    progress,
+    WRONG_PASSKEY,
+    () => second,
+    async () => {
+      const passkey = await step.factors.passkeys.verify(binding(step), answer);
+      if (passkey?.userId !== progress.userId) return false;
+      second = passkeyAmr(passkey);
+      return true;
+    },
+  );
+}
+
+async function recoveryCode(step: SignInStep, progress: Progress, typed: string): Promise<Answer> {
+  return typedCode(step, progress, WRONG_RECOVERY_CODE, [], async () => {
+    const spent = await spendRecoveryCode(step.store, progress, typed);
+    if (spent) announce(step, progress, 'recoveryCodeUsed');
+    return spent;
+  });
+}
+
+async function typedCode(
+  step: SignInStep,
+  progress: Progress,
+  wrong: string,
+  amr: readonly string[] | (() => readonly string[]),
+  check: () => Promise<boolean>,
+): Promise<Answer> {
+  const judged = await judge(step.store, { user: progress, address: step.address }, check);
+  if (judged.outcome === 'wait') return currentPage(step, progress, { kind: 'wait', seconds: judged.seconds });
+  if (judged.outcome === 'refused') return currentPage(step, progress, { kind: 'refused', text: wrong });
+  const second = typeof amr === 'function' ? amr() : amr;
+  return complete(step, { ...progress, amr: withSecondFactor(progress.amr, second) });
+}
+
+/** Only for somebody who has no second factor: otherwise a password alone would be enough to add one. */
+async function setUpFactor(
+  step: SignInStep,
+  progress: Progress,
+  decision: 'addPasskey' | 'addApp',
+  form: Form,
+): Promise<Answer> {
+  const { passkeys, authenticator } = await step.store.factors.counts(progress);
+  if (passkeys > 0 || authenticator) return currentPage(step, progress);
+  const byPasskey = decision === 'addPasskey';
+  const judged = await judge(step.store, { user: progress, address: step.address }, () =>
+    byPasskey
+      ? step.factors.passkeys.register(progress, binding(step), form.get('credential') ?? '', '')
+      : step.factors.authenticators.confirm(progress, form.get('setup') ?? '', form.get('code') ?? ''),
+  );
+  if (judged.outcome === 'wait') return currentPage(step, progress, { kind: 'wait', seconds: judged.seconds });
+  if (judged.outcome === 'refused') {
+    const text = byPasskey ? NOT_CREATED : WRONG_CODE;
+    return currentPage(step, progress, { kind: 'refused', text }, form.get('setup') ?? undefined);
+  }
+  announce(step, progress, byPasskey ? 'passkeyAdded' : 'authenticatorAdded');
+  const amr = withSecondFactor(progress.amr, byPasskey ? ['user'] : ['otp']);
+  await save(step, { ...progress, amr });
+  const codes = await makeRecoveryCodes(step.store, progress);
+  return pages.recoveryCodes({ ...viewOf(step, progress), codes });
+}
+
+async function currentPage(
+  step: SignInStep,
+  progress: Progress,
+  problem: pages.StepProblem = null,
+  sealedSetup?: string,
+): Promise<Page> {
+  const view = viewOf(step, progress);
+  if (isMultiFactor(progress.amr)) return pages.secondFactorReady(view);
+  const { passkeys, authenticator, recoveryCodes } = await step.store.factors.counts(progress);
+  if (passkeys > 0 || authenticator)
+    return pages.secondStep({
+      ...view,
+      authenticator,
+      recoveryCodes: recoveryCodes > 0,
+      passkeyOptions: passkeys > 0 ? await step.factors.passkeys.signInOptions(binding(step), progress) : null,
+      problem,
+    });
+  return pages.setUp({
+    ...view,
+    passkeyOptions: await step.factors.passkeys.registrationOptions(progress, binding(step)),
+    setup: step.factors.authenticators.setup(progress, sealedSetup),
+    problem,
+  });
+}
+
+const viewOf = ({ view }: SignInStep, { username }: Progress): pages.StepView => ({ ...view, username });
+
+function announce(step: SignInStep, { tenantId, userId }: Progress, event: FactorEvent): void {
+  step.factors.announce({ tenantId, userId, actorId: userId, event });
+}
+
+async function complete(step: SignInStep, { tenantId, userId, amr }: Progress): Promise<Answer> {
+  await forget(step);
+  step.signedIn(tenantId, userId);
+  return step.finish({ accountId: userId, amr });
+}
+
+const MODEL = 'SignInProgress';
+
+async function load({ store, uid }: SignInStep): Promise<Progress | null> {
+  const found = await store.artifacts.find(MODEL, 'id', uid);
+  if (!found) return null;
+  const { tenantId, userId, username, amr } = found.payload;
+  if (typeof tenantId !== 'string' || typeof userId !== 'string' || typeof username !== 'string') return null;
+  return { tenantId, userId, username, amr: Array.isArray(amr) ? amr.map(String) : [] };
+}
+
+/** The account's id makes the end of all sessions of a user end this as well. */
+async function save({ store, uid }: SignInStep, progress: Progress): Promise<void> {
+  const row = { model: MODEL, id: uid, payload: progress, grantId: null, uid: null, userCode: null, network: null };
+  await store.artifacts.save({ ...row, accountId: progress.userId }, PROGRESS_SECONDS, { replace: true });
+}
+
+const forget = ({ store, uid }: SignInStep): Promise<void> => store.artifacts.delete(MODEL, uid);

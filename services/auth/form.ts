@@ -1,0 +1,9 @@
+/** A form that a page has sent, and what it is answered with. */
+import type { Page } from './pages/layout.ts';
+
+export interface Form {
+  get(name: string): string | null;
+}
+
+/** A page, or a redirect. */
+export type Answer = Page | { redirect: string };

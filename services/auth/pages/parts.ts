@@ -1,0 +1,41 @@
+/** What several pages have in common. */
+import { escapeHtml } from './layout.ts';
+
+/** The one thing that went wrong, announced as soon as the page is read, with a way to the field. */
+export const problem = (title: string, text: string): string =>
+  `<div class="problem" role="alert"><h2>${escapeHtml(title)}</h2><p>${escapeHtml(text)}</p></div>`;
+
+export const hiddenInput = (name: string, value: string): string =>
+  `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
+
+export const waitText = (seconds: number): string =>
+  `Wait ${seconds === 1 ? 'one second' : `${seconds} seconds`}, then try again.`;
+
+export interface PasskeyForm {
+  action: string;
+  csrf: string;
+  /** `autofill` also offers passkeys where the username is typed. */
+  use: 'create' | 'get' | 'autofill';
+  /** Options of WebAuthn as JSON. */
+  options: string;
+  decision: string;
+  button: string;
+  quiet?: boolean;
+  /** More fields of the form. */
+  fields?: string;
+}
+
+/** Hidden until the script of the page shows it. */
+export const passkeyForm = (form: PasskeyForm): string =>
+  `<form method="post" action="${escapeHtml(form.action)}" data-passkey="${form.use}" data-with-passkeys
+data-options="${escapeHtml(form.options)}" hidden>
+${hiddenInput('csrf', form.csrf)}${hiddenInput('decision', form.decision)}${hiddenInput('credential', '')}
+${form.fields ?? ''}<button type="submit"${form.quiet ? ' class="quiet"' : ''}>${escapeHtml(form.button)}</button>
+<p class="hint" role="status"></p>
+</form>`;
+
+/** A field for a code of six digits from an authenticator app. */
+export const codeField = (invalid: boolean): string =>
+  `<div class="field"><label for="code">Code from your app</label>
+<input id="code" name="code" class="code" type="text" inputmode="numeric" autocomplete="one-time-code" required
+maxlength="20"${invalid ? ' aria-invalid="true"' : ''} autofocus></div>`;

@@ -1,0 +1,453 @@
+import assert from 'node:assert/strict';
+import { TOTP } from 'otpauth';
+import { SoftwareAuthenticator } from '../../support/authenticator.ts';
+import { authorizeUrl, Browser, claims, exchange, pkce, refresh, type Seen, type TokenAnswer } from './browser.ts';
+import { ACME, type AuthHarness, DEMO, EVE, externalClient, PASSWORD, SAM, startAuth } from './harness.ts';
+
+const MFA = 'https://refeds.org/profile/mfa';
+
+/** What the page hands to the script that asks for a passkey. */
+const optionsOn = (page: Seen): string => {
+  const [, options] = /data-options="([^"]*)"/.exec(page.html) ?? [];
+  assert.ok(options, `passkey options on: ${page.html.slice(-2500)}`);
+  return options.replaceAll('&quot;', '"').replaceAll('&amp;', '&');
+};
+
+const secretOn = (page: Seen): string => {
+  const [, secret] = /class="secret">([A-Z2-7 ]+)</.exec(page.html) ?? [];
+  assert.ok(secret, `a key on: ${page.html.slice(-2500)}`);
+  return secret.replaceAll(' ', '');
+};
+
+const sealedOn = (page: Seen): string => /name="setup" value="([^"]*)"/.exec(page.html)?.[1] ?? '';
+
+const codesOn = (page: Seen): string[] =>
+  [...page.html.matchAll(/<li>([0-9A-Z-]{19})<\/li>/g)].map(([, code]) => code!);
+
+const codeFor = (secret: string, steps = 0): string =>
+  new TOTP({ secret }).generate({ timestamp: Date.now() + steps * 30_000 });
+
+describe('second factor', () => {
+  let auth: AuthHarness;
+  let proof: ReturnType<typeof pkce>;
+  before(async () => {
+    auth = await startAuth();
+  });
+  after(() => auth.stop());
+  beforeEach(async () => {
+    auth.secondFactor.clear();
+    for (const tenantId of [DEMO, ACME]) await auth.bump(tenantId);
+    for (const table of ['passkeys', 'authenticators', 'recovery_codes', 'attempts'])
+      await auth.database.query(`DELETE FROM auth.${table}`);
+    auth.factorChanges.length = 0;
+  });
+
+  const url = (more: Record<string, string> = {}): URL => {
+    proof = pkce();
+    return authorizeUrl(auth.baseUrl, proof.challenge, { scope: 'openid data:read', ...more });
+  };
+  const password = async (
+    browser: Browser,
+    username = 'sam@demo.example',
+    more: Record<string, string> = {},
+  ): Promise<Seen> => browser.submit(await browser.visit(url(more)), { username, password: PASSWORD });
+  const demand = async (policy: 'administrators' | 'everyone', tenantId = DEMO): Promise<void> => {
+    auth.secondFactor.set(tenantId, policy);
+    await auth.bump(tenantId);
+  };
+  /** Consents, and answers the tokens. */
+  const tokensAfter = async (browser: Browser, page: Seen): Promise<TokenAnswer> => {
+    assert.match(page.html, /Allow ERP command line\?/, page.html.slice(-2500));
+    const { location } = await browser.submit(page);
+    assert.ok(location);
+    const { status, body } = await exchange(auth.baseUrl, location.searchParams.get('code') ?? '', proof.verifier);
+    assert.equal(status, 200, JSON.stringify(body));
+    return body;
+  };
+  /** Signs in with a password and sets up what is demanded. */
+  const enrolApp = async (username?: string) => {
+    await demand('everyone');
+    const browser = new Browser();
+    const page = await password(browser, username);
+    assert.match(page.html, /Protect your account/);
+    const secret = secretOn(page);
+    const codesPage = await browser.submit(page, {
+      decision: 'addApp',
+      setup: sealedOn(page),
+      code: codeFor(secret),
+    });
+    assert.match(codesPage.html, /Keep your recovery codes/, codesPage.html.slice(-2500));
+    await auth.database.query('UPDATE auth.authenticators SET last_step = 0');
+    return { browser, secret, codes: codesOn(codesPage), codesPage };
+  };
+  const enrolPasskey = async (
+    username?: string,
+    device = new SoftwareAuthenticator(auth.baseUrl),
+  ): Promise<{ device: SoftwareAuthenticator; browser: Browser; codesPage: Seen }> => {
+    await demand('everyone');
+    const browser = new Browser();
+    const page = await password(browser, username);
+    const codesPage = await browser.submit(page, {
+      decision: 'addPasskey',
+      credential: device.create(optionsOn(page)),
+    });
+    assert.match(codesPage.html, /Keep your recovery codes/, codesPage.html.slice(-2500));
+    return { device, browser, codesPage };
+  };
+
+  describe('setting', () => {
+    it('off, or a setting that is not there: the password is enough', async () => {
+      for (const policy of ['off', null] as const) {
+        if (policy) auth.secondFactor.set(DEMO, policy);
+        await auth.bump();
+        const browser = new Browser();
+        assert.match((await password(browser, 'ada@demo.example')).html, /Allow ERP command line\?/);
+      }
+    });
+
+    it('administrators: asks those who hold an administrative permission, and nobody else', async () => {
+      await demand('administrators');
+      assert.match((await password(new Browser(), 'ada@demo.example')).html, /Protect your account/);
+      assert.match((await password(new Browser(), 'sam@demo.example')).html, /Allow ERP command line\?/);
+    });
+
+    it('everyone: asks everybody of the tenant, and nobody of another one', async () => {
+      await demand('everyone');
+      assert.match((await password(new Browser(), 'sam@demo.example')).html, /Protect your account/);
+      assert.match((await password(new Browser(), 'eve@acme.example')).html, /Allow ERP command line\?/);
+    });
+
+    it('asks at the next authorization in a browser that signed in before the setting', async () => {
+      const browser = new Browser();
+      await tokensAfter(browser, await password(browser));
+      assert.match((await browser.visit(url())).html, /Allow ERP command line\?/);
+      await demand('everyone');
+      assert.match((await browser.visit(url())).html, /name="password"/);
+    });
+
+    it('gives no token before the second factor is set up, whatever else is opened meanwhile', async () => {
+      await demand('everyone');
+      const browser = new Browser();
+      const page = await password(browser);
+      assert.match(page.html, /Protect your account/);
+      assert.match((await browser.submit(page, { decision: 'finish' })).html, /Protect your account/);
+      assert.match((await browser.submit(page, { decision: 'allow' })).html, /Protect your account/);
+      assert.match((await browser.visit(page.url)).html, /Protect your account/);
+      assert.match((await browser.visit(url())).html, /name="password"/, 'there is no session yet');
+    });
+  });
+
+  describe('authenticator app', () => {
+    it('is set up with a right code, gives ten recovery codes once, and signs in from then on', async () => {
+      await demand('everyone');
+      const browser = new Browser();
+      const page = await password(browser);
+      assert.match(page.html, /<svg/);
+      const secret = secretOn(page);
+      const wrong = await browser.submit(page, { decision: 'addApp', setup: sealedOn(page), code: '000000' });
+      assert.equal(wrong.status, 401);
+      assert.equal(secretOn(wrong), secret, 'the same key is shown again');
+      const codesPage = await browser.submit(wrong, {
+        decision: 'addApp',
+        setup: sealedOn(wrong),
+        code: codeFor(secret),
+      });
+      assert.equal(new Set(codesOn(codesPage)).size, 10);
+      assert.deepEqual(codesOn(await browser.visit(page.url)), [], 'shown once');
+      const answer = await tokensAfter(browser, await browser.submit(codesPage));
+      assert.deepEqual(claims(answer.id_token).amr, ['pwd', 'otp', 'mfa']);
+      assert.equal(claims(answer.id_token).acr, MFA);
+      const { rows } = await auth.database.query<{ n: number }>(
+        'SELECT count(*)::int AS n FROM auth.authenticators a WHERE position($1 in a::text) > 0',
+        [Buffer.from(secret).toString('hex')],
+      );
+      assert.equal(rows[0]?.n, 0, 'the secret is not stored as it is');
+      assert.deepEqual(
+        auth.factorChanges.map(({ event, userId, actorId }) => ({ event, userId, actorId })),
+        [{ event: 'authenticatorAdded', userId: SAM, actorId: SAM }],
+      );
+
+      const again = new Browser();
+      const second = await password(again);
+      assert.match(second.html, /Confirm it is you/);
+      assert.match((await again.submit(second, { code: codeFor(secret, 1) })).html, /Allow ERP command line\?/);
+    });
+
+    it('accepts each code once, also of two at the same moment', async () => {
+      const { secret } = await enrolApp();
+      const browsers = [new Browser(), new Browser()];
+      const pages = await Promise.all(browsers.map((browser) => password(browser)));
+      const code = codeFor(secret);
+      const answers = await Promise.all(pages.map((page, i) => browsers[i]!.submit(page, { code })));
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 401]);
+      const late = new Browser();
+      assert.equal((await late.submit(await password(late), { code })).status, 401);
+    });
+
+    it('is asked for after the setting was switched off, because its owner has set it up', async () => {
+      await enrolApp();
+      auth.secondFactor.clear();
+      await auth.bump();
+      assert.match((await password(new Browser())).html, /Confirm it is you/);
+    });
+
+    it('makes a guesser wait ever longer', async () => {
+      const { secret } = await enrolApp();
+      const browser = new Browser();
+      const page = await password(browser);
+      for (let i = 0; i < 5; i++) assert.equal((await browser.submit(page, { code: `00000${i}` })).status, 401);
+      const blocked = await browser.submit(page, { code: codeFor(secret) });
+      assert.equal(blocked.status, 429);
+      assert.match(blocked.html, /Too many attempts/);
+      const other = new Browser({ 'x-test-address': '198.51.100.9' });
+      const elsewhere = await other.submit(await password(other), { code: codeFor(secret) });
+      assert.equal(elsewhere.status, 429, 'another address shares the count of the user');
+    });
+
+    it('cannot be replaced by somebody who knows the password alone', async () => {
+      const { secret } = await enrolApp();
+      const attacker = new Browser();
+      const page = await password(attacker);
+      const device = new SoftwareAuthenticator(auth.baseUrl);
+      const stolen = await attacker.submit(page, { decision: 'addApp', setup: 'x', code: '123456' });
+      assert.match(stolen.html, /Confirm it is you/);
+      const options = JSON.stringify({
+        rp: { id: '127.0.0.1' },
+        user: { id: Buffer.from(SAM.replaceAll('-', ''), 'hex').toString('base64url') },
+        challenge: 'AAAA',
+      });
+      const added = await attacker.submit(page, { decision: 'addPasskey', credential: device.create(options) });
+      assert.match(added.html, /Confirm it is you/);
+      assert.match((await attacker.submit(page, { code: codeFor(secret) })).html, /Allow ERP command line\?/);
+    });
+
+    it('accepts no key that was made for another user', async () => {
+      await demand('everyone');
+      await demand('everyone', ACME);
+      const [sam, eve] = [new Browser(), new Browser()];
+      const samPage = await password(sam);
+      const evePage = await password(eve, 'eve@acme.example');
+      const setup = sealedOn(evePage);
+      const answer = await sam.submit(samPage, { decision: 'addApp', setup, code: codeFor(secretOn(evePage)) });
+      assert.equal(answer.status, 401);
+    });
+  });
+
+  describe('recovery codes', () => {
+    it('work once each, however they are typed, and are kept as hashes', async () => {
+      const { codes } = await enrolApp();
+      const [code] = codes;
+      assert.ok(code);
+      const { rows } = await auth.database.query<{ n: number }>(
+        'SELECT count(*)::int AS n FROM auth.recovery_codes c WHERE position($1 in encode(code_hash, $2)) > 0',
+        [code.replaceAll('-', ''), 'escape'],
+      );
+      assert.equal(rows[0]?.n, 0);
+      const browser = new Browser();
+      const typed = code.toLowerCase().replaceAll('-', ' ');
+      const answer = await tokensAfter(
+        browser,
+        await browser.submit(await password(browser), { decision: 'recovery', recovery: typed }),
+      );
+      assert.deepEqual(claims(answer.id_token).amr, ['pwd', 'mfa']);
+      assert.ok(auth.factorChanges.some(({ event }) => event === 'recoveryCodeUsed'));
+      const again = new Browser();
+      const refused = await again.submit(await password(again), { decision: 'recovery', recovery: code });
+      assert.equal(refused.status, 401);
+      assert.match(refused.html, /used already/);
+    });
+
+    it('of another user are refused', async () => {
+      const { codes } = await enrolApp('ada@demo.example');
+      await enrolApp();
+      const browser = new Browser();
+      const page = await password(browser);
+      assert.equal((await browser.submit(page, { decision: 'recovery', recovery: codes[0] ?? '' })).status, 401);
+    });
+  });
+
+  describe('passkey', () => {
+    it('is set up where a second factor is required, and signs in without a password from then on', async () => {
+      const { device, browser, codesPage } = await enrolPasskey();
+      await tokensAfter(browser, await browser.submit(codesPage));
+
+      const again = new Browser();
+      const page = await again.visit(url());
+      assert.match(page.html, /autocomplete="username webauthn"/);
+      const answer = await tokensAfter(
+        again,
+        await again.submit(page, { decision: 'passkey', credential: device.get(optionsOn(page)) }),
+      );
+      const token = claims(answer.id_token);
+      assert.equal(token.sub, SAM);
+      assert.deepEqual(token.amr, ['swk', 'user', 'mfa']);
+      assert.equal(token.acr, MFA);
+      const { rows } = await auth.database.query<{ counter: number; used: boolean; backed_up: boolean }>(
+        'SELECT counter, last_used_at IS NOT NULL AS used, backed_up FROM auth.passkeys',
+      );
+      assert.deepEqual(rows, [{ counter: 1, used: true, backed_up: true }]);
+    });
+
+    it('is the second step of somebody who typed the password', async () => {
+      const { device } = await enrolPasskey();
+      const browser = new Browser();
+      const page = await password(browser);
+      assert.match(page.html, /Use a passkey/);
+      const answer = await tokensAfter(
+        browser,
+        await browser.submit(page, { decision: 'passkey', credential: device.get(optionsOn(page)) }),
+      );
+      assert.deepEqual(claims(answer.id_token).amr, ['pwd', 'swk', 'user', 'mfa']);
+    });
+
+    it('is refused for another site, another challenge, without verification, or with a counter that goes back', async () => {
+      const { device } = await enrolPasskey();
+      const attempt = async (wrong: Parameters<SoftwareAuthenticator['get']>[1]): Promise<number> => {
+        const browser = new Browser();
+        const page = await browser.visit(url());
+        const credential = device.get(optionsOn(page), wrong);
+        return (await browser.submit(page, { decision: 'passkey', credential })).status;
+      };
+      assert.equal(await attempt({}), 200);
+      for (const wrong of [
+        { origin: 'https://evil.example' },
+        { rpId: 'evil.example' },
+        { challenge: Buffer.alloc(54, 7).toString('base64url') },
+        { userVerified: false },
+        { counter: 1 },
+        { userHandle: Buffer.from(EVE.replaceAll('-', ''), 'hex').toString('base64url') },
+      ])
+        assert.equal(await attempt(wrong), 401, JSON.stringify(wrong));
+      assert.equal(await attempt({}), 200);
+    });
+
+    it('answers a challenge once, in the browser that got it, and not for long', async () => {
+      const { device } = await enrolPasskey();
+      const browser = new Browser();
+      const page = await browser.visit(url());
+      const credential = device.get(optionsOn(page));
+      const other = new Browser();
+      const otherPage = await other.visit(url());
+      assert.equal((await other.submit(otherPage, { decision: 'passkey', credential })).status, 401, 'another browser');
+      assert.equal((await browser.submit(page, { decision: 'passkey', credential })).status, 200);
+
+      const replaying = new Browser();
+      const replayPage = await replaying.visit(url());
+      const twice = device.get(optionsOn(replayPage));
+      const answers = await Promise.all(
+        [1, 2].map(() => replaying.submit(replayPage, { decision: 'passkey', credential: twice })),
+      );
+      assert.equal(answers.filter(({ html }) => html.includes('Allow ERP command line?')).length, 1);
+    });
+
+    it('of another tenant does not open the client of this tenant', async () => {
+      auth.clients['Portal'] = externalClient({
+        apiName: 'Portal',
+        redirectUris: ['http://127.0.0.1:49876/callback'],
+        scopes: ['data:read'],
+      });
+      await demand('everyone', ACME);
+      const { device } = await enrolPasskey('eve@acme.example');
+      const browser = new Browser();
+      const page = await browser.visit(url({ client_id: 'demo-Portal', scope: 'data:read' }));
+      const credential = device.get(optionsOn(page));
+      assert.equal((await browser.submit(page, { decision: 'passkey', credential })).status, 401);
+    });
+
+    it('of another user is no second step', async () => {
+      const { device: adas } = await enrolPasskey('ada@demo.example');
+      const { device: sams } = await enrolPasskey();
+      const browser = new Browser();
+      const page = await password(browser);
+      const options = JSON.stringify({ ...JSON.parse(optionsOn(page)), allowCredentials: [] });
+      assert.equal((await browser.submit(page, { decision: 'passkey', credential: adas.get(options) })).status, 401);
+      const again = await browser.visit(page.url);
+      const next = await browser.submit(again, { decision: 'passkey', credential: sams.get(optionsOn(again)) });
+      assert.match(next.html, /Allow ERP command line\?/);
+    });
+
+    it('of a deactivated user is refused', async () => {
+      const { device } = await enrolPasskey();
+      await auth.database.query('UPDATE auth.credentials SET active = false WHERE user_id = $1', [SAM]);
+      try {
+        const browser = new Browser();
+        const page = await browser.visit(url());
+        const credential = device.get(optionsOn(page));
+        assert.equal((await browser.submit(page, { decision: 'passkey', credential })).status, 401);
+      } finally {
+        await auth.database.query('UPDATE auth.credentials SET active = true WHERE user_id = $1', [SAM]);
+      }
+    });
+
+    it('is answered with a page when the answer is nonsense', async () => {
+      const { device } = await enrolPasskey();
+      for (const credential of [
+        '',
+        '{',
+        'null',
+        '[]',
+        '{"id":1,"response":{}}',
+        '{"id":"AAAA","response":{}}',
+        'x'.repeat(20_000),
+      ]) {
+        const browser = new Browser();
+        const page = await browser.visit(url());
+        assert.equal((await browser.submit(page, { decision: 'passkey', credential })).status, 401, credential);
+        const broken = JSON.stringify({ ...JSON.parse(device.get(optionsOn(page))), response: { clientDataJSON: 1 } });
+        assert.equal((await browser.submit(page, { decision: 'passkey', credential: broken })).status, 401);
+        await auth.database.query('DELETE FROM auth.attempts');
+      }
+    });
+  });
+
+  describe('acr_values', () => {
+    it('make the sign-in ask for a second factor, whatever the setting is', async () => {
+      const browser = new Browser();
+      assert.match((await password(browser, 'sam@demo.example', { acr_values: MFA })).html, /Protect your account/);
+    });
+
+    it('and max_age make a session sign in again that is too weak or too old, and no other one', async () => {
+      const { browser, secret, codesPage } = await enrolApp();
+      await browser.submit(codesPage);
+      auth.secondFactor.clear();
+      await auth.bump();
+      assert.match((await browser.visit(url({ acr_values: MFA, max_age: '900' }))).html, /Allow ERP command line\?/);
+      await auth.database.query(
+        `UPDATE auth.artifacts SET payload = jsonb_set(payload, '{loginTs}', to_jsonb((payload->>'loginTs')::int - 1000))
+         WHERE model = 'Session' AND account_id = $1`,
+        [SAM],
+      );
+      const page = await browser.visit(url({ acr_values: MFA, max_age: '900' }));
+      const second = await browser.submit(page, { username: 'sam@demo.example', password: PASSWORD });
+      const started = Math.floor(Date.now() / 1_000);
+      const answer = await tokensAfter(browser, await browser.submit(second, { code: codeFor(secret) }));
+      for (const token of [claims(answer.id_token), claims(answer.access_token)]) {
+        assert.equal(token.acr, MFA);
+        assert.deepEqual(token.amr, ['pwd', 'otp', 'mfa']);
+        assert.ok(token.auth_time >= started, 'the time of the new sign-in');
+      }
+
+      const weak = new Browser();
+      await auth.database.query('DELETE FROM auth.authenticators');
+      await tokensAfter(weak, await password(weak));
+      assert.match((await weak.visit(url())).html, /Allow ERP command line\?/);
+      assert.match((await weak.visit(url({ acr_values: MFA }))).html, /name="password"/);
+    });
+
+    it('are what a refreshed token says as well, with the time of the sign-in', async () => {
+      const { browser, codesPage } = await enrolApp();
+      await browser.submit(codesPage);
+      const page = await browser.visit(url({ scope: 'data:read offline_access' }));
+      const first = await tokensAfter(browser, page);
+      await new Promise((resolve) => setTimeout(resolve, 1_100));
+      const { body } = await refresh(auth.baseUrl, first.refresh_token);
+      const [before, after] = [claims(first.access_token), claims(body.access_token)];
+      assert.deepEqual([after.acr, after.amr, after.auth_time], [MFA, ['pwd', 'otp', 'mfa'], before.auth_time]);
+    });
+
+    it('are in the metadata of the server', async () => {
+      const metadata: unknown = await (await fetch(`${auth.baseUrl}/.well-known/oauth-authorization-server`)).json();
+      assert.partialDeepStrictEqual(metadata, { acr_values_supported: ['https://refeds.org/profile/sfa', MFA] });
+    });
+  });
+});
