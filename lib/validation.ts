@@ -1,10 +1,11 @@
-/** The one validator of requests: values against the schemas of operations, all violations at once. */
+/** The one validator of requests: values against the schemas of operations, all violations at once that an answer shows. */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { TSchema } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';
 import { type Violation, violation } from './errors/platform-error.ts';
 import { pointerPart } from './errors/pointer.ts';
+import { ViolationList } from './errors/violation-list.ts';
 
 const ajv = new Ajv2020({ strict: false, allErrors: true, messages: true, logger: false });
 formats.default(ajv);
@@ -25,13 +26,21 @@ export function valueProblem(schema: TSchema, value: unknown): string | null {
   return validate(value) ? null : sentence(validate.errors ?? []);
 }
 
-/** Everything that is wrong with a body, with JSON Pointers. */
-export function bodyViolations(schema: TSchema, body: unknown): Violation<ErrorCode>[] {
+/** Adds what is wrong with a body, with JSON Pointers. */
+export function collectBodyViolations(schema: TSchema, body: unknown, into: ViolationList<ErrorCode>): void {
   const validate = validator(schema);
-  if (validate(body)) return [];
+  if (validate(body)) return;
   const errors = validate.errors ?? [];
-  const precise = errors.filter((one) => !COMPOUND_KEYWORDS.has(one.keyword));
-  return (precise.length > 0 ? precise : errors).map(bodyViolation);
+  const isPrecise = (one: ErrorObject): boolean => !COMPOUND_KEYWORDS.has(one.keyword);
+  const anyPrecise = errors.some(isPrecise);
+  for (const one of errors) if (!anyPrecise || isPrecise(one)) into.add(() => bodyViolation(one));
+}
+
+/** What is wrong with a body, as far as an answer shows it. */
+export function bodyViolations(schema: TSchema, body: unknown): readonly Violation<ErrorCode>[] {
+  const found = new ViolationList<ErrorCode>();
+  collectBodyViolations(schema, body, found);
+  return found.list;
 }
 
 /** Keywords whose errors only repeat a more precise one. */

@@ -5,7 +5,7 @@
  * Source: docs/reference/expressions.md.
  */
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';
-import { isStorable } from '../schema/field-types/common.ts';
+import { textProblem } from '../schema/field-types/common.ts';
 import { SYSTEM_PERMISSIONS } from '../schema/snapshot.ts';
 import { exactOf } from '../values/decimal.ts';
 import { COST_MAX } from './evaluate.ts';
@@ -243,7 +243,8 @@ class Check {
     if (value === null) return { node: { op: 'literal', value, start }, type: 'null' };
     if (typeof value === 'boolean') return { node: { op: 'literal', value, start }, type: 'boolean' };
     if (typeof value === 'string') {
-      if (!isStorable(value)) return this.mistake(ast, 'The text has a character that no field can hold.');
+      const problem = textProblem(value);
+      if (problem !== null) return this.mistake(ast, `The text ${problem}`);
       return { node: { op: 'literal', value: value.normalize('NFC'), start }, type: 'text' };
     }
     // The digits as they are written: the parser has turned 0.1 into the nearest binary fraction.

@@ -7,7 +7,9 @@ import { Ajv2020, type ErrorObject, type FuncKeywordDefinition, type ValidateFun
 import type { ViolationCode } from '../errors/catalogue.ts';
 import { type Violation, violation } from '../errors/platform-error.ts';
 import { pointerPart } from '../errors/pointer.ts';
+import { VIOLATIONS_MAX } from '../errors/violation-list.ts';
 import { ExactNumber } from '../json/exact-number.ts';
+import { unfitTexts } from '../schema/field-types/common.ts';
 import { isDate, readInstant, readTime } from '../values/calendar.ts';
 import { exactOf, remainder } from '../values/decimal.ts';
 import { checkPattern, matchesPattern, PatternError, patternSize } from '../values/pattern.ts';
@@ -227,6 +229,9 @@ export function inputCheck(schema: InputSchema): InputCheck {
     const { values, chars } = sizeOf(input);
     if (values * weight.keywords > MEETINGS_MAX || chars * weight.patterns > PATTERN_STEPS_MAX)
       return [violation('/input', 'FIELD_TOO_LONG', 'The input is too large to validate.')];
+    const unfit = unfitTexts(input, '/input');
+    if (unfit.length > 0)
+      return unfit.map((found) => violation(found.pointer, 'FIELD_FORMAT_INVALID', `The value ${found.problem}`));
     return validate(plainNumbers(input)) ? [] : violationsOf(validate.errors ?? []);
   };
 }
@@ -290,7 +295,8 @@ const CODES: Readonly<Record<string, ViolationCode>> = {
 
 function violationsOf(errors: readonly ErrorObject[]): Violation[] {
   const precise = errors.filter((error) => !COMPOUND_KEYWORDS.has(error.keyword));
-  return (precise.length > 0 ? precise : errors).map((error) => {
+  // One more than an answer shows, so that it says that there are more.
+  return (precise.length > 0 ? precise : errors).slice(0, VIOLATIONS_MAX + 1).map((error) => {
     const at = `/input${error.instancePath}`;
     const named = (name: unknown): string => `${at}/${pointerPart(String(name))}`;
     if (error.keyword === 'required')

@@ -13,3 +13,13 @@ export class ExactNumber {
     return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(this.text);
   }
 }
+
+/** Characters of the longest number: twice the digits that any value may have, so that zeros and an exponent fit. */
+export const NUMBER_MAX_CHARS = 400;
+
+/** Digits without the zeros at their end. Counts from there: a pattern would begin anew at every zero in between. */
+export function withoutTrailingZeros(digits: string): string {
+  let end = digits.length;
+  while (digits.charCodeAt(end - 1) === 0x30) end--;
+  return digits.slice(0, end);
+}

@@ -1,10 +1,11 @@
 /**
  * Strict JSON (RFC 8259 with the rules of I-JSON, RFC 7493, that protect data): no duplicate names, no lone surrogates
- * or U+0000, no integer that loses digits, bounded depth. `JSON.parse` builds the value; a scan of the text
- * finds first what `JSON.parse` would accept silently.
+ * or U+0000, no integer that loses digits, and bounds on depth, numbers, values and white space. `JSON.parse` builds
+ * the value; a scan of the text finds first what `JSON.parse` would accept silently or work on for too long. Both take time
+ * in proportion to the text.
  */
 import { isUtf8 } from 'node:buffer';
-import { ExactNumber } from './exact-number.ts';
+import { ExactNumber, NUMBER_MAX_CHARS, withoutTrailingZeros } from './exact-number.ts';
 
 /** The text is not acceptable JSON; the message says why. */
 export class JsonError extends Error {
@@ -21,6 +22,14 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const SUSPICIOUS_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 const EXACT_DIGITS = 15;
+const SHOWN_CHARS = 40;
+/**
+ * Values of all objects and arrays together: each costs more time than its characters, here and in what follows. The longest
+ * list that a json field takes fits.
+ */
+export const JSON_VALUES_MAX = 70_000;
+/** Characters between the values, as many as the largest body of records has in all. */
+const WHITE_SPACE_MAX_CHARS = 1_048_576;
 
 /** What the scan found in a text that may still be malformed. */
 interface Scan {
@@ -33,6 +42,8 @@ function scan(text: string, maxDepth: number): Scan {
   let members = 0;
   let depth = 0;
   let exact = false;
+  let values = 0;
+  let blanks = 0;
   const end = text.length;
   for (let at = 0; at < end; at++) {
     const c = text.charCodeAt(at);
@@ -40,28 +51,42 @@ function scan(text: string, maxDepth: number): Scan {
       at = closingQuote(text, at);
       if (at < 0) break; // JSON.parse says what is wrong
     } else if (c === 0x3a) members++;
-    else if (c === 0x7b || c === 0x5b) {
+    else if (c === 0x2c) {
+      if (++values > JSON_VALUES_MAX) throw tooManyValues();
+    } else if (c === 0x7b || c === 0x5b) {
+      if (++values > JSON_VALUES_MAX) throw tooManyValues();
       if (++depth > maxDepth) throw new JsonError(`The JSON is nested deeper than ${maxDepth} levels.`, { maxDepth });
     } else if (c === 0x7d || c === 0x5d) depth--;
     else if (c === 0x2d || (c >= 0x30 && c <= 0x39)) {
       const start = at;
       while (at + 1 < end && isNumberPart(text.charCodeAt(at + 1))) at++;
+      if (at - start >= NUMBER_MAX_CHARS)
+        throw new JsonError(
+          `The number ${text.slice(start, start + SHOWN_CHARS)}… exceeds ${NUMBER_MAX_CHARS} characters.`,
+        );
       if (at - start >= EXACT_DIGITS || hasExponent(text, start, at))
         exact = checkNumber(text.slice(start, at + 1)) || exact;
-    }
+    } else if (c <= 0x20 && ++blanks > WHITE_SPACE_MAX_CHARS)
+      throw new JsonError(
+        `The JSON has more than ${WHITE_SPACE_MAX_CHARS} characters of white space between its values.`,
+      );
   }
   return { members, exact };
 }
 
+const tooManyValues = (): JsonError =>
+  new JsonError(`The JSON has more than ${JSON_VALUES_MAX} values.`, { max: JSON_VALUES_MAX });
+
+/** Where the string that opens at `from` ends; negative when it does not. */
 function closingQuote(text: string, from: number): number {
-  let at = from;
-  for (;;) {
-    at = text.indexOf('"', at + 1);
-    if (at < 0) return -1;
-    let back = at - 1;
-    while (text.charCodeAt(back) === BACKSLASH) back--;
-    if ((at - back) % 2 === 1) return at;
+  const first = text.indexOf('"', from + 1);
+  if (first < 0 || text.charCodeAt(first - 1) !== BACKSLASH) return first;
+  for (let at = from + 1; at < text.length; at++) {
+    const c = text.charCodeAt(at);
+    if (c === BACKSLASH) at++;
+    else if (c === QUOTE) return at;
   }
+  return -1;
 }
 
 const isNumberPart = (c: number): boolean =>
@@ -76,7 +101,7 @@ function hasExponent(text: string, from: number, to: number): boolean {
 function checkNumber(literal: string): boolean {
   const value = Number(literal);
   if (Number.isNaN(value)) return false; // JSON.parse says what is wrong
-  const shown = literal.length > 40 ? `${literal.slice(0, 40)}…` : literal;
+  const shown = literal.length > SHOWN_CHARS ? `${literal.slice(0, SHOWN_CHARS)}…` : literal;
   if (!Number.isFinite(value)) throw new JsonError(`The number ${shown} exceeds the range of a double.`);
   if (value === 0 && /^-?[0.]*[1-9]/.test(literal))
     throw new JsonError(`The number ${shown} exceeds the range of a double.`);
@@ -96,7 +121,7 @@ function decimal(literal: string): string {
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal) ?? [];
   if (whole === undefined) return literal;
   const all = (whole + fraction).replace(/^0+/, '');
-  const digits = all.replace(/0+$/, '');
+  const digits = withoutTrailingZeros(all);
   if (!digits) return '0';
   return `${sign}${digits}e${Number(exponent) - fraction.length + (all.length - digits.length)}`;
 }

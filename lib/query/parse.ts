@@ -4,7 +4,7 @@
  * docs/reference/querying.md.
  */
 import { pointerPart } from '../errors/pointer.ts';
-import { countChars, isStorable } from '../schema/field-types/common.ts';
+import { countChars, isTooLongForNfc, textProblem } from '../schema/field-types/common.ts';
 import { OPERATORS, type Operator } from '../schema/field-types/types.ts';
 import type { Condition, ListRequest, RawListQuery } from './types.ts';
 import { Violations } from './violations.ts';
@@ -483,31 +483,32 @@ class Parser {
       return null;
     }
     const { search_min_chars: min, search_max_chars: max } = LIST_LIMITS;
-    const chars = typeof text === 'string' ? countChars(text.normalize('NFC')) : 0;
-    if (typeof text !== 'string' || chars < min || chars > max || !isStorable(text)) {
+    const problem = typeof text === 'string' && !isTooLongForNfc(text, max) ? textProblem(text) : null;
+    if (problem !== null) {
+      this.#invalid('search', `search ${problem}`);
+      return null;
+    }
+    const nfc = typeof text === 'string' && !isTooLongForNfc(text, max) ? text.normalize('NFC') : '';
+    const chars = countChars(nfc);
+    if (chars < min || chars > max) {
       this.#invalid('search', `search must be a text of ${min} to ${max} characters.`);
       return null;
     }
-    const words = searchTokens(text).length;
+    const words = searchTokens(nfc).length;
     if (words === 0 || words > LIST_LIMITS.search_words_max) {
       this.#invalid('search', `search must contain 1 to ${LIST_LIMITS.search_words_max} words.`);
       return null;
     }
-    return { text: text.normalize('NFC'), fields };
+    return { text: nfc, fields };
   }
 }
 
 /** A name of the caller in a message; long ones are cut. */
 export const quoted = (name: string): string => JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 
-/** The different words of a search text: runs of letters, marks and digits. */
+/** The different words of a search text, which is in NFC: runs of letters, marks and digits. */
 export const searchTokens = (text: string): string[] => [
-  ...new Set(
-    text
-      .normalize('NFC')
-      .split(/[^\p{L}\p{N}\p{M}]+/u)
-      .filter((token) => /[\p{L}\p{N}]/u.test(token)),
-  ),
+  ...new Set(text.split(/[^\p{L}\p{N}\p{M}]+/u).filter((token) => /[\p{L}\p{N}]/u.test(token))),
 ];
 
 /** The value of an in_related condition after parsing. */

@@ -1,9 +1,10 @@
-/** Collects every violation of a query, so that one answer names them all; the first decides the code. */
+/** Collects the violations of a query, so that one answer names them all; the first decides the code. */
 import type { ErrorCode } from '../errors/catalogue.ts';
-import { PlatformError, type Violation, violation } from '../errors/platform-error.ts';
+import { PlatformError, violation } from '../errors/platform-error.ts';
+import { ViolationList } from '../errors/violation-list.ts';
 
 export class Violations {
-  readonly #list: Violation[] = [];
+  readonly #found = new ViolationList();
   #code: ErrorCode | null = null;
   #details: Record<string, unknown> | undefined;
 
@@ -20,23 +21,22 @@ export class Violations {
       this.#code = code;
       if (Object.keys(params).length > 0) this.#details = params;
     }
-    this.#list.push(violation(pointer, code, message, { field: more.field ?? null, params }));
+    this.#found.add(() => violation(pointer, code, message, { field: more.field ?? null, params }));
   }
 
   get length(): number {
-    return this.#list.length;
+    return this.#found.list.length;
   }
 
   /** Throws when anything was added. */
   throwIfAny(): void {
     if (this.#code === null) return;
-    const [first] = this.#list;
+    const { list, count } = this.#found;
+    const [first] = list;
     throw new PlatformError(
       this.#code,
-      this.#list.length === 1 && first
-        ? first.message
-        : `The query has ${this.#list.length} errors. The first: ${first?.message}`,
-      { errors: this.#list, ...(this.#details ? { details: this.#details } : {}) },
+      list.length === 1 && first ? first.message : `The query has ${count} errors. The first: ${first?.message}`,
+      { errors: [...list], ...(this.#details ? { details: this.#details } : {}) },
     );
   }
 }

@@ -2,7 +2,7 @@
  * Exact decimals as text. Numbers of callers never pass through binary floating point: they are stored as they were
  * written, or refused.
  */
-import { ExactNumber } from '../json/exact-number.ts';
+import { ExactNumber, NUMBER_MAX_CHARS, withoutTrailingZeros } from '../json/exact-number.ts';
 
 /** `digits × 10^-scale`, negative or not; digits without leading zeros (`0` for zero), scale without trailing zeros. */
 export interface Decimal {
@@ -23,18 +23,16 @@ export function readDecimal(value: unknown): Decimal | null {
   else if (typeof value === 'string') text = value;
   else if (value instanceof ExactNumber) text = value.text;
   else return null;
-  if (text.length > 2 * DIGITS_MAX) return null;
+  if (text.length > NUMBER_MAX_CHARS) return null;
   const match = NUMBER.exec(text);
   if (!match) return null;
   const [, sign, whole = '', fraction = '', exponent = '0'] = match;
   let digits = (whole + fraction).replace(/^0+/, '');
   if (digits === '') return { negative: false, digits: '0', scale: 0 };
   let scale = fraction.length - Number(exponent);
-  const trailing = /0+$/.exec(digits);
-  if (trailing) {
-    digits = digits.slice(0, trailing.index);
-    scale -= trailing[0].length;
-  }
+  const trailing = digits.length;
+  digits = withoutTrailingZeros(digits);
+  scale -= trailing - digits.length;
   if (scale < 0) {
     if (digits.length - scale > DIGITS_MAX) return null;
     digits += '0'.repeat(-scale);

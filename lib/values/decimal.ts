@@ -3,6 +3,7 @@
  * rounded to 20 decimal places.
  * Source: docs/reference/expressions.md#numbers.
  */
+import { withoutTrailingZeros } from '../json/exact-number.ts';
 import { DIGITS_MAX, decimalText, readDecimal } from './decimal-text.ts';
 
 /** `units × 10^-scale`; scale is never negative. */
@@ -30,7 +31,9 @@ export function exactOf(value: unknown): Exact | null {
 /** Plain digits without trailing zeros, such as `-12.5`. */
 export function exactText({ units, scale }: Exact): string {
   const text = decimalText({ negative: units < 0n, digits: String(units < 0n ? -units : units), scale });
-  return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
+  if (!text.includes('.')) return text;
+  const kept = withoutTrailingZeros(text);
+  return kept.endsWith('.') ? kept.slice(0, -1) : kept;
 }
 
 export const whole = (value: number | bigint): Exact => ({ units: BigInt(value), scale: 0 });

@@ -1,14 +1,26 @@
 /** Entity tags in conditional headers (RFC 9110 section 13.1). */
 
-const STRONG_ETAGS = /^"[\x21\x23-\x7e]*"(?:[ \t]*,[ \t]*"[\x21\x23-\x7e]*")*$/;
+const NEXT_STRONG_ETAG = /[ \t]*("[\x21\x23-\x7e]*")[ \t]*(,|$)/gy;
+
+/** A client names the version that it read, or the few that it would accept. */
+export const IF_MATCH_TAGS_MAX = 10;
 
 export const IF_MATCH_RULE =
-  'If-Match must be one or more strong ETags, such as "1a"; * and weak tags are not accepted.';
+  `If-Match must be one strong ETag, such as "1a", or up to ${IF_MATCH_TAGS_MAX} of them separated by commas; ` +
+  '* and weak tags are not accepted.';
 
-/** The tags of an If-Match header; null when it has others than strong ones: a write never happens without knowing what it changes. */
+/**
+ * The tags of an If-Match header; null when it has too many, or others than strong ones: a write never happens without
+ * knowing what it changes.
+ */
 export function strongEtags(ifMatch: string): string[] | null {
-  const text = ifMatch.trim();
-  return STRONG_ETAGS.test(text) ? (text.match(/"[^"]*"/g) ?? []) : null;
+  const tags: string[] = [];
+  for (const [, tag = '', separator] of ifMatch.matchAll(NEXT_STRONG_ETAG)) {
+    if (tags.length === IF_MATCH_TAGS_MAX) return null;
+    tags.push(tag);
+    if (separator === '') return tags;
+  }
+  return null;
 }
 
 /** True when If-None-Match names the tag; weak comparison (RFC 9110 section 13.1.2). */

@@ -5,15 +5,15 @@
 import { type TSchema, Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
 import type { ErrorCode } from '../../lib/errors/catalogue.ts';
-import { PlatformError, type Violation, violation } from '../../lib/errors/platform-error.ts';
+import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import { ViolationList } from '../../lib/errors/violation-list.ts';
 import { fingerprint } from '../../lib/json/fingerprint.ts';
 import { JsonError, parseJson, parseJsonBytes } from '../../lib/json/parse.ts';
 import type { Operation, OperationCall, OperationHeaders, Parameter } from '../../lib/operation.ts';
-import { bodyViolations, valueProblem } from '../../lib/validation.ts';
+import { collectBodyViolations, valueProblem } from '../../lib/validation.ts';
 import { IF_MATCH_RULE, strongEtags } from '../../lib/values/etags.ts';
 import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../lib/values/idempotency-key.ts';
 import type { Exchange } from './exchange.ts';
-import { VIOLATIONS_MAX } from './reply.ts';
 import type { Route } from './router.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -21,31 +21,29 @@ const NAME_SHOWN_MAX = 100;
 
 /** What is wrong with a request, in the order in which it was found. */
 class Problems {
-  readonly #violations: Violation<ErrorCode>[] = [];
+  readonly #violations = new ViolationList<ErrorCode>();
   /** Of the first violation: the answer has its code. */
   #details: Record<string, unknown> | undefined;
 
   add(code: ErrorCode, pointer: string, message: string, details?: Record<string, unknown>): void {
-    if (this.#violations.length === 0) this.#details = details;
-    this.#violations.push(violation(pointer, code, message));
+    if (this.#violations.list.length === 0) this.#details = details;
+    this.#violations.add(() => violation(pointer, code, message));
   }
 
-  addAll(violations: readonly Violation<ErrorCode>[]): void {
-    this.#violations.push(...violations);
+  /** What is wrong with a body. */
+  addBody(schema: TSchema, body: unknown): void {
+    collectBodyViolations(schema, body, this.#violations);
   }
 
   /** The refusal of the request; null when nothing is wrong with it. */
   refusal(): PlatformError | null {
-    const [first] = this.#violations;
+    const { list, count } = this.#violations;
+    const [first] = list;
     if (!first) return null;
-    const count = this.#violations.length;
     return new PlatformError(
       first.code,
-      count === 1 ? first.message : `The request has ${count} problems; see errors.`,
-      {
-        errors: this.#violations.slice(0, VIOLATIONS_MAX),
-        ...(this.#details ? { details: this.#details } : {}),
-      },
+      list.length === 1 ? first.message : `The request has ${count} problems; see errors.`,
+      { errors: [...list], ...(this.#details ? { details: this.#details } : {}) },
     );
   }
 }
@@ -302,7 +300,7 @@ function readBody(x: Exchange, operation: Operation, problems: Problems): unknow
     problems.add('REQUEST_MALFORMED', '', error.message, error.details);
     return undefined;
   }
-  if (declared.validate !== false) problems.addAll(bodyViolations(declared.schema, body));
+  if (declared.validate !== false) problems.addBody(declared.schema, body);
   else if (typeof body !== 'object' || body === null || Array.isArray(body))
     problems.add('PARAMETER_INVALID', '', 'The body must be a JSON object.');
   return body;

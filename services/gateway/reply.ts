@@ -6,6 +6,7 @@ import { gzip } from 'node:zlib';
 import Negotiator from 'negotiator';
 import { CATALOGUE } from '../../lib/errors/catalogue.ts';
 import type { PlatformError } from '../../lib/errors/platform-error.ts';
+import { VIOLATIONS_MAX } from '../../lib/errors/violation-list.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import type { Exchange } from './exchange.ts';
 import { tightest } from './rate/budget.ts';
@@ -13,8 +14,6 @@ import { tightest } from './rate/budget.ts';
 export const API_VERSION = '1.0.0';
 const PROBLEM_JSON = 'application/problem+json';
 const COMPRESS_FROM_BYTES = 2_048;
-/** Violations in one answer; a body of 1 MiB can hold a hundred thousand, and must not be answered by more than it is. */
-export const VIOLATIONS_MAX = 100;
 
 /** For a year; other hosts of the same domain are not ours to speak for. Sent where callers reach us over https. */
 const HSTS = 'max-age=31536000';

@@ -1,5 +1,6 @@
 /** What several field types share: violations, and the checks that every text goes through. */
 import { violation } from '../../errors/platform-error.ts';
+import { pointerPart } from '../../errors/pointer.ts';
 import type { FieldAttributes, Operator, Parsed, SqlValue } from './types.ts';
 
 /** Code points of the longest text that any field takes. */
@@ -47,21 +48,47 @@ export const isStorable = (text: string): boolean => !text.includes('\0') && tex
 // biome-ignore lint/suspicious/noControlCharactersInRegex: some control characters are white space
 export const isBlankText = (text: string): boolean => /^[\p{Z}\t-\r\x1c-\x1f\x85]*$/u.test(text);
 
+/** A letter of any script has a few; UAX #15 (Stream-Safe Text Process) takes 30 as more than any text needs. */
+export const COMBINING_MARKS_MAX = 30;
+const TOO_MANY_MARKS = new RegExp(`\\p{M}{${COMBINING_MARKS_MAX + 1}}`, 'u');
+
+/**
+ * Why a text can be neither stored nor compared, as the end of a sentence; null when it can. To be asked before a text is
+ * normalized, since the time to sort marks grows with the square of how many follow one another.
+ */
+export function textProblem(text: string): string | null {
+  if (!isStorable(text)) return 'contains a character that cannot be stored (NUL or half of a surrogate pair).';
+  return TOO_MANY_MARKS.test(text) ? `has more than ${COMBINING_MARKS_MAX} combining marks in a row.` : null;
+}
+
+/** The texts within a JSON value that have a problem, each with its pointer. Names of members are not looked at. */
+export function unfitTexts(value: unknown, pointer: string): { pointer: string; problem: string }[] {
+  if (typeof value === 'string') {
+    const problem = textProblem(value);
+    return problem === null ? [] : [{ pointer, problem }];
+  }
+  if (Array.isArray(value)) return value.flatMap((item, index) => unfitTexts(item, `${pointer}/${index}`));
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, item]) => unfitTexts(item, `${pointer}/${pointerPart(name)}`));
+}
+
+/** UTF-16 units of a text per character of its NFC form, at most (UAX #15, table 10). */
+const UNITS_PER_NFC_CHAR = 4;
+
+/** True when a text cannot have `max` characters in NFC or fewer: what need not be read at all. */
+export const isTooLongForNfc = (text: string, max: number): boolean => text.length > UNITS_PER_NFC_CHAR * max;
+
 /** A text as it is stored: NFC, not trimmed, at most `max` characters. */
 export function parseText(value: unknown, field: FieldAttributes, pointer: string, max: number): Parsed {
   if (typeof value !== 'string')
     return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be a string.`, { expected: 'string' });
-  if (!isStorable(value))
-    return refused(
-      field,
-      pointer,
-      'FIELD_FORMAT_INVALID',
-      `${field.apiName} contains a character that cannot be stored (NUL or half of a surrogate pair).`,
-    );
+  const tooLong = (): Parsed =>
+    refused(field, pointer, 'FIELD_TOO_LONG', `${field.apiName} is longer than ${max} characters.`, { max });
+  if (isTooLongForNfc(value, max)) return tooLong();
+  const problem = textProblem(value);
+  if (problem !== null) return refused(field, pointer, 'FIELD_FORMAT_INVALID', `${field.apiName} ${problem}`);
   const text = value.normalize('NFC');
-  if (text.length > max && countChars(text) > max)
-    return refused(field, pointer, 'FIELD_TOO_LONG', `${field.apiName} is longer than ${max} characters.`, { max });
-  return parsed(text);
+  return text.length > max && countChars(text) > max ? tooLong() : parsed(text);
 }
 
 export const EQUALITY: readonly Operator[] = ['eq', 'neq', 'in', 'not_in'];

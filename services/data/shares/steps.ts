@@ -6,7 +6,7 @@
 import { LIMITS } from '../../../config/limits.ts';
 import type { Share } from '../../../lib/access/sharing.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { isStorable } from '../../../lib/schema/field-types/common.ts';
+import { textProblem } from '../../../lib/schema/field-types/common.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { type LockRow, readLock } from '../write/checks.ts';
 import { standardObject } from '../write/standard-objects.ts';
@@ -34,7 +34,7 @@ function givenIn({ body }: Write): GivenShare {
     principalType,
     principalId: principalType === 'user' ? principalId.toLowerCase() : principalId,
     access,
-    reason: typeof reason === 'string' ? reason.normalize('NFC') : null,
+    reason: typeof reason === 'string' ? reason : null,
   };
 }
 
@@ -63,7 +63,9 @@ async function share(write: Write): Promise<void> {
     throw new PlatformError('TOO_MANY_ITEMS', `A record has ${LIMITS.record_shares_max} shares at most.`, {
       details: { max: LIMITS.record_shares_max },
     });
-  const { body } = await write.unit.commit<{ body: string }>(shareSql(write, given));
+  const { body } = await write.unit.commit<{ body: string }>(
+    shareSql(write, { ...given, reason: given.reason?.normalize('NFC') ?? null }),
+  );
   write.reply = { status: 201, headers: {}, body: Buffer.from(body) };
 }
 
@@ -91,7 +93,7 @@ function refuseContent({ view, object }: Write, given: GivenShare, isUser: boole
   const known =
     principalType === 'user' ? isUser : Object.hasOwn(principalType === 'role' ? roles : groups, principalId);
   if (!known) problems.push(violation('/principalId', 'REFERENCE_NOT_FOUND', `There is no such ${principalType}.`));
-  if (reason !== null && !isStorable(reason))
-    problems.push(violation('/reason', 'FIELD_FORMAT_INVALID', 'The text has a character that cannot be stored.'));
+  const unfit = reason === null ? null : textProblem(reason);
+  if (unfit !== null) problems.push(violation('/reason', 'FIELD_FORMAT_INVALID', `The reason ${unfit}`));
   if (problems.length > 0) throw validationFailed(problems, 'shared');
 }

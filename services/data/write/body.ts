@@ -1,10 +1,11 @@
 /**
  * From the body of a create or update to typed values: which fields exist for this user, which may be written, what
- * the values mean. Pure. Collects every violation; a field the user cannot read is answered like one that is not there.
+ * the values mean. Pure. Collects the violations that an answer shows; a field the user cannot read is answered like one that is not there.
  */
 
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { VIOLATIONS_MAX } from '../../../lib/errors/violation-list.ts';
 import { isBlank } from '../../../lib/schema/field-types/blank.ts';
 import { externalReference } from '../../../lib/schema/field-types/reference-family.ts';
 import { isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
@@ -59,7 +60,8 @@ export function readBody(
   for (const name of Object.keys(body)) {
     const field = ownEntry(access.fields, name)?.read ? fieldOf(object, name) : undefined;
     if (!field) {
-      invalid.push(unknown(name));
+      // One more than an answer shows, so that it says that there are more.
+      if (invalid.length <= VIOLATIONS_MAX) invalid.push(unknown(name));
       continue;
     }
     const pointer = pointerTo(name);

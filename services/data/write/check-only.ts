@@ -4,6 +4,7 @@
  */
 
 import { type PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { VIOLATIONS_MAX } from '../../../lib/errors/violation-list.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
@@ -44,9 +45,6 @@ export function passed(write: Write, reply: OperationReply): OperationReply {
   const shown = write.mutation === 'create' ? record.replace(`"id":"${write.id}"`, '"id":null') : record;
   return answer(true, shown, [], [], write.unit.effects);
 }
-
-/** Violations in one answer, as in the errors that the gateway writes. */
-const VIOLATIONS_MAX = 100;
 
 /** The answer of a dry run that was refused for its content; null: the refusal stays an error. */
 export function refused(failure: PlatformError): OperationReply | null {

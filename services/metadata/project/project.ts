@@ -12,6 +12,7 @@ import { LIMITS } from '../../../config/limits.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
+import { unfitTexts } from '../../../lib/schema/field-types/common.ts';
 import type { Body } from '../kinds/component.ts';
 import { componentKey } from '../kinds/component.ts';
 import type { Problem } from '../kinds/kind.ts';
@@ -493,6 +494,8 @@ function readFile(path: string, location: Location | null, parsed: ParsedYaml): 
       );
     else if (name in Object.prototype)
       invalid('/apiName', `${name} is a name of every JavaScript object and cannot be taken.`, 'NAME_INVALID');
+  if (problems.length === 0)
+    for (const { pointer, problem: why } of unfitTexts(value, '')) invalid(pointer, `${pointer} ${why}`);
   if (problems.length > 0) return { draft: null, problems };
   const body = canonicalBody(kind.schema, value);
   const yaml = emitYaml(body);

@@ -119,6 +119,43 @@ describe('bad input: strings', function () {
     }
   });
 
+  it('with more combining marks in a row than any script has they are refused, wherever a text is taken', async () => {
+    const marks = `a${'\u0301\u0323'.repeat(100_000)}`;
+    const few = `a${'\u0301\u0323'.repeat(20)}`;
+    const stored = await picture(platform);
+    const account = (await ada.get('/data/Account?take=1')).body.records[0];
+    const refusals: [string, Promise<Answer>][] = [
+      ['create', ada.post('/data/Account', { name: marks })],
+      ['update', ada.patch(`/data/Account/${account.id}`, { description: marks }, { etag: '"1"' })],
+      [
+        'external id',
+        ada.put(`/data/Account/by/accountNumber/${encoded(few)}`, { name: 'x' }, { headers: { 'if-none-match': '*' } }),
+      ],
+      ['reference', ada.post('/data/Contact', { lastName: 'x', accountId: { accountNumber: marks } })],
+      [
+        'share',
+        ada.post(`/data/Account/${account.id}/shares`, {
+          principalType: 'group',
+          principalId: 'Finance',
+          access: 'read',
+          reason: few,
+        }),
+      ],
+      ['where', ada.post('/data/Account/query', { where: { name: marks } })],
+      ['whereIn', list('whereIn', { name: [few] })],
+      ['filter', filter(condition('name', 'contains', few))],
+      ['related', filter(related('Contact', 'accountId', [condition('lastName', 'eq', few)]))],
+      ['search', ada.post('/data/Account/query', { search: marks })],
+      ['search of few words', list('search', few)],
+    ];
+    for (const [where, answer] of refusals) {
+      const { text, ...rest } = await answer;
+      assertRefused({ text, ...rest }, where);
+      assert.ok(text.length < 5_000, `${where}: ${text.length} bytes of answer`);
+    }
+    assert.deepEqual(await picture(platform), stored);
+  });
+
   it('a pattern of LIKE is no pattern here', async () => {
     const one = await ada.post('/data/Account', { name: 'like 100% sure_thing\\' });
     for (const [value, expected] of [

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ExactNumber } from '../../../lib/json/exact-number.ts';
 import { JsonError, parseJson, parseJsonBytes } from '../../../lib/json/parse.ts';
+import { assertPrompt } from '../../support/work.ts';
 
 const refuses = (text: string, why: RegExp): void =>
   assert.throws(
@@ -77,6 +78,52 @@ describe('Strict JSON', () => {
     assert.ok(exact.a[1] instanceof ExactNumber);
     assert.equal(exact.a[1].text, '12345678901234567.891');
     assert.equal(JSON.stringify(exact), '{"a":[1,12345678901234567.891]}');
+  });
+
+  it('refuses a number that is longer than any value', () => {
+    const long = `1.${'1'.repeat(396)}e`;
+    assert.ok(parseJson(`${long}1`, 32) instanceof ExactNumber);
+    refuses(`${long}10`, /exceeds 400 characters/);
+  });
+
+  it('refuses more values than any request has, and more white space', () => {
+    const list = (values: number): string => `[${'1,'.repeat(values - 1)}1]`;
+    assert.equal((parseJson(list(70_000), 32) as unknown[]).length, 70_000);
+    refuses(list(70_001), /more than 70000 values/);
+    refuses(`{"a":[${'{},'.repeat(70_000)}{}]}`, /more than 70000 values/);
+    assert.equal(parseJson(`${' '.repeat(1_048_576)}1`, 32), 1);
+    refuses(`${'\n'.repeat(1_048_577)}1`, /white space/);
+    assert.equal(parseJson(`"${' '.repeat(2_000_000)}"`, 32), ' '.repeat(2_000_000));
+  });
+
+  it('takes time in proportion to the text, whatever is in it', () => {
+    const members = (make: (index: number) => string): string =>
+      `{${Array.from({ length: 60_000 }, (_, index) => make(index)).join(',')}}`;
+    const texts: [string, string][] = [
+      ['zeros before the last digit', `{"a":1.${'0'.repeat(1_000_000)}1}`],
+      ['numbers of many zeros', `[${`1.${'0'.repeat(390)}1,`.repeat(2_500)}1]`],
+      ['digits', `[${'1'.repeat(1_000_000)}]`],
+      ['members', members((index) => `"k${index}":1`)],
+      [
+        'members with a long number',
+        members((index) => `"k${index}":${index === 0 ? '0.10000000000000000000001' : 1}`),
+      ],
+      ['members with numbers as names', members((index) => `"${index * 65_536}":1`)],
+      ['escaped quotes', `"${'\\"'.repeat(500_000)}"`],
+      ['escaped backslashes', `"${'\\\\'.repeat(500_000)}"`],
+      ['an open string', `"${'\\"'.repeat(500_000)}`],
+      ['commas', ','.repeat(1_000_000)],
+      ['brackets', '[]'.repeat(500_000)],
+      ['blanks', ' '.repeat(1_000_000)],
+    ];
+    for (const [about, text] of texts)
+      assertPrompt(about, () => {
+        try {
+          parseJson(text, 32);
+        } catch (error) {
+          assert.ok(error instanceof JsonError, about);
+        }
+      });
   });
 
   it('never lets a body reach a prototype', () => {

@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { Type } from 'typebox';
+import { bodyViolations } from '../../../lib/validation.ts';
+import { assertPrompt } from '../../support/work.ts';
+
+const schema = Type.Object(
+  { types: Type.Optional(Type.Array(Type.Object({ name: Type.String() }, { additionalProperties: false }))) },
+  { additionalProperties: false },
+);
+
+const unknown = (count: number): Record<string, number> =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, index]));
+
+describe('The violations of a body', () => {
+  it('are all found, up to as many as an answer shows', () => {
+    assert.equal(bodyViolations(schema, unknown(99)).length, 99);
+    assert.equal(bodyViolations(schema, unknown(101)).length, 100);
+  });
+
+  it('cost no more to find in a body that has as many as it can', () => {
+    assertPrompt('60,000 unknown properties', () => bodyViolations(schema, unknown(60_000)));
+    assertPrompt('30,000 empty items', () =>
+      bodyViolations(schema, { types: Array.from({ length: 30_000 }, () => ({})) }),
+    );
+  });
+});
