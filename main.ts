@@ -11,10 +11,12 @@ import { brokerOptions } from './config/broker.ts';
 import { busAddress } from './config/bus.ts';
 import { type Config, readConfig } from './config/env.ts';
 import { BUS_POLICY } from './contracts/bus.ts';
+import { statementTimeoutOf } from './contracts/operations.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
 import { Database, isConnectionError } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
+import { databaseMetering } from './mixins/database/metering.ts';
 import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { type HealthServer, startHealthServer } from './mixins/health.ts';
@@ -71,6 +73,7 @@ export async function start(config: Config, options: { control?: boolean } = {})
     if (embedded) closers.push(embedded.stop);
     const database = new Database(config.databaseUrl ?? embedded!.url, {
       size: config.databasePoolSize,
+      perTenant: config.databaseTenantConnections ?? undefined,
       applicationName: `erp ${config.nodeId}`,
       onError: (error) => broker?.logger.warn(`An idle database connection was lost: ${error.message}`),
     });
@@ -79,7 +82,7 @@ export async function start(config: Config, options: { control?: boolean } = {})
 
     broker = new ServiceBroker({
       ...brokerOptions(config),
-      middlewares: [namedWork, databaseUnavailable, pulse()],
+      middlewares: [namedWork, databaseUnavailable, databaseMetering(statementTimeoutOf), pulse()],
       ...(config.bus
         ? { transporter: natsBus(config, BUS_POLICY) }
         : control && options.control

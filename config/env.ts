@@ -19,6 +19,8 @@ export interface Config {
   /** null: embedded PostgreSQL below dataDir. */
   databaseUrl: string | null;
   databasePoolSize: number;
+  /** Connections of a pool that one tenant's records may hold at a time; null: half of the pool. */
+  databaseTenantConnections: number | null;
   /** null: all services in this process, calls are local. */
   bus: BusConfig | null;
   services: readonly ServiceName[];
@@ -138,6 +140,9 @@ export function readConfig(
     dataDir: resolve(env['DATA_DIR'] || '.data'),
     databaseUrl: address(env, 'DATABASE_URL', ['postgres', 'postgresql']),
     databasePoolSize: integer(env, 'DATABASE_POOL_SIZE', 10, 1, 500),
+    databaseTenantConnections: env['DATABASE_TENANT_CONNECTIONS']
+      ? integer(env, 'DATABASE_TENANT_CONNECTIONS', 0, 1, 500)
+      : null,
     bus,
     services,
     logLevel: oneOf(env, 'LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const, 'info'),

@@ -374,6 +374,8 @@ export const METADATA_OPERATIONS = [
     risk: 'low',
     cost: 5,
     mutation: false,
+    // It counts records of whole tables.
+    statementTimeoutMs: LIMITS.statement_timeout_ms,
     agentApproval: 'never',
     mcpAvailable: true,
     requestBody: {

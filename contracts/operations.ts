@@ -1,4 +1,5 @@
 /** The rows of all public operations: routes, documents, checks and the types of handlers are made from these. */
+import { LIMITS } from '../config/limits.ts';
 import type { RequestContext } from '../lib/context.ts';
 import type { InputOf, Operation, OperationReply, OutputOf } from '../lib/operation.ts';
 import { AUTH_OPERATIONS } from './auth.ts';
@@ -17,6 +18,16 @@ const ROWS = [
 
 /** The rows of all public operations, in the order of the documents. */
 export const OPERATIONS: readonly Operation[] = ROWS;
+
+const STATEMENT_TIMEOUTS = new Map(
+  OPERATIONS.map((row) => [
+    row.action,
+    row.statementTimeoutMs ?? (row.mutation ? LIMITS.statement_timeout_ms : LIMITS.read_statement_timeout_ms),
+  ]),
+);
+
+/** Milliseconds that one statement of the action may take; undefined for actions that answer no public operation. */
+export const statementTimeoutOf = (action: string): number | undefined => STATEMENT_TIMEOUTS.get(action);
 
 type Row = (typeof ROWS)[number];
 

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
+import { LIMITS } from '../config/limits.ts';
 import { type ActionsOf, defineOperation } from '../lib/operation.ts';
 import { networkOf } from '../lib/values/network.ts';
 import type { GrantState } from './auth.ts';
@@ -95,6 +96,10 @@ export function connectionPolicies(
 export function anonymousPolicy(defaults: RateDefaults, ip: string): RatePolicy {
   return { name: 'anonymous', key: `anonymous:${networkOf(ip)}`, limit: defaults.anonymous, windowSeconds: 60 };
 }
+
+/** Units that a request pays, after its answer, for the time that it held connections to the database. */
+export const databaseUnits = (milliseconds: number): number =>
+  Math.max(0, Math.ceil((milliseconds - LIMITS.database_included_ms) / LIMITS.database_unit_ms));
 
 /** Requests in flight that one connection may have in one gateway. */
 export function concurrencyLimits(

@@ -27,6 +27,12 @@ export interface RequestContext {
   readonly deadline: number;
 }
 
+/** What an action that worked for a request reports in the meta of its answer. */
+export interface DatabaseTimeMeta {
+  /** Milliseconds that connections to the database were held. */
+  databaseMs?: number;
+}
+
 interface RequestMeta {
   request?: RequestContext;
 }

@@ -102,6 +102,8 @@ export interface Operation {
   /** Cost units, spent before the action is called. */
   cost: number;
   mutation: boolean;
+  /** Milliseconds that one statement of it may take in the database; default: 5,000 for reads, 25,000 for mutations. */
+  statementTimeoutMs?: number;
   precondition: 'ifMatch' | 'expectedRevision' | 'none';
   agentApproval: 'never' | 'policy' | 'always';
   mcpAvailable: boolean;

@@ -5,6 +5,7 @@
 import { createServer, type Server } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { ServiceBroker } from 'moleculer';
+import type { Database } from './database/database.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import type { Platform } from './platform.ts';
 
@@ -74,11 +75,20 @@ export function registerProcessMetrics(platform: Platform, broker: ServiceBroker
   registerLoopDelay(metrics);
   metrics.gauge('erp_database_connections', 'Connections in the pool.', () => database.pool.totalCount);
   metrics.gauge('erp_database_connections_idle', 'Connections that are not in use.', () => database.pool.idleCount);
-  metrics.gauge('erp_database_waiting', 'Requests for a connection that wait.', () => database.pool.waitingCount);
+  metrics.gauge('erp_database_waiting', 'Requests for a connection that wait.', () => database.admission.waiting);
+  registerDatabaseUse(metrics, database);
   metrics.gauge('erp_bus_connected', '1 when the message bus is connected or not needed.', () =>
     busConnected(broker) ? 1 : 0,
   );
   metrics.gauge('erp_bus_nodes', 'Available nodes, this one included.', () => availableNodes(broker));
+}
+
+function registerDatabaseUse(metrics: Metrics, database: Database): void {
+  const { totals } = database.admission;
+  metrics.counter('erp_database_seconds_total', 'Time that connections were held.', () => database.heldMs / 1_000);
+  metrics.counter('erp_database_waits_total', 'Requests that waited for a connection.', () => totals.waits);
+  metrics.counter('erp_database_wait_seconds_total', 'Time waited for connections.', () => totals.waitedMs / 1_000);
+  metrics.counter('erp_database_refusals_total', 'Requests that got no connection.', () => totals.refused);
 }
 
 /** Both metrics are read from one histogram, which starts anew with each scrape. */

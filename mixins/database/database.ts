@@ -8,11 +8,14 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import { LIMITS } from '../../config/limits.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { mark } from '../watchdog/work.ts';
+import { Admission, type Holder, PLATFORM, WAIT_MAX_MS } from './admission.ts';
 import { PageClient, type PageRows, type PageStatement, runPage } from './page-client.ts';
 import { type Role, serviceRole, tenantRole } from './roles.ts';
 import type { Rows, Statement } from './statement.ts';
+import { currentUse } from './use.ts';
 
 /** A connection in a transaction (or on loan), already in the right role. */
 export interface Tx {
@@ -44,6 +47,8 @@ export interface Tx {
 
 interface Session extends pg.PoolClient {
   platformRole?: string;
+  /** Its statement_timeout; the one it began with when absent. */
+  statementTimeoutMs?: number;
   /** Characters of the text of each, by name. */
   preparedNames?: Map<string, number>;
   preparedChars?: number;
@@ -51,8 +56,6 @@ interface Session extends pg.PoolClient {
   unusable?: Error;
 }
 
-/** Less than a request has to be answered. */
-const STATEMENT_TIMEOUT_MS = 25_000;
 /** Prepared statements kept per connection; the oldest are deallocated, or PostgreSQL's memory would grow with tenants. */
 const PREPARED_MAX = 400;
 /** Characters of their texts. A plan takes a hundred times as much memory as the text that it is made of, about. */
@@ -71,8 +74,8 @@ const SESSION_SETTINGS = [
   'DateStyle=ISO',
   // A duplicate request waits this long for its key.
   `lock_timeout=${LIMITS.idempotency_wait_ms}`,
-  // A statement that runs too long ends while its request can still be answered.
-  `statement_timeout=${STATEMENT_TIMEOUT_MS}`,
+  // A statement that runs too long ends while its request can still be answered. Reads of a request end earlier.
+  `statement_timeout=${LIMITS.statement_timeout_ms}`,
   'idle_in_transaction_session_timeout=30000',
   'jit=off',
 ];
@@ -84,18 +87,32 @@ const types = new pg.TypeOverrides();
 for (const oid of [1082, 1083, 1114, 1184, 1186, 1700]) types.setTypeParser(oid, (text: string) => text);
 types.setTypeParser(20, (text: string) => Number(text));
 
+export interface DatabaseOptions {
+  /** Connections of the pool. */
+  readonly size: number;
+  /** Connections that the records of one tenant may hold at a time; default: half of the pool. */
+  readonly perTenant?: number | undefined;
+  readonly applicationName: string;
+  readonly onError?: (error: Error) => void;
+}
+
 export class Database {
   readonly pool: pg.Pool;
   readonly url: string;
+  readonly admission: Admission;
+  /** Milliseconds that connections were held since the start. */
+  heldMs = 0;
   /** Roles of tenants that a connection of this process has taken. */
   readonly #taken = new Set<string>();
 
-  constructor(url: string, options: { size: number; applicationName: string; onError?: (error: Error) => void }) {
+  constructor(url: string, options: DatabaseOptions) {
+    const { size } = options;
     this.url = url;
+    this.admission = new Admission({ size, perTenant: options.perTenant ?? Math.max(1, Math.floor(size / 2)) });
     this.pool = new pg.Pool({
       Client: PageClient,
       connectionString: url,
-      max: options.size,
+      max: size,
       application_name: options.applicationName,
       idleTimeoutMillis: 60_000,
       connectionTimeoutMillis: 5_000,
@@ -109,22 +126,22 @@ export class Database {
 
   /** One statement without a tenant, as the login role. Only for tables that hold no tenant's data, and for boot work. */
   async query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>> {
-    return this.#loan(null, (tx) => tx.query<R>(text, values));
+    return this.#loan(null, PLATFORM, (tx) => tx.query<R>(text, values));
   }
 
   /** One or more statements as the login role, each its own transaction: look-ups that must find the tenant first. */
   login<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.#loan(null, work);
+    return this.#loan(null, PLATFORM, work);
   }
 
   /** A transaction as the login role: migrations, provisioning, boot work. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.#loan(null, (loan) => inTransaction(loan, null, work));
+    return this.#loan(null, PLATFORM, (loan) => inTransaction(loan, null, work));
   }
 
   /** One connection as `role`, for what PostgreSQL refuses to do in a transaction. */
   session<T>(role: Role, work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.#loan(role, work);
+    return this.#loan(role, PLATFORM, work);
   }
 
   /**
@@ -132,7 +149,7 @@ export class Database {
    * `pg` does it, not as we do.
    */
   script(text: string, values: unknown[]): Promise<{ rows: unknown[] }> {
-    return this.#loan(null, async ({ client }) => {
+    return this.#loan(null, PLATFORM, async ({ client }) => {
       try {
         const results: pg.QueryResult | pg.QueryResult[] = await client.query({ text, values, types: pg.types });
         return { rows: [results].flat().flatMap(({ rows }) => rows) };
@@ -146,12 +163,12 @@ export class Database {
 
   /** One or more statements as the tenant's role, each its own transaction: the read path. */
   tenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.#loan(tenantRole(tenantId), work);
+    return this.#records(tenantId, work);
   }
 
   /** A transaction as the tenant's role. */
   tenantTransaction<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.#loan(tenantRole(tenantId), (loan) => inTransaction(loan, null, work));
+    return this.#records(tenantId, (loan) => inTransaction(loan, null, work));
   }
 
   /**
@@ -160,14 +177,35 @@ export class Database {
    */
   async shared<T>(service: string, tenantId: string | null, work: (tx: Tx) => Promise<T>): Promise<T> {
     const role = serviceRole(service, tenantId);
-    return this.#loan(null, (loan) => inTransaction(loan, role, work));
+    const holder = tenantId === null ? PLATFORM : this.admission.shared(`${role.name} ${tenantId}`);
+    return this.#loan(null, holder, (loan) => inTransaction(loan, role, work));
   }
 
   async close(): Promise<void> {
     await this.pool.end();
   }
 
-  async #loan<T>(role: Role | null, work: (loan: Loan) => Promise<T>): Promise<T> {
+  #records<T>(tenantId: string, work: (loan: Loan) => Promise<T>): Promise<T> {
+    const role = tenantRole(tenantId);
+    return this.#loan(role, this.admission.tenant(role.name), work);
+  }
+
+  async #loan<T>(role: Role | null, holder: Holder, work: (loan: Loan) => Promise<T>): Promise<T> {
+    const use = currentUse();
+    const waiting = this.admission.enter(holder, use ? remainingMs(use.deadline) : WAIT_MAX_MS);
+    if (waiting) await waiting;
+    const began = performance.now();
+    try {
+      return await this.#lend(role, use?.statementTimeoutMs ?? LIMITS.statement_timeout_ms, work);
+    } finally {
+      this.admission.leave(holder);
+      const heldMs = performance.now() - began;
+      this.heldMs += heldMs;
+      if (use) use.heldMs += heldMs;
+    }
+  }
+
+  async #lend<T>(role: Role | null, timeoutMs: number, work: (loan: Loan) => Promise<T>): Promise<T> {
     const client = (await this.pool.connect()) as Session;
     let broken: Error | undefined;
     const onError = (error: Error): void => {
@@ -176,13 +214,12 @@ export class Database {
     client.on('error', onError);
     try {
       const name = role?.name ?? null;
-      if ((client.platformRole ?? null) !== name) {
-        const switched = client.query(name === null ? 'RESET ROLE' : `SET ROLE ${identifier(name)}`);
+      const settings = settingsFor(client, name, timeoutMs);
+      if (settings !== '') {
+        const switched = client.query(settings);
         switched.catch((error) => {
           broken = error;
         });
-        if (name === null) delete client.platformRole;
-        else client.platformRole = name;
         // It travels with the first statement, which would run as the role before if this one failed. So a role is
         // waited for until it has been taken once: from then on there is no reason why it could not be.
         if (name !== null && !this.#taken.has(name)) {
@@ -201,6 +238,28 @@ export class Database {
       client.release(broken ?? client.unusable);
     }
   }
+}
+
+/** Milliseconds that a caller still waits. Throws when it has given up: its statements would be in vain. */
+function remainingMs(deadline: number): number {
+  const left = deadline - Date.now();
+  if (left > 0) return left;
+  throw new PlatformError('SERVICE_UNAVAILABLE', 'The time limit of the request has passed.', { retryAfterSeconds: 1 });
+}
+
+/** What makes a connection that of this role, with this time limit; empty when it is. Notes that it was sent. */
+function settingsFor(client: Session, role: string | null, timeoutMs: number): string {
+  const settings: string[] = [];
+  if ((client.platformRole ?? null) !== role) {
+    settings.push(role === null ? 'RESET ROLE' : `SET ROLE ${identifier(role)}`);
+    if (role === null) delete client.platformRole;
+    else client.platformRole = role;
+  }
+  if ((client.statementTimeoutMs ?? LIMITS.statement_timeout_ms) !== timeoutMs) {
+    settings.push(`SET statement_timeout = ${timeoutMs}`);
+    client.statementTimeoutMs = timeoutMs;
+  }
+  return settings.join('; ');
 }
 
 class Loan implements Tx {
@@ -360,6 +419,9 @@ export function isConnectionError(error: unknown): boolean {
     )
   );
 }
+
+/** The statement ran longer than it may. */
+export const isTimedOut = (error: unknown): boolean => sqlState(error) === '57014';
 
 /** The database has given the statement up, which did nothing: it ran too long, or there was no room for it. */
 export const isGivenUp = (error: unknown): boolean => /^(?:57014|53)/.test(sqlState(error) ?? '');

@@ -1,12 +1,11 @@
 /**
- * A database that cannot be reached, or that takes too long, is not a bug of the request: whatever action met it answers
- * SERVICE_UNAVAILABLE, so that the caller comes again with the same key. Wraps every action of a process.
+ * A database that cannot be reached, or that has given a statement up, is not a bug of the request: whatever action met it
+ * answers SERVICE_UNAVAILABLE, so that the caller comes again with the same key. Wraps every action of a process.
  */
 import type { Middleware } from 'moleculer';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { isConnectionError, isGivenUp } from './database.ts';
-
-export const GIVEN_UP = 'The request takes the database too long. Try again, or ask for less.';
+import { isConnectionError, isGivenUp, isTimedOut } from './database.ts';
+import { statementTimeoutMs } from './use.ts';
 
 /** What a service may have wrapped as unexpected. */
 const causeOf = (error: unknown): unknown => {
@@ -14,10 +13,20 @@ const causeOf = (error: unknown): unknown => {
   return error.code === 'INTERNAL_ERROR' ? error.cause : null;
 };
 
+/** What a caller is answered whose statement the database has given up. Called where the statement was sent. */
+export const givenUp = (cause: unknown, error = cause): PlatformError =>
+  unavailable(
+    isTimedOut(cause)
+      ? `The query exceeded the time limit of ${statementTimeoutMs() / 1_000} s. Narrow the filter, sort by a field of ` +
+          'the record, or ask for fewer fields and records.'
+      : 'The database has no room for the query. Try again, or ask for less.',
+    error,
+  );
+
 function translate(error: unknown): never {
   const cause = causeOf(error);
   if (isConnectionError(cause)) throw unavailable('The database cannot be reached. Try again.', error);
-  if (isGivenUp(cause)) throw unavailable(GIVEN_UP, error);
+  if (isGivenUp(cause)) throw givenUp(cause, error);
   throw error;
 }
 

@@ -1,7 +1,7 @@
 /** What failed in the database during a mutation: whether it may be tried again, and what the caller is answered. */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { isConnectionError, isGivenUp, sqlState } from '../database/database.ts';
-import { GIVEN_UP } from '../database/unavailable.ts';
+import { givenUp } from '../database/unavailable.ts';
 import { isServiceUnavailable, serviceUnavailable } from '../service-unavailable.ts';
 import { keyInProgress } from './key.ts';
 
@@ -45,8 +45,7 @@ export function platformErrorOf(
   ofService: ((error: unknown) => PlatformError | null) | undefined,
 ): PlatformError {
   if (error instanceof PlatformError) return error;
-  if (isGivenUp(error))
-    return new PlatformError('SERVICE_UNAVAILABLE', GIVEN_UP, { retryAfterSeconds: 1, cause: error });
+  if (isGivenUp(error)) return givenUp(error);
   if (isLockTimeout(error) && errorAttribute(error, 'where')?.includes('"_idempotency') === true)
     return keyInProgress();
   if (isServiceUnavailable(error)) return serviceUnavailable(error);

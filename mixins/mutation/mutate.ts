@@ -97,6 +97,8 @@ export async function runIdempotent(
     try {
       outcome = await attempt(attemptOf(mutation, count > 0));
     } catch (error) {
+      // Nothing was begun, and to record that would have to wait for a connection once more.
+      if (error instanceof PlatformError && error.code === 'CONCURRENCY_LIMIT_EXCEEDED') throw error;
       if (mayRepeat(error, count, request.deadline)) {
         await pause(5 + Math.random() * 20 * 2 ** Math.min(count, 5));
         continue;

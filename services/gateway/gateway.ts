@@ -10,6 +10,8 @@ import { LIMITS } from '../../config/limits.ts';
 import { ALL_SERVICES, SERVICES } from '../../config/services.ts';
 import { call } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
+import { databaseUnits } from '../../contracts/ratelimit.ts';
+import type { DatabaseTimeMeta } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationReply } from '../../lib/operation.ts';
 import { busConnected, databaseAnswers, registerProcessMetrics } from '../../mixins/health.ts';
@@ -314,12 +316,22 @@ export class Gateway {
   #forward(x: Exchange): Promise<OperationReply> {
     const request = requestContextOf(x);
     const { traceparent } = x;
-    const meta = { ...(request ? { request } : {}), ...(traceparent ? { traceparent } : {}) };
+    const meta: object & DatabaseTimeMeta = {
+      ...(request ? { request } : {}),
+      ...(traceparent ? { traceparent } : {}),
+    };
     const { action } = x.route.operation;
-    return this.abortable(
-      x,
-      this.broker.call<OperationReply, unknown>(action, x.call, { meta, requestID: x.requestId }),
-    );
+    const answered = this.broker.call<OperationReply, unknown>(action, x.call, { meta, requestID: x.requestId });
+    // Also when the call has failed, or answers after the caller has left.
+    const settle = (): void => this.#settle(x, meta.databaseMs ?? 0);
+    answered.then(settle, settle);
+    return this.abortable(x, answered);
+  }
+
+  /** Charges the time in the database that the price of the operation does not include. */
+  #settle({ session }: Exchange, databaseMs: number): void {
+    const units = databaseUnits(databaseMs);
+    if (units > 0 && session?.connection) this.budgets.settle(session.connection, units);
   }
 
   #abortLate(): void {

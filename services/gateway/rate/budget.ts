@@ -88,6 +88,18 @@ export class Budgets {
     return undefined;
   }
 
+  /**
+   * Spends what a request turned out to cost beyond its price. The request has been answered; what is not there any more
+   * the next ones wait for.
+   */
+  settle(budget: Budget, cost: number): void {
+    const now = this.#now();
+    for (const meter of budget.meters) {
+      meter.owe(cost, now);
+      if (meter.low(now)) void this.#lease(meter);
+    }
+  }
+
   /** Counts a request in flight. Returns what ends it; throws CONCURRENCY_LIMIT_EXCEEDED. */
   enter(connection: Connection, cost: number): () => void {
     const { flight, limits } = connection;

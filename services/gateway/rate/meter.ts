@@ -48,9 +48,15 @@ export class Meter {
   /** Only after `has`. */
   spend(cost: number, now: number): void {
     this.usedAt = now;
-    const fromHeld = Math.min(this.held, cost);
+    const fromHeld = this.#local ? Math.min(this.held, cost) : cost;
     this.held -= fromHeld;
     if (this.#local) this.#local.tokens -= cost - fromHeld;
+  }
+
+  /** Spends what may not be there: the rest is a debt, at most that of a whole window, which the next lease pays. */
+  owe(cost: number, now: number): void {
+    this.spend(cost, now);
+    this.held = Math.max(this.held, -this.policy.limit);
   }
 
   /** Whole units that can be spent now, to within what other gateways hold. */

@@ -15,6 +15,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { natsBus } from '../../../mixins/bus/nats-bus.ts';
+import { Admission } from '../../../mixins/database/admission.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { Jobs } from '../../../mixins/jobs/jobs.ts';
 import { Metrics } from '../../../mixins/metrics/metrics.ts';
@@ -210,7 +211,9 @@ export async function startStage(
   const database = {
     query: async () => ({ rows: [], rowCount: 0 }),
     tenant: async () => ({ bytes: 8192 }),
-    pool: { totalCount: 0, idleCount: 0, waitingCount: 0 },
+    pool: { totalCount: 0, idleCount: 0 },
+    admission: new Admission({ size: 1, perTenant: 1 }),
+    heldMs: 0,
   };
   const doorless = database as unknown as Database;
   const jobs = new Jobs(doorless, { services: [], warn: () => {} });

@@ -59,6 +59,31 @@ describe('A budget', () => {
     assert.ok(state.calls - calls <= 1);
   });
 
+  it('takes what a request turned out to cost from the next ones, also beyond what was left', async () => {
+    const { budgets, state } = world();
+    const connection = budgets[0]!.connection(WHO, GRANT);
+    await budgets[0]!.charge(connection, 60);
+    budgets[0]!.settle(connection, 70);
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(tightest(connection, state.now).remaining, 0);
+    await assert.rejects(async () => budgets[0]!.charge(connection, 1), refused('RATE_LIMIT_EXCEEDED'));
+    // 100 units flow back in a minute; 30 of them are owed.
+    state.now += 17_000;
+    await assert.rejects(async () => budgets[0]!.charge(connection, 1), refused('RATE_LIMIT_EXCEEDED'));
+    state.now += 3_000;
+    await budgets[0]!.charge(connection, 1);
+  });
+
+  it('is never behind by more than a window', async () => {
+    const { budgets, state } = world();
+    const connection = budgets[0]!.connection(WHO, GRANT);
+    for (let n = 0; n < 50; n++) budgets[0]!.settle(connection, 100);
+    await new Promise((resolve) => setImmediate(resolve));
+    await assert.rejects(async () => budgets[0]!.charge(connection, 1), refused('RATE_LIMIT_EXCEEDED'));
+    state.now += 61_000;
+    await budgets[0]!.charge(connection, 50);
+  });
+
   it('says what is left, to the unit, when it is the only gateway', async () => {
     const { budgets, state } = world();
     const connection = budgets[0]!.connection(WHO, GRANT);

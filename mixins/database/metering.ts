@@ -1,0 +1,41 @@
+/**
+ * Every action that works for a request measures the database time of the request and reports it in the answer's meta,
+ * where the gateway finds it, whether or not the action failed. Wraps every action of a process.
+ */
+import type { Middleware } from 'moleculer';
+import { LIMITS } from '../../config/limits.ts';
+import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
+import { currentUse, type DatabaseUse, measured } from './use.ts';
+
+interface ActionOf {
+  readonly name: string;
+}
+
+interface MeteredContext {
+  readonly meta: { request?: RequestContext } & DatabaseTimeMeta;
+}
+
+type Handler = (ctx: MeteredContext) => Promise<unknown>;
+
+/** `timeoutOf`: how long one statement of an action may take; undefined where the action does not say. */
+export const databaseMetering = (timeoutOf: (action: string) => number | undefined): Middleware =>
+  ({
+    name: 'DatabaseMetering',
+    localAction(next: Handler, { name }: ActionOf): Handler {
+      const timeoutMs = timeoutOf(name) ?? LIMITS.statement_timeout_ms;
+      return (ctx) => {
+        const { request } = ctx.meta;
+        // An action that another one called in this process works within the limits of the first, at its expense.
+        if (!request || currentUse()) return next(ctx);
+        const use: DatabaseUse = {
+          deadline: request.deadline,
+          statementTimeoutMs: timeoutMs,
+          heldMs: 0,
+          ended: false,
+        };
+        return measured(use, () => next(ctx)).finally(() => {
+          if (use.heldMs >= 1) ctx.meta.databaseMs = Math.round(use.heldMs);
+        });
+      };
+    },
+  }) as unknown as Middleware;

@@ -1,0 +1,38 @@
+/**
+ * What the request that is being worked on may ask of the database, and how much of it it has used. It follows the work of
+ * an action through every await, so that the door to the database need not be handed it with each call.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { LIMITS } from '../../config/limits.ts';
+
+/** The request of an action, for as long as the action works on it. */
+export interface DatabaseUse {
+  /** Milliseconds since 1970 after which nobody waits for the answer. */
+  readonly deadline: number;
+  /** How long one statement may take. */
+  readonly statementTimeoutMs: number;
+  /** How long connections were held, in milliseconds. */
+  heldMs: number;
+  /** The action has answered. What it left behind works on by itself: without a deadline, and at nobody's expense. */
+  ended: boolean;
+}
+
+const uses = new AsyncLocalStorage<DatabaseUse>();
+
+/** The use of the request that is being worked on; undefined for the platform's own work. */
+export function currentUse(): DatabaseUse | undefined {
+  const use = uses.getStore();
+  return use?.ended ? undefined : use;
+}
+
+/** How long a statement that is sent now may take. */
+export const statementTimeoutMs = (): number => currentUse()?.statementTimeoutMs ?? LIMITS.statement_timeout_ms;
+
+/** Runs `work` as part of a request; `use.heldMs` is complete when it has ended. */
+export async function measured<T>(use: DatabaseUse, work: () => Promise<T>): Promise<T> {
+  try {
+    return await uses.run(use, work);
+  } finally {
+    use.ended = true;
+  }
+}

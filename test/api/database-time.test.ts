@@ -1,0 +1,118 @@
+/** What one tenant may take of the database, and what it pays for it. */
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
+import { startPlatform, type TestPlatform } from '../support/platform.ts';
+
+/** From now on PostgreSQL takes this long for each record of the object that the tenant reads. */
+async function slowDown(platform: TestPlatform, tenantId: string, object: string, seconds: number): Promise<void> {
+  const client = new pg.Client({ connectionString: platform.database.url });
+  await client.connect();
+  try {
+    const table = `t_${tenantId.replaceAll('-', '')}."${object}"`;
+    await client.query(
+      `CREATE POLICY slow ON ${table} USING (pg_sleep(${seconds}) IS NOT NULL);
+       ALTER TABLE ${table} ENABLE ROW LEVEL SECURITY`,
+    );
+  } finally {
+    await client.end();
+  }
+}
+
+const timed = async <T>(work: Promise<T>): Promise<{ answer: T; ms: number }> => {
+  const started = performance.now();
+  const answer = await work;
+  return { answer, ms: performance.now() - started };
+};
+
+const tenantOf = async (who: Api): Promise<string> => (await who.get('/identity')).body.tenant.id;
+
+describe('A tenant whose requests take the database long', function () {
+  this.timeout(120_000);
+
+  describe('does not take it from others', () => {
+    const RECORDS = 50;
+    let platform: TestPlatform;
+    let slow: Promise<Answer[]>;
+
+    before(async () => {
+      platform = await startPlatform();
+      const mia = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia'));
+      const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
+      assert.equal((await eve.get('/data/Account?take=1')).status, 200);
+      await slowDown(platform, await tenantOf(mia), 'Account', 2 / RECORDS);
+      slow = Promise.all(Array.from({ length: 40 }, () => mia.get(`/data/Account?take=${RECORDS}`)));
+      await pause(500);
+    });
+    after(async () => {
+      await slow;
+      await platform?.stop();
+    });
+
+    it('whose lists are answered at once', async () => {
+      const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
+      for (let n = 0; n < 5; n++) {
+        const { answer, ms } = await timed(eve.get('/data/Account?take=5'));
+        assert.equal(answer.status, 200, answer.text);
+        assert.ok(ms < 1_000, `${Math.round(ms)} ms`);
+      }
+    });
+
+    it('who sign in at once, also its own users', async () => {
+      const { ms } = await timed(tokenFor(platform.baseUrl, 'sue'));
+      assert.ok(ms < 4_000, `${Math.round(ms)} ms`);
+    });
+
+    it('and is told when it may use no more', async () => {
+      const answers = await slow;
+      const refused = answers.filter(({ status }) => status !== 200);
+      assert.ok(refused.length > 0 && refused.length < 40, `${refused.length} of 40`);
+      for (const { status, body, headers } of refused) {
+        assert.equal(status, 429, body);
+        assert.equal(body.code, 'CONCURRENCY_LIMIT_EXCEEDED');
+        assert.deepEqual(body.details, { max: 5 });
+        assert.equal(headers.get('retry-after'), '1');
+      }
+    });
+  });
+
+  describe('pays for the time', () => {
+    let platform: TestPlatform;
+    let mia: Api;
+    let eve: Api;
+
+    before(async () => {
+      platform = await startPlatform({ env: { RATE_CONNECTION_UNITS: '600' } });
+      mia = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia'));
+      eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
+      await slowDown(platform, await tenantOf(mia), 'Account', 1);
+    });
+    after(() => platform?.stop());
+
+    const remaining = async (who: Api): Promise<number> => {
+      const { body } = await who.get('/me/limits');
+      return body.policies.find(({ name }: { name: string }) => name === 'connection').remaining;
+    };
+
+    it('of a list, which ends after five seconds with advice', async () => {
+      const { answer, ms } = await timed(mia.get('/data/Account?take=50'));
+      assert.equal(answer.status, 503, answer.text);
+      assert.equal(answer.body.code, 'SERVICE_UNAVAILABLE');
+      assert.match(answer.body.message, /exceeded the time limit of 5 s\. Narrow the filter/);
+      assert.ok(ms > 4_900 && ms < 8_000, `${Math.round(ms)} ms`);
+      const left = await remaining(mia);
+      assert.ok(left < 200, `${left} units are left of 600; 5 s cost 475 beyond the price`);
+    });
+
+    it('until nothing is left, while other tenants go on', async () => {
+      await mia.get('/data/Account?take=50');
+      const refused = await mia.get('/data/Contact?take=1');
+      assert.equal(refused.status, 429, refused.text);
+      assert.equal(refused.body.code, 'RATE_LIMIT_EXCEEDED');
+      assert.equal(refused.body.details.policy, 'connection');
+      assert.ok(Number(refused.headers.get('retry-after')) > 5, refused.headers.get('retry-after') ?? '');
+      assert.equal((await eve.get('/data/Account?take=5')).status, 200);
+    });
+  });
+});
