@@ -33,6 +33,16 @@ const csrfFor = (key: string, uid: string): string =>
 const same = (a: string, b: string): boolean =>
   a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
 
+const BROWSER_COOKIE = 'erp_browser';
+const BROWSER_KNOWN_SECONDS = 180 * 86_400;
+
+/** By which a browser is known in which somebody has signed in. */
+const browserOf = ({ headers }: IncomingMessage): string | null =>
+  new RegExp(`(?:^|; *)${BROWSER_COOKIE}=([\\w-]{43})(?:;|$)`).exec(headers.cookie ?? '')?.[1] ?? null;
+
+const browserCookie = (value: string): string =>
+  `${BROWSER_COOKIE}=${value}; path=/; max-age=${BROWSER_KNOWN_SECONDS}; httponly; samesite=lax`;
+
 const words = (value: unknown): string[] => (typeof value === 'string' ? value.split(' ').filter(Boolean) : []);
 
 /** Handles one request to /oauth2/interaction/<uid>. Throws SessionNotFound when this browser did not start it. */
@@ -94,10 +104,12 @@ export async function interact(
       username: form.get('username') ?? '',
       password: form.get('password') ?? '',
       address,
+      browser: browserOf(request),
       tenantId: client.tenantId,
     });
     if (result.outcome === 'refused') return pages.signIn({ ...view, problem: { kind: 'refused' } });
     if (result.outcome === 'wait') return pages.signIn({ ...view, problem: { kind: 'wait', seconds: result.seconds } });
+    response.appendHeader('set-cookie', browserCookie(result.browser));
     return afterPassword(step, result.credential);
   }
   return consent(parts, interaction, client, form, { action, csrf, formTargets }, finish);

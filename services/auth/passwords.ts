@@ -1,27 +1,36 @@
 /**
  * Passwords and who may try them: argon2id, the same answer and the same time for an unknown user as for a wrong
- * password, and a wait that grows with every failure, per username and per network address (IPv6: the first 64 bits).
+ * password, and a wait that grows with every failure.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
 import { networkOf } from '../../lib/values/network.ts';
-import type { Credential } from './store/credentials.ts';
+import { HashQueue, PLATFORM, type Place, QueueFull } from './hash-queue.ts';
+import type { Credential, SignInCredential } from './store/credentials.ts';
 import type { AuthStore } from './store/store.ts';
 
 export const PASSWORD_MIN_CHARS = 10;
 export const PASSWORD_MAX_CHARS = 200;
 export const LINK_VALID_SECONDS = 7 * 86_400;
 
-const USERNAME_FREE_FAILURES = 5;
-const USERNAME_WAIT_MAX_SECONDS = 300;
+const USERNAME_MAX_CHARS = 320;
+const NAME_FREE_FAILURES = 5;
+const NAME_WAIT_MAX_SECONDS = 300;
 /** Many people may share an address. */
 const ADDRESS_FREE_FAILURES = 30;
 const ADDRESS_WAIT_MAX_SECONDS = 60;
+/** Guesses from many addresses at many names. The wait is short: it keeps out people at a new place as well. */
+const TENANT_FREE_FAILURES = 300;
+const TENANT_WAIT_MAX_SECONDS = 5;
+const QUEUE_FULL_WAIT_SECONDS = 2;
 
-// argon2id with 19 MiB, two passes, one lane (RFC 9106; the package's defaults).
-export const hashPassword = (password: string): Promise<string> => hash(password.normalize('NFKC'));
-export const verifyPassword = (stored: string, password: string): Promise<boolean> =>
-  verify(stored, password.normalize('NFKC'));
+const queue = new HashQueue();
+
+// argon2id with 19 MiB, two passes, one lane (RFC 9106; the package's defaults), on the thread pool.
+export const hashPassword = (password: string, place: Place = PLATFORM): Promise<string> =>
+  queue.run(place, () => hash(password.normalize('NFKC')));
+export const verifyPassword = (stored: string, password: string, place: Place = PLATFORM): Promise<boolean> =>
+  queue.run(place, () => verify(stored, password.normalize('NFKC')));
 
 /** Why a chosen password is refused, as a sentence for its user; null when it is accepted. */
 export function passwordProblem(password: string, username: string): string | null {
@@ -34,44 +43,110 @@ export function passwordProblem(password: string, username: string): string | nu
 }
 
 export type SignIn =
-  | { outcome: 'signedIn'; credential: Credential }
+  | { outcome: 'signedIn'; credential: Credential; browser: string }
   | { outcome: 'refused' }
   | { outcome: 'wait'; seconds: number };
 
-const digest = (text: string): string => createHash('sha256').update(text).digest('base64url');
+export interface SignInAttempt {
+  username: string;
+  password: string;
+  address: string;
+  /** The value of the browser's cookie from an earlier sign-in; null without one. */
+  browser: string | null;
+  /** The client belongs to this tenant: the right password of a user of another one is refused like a wrong one. */
+  tenantId: string | null;
+}
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 // Verified when there is no user, so that absence takes as long as a wrong password.
 let decoy: Promise<string> | undefined;
 
 /**
- * Checks a username and a password. With `tenantId` (of a client that belongs to one tenant), the right password of a
- * user of another tenant is refused like a wrong one.
+ * Checks a username and a password. Guesses are counted per network, per user and per tenant, each in this order and none
+ * by an attempt that an earlier count has refused: a blocked network blocks nobody's name. Where the user has signed in
+ * before, in this browser or from this network, failures are counted apart from those of strangers, so that the
+ * right password passes whatever others guess.
  */
-export async function signIn(
-  store: AuthStore,
-  attempt: { username: string; password: string; address: string; tenantId: string | null },
-): Promise<SignIn> {
-  const username = attempt.username.trim();
-  const byUsername = `user ${digest(username.toLowerCase())}`;
-  const byAddress = `address ${networkOf(attempt.address)}`;
-  const waits = await Promise.all([
-    store.attempts.count(byUsername, USERNAME_FREE_FAILURES, USERNAME_WAIT_MAX_SECONDS),
-    store.attempts.count(byAddress, ADDRESS_FREE_FAILURES, ADDRESS_WAIT_MAX_SECONDS),
-  ]);
-  const seconds = Math.max(...waits);
-  if (seconds > 0) return { outcome: 'wait', seconds };
-  const credential = await store.credentials.byUsername(username);
-  const usable = credential?.active === true && (attempt.tenantId === null || attempt.tenantId === credential.tenantId);
-  decoy ??= hashPassword(randomBytes(24).toString('base64url'));
-  const stored = usable ? credential.passwordHash : null;
-  const right = await verifyPassword(stored ?? (await decoy), attempt.password.slice(0, 4 * PASSWORD_MAX_CHARS));
-  if (!usable || stored === null || !right) return { outcome: 'refused' };
+export async function signIn(store: AuthStore, attempt: SignInAttempt): Promise<SignIn> {
+  const username = attempt.username.trim().slice(0, USERNAME_MAX_CHARS);
+  const network = networkOf(attempt.address);
+  const browser = attempt.browser === null ? null : digest(`browser ${attempt.browser}`);
+  const ofNetwork = digest(`network ${network}`);
+  const found = await store.credentials.forSignIn(username, browser, ofNetwork);
+  const counts = countsFor(found, username, network, browser, ofNetwork);
+  const place: Place = { name: network, known: found !== null && (found.knownBrowser || found.knownNetwork) };
+  if (!queue.hasRoom(place)) return { outcome: 'wait', seconds: QUEUE_FULL_WAIT_SECONDS };
+  for (const { key, freeFailures, waitMaxSeconds } of counts) {
+    const seconds = await store.attempts.count(key, freeFailures, waitMaxSeconds);
+    if (seconds > 0) return { outcome: 'wait', seconds };
+  }
+  const usable = found?.active === true && (attempt.tenantId === null || attempt.tenantId === found.tenantId);
+  const stored = usable ? found.passwordHash : null;
+  const right = await verifyOrPretend(stored, attempt.password.slice(0, 4 * PASSWORD_MAX_CHARS), place);
+  if (right === 'busy') return { outcome: 'wait', seconds: QUEUE_FULL_WAIT_SECONDS };
+  if (!found || !right) return { outcome: 'refused' };
+  const token = attempt.browser ?? randomBytes(32).toString('base64url');
+  const { tenantId, userId } = found;
   await Promise.all([
-    store.attempts.forget(byUsername),
-    store.attempts.uncount(byAddress),
-    store.credentials.recordSignIn(credential.tenantId, credential.userId),
+    ...counts.map(({ key, shared }) => (shared ? store.attempts.uncount(key) : store.attempts.forget(key))),
+    store.knownOrigins.remember(tenantId, userId, [browser ?? digest(`browser ${token}`), ofNetwork]),
+    store.credentials.recordSignIn(tenantId, userId),
   ]);
-  return { outcome: 'signedIn', credential };
+  return { outcome: 'signedIn', credential: found, browser: token };
+}
+
+interface Count {
+  key: string;
+  freeFailures: number;
+  waitMaxSeconds: number;
+  /** Others fail there as well, so a success takes back one failure, not all. */
+  shared: boolean;
+}
+
+/** What an attempt counts for, in the order in which it is counted. */
+function countsFor(
+  found: SignInCredential | null,
+  username: string,
+  network: string,
+  browser: Buffer | null,
+  ofNetwork: Buffer,
+): Count[] {
+  // A name that nobody has counts like a user. By the user's id, since several spellings may mean one user.
+  const name = found?.userId ?? digest(username.toLowerCase()).toString('base64url');
+  const ofName = { freeFailures: NAME_FREE_FAILURES, waitMaxSeconds: NAME_WAIT_MAX_SECONDS, shared: false };
+  const known = (origin: Buffer): Count => ({ ...ofName, key: `known ${origin.toString('base64url')} ${name}` });
+  if (found?.knownBrowser && browser) return [known(browser)];
+  const address: Count = {
+    key: `address ${network}`,
+    freeFailures: ADDRESS_FREE_FAILURES,
+    waitMaxSeconds: ADDRESS_WAIT_MAX_SECONDS,
+    shared: true,
+  };
+  if (found?.knownNetwork) return [address, known(ofNetwork)];
+  const tenant: Count = {
+    key: `tenant ${found?.tenantId ?? domainOf(username)}`,
+    freeFailures: TENANT_FREE_FAILURES,
+    waitMaxSeconds: TENANT_WAIT_MAX_SECONDS,
+    shared: true,
+  };
+  return [address, { ...ofName, key: `user ${name}` }, tenant];
+}
+
+/** The part behind the last @, for names whose tenant nobody knows; hashed, because anything may stand there. */
+const domainOf = (username: string): string =>
+  digest(username.slice(username.lastIndexOf('@') + 1).toLowerCase()).toString('base64url');
+
+/** One hash of the same cost in every case. */
+async function verifyOrPretend(stored: string | null, password: string, place: Place): Promise<boolean | 'busy'> {
+  try {
+    decoy ??= hashPassword(randomBytes(24).toString('base64url'));
+    const right = await verifyPassword(stored ?? (await decoy), password, place);
+    return right && stored !== null;
+  } catch (error) {
+    if (error instanceof QueueFull) return 'busy';
+    throw error;
+  }
 }
 
 export const hashLinkToken = (token: string): Buffer => createHash('sha256').update(token).digest();

@@ -97,6 +97,17 @@ CREATE TABLE auth.keys (
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.keys TO svc_auth;
 
+CREATE TABLE auth.known_origins (
+  tenant_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  origin bytea NOT NULL,
+  last_used_at timestamp with time zone NOT NULL,
+  CONSTRAINT known_origins_pkey PRIMARY KEY (tenant_id, user_id, origin)
+);
+ALTER TABLE auth.known_origins ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.known_origins FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.known_origins TO svc_auth;
+
 CREATE TABLE auth.migrations (
   name text NOT NULL,
   applied_at timestamp with time zone DEFAULT now() NOT NULL,
@@ -177,6 +188,8 @@ CREATE UNIQUE INDEX grants_id ON auth.grants USING btree (id);
 
 CREATE INDEX grants_user ON auth.grants USING btree (tenant_id, user_id);
 
+CREATE INDEX known_origins_used ON auth.known_origins USING btree (last_used_at);
+
 CREATE UNIQUE INDEX passkeys_id ON auth.passkeys USING btree (id);
 
 CREATE INDEX passkeys_user ON auth.passkeys USING btree (tenant_id, user_id);
@@ -202,6 +215,10 @@ CREATE POLICY tenant ON auth.credentials AS PERMISSIVE FOR ALL TO public USING (
 CREATE POLICY directory ON auth.grants AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.grants AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON auth.known_origins AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.known_origins AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.passkeys AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 

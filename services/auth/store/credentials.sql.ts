@@ -12,6 +12,19 @@ export function credentialByUsername(username: string): Statement {
   );
 }
 
+/** With whether its user has signed in from these origins before. */
+export function credentialForSignIn(username: string, browser: Buffer | null, network: Buffer): Statement {
+  const sql = new Sql();
+  const known = (origin: string): string =>
+    `EXISTS (SELECT FROM auth.known_origins known WHERE known.tenant_id = credential.tenant_id
+       AND known.user_id = credential.user_id AND known.origin = ${origin})`;
+  return sql.statement(
+    `SELECT ${COLUMNS}, ${known(sql.bind(browser, 'bytea'))} AS "knownBrowser",
+       ${known(sql.bind(network, 'bytea'))} AS "knownNetwork"
+     FROM auth.credentials credential WHERE lower(username) = lower(${sql.bind(username, 'text')})`,
+  );
+}
+
 export function credentialByUser(userId: string): Statement {
   const sql = new Sql();
   return sql.statement(

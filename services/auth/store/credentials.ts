@@ -4,7 +4,13 @@ import { type Database, sqlState, type Tx } from '../../../mixins/database/datab
 import { NOW, on, secondsFromNow } from '../../../mixins/models/sequelize.ts';
 import { CredentialModel } from '../models/credential.ts';
 import { PasswordLinkModel } from '../models/password-link.ts';
-import { claimLink, credentialByLink, credentialByUser, credentialByUsername } from './credentials.sql.ts';
+import {
+  claimLink,
+  credentialByLink,
+  credentialByUser,
+  credentialByUsername,
+  credentialForSignIn,
+} from './credentials.sql.ts';
 
 export interface Credential {
   tenantId: string;
@@ -13,6 +19,12 @@ export interface Credential {
   email: string;
   passwordHash: string | null;
   active: boolean;
+}
+
+/** With where its user has signed in before, of the places that were asked about. */
+export interface SignInCredential extends Credential {
+  knownBrowser: boolean;
+  knownNetwork: boolean;
 }
 
 const ATTRIBUTES = ['tenantId', 'userId', 'username', 'email', 'passwordHash', 'active'];
@@ -27,6 +39,11 @@ export class Credentials {
   /** The tenant is not known yet: the username is all that the sign-in page has. */
   byUsername(username: string): Promise<Credential | null> {
     return this.#database.login((tx) => tx.first<Credential>(credentialByUsername(username)));
+  }
+
+  /** Like byUsername, with whether the user is known in this browser and network. */
+  forSignIn(username: string, browser: Buffer | null, network: Buffer): Promise<SignInCredential | null> {
+    return this.#database.login((tx) => tx.first<SignInCredential>(credentialForSignIn(username, browser, network)));
   }
 
   /** The tenant is not known yet: the provider knows an account by the user's id alone. */

@@ -3,6 +3,7 @@ import type { Database } from '../../../mixins/database/database.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { ArtifactModel } from '../models/artifact.ts';
 import * as statements from './grants.sql.ts';
+import { deleteOriginsOfUser } from './known-origins.sql.ts';
 
 export interface LiveGrant {
   grantId: string;
@@ -57,12 +58,13 @@ export class Grants {
     });
   }
 
-  /** Ends every grant and browser session of a user; returns the ids of the grants. */
+  /** Ends every grant and browser session of a user, who is known nowhere any more; returns the ids of the grants. */
   endOfUser(tenantId: string, userId: string): Promise<string[]> {
     return this.#database.shared('auth', tenantId, async (tx) => {
       const ended = await tx.all<{ id: string }>(statements.deleteGrantsOfUser(tenantId, userId));
       // User ids are unique over all tenants; artifacts have no tenant of their own.
       await ArtifactModel.destroy({ where: { accountId: userId }, ...on(tx) });
+      await tx.query(deleteOriginsOfUser(tenantId, userId));
       return ended.map(({ id }) => id);
     });
   }

@@ -11,6 +11,7 @@ import { Credentials } from './credentials.ts';
 import { Factors } from './factors.ts';
 import { Grants } from './grants.ts';
 import { StoredKeys } from './keys.ts';
+import { KnownOrigins } from './known-origins.ts';
 import { Origins } from './origins.ts';
 
 const DELETE_EXPIRED = [
@@ -18,6 +19,7 @@ const DELETE_EXPIRED = [
   'DELETE FROM auth.password_links WHERE expires_at < now()',
   // After an hour the count begins anew.
   "DELETE FROM auth.attempts WHERE updated_at < now() - interval '1 hour' AND blocked_until < now()",
+  "DELETE FROM auth.known_origins WHERE last_used_at < now() - interval '180 days'",
 ];
 
 export class AuthStore {
@@ -29,6 +31,7 @@ export class AuthStore {
   readonly clientSecrets: ClientSecrets;
   readonly origins: Origins;
   readonly keys: StoredKeys;
+  readonly knownOrigins: KnownOrigins;
   readonly #database: Database;
 
   constructor(database: Database) {
@@ -40,6 +43,7 @@ export class AuthStore {
     this.clientSecrets = new ClientSecrets(database);
     this.origins = new Origins(database);
     this.keys = new StoredKeys(database);
+    this.knownOrigins = new KnownOrigins(database);
     this.#database = database;
   }
 

@@ -1,0 +1,37 @@
+/** Statements on the origins from which users have signed in. */
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+
+/** Remembers origins of a user, and forgets the oldest beyond `kept`. To be run in this order. */
+export function rememberOrigins(
+  tenantId: string,
+  userId: string,
+  origins: readonly Buffer[],
+  kept: number,
+): readonly Statement[] {
+  const insert = new Sql();
+  const tenant = insert.bind(tenantId, 'uuid');
+  const user = insert.bind(userId, 'uuid');
+  const prune = new Sql();
+  const mine = `tenant_id = ${prune.bind(tenantId, 'uuid')} AND user_id = ${prune.bind(userId, 'uuid')}`;
+  return [
+    insert.statement(
+      `INSERT INTO auth.known_origins (tenant_id, user_id, origin, last_used_at)
+       SELECT ${tenant}, ${user}, origin, now() FROM unnest(${insert.bind(origins, 'bytea[]')}) origin ORDER BY origin
+       ON CONFLICT (tenant_id, user_id, origin) DO UPDATE SET last_used_at = excluded.last_used_at`,
+    ),
+    prune.statement(
+      `DELETE FROM auth.known_origins WHERE ${mine} AND origin IN (
+         SELECT origin FROM auth.known_origins WHERE ${mine}
+         ORDER BY last_used_at DESC, origin OFFSET ${prune.bind(kept, 'integer')})`,
+    ),
+  ];
+}
+
+export function deleteOriginsOfUser(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `DELETE FROM auth.known_origins
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`,
+  );
+}

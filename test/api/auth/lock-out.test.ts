@@ -1,0 +1,140 @@
+/** Who guesses waits, and keeps nobody else out. */
+import assert from 'node:assert/strict';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { call } from '../../../contracts/call.ts';
+import { AuthStore } from '../../../services/auth/store/store.ts';
+import { authorizeUrl, Browser, pkce, type Seen } from './browser.ts';
+import { type AuthHarness, DEMO, PASSWORD, SAM, startAuth } from './harness.ts';
+
+const USER = 'sam@demo.example';
+
+describe('guessing passwords', () => {
+  let auth: AuthHarness;
+  before(async () => {
+    auth = await startAuth();
+  });
+  after(() => auth.stop());
+  beforeEach(async () => {
+    await auth.database.query('DELETE FROM auth.attempts');
+    await auth.database.query('DELETE FROM auth.known_origins');
+  });
+
+  const attempt = async (
+    username: string,
+    password: string,
+    address: string,
+    browser = new Browser(),
+  ): Promise<Seen> => {
+    // Signed out, yet the browser stays the same.
+    for (const name of browser.cookies.keys()) if (!name.startsWith('erp_browser')) browser.cookies.delete(name);
+    const page = await browser.open(authorizeUrl(auth.baseUrl, pkce().challenge), undefined, {
+      'x-test-address': address,
+    });
+    const form = await browser.open(page.location!, undefined, { 'x-test-address': address });
+    return browser.submit(form, { username, password }, { 'x-test-address': address });
+  };
+  const statuses = async (attempts: readonly Promise<Seen>[]): Promise<number[]> =>
+    (await Promise.all(attempts)).map(({ status }) => status);
+  /** Until strangers are refused at this name. */
+  const lock = async (username: string): Promise<void> => {
+    for (let i = 0; i < 5; i++) await attempt(username, `guess-${i}`, `203.0.113.${i}`);
+    assert.equal((await attempt(username, PASSWORD, '203.0.113.99')).status, 429);
+  };
+
+  it('from a blocked address raises no count but its own', async () => {
+    for (let i = 0; i < 30; i++) await attempt(`user${i}@demo.example`, 'guess', '198.51.100.7');
+    for (let i = 0; i < 12; i++) assert.equal((await attempt(USER, 'guess', '198.51.100.7')).status, 429);
+    const { rows } = await auth.database.query<{ n: number }>(
+      "SELECT count(*)::int AS n FROM auth.attempts WHERE key = 'user ' || $1::text",
+      [SAM],
+    );
+    assert.equal(rows[0]!.n, 0);
+    for (let i = 0; i < 4; i++) assert.equal((await attempt(USER, 'guess', '198.51.100.8')).status, 401);
+    assert.equal((await attempt(USER, PASSWORD, '198.51.100.9')).status, 200);
+  });
+
+  it('does not keep out the person in a browser or network where they have signed in before', async () => {
+    const mine = new Browser();
+    assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 200);
+    await lock(USER);
+    assert.equal((await attempt(USER, PASSWORD, '192.0.2.77', mine)).status, 200, 'the browser, on the way');
+    assert.equal((await attempt(USER, PASSWORD, '192.0.2.1')).status, 200, 'the network, with a new browser');
+    assert.equal((await attempt(USER, PASSWORD, '203.0.113.98')).status, 429, 'and strangers still wait');
+  });
+
+  it('does not even keep out a known browser behind the address of the guesser', async () => {
+    const mine = new Browser();
+    assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 200);
+    for (let i = 0; i < 31; i++) await attempt(`user${i}@demo.example`, 'guess', '192.0.2.200');
+    assert.equal((await attempt('ada@demo.example', PASSWORD, '192.0.2.200')).status, 429);
+    assert.equal((await attempt(USER, PASSWORD, '192.0.2.200', mine)).status, 200);
+  });
+
+  it('makes a known browser wait for its own failures, for this user alone', async () => {
+    const mine = new Browser();
+    assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 200);
+    for (let i = 0; i < 5; i++) assert.equal((await attempt(USER, 'wrong', '192.0.2.1', mine)).status, 401);
+    assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 429);
+    await lock('ada@demo.example');
+    assert.equal((await attempt('ada@demo.example', PASSWORD, '192.0.2.2', mine)).status, 429, 'known for Sam alone');
+  });
+
+  it('takes no browser for known whose cookie is made up, of another user, or revoked', async () => {
+    const mine = new Browser();
+    await attempt(USER, PASSWORD, '192.0.2.1', mine);
+    const cookie = mine.cookies.get('erp_browser')!;
+    assert.match(cookie, /^[\w-]{43}$/);
+    const { rows } = await auth.database.query<{ stored: boolean }>(
+      'SELECT bool_or(position($1 in known::text) > 0) AS stored FROM auth.known_origins known',
+      [cookie],
+    );
+    assert.equal(rows[0]!.stored, false, 'kept as a hash');
+    await lock(USER);
+    const forged = new Browser();
+    forged.cookies.set('erp_browser', 'x'.repeat(43));
+    assert.equal((await attempt(USER, PASSWORD, '192.0.2.2', forged)).status, 429);
+    await call(auth.broker, 'auth.users.revoke', { tenantId: DEMO, userId: SAM });
+    assert.equal((await attempt(USER, PASSWORD, '192.0.2.2', mine)).status, 429);
+  });
+
+  it('of many names from many addresses is slowed down for the whole tenant, but for known browsers', async () => {
+    const mine = new Browser();
+    assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 200);
+    const { attempts } = new AuthStore(auth.database);
+    for (let i = 0; i < 299; i++) await attempts.count(`tenant ${DEMO}`, 300, 5);
+    assert.equal((await attempt('ada@demo.example', 'guess', '203.0.113.1')).status, 401);
+    const waiting = await attempt('ada@demo.example', PASSWORD, '203.0.113.2');
+    assert.equal(waiting.status, 429);
+    assert.ok(Number(waiting.headers.get('retry-after')) <= 5);
+    assert.equal((await attempt(USER, PASSWORD, '192.0.2.9', mine)).status, 200);
+    assert.equal((await attempt('eve@acme.example', PASSWORD, '203.0.113.3')).status, 200, 'another tenant');
+  });
+
+  it('in a flood neither stops the process nor keeps out who is known', async function () {
+    this.timeout(60_000);
+    const mine = new Browser();
+    assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 200);
+    const delay = monitorEventLoopDelay({ resolution: 5 });
+    delay.enable();
+    const before = process.memoryUsage.rss();
+    let most = before;
+    const sampling = setInterval(() => (most = Math.max(most, process.memoryUsage.rss())), 20);
+    const flood = statuses(
+      Array.from({ length: 300 }, (_, i) => attempt(`user${i}@acme.example`, 'guess', `2001:db8:${i.toString(16)}::1`)),
+    );
+    const own = performance.now();
+    const answer = await attempt(USER, PASSWORD, '192.0.2.1', mine);
+    const ownMs = performance.now() - own;
+    const answers = await flood;
+    clearInterval(sampling);
+    delay.disable();
+    assert.equal(answer.status, 200);
+    assert.deepEqual(
+      [...new Set(answers)].filter((status) => status !== 401 && status !== 429),
+      [],
+    );
+    const figures = `${(delay.max / 1e6).toFixed(0)} ms, ${((most - before) / 2 ** 20).toFixed(0)} MiB, ${ownMs.toFixed(0)} ms`;
+    if (process.env['FIGURES']) console.log(figures, Map.groupBy(answers, (s) => s).get(429)?.length ?? 0);
+    assert.ok((most - before) / 2 ** 20 < 400, figures);
+  });
+});

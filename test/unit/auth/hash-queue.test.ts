@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { HashQueue, type Place, QueueFull } from '../../../services/auth/hash-queue.ts';
+
+const stranger = (name: string): Place => ({ name, known: false });
+const known = (name: string): Place => ({ name, known: true });
+
+/** Work that ends when it is told to. */
+function gate() {
+  const begun: string[] = [];
+  const ends: (() => void)[] = [];
+  const work = (name: string) => (): Promise<string> => {
+    begun.push(name);
+    return new Promise((resolve) => ends.push(() => resolve(name)));
+  };
+  const endOne = async (): Promise<void> => {
+    ends.shift()?.();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { begun, work, endOne };
+}
+
+describe('the queue of password hashes', () => {
+  it('runs a few at a time', async () => {
+    const { begun, work, endOne } = gate();
+    const queue = new HashQueue({ concurrency: 2 });
+    const all = ['a', 'b', 'c', 'd'].map((name) => queue.run(stranger(name), work(name)));
+    assert.deepEqual(begun, ['a', 'b']);
+    for (let i = 0; i < 4; i++) await endOne();
+    assert.deepEqual(await Promise.all(all), ['a', 'b', 'c', 'd']);
+  });
+
+  it('serves places in turns, and known ones first', async () => {
+    const { begun, work, endOne } = gate();
+    const queue = new HashQueue({ concurrency: 1 });
+    const order: [Place, string][] = [
+      [stranger('flood'), '1'],
+      [stranger('flood'), '2'],
+      [stranger('flood'), '3'],
+      [stranger('flood'), '4'],
+      [stranger('one'), 'one'],
+      [known('home'), 'home'],
+    ];
+    const all = order.map(([place, name]) => queue.run(place, work(name)));
+    for (let i = 0; i < order.length; i++) await endOne();
+    await Promise.all(all);
+    assert.deepEqual(begun, ['1', 'home', '2', 'one', '3', '4']);
+  });
+
+  it('refuses what does not fit, of one place and of all, but not the known', async () => {
+    const { work, endOne } = gate();
+    const queue = new HashQueue({ concurrency: 1, waitingPerPlaceMax: 2, waitingMax: 3 });
+    const all = ['1', '2', '3'].map((name) => queue.run(stranger('flood'), work(name)));
+    await assert.rejects(queue.run(stranger('flood'), work('4')), QueueFull);
+    all.push(queue.run(stranger('other'), work('5')));
+    await assert.rejects(queue.run(stranger('third'), work('6')), QueueFull);
+    assert.equal(queue.hasRoom(stranger('third')), false);
+    all.push(queue.run(known('home'), work('7')));
+    for (let i = 0; i < 5; i++) await endOne();
+    await Promise.all(all);
+    assert.equal(queue.hasRoom(stranger('third')), true);
+  });
+
+  it('goes on when a hash fails', async () => {
+    const queue = new HashQueue({ concurrency: 1 });
+    const failing = queue.run(stranger('a'), () => Promise.reject(new Error('no')));
+    const next = queue.run(stranger('b'), () => Promise.resolve('done'));
+    await assert.rejects(failing, /no/);
+    assert.equal(await next, 'done');
+  });
+});
