@@ -164,7 +164,6 @@ export const METADATA: Record<string, string> = Object.fromEntries([
       locale: 'en',
       timezone: 'UTC',
       currency: 'EUR',
-      rateLimits: { connection: 100_000_000, tenant: 100_000_000, daily: 10_000_000_000, concurrency: 10_000 },
     }),
   ],
 ]);

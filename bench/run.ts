@@ -83,6 +83,10 @@ async function startPlatform({ root: folder, databaseUrl, suffix }: Version, mod
     PORT: String(port),
     BASE_URL: baseUrl,
     SEED_DEMO: 'false',
+    RATE_CONNECTION_UNITS: '100000000',
+    RATE_TENANT_UNITS: '100000000',
+    RATE_DAILY_UNITS: '10000000000',
+    CONCURRENCY: '10000',
     DATA_DIR: join(work, `data${suffix.replaceAll(' ', '-')}`),
   };
   if (mode === 'one') {

@@ -1,6 +1,7 @@
 /** Public operations and internal actions of auth. */
 import { Type } from 'typebox';
 import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
+import type { RateLimitOverrides } from '../lib/schema/snapshot.ts';
 
 export interface HttpRequest {
   method: string;
@@ -26,10 +27,14 @@ export interface GrantState {
   clientName: string;
   agent: boolean;
   ipRanges: string[];
-  /** Rate limits that differ from the deployment's defaults. */
+  /**
+   * What the operator allows the tenant instead of the deployment's defaults (absent: an auth of the previous version
+   * answers), and to what tenant and client narrow that.
+   */
   rateLimits: {
+    operator?: RateLimitOverrides;
+    tenant: RateLimitOverrides;
     client: { connection: number | null; concurrency: number | null };
-    tenant: { connection: number | null; tenant: number | null; daily: number | null; concurrency: number | null };
   };
 }
 

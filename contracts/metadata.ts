@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
 import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
-import type { Snapshot, TenantInfo } from '../lib/schema/snapshot.ts';
+import type { RateLimitOverrides, Snapshot, TenantInfo } from '../lib/schema/snapshot.ts';
 
 export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
   /** The snapshot of a tenant as JSON bytes; without `version` the current one. RECORD: unknown tenant → null. */
@@ -12,11 +12,24 @@ export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
   };
   'metadata.tenants.get': {
     params: { tenantId?: string; key?: string };
-    result: (TenantInfo & { suspended: boolean; metadataVersion: number }) | null;
+    result: (TenantInfo & { suspended: boolean; metadataVersion: number; operatorLimits: RateLimitOverrides }) | null;
   };
   'metadata.tenants.list': {
     params: { after?: string; take?: number };
-    result: (TenantInfo & { suspended: boolean; metadataVersion: number })[];
+    result: (TenantInfo & { suspended: boolean; metadataVersion: number; operatorLimits: RateLimitOverrides })[];
+  };
+  /**
+   * For operators: sets limits of a tenant in place of the deployment's defaults, wider or narrower; null takes one back,
+   * the others stay. Takes effect within seconds; leaves an entry in the tenant's audit trail. Throws PARAMETER_INVALID.
+   */
+  'metadata.tenants.setLimits': {
+    params: { key: string; limits: { [K in keyof RateLimitOverrides]?: number | null } };
+    result: { tenantId: string; key: string; name: string; limits: RateLimitOverrides };
+  };
+  /** For operators: the tenants with such limits, in the order of their ids. */
+  'metadata.tenants.listLimits': {
+    params: { after?: string; take?: number };
+    result: { tenantId: string; key: string; name: string; limits: RateLimitOverrides }[];
   };
   /**
    * Creates a tenant with its schema, role and the core template (User object, standard profiles). Idempotent by key.

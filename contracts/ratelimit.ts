@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
 import { type ActionsOf, defineOperation } from '../lib/operation.ts';
+import type { RateLimitOverrides } from '../lib/schema/snapshot.ts';
 import { networkOf } from '../lib/values/network.ts';
 import type { GrantState } from './auth.ts';
 
@@ -64,29 +65,50 @@ export interface RateDefaults {
 /** From this cost on an operation counts as costly for the concurrency limit. */
 export const COSTLY_UNITS = 5;
 
-/** Policies of one connection, narrowest first; a client's own limit wins over its tenant's. */
+/** Units, or requests in flight, that a limit can be set to. */
+export const RATE_LIMIT_MAX = 1_000_000_000_000;
+
+/** The most that a tenant can have: what the operator allows it, else the deployment's default. */
+export function ceilings(
+  defaults: RateDefaults,
+  operator: RateLimitOverrides | undefined,
+): Record<keyof RateLimitOverrides, number> {
+  return {
+    connection: operator?.connection ?? defaults.connection,
+    tenant: operator?.tenant ?? defaults.tenant,
+    daily: operator?.daily ?? defaults.daily,
+    concurrency: operator?.concurrency ?? defaults.concurrency,
+  };
+}
+
+const narrowest = (ceiling: number, ...limits: (number | null)[]): number =>
+  Math.min(ceiling, ...limits.map((limit) => limit ?? Number.POSITIVE_INFINITY));
+
+/** Policies of one connection, narrowest first; what tenant and client set can only narrow. */
 export function connectionPolicies(
   defaults: RateDefaults,
   who: { tenantId: string; clientId: string; userId: string },
   overrides: GrantState['rateLimits'],
 ): [connection: RatePolicy, tenant: RatePolicy, daily: RatePolicy] {
+  const { operator, tenant, client } = overrides;
+  const most = ceilings(defaults, operator);
   return [
     {
       name: 'connection',
       key: `connection:${who.tenantId}:${who.clientId}:${who.userId}`,
-      limit: overrides.client.connection ?? overrides.tenant.connection ?? defaults.connection,
+      limit: narrowest(most.connection, tenant.connection, client.connection),
       windowSeconds: 60,
     },
     {
       name: 'tenant',
       key: `tenant:${who.tenantId}`,
-      limit: overrides.tenant.tenant ?? defaults.tenant,
+      limit: narrowest(most.tenant, tenant.tenant),
       windowSeconds: 60,
     },
     {
       name: 'daily',
       key: `daily:${who.tenantId}`,
-      limit: overrides.tenant.daily ?? defaults.daily,
+      limit: narrowest(most.daily, tenant.daily),
       windowSeconds: 86_400,
     },
   ];
@@ -104,9 +126,9 @@ export const databaseUnits = (milliseconds: number): number =>
 /** Requests in flight that one connection may have in one gateway. */
 export function concurrencyLimits(
   defaults: RateDefaults,
-  overrides: GrantState['rateLimits'],
+  { operator, tenant, client }: GrantState['rateLimits'],
 ): { all: number; costly: number } {
-  const all = overrides.client.concurrency ?? overrides.tenant.concurrency ?? defaults.concurrency;
+  const all = narrowest(ceilings(defaults, operator).concurrency, tenant.concurrency, client.concurrency);
   return { all, costly: Math.min(all, defaults.concurrencyCostly) };
 }
 

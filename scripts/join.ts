@@ -12,10 +12,13 @@ import { BUS_POLICY } from '../contracts/bus.ts';
 import { natsBus } from '../mixins/bus/nats-bus.ts';
 import { type ControlSocket, connectToPlatform } from '../mixins/control-socket.ts';
 
-/** A started broker; `leave` ends it. `onJoin` is called with the address that it joins. */
+/**
+ * A started broker; `leave` ends it. `onJoin` is called with the address that it joins; `commands` are those of a console
+ * in addition to Moleculer's own.
+ */
 export async function joinPlatform(
   name: string,
-  options: { exitCode?: number; onJoin?: (text: string) => void } = {},
+  options: { exitCode?: number; onJoin?: (text: string) => void; commands?: object[] } = {},
 ): Promise<{ broker: ServiceBroker; leave: () => Promise<void> }> {
   const fail = (message: unknown): never => {
     console.error(message);
@@ -48,7 +51,7 @@ export async function joinPlatform(
     transporter: control?.transporter ?? natsBus(config, BUS_POLICY),
     logger: { type: 'Console', options: { formatter: 'short', level: 'warn' } },
     logLevel: 'warn',
-    replOptions: { delimiter: 'erp $' },
+    replOptions: { delimiter: 'erp $', customCommands: options.commands ?? [] },
   } as BrokerOptions);
   await broker.start();
   return {

@@ -322,7 +322,12 @@ export interface ExternalClientMeta {
   readonly jwks?: { readonly keys: readonly Record<string, unknown>[] };
 }
 
-/** Narrower or wider than the deployment's defaults; null: the default. Units per 60 s, and per 24 h for daily. */
+export const RATE_LIMIT_NAMES = ['connection', 'tenant', 'daily', 'concurrency'] as const;
+
+/**
+ * Limits that a tenant or a client sets for itself, which can only narrow, or that the operator sets for a tenant; null:
+ * none. Units per 60 s, and per 24 h for daily.
+ */
 export interface RateLimitOverrides {
   readonly connection: number | null;
   readonly tenant: number | null;

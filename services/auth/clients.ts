@@ -5,7 +5,13 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { SCOPES } from '../../lib/operation.ts';
-import type { ExternalClientMeta, SecondFactorPolicy, Snapshot, TenantInfo } from '../../lib/schema/snapshot.ts';
+import type {
+  ExternalClientMeta,
+  RateLimitOverrides,
+  SecondFactorPolicy,
+  Snapshot,
+  TenantInfo,
+} from '../../lib/schema/snapshot.ts';
 import type { AuthStore } from './store/store.ts';
 
 export const ALL_SCOPES = Object.keys(SCOPES);
@@ -20,7 +26,12 @@ const GRANT_TYPES: Record<string, string> = {
   client_credentials: 'client_credentials',
 };
 
-export type Tenant = TenantInfo & { suspended: boolean; metadataVersion: number };
+export type Tenant = TenantInfo & {
+  suspended: boolean;
+  metadataVersion: number;
+  /** Absent from a metadata service of the previous version. */
+  operatorLimits?: RateLimitOverrides;
+};
 
 /** Tenants and their configuration, from the metadata service. */
 export interface TenantSource {

@@ -1,7 +1,7 @@
 /** Liveness of grants, with what the gateway must know about tenant and client of each. */
 import type { AuthActions, GrantState } from '../../contracts/auth.ts';
 import type { RateLimitOverrides } from '../../lib/schema/snapshot.ts';
-import type { Clients, KnownClient } from './clients.ts';
+import type { Clients, KnownClient, Tenant } from './clients.ts';
 import type { AuthStore } from './store/store.ts';
 
 export type GrantReference = AuthActions['auth.grants.check']['params']['grants'][number];
@@ -39,14 +39,8 @@ export async function checkGrants(
   );
 }
 
-function grantState(
-  grantId: string,
-  active: boolean,
-  tenant: { suspended: boolean; rateLimits: RateLimitOverrides } | null,
-  client: KnownClient | null,
-): GrantState {
+function grantState(grantId: string, active: boolean, tenant: Tenant | null, client: KnownClient | null): GrantState {
   const ofClient = client?.meta?.rateLimits ?? NO_OVERRIDES;
-  const ofTenant = tenant?.rateLimits ?? NO_OVERRIDES;
   return {
     grantId,
     active,
@@ -56,13 +50,9 @@ function grantState(
     agent: client?.meta?.agent ?? false,
     ipRanges: [...(client?.meta?.ipRanges ?? [])],
     rateLimits: {
+      operator: tenant?.operatorLimits ?? NO_OVERRIDES,
+      tenant: tenant?.rateLimits ?? NO_OVERRIDES,
       client: { connection: ofClient.connection, concurrency: ofClient.concurrency },
-      tenant: {
-        connection: ofTenant.connection,
-        tenant: ofTenant.tenant,
-        daily: ofTenant.daily,
-        concurrency: ofTenant.concurrency,
-      },
     },
   };
 }

@@ -20,6 +20,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   const jobs = new DeploymentJobs(platform.jobs);
   const worker = new DeploymentWorker(database, {
     leaseSeconds: LEASE_SECONDS,
+    rateLimits: platform.config.rateLimits,
     committed: (tenantId, version) => changed(tenantId, version),
     later: (tenantId, at) => jobs.enqueueLater(tenantId, at),
     failed: (error, deploymentId) => warn(error, `Deployment ${deploymentId} was not applied.`),

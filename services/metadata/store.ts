@@ -1,7 +1,7 @@
 /** Everything that metadata asks of PostgreSQL, as functions of a connection. */
 import { Op } from 'sequelize';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { TenantInfo } from '../../lib/schema/snapshot.ts';
+import type { RateLimitOverrides, TenantInfo } from '../../lib/schema/snapshot.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
@@ -14,6 +14,8 @@ import { INDEX_GENERATION } from './physical/indexes.ts';
 export interface Tenant extends TenantInfo {
   readonly suspended: boolean;
   readonly metadataVersion: number;
+  /** What the operator allows in place of the deployment's limits. */
+  readonly operatorLimits: RateLimitOverrides;
 }
 
 const TENANT = [
@@ -29,9 +31,11 @@ const TENANT = [
   'rateLimits',
   'suspended',
   'metadataVersion',
+  'operatorLimits',
 ];
 
-export const tenantInfo = ({ suspended: _s, metadataVersion: _m, ...info }: Tenant): TenantInfo => info;
+export const tenantInfo = ({ suspended: _s, metadataVersion: _m, operatorLimits: _o, ...info }: Tenant): TenantInfo =>
+  info;
 
 export function findTenant(tx: Tx, by: { id: string } | { key: string }): Promise<Tenant | null> {
   return TenantModel.findOne({ attributes: TENANT, where: by, ...on(tx) });

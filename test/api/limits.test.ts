@@ -1,7 +1,21 @@
 /** The section Limits of the specification, rule by rule. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ALL_SERVICES } from '../../config/services.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { Database } from '../../mixins/database/database.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { type ServiceProcess, startProcess } from '../support/processes.ts';
+
+interface Printed {
+  code: number | null;
+  out: string;
+  err: string;
+}
 
 describe('Limits', function () {
   this.timeout(60_000);
@@ -70,5 +84,185 @@ describe('Limits', function () {
     assert.ok(connection.used > 0);
     assert.ok(body.storage.usedBytes > 0);
     assert.equal((await sam.get('/me/limits')).status, 200, 'also when nothing is left');
+  });
+
+  describe('of a tenant', () => {
+    let ada: Api;
+    let database: Database;
+    let dataDir: string;
+    let operator: ServiceProcess;
+    before(async () => {
+      ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
+      database = new Database(platform.database.url, { size: 1, applicationName: 'limits test' });
+      // Another process on the same database, with the socket that operators come in by.
+      dataDir = await mkdtemp(join(tmpdir(), 'erp-limits-'));
+      operator = await startProcess({
+        services: ALL_SERVICES,
+        databaseUrl: platform.database.url,
+        natsUrl: '',
+        env: { DATA_DIR: dataDir },
+      });
+    });
+    after(async () => {
+      await operator?.stop();
+      await database?.close();
+      await rm(dataDir, { recursive: true, force: true });
+    });
+
+    const settings = (rateLimits: object) => ({
+      files: {
+        'settings/General.yaml':
+          'type: TenantSettings\napiName: General\nlocale: en\ntimezone: Europe/Berlin\ncurrency: EUR\n' +
+          `rateLimits: ${JSON.stringify(rateLimits)}\n`,
+      },
+      package: { version: 1, types: [{ name: 'TenantSettings', members: ['General'] }] },
+    });
+    const limitsOf = async (caller: Api): Promise<Record<string, number>> => {
+      const { body, status, text } = await caller.get('/me/limits');
+      assert.equal(status, 200, text);
+      return Object.fromEntries([
+        ...body.policies.map(({ name, limit }: { name: string; limit: number }) => [name, limit]),
+        ['concurrency', body.concurrency.limit],
+      ]);
+    };
+    const run = (script: string, args: string[], typed = ''): Promise<Printed> =>
+      new Promise((resolve, reject) => {
+        const child = spawn(process.execPath, [join('scripts', script), ...args], {
+          cwd: join(import.meta.dirname, '../..'),
+          env: { PATH: process.env['PATH'], HOME: dataDir, DATA_DIR: dataDir, LOG_LEVEL: 'silent' },
+        });
+        child.stdin.end(typed);
+        let [out, err] = ['', ''];
+        child.stdout.on('data', (chunk) => (out += chunk));
+        child.stderr.on('data', (chunk) => (err += chunk));
+        child.once('error', reject);
+        child.once('close', (code) => resolve({ code, out, err }));
+      });
+    const limits = (...args: string[]) => run('limits.ts', args);
+    /** Grants are believed for five seconds. */
+    const within = async (seconds: number, check: () => Promise<void>): Promise<void> => {
+      for (const end = performance.now() + seconds * 1_000; ; )
+        try {
+          return await check();
+        } catch (error) {
+          if (performance.now() > end) throw error;
+          await new Promise((resolve) => setTimeout(resolve, 250));
+        }
+    };
+
+    it('cannot be widened by a deployment: it says which and how far', async () => {
+      const wide = { connection: 121, tenant: 1_000_000_001, daily: 5, concurrency: 1_001 };
+      const { body, status, text } = await ada.post('/metadata/validate', settings(wide));
+      assert.equal(status, 200, text);
+      assert.equal(body.valid, false);
+      assert.deepEqual(
+        body.blocked.map(({ code, message, details, line }: Record<string, unknown>) => [code, message, details, line]),
+        [
+          ['connection', 120],
+          ['tenant', 1_000_000_000],
+          ['concurrency', 1_000],
+        ].map(([, max]) => [
+          'LIMIT_EXCEEDED',
+          `The limit can only be narrowed: ${max} at most. Only the operator of the platform widens it.`,
+          { max },
+          6,
+        ]),
+      );
+      const client = {
+        files: {
+          'externalClients/Wide.yaml':
+            'type: ExternalClient\napiName: Wide\nname: Wide\nactive: true\ngrantTypes: [refresh_token]\n' +
+            'rateLimits: {connection: 121}\n',
+        },
+        package: { version: 1, types: [{ name: 'ExternalClient', members: ['Wide'] }] },
+      };
+      assert.equal((await ada.post('/metadata/validate', client)).body.blocked[0].code, 'LIMIT_EXCEEDED');
+      assert.equal((await ada.post('/metadata/validate', settings({ connection: 120 }))).body.valid, true);
+    });
+
+    it('that are stored wider, by an older version or under an operator who allowed more, are narrowed', async () => {
+      const stored = (connection: number | null) =>
+        database.query(
+          `UPDATE metadata.tenants SET rate_limits = rate_limits || jsonb_build_object('connection', $1::int) WHERE key = 'demo'`,
+          [connection],
+        );
+      await stored(1_000_000);
+      await new Promise((resolve) => setTimeout(resolve, 6_000));
+      assert.equal((await limitsOf(ada))['connection'], 120);
+      await stored(null);
+    });
+
+    it('are set by the operator with a command, everywhere within seconds, listed, removed and in the trail', async function () {
+      this.timeout(120_000);
+      const set = await limits('--tenant', 'demo', 'connection=500', 'concurrency=7');
+      assert.equal(set.code, 0, set.err);
+      assert.equal(set.out, 'demo: connection=500 tenant=default daily=default concurrency=7\n');
+      await within(10, async () => {
+        const found = await limitsOf(ada);
+        assert.deepEqual([found['connection'], found['concurrency']], [500, 7]);
+      });
+      assert.equal((await ada.post('/metadata/validate', settings({ connection: 500 }))).body.valid, true);
+      assert.equal((await ada.post('/metadata/validate', settings({ connection: 501 }))).body.valid, false);
+      assert.equal((await limits()).out, set.out, 'listed');
+      const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
+      assert.equal((await limitsOf(eve))['connection'], 120, 'another tenant has what it had');
+
+      const removed = await limits('--tenant', 'demo', 'connection=default', 'concurrency=default');
+      assert.equal(removed.out, 'demo: connection=default tenant=default daily=default concurrency=default\n');
+      assert.equal((await limits()).out, 'No limits are set: those of the deployment hold.\n');
+      await within(10, async () => assert.equal((await limitsOf(ada))['connection'], 120));
+
+      const { body } = await ada.get('/events/audit?operationId=metadata.tenants.setLimits');
+      assert.deepEqual(
+        body.records.map(({ outcome, actor, changes }: Record<string, unknown>) => [outcome, actor, changes]),
+        [
+          [500, null, 7, null],
+          [null, 500, null, 7],
+        ].map(([connectionFrom, connectionTo, concurrencyFrom, concurrencyTo]) => [
+          'committed',
+          { userId: null, clientId: null, agentRunId: null },
+          [
+            { field: 'concurrency', from: concurrencyFrom, to: concurrencyTo },
+            { field: 'connection', from: connectionFrom, to: connectionTo },
+          ],
+        ]),
+      );
+    });
+
+    it('can be set in the console, whose help names what can be set', async function () {
+      this.timeout(60_000);
+      const { out } = await run('repl.ts', [], 'help limits\nlimits demo tenant=77\nlimits demo tenant=none\n');
+      assert.match(out, /connection=UNITS/);
+      assert.match(out, /demo: connection=default tenant=77 daily=default/);
+      assert.match(out, /tenant=none is not NAME=NUMBER/);
+      assert.equal((await limits('--tenant', 'demo', 'tenant=default')).code, 0);
+    });
+
+    it('are not touched by a command that was not understood', async function () {
+      this.timeout(60_000);
+      for (const args of [
+        ['--tenant', 'nobody', 'connection=5'],
+        ['connection=5'],
+        ['--tenant', 'demo', 'connections=5'],
+        ['--tenant', 'demo', 'connection=0'],
+        ['--tenant', 'demo', 'connection=1e3'],
+        ['--what'],
+      ]) {
+        const { code, err, out } = await limits(...args);
+        assert.equal(code, 1, args.join(' '));
+        assert.match(err, /^limits: /);
+        assert.equal(out, '');
+      }
+      const help = await limits('--help');
+      assert.equal(help.code, 0);
+      assert.match(help.out, /connection=UNITS/);
+      const wrong = { key: 'demo', limits: { connection: 0.5, nothing: 1 } };
+      await assert.rejects(platform.broker.call<unknown, object>('metadata.tenants.setLimits', wrong), (error) => {
+        assert.ok(error instanceof PlatformError);
+        assert.equal(error.code, 'PARAMETER_INVALID');
+        assert.equal(error.errors?.length, 2);
+        return true;
+      });
+    });
   });
 });

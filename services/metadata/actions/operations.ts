@@ -2,6 +2,7 @@
 
 import { LIMITS } from '../../../config/limits.ts';
 import type { OperationInput } from '../../../contracts/operations.ts';
+import { ceilings } from '../../../contracts/ratelimit.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
@@ -60,7 +61,7 @@ export class MetadataOperations {
     const user = await requirePermission(findUser, request, 'metadataRead');
     const { tenant, state } = await this.#current(request.tenantId);
     refuseDrift(state, project, body.baseMetadataVersion);
-    const plan = await this.#plan(request.tenantId, state, project, body, user.systemPermissions);
+    const plan = await this.#plan(tenant, state, project, body, user.systemPermissions);
     const { creates, updates, deletes, noops, blocked, warnings } = plan;
     return {
       body: {
@@ -113,10 +114,10 @@ export class MetadataOperations {
       );
     const { baseMetadataVersion, expectedPlanHash } = body;
     if (baseMetadataVersion === undefined && expectedPlanHash === undefined) return;
-    const { state } = await this.#current(request.tenantId);
+    const { tenant, state } = await this.#current(request.tenantId);
     refuseDrift(state, project, baseMetadataVersion);
     if (expectedPlanHash === undefined) return;
-    const actual = planHash(await this.#plan(request.tenantId, state, project, body, permissions), state);
+    const actual = planHash(await this.#plan(tenant, state, project, body, permissions), state);
     if (actual !== expectedPlanHash)
       throw new PlatformError('PLAN_CHANGED', 'The plan is not the one that was reviewed.', {
         details: { expected: expectedPlanHash, actual },
@@ -195,7 +196,7 @@ export class MetadataOperations {
   }
 
   #plan(
-    tenantId: string,
+    tenant: Tenant,
     state: State,
     project: Project,
     body: ProjectBody,
@@ -205,8 +206,9 @@ export class MetadataOperations {
       platform: false,
       permissions,
       allowDestructiveChanges: body.allowDestructiveChanges ?? false,
+      ceilings: ceilings(this.#platform.config.rateLimits, tenant.operatorLimits),
     });
-    return this.#platform.database.tenant(tenantId, (tx) => runDataChecks(tx, tx.schema, plan, state));
+    return this.#platform.database.tenant(tenant.id, (tx) => runDataChecks(tx, tx.schema, plan, state));
   }
 }
 

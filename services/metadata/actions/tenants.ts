@@ -4,6 +4,7 @@ import type { MetadataActions } from '../../../contracts/metadata.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Platform } from '../../../mixins/platform.ts';
+import { listOperatorLimits, setOperatorLimits } from '../operator-limits.ts';
 import { Snapshots } from '../snapshots.ts';
 import { findTenant, listTenants } from '../store.ts';
 import { createTenant, deployTemplate } from '../tenants.ts';
@@ -31,6 +32,9 @@ export const tenantActions = (
       const { tenant, created } = await createTenant(database, config.region, params);
       return { tenantId: tenant.id, created };
     },
+    'tenants.setLimits': ({ params }) => setOperatorLimits(database, params),
+    'tenants.listLimits': ({ params: { after, take = TENANTS_DEFAULT } }) =>
+      listOperatorLimits(database, { after, take: Math.min(take, TENANTS_MAX) }),
     'templates.deploy': async ({ params: { tenantId, files } }) => {
       const { applied, ...result } = await deployTemplate(database, tenantId, files);
       if (applied) changed(tenantId, result.metadataVersion);

@@ -5,6 +5,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { DeploymentError } from '../../../contracts/metadata.ts';
+import { ceilings, type RateDefaults } from '../../../contracts/ratelimit.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
@@ -26,6 +27,8 @@ import {
 } from './lease.ts';
 
 interface WorkerOptions {
+  /** What tenants may have without the operator. */
+  readonly rateLimits: RateDefaults;
   readonly leaseSeconds: number;
   /** Called after a commit that made a new version. */
   readonly committed: (tenantId: string, metadataVersion: number) => void;
@@ -113,7 +116,7 @@ export class DeploymentWorker {
       tenant: await requireTenant(tx, tenantId),
       before: await loadState(tx, tenantId),
     }));
-    const draft = makePlan(before, project, planOptions(deployment));
+    const draft = makePlan(before, project, this.#planOptions(deployment, tenant));
     const plan = await this.#database.tenant(tenantId, (tx) => runDataChecks(tx, tx.schema, draft, before));
     const refused = refusal(deployment, project, plan, before, tenant);
     if (refused) return this.#finish(tenantId, deployment, token, refused);
@@ -130,6 +133,15 @@ export class DeploymentWorker {
       if (!taken) throw new LeaseLost();
     }
     await this.#apply(tenantId, deployment, token, project);
+  }
+
+  #planOptions(deployment: Claimed, tenant: Tenant): PlanOptions {
+    return {
+      platform: false,
+      permissions: deployment.created_by_permissions,
+      allowDestructiveChanges: deployment.allow_destructive_changes,
+      ceilings: ceilings(this.#options.rateLimits, tenant.operatorLimits),
+    };
   }
 
   /** Plans again under the lock: what was valid a moment before may not be any more. */
@@ -158,7 +170,7 @@ export class DeploymentWorker {
     };
     await tx.query(DDL_LIMITS);
     const { tenant, before } = await lockTenant(tx, tenantId);
-    const draft = makePlan(before, project, planOptions(deployment));
+    const draft = makePlan(before, project, this.#planOptions(deployment, tenant));
     tx.actAs(ownerRole(tenantId));
     const plan = await runDataChecks(tx, tx.schema, draft, before);
     const refused = refusal(deployment, project, plan, before, tenant);
@@ -188,12 +200,6 @@ export class DeploymentWorker {
     );
   }
 }
-
-const planOptions = (deployment: Claimed): PlanOptions => ({
-  platform: false,
-  permissions: deployment.created_by_permissions,
-  allowDestructiveChanges: deployment.allow_destructive_changes,
-});
 
 /** The outcome of a plan that was applied, or that could have been. */
 const succeeded = (plan: Plan, before: State, version: number): Outcome => ({

@@ -2,9 +2,9 @@
 import { isIP } from 'node:net';
 import { Type } from 'typebox';
 import { SCOPES } from '../../../lib/operation.ts';
-import type { RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
-import { componentType, findComponent } from './component.ts';
-import { defineKind } from './kind.ts';
+import { RATE_LIMIT_NAMES, type RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
+import { type Component, componentType, findComponent } from './component.ts';
+import { type CheckContext, defineKind } from './kind.ts';
 import { apiName, flag, group, label, optional, setOf, shownFlag } from './schema.ts';
 
 export const GRANT_TYPES = [
@@ -17,7 +17,7 @@ export const GRANT_TYPES = [
 
 const units = (description: string) => optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000_000, description }));
 
-/** Limits that differ from those of the deployment. */
+/** Limits narrower than those that the tenant has. */
 const LIMITS = {
   connection: units('Cost units per 60 s.'),
   tenant: units('Cost units per 60 s.'),
@@ -27,7 +27,7 @@ const LIMITS = {
 
 /** The limits that a component may set, of those that there are. */
 export const limitsGroup = <P extends Partial<typeof LIMITS>>(pick: (limits: typeof LIMITS) => P) =>
-  group(pick(LIMITS), 'Limits that differ from those of the deployment.');
+  group(pick(LIMITS), 'Limits narrower than those that the tenant has.');
 
 export const rateLimits = (declared: Partial<RateLimitOverrides> = {}): RateLimitOverrides => ({
   connection: null,
@@ -36,6 +36,20 @@ export const rateLimits = (declared: Partial<RateLimitOverrides> = {}): RateLimi
   concurrency: null,
   ...declared,
 });
+
+/** A tenant and its clients can only narrow what the tenant has. */
+export function checkLimits(
+  component: Component,
+  declared: Partial<RateLimitOverrides> | undefined,
+  context: CheckContext,
+): void {
+  for (const name of RATE_LIMIT_NAMES) {
+    const max = context.ceilings?.[name];
+    if (max === undefined || (declared?.[name] ?? 0) <= max) continue;
+    const message = `The limit can only be narrowed: ${max} at most. Only the operator of the platform widens it.`;
+    context.problem('LIMIT_EXCEEDED', component, `/rateLimits/${name}`, message, { details: { max } });
+  }
+}
 
 /** RSA, EC and OKP keys: these members are the private half. */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
@@ -118,6 +132,7 @@ export const externalClient = defineKind({
           );
     const invalid = (pointer: string, message: string): void =>
       context.problem('YAML_SCHEMA_INVALID', component, pointer, message);
+    checkLimits(component, body.rateLimits, context);
     for (const [i, uri] of (body.redirectUris ?? []).entries()) {
       const problem = redirectProblem(uri);
       if (problem) invalid(`/redirectUris/${i}`, problem);

@@ -3,7 +3,7 @@
  * adds to the snapshot. Comparing, storing, undoing and retrieving are the same for all kinds.
  */
 import type { TObject } from 'typebox';
-import type { ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+import type { ObjectMeta, RateLimitOverrides, Snapshot } from '../../../lib/schema/snapshot.ts';
 import type { FieldComponent } from './bodies/custom-field.ts';
 import type { Changes } from './changes.ts';
 import type { BodyOf, Component, ComponentOf, ComponentType, State } from './component.ts';
@@ -56,6 +56,8 @@ export interface CheckContext {
   readonly platform: boolean;
   /** System permissions of the actor; null: the platform, which needs none. */
   readonly permissions: ReadonlySet<string> | null;
+  /** The most that the tenant's limits can be set to; null: the platform sets what it wants. */
+  readonly ceilings: Readonly<Record<keyof RateLimitOverrides, number>> | null;
   /** Fields of an object in the configuration to be, by apiName. */
   fieldsOf(object: string): ReadonlyMap<string, FieldComponent>;
   problem(

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { SECOND_FACTOR_POLICIES } from '../../../lib/schema/snapshot.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
 import { componentType, findComponent } from './component.ts';
-import { limitsGroup, rateLimits } from './external-client.ts';
+import { checkLimits, limitsGroup, rateLimits } from './external-client.ts';
 import { defineKind } from './kind.ts';
 import { group, optional } from './schema.ts';
 
@@ -61,6 +61,7 @@ export const tenantSettings = defineKind({
       );
     const invalid = (name: string, message: string): void =>
       context.problem('YAML_SCHEMA_INVALID', component, `/${name}`, message);
+    checkLimits(component, component.body.rateLimits, context);
     if (!isLocale(locale)) invalid('locale', 'Not a language tag such as en or pt-BR.');
     if (!isTimezone(timezone)) invalid('timezone', 'Not a time zone such as Europe/Berlin.');
     if (!isCurrency(currency)) invalid('currency', 'Not a currency code such as EUR.');

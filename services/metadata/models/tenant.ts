@@ -14,6 +14,7 @@ export class TenantModel extends Model<InferAttributes<TenantModel>, InferCreati
   declare timezone: string;
   declare currency: string;
   declare rateLimits: RateLimitOverrides;
+  declare operatorLimits: CreationOptional<RateLimitOverrides>;
   declare suspended: CreationOptional<boolean>;
   declare metadataVersion: CreationOptional<number>;
   declare indexGeneration: number;
@@ -31,6 +32,7 @@ TenantModel.init(
     timezone: DataTypes.TEXT,
     currency: DataTypes.TEXT,
     rateLimits: DataTypes.JSONB,
+    operatorLimits: DataTypes.JSONB,
     suspended: DataTypes.BOOLEAN,
     metadataVersion: DataTypes.INTEGER,
     indexGeneration: DataTypes.INTEGER,

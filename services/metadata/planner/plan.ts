@@ -3,6 +3,7 @@
  * them. Pure; what only the data can tell comes back as questions (`dataChecks`) for the store.
  */
 
+import type { RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
 import { CUSTOM_FIELD, type FieldComponent } from '../kinds/bodies/custom-field.ts';
 import { changesOf } from '../kinds/changes.ts';
 import { type Component, componentKey, componentsByObject, type State } from '../kinds/component.ts';
@@ -43,6 +44,8 @@ export interface PlanOptions {
   readonly allowDestructiveChanges: boolean;
   /** System permissions of the actor; the platform needs none. */
   readonly permissions?: readonly string[];
+  /** The most that the limits of the tenant can be set to; absent: no bound. */
+  readonly ceilings?: Readonly<Record<keyof RateLimitOverrides, number>>;
 }
 
 const order = (a: { type: string; fullName: string }, b: { type: string; fullName: string }): number =>
@@ -140,6 +143,7 @@ function checkContext(
     after,
     platform: options.platform,
     permissions: options.platform ? null : new Set(options.permissions),
+    ceilings: options.ceilings ?? null,
     fieldsOf: (object) => fields.get(object) ?? none,
     position,
     problem: report(found.blocked),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import type { GrantState } from '../../../contracts/auth.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { type Answer, type Stage, startStage } from './stage.ts';
 
@@ -55,22 +56,37 @@ describe('The edge: limits', () => {
     assert.equal(await left('GET', '/me/limits'), 992, 'costs nothing');
   });
 
-  it('follows wider and narrower limits of tenant and client', async () => {
-    stage = await startStage({ RATE_CONNECTION_UNITS: '5' });
-    const limits = (client: number | null, tenant: number | null) => ({
-      rateLimits: {
-        client: { connection: client, concurrency: null },
-        tenant: { connection: null, tenant, daily: null, concurrency: null },
-      },
-    });
-    stage.grant = limits(1_000, null);
-    const wide = await stage.token({ grant_id: 'wide', client_id: 'wide' });
-    assert.equal((await untilRefused(() => stage.send('GET', '/stub/A', { token: wide }), 50)).passed, 50);
-    stage.grant = limits(null, 3);
-    const narrow = await stage.token({ grant_id: 'narrow', tenant_id: '01939c3e-8f00-7a3b-9c52-6d1f2a7b4c11' });
-    const { passed, refused } = await untilRefused(() => stage.send('GET', '/stub/A', { token: narrow }), 50);
-    assert.equal(passed, 3);
-    assert.equal(refused!.json.details.policy, 'tenant');
+  it('takes the narrowest of deployment, tenant and client, and from the operator alone more', async () => {
+    stage = await startStage({ RATE_CONNECTION_UNITS: '5', CONCURRENCY: '3' });
+    const none = { connection: null, tenant: null, daily: null, concurrency: null };
+    const passed = async (rateLimits: GrantState['rateLimits']): Promise<number> => {
+      stage.grant = { rateLimits };
+      const token = await stage.token({ grant_id: randomUUID(), tenant_id: randomUUID() });
+      return (await untilRefused(() => stage.send('GET', '/stub/A', { token }), 30)).passed;
+    };
+    const client = { connection: 1_000, concurrency: 1_000 };
+    assert.equal(await passed({ client, tenant: none }), 5, 'a client cannot widen');
+    assert.equal(await passed({ client, tenant: { ...none, connection: 1_000, tenant: 1_000 } }), 5, 'nor a tenant');
+    assert.equal(await passed({ client, tenant: { ...none, tenant: 3 } }), 3);
+    assert.equal(await passed({ client, tenant: { ...none, connection: 2 } }), 2, 'a client is bound to its tenant');
+    const operator = { ...none, connection: 12 };
+    assert.equal(await passed({ client, tenant: none, operator }), 12);
+    assert.equal(await passed({ client: { connection: 7, concurrency: null }, tenant: none, operator }), 7);
+    assert.equal(await passed({ client, tenant: none, operator: { ...none, connection: 4 } }), 4);
+    stage.grant = {
+      rateLimits: { client, tenant: { ...none, concurrency: 1_000 }, operator: { ...none, tenant: 1e9 } },
+    };
+    const token = await stage.token({ grant_id: 'concurrency', tenant_id: randomUUID() });
+    const { json } = await stage.send('GET', '/me/limits', { token });
+    assert.deepEqual(json.concurrency, { limit: 3, costlyLimit: 3 });
+    assert.deepEqual(
+      json.policies.map(({ name, limit }: { name: string; limit: number }) => [name, limit]),
+      [
+        ['connection', 5],
+        ['tenant', 1e9],
+        ['daily', 10_000_000],
+      ],
+    );
   });
 
   it('guards the day of a tenant', async () => {

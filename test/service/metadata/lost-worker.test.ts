@@ -133,6 +133,7 @@ describe('metadata: a worker that is lost', () => {
     await blocker.query(`LOCK TABLE ${t.schema}."User" IN ACCESS SHARE MODE`);
     const runner = new DeploymentWorker(t.database, {
       leaseSeconds: 60,
+      rateLimits: t.platform.config.rateLimits,
       committed: () => assert.fail('committed without the lease'),
       later: async () => {},
       failed: (error) => assert.fail(String(error)),
