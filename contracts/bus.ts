@@ -33,6 +33,8 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'metadata.tenants.get': ['auth', OPERATOR],
   'metadata.tenants.list': ['auth', 'data', OPERATOR],
   'metadata.tenants.create': [OPERATOR],
+  'metadata.tenants.setLimits': [OPERATOR],
+  'metadata.tenants.listLimits': [OPERATOR],
   'metadata.templates.deploy': [OPERATOR],
   'ratelimit.leases.read': ['ratelimit'],
   'ratelimit.leases.take': ['gateway'],
