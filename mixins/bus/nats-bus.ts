@@ -36,6 +36,7 @@ const SPARE_BYTES = 1_024;
 /** How long an end waits for NATS to have taken everything. */
 const FLUSH_MS = 1_000;
 const CONNECT_AGAIN_MS = 500;
+const CONNECT_TIMEOUT_MS = 5_000;
 /** At most one line of the log in so many milliseconds says that packets were refused. */
 const REFUSALS_LOGGED_MS = 1_000;
 
@@ -216,6 +217,7 @@ function connectionOptions(bus: BusConfig, name: string): ConnectionOptions {
     servers: [...bus.servers],
     ...(tls ? { tls } : {}),
     ...(bus.login ? { authenticator: authenticatorOf(bus.login) } : {}),
+    timeout: CONNECT_TIMEOUT_MS,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 500,
     // Credentials that are renewed while a process is refused bring it back.
@@ -256,6 +258,8 @@ function authenticatorOf(login: BusLogin): Authenticator {
 function reasonOf(error: unknown): string {
   const { code, message, chainedError } = error as NatsError;
   if (code === ErrorCode.ServerOptionNotAvailable) return 'the server offers no TLS, which NATS_URL asks for.';
+  // A server that misses our certificate ends the connection without a word that the client passes on.
+  if (code === ErrorCode.Timeout) return 'no answer in time; the server may ask for a client certificate.';
   if (code === ErrorCode.AuthorizationViolation) return 'the server refuses the credentials.';
   return chainedError ? `${message} (${chainedError.message})` : message;
 }

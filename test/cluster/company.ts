@@ -9,6 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../../config/broker.ts';
+import { OPERATOR } from '../../config/bus.ts';
 import { readConfig } from '../../config/env.ts';
 import { BUS_POLICY } from '../../contracts/bus.ts';
 import { call } from '../../contracts/call.ts';
@@ -190,7 +191,10 @@ export async function companyThrough(stage: Stage, prefix: string, fault: () => 
 
 /** Seals the audit trail over and over, far more often than the platform itself does, so that faults meet it in the middle. */
 export async function sealWhile(stage: Stage, working: () => boolean): Promise<void> {
-  const config = readConfig({ NATS_URL: stage.nats.url, LOG_LEVEL: 'silent' }, { operator: `sealer-${++sealers}` });
+  const config = readConfig(
+    { ...stage.nats.environment(OPERATOR), LOG_LEVEL: 'silent' },
+    { operator: `sealer-${++sealers}` },
+  );
   // With the pulse, calls that a fault left without an answer do not hold up the end.
   const broker = new ServiceBroker({
     ...brokerOptions(config),

@@ -1,10 +1,11 @@
-/** Five processes on a real NATS: the main walk, and every one of them lost in the middle of it. */
+/** Five processes on a real NATS with TLS and a user each: the main walk, and every one of them lost in the middle of it. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
+import { OPERATOR } from '../../config/bus.ts';
 import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import type { Answer, Api } from '../support/client.ts';
@@ -253,7 +254,7 @@ describe('a cluster', function () {
 
   /** As an operator finds out; answers how many entries were checked. */
   async function trailIsWhole(): Promise<number> {
-    const env = { PATH: process.env['PATH'], NATS_URL: stage.nats.url, LOG_LEVEL: 'silent' };
+    const env = { PATH: process.env['PATH'], ...stage.nats.environment(OPERATOR), LOG_LEVEL: 'silent' };
     const { stdout } = await run(process.execPath, ['scripts/audit.ts', 'verify'], { cwd: root, env });
     const checked = /^demo: intact, (\d+) entries, \d+ not sealed yet/m.exec(stdout)?.[1];
     assert.ok(checked, stdout);

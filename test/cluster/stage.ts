@@ -1,5 +1,6 @@
 /**
- * A whole cluster for tests: a PostgreSQL server of its own that may be killed, a real NATS, one process per service.
+ * A whole cluster for tests: a PostgreSQL server of its own that may be killed, a real NATS with TLS and a user per
+ * service, one process per service.
  * The address of the gateway stays the same when it is killed and started again, as behind a load balancer.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -9,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
 import { type EmbeddedDatabase, freePort, startEmbeddedDatabase } from '../../mixins/database/embedded.ts';
 import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
-import { type NatsServer, startNats } from '../support/nats.ts';
+import { type NatsServer, startSecureNats } from '../support/nats.ts';
 import { type ServiceProcess, startProcess } from '../support/processes.ts';
 
 export interface Stage {
@@ -34,7 +35,7 @@ const START_PATIENCE_MS = 300_000;
 export async function startStage(): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'erp-cluster-'));
   const [nats, database, port] = await Promise.all([
-    startNats(),
+    startSecureNats(),
     // Durable, unlike that of other tests: it is killed on purpose.
     startEmbeddedDatabase(folder, { settings: ['shared_buffers=128MB'] }),
     freePort(),
@@ -47,7 +48,11 @@ export async function startStage(): Promise<Stage> {
       databaseUrl: database.url,
       natsUrl: nats.url,
       patience: START_PATIENCE_MS,
-      env: { BASE_URL: baseUrl, ...(service === 'gateway' ? { PORT: String(port) } : { HEALTH_PORT: '0' }) },
+      env: {
+        ...nats.environment(service),
+        BASE_URL: baseUrl,
+        ...(service === 'gateway' ? { PORT: String(port) } : { HEALTH_PORT: '0' }),
+      },
     });
   const startService = async (service: ServiceName): Promise<void> => {
     processes.set(service, await startCopy(service));

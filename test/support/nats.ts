@@ -1,9 +1,15 @@
 /** A real nats-server on a free port; stop() and start() again on the same port play an outage. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { OPERATOR } from '../../config/bus.ts';
 import type { BusPolicy } from '../../mixins/bus/policy.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
+import { makeBusKeys } from '../../scripts/bus-keys.ts';
 import { processStarted, processStopped } from './processes.ts';
 
 /** For tests with services of their own: everybody may do everything. */
@@ -16,6 +22,8 @@ export const OPEN_POLICY: BusPolicy = {
 
 export interface NatsServer {
   readonly url: string;
+  /** What a process with this identity sets to join, such as `data` or `operator`. */
+  environment(identity: string): Record<string, string>;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -30,15 +38,47 @@ const accepts = (port: number): Promise<boolean> =>
     socket.once('error', () => resolve(false));
   });
 
-/** Starts the nats-server of the PATH (Debian: package nats-server). */
-export async function startNats(): Promise<NatsServer> {
+/** How a server is started: with what it has on its command line, and in which folder. */
+interface Setup {
+  readonly scheme?: 'nats' | 'tls';
+  readonly folder?: string;
+  readonly arguments?: readonly string[];
+  environment?(identity: string): Record<string, string>;
+}
+
+/** Starts the nats-server of the PATH (Debian: package nats-server), in plain text and for everybody. */
+export const startNats = (): Promise<NatsServer> => startServer({});
+
+/** The same with TLS and a user per identity, as `npm run bus-keys` sets it up. */
+export async function startSecureNats(identities: readonly string[] = []): Promise<NatsServer & { folder: string }> {
+  const folder = await mkdtemp(join(tmpdir(), 'erp-bus-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  await makeBusKeys({ folder, hosts: ['127.0.0.1'], identities });
+  const server = await startServer({
+    scheme: 'tls',
+    folder: join(folder, 'nats'),
+    arguments: ['--config', 'nats.conf'],
+    environment: (identity) => ({
+      NATS_CA_FILE: join(folder, identity, 'ca.pem'),
+      NATS_NKEY_FILE: join(folder, identity, 'user.nk'),
+      ...(identity === OPERATOR ? {} : { BUS_KEYS_FILE: join(folder, identity, 'context.keys') }),
+    }),
+  });
+  return { ...server, folder };
+}
+
+/** A server with options of its own. */
+export async function startServer(setup: Setup): Promise<NatsServer> {
   const port = await freePort();
+  const url = `${setup.scheme ?? 'nats'}://127.0.0.1:${port}`;
   let child: ChildProcess | undefined;
   const server: NatsServer = {
-    url: `nats://127.0.0.1:${port}`,
+    url,
+    environment: (identity) => ({ NATS_URL: url, ...setup.environment?.(identity) }),
     async start() {
       const path = `${process.env['PATH']}:/usr/sbin:/usr/local/sbin`;
-      child = spawn('nats-server', ['--addr', '127.0.0.1', '--port', String(port)], {
+      child = spawn('nats-server', ['--addr', '127.0.0.1', '--port', String(port), ...(setup.arguments ?? [])], {
+        ...(setup.folder ? { cwd: setup.folder } : {}),
         stdio: 'ignore',
         env: { ...process.env, PATH: path },
       });

@@ -1,0 +1,225 @@
+/**
+ * `npm run bus-keys [-- --folder .bus] [--host NAME]… [--identity data+gateway]… [--rotate | --finish]`: makes what a
+ * NATS server and the processes of a platform need to trust each other, a folder for each of them:
+ *
+ * - `nats`: the server's configuration with a user and its permissions per identity, its certificate and its key;
+ * - one per service and `operator`: the certificate to trust, the seed of its user, and the keys of request contexts;
+ * - `authority`: the key of the self-made certificate authority, for this command alone.
+ *
+ * What is there is kept; the server's certificate is made anew each time. `--rotate` gives everybody a new user and new
+ * keys and leaves the previous ones valid; `--finish` ends those. Source: docs/reference/operations-cluster.md#keys-of-the-bus.
+ */
+import 'reflect-metadata';
+import { createPrivateKey, randomBytes, type webcrypto } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import {
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  type JsonGeneralName,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
+  X509Certificate,
+  X509CertificateGenerator,
+} from '@peculiar/x509';
+import { nkeys } from 'nats';
+import { identityOf, OPERATOR } from '../config/bus.ts';
+import { ALL_SERVICES, isServiceName } from '../config/services.ts';
+
+const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const DAY_MS = 86_400_000;
+const AUTHORITY_DAYS = 3_650;
+const CERTIFICATE_DAYS = 825;
+const CONTEXT_KEY_BYTES = 32;
+/** Where Moleculer's subjects begin: `MOL-` and the namespace of config/broker.ts. */
+const PREFIX = 'MOL-erp';
+
+export interface BusKeysOptions {
+  readonly folder: string;
+  /** Names and addresses by which processes reach the server. */
+  readonly hosts: readonly string[];
+  /** More identities than one per service, such as `data+gateway` for a process that runs both. */
+  readonly identities?: readonly string[];
+  readonly step?: 'rotate' | 'finish';
+}
+
+/** Writes the folders. Answers the identities that have one. */
+export async function makeBusKeys({ folder, hosts, identities = [], step }: BusKeysOptions): Promise<string[]> {
+  mkdirSync(folder, { recursive: true });
+  // What is below can be read by the users of containers into which one of the folders is mounted.
+  chmodSync(folder, 0o700);
+  const present = readdirSync(folder).filter((name) => name.split('+').every(isServiceName));
+  const everybody = [...new Set([...ALL_SERVICES, OPERATOR, ...identities, ...present])];
+  const authority = await makeServer(folder, hosts);
+  const users = everybody.map((identity): [string, string[]] => [
+    identity,
+    makeUser(join(folder, identity), authority, step),
+  ]);
+  writeFileSync(join(folder, 'nats', 'nats.conf'), serverConfiguration(users));
+  const keys = makeContextKeys(folder, step);
+  for (const identity of everybody) {
+    if (identity === OPERATOR) continue;
+    const services = identity.split('+');
+    const own = services.includes('gateway') ? [...keys.keys()] : services;
+    const lines = own.flatMap((service) => (keys.get(service) ?? []).map((key) => `${service} ${key}\n`));
+    writeFileSync(join(folder, identity, 'context.keys'), lines.join(''));
+  }
+  return everybody;
+}
+
+/** The server's certificate and key. Answers the certificate of the authority. */
+async function makeServer(folder: string, hosts: readonly string[]): Promise<string> {
+  const [authority, nats] = ['authority', 'nats'].map((name) => join(folder, name)) as [string, string];
+  mkdirSync(authority, { recursive: true, mode: 0o700 });
+  mkdirSync(nats, { recursive: true });
+  const [certificatePath, keyPath] = [join(authority, 'ca.pem'), join(authority, 'ca.key')];
+  if (!existsSync(certificatePath)) await makeAuthority(certificatePath, keyPath);
+  const ca = readFileSync(certificatePath, 'utf8');
+  const keys = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
+  const issuer = new X509Certificate(ca);
+  const certificate = await X509CertificateGenerator.create({
+    subject: 'CN=NATS',
+    issuer: issuer.subject,
+    publicKey: keys.publicKey,
+    signingKey: await readKey(keyPath),
+    signingAlgorithm: ALGORITHM,
+    ...validFor(CERTIFICATE_DAYS),
+    extensions: [
+      new BasicConstraintsExtension(false),
+      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+      new SubjectAlternativeNameExtension(
+        hosts.map((host): JsonGeneralName => ({ type: isIP(host) ? 'ip' : 'dns', value: host })),
+      ),
+    ],
+  });
+  writeFileSync(join(nats, 'server.pem'), certificate.toString('pem'));
+  writeFileSync(join(nats, 'server.key'), await keyText(keys.privateKey));
+  return ca;
+}
+
+async function makeAuthority(certificatePath: string, keyPath: string): Promise<void> {
+  const keys = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    name: 'CN=ERP platform bus',
+    keys,
+    signingAlgorithm: ALGORITHM,
+    ...validFor(AUTHORITY_DAYS),
+    extensions: [
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+    ],
+  });
+  writeFileSync(keyPath, await keyText(keys.privateKey), { mode: 0o600 });
+  writeFileSync(certificatePath, certificate.toString('pem'));
+}
+
+/** A clock that runs behind takes a new certificate, too. */
+const validFor = (days: number): { notBefore: Date; notAfter: Date } => ({
+  notBefore: new Date(Date.now() - DAY_MS),
+  notAfter: new Date(Date.now() + days * DAY_MS),
+});
+
+const keyText = async (key: webcrypto.CryptoKey): Promise<string> => {
+  const der = Buffer.from(await crypto.subtle.exportKey('pkcs8', key));
+  return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+    .export({ format: 'pem', type: 'pkcs8' })
+    .toString();
+};
+
+const readKey = (path: string): Promise<webcrypto.CryptoKey> => {
+  const der = createPrivateKey(readFileSync(path)).export({ format: 'der', type: 'pkcs8' });
+  return crypto.subtle.importKey('pkcs8', der, ALGORITHM, false, ['sign']);
+};
+
+/** The seed of an identity's user. Answers the public keys under which the server knows it. */
+function makeUser(folder: string, authority: string, step: BusKeysOptions['step']): string[] {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'ca.pem'), authority);
+  const [seedPath, publicPath] = [join(folder, 'user.nk'), join(folder, 'user.pub')];
+  const known = existsSync(publicPath) ? readFileSync(publicPath, 'utf8').trim().split('\n') : [];
+  let users = step === 'finish' ? known.slice(0, 1) : known;
+  if (step === 'rotate' || known.length === 0) {
+    const user = nkeys.createUser();
+    writeFileSync(seedPath, user.getSeed());
+    users = [user.getPublicKey(), ...known.slice(0, 1)];
+  }
+  writeFileSync(publicPath, `${users.join('\n')}\n`);
+  return users;
+}
+
+/** Keys by service, the one to sign with first. The gateway's file has them all. */
+function makeContextKeys(folder: string, step: BusKeysOptions['step']): Map<string, string[]> {
+  const path = join(folder, 'gateway', 'context.keys');
+  const lines = existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : [];
+  const known = Map.groupBy(lines, (line) => line.split(' ')[0]!);
+  return new Map(
+    ALL_SERVICES.filter((service) => service !== 'gateway').map((service) => {
+      const keys = (known.get(service) ?? []).map((line) => line.split(' ')[1]!);
+      const fresh = (): string => randomBytes(CONTEXT_KEY_BYTES).toString('base64url');
+      if (step === 'rotate' || keys.length === 0) return [service, [fresh(), ...keys.slice(0, 1)]];
+      return [service, step === 'finish' ? keys.slice(0, 1) : keys];
+    }),
+  );
+}
+
+/** Paths are relative to the folder that the server is started in. */
+const serverConfiguration = (users: readonly [identity: string, publicKeys: readonly string[]][]): string => `\
+# Written by \`npm run bus-keys\`. It holds no secret: users are known by public keys.
+tls {
+  cert_file: "server.pem"
+  key_file: "server.key"
+}
+authorization {
+  users: [
+${users.flatMap(([identity, keys]) => keys.map((key) => userOf(identity, key))).join('\n')}
+  ]
+}
+`;
+
+/** Nobody publishes in another's name or hears what others are told. */
+const userOf = (identity: string, key: string): string => `\
+    # ${identity}
+    {
+      nkey: ${key}
+      permissions: {
+        publish: ["${PREFIX}.${identity}.>"]
+        subscribe: ["${PREFIX}.*.*.${identity}.>", "${PREFIX}.*.*.all"]
+      }
+    }`;
+
+function readArguments(): BusKeysOptions {
+  const { values } = parseArgs({
+    options: {
+      folder: { type: 'string', default: '.bus' },
+      host: { type: 'string', multiple: true, default: ['nats', 'localhost', '127.0.0.1', '::1'] },
+      identity: { type: 'string', multiple: true, default: [] },
+      rotate: { type: 'boolean', default: false },
+      finish: { type: 'boolean', default: false },
+    },
+  });
+  const identities = values.identity.map((names) => {
+    const services = names.split('+');
+    const unknown = services.filter((name) => !isServiceName(name));
+    if (unknown.length > 0) throw new Error(`There is no service ${unknown.join(', ')}.`);
+    return identityOf(services.filter(isServiceName));
+  });
+  if (values.rotate && values.finish) throw new Error('--finish follows when all processes have what --rotate made.');
+  const step = values.rotate ? 'rotate' : values.finish ? 'finish' : undefined;
+  return { folder: values.folder, hosts: values.host, identities, ...(step ? { step } : {}) };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  try {
+    const options = readArguments();
+    const identities = await makeBusKeys(options);
+    console.log(`${options.folder} has the keys of nats, ${identities.join(', ')}.`);
+  } catch (error) {
+    console.error(`bus-keys: ${error instanceof Error ? error.message : error}`);
+    process.exitCode = 1;
+  }
