@@ -26,6 +26,7 @@ export interface UserIdentity {
   timezone: string | null;
   profileApiName: string;
   roleApiName: string | null;
+  permissionSetApiNames: string[];
   apiEnabled: boolean;
   systemPermissions: string[];
 }

@@ -83,7 +83,7 @@ function recordAccess(
     const mayEdit = permission.create || permission.update;
     if (field.system) return { read: true, edit: isWritable(object, field) && mayEdit };
     if (field.apiName === object.nameField) return { read: true, edit: mayEdit };
-    const given = fieldPermission(object, field, bundles, system);
+    const given = fieldPermission(fullName(object, field), bundles, system);
     return { read: given.read, edit: given.edit && mayEdit };
   });
 }
@@ -93,26 +93,30 @@ function userAccess(
   bundles: readonly PermissionBundle[],
   system: ReadonlySet<SystemPermission>,
 ): ObjectAccess {
-  const given = objectPermission(object, bundles, system);
+  const given = objectPermission(object.apiName, bundles, system);
   return withFields(object, userPermission(given, system), (field) =>
-    userFieldAccess(object, field, system, { object: given, field: fieldPermission(object, field, bundles, system) }),
+    userFieldAccess(object, field, system, {
+      object: given,
+      field: fieldPermission(fullName(object, field), bundles, system),
+    }),
   );
 }
 
 /** The permission on an object that bundles give together. */
 export function permissionGiven(object: ObjectMeta, bundles: readonly PermissionBundle[]): ObjectPermission {
   const system = new Set(bundles.flatMap((bundle) => bundle.system));
-  const given = objectPermission(object, bundles, system);
+  const given = objectPermission(object.apiName, bundles, system);
   return isUserObject(object) ? userPermission(given, system) : given;
 }
 
-function objectPermission(
-  object: ObjectMeta,
-  bundles: readonly PermissionBundle[],
+/** The entries on an object, with what they and system permissions include; users follow rules of their own. */
+export function objectPermission(
+  apiName: string,
+  bundles: readonly Pick<PermissionBundle, 'objects'>[],
   system: ReadonlySet<SystemPermission>,
 ): ObjectPermission {
   const has = (name: keyof ObjectPermission): boolean =>
-    bundles.some((bundle) => Object.hasOwn(bundle.objects, object.apiName) && bundle.objects[object.apiName]![name]);
+    bundles.some((bundle) => Object.hasOwn(bundle.objects, apiName) && bundle.objects[apiName]![name]);
   const modifyAll = system.has('modifyAllData') || has('modifyAll');
   const viewAll = modifyAll || system.has('viewAllData') || has('viewAll');
   return {
@@ -125,14 +129,15 @@ function objectPermission(
   };
 }
 
-function fieldPermission(
-  object: ObjectMeta,
-  field: FieldMeta,
-  bundles: readonly PermissionBundle[],
+const fullName = (object: ObjectMeta, field: FieldMeta): string => `${object.apiName}.${field.apiName}`;
+
+/** The entries on a field, by `<Object>.<field>`, with what they and system permissions include. */
+export function fieldPermission(
+  key: string,
+  bundles: readonly Pick<PermissionBundle, 'fields'>[],
   system: ReadonlySet<SystemPermission>,
 ): FieldAccess {
   if (system.has('modifyAllData')) return { read: true, edit: true };
-  const key = `${object.apiName}.${field.apiName}`;
   const given = bundles.filter((bundle) => Object.hasOwn(bundle.fields, key)).map((bundle) => bundle.fields[key]!);
   const edit = given.some((entry) => entry.edit);
   return { read: edit || system.has('viewAllData') || given.some((entry) => entry.read), edit };

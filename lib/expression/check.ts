@@ -104,6 +104,30 @@ export function checkExpression(source: string, schema: Schema, results: readonl
   return { root: node, type, fields: [...check.fields].sort() };
 }
 
+/** The fields of the record that a text names wherever it stands in it; null when it is not well-formed. */
+export function fieldsOfExpression(source: string): ReadonlySet<string> | null {
+  const found = new Set<string>();
+  const left: unknown[] = [];
+  try {
+    left.push(parse(source));
+  } catch (error) {
+    if (error instanceof ExpressionError) return null;
+    throw error;
+  }
+  for (let part = left.pop(); part !== undefined; part = left.pop()) {
+    if (Array.isArray(part)) left.push(...part);
+    if (!isAst(part)) continue;
+    if ((part.op === '.' || part.op === '.?') && namesRecord(part.args[0])) found.add(part.args[1]);
+    left.push(part.args);
+  }
+  return found;
+}
+
+const isAst = (part: unknown): part is ASTNode =>
+  typeof part === 'object' && part !== null && 'op' in part && 'args' in part;
+
+const namesRecord = (target: ASTNode): boolean => target.op === 'id' && ['record', 'old'].includes(target.args);
+
 function parse(source: string): ASTNode {
   if (source.length > EXPRESSION_MAX_CHARS)
     throw new ExpressionError([

@@ -261,6 +261,7 @@ export const SYSTEM_PERMISSIONS = [
   'metadataManage',
   'manageClients',
   'manageUsers',
+  'manageAccess',
   'approveAgentActions',
   'sendNotifications',
   'viewAudit',

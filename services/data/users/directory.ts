@@ -74,6 +74,7 @@ function identityOf(snapshot: Snapshot, row: UserRow): UserIdentity {
     timezone: row.timezone,
     profileApiName: row.profileApiName,
     roleApiName: row.roleApiName,
+    permissionSetApiNames: row.permissionSetApiNames ?? [],
     apiEnabled: active && system.has('apiEnabled'),
     systemPermissions: active ? [...system].sort() : [],
   };

@@ -1,14 +1,21 @@
 /**
- * What is special about the standard object User: names that exist in the configuration, at least one administrator,
- * and two consequences in the same transaction: cached permissions end, and auth is informed. Source:
+ * What is special about the standard object User: names that exist in the configuration, nothing given that the giver
+ * does not hold, at least one administrator, and two consequences in the same transaction: cached permissions end, and auth is informed. Source:
  * docs/reference/records.md.
  */
 
+import {
+  counts,
+  holderSql,
+  KEPT_PERMISSIONS,
+  type KeptPermission,
+  lastHolder,
+} from '../../../lib/access/administrators.ts';
+import { heldBy, holdsMore, managesAccess, type Permission, permissionsOf } from '../../../lib/access/holdings.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
-import type { ObjectAccess, Principal } from '../../../lib/access/types.ts';
+import type { Access, ObjectAccess, Principal } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
-import type { PermissionBundle } from '../../../lib/schema/snapshot.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
@@ -61,29 +68,49 @@ function checkAssignments(write: Write): void {
     );
 }
 
-/** 403: nobody grants, to others or to themselves, a system permission that they do not hold. */
-function rejectUngrantablePermissions(write: Write): void {
-  const { snapshot, access } = write.view;
+/** Fields of a user that decide what they hold. */
+const ASSIGNMENTS = ['profileApiName', 'permissionSetApiNames', 'roleApiName', 'username'] as const;
+
+/** What a user holds with these values, or would hold if they were active. */
+const accessWith = (write: Write, values: Readonly<Record<string, unknown>>): Access =>
+  accessFor(write.view.snapshot, principalOf(write.id, { ...values, active: true }));
+
+/**
+ * 403: nobody changes a user who holds more than they do, and nobody gives, to others or to themselves, what they do not
+ * hold. Who manages access may do both.
+ */
+function refuseBeyondOwn(write: Write): void {
+  const { access } = write.view;
+  if (managesAccess(access)) return;
+  const before = accessWith(write, write.stored);
+  if (write.recordVersion > 0 && holdsMore(before, access))
+    throw new PlatformError('RECORD_ACCESS_DENIED', 'The user holds permissions, a role or groups that you do not.', {
+      details: { layer: 'objectPermission' },
+    });
   const given = valuesOf(write);
-  const before = { ...write.stored, active: true };
-  const after: Readonly<Record<string, unknown>> = { ...before, ...Object.fromEntries(given), active: true };
-  const had = accessFor(snapshot, principalOf(write.id, before)).system;
-  const isUngrantable = (bundle: PermissionBundle | undefined): boolean =>
-    bundle?.system.some((name) => !had.has(name) && !access.system.has(name)) === true;
-  const fields: string[] = [];
-  if (given.has('profileApiName') && isUngrantable(ownEntry(snapshot.profiles, String(after['profileApiName']))))
-    fields.push('profileApiName');
-  if (
-    given.has('permissionSetApiNames') &&
-    textsOf(after['permissionSetApiNames']).some((name) => isUngrantable(ownEntry(snapshot.permissionSets, name)))
-  )
-    fields.push('permissionSetApiNames');
+  const fields = ASSIGNMENTS.filter((field) => given.has(field) && gives(write, before, field, given.get(field)));
   if (fields.length === 0) return;
-  const message = 'Only a user who holds a system permission can grant it.';
+  const message = 'Only a user who holds a permission, a role or a membership can give it.';
   throw new PlatformError('FIELD_PERMISSION_DENIED', message, {
     errors: fields.map((field) => violation(pointerTo(field), 'FIELD_PERMISSION_DENIED', message, { field })),
     details: { layer: 'fieldPermission' },
   });
+}
+
+/** Whether a new value of a field gives the user something that neither they nor the caller hold. */
+function gives(write: Write, before: Access, field: (typeof ASSIGNMENTS)[number], value: unknown): boolean {
+  const { access } = write.view;
+  const after = accessWith(write, { ...write.stored, [field]: value });
+  const held = heldBy(access);
+  const had = heldBy(before);
+  const isHeld = (permission: Permission): boolean => held(permission) || had(permission);
+  return (
+    after.bundles.some(({ bundle }) => !permissionsOf(bundle).every(isHeld)) ||
+    after.memberships.roles.some(
+      (role) => !access.memberships.roles.includes(role) && !before.memberships.roles.includes(role),
+    ) ||
+    !after.memberships.groups.isSubsetOf(access.memberships.groups.union(before.memberships.groups))
+  );
 }
 
 const textsOf = (value: unknown): string[] =>
@@ -118,7 +145,7 @@ function checkUsername(write: Write): void {
 
 async function check(write: Write): Promise<void> {
   checkAssignments(write);
-  if (write.recordVersion > 0) await keepAnAdministrator(write);
+  if (write.recordVersion > 0) await keepAdministrators(write);
   checkUsername(write);
 }
 
@@ -130,41 +157,40 @@ const principalOf = (userId: string, values: Readonly<Record<string, unknown>>):
   locale: null,
   timezone: 'UTC',
   profileApiName: String(values['profileApiName'] ?? ''),
-  roleApiName: null,
+  roleApiName: typeof values['roleApiName'] === 'string' ? values['roleApiName'] : null,
   permissionSetApiNames: textsOf(values['permissionSetApiNames']),
 });
 
-/** Nobody locks themselves out, and the tenant always keeps somebody who may manage users. */
-async function keepAnAdministrator(write: Write): Promise<void> {
+/** Nobody locks themselves out, and the tenant always keeps its administrators. */
+async function keepAdministrators(write: Write): Promise<void> {
   const { snapshot } = write.view;
   const after = { ...write.stored, ...Object.fromEntries(valuesOf(write)) };
-  const managed = (values: Readonly<Record<string, unknown>>): boolean =>
-    values['active'] !== false && accessFor(snapshot, principalOf(write.id, values)).system.has('manageUsers');
-  if (write.id === write.unit.request.userId && after['active'] === false)
+  if (write.id === write.unit.request.userId && after['active'] === false) {
     write.invalid.push(violation('/active', 'VALIDATION_RULE', 'You cannot deactivate yourself.', { field: 'active' }));
-  else if (managed(write.stored) && !managed(after) && (await otherAdministrators(write)) === 0)
-    write.invalid.push(
-      violation('', 'VALIDATION_RULE', 'This is the last active user who may manage users; appoint another one first.'),
-    );
+    return;
+  }
+  const system = (values: Readonly<Record<string, unknown>>): Access['system'] =>
+    accessFor(snapshot, principalOf(write.id, values)).system;
+  const [had, has] = [system(write.stored), system(after)];
+  const lost = KEPT_PERMISSIONS.filter((name) => counts(had, name) && !counts(has, name));
+  if (lost.length === 0) return;
+  const others = await otherHolders(write, lost);
+  for (const name of lost.filter((_name, i) => !others[i]))
+    write.invalid.push(violation('', 'VALIDATION_RULE', lastHolder(name)));
 }
 
-async function otherAdministrators(write: Write): Promise<number> {
-  const { snapshot } = write.view;
+/** Whether somebody else holds each of these. The versions of the tenant are locked: nobody loses them meanwhile. */
+async function otherHolders(write: Write, names: readonly KeptPermission[]): Promise<readonly boolean[]> {
+  const { unit, view, id } = write;
   const sql = new Sql();
-  const managing = (bundles: Readonly<Record<string, PermissionBundle>>): string =>
-    sql.bind(
-      Object.values(bundles)
-        .filter((bundle) => bundle.system.includes('manageUsers'))
-        .map((bundle) => bundle.apiName),
-      'text[]',
-    );
-  const { count } = await write.unit.tx.one<{ count: number }>(
-    sql.statement(`SELECT count(*)::int FROM ${table(write.unit.schema, 'User')}
-      WHERE "active" IS NOT FALSE AND "id" <> ${sql.bind(write.id, 'uuid')}
-        AND ("profileApiName" = ANY(${managing(snapshot.profiles)})
-          OR "permissionSetApiNames" && ${managing(snapshot.permissionSets)})`),
+  const held = names.map(
+    (name) => `EXISTS (SELECT FROM ${table(unit.schema, 'User')}
+      WHERE "id" <> ${sql.bind(id, 'uuid')} AND ${holderSql(view.snapshot, name, sql.bind)})`,
   );
-  return count;
+  const { others } = await unit.tx.one<{ others: boolean[] }>(
+    sql.statement(`SELECT ARRAY[${held.join(', ')}] AS others`),
+  );
+  return others;
 }
 
 /** CTE: the row by which auth is informed, after the commit and if need be after a crash. `from` has record_id. */
@@ -185,7 +211,7 @@ export const USER_OBJECT: StandardObject = {
   shareRefusal: 'Users are not shared: permissions decide who reads them.',
   usernameConflict,
   completeBody: mirrorNames,
-  permit: rejectUngrantablePermissions,
+  permit: refuseBeyondOwn,
   check,
   // A new user may stand below others, who see their records from the first one on.
   storeSql: (write, sql, from) => [syncSql(write, sql, from), newAccessVersionSql(write, from)],

@@ -2,7 +2,6 @@
 
 import { LIMITS } from '../../../config/limits.ts';
 import type { OperationInput } from '../../../contracts/operations.ts';
-import { ceilings } from '../../../contracts/ratelimit.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
@@ -11,14 +10,14 @@ import { formatTimestamp } from '../../../lib/values/time.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Platform } from '../../../mixins/platform.ts';
-import { runDataChecks } from '../data-checks.ts';
 import { acceptDeployment, newDeployment } from '../deployments/accept.ts';
 import type { DeploymentJobs } from '../deployments/jobs.ts';
 import { findDeployment, listDeployments } from '../deployments/store.ts';
 import type { Component, State } from '../kinds/component.ts';
 import { KINDS } from '../kinds/registry.ts';
 import { type FindUser, mayRead, requireActiveUser, requirePermission } from '../permission.ts';
-import { drift, makePlan, type Plan, planHash } from '../planner/plan.ts';
+import { drift, type Plan, planHash } from '../planner/plan.ts';
+import { planFor } from '../planning.ts';
 import { deployBody, type ProjectBody, retrieveBody, validateBody } from '../project/body.ts';
 import { type Project, readPackage, readProject } from '../project/project.ts';
 import { loadState, requireTenant, type Tenant } from '../store.ts';
@@ -61,7 +60,7 @@ export class MetadataOperations {
     const user = await requirePermission(findUser, request, 'metadataRead');
     const { tenant, state } = await this.#current(request.tenantId);
     refuseDrift(state, project, body.baseMetadataVersion);
-    const plan = await this.#plan(tenant, state, project, body, user.systemPermissions);
+    const plan = await this.#plan(user.id, tenant, state, project, body);
     const { creates, updates, deletes, noops, blocked, warnings } = plan;
     return {
       body: {
@@ -91,7 +90,7 @@ export class MetadataOperations {
     const { database } = this.#platform;
     const reply = await runIdempotent({ database, request, call, key }, async ({ inUnit }) => {
       const user = await requirePermission(findUser, request, 'metadataManage');
-      await this.#checkAcceptable(request, project, body, user.systemPermissions);
+      await this.#checkAcceptable(request, project, body);
       return inUnit(
         async (unit) => (await unit.claim()) ?? acceptDeployment(unit, this.#jobs, newDeployment(user, project, body)),
       );
@@ -101,12 +100,7 @@ export class MetadataOperations {
   }
 
   /** Refuses what can be seen to fail before it is accepted; the worker checks it again under its locks. */
-  async #checkAcceptable(
-    request: RequestContext,
-    project: Project,
-    body: ProjectBody,
-    permissions: readonly string[],
-  ): Promise<void> {
+  async #checkAcceptable(request: RequestContext, project: Project, body: ProjectBody): Promise<void> {
     if (project.destructive && body.allowDestructiveChanges !== true)
       throw new PlatformError(
         'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
@@ -117,7 +111,7 @@ export class MetadataOperations {
     const { tenant, state } = await this.#current(request.tenantId);
     refuseDrift(state, project, baseMetadataVersion);
     if (expectedPlanHash === undefined) return;
-    const actual = planHash(await this.#plan(tenant, state, project, body, permissions), state);
+    const actual = planHash(await this.#plan(request.userId, tenant, state, project, body), state);
     if (actual !== expectedPlanHash)
       throw new PlatformError('PLAN_CHANGED', 'The plan is not the one that was reviewed.', {
         details: { expected: expectedPlanHash, actual },
@@ -195,20 +189,24 @@ export class MetadataOperations {
     });
   }
 
-  #plan(
+  /** The plan of a project for a user, with what the records of the tenant say to it. */
+  async #plan(
+    userId: string,
     tenant: Tenant,
-    state: State,
+    before: State,
     project: Project,
-    body: ProjectBody,
-    permissions: readonly string[],
+    { allowDestructiveChanges = false }: ProjectBody,
   ): Promise<Plan> {
-    const plan = makePlan(state, project, {
-      platform: false,
-      permissions,
-      allowDestructiveChanges: body.allowDestructiveChanges ?? false,
-      ceilings: ceilings(this.#platform.config.rateLimits, tenant.operatorLimits),
-    });
-    return this.#platform.database.tenant(tenant.id, (tx) => runDataChecks(tx, tx.schema, plan, state));
+    const planned = {
+      userId,
+      tenant,
+      before,
+      project,
+      allowDestructiveChanges,
+      rateLimits: this.#platform.config.rateLimits,
+    };
+    const { plan } = await this.#platform.database.tenant(tenant.id, (tx) => planFor(tx, planned));
+    return plan;
   }
 }
 

@@ -23,7 +23,6 @@ export interface Claimed {
   created_by_user_id: string;
   created_by_client_id: string;
   created_by_agent_run_id: string | null;
-  created_by_permissions: string[];
   request_id: string;
   takes: number;
 }
@@ -47,8 +46,8 @@ export async function claimDeployment(
         ORDER BY queue_number LIMIT 1 FOR UPDATE)
         AND (status = 'QUEUED' OR lease_until < now())
       RETURNING deployment_id, check_only, allow_destructive_changes, base_metadata_version, expected_plan_hash,
-        package, files, created_by_user_id, created_by_client_id, created_by_agent_run_id, created_by_permissions,
-        request_id, takes`,
+        package, files, created_by_user_id, created_by_client_id, created_by_agent_run_id, request_id,
+        takes`,
     values: [tenantId, token, leaseSeconds],
   });
   if (rows[0]) return { claimed: rows[0], busyUntil: null };

@@ -5,14 +5,15 @@
 
 import { randomUUID } from 'node:crypto';
 import type { DeploymentError } from '../../../contracts/metadata.ts';
-import { ceilings, type RateDefaults } from '../../../contracts/ratelimit.ts';
+import type { RateDefaults } from '../../../contracts/ratelimit.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
 import { applyPlan } from '../apply.ts';
-import { runDataChecks } from '../data-checks.ts';
 import type { State } from '../kinds/component.ts';
-import { drift, makePlan, type Plan, type PlanOptions, planHash } from '../planner/plan.ts';
+import type { Problem } from '../kinds/kind.ts';
+import { drift, type Plan, planHash } from '../planner/plan.ts';
+import { type Planned, planFor } from '../planning.ts';
 import { type Project, readProject } from '../project/project.ts';
 import { loadState, requireTenant, type Tenant } from '../store.ts';
 import { DDL_LIMITS, inConfiguration, lockTenant } from '../tenants.ts';
@@ -116,8 +117,7 @@ export class DeploymentWorker {
       tenant: await requireTenant(tx, tenantId),
       before: await loadState(tx, tenantId),
     }));
-    const draft = makePlan(before, project, this.#planOptions(deployment, tenant));
-    const plan = await this.#database.tenant(tenantId, (tx) => runDataChecks(tx, tx.schema, draft, before));
+    const plan = await this.#database.tenant(tenantId, (tx) => this.#plan(tx, deployment, { tenant, before, project }));
     const refused = refusal(deployment, project, plan, before, tenant);
     if (refused) return this.#finish(tenantId, deployment, token, refused);
 
@@ -135,13 +135,16 @@ export class DeploymentWorker {
     await this.#apply(tenantId, deployment, token, project);
   }
 
-  #planOptions(deployment: Claimed, tenant: Tenant): PlanOptions {
-    return {
-      platform: false,
-      permissions: deployment.created_by_permissions,
+  /** The plan by what the deployer holds at this moment. */
+  async #plan(tx: Tx, deployment: Claimed, planned: Pick<Planned, 'tenant' | 'before' | 'project'>): Promise<Plan> {
+    const { plan, acting } = await planFor(tx, {
+      ...planned,
+      userId: deployment.created_by_user_id,
       allowDestructiveChanges: deployment.allow_destructive_changes,
-      ceilings: ceilings(this.#options.rateLimits, tenant.operatorLimits),
-    };
+      rateLimits: this.#options.rateLimits,
+    });
+    if (acting.actor.system.has('metadataManage')) return plan;
+    return { ...plan, blocked: [...plan.blocked, NO_LONGER_MANAGING] };
   }
 
   /** Plans again under the lock: what was valid a moment before may not be any more. */
@@ -170,9 +173,8 @@ export class DeploymentWorker {
     };
     await tx.query(DDL_LIMITS);
     const { tenant, before } = await lockTenant(tx, tenantId);
-    const draft = makePlan(before, project, this.#planOptions(deployment, tenant));
     tx.actAs(ownerRole(tenantId));
-    const plan = await runDataChecks(tx, tx.schema, draft, before);
+    const plan = await this.#plan(tx, deployment, { tenant, before, project });
     const refused = refusal(deployment, project, plan, before, tenant);
     if (refused) {
       await finish(refused);
@@ -200,6 +202,17 @@ export class DeploymentWorker {
     );
   }
 }
+
+const NO_LONGER_MANAGING: Problem = {
+  code: 'COMPONENT_PERMISSION_DENIED',
+  type: 'Package',
+  fullName: '*',
+  path: null,
+  line: null,
+  column: null,
+  message: 'The user who asked for the deployment may not manage configuration any more.',
+  remedy: 'Let somebody deploy who holds metadataManage.',
+};
 
 /** The outcome of a plan that was applied, or that could have been. */
 const succeeded = (plan: Plan, before: State, version: number): Outcome => ({

@@ -15,7 +15,7 @@ import {
 
 const ACTIONS_PER_OBJECT_MAX = 50;
 
-const CUSTOM_ACTION = componentType('CustomAction', {
+export const CUSTOM_ACTION = componentType('CustomAction', {
   apiName: apiName('Stable name; the key under which it is executed.'),
   object: apiName('The object that it belongs to.'),
   active: optional(flag(true, 'It is offered.')),

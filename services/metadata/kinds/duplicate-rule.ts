@@ -11,7 +11,7 @@ import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, group, label, optional, shownChoice, shownFlag, shownNumber } from './schema.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
 
-const DUPLICATE_RULES_PER_OBJECT_MAX = 20;
+export const DUPLICATE_RULES_PER_OBJECT_MAX = 20;
 const MATCH_ITEMS_MAX = 10;
 /** Of weights and thresholds: what is nearly nothing would be lost when it is worked with. */
 const LEAST = 0.001;
@@ -65,7 +65,12 @@ export const duplicateRule = defineKind({
     const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
     for (const [index, { field }] of match.entries())
       if (!SYSTEM_FIELD_NAMES.has(field))
-        found.push({ type: 'CustomField', fullName: `${object}.${field}`, pointer: `/match/${index}/field` });
+        found.push({
+          type: 'CustomField',
+          fullName: `${object}.${field}`,
+          pointer: `/match/${index}/field`,
+          access: 'read',
+        });
     return found;
   },
 

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { Type } from 'typebox';
 import { SCOPES } from '../../../lib/operation.ts';
 import { RATE_LIMIT_NAMES, type RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
-import { type Component, componentType, findComponent } from './component.ts';
+import { type Component, componentType } from './component.ts';
 import { type CheckContext, defineKind } from './kind.ts';
 import { apiName, flag, group, label, optional, setOf, shownFlag } from './schema.ts';
 
@@ -73,7 +73,7 @@ function isRange(range: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 }
 
-const EXTERNAL_CLIENT = componentType('ExternalClient', {
+export const EXTERNAL_CLIENT = componentType('ExternalClient', {
   apiName: apiName('Stable name; the client id is `<tenantKey>-<apiName>`.'),
   name: label('As users see it when they consent.'),
   redirectUris: optional(setOf(Type.String({ maxLength: 2_000 }), 'Where a sign-in may lead back to.', 50)),
@@ -117,19 +117,6 @@ export const externalClient = defineKind({
   reversible: true,
   check(component, context) {
     const body = component.body;
-    if (context.permissions && !context.permissions.has('manageClients'))
-      context.problem('COMPONENT_PERMISSION_DENIED', component, '', 'Changing clients needs manageClients.');
-    // It acts as a user without asking that user: a user who decides as whom, or by whose key, could act as any other.
-    const old = findComponent(context.before, EXTERNAL_CLIENT, component.fullName)?.body;
-    if (body.integrationUser && context.permissions && !context.permissions.has('manageUsers'))
-      for (const name of ['integrationUser', 'jwks'] as const)
-        if (JSON.stringify(body[name]) !== JSON.stringify(old?.[name]))
-          context.problem(
-            'COMPONENT_PERMISSION_DENIED',
-            component,
-            `/${name}`,
-            'Deciding as which user a client acts, or by which key, needs manageUsers.',
-          );
     const invalid = (pointer: string, message: string): void =>
       context.problem('YAML_SCHEMA_INVALID', component, pointer, message);
     checkLimits(component, body.rateLimits, context);

@@ -7,7 +7,7 @@ import { API_NAME, apiName, group as keys, label, optional, setOf } from './sche
 
 export const GROUPS_MAX = 1_000;
 
-const GROUP = componentType('Group', {
+export const GROUP = componentType('Group', {
   apiName: apiName('Stable name.'),
   label: label('As people read it.'),
   members: optional(

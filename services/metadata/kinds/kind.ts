@@ -3,6 +3,7 @@
  * adds to the snapshot. Comparing, storing, undoing and retrieving are the same for all kinds.
  */
 import type { TObject } from 'typebox';
+import type { Access } from '../../../lib/access/types.ts';
 import type { ObjectMeta, RateLimitOverrides, Snapshot } from '../../../lib/schema/snapshot.ts';
 import type { FieldComponent } from './bodies/custom-field.ts';
 import type { Changes } from './changes.ts';
@@ -33,6 +34,7 @@ const PROBLEM_CODES = [
   'UNPUBLISHED_OBJECT',
   'DEPRECATED_PROPERTY',
   'LARGE_TABLE',
+  'ACTS_AS_USER',
 ] as const;
 
 export interface Problem {
@@ -48,14 +50,21 @@ export interface Problem {
   details?: Record<string, unknown>;
 }
 
+/** Whose permissions a plan is held to, in the configuration as it is. */
+export interface Acting {
+  readonly actor: Access;
+  /** The users as whom clients act, by username in lower case. */
+  readonly clientUsers: ReadonlyMap<string, Access>;
+}
+
 /** What a check sees: the configuration as it is and as it would be. */
 export interface CheckContext {
   readonly before: State;
   readonly after: State;
   /** The actor is the platform itself, which may make standard (`__c`-less) names. */
   readonly platform: boolean;
-  /** System permissions of the actor; null: the platform, which needs none. */
-  readonly permissions: ReadonlySet<string> | null;
+  /** null: the platform, which needs no permission. */
+  readonly acting: Acting | null;
   /** The most that the tenant's limits can be set to; null: the platform sets what it wants. */
   readonly ceilings: Readonly<Record<keyof RateLimitOverrides, number>> | null;
   /** Fields of an object in the configuration to be, by apiName. */
@@ -97,6 +106,8 @@ export interface Reference {
   readonly pointer: string;
   /** The kind's own check says when it is missing, and knows better where. */
   readonly ownCheck?: boolean;
+  /** Of a field: its value is told to those who see what comes of it, or it is set without asking for permission. */
+  readonly access?: 'read' | 'edit';
 }
 
 export interface Kind<S extends TObject = TObject> extends ComponentType<S> {

@@ -1,8 +1,9 @@
 /** Profile and PermissionSet: the same body, the same checks. */
 import { type TObject, Type } from 'typebox';
+import type { Giving } from '../../../lib/access/holdings.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { SYSTEM_PERMISSIONS } from '../../../lib/schema/snapshot.ts';
-import { type ComponentOf, type ComponentType, componentKey, componentType, findComponent } from './component.ts';
+import { type ComponentOf, type ComponentType, componentKey, componentType } from './component.ts';
 import { type CheckContext, defineKind } from './kind.ts';
 import { API_NAME, apiName, FULL_NAME, group, label, mapOf, optional, setOf, shownFlag, text } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
@@ -43,20 +44,28 @@ const PROPERTIES = {
   actions: optional(setOf(Type.String({ pattern: FULL_NAME }), 'Transitions and actions, `<Object>.<key>`.')),
 };
 
-type PermissionsComponent = ComponentOf<ComponentType<TObject<typeof PROPERTIES>>>;
+export type PermissionsComponent = ComponentOf<ComponentType<TObject<typeof PROPERTIES>>>;
+
+export const PROFILE = componentType('Profile', PROPERTIES);
+export const PERMISSION_SET = componentType('PermissionSet', PROPERTIES);
+
+/** What a file gives; without one, nothing. */
+export const givingOf = (component: PermissionsComponent | undefined): Giving => ({
+  system: component?.body.system ?? [],
+  objects: component?.body.objects ?? {},
+  fields: component?.body.fields ?? {},
+  actions: component?.body.actions ?? [],
+});
 
 function permissions(type: 'Profile' | 'PermissionSet', folder: string, target: 'profiles' | 'permissionSets') {
-  const described = componentType(type, PROPERTIES);
   return defineKind({
-    ...described,
+    ...componentType(type, PROPERTIES),
     memberFormat: `<${type}>`,
     pathPattern: `${folder}/{apiName}.yaml`,
     child: false,
     reversible: true,
 
     check(component, context) {
-      const old = findComponent(context.before, described, component.fullName);
-      checkSystemPermissions(component, old, context);
       checkObjects(component, context);
       checkFields(component, context);
       for (const [i, name] of (component.body.actions ?? []).entries())
@@ -67,33 +76,11 @@ function permissions(type: 'Profile' | 'PermissionSet', folder: string, target: 
     isAffected: (_component, changes) =>
       changes.names({ type: 'StateModel' }).size + changes.names({ type: 'CustomAction' }).size > 0,
 
-    compile({ body }, draft) {
-      draft[target][body.apiName] = {
-        apiName: body.apiName,
-        label: body.label,
-        system: body.system ?? [],
-        objects: body.objects ?? {},
-        fields: body.fields ?? {},
-        actions: body.actions ?? [],
-      };
+    compile(component, draft) {
+      const { apiName: name, label: text } = component.body;
+      draft[target][name] = { apiName: name, label: text, ...givingOf(component) };
     },
   });
-}
-
-/** Who manages configuration cannot give away, or take for themselves, more than they hold. */
-function checkSystemPermissions(
-  component: PermissionsComponent,
-  old: PermissionsComponent | undefined,
-  context: CheckContext,
-): void {
-  for (const [i, name] of (component.body.system ?? []).entries())
-    if (context.permissions && !context.permissions.has(name) && !old?.body.system?.includes(name))
-      context.problem(
-        'COMPONENT_PERMISSION_DENIED',
-        component,
-        `/system/${i}`,
-        `Only who holds ${name} can give it to others.`,
-      );
 }
 
 function checkObjects(component: PermissionsComponent, context: CheckContext): void {

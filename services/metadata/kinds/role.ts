@@ -6,7 +6,7 @@ import { API_NAME, apiName, label, optional } from './schema.ts';
 
 export const ROLES_MAX = 2_000;
 
-const ROLE = componentType('Role', {
+export const ROLE = componentType('Role', {
   apiName: apiName('Stable name.'),
   label: label('As people read it.'),
   parent: optional(Type.String({ pattern: API_NAME, description: 'The role above it; none at the top.' })),

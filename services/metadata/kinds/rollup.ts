@@ -29,7 +29,8 @@ const ROLLUP_WAYS_MAX = 50;
 export function rollupReferences({ childObject, referenceField, field, criteria }: RollupBody): Reference[] {
   const found: Reference[] = [{ type: 'CustomObject', fullName: childObject, pointer: '/rollup/childObject' }];
   const add = (name: string, pointer: string): void => {
-    if (!SYSTEM_FIELD_NAMES.has(name)) found.push({ type: 'CustomField', fullName: `${childObject}.${name}`, pointer });
+    if (!SYSTEM_FIELD_NAMES.has(name))
+      found.push({ type: 'CustomField', fullName: `${childObject}.${name}`, pointer, access: 'read' });
   };
   add(referenceField, '/rollup/referenceField');
   if (field !== undefined) add(field, '/rollup/field');

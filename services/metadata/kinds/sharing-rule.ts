@@ -23,7 +23,7 @@ const principal = (description: string, role: string, options: Record<string, un
     options,
   );
 
-const SHARING_RULE = componentType('SharingRule', {
+export const SHARING_RULE = componentType('SharingRule', {
   apiName: apiName('Stable name; explanations of access name it as `<Object>.<Rule>`.'),
   object: apiName('The object that it belongs to.'),
   kind: Type.Enum(['owner', 'criteria'], { description: 'What decides: who owns a record, or what stands in it.' }),

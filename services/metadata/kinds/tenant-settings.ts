@@ -52,7 +52,7 @@ export const tenantSettings = defineKind({
   check(component, context) {
     const { locale, timezone, currency } = component.body;
     const before = findComponent(context.before, TENANT_SETTINGS, 'General')?.body.secondFactor;
-    if (component.body.secondFactor !== before && context.permissions && !context.permissions.has('manageUsers'))
+    if (component.body.secondFactor !== before && context.acting?.actor.system.has('manageUsers') === false)
       context.problem(
         'COMPONENT_PERMISSION_DENIED',
         component,

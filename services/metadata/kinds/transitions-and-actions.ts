@@ -15,7 +15,7 @@ import { STATE_MODEL, type StateModelBody } from './bodies/state-model.ts';
 import type { EffectBody, TransitionBody } from './bodies/transitions-and-actions.ts';
 import type { Changes } from './changes.ts';
 import { compileField } from './compile-field.ts';
-import { type Component, componentKey, componentsOf } from './component.ts';
+import { type Component, componentKey, componentsOf, type State } from './component.ts';
 import { expressionReferences } from './expression-names.ts';
 import { checked, schemaOf } from './expressions.ts';
 import type { CheckContext, Reference } from './kind.ts';
@@ -36,6 +36,8 @@ export function transitionReferences(object: string, body: TransitionBody, point
           fullName: `${target}.${name}`,
           pointer: `${at}/fields/${name}`,
           ownCheck: true,
+          // A record is created with the permissions of who takes the transition.
+          ...(effect.verb === 'updateFields' ? { access: 'edit' } : {}),
         });
       found.push(...expressionReferences(object, source, `${at}/fields/${name}`));
     }
@@ -100,11 +102,14 @@ export const isTransitionAffected = (references: readonly Reference[], changes: 
   );
 
 /** `<Object>.<key>` of every transition and custom action in the configuration to be. */
-export const transitionKeysOf = memoize(({ after }: CheckContext): ReadonlySet<string> => {
+export const transitionKeysOf = ({ after }: CheckContext): ReadonlySet<string> => transitionKeys(after);
+
+/** `<Object>.<key>` of every transition and custom action of a configuration. */
+export const transitionKeys = memoize((state: State): ReadonlySet<string> => {
   const keys = new Set<string>();
-  for (const { type, body } of after.values())
+  for (const { type, body } of state.values())
     if (type === 'CustomAction') keys.add(`${body['object']}.${body['apiName']}`);
-  for (const { body } of componentsOf(after, STATE_MODEL))
+  for (const { body } of componentsOf(state, STATE_MODEL))
     for (const { key } of body.transitions ?? []) keys.add(`${body.object}.${key}`);
   return keys;
 });

@@ -40,7 +40,7 @@ export const validationRule = defineKind({
     const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
     const fullName = `${object}.${errorField}`;
     if (errorField !== undefined && !SYSTEM_FIELD_NAMES.has(errorField))
-      found.push({ type: 'CustomField', fullName, pointer: '/errorField' });
+      found.push({ type: 'CustomField', fullName, pointer: '/errorField', access: 'read' });
     const named = expressionReferences(object, condition, '/condition');
     return [...found, ...named.filter((reference) => reference.fullName !== fullName)];
   },

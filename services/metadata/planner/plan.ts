@@ -7,11 +7,12 @@ import type { RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
 import { CUSTOM_FIELD, type FieldComponent } from '../kinds/bodies/custom-field.ts';
 import { changesOf } from '../kinds/changes.ts';
 import { type Component, componentKey, componentsByObject, type State } from '../kinds/component.ts';
-import type { CheckContext, Problem, Reference } from '../kinds/kind.ts';
+import type { Acting, CheckContext, Problem, Reference } from '../kinds/kind.ts';
 import { findKind, KINDS, kindOrder } from '../kinds/registry.ts';
 import { byCodePoint } from '../kinds/schema.ts';
 import { jcs, type PackageType, type Project, sha256 } from '../project/project.ts';
 import { type DataCheck, dataChecks } from './data-checks.ts';
+import { checkGrants } from './grants.ts';
 
 export interface Change {
   type: string;
@@ -39,14 +40,11 @@ export interface Plan {
   readonly inverse: { readonly files: Readonly<Record<string, string>>; readonly deletes: readonly PackageType[] };
 }
 
-export interface PlanOptions {
-  readonly platform: boolean;
+export type PlanOptions = {
   readonly allowDestructiveChanges: boolean;
-  /** System permissions of the actor; the platform needs none. */
-  readonly permissions?: readonly string[];
   /** The most that the limits of the tenant can be set to; absent: no bound. */
   readonly ceilings?: Readonly<Record<keyof RateLimitOverrides, number>>;
-}
+} & ({ readonly platform: true } | ({ readonly platform: false } & Acting));
 
 const order = (a: { type: string; fullName: string }, b: { type: string; fullName: string }): number =>
   kindOrder(a.type) - kindOrder(b.type) || byCodePoint(a.fullName, b.fullName);
@@ -65,6 +63,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   const touched = new Set(changed.map((component) => component.type));
   for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
   checkAffected(changed, context);
+  checkGrants(changed, context);
   const existing = alreadyThere(blocked, changed, before, project, options);
   warnings.push(...existing);
   blocked.splice(0, Infinity, ...blocked.filter((problem) => !existing.has(problem)));
@@ -142,7 +141,7 @@ function checkContext(
     before,
     after,
     platform: options.platform,
-    permissions: options.platform ? null : new Set(options.permissions),
+    acting: options.platform ? null : options,
     ceilings: options.ceilings ?? null,
     fieldsOf: (object) => fields.get(object) ?? none,
     position,

@@ -3,11 +3,24 @@ import type { UserIdentity } from '../../../contracts/data.ts';
 import { unsentSql } from '../../../services/data/users/sync.ts';
 import { codes, createWorld, refusal, type World } from './world.ts';
 
+const bundle = (name: string, body: string): string => `type: PermissionSet\napiName: ${name}\nlabel: ${name}\n${body}`;
+
+/** What a clerk who manages users does not hold. */
+const HIGHER = {
+  'roles/Lead.yaml': 'type: Role\napiName: Lead\nlabel: Lead\n',
+  'roles/Rep.yaml': 'type: Role\napiName: Rep\nlabel: Rep\nparent: Lead\n',
+  'groups/Insiders.yaml': 'type: Group\napiName: Insiders\nlabel: Insiders\nmembers:\n  users: [insider@one.example]\n',
+  'permissionSets/Vaults.yaml': bundle('Vaults', 'objects:\n  Vault__c: {read: true}\n'),
+  'permissionSets/AllCompanies.yaml': bundle('AllCompanies', 'objects:\n  Company__c: {read: true, viewAll: true}\n'),
+  'permissionSets/Secrets.yaml': bundle('Secrets', 'fields:\n  Company__c.Secret__c: {read: true}\n'),
+};
+
 describe('users are records', () => {
   let world: World;
   before(async function () {
     this.timeout(60_000);
     world = await createWorld();
+    await world.deploy(world.tenantId, HIGHER);
   });
   after(() => world?.stop());
 
@@ -84,20 +97,94 @@ describe('users are records', () => {
       assert.equal(error.code, 'FIELD_PERMISSION_DENIED');
       assert.deepEqual(codes(error), ['/profileApiName FIELD_PERMISSION_DENIED']);
     }
-    const administrator = await make('boss', { profileApiName: 'Administrator' });
-    const same = { profileApiName: 'Administrator', timezone: 'UTC' };
-    assert.equal(
-      (await helpdesk.update('User', administrator.id, same, { etag: '"1"' })).status,
-      200,
-      'has it already',
-    );
     // One after the other: each changes everybody's permissions. The test below wants one administrator.
     for (const [id, etag] of [
       [helper.id, '"1"'],
       [user.id, '"2"'],
-      [administrator.id, '"2"'],
     ] as const)
       assert.equal((await world.admin.update('User', id, { active: false }, { etag })).status, 200);
+  });
+
+  it('lets nobody change or deactivate a user who holds more, in whatever way', async () => {
+    const helper = await make('aide', { permissionSetApiNames: ['UserAdmin'] });
+    const aide = world.person(world.tenantId, helper.id);
+    const higher = [
+      await make('ceo', { profileApiName: 'Administrator' }),
+      await make('asleep', { profileApiName: 'Administrator', active: false }),
+      await make('lead', { roleApiName: 'Lead' }),
+      await make('insider'),
+    ];
+    for (const { id } of higher)
+      for (const fields of [
+        { email: 'mine@one.example' },
+        { username: 'mine@one.example' },
+        { active: false },
+        { active: true },
+        { profileApiName: 'Reader', roleApiName: null },
+        { managerId: helper.id },
+        { displayName: 'x', locale: 7 },
+      ]) {
+        const error = await refusal(aide.update('User', id, fields, { etag: '"1"' }));
+        assert.equal(error.code, 'RECORD_ACCESS_DENIED', JSON.stringify(fields));
+        assert.equal(error.details?.['layer'], 'objectPermission');
+        assert.doesNotMatch(error.message, /manage|Lead|Insiders/, 'nothing of what they hold is told');
+      }
+    // What an equal may do at most, and what they do themselves.
+    const equal = await make('equal');
+    assert.equal((await aide.update('User', equal.id, { email: 'e@one.example' }, { etag: '"1"' })).status, 200);
+    assert.equal((await aide.update('User', helper.id, { locale: 'de' }, { etag: '"1"' })).status, 200);
+    for (const { id } of [...higher, equal, helper].filter(({ username }) => username !== 'asleep@one.example')) {
+      const { headers } = await world.admin.get('User', id);
+      assert.equal((await world.admin.update('User', id, { active: false }, { etag: headers['ETag']! })).status, 200);
+    }
+  });
+
+  it('lets nobody give a permission, a role or a membership that they do not hold', async () => {
+    const helper = await make('giver', { permissionSetApiNames: ['UserAdmin'], roleApiName: 'Rep' });
+    const giver = world.person(world.tenantId, helper.id);
+    const user = await make('taker');
+    const attempts: [fields: Record<string, unknown>, pointers: string[]][] = [
+      [{ permissionSetApiNames: ['Vaults'] }, ['/permissionSetApiNames FIELD_PERMISSION_DENIED']],
+      [{ permissionSetApiNames: ['Secrets'] }, ['/permissionSetApiNames FIELD_PERMISSION_DENIED']],
+      [{ permissionSetApiNames: ['UserAdmin', 'AllCompanies'] }, ['/permissionSetApiNames FIELD_PERMISSION_DENIED']],
+      [{ roleApiName: 'Lead' }, ['/roleApiName FIELD_PERMISSION_DENIED']],
+      [{ username: 'INSIDER@one.example' }, ['/username FIELD_PERMISSION_DENIED']],
+      [
+        { profileApiName: 'Administrator', permissionSetApiNames: ['Vaults'], roleApiName: 'Lead', active: false },
+        [
+          '/permissionSetApiNames FIELD_PERMISSION_DENIED',
+          '/profileApiName FIELD_PERMISSION_DENIED',
+          '/roleApiName FIELD_PERMISSION_DENIED',
+        ],
+      ],
+    ];
+    for (const [fields, expected] of attempts)
+      for (const attempt of [
+        () => giver.update('User', user.id, fields, { etag: '"1"' }),
+        () => giver.update('User', helper.id, fields, { etag: '"1"' }),
+        () =>
+          giver.create('User', {
+            displayName: 'x',
+            username: 'x@one.example',
+            email: 'x@one.example',
+            profileApiName: 'Clerk',
+            ...fields,
+          }),
+      ]) {
+        const error = await refusal(attempt());
+        assert.equal(error.code, 'FIELD_PERMISSION_DENIED', JSON.stringify(fields));
+        assert.deepEqual(codes(error), expected);
+      }
+    const given = { permissionSetApiNames: ['UserAdmin'], roleApiName: 'Rep', profileApiName: 'Reader' };
+    assert.equal(
+      (await giver.update('User', user.id, given, { etag: '"1"' })).status,
+      200,
+      'what they hold they may give',
+    );
+    for (const { id } of [helper, user]) {
+      const { headers } = await world.admin.get('User', id);
+      assert.equal((await world.admin.update('User', id, { active: false }, { etag: headers['ETag']! })).status, 200);
+    }
   });
 
   it('takes only profiles, roles and permission sets that exist', async () => {
@@ -158,7 +245,7 @@ describe('users are records', () => {
     assert.equal(identity.apiEnabled, false);
   });
 
-  it('never leaves a tenant without somebody who may manage users', async () => {
+  it('never leaves a tenant without somebody who manages users, access and configuration', async () => {
     const own = await world.admin.get('User', world.admin.userId);
     const etag = own.headers['ETag']!;
     assert.deepEqual(
@@ -167,16 +254,23 @@ describe('users are records', () => {
     );
     assert.deepEqual(
       codes(await refusal(world.admin.update('User', world.admin.userId, { profileApiName: 'Clerk' }, { etag }))),
-      [' VALIDATION_RULE'],
+      [' VALIDATION_RULE', ' VALIDATION_RULE', ' VALIDATION_RULE'],
     );
-    const deputy = await make('deputy', { permissionSetApiNames: ['UserAdmin'] });
+    await make('aider', { permissionSetApiNames: ['UserAdmin'] });
+    const alone = await refusal(world.admin.update('User', world.admin.userId, { profileApiName: 'Clerk' }, { etag }));
+    assert.deepEqual(
+      alone.errors?.map(({ message }) => /who holds (\w+)/.exec(message)?.[1]),
+      ['manageAccess', 'metadataManage'],
+      'somebody who manages users is no administrator',
+    );
+    const deputy = await make('deputy', { profileApiName: 'Administrator' });
     const stepped = await world.admin.update('User', world.admin.userId, { profileApiName: 'Clerk' }, { etag });
     assert.equal(stepped.status, 200);
     const person = world.person(world.tenantId, deputy.id);
     await person.update(
       'User',
       world.admin.userId,
-      { permissionSetApiNames: ['UserAdmin'] },
+      { profileApiName: 'Administrator' },
       { etag: stepped.headers['ETag']! },
     );
   });

@@ -10,6 +10,7 @@ import { KINDS } from '../../../services/metadata/kinds/registry.ts';
 import type { physicalModel } from '../../../services/metadata/physical/model.ts';
 import type { makePlan } from '../../../services/metadata/planner/plan.ts';
 import type { readProject } from '../../../services/metadata/project/project.ts';
+import { acting } from '../../support/plans.ts';
 import { aSnapshot } from '../../support/snapshots.ts';
 
 const root = new URL('../../../', import.meta.url).pathname;
@@ -71,7 +72,7 @@ describe('adding', () => {
     const compiler = await load<{ compileSnapshot: typeof compileSnapshot }>('services/metadata/compile.ts');
     const physical = await load<{ physicalModel: typeof physicalModel }>('services/metadata/physical/model.ts');
 
-    const options = { platform: false, allowDestructiveChanges: false, permissions: [] };
+    const options = { platform: false, allowDestructiveChanges: false, ...acting() } as const;
     const plan = planner.makePlan(new Map(), await project.readProject(FILES, null), options);
     assert.deepEqual(plan.blocked, []);
     const snapshot = compiler.compileSnapshot(aSnapshot([]).tenant, 1, plan.after);

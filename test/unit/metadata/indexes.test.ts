@@ -4,6 +4,7 @@ import { physicalModel } from '../../../services/metadata/physical/model.ts';
 import { makePlan } from '../../../services/metadata/planner/plan.ts';
 import { readProject } from '../../../services/metadata/project/project.ts';
 import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
+import { acting } from '../../support/plans.ts';
 
 const FILES: Record<string, string> = {
   ...objectFiles('Deal__c', {
@@ -34,7 +35,7 @@ describe('metadata: the indexes that a configuration calls for', () => {
     const plan = makePlan(new Map(), await readProject(FILES, null), {
       platform: false,
       allowDestructiveChanges: false,
-      permissions: ['metadataManage'],
+      ...acting(),
     });
     assert.deepEqual(plan.blocked, []);
     const lines = wantedIndexes(physicalModel(plan.after))

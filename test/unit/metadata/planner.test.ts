@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { SYSTEM_PERMISSIONS } from '../../../lib/schema/snapshot.ts';
+import type { SystemPermission } from '../../../lib/schema/snapshot.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { type Component, componentKey, type State } from '../../../services/metadata/kinds/component.ts';
 import { ddl } from '../../../services/metadata/physical/ddl.ts';
@@ -11,14 +11,26 @@ import { readProject } from '../../../services/metadata/project/project.ts';
 import { readTemplate } from '../../../services/metadata/tenants.ts';
 import { configuration } from '../../support/metadata-configurations.ts';
 import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
+import { acting } from '../../support/plans.ts';
 
 type Files = Record<string, string>;
 
 const CORE = readTemplate(new URL('../../../templates/core', import.meta.url).pathname);
-const NO_FLAGS = { platform: false, allowDestructiveChanges: false, permissions: [...SYSTEM_PERMISSIONS] as string[] };
+interface Options {
+  readonly platform?: boolean;
+  readonly allowDestructiveChanges?: boolean;
+  readonly permissions?: readonly SystemPermission[];
+}
 
-const plan = async (before: State, files: Files, options: Partial<typeof NO_FLAGS> = {}): Promise<Plan> =>
-  makePlan(before, await readProject(files, null), { ...NO_FLAGS, ...options });
+const plan = async (
+  before: State,
+  files: Files,
+  { platform = false, allowDestructiveChanges = false, permissions }: Options = {},
+): Promise<Plan> =>
+  makePlan(before, await readProject(files, null), {
+    allowDestructiveChanges,
+    ...(platform ? { platform } : { platform, ...acting(permissions) }),
+  });
 
 /** What the store would hold after the plan. */
 const applied = (result: Plan, version = 2): State =>
@@ -347,35 +359,6 @@ describe('metadata: the planner', () => {
     assert.equal(after.get(componentKey('ValueSet', 'Empty'))!.yaml, text);
   });
 
-  it('lets nobody give away a permission that they do not hold', async () => {
-    const files = { ...profile('system: [apiEnabled, modifyAllData]\n'), ...client('grantTypes: [refresh_token]\n') };
-    const { blocked } = await plan(core, files, { permissions: ['metadataManage', 'apiEnabled'] });
-    assert.deepEqual(
-      blocked.map((p) => [p.code, p.fullName]),
-      [
-        ['COMPONENT_PERMISSION_DENIED', 'P'],
-        ['COMPONENT_PERMISSION_DENIED', 'App'],
-      ],
-    );
-    assert.deepEqual((await plan(core, files)).blocked, []);
-  });
-
-  it('lets only who manages users decide as which user, and by which key, a client acts', async () => {
-    const acting = (more: string) =>
-      client(`grantTypes: [client_credentials]\nconfidential: true\nintegrationUser: robot@demo.example\n${more}`);
-    const permissions = SYSTEM_PERMISSIONS.filter((name) => name !== 'manageUsers');
-    const pointers = async (before: State, files: Files) =>
-      (await plan(before, files, { permissions })).blocked.map((p) => [p.code, p.line !== null]);
-    assert.deepEqual(await pointers(core, acting('')), [['COMPONENT_PERMISSION_DENIED', true]]);
-    const made = await plan(core, acting(''));
-    assert.deepEqual(made.blocked, []);
-    const state = applied(made);
-    assert.deepEqual(await pointers(state, acting('scopes: ["data:read"]\n')), []);
-    assert.deepEqual(await pointers(state, acting('jwks: {keys: [{kty: EC, x: mine}]}\n')), [
-      ['COMPONENT_PERMISSION_DENIED', true],
-    ]);
-  });
-
   it('lets the platform make standard names, and the tenant change the labels of what it got', async () => {
     const files = objectFiles('Account', { city: 'fieldType: text' });
     const standard = await plan(core, files, { platform: true });
@@ -472,7 +455,7 @@ describe('metadata: the planner', () => {
         }
         try {
           const project = await readProject(files, null, { template: true });
-          const result = makePlan(core, project, { ...NO_FLAGS, platform: true });
+          const result = makePlan(core, project, { allowDestructiveChanges: false, platform: true });
           if (result.blocked.length > 0) return;
           const state = applied(result);
           compileSnapshot({ key: 'acme' } as Parameters<typeof compileSnapshot>[0], 2, state);

@@ -11,7 +11,7 @@ import { readProject } from '../../../services/metadata/project/project.ts';
 import { aSnapshot } from '../../support/snapshots.ts';
 import { read, root } from '../../support/sources.ts';
 
-const OPTIONS = { platform: true, allowDestructiveChanges: false };
+const OPTIONS = { platform: true, allowDestructiveChanges: false } as const;
 const pages = readdirSync(join(root, 'docs/reference')).map((name) => `docs/reference/${name}`);
 const blocks = (path: string, language: string): string[] =>
   [...read(path).matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map((match) => match[1]!);

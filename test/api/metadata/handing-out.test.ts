@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
+import { deployOverHttp, fieldFile, wholePackage } from '../../support/metadata-tenant.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+
+type Files = Record<string, string>;
+
+const set = (name: string, body: string): Files => ({
+  [`permissionSets/${name}.yaml`]: `type: PermissionSet\napiName: ${name}\nlabel: ${name}\n${body}`,
+});
+const ADMINISTRATION = ['apiEnabled', 'manageAccess', 'manageUsers', 'metadataManage'];
+const deputy = (system: readonly string[]): Files => set('Deputy', `system: [${system.join(', ')}]\n`);
+const administrator = (system: readonly string[]): Files => ({
+  'profiles/Administrator.yaml': `type: Profile\napiName: Administrator\nlabel: Administrator\nsystem: [${system.join(', ')}]\n`,
+});
+const client = (username: string): Files => ({
+  'externalClients/Robot.yaml': `type: ExternalClient\napiName: Robot\nname: Robot\ngrantTypes: [client_credentials]\nconfidential: true\nscopes: ["data:read", "data:write"]\nintegrationUser: ${username}\n`,
+});
+
+/** Sam configures, manages users and clients; that is no reason to see or give more than he does. */
+describe('API: nobody hands out what they do not hold', () => {
+  let platform: TestPlatform;
+  let ada: Api;
+  let sam: Api;
+  const ids: Record<string, string> = {};
+  before(async function () {
+    this.timeout(120_000);
+    platform = await startPlatform();
+    ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
+    sam = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam'));
+    await deployOverHttp(ada, {
+      ...set('Builder', 'system: [manageClients, manageUsers, metadataManage, metadataRead]\n'),
+      ...deputy(ADMINISTRATION),
+    });
+    for (const name of ['ada', 'mia', 'sam', 'pat']) {
+      const where = encodeURIComponent(JSON.stringify({ username: `${name}@demo.example` }));
+      ids[name] = (await ada.get(`/data/User?where=${where}`)).body.records[0].id;
+    }
+    await give('sam', { permissionSetApiNames: ['Builder'] });
+  });
+  after(() => platform?.stop());
+
+  const user = (name: string): string => `/data/User/${ids[name]}`;
+  const change = async (by: Api, name: string, fields: object): Promise<Answer> =>
+    by.patch(user(name), fields, { etag: (await by.get(user(name))).headers.get('etag')! });
+  const give = async (name: string, fields: object): Promise<void> => {
+    const answer = await change(ada, name, fields);
+    assert.equal(answer.status, 200, answer.text);
+  };
+  const deploy = async (by: Api, files: Files): Promise<Answer['body']> => {
+    const { status, body, text } = await by.post('/metadata/deploy', { files, package: wholePackage(files) });
+    if (status === 403) return body;
+    assert.equal(status, 202, text);
+    for (let i = 0; i < 400; i++) {
+      const answer = await ada.get(`/metadata/deployments/${body.deploymentId}`);
+      if (['SUCCEEDED', 'FAILED'].includes(answer.body.status)) return answer.body;
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    return assert.fail('The deployment did not end.');
+  };
+  const refusals = async (files: Files): Promise<string[]> => {
+    const checked = await sam.post('/metadata/validate', { files, package: wholePackage(files) });
+    const deployment = await deploy(sam, files);
+    assert.deepEqual([deployment.status, deployment.error.code], ['FAILED', 'PLAN_BLOCKED']);
+    assert.deepEqual(checked.body.blocked, deployment.blocked, 'validate says the same');
+    return deployment.blocked.map(
+      ({ code, path, line }: { code: string; path: string; line: number }) => `${code} ${path}:${line}`,
+    );
+  };
+
+  it('no permissions on objects, fields and the system by a deployment', async () => {
+    const total = async (): Promise<number> => (await sam.get('/data/Opportunity__c?includeTotal=true')).body.total;
+    const before = await total();
+    assert.deepEqual(
+      await refusals(
+        set(
+          'Builder',
+          'system:\n  - manageAccess\n  - manageClients\n  - manageUsers\n  - metadataManage\n  - metadataRead\n  - viewAllData\nobjects:\n  Opportunity__c:\n    read: true\n    viewAll: true\n    modifyAll: true\nfields:\n  Product.standardCost:\n    read: true\n',
+        ),
+      ),
+      [5, 10, 14, 15, 18].map((line) => `COMPONENT_PERMISSION_DENIED permissionSets/Builder.yaml:${line}`),
+    );
+    assert.equal(await total(), before);
+    assert.equal((await sam.get('/data/Product?fields=standardCost')).status, 400);
+  });
+
+  it('no hidden field by a formula', async () => {
+    const copy = fieldFile(
+      'Product',
+      'Copy__c',
+      'fieldType: formula\nformula:\n  expression: (record).standardCost\n  resultType: currency',
+    );
+    assert.deepEqual(await refusals(copy), ['COMPONENT_PERMISSION_DENIED objects/Product/fields/Copy__c.yaml:7']);
+  });
+
+  it('no permission by the record of a user, whoever it is', async () => {
+    const more = { permissionSetApiNames: ['Builder', 'CostInsight'] };
+    const fresh = { displayName: 'Eva', username: 'eva@demo.example', email: 'eva@demo.example' };
+    for (const answer of [
+      await change(sam, 'sam', more),
+      await change(sam, 'pat', more),
+      await change(sam, 'pat', { profileApiName: 'Administrator' }),
+      await change(sam, 'pat', { roleApiName: 'Ceo' }),
+      await sam.post('/data/User', { ...fresh, profileApiName: 'Minimal', roleApiName: 'Ceo' }),
+      await sam.post('/data/User', { ...fresh, profileApiName: 'Administrator' }),
+    ])
+      assert.deepEqual([answer.status, answer.body.code], [403, 'FIELD_PERMISSION_DENIED'], answer.text);
+    for (const fields of [{ email: 'sam@elsewhere.example' }, { username: 'sam2@demo.example' }, { active: false }]) {
+      const answer = await change(sam, 'ada', fields);
+      assert.deepEqual([answer.status, answer.body.code], [403, 'RECORD_ACCESS_DENIED'], answer.text);
+    }
+  });
+
+  it('no client that acts as a user who holds more; the plan names the risk to those who may', async () => {
+    assert.deepEqual(await refusals(client('ada@demo.example')), [
+      'COMPONENT_PERMISSION_DENIED externalClients/Robot.yaml:7',
+    ]);
+    const files = client('ada@demo.example');
+    const { body } = await ada.post('/metadata/validate', { files, package: wholePackage(files) });
+    assert.equal(body.valid, true);
+    assert.deepEqual(
+      body.warnings.map(({ code, line }: { code: string; line: number }) => [code, line]),
+      [['ACTS_AS_USER', 7]],
+    );
+  });
+
+  it('nothing for which they have lost the permission while the deployment waited', async () => {
+    const schema = `"t_${(await ada.get('/identity')).body.tenant.id.replaceAll('-', '')}"`;
+    const { Client } = (await import('pg')).default;
+    const other = new Client(platform.database.url);
+    await other.connect();
+    try {
+      await other.query('BEGIN');
+      await other.query(`SELECT FROM ${schema}._state FOR UPDATE`);
+      const waiting = deploy(sam, set('Later', 'system: [metadataRead]\n'));
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      await other.query(`UPDATE ${schema}."User" SET "permissionSetApiNames" = '{}' WHERE "id" = $1`, [ids['sam']]);
+      await other.query('COMMIT');
+      const { status, blocked } = await waiting;
+      assert.equal(status, 'FAILED');
+      assert.match(JSON.stringify(blocked), /may not manage configuration any more/);
+    } finally {
+      await other.end();
+    }
+    await give('sam', { permissionSetApiNames: ['Builder'] });
+  });
+
+  it('leaves a tenant its administrators: not by a deployment', async () => {
+    const { status, blocked } = await deploy(ada, administrator(['apiEnabled', 'metadataManage', 'metadataRead']));
+    assert.equal(status, 'FAILED');
+    assert.deepEqual(
+      blocked.map(({ message }: { message: string }) => /who holds (\w+)/.exec(message)?.[1]),
+      ['manageAccess'],
+      'Sam manages users',
+    );
+    const disabled = await deploy(ada, administrator(['manageAccess', 'manageUsers', 'metadataManage']));
+    assert.equal(disabled.status, 'FAILED', 'who cannot use the API is no administrator either');
+  });
+
+  it('leaves a tenant its administrators: not by two changes at the same time', async function () {
+    this.timeout(60_000);
+    const mia = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia'));
+    const less = ['apiEnabled', 'metadataRead'];
+    for (let round = 0; round < 4; round++) {
+      await give('mia', { permissionSetApiNames: ['Deputy'] });
+      // Each of the two changes is fine by itself: the one takes Ada's permissions, the other Mia's.
+      const changes = [
+        async () => (await deploy(mia, administrator(less))).status === 'SUCCEEDED',
+        round % 2 === 0
+          ? async () => (await change(ada, 'mia', { permissionSetApiNames: [] })).status === 200
+          : async () => (await deploy(ada, deputy(less))).status === 'SUCCEEDED',
+      ];
+      const won = await Promise.all(changes.map((one) => one()));
+      assert.equal(won.filter(Boolean).length, 1, `round ${round}: ${won}`);
+      const left = won[0] ? mia : ada;
+      const restored = { ...administrator([...ADMINISTRATION, 'manageClients', 'metadataRead', 'modifyAllData']) };
+      await deployOverHttp(left, { ...restored, ...deputy(ADMINISTRATION) });
+    }
+  });
+});
