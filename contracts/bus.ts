@@ -27,6 +27,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'data.users.provision': ['metadata', OPERATOR],
   'data.samples.load': ['metadata'],
   'data.audit.deny': ['gateway'],
+  'data.audit.suppress': ['gateway'],
   'data.audit.seal': [OPERATOR],
   'data.audit.verify': [OPERATOR],
   'metadata.snapshots.get': ['auth', 'data'],

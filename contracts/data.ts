@@ -69,6 +69,8 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
     };
     result: null;
   };
+  /** Records how many more mutations of a tenant were refused like that since `since` (RFC 3339), without an entry each. */
+  'data.audit.suppress': { params: { tenantId: string; count: number; since: string }; result: null };
   /** Puts all committed audit rows of a tenant into its chain now; a background job does the same. */
   'data.audit.seal': { params: { tenantId: string }; result: { sealed: number } };
   /** Checks a part of a tenant's audit trail against its chain; `next` of the result is `from` of the next part. */

@@ -66,6 +66,7 @@ export class Gateway {
   readonly #sessions: Sessions;
   readonly #gate: Gate;
   readonly #accessLog: AccessLog | null;
+  readonly #denials: Denials;
   readonly #active = new Set<Exchange>();
   readonly #timers: readonly NodeJS.Timeout[];
   #stopping = false;
@@ -90,11 +91,22 @@ export class Gateway {
       refusals: () => this.budgets.refusals,
     });
     this.#sessions = this.#openSessions();
+    const { broker } = this;
+    this.#denials = new Denials({
+      deny: (denial, request) =>
+        broker.call<unknown, DataActions['data.audit.deny']['params']>('data.audit.deny', denial, {
+          meta: { request },
+        }),
+      suppress: (suppressed) => call(broker, 'data.audit.suppress', suppressed),
+    });
     this.#gate = this.#openGate();
     this.#accessLog = LOGGED_LEVELS.includes(logLevel) ? new AccessLog(nodeId) : null;
     this.#timers = [
       setInterval(() => this.#abortLate(), WATCH_MS).unref(),
-      setInterval(() => this.budgets.sweep(), SWEEP_MS).unref(),
+      setInterval(() => {
+        this.budgets.sweep();
+        this.#denials.sweep();
+      }, SWEEP_MS).unref(),
     ];
   }
 
@@ -234,9 +246,12 @@ export class Gateway {
   /** Lets the requests in flight finish, up to a limit, and returns the unused leases. */
   async drain(): Promise<void> {
     this.#stopping = true;
-    const limit = Date.now() + DRAIN_MS;
-    while (this.#active.size > 0 && Date.now() < limit) await sleep(DRAIN_CHECK_MS);
-    await this.budgets.close();
+    const limit = performance.now() + DRAIN_MS;
+    // At once: data may be stopping in the same process, and what is refused from now on is little.
+    const told = this.#denials.close();
+    while (this.#active.size > 0 && performance.now() < limit) await sleep(DRAIN_CHECK_MS);
+    await told;
+    await Promise.all([this.budgets.close(), this.#denials.close()]);
     for (const timer of this.#timers) clearInterval(timer);
     this.#accessLog?.flush();
   }
@@ -262,9 +277,6 @@ export class Gateway {
       const params = clientId === undefined ? { origin } : { origin, clientId };
       return (await call(broker, 'auth.origins.check', params)).allowed;
     });
-    const denials = new Denials((denial, request) =>
-      broker.call<unknown, DataActions['data.audit.deny']['params']>('data.audit.deny', denial, { meta: { request } }),
-    );
     return {
       baseUrl: this.baseUrl,
       router: this.#router,
@@ -272,7 +284,7 @@ export class Gateway {
       budgets: this.budgets,
       originAllowed: (origin, clientId) => origins.allowed(origin, clientId),
       forward: (x) => this.#forward(x),
-      refused: (x, error) => denials.note(x, error, x.session?.grant ? requestContextOf(x) : undefined),
+      refused: (x, error) => this.#denials.note(x, error, x.session?.grant ? requestContextOf(x) : undefined),
       now: Date.now,
     };
   }

@@ -2,10 +2,10 @@
 
 import type { DataActions } from '../../../contracts/data.ts';
 import type { RequestContext } from '../../../lib/context.ts';
-import { isUuid } from '../../../lib/values/ids.ts';
+import { isUuid, requestId } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import { auditSql, CallerSql } from '../../../mixins/mutation/audit.ts';
+import { auditSql, CallerSql, platformCaller } from '../../../mixins/mutation/audit.ts';
 
 export async function recordDenial(
   database: Database,
@@ -22,5 +22,23 @@ export async function recordDenial(
       ),
     ),
   );
+  return null;
+}
+
+const SUPPRESSED = 'events.audit.suppressed';
+
+/** One entry for refusals that have none of their own. */
+export async function recordSuppressed(
+  database: Database,
+  { tenantId, count, since }: DataActions['data.audit.suppress']['params'],
+): Promise<null> {
+  const sql = new Sql();
+  await database.tenant(tenantId, (tx) => {
+    const caller = new CallerSql(sql, platformCaller('job', requestId()));
+    const changes = sql.bind(JSON.stringify({ suppressed: count, since }), 'jsonb');
+    return tx.query(
+      sql.statement(auditSql(tx.schema, sql, caller, { operationId: SUPPRESSED, outcome: 'denied' }, { changes })),
+    );
+  });
   return null;
 }

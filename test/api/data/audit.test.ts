@@ -72,6 +72,23 @@ describe('the audit trail over HTTP', () => {
     }
   });
 
+  it('counts refusals beyond some of a user and minute, and keeps the count over a stop', async function () {
+    this.timeout(60_000);
+    const other = await startPlatform({ database: platform.database });
+    const reader = api(other.baseUrl, await tokenFor(other.baseUrl, 'sam', 'data:read'));
+    const ids = Array.from({ length: 40 }, (): string => randomUUID());
+    const started = new Date().toISOString();
+    for (const id of ids) assert.equal((await reader.delete(`/data/Account/${id}`, { etag: '"1"' })).status, 403);
+    await other.stop();
+    const list = async (operationId: string): Promise<{ recordId: string; changes: object[]; outcome: string }[]> =>
+      (await ada.get(`/events/audit?operationId=${operationId}&from=${started}&take=100`)).body.records;
+    const told = (await list('data.records.delete')).filter(({ recordId }) => ids.includes(recordId));
+    assert.equal(told.length, 30);
+    const [count] = await list('events.audit.suppressed');
+    assert.equal(count?.outcome, 'denied');
+    assert.deepEqual(count.changes[1], { field: 'suppressed', from: null, to: 10 });
+  });
+
   it('is sealed by itself, and verified by a command', async function () {
     this.timeout(60_000);
     const dataDir = await mkdtemp(join(tmpdir(), 'erp-audit-'));

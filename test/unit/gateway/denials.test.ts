@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import {
+  type DenialSink,
+  Denials,
+  OF_TENANT_MAX,
+  OF_USER_MAX,
+  type Suppressed,
+} from '../../../services/gateway/denials.ts';
+import type { Exchange } from '../../../services/gateway/exchange.ts';
+
+const REFUSED = new PlatformError('SCOPE_INSUFFICIENT', 'The access token lacks the scope data:write.');
+const EXCHANGE = {
+  routeIfKnown: { operation: { operationId: 'data.records.create', mutation: true }, parameterNames: [] },
+  pathValues: [],
+  req: { headers: {} },
+} as unknown as Exchange;
+
+describe('refusals on their way to the audit trail', () => {
+  let now: number;
+  let entries: { tenantId: string; userId: string }[];
+  let suppressed: Suppressed[];
+  let sink: DenialSink;
+  let denials: Denials;
+  beforeEach(() => {
+    now = 0;
+    entries = [];
+    suppressed = [];
+    sink = {
+      deny: async (_denial, { tenantId, userId }) => void entries.push({ tenantId, userId }),
+      suppress: async (one) => void suppressed.push(one),
+    };
+    denials = new Denials({ deny: (...all) => sink.deny(...all), suppress: (one) => sink.suppress(one) }, () => now);
+  });
+  /** Lets what is under way end. */
+  const settle = () => new Promise((resolve) => setImmediate(resolve));
+  const flood = async (count: number, tenantId: string, user: (i: number) => string): Promise<void> => {
+    for (let i = 0; i < count; i++) {
+      denials.note(EXCHANGE, REFUSED, { tenantId, userId: user(i) } as RequestContext);
+      if (i % 10 === 9) await settle();
+    }
+    await settle();
+  };
+  const counts = (): [string, number][] => suppressed.map(({ tenantId, count }) => [tenantId, count]);
+
+  it('are so many of a user in a minute; the count of the others is one entry when it is over', async () => {
+    await flood(100, 'a', () => 'mallory');
+    assert.equal(entries.length, OF_USER_MAX);
+    await flood(5, 'a', () => 'sam');
+    assert.equal(entries.length, OF_USER_MAX + 5, 'another user of the tenant has entries');
+    now = 59_999;
+    denials.sweep();
+    assert.deepEqual(counts(), []);
+    now = 60_000;
+    denials.sweep();
+    await settle();
+    assert.deepEqual(counts(), [['a', 100 - OF_USER_MAX]]);
+    await flood(1, 'a', () => 'mallory');
+    assert.equal(entries.length, OF_USER_MAX + 6, 'a new minute');
+    now = 120_000;
+    denials.sweep();
+    await settle();
+    assert.equal(suppressed.length, 1, 'nothing to tell of a minute in which nothing was left out');
+  });
+
+  it('of one tenant, however many users it has, cost another tenant no entry', async () => {
+    await flood(2_000, 'a', (i) => `user-${i}`);
+    assert.equal(entries.length, OF_TENANT_MAX);
+    await flood(OF_USER_MAX, 'b', () => 'eve');
+    assert.equal(entries.filter(({ tenantId }) => tenantId === 'b').length, OF_USER_MAX);
+    await denials.close();
+    assert.deepEqual(counts(), [['a', 2_000 - OF_TENANT_MAX]], 'a stop ends the minute');
+  });
+
+  it('are counted when they cannot be stored, and the count waits for the database', async () => {
+    sink.deny = () => Promise.reject(new Error('away'));
+    sink.suppress = () => Promise.reject(new Error('away'));
+    await flood(10, 'a', () => 'sam');
+    now += 60_000;
+    denials.sweep();
+    await settle();
+    sink.suppress = async (one) => void suppressed.push(one);
+    now += 60_000;
+    denials.sweep();
+    await settle();
+    assert.deepEqual(counts(), [['a', 10]]);
+  });
+
+  it('never have more than some calls under way for a tenant', async () => {
+    let underWay = 0;
+    sink.deny = () => {
+      underWay++;
+      return new Promise(() => {});
+    };
+    for (let user = 0; user < 100; user++) await flood(10, 'a', () => `user-${user}`);
+    assert.equal(underWay, 20);
+    await denials.close();
+    assert.deepEqual(counts(), [['a', 980]]);
+  });
+
+  it('are forgotten early, and told, when ten thousand tenants have some', async () => {
+    await flood(OF_USER_MAX + 1, 'first', () => 'sam');
+    for (let i = 0; i < 10_000; i++) await flood(1, `t${i}`, () => 'sam');
+    assert.deepEqual(counts(), [['first', 1]]);
+  }).timeout(20_000);
+});
