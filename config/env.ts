@@ -136,7 +136,7 @@ export function readConfig(
     port: integer(env, 'PORT', PUBLIC_PORT, 0, 65_535),
     host: env['HOST'] || '0.0.0.0',
     healthPort: env['HEALTH_PORT'] ? integer(env, 'HEALTH_PORT', 0, 0, 65_535) : null,
-    baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/\/+$/, '') ?? null,
+    baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/(?<!\/)\/+$/, '') ?? null,
     dataDir: resolve(env['DATA_DIR'] || '.data'),
     databaseUrl: address(env, 'DATABASE_URL', ['postgres', 'postgresql']),
     databasePoolSize: integer(env, 'DATABASE_POOL_SIZE', 10, 1, 500),

@@ -3,7 +3,7 @@ import { literal } from '../values/sql-text.ts';
 
 /** What stands before and after the number, and the least number of its digits. */
 export function numberFormat(format: string | null): { before: string; digits: number; after: string } {
-  const [, before, zeros, after] = /^(.*?)\{(0+)\}(.*)$/.exec(format ?? '{0}') ?? ['', '', '0', ''];
+  const [, before, zeros, after] = /^([^{}]*)\{(0+)\}([^{}]*)$/.exec(format ?? '{0}') ?? ['', '', '0', ''];
   return { before: before!, digits: zeros!.length, after: after! };
 }
 

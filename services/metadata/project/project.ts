@@ -197,7 +197,7 @@ export function manifestHash(files: Readonly<Record<string, string>>, explicit: 
   const hash = createHash('sha256');
   for (const [path, text] of inOrderOfPaths(files)) {
     if (path === PROJECT_PATH) continue;
-    const normal = `${text.replace(/\r\n?/g, '\n').replace(/\n*$/, '')}\n`;
+    const normal = `${text.replace(/\r\n?/g, '\n').replace(/(?<!\n)\n+$/, '')}\n`;
     hash.update(`${path}\0${sha256(normal)}\n`);
   }
   hash.update(`package\0${sha256(jcs(explicit))}\n`);

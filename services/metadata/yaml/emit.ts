@@ -7,7 +7,7 @@ import type { YamlValue } from './parse.ts';
 
 // What YAML 1.2 or an older reader would take for something else than text.
 const LOOKS_LIKE_NUMBER =
-  /^[-+0-9_.,:eE]*[-+0-9.][-+0-9_.,:eE]*$|^0[xob][0-9a-fA-F_]+$|^[-+]?\.(inf|Inf|INF)$|^\.(nan|NaN|NAN)$/;
+  /^(?=[_,:eE]*[-+0-9.])[-+0-9_.,:eE]+$|^0[xob][0-9a-fA-F_]+$|^[-+]?\.(inf|Inf|INF)$|^\.(nan|NaN|NAN)$/;
 const LOOKS_LIKE_DATE = /^\d{4}-\d{1,2}-\d{1,2}/;
 const LOOKS_LIKE_WORD = /^(?:null|true|false|yes|no|on|off|y|n)$/i;
 const FIRST_UNSAFE = /^[-?:,[\]{}#&*!|>'"%@`~=<]/;
