@@ -2,7 +2,8 @@
 FROM node:24-trixie-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev
+# The list of what is shipped goes into the image: /app/sbom.cdx.json (CycloneDX).
+RUN npm ci --omit=dev && npm run --silent sbom > sbom.cdx.json
 
 FROM node:24-trixie-slim
 WORKDIR /app
@@ -13,6 +14,7 @@ ENV NODE_ENV=production \
     DATA_DIR=/data
 RUN install -d -o node -g node -m 700 /data
 COPY --from=dependencies /app/node_modules ./node_modules
+COPY --from=dependencies /app/sbom.cdx.json ./
 COPY package.json LICENSE main.ts ./
 COPY config ./config
 COPY contracts ./contracts

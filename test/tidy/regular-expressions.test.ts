@@ -79,7 +79,8 @@ describe('regular expressions', () => {
     for (const [key, { source, flags, places }] of found) {
       const result = checkSync(source, flags, { timeout: CHECK_TIMEOUT_MS });
       if (result.status === 'safe') continue;
-      const attack = result.status === 'vulnerable' ? `${result.complexity.summary}, ${result.attack.pattern}` : 'unknown';
+      const attack =
+        result.status === 'vulnerable' ? `${result.complexity.summary}, ${result.attack.pattern}` : 'unknown';
       slow.push(`${places.join(', ')}: ${key} (${attack})`);
     }
     assert.deepEqual(slow, []);
