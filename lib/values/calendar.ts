@@ -40,7 +40,7 @@ export function readTime(text: string): string | null {
   if (!match) return null;
   const [hour, minute, second] = [Number(match[1]), Number(match[2]), Number(match[3] ?? 0)];
   if (hour > 23 || minute > 59 || second > 59) return null;
-  const fraction = (match[4] ?? '').slice(0, 3).replace(/0+$/, '');
+  const fraction = (match[4] ?? '').slice(0, 3).replace(/(?<!0)0+$/, '');
   return `${match[1]}:${match[2]}:${match[3] ?? '00'}${fraction ? `.${fraction}` : ''}`;
 }
 

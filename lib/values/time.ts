@@ -4,7 +4,7 @@
  */
 export const formatTimestamp = (date: Date | number): string => {
   const iso = new Date(date).toISOString();
-  return `${iso.endsWith('.000Z') ? iso.slice(0, -5) : iso.slice(0, -1).replace(/0+$/, '')}+00:00`;
+  return `${iso.endsWith('.000Z') ? iso.slice(0, -5) : iso.slice(0, -1).replace(/(?<!0)0+$/, '')}+00:00`;
 };
 
 /**

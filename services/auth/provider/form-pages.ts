@@ -8,22 +8,25 @@ import { formTarget } from '../pages/layout.ts';
 import { passOn, passOnHeaders } from '../pages/pass-on.ts';
 import { showWith } from './show.ts';
 
-const FORM = /<form method="post" action="([^"]*)">([\s\S]*?)<noscript>/;
+const FORM = /<form method="post" action="([^"]*)">/;
+const AFTER_INPUTS = '<noscript>';
 const INPUT = /<input type="hidden" name="[^"]*" value="[^"]*"\/>/g;
 
 export async function formPages(ctx: Context, next: () => Promise<void>): Promise<void> {
   await next();
   const redirect = ctx.status >= 300 && ctx.status < 400;
   if (ctx.type !== 'text/html' || redirect || ctx.response.get('content-security-policy')) return;
-  const [, action, content] = FORM.exec(String(ctx.body)) ?? [];
-  if (action === undefined || content === undefined) throw new Error('The provider has answered with an unknown page.');
+  const page = String(ctx.body);
+  const form = FORM.exec(page);
+  const action = form?.[1];
+  if (!form || action === undefined) throw new Error('The provider has answered with an unknown page.');
   // A sign-out that belongs to an authorization ends at its client as well, and browsers check the whole way.
   const targets = [action.replaceAll('&amp;', '&'), ctx.oidc.entities.Interaction?.params.redirect_uri];
-  const page = passOn({
+  const shown = passOn({
     action,
-    inputs: (content.match(INPUT) ?? []).join('\n'),
+    inputs: (page.slice(form.index, page.indexOf(AFTER_INPUTS, form.index)).match(INPUT) ?? []).join('\n'),
     formTargets: [...new Set(targets.flatMap(formTarget))].filter((target) => target !== ctx.oidc.provider.issuer),
     status: ctx.status,
   });
-  showWith(ctx, page, passOnHeaders(page));
+  showWith(ctx, shown, passOnHeaders(shown));
 }
