@@ -18,6 +18,11 @@ export interface HttpReply {
   body: Buffer;
 }
 
+/** How long a sign-in is recent enough for operations with `stepUp`. */
+export const STEP_UP_MAX_AGE_SECONDS = 900;
+/** A sign-in with two factors, as `acr` says it: the profile of REFEDS, which IANA registers (RFC 6711). */
+export const MULTI_FACTOR_ACR = 'https://refeds.org/profile/mfa';
+
 /** Everything the gateway must know about a grant that the access token itself does not say. */
 export interface GrantState {
   grantId: string;
@@ -26,6 +31,8 @@ export interface GrantState {
   clientActive: boolean;
   clientName: string;
   agent: boolean;
+  /** A person acts, and operations with `stepUp` need a recent sign-in with two factors. */
+  stepUp: boolean;
   ipRanges: string[];
   /**
    * What the operator allows the tenant instead of the deployment's defaults (absent: an auth of the previous version

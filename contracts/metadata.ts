@@ -430,6 +430,7 @@ export const METADATA_OPERATIONS = [
     scopes: ['metadata:deploy'],
     permission: 'metadataManage',
     risk: 'high',
+    stepUp: true,
     cost: 10,
     mutation: true,
     agentApproval: 'policy',

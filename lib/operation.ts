@@ -105,6 +105,11 @@ export interface Operation {
   /** Milliseconds that one statement of it may take in the database; default: 5,000 for reads, 25,000 for mutations. */
   statementTimeoutMs?: number;
   precondition: 'ifMatch' | 'expectedRevision' | 'none';
+  /**
+   * A person needs a recent sign-in with two factors, where the tenant requires second factors (RFC 9470): the operation
+   * changes what users may do, or the configuration. A list: on these objects.
+   */
+  stepUp?: true | readonly string[];
   agentApproval: 'never' | 'policy' | 'always';
   mcpAvailable: boolean;
   stability: 'stable' | 'beta';

@@ -20,6 +20,9 @@ export const WRITE = {
   stability: 'stable',
 } as const;
 
+/** Objects whose records say what users may do. */
+export const ACCESS_OBJECTS = ['User'] as const;
+
 /** Of every mutation, by its idempotency key. */
 export const KEY_ERRORS = [
   'IDEMPOTENCY_KEY_REQUIRED',

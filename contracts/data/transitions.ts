@@ -4,7 +4,7 @@ import { LIMITS } from '../../config/limits.ts';
 import { defineOperation, nullable } from '../../lib/operation.ts';
 import { CHECKED, duplicateConfirmation, IF_MATCH_ERRORS, MUTATION_ERRORS } from './mutations.ts';
 import { EXAMPLE_RECORD, etagHeader, RecordSchema } from './record.ts';
-import { id, objectApiName, READ, WRITE } from './rows.ts';
+import { ACCESS_OBJECTS, id, objectApiName, READ, WRITE } from './rows.ts';
 
 export const TRANSITION_OPERATIONS = [
   defineOperation({
@@ -95,6 +95,7 @@ export const TRANSITION_OPERATIONS = [
       'The new state, what the effects set and create, history, audit and events are one transaction. It takes the permission to change the record and the one that the transition names.',
     scopes: ['actions:execute'],
     risk: 'high',
+    stepUp: ACCESS_OBJECTS,
     cost: 3,
     precondition: 'ifMatch',
     pathParameters: [

@@ -56,6 +56,7 @@ export const CATALOGUE = {
   TOKEN_EXPIRED: e(401, 'Expired access token'),
   TOKEN_REVOKED: e(401, 'Revoked access token'),
   TOKEN_AUDIENCE_INVALID: e(401, 'The access token was issued for another audience'),
+  AUTHENTICATION_INSUFFICIENT: e(401, 'A recent sign-in with two factors is required'),
   DPOP_PROOF_INVALID: e(401, 'Invalid DPoP proof'),
   // 403: what the caller may do
   SCOPE_INSUFFICIENT: e(403, 'Insufficient scope'),

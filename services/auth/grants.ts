@@ -1,7 +1,8 @@
 /** Liveness of grants, with what the gateway must know about tenant and client of each. */
 import type { AuthActions, GrantState } from '../../contracts/auth.ts';
-import type { RateLimitOverrides } from '../../lib/schema/snapshot.ts';
+import type { RateLimitOverrides, SecondFactorPolicy } from '../../lib/schema/snapshot.ts';
 import type { Clients, KnownClient, Tenant } from './clients.ts';
+import type { LiveGrant } from './store/grants.ts';
 import type { AuthStore } from './store/store.ts';
 
 export type GrantReference = AuthActions['auth.grants.check']['params']['grants'][number];
@@ -13,9 +14,10 @@ export async function checkGrants(
   store: AuthStore,
   clients: Clients,
   grants: readonly GrantReference[],
+  secondFactor: SecondFactorPolicy,
 ): Promise<GrantState[]> {
   const byTenant = Map.groupBy(grants, (grant) => grant.tenantId);
-  const live = new Map<string, { userId: string; clientId: string }>();
+  const live = new Map<string, LiveGrant>();
   await Promise.all(
     [...byTenant].map(async ([tenantId, requested]) => {
       const found = await store.grants.live(
@@ -34,12 +36,20 @@ export async function checkGrants(
       ]);
       const usable = client !== null && (client.tenantId === null || client.tenantId === grant.tenantId);
       const active = tenant !== null && usable && found?.userId === grant.userId && found.clientId === grant.clientId;
-      return grantState(grant.grantId, active, tenant, usable ? client : null);
+      const required = tenant && ((await clients.secondFactor(tenant.id)) ?? secondFactor) !== 'off';
+      // A client that acts for itself has nobody who could sign in, and an agent has approvals instead.
+      const stepUp = required === true && found?.integration === false && client?.meta?.agent !== true;
+      return grantState(grant.grantId, { active, stepUp }, tenant, usable ? client : null);
     }),
   );
 }
 
-function grantState(grantId: string, active: boolean, tenant: Tenant | null, client: KnownClient | null): GrantState {
+function grantState(
+  grantId: string,
+  { active, stepUp }: Pick<GrantState, 'active' | 'stepUp'>,
+  tenant: Tenant | null,
+  client: KnownClient | null,
+): GrantState {
   const ofClient = client?.meta?.rateLimits ?? NO_OVERRIDES;
   return {
     grantId,
@@ -48,6 +58,7 @@ function grantState(grantId: string, active: boolean, tenant: Tenant | null, cli
     clientActive: client?.active ?? false,
     clientName: client?.name ?? '',
     agent: client?.meta?.agent ?? false,
+    stepUp,
     ipRanges: [...(client?.meta?.ipRanges ?? [])],
     rateLimits: {
       operator: tenant?.operatorLimits ?? NO_OVERRIDES,

@@ -17,6 +17,7 @@ import { USER_CODE_MAX_CHARS } from './provider/device-flow.ts';
 import { parameterProblem } from './provider/parameters.ts';
 import { apiResource, PATHS } from './provider/paths.ts';
 import type { PresentedTokens } from './provider/presented-tokens.ts';
+import { renameStepUp } from './provider/step-up.ts';
 import { failureReply, pageReply, reply } from './reply.ts';
 import type { AuthStore } from './store/store.ts';
 
@@ -72,7 +73,7 @@ function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Pr
   if (pathname === PATHS.token) return withoutHurry(parts, request);
   if (pathname === PATHS.code_verification && request.method === 'POST') return withCodeGuard(parts, request);
   if (pathname === PATHS.introspection || pathname === PATHS.revocation) return withPresentedToken(parts, request);
-  return runProvider(parts.provider, withConsentForOfflineAccess(request, url));
+  return runProvider(parts.provider, adapted(request, url));
 }
 
 /** The id or token behind a path; null when it is another path, or nothing that we have made. */
@@ -139,24 +140,30 @@ function refuseParameters(pathname: string, description: string): HttpReply {
   return jsonReply(400, { error, error_description: description });
 }
 
+/** An authorization request as the provider takes it. */
+function adapted(request: HttpRequest, url: URL): HttpRequest {
+  const adapt = (parameters: URLSearchParams): boolean => {
+    const changes = [addConsentForOfflineAccess(parameters), renameStepUp(parameters)];
+    return changes.includes(true);
+  };
+  if (url.pathname === PATHS.authorization && request.method === 'GET' && adapt(url.searchParams))
+    return { ...request, url: url.pathname + url.search };
+  const posted = url.pathname === PATHS.pushed_authorization_request || url.pathname === PATHS.authorization;
+  if (posted && request.method === 'POST' && request.body) {
+    const parameters = new URLSearchParams(request.body.toString('utf8'));
+    if (adapt(parameters)) return { ...request, body: Buffer.from(parameters.toString()) };
+  }
+  return request;
+}
+
 /**
  * A refresh token outlives the browser, so a person must consent to it (OpenID Connect Core section 11). Clients that
  * ask for offline_access mean that; they need not add prompt=consent.
  */
-function withConsentForOfflineAccess(request: HttpRequest, url: URL): HttpRequest {
-  const addPrompt = (parameters: URLSearchParams): boolean => {
-    if (parameters.has('prompt') || !(parameters.get('scope') ?? '').split(' ').includes('offline_access'))
-      return false;
-    parameters.set('prompt', 'consent');
-    return true;
-  };
-  if (url.pathname === PATHS.authorization && request.method === 'GET' && addPrompt(url.searchParams))
-    return { ...request, url: url.pathname + url.search };
-  if (url.pathname === PATHS.pushed_authorization_request && request.method === 'POST' && request.body) {
-    const parameters = new URLSearchParams(request.body.toString('utf8'));
-    if (addPrompt(parameters)) return { ...request, body: Buffer.from(parameters.toString()) };
-  }
-  return request;
+function addConsentForOfflineAccess(parameters: URLSearchParams): boolean {
+  if (parameters.has('prompt') || !(parameters.get('scope') ?? '').split(' ').includes('offline_access')) return false;
+  parameters.set('prompt', 'consent');
+  return true;
 }
 
 /** Metadata of the API as a protected resource (RFC 9728). */

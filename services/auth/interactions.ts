@@ -6,8 +6,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errors, type Interaction, type Provider } from 'oidc-provider';
+import { MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
 import type { Clients } from './clients.ts';
-import { acrOf, MULTI_FACTOR_ACR } from './factors/assurance.ts';
+import { acrOf } from './factors/assurance.ts';
 import type { SecondFactors } from './factors/factors.ts';
 import { afterPassword, binding, continueSignIn, passkeySignIn, type SignInStep } from './factors/sign-in-steps.ts';
 import type { Answer, Form } from './form.ts';
@@ -15,6 +16,7 @@ import { formTarget } from './pages/layout.ts';
 import * as pages from './pages/pages.ts';
 import { signIn } from './passwords.ts';
 import { apiResource } from './provider/paths.ts';
+import { requestedAcrs } from './provider/step-up.ts';
 import type { AuthStore } from './store/store.ts';
 
 export interface InteractionParts {
@@ -76,7 +78,7 @@ export async function interact(
       uid,
       address,
       clientTenantId: client.tenantId,
-      secondFactorRequested: words(interaction.params['acr_values']).includes(MULTI_FACTOR_ACR),
+      secondFactorRequested: requestedAcrs(interaction.params).includes(MULTI_FACTOR_ACR),
       view: { action, csrf, formTargets },
       finish: ({ accountId, amr }) => finish({ login: { accountId, amr, acr: acrOf(amr) } }),
     };

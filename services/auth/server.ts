@@ -125,7 +125,7 @@ export class AuthServer {
 
   /** Whether grants are live, in the order of the request. */
   checkGrants(grants: readonly GrantReference[]): Promise<GrantState[]> {
-    return checkGrants(this.#store, this.clients, grants);
+    return checkGrants(this.#store, this.clients, grants, this.#options.secondFactor);
   }
 
   #announceKeys(): void {

@@ -4,7 +4,7 @@
  */
 import { BlockList, isIP } from 'node:net';
 import { LIMITS } from '../../config/limits.ts';
-import type { GrantState } from '../../contracts/auth.ts';
+import { type GrantState, MULTI_FACTOR_ACR, STEP_UP_MAX_AGE_SECONDS } from '../../contracts/auth.ts';
 import { holdsPermission, permissionDenied } from '../../lib/access/system-permission.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { apiAccessDisabled } from '../../lib/errors/access.ts';
@@ -46,6 +46,7 @@ const STEPS: readonly Step[] = [
   checkApiPermission,
   checkScope,
   checkPermission,
+  checkSignIn,
   spendUnits,
   receiveBody,
   checkForm,
@@ -194,6 +195,27 @@ function checkPermission(gate: Gate, x: Exchange): void | Promise<void> {
   if (!(known instanceof Promise) && holdsPermission(known.systemPermissions, permission)) return undefined;
   return gate.sessions.currentUser(session).then(({ systemPermissions }) => {
     if (!holdsPermission(systemPermissions, permission)) throw permissionDenied(permission);
+  });
+}
+
+/** A person who changes what users may do, or the configuration, has just signed in with two factors (RFC 9470). */
+function checkSignIn(gate: Gate, x: Exchange): void {
+  const { stepUp } = x.route.operation;
+  const { session } = x;
+  if (stepUp === undefined || !session?.grant?.stepUp) return;
+  if (stepUp !== true && !stepUp.includes(decoded(x.pathValues[x.route.parameterNames.indexOf('objectApiName')] ?? '')))
+    return;
+  const { signedIn } = session;
+  if (signedIn?.multiFactor && gate.now() - signedIn.at * 1_000 <= STEP_UP_MAX_AGE_SECONDS * 1_000) return;
+  const request = `acr_values="${MULTI_FACTOR_ACR}", max_age=${STEP_UP_MAX_AGE_SECONDS}`;
+  const metadata = `resource_metadata="${gate.baseUrl}/.well-known/oauth-protected-resource/api/v1"`;
+  const message =
+    'This operation needs a recent sign-in with two factors: authorize again with acr_values and max_age.';
+  throw new PlatformError('AUTHENTICATION_INSUFFICIENT', message, {
+    details: { acrValues: [MULTI_FACTOR_ACR], maxAgeSeconds: STEP_UP_MAX_AGE_SECONDS },
+    headers: {
+      'WWW-Authenticate': `Bearer error="insufficient_user_authentication", error_description="${message}", ${request}, ${metadata}`,
+    },
   });
 }
 

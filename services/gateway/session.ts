@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import DataLoader from 'dataloader';
 import { decodeProtectedHeader, errors, importJWK, type JWK, type JWTPayload, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
-import type { GrantState } from '../../contracts/auth.ts';
+import { type GrantState, MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Scope } from '../../lib/operation.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
@@ -21,6 +21,8 @@ export interface Session {
   readonly grantId: string;
   readonly scopes: readonly Scope[];
   readonly actor: boolean;
+  /** When the person signed in, in seconds since 1970, and with two factors; null: no person did. */
+  readonly signedIn: { readonly at: number; readonly multiFactor: boolean } | null;
   readonly expiresAt: number;
   readonly tokenExpiresAt: string;
   /** The answer of the last grant check; set before the session is used. */
@@ -186,6 +188,7 @@ export class Sessions {
         .split(' ')
         .filter(Boolean) as Scope[],
       actor: claims['act'] !== undefined,
+      signedIn: signInOf(claims),
       expiresAt,
       tokenExpiresAt: formatTimestamp(expiresAt),
       grant: null,
@@ -224,6 +227,9 @@ export class Sessions {
 
 const userKey = ({ tenantId, userId }: Session): string => `${tenantId}:${userId}`;
 
+const signInOf = ({ auth_time: at, acr }: JWTPayload): Session['signedIn'] =>
+  typeof at === 'number' ? { at, multiFactor: acr === MULTI_FACTOR_ACR } : null;
+
 const UNKNOWN_GRANT: GrantState = {
   grantId: '',
   active: false,
@@ -231,6 +237,7 @@ const UNKNOWN_GRANT: GrantState = {
   clientActive: true,
   clientName: '',
   agent: false,
+  stepUp: false,
   ipRanges: [],
   rateLimits: {
     client: { connection: null, concurrency: null },

@@ -1,8 +1,9 @@
 /** How a person has signed in, as tokens say it: `amr` (RFC 8176) and `acr`. */
 
-/** One factor, and several: the profiles of REFEDS, which the registry of levels of assurance lists (RFC 6711). */
+import { MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
+
+/** One factor, as REFEDS calls it. */
 export const SINGLE_FACTOR_ACR = 'https://refeds.org/profile/sfa';
-export const MULTI_FACTOR_ACR = 'https://refeds.org/profile/mfa';
 
 export const PASSWORD_AMR: readonly string[] = ['pwd'];
 

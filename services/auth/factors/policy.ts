@@ -1,10 +1,11 @@
 /** Who must have a second factor: the tenant's setting, and what a person may do. */
+import { KEPT_PERMISSIONS } from '../../../lib/access/administrators.ts';
 import type { SecondFactorPolicy } from '../../../lib/schema/snapshot.ts';
 import type { Clients } from '../clients.ts';
 import type { UserKey } from '../store/factors.ts';
 
 /** Whoever holds one of these changes what others may do, or the configuration: an administrator. */
-const ADMINISTRATION: readonly string[] = ['manageAccess', 'manageUsers', 'metadataManage'];
+const ADMINISTRATION: ReadonlySet<string> = new Set(KEPT_PERMISSIONS);
 
 export interface PolicyParts {
   clients: Clients;
@@ -18,5 +19,5 @@ export interface PolicyParts {
 export async function demandsSecondFactor(parts: PolicyParts, user: UserKey): Promise<boolean> {
   const setting = (await parts.clients.secondFactor(user.tenantId)) ?? parts.secondFactor;
   if (setting !== 'administrators') return setting === 'everyone';
-  return (await parts.systemPermissions(user)).some((permission) => ADMINISTRATION.includes(permission));
+  return (await parts.systemPermissions(user)).some((permission) => ADMINISTRATION.has(permission));
 }

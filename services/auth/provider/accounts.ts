@@ -1,9 +1,10 @@
 /** Users as the provider knows them: whether one may use a client, and as whom an access token acts. */
 import { type Context, errors, type Grant, interactionPolicy, type Provider, type Token } from 'oidc-provider';
-import { MULTI_FACTOR_ACR } from '../factors/assurance.ts';
+import { MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import { GRANT_REUSE_MIN_SECONDS, LIFETIMES, nowSeconds } from './lifetimes.ts';
+import { isTooOld, requestedAcrs } from './step-up.ts';
 
 interface Principal {
   userId: string;
@@ -87,19 +88,16 @@ export function signInPolicy(
     async ({ oidc }: Context) => {
       const userId = oidc.session.accountId;
       if (userId === undefined || oidc.session.acr === MULTI_FACTOR_ACR) return false;
-      if (
-        String(oidc.params.acr_values ?? '')
-          .split(' ')
-          .includes(MULTI_FACTOR_ACR)
-      )
-        return true;
+      if (requestedAcrs(oidc.params).includes(MULTI_FACTOR_ACR)) return true;
       // A sign-in that was just completed was judged then.
       if (oidc.result?.login) return false;
       const user = await accounts.find(userId, null);
       return user !== null && secondFactorDemanded(user);
     },
   );
+  const tooOld = new interactionPolicy.Check('sign_in_too_old', 'a recent sign-in is required', isTooOld);
   policy.get('login').checks.add(notUsable);
+  policy.get('login').checks.add(tooOld);
   policy.get('login').checks.add(tooWeak);
   return policy;
 }

@@ -3,8 +3,9 @@
  * all of them share one database. Source: docs/reference/authentication.md.
  */
 import { type Context, Provider, type Token } from 'oidc-provider';
+import { MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
 import { ALL_SCOPES, type Clients, secretMatches } from '../clients.ts';
-import { MULTI_FACTOR_ACR, SINGLE_FACTOR_ACR } from '../factors/assurance.ts';
+import { SINGLE_FACTOR_ACR } from '../factors/assurance.ts';
 import { type KeyRing, SIGNING_ALG } from '../keys.ts';
 import * as pages from '../pages/pages.ts';
 import type { AuthStore } from '../store/store.ts';
@@ -16,6 +17,7 @@ import { formPages } from './form-pages.ts';
 import { TIMES_TO_LIVE } from './lifetimes.ts';
 import { apiResource, PATHS } from './paths.ts';
 import { show } from './show.ts';
+import { STEP_UP_PARAMETERS } from './step-up.ts';
 import { answerUnavailable, noteUnavailable } from './unavailable.ts';
 
 const SESSION_COOKIE = 'erp_session';
@@ -89,6 +91,7 @@ const protocol = (accounts: Accounts, { secondFactorDemanded }: ProviderParts) =
     clientAuthSigningAlgValues: ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'],
   },
   extraClientMetadata: { properties: ['tenantId', 'origins', 'accessTokenSeconds', 'agent', 'integrationUser'] },
+  extraParams: [...STEP_UP_PARAMETERS],
   pkce: { required: () => true },
   allowOmittingSingleRegisteredRedirectUri: false,
   ttl: { ...TIMES_TO_LIVE },

@@ -9,6 +9,8 @@ export interface LiveGrant {
   grantId: string;
   userId: string;
   clientId: string;
+  /** Of a client that acts as its integration user. */
+  integration: boolean;
 }
 
 export class Grants {

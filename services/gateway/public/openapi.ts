@@ -52,6 +52,7 @@ function codesOf(operation: Operation): ErrorCode[] {
     add('CONCURRENCY_LIMIT_EXCEEDED', 'DAILY_LIMIT_EXCEEDED');
   }
   if (typeof operation.scopes !== 'string') add('SCOPE_INSUFFICIENT');
+  if (operation.stepUp) add('AUTHENTICATION_INSUFFICIENT');
   if (operation.queryParameters?.some((one) => one.required)) add('PARAMETER_REQUIRED');
   if (operation.requestBody) {
     add('REQUEST_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED');
@@ -206,6 +207,7 @@ function describe(operation: Operation): Json {
     'x-erp-mcp-available': operation.mcpAvailable,
     'x-erp-scopes': scopes,
     ...(operation.permission ? { 'x-erp-permission': operation.permission } : {}),
+    ...(operation.stepUp ? { 'x-erp-step-up': operation.stepUp } : {}),
     'x-erp-stability': operation.stability,
     'x-erp-agent-approval': operation.agentApproval,
   };

@@ -52,12 +52,12 @@ export const tenantSettings = defineKind({
   check(component, context) {
     const { locale, timezone, currency } = component.body;
     const before = findComponent(context.before, TENANT_SETTINGS, 'General')?.body.secondFactor;
-    if (component.body.secondFactor !== before && context.acting?.actor.system.has('manageUsers') === false)
+    if (component.body.secondFactor !== before && context.acting?.actor.system.has('manageAccess') === false)
       context.problem(
         'COMPONENT_PERMISSION_DENIED',
         component,
         '/secondFactor',
-        'Deciding who needs a second factor needs manageUsers.',
+        'Deciding who needs a second factor requires manageAccess.',
       );
     const invalid = (name: string, message: string): void =>
       context.problem('YAML_SCHEMA_INVALID', component, `/${name}`, message);

@@ -1,31 +1,20 @@
 import assert from 'node:assert/strict';
-import { TOTP } from 'otpauth';
 import { SoftwareAuthenticator } from '../../support/authenticator.ts';
-import { authorizeUrl, Browser, claims, exchange, pkce, refresh, type Seen, type TokenAnswer } from './browser.ts';
+import {
+  authorizeUrl,
+  Browser,
+  claims,
+  exchange,
+  pkce,
+  post,
+  refresh,
+  type Seen,
+  type TokenAnswer,
+} from './browser.ts';
+import { codeFor, codesOn, optionsOn, sealedOn, secretOn } from './factor-pages.ts';
 import { ACME, type AuthHarness, DEMO, EVE, externalClient, PASSWORD, SAM, startAuth } from './harness.ts';
 
 const MFA = 'https://refeds.org/profile/mfa';
-
-/** What the page hands to the script that asks for a passkey. */
-const optionsOn = (page: Seen): string => {
-  const [, options] = /data-options="([^"]*)"/.exec(page.html) ?? [];
-  assert.ok(options, `passkey options on: ${page.html.slice(-2500)}`);
-  return options.replaceAll('&quot;', '"').replaceAll('&amp;', '&');
-};
-
-const secretOn = (page: Seen): string => {
-  const [, secret] = /class="secret">([A-Z2-7 ]+)</.exec(page.html) ?? [];
-  assert.ok(secret, `a key on: ${page.html.slice(-2500)}`);
-  return secret.replaceAll(' ', '');
-};
-
-const sealedOn = (page: Seen): string => /name="setup" value="([^"]*)"/.exec(page.html)?.[1] ?? '';
-
-const codesOn = (page: Seen): string[] =>
-  [...page.html.matchAll(/<li>([0-9A-Z-]{19})<\/li>/g)].map(([, code]) => code!);
-
-const codeFor = (secret: string, steps = 0): string =>
-  new TOTP({ secret }).generate({ timestamp: Date.now() + steps * 30_000 });
 
 describe('second factor', () => {
   let auth: AuthHarness;
@@ -432,6 +421,31 @@ describe('second factor', () => {
       await tokensAfter(weak, await password(weak));
       assert.match((await weak.visit(url())).html, /Allow ERP command line\?/);
       assert.match((await weak.visit(url({ acr_values: MFA }))).html, /name="password"/);
+    });
+
+    it('and max_age hold without the scope openid as well, pushed or not', async () => {
+      const scope = 'data:read';
+      assert.match(
+        (await password(new Browser(), 'sam@demo.example', { acr_values: MFA, scope })).html,
+        /Protect your/,
+      );
+      const browser = new Browser();
+      await tokensAfter(browser, await password(browser));
+      assert.match((await browser.visit(url({ max_age: '900', scope }))).html, /Allow ERP command line\?/);
+      await auth.database.query(
+        `UPDATE auth.artifacts SET payload = jsonb_set(payload, '{loginTs}', to_jsonb((payload->>'loginTs')::int - 1000))
+         WHERE model = 'Session' AND account_id = $1`,
+        [SAM],
+      );
+      assert.match((await browser.visit(url({ max_age: '900', scope }))).html, /name="password"/);
+      const parameters = Object.fromEntries(url({ max_age: '900', scope }).searchParams);
+      const pushed = await post(`${auth.baseUrl}/oauth2/par`, parameters);
+      assert.equal(pushed.status, 201, JSON.stringify(pushed.body));
+      const start = new URL('/oauth2/authorize', auth.baseUrl);
+      start.search = String(new URLSearchParams({ client_id: 'erp-cli', request_uri: pushed.body.request_uri }));
+      assert.match((await browser.visit(start)).html, /name="password"/);
+      const refused = await browser.visit(url({ max_age: 'soon', scope }));
+      assert.equal(refused.location?.searchParams.get('error'), 'invalid_request');
     });
 
     it('are what a refreshed token says as well, with the time of the sign-in', async () => {

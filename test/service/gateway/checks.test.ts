@@ -109,6 +109,51 @@ describe('The edge: order and form of checks', () => {
     });
   });
 
+  describe('step-up', () => {
+    const MFA = 'https://refeds.org/profile/mfa';
+    const now = (): number => Math.floor(Date.now() / 1_000);
+    let grants = 0;
+    const send = async (claims: object, { required = true, path = '/access/User' } = {}): Promise<Answer> => {
+      stage.grant = { stepUp: required };
+      const token = await stage.token({ grant_id: `step-up-${grants++}`, ...claims });
+      return stage.send('PUT', path, { token });
+    };
+    after(() => {
+      stage.grant = {};
+    });
+
+    it('answers 401 with the challenge of RFC 9470 unless a recent sign-in had two factors', async () => {
+      const recent = { auth_time: now() - 890, acr: MFA };
+      for (const path of ['/access/User', '/access/Us%65r', '/access']) {
+        for (const claims of [
+          {},
+          { acr: MFA },
+          { auth_time: now() },
+          { auth_time: now(), acr: 'https://refeds.org/profile/sfa' },
+          { auth_time: now() - 910, acr: MFA },
+          { auth_time: String(now()), acr: MFA },
+        ]) {
+          const answer = await send(claims, { path });
+          isError(answer, 401, 'AUTHENTICATION_INSUFFICIENT');
+          assert.deepEqual(answer.json.details, { acrValues: [MFA], maxAgeSeconds: 900 });
+          assert.match(
+            String(answer.headers['www-authenticate']),
+            /^Bearer error="insufficient_user_authentication", error_description="[^"]+", acr_values="https:\/\/refeds.org\/profile\/mfa", max_age=900, resource_metadata="/,
+          );
+        }
+        assert.equal((await send(recent, { path })).status, 200);
+      }
+    });
+
+    it('does not concern other objects, other operations, and grants that need none', async () => {
+      assert.equal((await send({}, { path: '/access/Account' })).status, 200);
+      assert.equal((await send({}, { required: false })).status, 200);
+      stage.grant = { stepUp: true };
+      const token = await stage.token({ grant_id: `step-up-${grants++}` });
+      assert.equal((await stage.send('GET', '/stub/User', { token })).status, 200);
+    });
+  });
+
   describe('system permission', () => {
     const denied = (answer: Answer): void => {
       isError(answer, 403, 'METADATA_PERMISSION_DENIED');

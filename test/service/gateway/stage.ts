@@ -162,6 +162,14 @@ export const STUB_OPERATIONS: readonly Operation[] = [
     permission: 'metadataRead',
     requestBody: { required: true, schema: Type.Object({}), maxBytes: 8 * 1024 * 1024, validate: false },
   }),
+  row({
+    operationId: 'stub.access.update',
+    method: 'PUT',
+    path: '/access/{objectApiName}',
+    scopes: 'authenticated',
+    stepUp: ['User'],
+  }),
+  row({ operationId: 'stub.access.replace', method: 'PUT', path: '/access', scopes: 'authenticated', stepUp: true }),
   row({ operationId: 'stub.identity.get', method: 'GET', path: '/who', scopes: 'authenticated' }),
 ];
 
@@ -244,6 +252,7 @@ export async function startStage(
             clientActive: true,
             clientName: 'Test client',
             agent: false,
+            stepUp: false,
             ipRanges: [],
             rateLimits: {
               client: { connection: null, concurrency: null },

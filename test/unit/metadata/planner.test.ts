@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import type { SystemPermission } from '../../../lib/schema/snapshot.ts';
+import { SYSTEM_PERMISSIONS, type SystemPermission } from '../../../lib/schema/snapshot.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { type Component, componentKey, type State } from '../../../services/metadata/kinds/component.ts';
 import { ddl } from '../../../services/metadata/physical/ddl.ts';
@@ -357,6 +357,24 @@ describe('metadata: the planner', () => {
     const { blocked, after } = await plan(core, { 'valueSets/Empty.yaml': text });
     assert.deepEqual(blocked, []);
     assert.equal(after.get(componentKey('ValueSet', 'Empty'))!.yaml, text);
+  });
+
+  it('lets only holders of manageAccess decide who needs a second factor', async () => {
+    const settings = (more: string): Record<string, string> => ({
+      'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en\ntimezone: UTC\ncurrency: EUR\n${more}`,
+    });
+    const before = applied(await plan(core, settings('secondFactor: everyone\n')));
+    const permissions = SYSTEM_PERMISSIONS.filter((name) => name !== 'manageAccess');
+    for (const more of ['', 'secondFactor: off\n']) {
+      const { blocked } = await plan(before, settings(more), { permissions });
+      assert.deepEqual(
+        blocked.map(({ code, fullName }) => [code, fullName]),
+        [['COMPONENT_PERMISSION_DENIED', 'General']],
+      );
+      assert.deepEqual((await plan(before, settings(more))).blocked, []);
+    }
+    assert.deepEqual((await plan(before, settings('secondFactor: everyone\n'), { permissions })).blocked, []);
+    assert.notDeepEqual((await plan(before, settings('secondFactor: sometimes\n'))).blocked, []);
   });
 
   it('lets the platform make standard names, and the tenant change the labels of what it got', async () => {
