@@ -5,6 +5,7 @@
 import { isBlankText } from '../schema/field-types/common.ts';
 import type { SystemPermission } from '../schema/snapshot.ts';
 import { compare, type Exact } from '../values/decimal.ts';
+import { newPatternBudget, type PatternBudget } from '../values/pattern.ts';
 import { dayOf, EvaluationError, type FailureReason, FUNCTIONS, type Runtime } from './functions.ts';
 import type { Expression, Instant, Node, Value } from './types.ts';
 
@@ -43,8 +44,13 @@ export interface Budget {
   units: number;
 }
 
-/** For what a request asks about a record: rules, guards, and the formulas that they name. */
+/** For all that a request asks: rules, guards, effects, and the formulas that they name, of all records together. */
 export const BUDGET_UNITS = 10 * COST_MAX;
+
+/** What the configuration of a tenant may cost one request. */
+export interface RequestBudget extends Budget, PatternBudget {}
+
+export const newRequestBudget = (): RequestBudget => ({ units: BUDGET_UNITS, ...newPatternBudget() });
 
 /** The variables of an expression about a record alone, whichever user asks. */
 export const recordFacts = (

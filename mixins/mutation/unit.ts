@@ -3,6 +3,7 @@
  * one unit; all of them are committed together, or none.
  */
 import type { RequestContext } from '../../lib/context.ts';
+import { newRequestBudget, type RequestBudget } from '../../lib/expression/evaluate.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { uuidv7 } from '../../lib/values/ids.ts';
 import { isConnectionError, type Tx } from '../database/database.ts';
@@ -55,6 +56,8 @@ export interface Unit {
   /** The work is rolled back: it must do nothing that a rollback does not undo, such as taking a number. */
   readonly checkOnly: boolean;
   readonly tx: Tx;
+  /** What expressions and patterns may still cost this mutation, shared with its parts. */
+  readonly budget: RequestBudget;
   /** Quoted schema of the tenant. */
   readonly schema: string;
   /** Names this transaction in its events. */
@@ -145,6 +148,7 @@ function unitOf(tx: Tx, { request, call, key }: UnitOptions, commit: Commit): Un
     key,
     checkOnly: key.checkOnly,
     tx,
+    budget: newRequestBudget(),
     schema,
     transactionId: uuidv7(),
     effects: [],

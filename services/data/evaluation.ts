@@ -1,7 +1,7 @@
 /** Expressions of the configuration in this service: the values of their variables, and failures of evaluation. */
 
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { BUDGET_UNITS, type Facts } from '../../lib/expression/evaluate.ts';
+import type { Budget, Facts } from '../../lib/expression/evaluate.ts';
 import { EvaluationError } from '../../lib/expression/functions.ts';
 import { timezoneOf, type View } from './view.ts';
 
@@ -9,6 +9,7 @@ import { timezoneOf, type View } from './view.ts';
 export function callerFacts(
   view: View,
   now: number,
+  budget: Budget,
 ): Pick<Facts, 'user' | 'hasPermission' | 'inGroup' | 'now' | 'timezone' | 'budget'> {
   const { principal, system, memberships } = view.access;
   return {
@@ -26,7 +27,7 @@ export function callerFacts(
     inGroup: (name) => memberships.groups.has(name),
     now,
     timezone: view.snapshot.tenant.timezone,
-    budget: { units: BUDGET_UNITS },
+    budget,
   };
 }
 

@@ -1,6 +1,6 @@
 /** The types that are stored as one text. They differ in length, form and what can be asked of them. */
 
-import { matchesPattern } from '../../values/pattern.ts';
+import { matchesPattern, type PatternBudget, PatternBudgetError } from '../../values/pattern.ts';
 import {
   BLANK,
   CONTENT,
@@ -34,6 +34,16 @@ interface TextOptions {
   example: unknown;
 }
 
+/** What is wrong with a text by a pattern, as the end of a sentence; null: nothing. */
+function patternProblem(pattern: string, text: string, budget: PatternBudget | undefined): string | null {
+  try {
+    return matchesPattern(pattern, text, budget) ? null : 'does not match its pattern.';
+  } catch (error) {
+    if (!(error instanceof PatternBudgetError)) throw error;
+    return `cannot be compared with its pattern: ${error.message}`;
+  }
+}
+
 export function textType(options: TextOptions): FieldType {
   const max = (field: FieldAttributes): number => Math.min(field.length ?? options.length, TEXT_MAX_CHARS);
   return {
@@ -42,14 +52,15 @@ export function textType(options: TextOptions): FieldType {
     bindType: 'text',
     blank: 'whiteSpace',
     columnType: () => `text COLLATE "${TEXT_COLLATION}"`,
-    parseInput(value, field, pointer) {
+    parseInput(value, field, pointer, budget) {
       const result = parseText(value, field, pointer, max(field));
       if (!result.ok) return result;
       const text = result.value as string;
       const problem = options.problem?.(text);
       if (problem) return refused(field, pointer, 'FIELD_FORMAT_INVALID', `${field.apiName} ${problem}`);
-      if (field.pattern !== null && !matchesPattern(field.pattern, text))
-        return refused(field, pointer, 'FIELD_FORMAT_INVALID', `${field.apiName} does not match its pattern.`, {
+      const mismatch = field.pattern === null ? null : patternProblem(field.pattern, text, budget);
+      if (mismatch !== null)
+        return refused(field, pointer, 'FIELD_FORMAT_INVALID', `${field.apiName} ${mismatch}`, {
           pattern: field.pattern,
         });
       return parsed(text);

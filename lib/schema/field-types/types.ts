@@ -1,6 +1,7 @@
 /** What the platform knows about a field type. One file per type; `registry.ts` lists them. Pure. */
 
 import type { Violation } from '../../errors/platform-error.ts';
+import type { PatternBudget } from '../../values/pattern.ts';
 
 export const OPERATORS = [
   'eq',
@@ -93,8 +94,11 @@ export interface FieldType {
   readonly writable: boolean;
   /** Values that count as blank, in addition to null. */
   readonly blank: 'null' | 'whiteSpace' | 'emptyList';
-  /** A value of a create or update body (never null) → what is stored, or one violation at `pointer`. */
-  parseInput(value: unknown, field: FieldAttributes, pointer: string): Parsed;
+  /**
+   * A value of a create or update body (never null) → what is stored, or one violation at `pointer`. `budget` is what the
+   * patterns of all fields may still cost; absent: this one is read alone.
+   */
+  parseInput(value: unknown, field: FieldAttributes, pointer: string, budget?: PatternBudget): Parsed;
   /** SQL that yields the JSON value of the column; `column` is a quoted identifier, possibly qualified. */
   outputSql(column: string, field: FieldAttributes, ieee754Compatible: boolean): string;
   /** JSON Schema 2020-12 of a value (not of null). */

@@ -9,6 +9,7 @@ import { permissionGiven } from '../../../lib/access/rules.ts';
 import { type Grant, parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
 import type { Access, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
 import { MANAGE_USERS_REMEDY, userObjectRemedy } from '../../../lib/access/user-object.ts';
+import { newRequestBudget } from '../../../lib/expression/evaluate.ts';
 import type { Scope } from '../../../lib/operation.ts';
 import { fieldOf, ownEntry } from '../../../lib/schema/lookup.ts';
 import { isWritable } from '../../../lib/schema/record-types.ts';
@@ -312,6 +313,7 @@ function stateStep(
       'recordState',
       `${wrongState(transition)} The record has ${state === null ? 'no state' : `the state ${state}`}.`,
     );
-  if (!guardHolds(transition, storedFacts(view, object, stored))) return deny('recordState', guardMessage(transition));
+  if (!guardHolds(transition, storedFacts(view, object, stored, newRequestBudget())))
+    return deny('recordState', guardMessage(transition));
   return step('recordState', 'pass');
 }

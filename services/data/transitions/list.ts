@@ -4,6 +4,7 @@
  */
 
 import type { Handler } from '../../../contracts/operations.ts';
+import { newRequestBudget } from '../../../lib/expression/evaluate.ts';
 import { served } from '../../../lib/expression/transition-input.ts';
 import { namedRecord, recordNotFound } from '../object-access.ts';
 import type { ReadDeps } from '../read/read.ts';
@@ -40,7 +41,7 @@ export const listTransitions: Handler<'data.transitions.list', ReadDeps> = async
       access,
       state,
       editable,
-      facts: storedFacts(view, object, values),
+      facts: storedFacts(view, object, values, newRequestBudget()),
       misplaced,
     };
     const records = transitions.map((transition) => shown(transition, situation));

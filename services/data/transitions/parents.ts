@@ -6,6 +6,7 @@
 
 import { parentFields } from '../../../lib/access/sharing.ts';
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { newRequestBudget } from '../../../lib/expression/evaluate.ts';
 import { storedFieldsOf } from '../../../lib/expression/formulas.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
 import { nodesOf } from '../../../lib/expression/walk.ts';
@@ -73,13 +74,14 @@ export async function misplacedBy(
   stored: Readonly<Record<string, unknown>>,
 ): Promise<ReadonlyMap<TransitionOrAction, PlatformError>> {
   const sql = new Sql();
+  const budget = newRequestBudget();
   const asked = transitions.flatMap((transition) =>
     placingsOf(transition, view.snapshot).flatMap(({ object, field, expression, moves }) => {
-      const facts = storedFacts(view, transition.object, stored);
+      const facts = storedFacts(view, transition.object, stored, budget);
       const value = valuesOf([[field.apiName, expression]], facts, [])[field.apiName] ?? null;
       // A caller who executes it may edit the record itself; one that keeps its parent needs nothing of the parent.
       if (value === null || value === id || (moves && value === ownEntry(stored, field.apiName))) return [];
-      const given = readValue(view, field, value, '');
+      const given = readValue(view, field, value, '', budget);
       if ('code' in given) return [];
       const parent = new Map([[given, lookupSql(view, tx.schema, sql, given)]]);
       const denied = deniedParentsSql({ view, object }, sql, parent, null);

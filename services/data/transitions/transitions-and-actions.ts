@@ -4,7 +4,7 @@ import { permissionRefusal } from '../../../lib/access/decide.ts';
 import type { Access, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { checkExpression } from '../../../lib/expression/check.ts';
-import { evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
+import { type Budget, evaluate, type Facts } from '../../../lib/expression/evaluate.ts';
 import { storedFieldsOf, withFormulas } from '../../../lib/expression/formulas.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
 import { schemaOfObject, valueOfField } from '../../../lib/expression/values.ts';
@@ -193,8 +193,13 @@ export function guardHolds({ guard }: TransitionOrAction, facts: Facts): boolean
 }
 
 /** The variables of expressions before anything has changed: `old` is the record itself. */
-export function storedFacts(view: View, object: ObjectMeta, stored: Readonly<Record<string, unknown>>): Facts {
-  const caller = callerFacts(view, Date.now());
+export function storedFacts(
+  view: View,
+  object: ObjectMeta,
+  stored: Readonly<Record<string, unknown>>,
+  budget: Budget,
+): Facts {
+  const caller = callerFacts(view, Date.now(), budget);
   const values = withFormulas(
     object,
     (name) => valueOfField(valueTypeName(requireField(object, name)), ownEntry(stored, name) ?? null),

@@ -13,6 +13,7 @@ import { fieldOf, objectOf, ownEntry, requireField } from '../../../lib/schema/l
 import { isWritable } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
+import type { PatternBudget } from '../../../lib/values/pattern.ts';
 import type { View } from '../view.ts';
 import { typeGiven, typeTakes, withDefaultType } from './record-types.ts';
 import { pointerTo, unseenValue } from './violations.ts';
@@ -53,6 +54,7 @@ export function readBody(
   access: ObjectAccess,
   body: Record<string, unknown>,
   how: 'create' | 'update',
+  budget: PatternBudget,
 ): Body {
   const given: FieldValue[] = [];
   const invalid: Violation[] = [];
@@ -77,7 +79,7 @@ export function readBody(
       denied.push(violation(pointer, 'FIELD_PERMISSION_DENIED', `You may not edit ${name}.`, { field: name }));
       continue;
     }
-    const result = readValue(view, field, body[name], pointer);
+    const result = readValue(view, field, body[name], pointer, budget);
     if ('code' in result) invalid.push(result);
     else given.push(result);
   }
@@ -93,13 +95,19 @@ export const isChangedByTransitions = ({ stateModel }: ObjectMeta, field: FieldM
   stateModel?.field === field.apiName && !stateModel.allowDirectEdit;
 
 /** One value of a body, or the first violation in it. */
-export function readValue(view: View, field: FieldMeta, value: unknown, pointer: string): FieldValue | Violation {
+export function readValue(
+  view: View,
+  field: FieldMeta,
+  value: unknown,
+  pointer: string,
+  budget: PatternBudget,
+): FieldValue | Violation {
   if (value === null || value === undefined) {
     if (field.required || field.apiName === 'ownerId') return required(field);
     return { field, value: null, lookup: null };
   }
   if (isReference(field)) return readReference(view, field, value, pointer);
-  const parsed = typeOf(field).parseInput(value, field, pointer);
+  const parsed = typeOf(field).parseInput(value, field, pointer, budget);
   if (!parsed.ok) return parsed.violation;
   if (field.required && isBlank(field, parsed.value)) return required(field);
   return { field, value: parsed.value, lookup: null };
@@ -178,6 +186,7 @@ export function completeCreate(
   access: ObjectAccess,
   body: Record<string, unknown>,
   read: Body,
+  budget: PatternBudget,
 ): Body {
   const given = [...read.given, ...withDefaultType(object, body)];
   const invalid = [...read.invalid];
@@ -191,12 +200,13 @@ export function completeCreate(
       (item) => typeTakes(type, field, item) && controllerTakes(field, item, values.get(field.controllingField ?? '')),
     );
     if (value !== null) {
-      const result = readValue(view, field, value, pointerTo(field.apiName));
+      const result = readValue(view, field, value, pointerTo(field.apiName), budget);
       if (!('code' in result)) {
         given.push(result);
         values.set(field.apiName, result.value);
         continue;
       }
+      if (budget.steps < 0 && isRead) invalid.push(result);
     }
     if (!field.required) continue;
     // A hidden field is not named: the caller could not have sent it.

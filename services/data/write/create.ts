@@ -37,8 +37,9 @@ function mayCreate({ view, object }: Write): void {
 }
 
 function readValues(write: Write): void {
-  const { view, object, access, body } = write;
-  const read = completeCreate(view, object, access, body, readBody(view, object, access, body, 'create'));
+  const { view, object, access, body, unit } = write;
+  const given = readBody(view, object, access, body, 'create', unit.budget);
+  const read = completeCreate(view, object, access, body, given, unit.budget);
   write.given = read.given;
   write.denied = read.denied;
   write.invalid.push(

@@ -139,7 +139,7 @@ export function restoreSql(write: Write, returning: Ids, gone: ReadonlyMap<Field
     position += ids.size;
     const fields = storedFields(object);
     const [bin, row] = [`bin${index}`, `restored${index}`];
-    const values = fields.map((field) => valueSql(sql, field, user, gone.get(field) ?? []));
+    const values = fields.map((field) => valueSql(write, sql, field, user, gone.get(field) ?? []));
     const changes = changesSql(
       fields.filter((field) => !field.system),
       // What could not come back is gone with the restore.
@@ -171,7 +171,7 @@ export function restoreSql(write: Write, returning: Ids, gone: ReadonlyMap<Field
 }
 
 /** What a column of the row `former` gets; `bin` is its row in the recycle bin. */
-function valueSql(sql: Sql, field: FieldMeta, user: string, gone: readonly string[]): string {
+function valueSql({ unit }: Write, sql: Sql, field: FieldMeta, user: string, gone: readonly string[]): string {
   const column = `former.${columnName(field)}`;
   if (gone.length) return `CASE WHEN ${column} = ANY(${sql.bind(gone, 'uuid[]')}) THEN NULL ELSE ${column} END`;
   switch (field.system ? field.apiName : '') {
@@ -185,7 +185,7 @@ function valueSql(sql: Sql, field: FieldMeta, user: string, gone: readonly strin
   // A field that became required meanwhile has given its default to the records that were there.
   const fallback = field.required && !isReference(field) ? defaultOf(field) : null;
   if (fallback === null || fallback === undefined) return column;
-  const parsed = typeOf(field).parseInput(fallback, field, '');
+  const parsed = typeOf(field).parseInput(fallback, field, '', unit.budget);
   return parsed.ok ? `coalesce(${column}, ${sql.bind(parsed.value, typeOf(field).bindType)})` : column;
 }
 

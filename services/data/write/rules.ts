@@ -86,12 +86,8 @@ function apply({ object, access }: Write, rule: Rule, facts: Facts): Violation |
 
 /** What the variables of the rules stand for, seen from this write. */
 function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
-  const {
-    object,
-    view,
-    given,
-    unit: { request },
-  } = write;
+  const { object, view, given, unit } = write;
+  const { request } = unit;
   const isCreate = write.recordVersion === 0;
   const now = Date.now();
   const values = new Map<string, unknown>(given.map((item) => [item.field.apiName, item.value]));
@@ -110,7 +106,7 @@ function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
   const stored = (name: string): unknown => ownEntry(write.stored, name) ?? null;
   const changed = new Set(write.changed.map((item) => item.field.apiName));
   const toValue = (name: string, raw: unknown): Value => valueOfField(valueTypeName(requireField(object, name)), raw);
-  const caller = callerFacts(view, now);
+  const caller = callerFacts(view, now, unit.budget);
   const record = withFormulas(
     object,
     (name) => toValue(name, values.has(name) ? values.get(name) : stored(name)),

@@ -71,7 +71,7 @@ async function take(write: Write): Promise<void> {
   matchVersion(write);
   const { input, comment } = fitting(requested);
   const state = stateIn(write.access, write.stored);
-  const facts = storedFacts(write.view, write.object, write.stored);
+  const facts = storedFacts(write.view, write.object, write.stored, write.unit.budget);
   refuseConflict(write, transition, state, facts);
   const known = withInput(facts, compiledEffects(transition), input);
   const execution: Transition = {
@@ -139,7 +139,7 @@ async function pendingReferences(
     [...reads].map((name) => requireField(object, name)),
   );
   if (!stored) return [];
-  const facts = withInput(storedFacts(view, object, stored), ready, input);
+  const facts = withInput(storedFacts(view, object, stored, write.unit.budget), ready, input);
   return asked.flatMap(({ objectApiName, field, expression }) => {
     const id = valuesOf([[field, expression]], facts, [])[field];
     return typeof id === 'string' && isUuid(id.toLowerCase()) ? [{ objectApiName, field, id: id.toLowerCase() }] : [];
@@ -197,7 +197,7 @@ async function setFields(write: Write, transition: TransitionOrAction, facts: Fa
   const { view, object } = write;
   const given: FieldValue[] = [];
   for (const [name, value] of Object.entries(valuesOf(compiledEffects(transition).updates, facts, write.invalid))) {
-    const read = readValue(view, requireField(object, name), value, pointerTo(name));
+    const read = readValue(view, requireField(object, name), value, pointerTo(name), write.unit.budget);
     if ('code' in read) write.invalid.push(read);
     else given.push(read);
   }

@@ -53,7 +53,7 @@ export const UPDATE_STEPS: readonly Step[] = [
 ];
 
 export function readValues(write: Write): void {
-  const read = readBody(write.view, write.object, write.access, write.body, 'update');
+  const read = readBody(write.view, write.object, write.access, write.body, 'update', write.unit.budget);
   write.given = read.given;
   write.denied = read.denied;
   write.invalid.push(...read.invalid);

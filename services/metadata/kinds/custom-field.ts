@@ -2,7 +2,8 @@
 import { isBlank } from '../../../lib/schema/field-types/blank.ts';
 import { fieldType, isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
-import { PatternError, patternSize } from '../../../lib/values/pattern.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
+import { newPatternBudget, PatternError, patternSize } from '../../../lib/values/pattern.ts';
 import { CUSTOM_FIELD, type FieldComponent, type PicklistBody } from './bodies/custom-field.ts';
 import { compileField, relationshipName } from './compile-field.ts';
 import { linkFormulas } from './compile-formula.ts';
@@ -20,6 +21,9 @@ const FIELDS_PER_OBJECT_MAX = 500;
 const MASTER_DETAILS_MAX = 2;
 /** Characters times the size of a pattern: a body has many texts, and nobody else is served while they are matched. */
 const PATTERN_STEPS_MAX = 1_000_000;
+/** For the default values of all fields that a deployment checks. */
+const DEFAULTS_STEPS_MAX = 20_000_000;
+const defaultsBudget = memoize((_components: object) => newPatternBudget(DEFAULTS_STEPS_MAX));
 
 export const customField = defineKind({
   ...CUSTOM_FIELD,
@@ -179,7 +183,7 @@ function checkValues(
     }
   if (defaultValue === undefined || !fieldType(component.body.fieldType).attributes.includes('defaultValue')) return;
   const field = compileField(component, after);
-  const read = fieldType(field.fieldType).parseInput(defaultValue, field, '/defaultValue');
+  const read = fieldType(field.fieldType).parseInput(defaultValue, field, '/defaultValue', defaultsBudget(after));
   if (!read.ok) invalid('/defaultValue', read.violation.message);
   else if (field.required && isBlank(field, read.value))
     invalid('/defaultValue', 'The field is required, and its default value is blank.');

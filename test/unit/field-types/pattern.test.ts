@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { checkPattern, matchesPattern, PatternError } from '../../../lib/values/pattern.ts';
-import { processorMs } from '../../support/processor.ts';
+import {
+  checkPattern,
+  matchesPattern,
+  newPatternBudget,
+  PatternBudgetError,
+  PatternError,
+} from '../../../lib/values/pattern.ts';
+import { assertPrompt, processorMs } from '../../support/processor.ts';
 
 describe('patterns of text fields', () => {
   it('match the whole text', () => {
@@ -51,6 +57,28 @@ describe('patterns of text fields', () => {
       assert.ok(!matchesPattern('(a|a)*(a|a)*(a|aa)*c', 'a'.repeat(20_000)));
     });
     assert.ok(took < 2_000);
+  });
+
+  it('share the steps of a request', () => {
+    const budget = newPatternBudget();
+    let fields = 0;
+    assertPrompt('480 fields', () =>
+      assert.throws(() => {
+        for (; fields < 480; fields++) matchesPattern(`(?:a?){600}b*${fields}`, 'a'.repeat(800), budget);
+      }, PatternBudgetError),
+    );
+    assert.ok(fields > 0 && fields < 10);
+    assert.throws(() => matchesPattern('a', 'a', budget), PatternBudgetError);
+    assert.ok(matchesPattern('a', 'a'), 'a value that is read alone has steps of its own');
+  });
+
+  it('count a class with many ranges as one step', () => {
+    const ranges = Array.from({ length: 480 }, (_, index) => String.fromCodePoint(0x4e00 + 2 * index)).join('');
+    const last = ranges.at(-1)!.repeat(800);
+    assertPrompt('400 classes', () => assert.ok(!matchesPattern(`(?:[${ranges}]?){400}b`, last)), 100);
+    assert.ok(matchesPattern(`[${ranges}]*`, ranges));
+    assert.ok(!matchesPattern(`[${ranges}]*`, '\u4e01'));
+    assert.ok(matchesPattern(`[^${ranges}]*`, '\u4e01'));
   });
 
   it('are refused when they are too large or say more than the grammar', () => {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { parseText } from '../../../lib/schema/field-types/common.ts';
+import { assertPrompt } from '../../support/processor.ts';
 import { aField } from '../../support/snapshots.ts';
-import { assertPrompt } from '../../support/work.ts';
 
 const field = aField('Text__c', 'text');
 const parse = (text: string, max = 100): string => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ExactNumber } from '../../../lib/json/exact-number.ts';
 import { JsonError, parseJson, parseJsonBytes } from '../../../lib/json/parse.ts';
-import { assertPrompt } from '../../support/work.ts';
+import { assertPrompt } from '../../support/processor.ts';
 
 const refuses = (text: string, why: RegExp): void =>
   assert.throws(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Type } from 'typebox';
 import { bodyViolations } from '../../../lib/validation.ts';
-import { assertPrompt } from '../../support/work.ts';
+import { assertPrompt } from '../../support/processor.ts';
 
 const schema = Type.Object(
   { types: Type.Optional(Type.Array(Type.Object({ name: Type.String() }, { additionalProperties: false }))) },

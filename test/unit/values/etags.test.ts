@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { strongEtags } from '../../../lib/values/etags.ts';
-import { assertPrompt } from '../../support/work.ts';
+import { assertPrompt } from '../../support/processor.ts';
 
 describe('If-Match', () => {
   it('names one strong ETag or several, up to ten', () => {
