@@ -72,7 +72,7 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
   /**
    * Creates or updates the credentials of User records (username, active); idempotent. Without `password` a
    * single-use set-password link is made and sent (development: logged). `active: false` ends the user's grants and
-   * browser sessions at once. Throws UNIQUE_VALUE_CONFLICT when another user of the platform has the username.
+   * browser sessions at once. Throws UNIQUE_VALUE_CONFLICT when another user of the tenant has the username.
    */
   'auth.users.sync': {
     params: {
@@ -84,10 +84,24 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
     result: { synced: number };
   };
   /**
-   * For operators: a single-use link with which a user sets a new password, answered instead of sent. Throws
-   * PARAMETER_INVALID when no active user has the username.
+   * For operators: a mail domain that the tenant has proved to own. A username in it means a user of this tenant alone;
+   * `usersElsewhere` of other tenants have one and now sign in as `tenant\name`. Throws PARAMETER_INVALID when another
+   * tenant has the domain.
    */
-  'auth.users.createLink': { params: { username: string }; result: { url: string; validSeconds: number } };
+  'auth.domains.add': {
+    params: { tenantId: string; domain: string };
+    result: { domain: string; usersElsewhere: number };
+  };
+  'auth.domains.remove': { params: { tenantId: string; domain: string }; result: { removed: boolean } };
+  'auth.domains.list': { params: { tenantId: string }; result: { domains: string[] } };
+  /**
+   * For operators: a single-use link with which a user sets a new password, answered instead of sent. Throws
+   * PARAMETER_INVALID when no active user has the username, or several tenants have one and none is given.
+   */
+  'auth.users.createLink': {
+    params: { username: string; tenantId?: string };
+    result: { url: string; validSeconds: number };
+  };
   /** Ends every grant and browser session of a user, at once. */
   'auth.users.revoke': { params: { tenantId: string; userId: string }; result: { revoked: number } };
 }

@@ -19,6 +19,10 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'auth.clients.rotateSecret': [OPERATOR],
   'auth.users.sync': ['data'],
   'auth.users.createLink': [OPERATOR],
+  // The demo tenants are made by the process that has metadata.
+  'auth.domains.add': ['metadata', OPERATOR],
+  'auth.domains.remove': [OPERATOR],
+  'auth.domains.list': [OPERATOR],
   'auth.users.revoke': [OPERATOR],
   'auth.secrets.reseal': [OPERATOR],
   'data.users.get': ['auth', 'gateway', 'metadata', OPERATOR],

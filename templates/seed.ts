@@ -86,6 +86,9 @@ export const DEMO_TENANTS: readonly DemoTenant[] = [
   },
 ];
 
+/** In which the usernames of a demo tenant are. */
+const domainOf = ({ key }: DemoTenant): string => `${key}.example`;
+
 const LOCK = 7_164_002;
 /** Bytes of rows in one call; NATS carries one megabyte. */
 const BATCH_BYTES = 400_000;
@@ -99,7 +102,7 @@ const AGAIN_AFTER_MS = 1_000;
 const SAMPLES_EDITION = '2';
 
 /** Steps of one tenant in their order; the value changes when the step has to be done again. */
-type Steps = Readonly<Record<'template' | 'users' | 'samples', string>>;
+type Steps = Readonly<Record<'domain' | 'template' | 'users' | 'samples', string>>;
 
 /**
  * Creates and fills the demo tenants where that has not been done. Only one process of a cluster works at a time.
@@ -110,6 +113,7 @@ export async function seedDemo(broker: ServiceBroker, config: Config, database: 
   const files = await templateFiles('erp');
   const passwordMark = scryptSync(config.demoPassword, 'demo users', 16, { N: 4_096 }).toString('hex');
   const steps = (tenant: DemoTenant): Steps => ({
+    domain: domainOf(tenant),
     template: fingerprint(files),
     users: fingerprint({ users: JSON.stringify(tenant.users), password: passwordMark }),
     samples: fingerprint({ size: JSON.stringify(tenant.samples), edition: SAMPLES_EDITION }),
@@ -167,6 +171,10 @@ async function seedTenant(
   };
   const { key, name, locale, timezone, currency } = tenant;
   const { tenantId } = await insist(broker, 'metadata.tenants.create', { key, name, locale, timezone, currency });
+  await step('domain', async () => {
+    const { domain } = await insist(broker, 'auth.domains.add', { tenantId, domain: domainOf(tenant) });
+    return `usernames in ${domain}`;
+  });
   const seeding: Seeding = { broker, config, database, tenant, tenantId };
   try {
     await step('template', async () => {

@@ -22,11 +22,12 @@ export function authActions(server: () => AuthServer) {
     'users.sync': async (ctx) => ({
       synced: await server().users.sync(ctx.params.tenantId, ctx.params.users, ctx.params.checkOnly),
     }),
-    'users.createLink': async (ctx) => {
-      const link = await server().users.createPasswordLink(ctx.params.username);
-      if (!link) throw new PlatformError('PARAMETER_INVALID', 'No active user has this username.');
-      return link;
-    },
+    'users.createLink': (ctx) => server().users.createPasswordLink(ctx.params.username, ctx.params.tenantId),
+    'domains.add': (ctx) => server().domains.add(ctx.params.tenantId, ctx.params.domain),
+    'domains.remove': async (ctx) => ({
+      removed: await server().domains.remove(ctx.params.tenantId, ctx.params.domain),
+    }),
+    'domains.list': async (ctx) => ({ domains: await server().domains.list(ctx.params.tenantId) }),
     'users.revoke': async (ctx) => ({
       revoked: await server().users.revoke(ctx.params.tenantId, ctx.params.userId),
     }),

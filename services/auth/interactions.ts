@@ -102,7 +102,7 @@ export async function interact(
         return pages.signIn({ ...view, problem: { kind: 'wait', seconds: answer.waitSeconds } });
       return answer;
     }
-    const result = await signIn(parts.store, {
+    const result = await signIn(parts, {
       username: form.get('username') ?? '',
       password: form.get('password') ?? '',
       address,

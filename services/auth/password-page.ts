@@ -1,20 +1,24 @@
 /** The page behind a set-password link. */
 import type { HttpReply } from '../../contracts/auth.ts';
+import type { Clients } from './clients.ts';
 import type { Form } from './form.ts';
 import * as pages from './pages/pages.ts';
 import { hashLinkToken, hashPassword, PASSWORD_MIN_CHARS, passwordProblem } from './passwords.ts';
 import { pageReply } from './reply.ts';
+import type { Credential } from './store/credentials.ts';
 import type { AuthStore } from './store/store.ts';
+import { domainOf, signInName } from './usernames.ts';
 
 interface PasswordPageParts {
   store: AuthStore;
+  clients: Clients;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
 }
 
 /** Shows the form, or sets the password that was sent with it. `action` is the form's own address. */
 export async function passwordReply(
-  { store, revokeUser }: PasswordPageParts,
+  { store, clients, revokeUser }: PasswordPageParts,
   token: string,
   form: Form | null,
   action: string,
@@ -23,8 +27,9 @@ export async function passwordReply(
   const credential = await store.credentials.byLink(tokenHash);
   if (!credential) return pageReply(pages.linkSpent());
   const { username, tenantId, userId } = credential;
+  const shownName = await typedBy(credential, store, clients);
   const show = (problem: string | null): HttpReply =>
-    pageReply(pages.setPassword({ action, username, problem, minChars: PASSWORD_MIN_CHARS }));
+    pageReply(pages.setPassword({ action, username: shownName, problem, minChars: PASSWORD_MIN_CHARS }));
   // A mail scanner that opens the link must not use it up: only the form does.
   if (!form) return show(null);
   const password = form.get('password') ?? '';
@@ -36,5 +41,17 @@ export async function passwordReply(
   if (!spent) return pageReply(pages.linkSpent());
   // Somebody who knew the old password may still be signed in with it.
   await revokeUser(tenantId, userId);
-  return pageReply(pages.passwordSet());
+  return pageReply(pages.passwordSet(shownName));
+}
+
+/** The username as its user types it to sign in: with the tenant's key unless the name alone means this user. */
+async function typedBy(
+  { username, tenantId, foundByName }: Credential,
+  store: AuthStore,
+  clients: Clients,
+): Promise<string> {
+  const domain = domainOf(username);
+  const owner = domain === null ? null : await store.domains.tenantOf(domain);
+  if (owner === null ? foundByName : owner === tenantId) return username;
+  return signInName(username, (await clients.tenant({ tenantId }))?.key ?? null);
 }

@@ -5,15 +5,16 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
 import { networkOf } from '../../lib/values/network.ts';
+import type { Clients } from './clients.ts';
 import { HashQueue, PLATFORM, type Place, QueueFull } from './hash-queue.ts';
 import type { Credential, SignInCredential } from './store/credentials.ts';
 import type { AuthStore } from './store/store.ts';
+import { type TypedName, typedName } from './usernames.ts';
 
 export const PASSWORD_MIN_CHARS = 10;
 export const PASSWORD_MAX_CHARS = 200;
 export const LINK_VALID_SECONDS = 7 * 86_400;
 
-const USERNAME_MAX_CHARS = 320;
 const NAME_FREE_FAILURES = 5;
 const NAME_WAIT_MAX_SECONDS = 300;
 /** Many people may share an address. */
@@ -47,6 +48,11 @@ export type SignIn =
   | { outcome: 'refused' }
   | { outcome: 'wait'; seconds: number };
 
+export interface SignInParts {
+  store: AuthStore;
+  clients: Clients;
+}
+
 export interface SignInAttempt {
   username: string;
   password: string;
@@ -68,13 +74,15 @@ let decoy: Promise<string> | undefined;
  * before, in this browser or from this network, failures are counted apart from those of strangers, so that the
  * right password passes whatever others guess.
  */
-export async function signIn(store: AuthStore, attempt: SignInAttempt): Promise<SignIn> {
-  const username = attempt.username.trim().slice(0, USERNAME_MAX_CHARS);
+export async function signIn({ store, clients }: SignInParts, attempt: SignInAttempt): Promise<SignIn> {
+  const name = await typedName(clients, attempt.username);
   const network = networkOf(attempt.address);
   const browser = attempt.browser === null ? null : digest(`browser ${attempt.browser}`);
   const ofNetwork = digest(`network ${network}`);
-  const found = await store.credentials.forSignIn(username, browser, ofNetwork);
-  const counts = countsFor(found, username, network, browser, ofNetwork);
+  const tenantId = name.tenantId ?? attempt.tenantId;
+  const meant = await store.credentials.forSignIn({ ...name, tenantId, browser, network: ofNetwork });
+  const found = meant.credential;
+  const counts = countsFor(meant, name, network, browser, ofNetwork);
   const place: Place = { name: network, known: found !== null && (found.knownBrowser || found.knownNetwork) };
   if (!queue.hasRoom(place)) return { outcome: 'wait', seconds: QUEUE_FULL_WAIT_SECONDS };
   for (const { key, freeFailures, waitMaxSeconds } of counts) {
@@ -87,11 +95,11 @@ export async function signIn(store: AuthStore, attempt: SignInAttempt): Promise<
   if (right === 'busy') return { outcome: 'wait', seconds: QUEUE_FULL_WAIT_SECONDS };
   if (!found || !right) return { outcome: 'refused' };
   const token = attempt.browser ?? randomBytes(32).toString('base64url');
-  const { tenantId, userId } = found;
+  const { userId } = found;
   await Promise.all([
     ...counts.map(({ key, shared }) => (shared ? store.attempts.uncount(key) : store.attempts.forget(key))),
-    store.knownOrigins.remember(tenantId, userId, [browser ?? digest(`browser ${token}`), ofNetwork]),
-    store.credentials.recordSignIn(tenantId, userId),
+    store.knownOrigins.remember(found.tenantId, userId, [browser ?? digest(`browser ${token}`), ofNetwork]),
+    store.credentials.recordSignIn(found.tenantId, userId),
   ]);
   return { outcome: 'signedIn', credential: found, browser: token };
 }
@@ -106,14 +114,14 @@ interface Count {
 
 /** What an attempt counts for, in the order in which it is counted. */
 function countsFor(
-  found: SignInCredential | null,
-  username: string,
+  { tenantId, credential: found }: { tenantId: string | null; credential: SignInCredential | null },
+  { username, domain }: TypedName,
   network: string,
   browser: Buffer | null,
   ofNetwork: Buffer,
 ): Count[] {
   // A name that nobody has counts like a user. By the user's id, since several spellings may mean one user.
-  const name = found?.userId ?? digest(username.toLowerCase()).toString('base64url');
+  const name = found?.userId ?? digest(`${tenantId} ${username.toLowerCase()}`).toString('base64url');
   const ofName = { freeFailures: NAME_FREE_FAILURES, waitMaxSeconds: NAME_WAIT_MAX_SECONDS, shared: false };
   const known = (origin: Buffer): Count => ({ ...ofName, key: `known ${origin.toString('base64url')} ${name}` });
   if (found?.knownBrowser && browser) return [known(browser)];
@@ -125,17 +133,13 @@ function countsFor(
   };
   if (found?.knownNetwork) return [address, known(ofNetwork)];
   const tenant: Count = {
-    key: `tenant ${found?.tenantId ?? domainOf(username)}`,
+    key: `tenant ${tenantId ?? digest(domain ?? '').toString('base64url')}`,
     freeFailures: TENANT_FREE_FAILURES,
     waitMaxSeconds: TENANT_WAIT_MAX_SECONDS,
     shared: true,
   };
   return [address, { ...ofName, key: `user ${name}` }, tenant];
 }
-
-/** The part behind the last @, for names whose tenant nobody knows; hashed, because anything may stand there. */
-const domainOf = (username: string): string =>
-  digest(username.slice(username.lastIndexOf('@') + 1).toLowerCase()).toString('base64url');
 
 /** One hash of the same cost in every case. */
 async function verifyOrPretend(stored: string | null, password: string, place: Place): Promise<boolean | 'busy'> {

@@ -7,6 +7,7 @@ import type { Provider } from 'oidc-provider';
 import type { GrantState, HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import type { DeploymentSecrets } from '../../lib/values/derived-keys.ts';
 import { Clients, type TenantSource } from './clients.ts';
+import { TenantDomains } from './domains.ts';
 import { type SecondFactorParts, SecondFactors } from './factors/factors.ts';
 import { demandsSecondFactor } from './factors/policy.ts';
 import { checkGrants, type GrantReference } from './grants.ts';
@@ -40,6 +41,7 @@ const KEYS_FRESH_MS = 30_000;
 export class AuthServer {
   readonly clients: Clients;
   readonly users: Users;
+  readonly domains: TenantDomains;
   readonly #options: AuthServerOptions;
   readonly #store: AuthStore;
   readonly #keys: Keys;
@@ -56,6 +58,7 @@ export class AuthServer {
     this.#store = options.store;
     this.#keys = new Keys(options.store, new Vault(options.secrets));
     this.clients = new Clients(options.store, options.source);
+    this.domains = new TenantDomains(options.store, this.clients);
     this.users = new Users(options.store, { ...options, baseUrl: () => this.#baseUrl });
   }
 

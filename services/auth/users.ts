@@ -29,13 +29,13 @@ export class Users {
   }
 
   /**
-   * Creates and updates the credentials of User records. A username that another user of the platform has is refused:
+   * Creates and updates the credentials of User records. A username that another user of the tenant has is refused:
    * UNIQUE_VALUE_CONFLICT, `details.field` = username.
    */
   async sync(tenantId: string, users: readonly SyncUser[], checkOnly = false): Promise<number> {
     if (checkOnly) {
       for (const user of users) {
-        const holder = await this.#store.credentials.byUsername(user.username);
+        const holder = await this.#store.credentials.byUsername(tenantId, user.username);
         if (holder && holder.userId !== user.userId) throw usernameTaken();
       }
       return 0;
@@ -50,10 +50,23 @@ export class Users {
     return ended.length;
   }
 
-  /** A link for an operator to hand over; null when no active user has the username. */
-  async createPasswordLink(username: string): Promise<{ url: string; validSeconds: number } | null> {
-    const credential = await this.#store.credentials.byUsername(username);
-    if (!credential?.active) return null;
+  /**
+   * A link for an operator to hand over. Throws PARAMETER_INVALID when no active user has the username, and without a
+   * tenant when users of several do.
+   */
+  async createPasswordLink(
+    username: string,
+    tenantId: string | undefined,
+  ): Promise<{ url: string; validSeconds: number }> {
+    const { credentials } = this.#store;
+    const found =
+      tenantId === undefined
+        ? await credentials.ofAnyTenant(username)
+        : [await credentials.byUsername(tenantId, username)];
+    if (found.length > 1)
+      throw new PlatformError('PARAMETER_INVALID', 'Several tenants have a user of this name: give tenantId as well.');
+    const [credential] = found;
+    if (!credential?.active) throw new PlatformError('PARAMETER_INVALID', 'No active user has this username.');
     return { url: await this.#passwordLink(credential), validSeconds: LINK_VALID_SECONDS };
   }
 

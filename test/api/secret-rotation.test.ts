@@ -70,7 +70,8 @@ describe('replacing PLATFORM_SECRET', () => {
       );
       return rows[0]!;
     };
-    assert.deepEqual(await stored(), { open: 2, sealed: 0 });
+    const { open: kept, sealed } = await stored();
+    assert.ok(kept >= 2 && sealed === 0);
     const command = async (): Promise<string> =>
       (
         await promisify(execFile)(process.execPath, ['scripts/rotate-secret.ts'], {
@@ -80,8 +81,8 @@ describe('replacing PLATFORM_SECRET', () => {
       ).stdout;
 
     await restart({ PLATFORM_SECRET: OLD });
-    assert.match(await command(), /^Sealed anew: 2\./);
-    assert.deepEqual(await stored(), { open: 0, sealed: 2 });
+    assert.ok((await command()).startsWith(`Sealed anew: ${kept}.`));
+    assert.deepEqual(await stored(), { open: 0, sealed: kept });
     assert.equal((await page(fromBefore, null)).status, 200);
 
     const scope = 'data:read offline_access';
@@ -93,7 +94,7 @@ describe('replacing PLATFORM_SECRET', () => {
     assert.equal((await page(session.access_token, first.nextCursor)).status, 200, 'a cursor of before');
     const during = await refreshed(session.refresh_token!);
     const second = (await page(during.access_token, null)).body;
-    assert.match(await command(), /^Sealed anew: 2\./);
+    assert.ok((await command()).startsWith(`Sealed anew: ${kept}.`));
     assert.match(await command(), /^Sealed anew: 0\./);
 
     await restart({ PLATFORM_SECRET: NEW });

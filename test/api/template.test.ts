@@ -186,7 +186,10 @@ describe('the demo tenants', () => {
       await database.tenant(tenant.id, (tx) => tx.query(`DELETE FROM ${tx.schema}."Payment__c"`));
       await database.query(`DELETE FROM seed.steps WHERE tenant = 'acme' AND step <> 'template'`);
       await seedDemo(losing as unknown as typeof broker, platform.config, database);
-      assert.deepEqual([...lost], ['metadata.tenants.create', 'data.users.provision', 'data.samples.load']);
+      assert.deepEqual(
+        [...lost],
+        ['metadata.tenants.create', 'auth.domains.add', 'data.users.provision', 'data.samples.load'],
+      );
       assert.deepEqual(await counts(), before);
     } finally {
       await database.close();

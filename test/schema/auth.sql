@@ -63,11 +63,22 @@ CREATE TABLE auth.credentials (
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   updated_at timestamp with time zone DEFAULT now() NOT NULL,
   last_sign_in_at timestamp with time zone,
+  found_by_name boolean DEFAULT false NOT NULL,
   CONSTRAINT credentials_pkey PRIMARY KEY (tenant_id, user_id)
 );
 ALTER TABLE auth.credentials ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.credentials FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.credentials TO svc_auth;
+
+CREATE TABLE auth.domains (
+  tenant_id uuid NOT NULL,
+  domain text NOT NULL,
+  added_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT domains_pkey PRIMARY KEY (tenant_id, domain)
+);
+ALTER TABLE auth.domains ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.domains FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.domains TO svc_auth;
 
 CREATE TABLE auth.grants (
   tenant_id uuid NOT NULL,
@@ -178,9 +189,15 @@ CREATE INDEX artifacts_uid ON auth.artifacts USING btree (uid) WHERE (uid IS NOT
 
 CREATE UNIQUE INDEX artifacts_user_code ON auth.artifacts USING btree (user_code) WHERE (user_code IS NOT NULL);
 
+CREATE UNIQUE INDEX credentials_found_by_name ON auth.credentials USING btree (lower(username)) WHERE found_by_name;
+
+CREATE INDEX credentials_name ON auth.credentials USING btree (lower(username));
+
 CREATE UNIQUE INDEX credentials_user ON auth.credentials USING btree (user_id);
 
-CREATE UNIQUE INDEX credentials_username ON auth.credentials USING btree (lower(username));
+CREATE UNIQUE INDEX credentials_username ON auth.credentials USING btree (tenant_id, lower(username));
+
+CREATE UNIQUE INDEX domains_domain ON auth.domains USING btree (domain);
 
 CREATE INDEX grants_expires ON auth.grants USING btree (expires_at);
 
@@ -211,6 +228,10 @@ CREATE POLICY tenant ON auth.client_secrets AS PERMISSIVE FOR ALL TO public USIN
 CREATE POLICY directory ON auth.credentials AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.credentials AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON auth.domains AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.domains AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.grants AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 

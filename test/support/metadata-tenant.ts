@@ -65,6 +65,7 @@ export async function createMetadataTenant(platform: TestPlatform): Promise<Meta
   const { broker } = platform;
   const key = `t${Date.now().toString(36)}${tenants++}`;
   const { tenantId } = (await broker.call('metadata.tenants.create', { key, name: 'Test' })) as { tenantId: string };
+  await broker.call('auth.domains.add', { tenantId, domain: `${key}.example` });
   await broker.call('metadata.templates.deploy', {
     tenantId,
     files: {

@@ -1,7 +1,7 @@
 import { type CreationOptional, DataTypes, type InferAttributes, type InferCreationAttributes, Model } from 'sequelize';
 import { sequelize, type Timestamp } from '../../../mixins/models/sequelize.ts';
 
-/** How a user signs in. A username names one user of the whole platform, without regard to case. */
+/** How a user signs in. A username names one user of a tenant, without regard to case. */
 export class CredentialModel extends Model<InferAttributes<CredentialModel>, InferCreationAttributes<CredentialModel>> {
   declare tenantId: string;
   declare userId: string;
@@ -11,6 +11,7 @@ export class CredentialModel extends Model<InferAttributes<CredentialModel>, Inf
   declare active: boolean;
   declare createdAt: CreationOptional<Timestamp>;
   declare updatedAt: CreationOptional<Timestamp>;
+  declare foundByName: CreationOptional<boolean>;
   declare lastSignInAt: CreationOptional<Timestamp | null>;
 }
 
@@ -24,6 +25,7 @@ CredentialModel.init(
     active: DataTypes.BOOLEAN,
     createdAt: DataTypes.TEXT,
     updatedAt: DataTypes.TEXT,
+    foundByName: DataTypes.BOOLEAN,
     lastSignInAt: DataTypes.TEXT,
   },
   { sequelize, schema: 'auth', tableName: 'credentials' },

@@ -194,11 +194,11 @@ maxlength="800"${view.problem ? ' aria-invalid="true"' : ''}></div>
   };
 }
 
-export const passwordSet = (): Page => ({
+export const passwordSet = (username: string): Page => ({
   title: 'Your password is set',
   status: 200,
   body: `<h1 class="done">Your password is set</h1>
-<p>Open your application and sign in with it. This link is used up.</p>`,
+<p>Open your application and sign in as <strong>${escapeHtml(username)}</strong>. This link is used up.</p>`,
 });
 
 export const linkSpent = (): Page => ({

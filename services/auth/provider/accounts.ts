@@ -35,9 +35,10 @@ export class Accounts {
   }
 
   async #integrationUser(provider: Provider, client: Context): Promise<Principal> {
-    const credential = client.integrationUser ? await this.#store.credentials.byUsername(client.integrationUser) : null;
-    if (!credential?.active || credential.tenantId !== client.tenantId)
-      throw new errors.UnauthorizedClient('the client has no active integration user');
+    const credential = client.integrationUser
+      ? await this.#store.credentials.byUsername(client.tenantId, client.integrationUser)
+      : null;
+    if (!credential?.active) throw new errors.UnauthorizedClient('the client has no active integration user');
     const { tenantId, userId } = credential;
     const { grants } = this.#store;
     const standing = await grants.ofIntegration(tenantId, userId, client.clientId);

@@ -3,25 +3,79 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
 const COLUMNS = `credential.tenant_id AS "tenantId", credential.user_id AS "userId", credential.username,
-  credential.email, credential.password_hash AS "passwordHash", credential.active`;
+  credential.email, credential.password_hash AS "passwordHash", credential.active, credential.found_by_name AS "foundByName"`;
 
-export function credentialByUsername(username: string): Statement {
+/** Users of any tenant that have the name; a few of them. */
+export function credentialsByUsername(username: string, limit: number): Statement {
   const sql = new Sql();
   return sql.statement(
-    `SELECT ${COLUMNS} FROM auth.credentials credential WHERE lower(username) = lower(${sql.bind(username, 'text')})`,
+    `SELECT ${COLUMNS} FROM auth.credentials credential
+     WHERE lower(username) = lower(${sql.bind(username, 'text')})
+     ORDER BY tenant_id LIMIT ${sql.bind(limit, 'integer')}`,
   );
 }
 
-/** With whether its user has signed in from these origins before. */
-export function credentialForSignIn(username: string, browser: Buffer | null, network: Buffer): Statement {
+export interface SignInNames {
+  username: string;
+  /** Null when the name has none. */
+  domain: string | null;
+  /** Of which tenant the user has to be; null: of the one of the domain. */
+  tenantId: string | null;
+  /** What the browser and the network are known by. */
+  browser: Buffer | null;
+  network: Buffer;
+}
+
+/**
+ * The user that a name means, with whether the user has signed in from these origins before: of the tenant that was
+ * named, else of the tenant that has the domain. Outside of all domains, the user of this browser, or one from before
+ * there were domains. One row in any case, also without a user.
+ */
+export function credentialForSignIn({ username, domain, tenantId, browser, network }: SignInNames): Statement {
   const sql = new Sql();
   const known = (origin: string): string =>
     `EXISTS (SELECT FROM auth.known_origins known WHERE known.tenant_id = credential.tenant_id
        AND known.user_id = credential.user_id AND known.origin = ${origin})`;
+  const knownBrowser = known(sql.bind(browser, 'bytea'));
+  const named = sql.bind(tenantId, 'uuid');
   return sql.statement(
-    `SELECT ${COLUMNS}, ${known(sql.bind(browser, 'bytea'))} AS "knownBrowser",
-       ${known(sql.bind(network, 'bytea'))} AS "knownNetwork"
-     FROM auth.credentials credential WHERE lower(username) = lower(${sql.bind(username, 'text')})`,
+    `SELECT meant.tenant_id AS "meantTenantId", found.*
+     FROM (SELECT coalesce(${named},
+       (SELECT tenant_id FROM auth.domains WHERE domain = ${sql.bind(domain, 'text')})) AS tenant_id) meant
+     LEFT JOIN LATERAL (
+       SELECT ${COLUMNS}, ${knownBrowser} AS "knownBrowser", ${known(sql.bind(network, 'bytea'))} AS "knownNetwork"
+       FROM auth.credentials credential
+       WHERE lower(username) = lower(${sql.bind(username, 'text')})
+         AND CASE WHEN meant.tenant_id IS NULL THEN found_by_name OR ${knownBrowser}
+                  ELSE credential.tenant_id = meant.tenant_id END
+       ORDER BY ${knownBrowser} DESC, found_by_name DESC LIMIT 1
+     ) found ON true`,
+  );
+}
+
+/** A name stays found by itself until it changes. */
+export function saveCredential(
+  tenantId: string,
+  user: { userId: string; username: string; email: string; active: boolean },
+): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `INSERT INTO auth.credentials AS stored (tenant_id, user_id, username, email, active)
+     VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(user.userId, 'uuid')}, ${sql.bind(user.username, 'text')},
+       ${sql.bind(user.email, 'text')}, ${sql.bind(user.active, 'boolean')})
+     ON CONFLICT (tenant_id, user_id) DO UPDATE SET username = excluded.username, email = excluded.email,
+       active = excluded.active, updated_at = now(),
+       found_by_name = stored.found_by_name AND lower(stored.username) = lower(excluded.username)`,
+  );
+}
+
+/** How many users of other tenants have a name in the domain. */
+export function countInDomainElsewhere(tenantId: string, domain: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT count(*)::int AS count FROM auth.credentials
+     WHERE tenant_id <> ${sql.bind(tenantId, 'uuid')}
+       AND right(lower(username), length(${sql.bind(domain, 'text')}) + 1) = '@' || ${sql.bind(domain, 'text')}`,
   );
 }
 

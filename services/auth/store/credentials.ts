@@ -1,15 +1,18 @@
 /** How users sign in, and the single-use links with which they set a password. */
-import { Op } from 'sequelize';
+import { and, col, where as equal, fn, Op } from 'sequelize';
 import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { NOW, on, secondsFromNow } from '../../../mixins/models/sequelize.ts';
 import { CredentialModel } from '../models/credential.ts';
 import { PasswordLinkModel } from '../models/password-link.ts';
 import {
   claimLink,
+  countInDomainElsewhere,
   credentialByLink,
   credentialByUser,
-  credentialByUsername,
   credentialForSignIn,
+  credentialsByUsername,
+  type SignInNames,
+  saveCredential,
 } from './credentials.sql.ts';
 
 export interface Credential {
@@ -19,6 +22,8 @@ export interface Credential {
   email: string;
   passwordHash: string | null;
   active: boolean;
+  /** From before there were domains: the name alone means this user, unless it is in the domain of another tenant. */
+  foundByName: boolean;
 }
 
 /** With where its user has signed in before, of the places that were asked about. */
@@ -27,7 +32,14 @@ export interface SignInCredential extends Credential {
   knownNetwork: boolean;
 }
 
-const ATTRIBUTES = ['tenantId', 'userId', 'username', 'email', 'passwordHash', 'active'];
+/** Of which tenant the user has to be, by what was typed; null when that says nothing. */
+interface Meant {
+  meantTenantId: string | null;
+}
+
+/** At most as many users of one name are told apart for an operator. */
+const SAME_NAME_MAX = 2;
+const ATTRIBUTES = ['tenantId', 'userId', 'username', 'email', 'passwordHash', 'active', 'foundByName'];
 
 export class Credentials {
   readonly #database: Database;
@@ -36,14 +48,31 @@ export class Credentials {
     this.#database = database;
   }
 
-  /** The tenant is not known yet: the username is all that the sign-in page has. */
-  byUsername(username: string): Promise<Credential | null> {
-    return this.#database.login((tx) => tx.first<Credential>(credentialByUsername(username)));
+  async byUsername(tenantId: string, username: string): Promise<Credential | null> {
+    const where = and({ tenantId }, equal(fn('lower', col('username')), fn('lower', username)));
+    return this.#database.shared('auth', tenantId, (tx) =>
+      CredentialModel.findOne({ attributes: ATTRIBUTES, where, ...on(tx) }),
+    );
   }
 
-  /** Like byUsername, with whether the user is known in this browser and network. */
-  forSignIn(username: string, browser: Buffer | null, network: Buffer): Promise<SignInCredential | null> {
-    return this.#database.login((tx) => tx.first<SignInCredential>(credentialForSignIn(username, browser, network)));
+  /** For operators alone: two users at most, of any tenants. */
+  ofAnyTenant(username: string): Promise<Credential[]> {
+    return this.#database.login((tx) => tx.all<Credential>(credentialsByUsername(username, SAME_NAME_MAX)));
+  }
+
+  /** The tenant is not known yet: what was typed is all that the sign-in page has. */
+  async forSignIn(names: SignInNames): Promise<{ tenantId: string | null; credential: SignInCredential | null }> {
+    const { meantTenantId, ...found } = await this.#database.login((tx) =>
+      tx.one<Meant & (SignInCredential | Record<keyof SignInCredential, null>)>(credentialForSignIn(names)),
+    );
+    const credential = found.userId === null ? null : found;
+    return { tenantId: credential?.tenantId ?? meantTenantId, credential };
+  }
+
+  /** For operators alone: how many users of other tenants have a name in this domain. */
+  async inDomainElsewhere(tenantId: string, domain: string): Promise<number> {
+    return (await this.#database.login((tx) => tx.one<{ count: number }>(countInDomainElsewhere(tenantId, domain))))
+      .count;
   }
 
   /** The tenant is not known yet: the provider knows an account by the user's id alone. */
@@ -62,15 +91,13 @@ export class Credentials {
     );
   }
 
-  /** Creates or updates the credential of a user; false when another user of the platform has the username. */
+  /** Creates or updates the credential of a user; false when another user of the tenant has the username. */
   async save(
     tenantId: string,
     user: { userId: string; username: string; email: string; active: boolean },
   ): Promise<boolean> {
-    const { userId, username, email, active } = user;
-    const row = { tenantId, userId, username, email, active, updatedAt: NOW };
     try {
-      await this.#database.shared('auth', tenantId, (tx) => CredentialModel.upsert(row, on(tx)));
+      await this.#database.shared('auth', tenantId, (tx) => tx.query(saveCredential(tenantId, user)));
       return true;
     } catch (error) {
       if (sqlState(error) === '23505') return false;

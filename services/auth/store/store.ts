@@ -8,6 +8,7 @@ import { Artifacts } from './artifacts.ts';
 import { Attempts } from './attempts.ts';
 import { ClientSecrets } from './client-secrets.ts';
 import { Credentials } from './credentials.ts';
+import { Domains } from './domains.ts';
 import { Factors } from './factors.ts';
 import { Grants } from './grants.ts';
 import { StoredKeys } from './keys.ts';
@@ -32,6 +33,7 @@ export class AuthStore {
   readonly origins: Origins;
   readonly keys: StoredKeys;
   readonly knownOrigins: KnownOrigins;
+  readonly domains: Domains;
   readonly #database: Database;
 
   constructor(database: Database) {
@@ -44,6 +46,7 @@ export class AuthStore {
     this.origins = new Origins(database);
     this.keys = new StoredKeys(database);
     this.knownOrigins = new KnownOrigins(database);
+    this.domains = new Domains(database);
     this.#database = database;
   }
 

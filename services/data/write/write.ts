@@ -94,7 +94,7 @@ export interface MutationDeps {
   readonly sealingKeys: () => SealingKeys;
   /** Called after a commit that changed User records. */
   readonly usersChanged: (tenantId: string) => Promise<void>;
-  /** Asks auth whether a username is free on the whole platform; throws UNIQUE_VALUE_CONFLICT. */
+  /** Asks auth whether a username is free in the tenant; throws UNIQUE_VALUE_CONFLICT. */
   readonly checkUsername: (tenantId: string, userId: string, username: string) => Promise<void>;
 }
 
@@ -170,7 +170,7 @@ export interface StandardObject {
   readonly deleteRefusal: string;
   /** Why its records are not shared by hand. */
   readonly shareRefusal: string;
-  /** The refusal of a username that is taken on the platform; null: there is none. Asked before the transaction. */
+  /** The refusal of a username that is taken in the tenant; null: there is none. Asked before the transaction. */
   usernameConflict(
     deps: MutationDeps,
     tenantId: string,

@@ -214,6 +214,8 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
       active: true,
       password: PASSWORD,
     });
+    await call(broker, 'auth.domains.add', { tenantId: DEMO, domain: 'demo.example' });
+    await call(broker, 'auth.domains.add', { tenantId: ACME, domain: 'acme.example' });
     await call(broker, 'auth.users.sync', {
       tenantId: DEMO,
       users: [user(SAM, 'sam@demo.example'), user(ADA, 'ada@demo.example')],

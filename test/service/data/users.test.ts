@@ -204,17 +204,20 @@ describe('users are records', () => {
     ]);
   });
 
-  it('keeps usernames unique over all tenants', async () => {
+  it('keeps usernames unique within the tenant, and tells nothing of those of others', async () => {
     await make('taken');
-    assert.equal((await refusal(make('again', { username: 'Taken@one.example' }))).code, 'UNIQUE_VALUE_CONFLICT');
-    const error = await refusal(make('other', { username: 'admin@two.example' }));
+    const error = await refusal(make('again', { username: 'Taken@one.example' }));
     assert.equal(error.code, 'UNIQUE_VALUE_CONFLICT');
     assert.deepEqual(error.details, { field: 'username' });
-    const user = await make('mover');
-    assert.equal(
-      (await refusal(world.admin.update('User', user.id, { username: 'admin@two.example' }, { etag: '"1"' }))).code,
-      'UNIQUE_VALUE_CONFLICT',
-    );
+    const { rows } = {
+      rows: await world.rows("SELECT tenant_id FROM auth.credentials WHERE username = 'admin@two.example'"),
+    };
+    assert.deepEqual(rows, [{ tenant_id: world.otherTenantId }]);
+    const other = await make('other', { username: 'admin@two.example' });
+    const mover = await make('mover');
+    const moved = await world.admin.update('User', mover.id, { username: 'boss@two.example' }, { etag: '"1"' });
+    assert.equal(moved.status, 200);
+    assert.equal((await credentials(other.id))!['username'], 'admin@two.example');
   });
 
   it('gives and takes rights at once, with history', async () => {

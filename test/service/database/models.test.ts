@@ -1,5 +1,6 @@
 /** Models run on a connection that the database door lends: its role, its transaction, its errors, and bound values. */
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import pg from 'pg';
 import { col, fn, Op, where } from 'sequelize';
@@ -137,7 +138,7 @@ describe('models on the database door', () => {
 
   it('reports the error of PostgreSQL, without the values of the statement', async () => {
     const failed = await database
-      .shared('auth', A, (tx) => CredentialModel.update({ username: 'BOB' }, { where: { tenantId: A }, ...on(tx) }))
+      .shared('auth', A, (tx) => CredentialModel.create({ ...user(A, 'ANN'), userId: randomUUID() }, on(tx)))
       .then(
         () => assert.fail('It was not refused.'),
         (error: unknown) => error,

@@ -60,7 +60,7 @@ const all = (text: string): pages.Page[] => [
   pages.signOut(text),
   pages.signedOut(),
   pages.setPassword({ action: '/a', username: text, problem: text, minChars: 10 }),
-  pages.passwordSet(),
+  pages.passwordSet(text),
   pages.linkSpent(),
   pages.failure(text, text),
 ];

@@ -1,0 +1,60 @@
+/** Mail domains that operators have verified for tenants. */
+import { type Database, sqlState } from '../../../mixins/database/database.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+
+export interface TenantDomain {
+  domain: string;
+  tenantId: string;
+}
+
+export class Domains {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Whose domain it is. The tenant is not known: it is what is looked for. */
+  async tenantOf(domain: string): Promise<string | null> {
+    const sql = new Sql();
+    const statement = sql.statement(
+      `SELECT tenant_id AS "tenantId" FROM auth.domains WHERE domain = ${sql.bind(domain, 'text')}`,
+    );
+    const found = await this.#database.login((tx) => tx.first<{ tenantId: string }>(statement));
+    return found?.tenantId ?? null;
+  }
+
+  /** False when another tenant has the domain. */
+  async add(tenantId: string, domain: string): Promise<boolean> {
+    const sql = new Sql();
+    const statement = sql.statement(
+      `INSERT INTO auth.domains (tenant_id, domain)
+       VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(domain, 'text')}) ON CONFLICT (tenant_id, domain) DO NOTHING`,
+    );
+    try {
+      await this.#database.shared('auth', tenantId, (tx) => tx.query(statement));
+      return true;
+    } catch (error) {
+      if (sqlState(error) === '23505') return false;
+      throw error;
+    }
+  }
+
+  async remove(tenantId: string, domain: string): Promise<boolean> {
+    const sql = new Sql();
+    const statement = sql.statement(
+      `DELETE FROM auth.domains
+       WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND domain = ${sql.bind(domain, 'text')}`,
+    );
+    return (await this.#database.shared('auth', tenantId, (tx) => tx.query(statement))).rowCount > 0;
+  }
+
+  of(tenantId: string): Promise<TenantDomain[]> {
+    const sql = new Sql();
+    const statement = sql.statement(
+      `SELECT domain, tenant_id AS "tenantId" FROM auth.domains
+       WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} ORDER BY domain`,
+    );
+    return this.#database.shared('auth', tenantId, (tx) => tx.all<TenantDomain>(statement));
+  }
+}

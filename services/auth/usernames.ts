@@ -1,0 +1,50 @@
+/**
+ * Whom a typed username means. Tenants choose the usernames of their users without asking each other, so the same name may
+ * be a user of several. A name in a domain that an operator has verified for a tenant means that tenant's user; any
+ * other one is typed with the key of its tenant, as `tenant\name`. So nobody learns from a name whether another
+ * tenant has it, and nobody can take it from them. Source: docs/decisions/usernames-by-domain.md.
+ */
+import { domainToASCII } from 'node:url';
+import type { Clients } from './clients.ts';
+
+export const USERNAME_MAX_CHARS = 320;
+
+/** Matches no tenant. */
+const NO_TENANT = '00000000-0000-0000-0000-000000000000';
+
+const WITH_TENANT = /^([a-z][a-z0-9]{1,30})\\(.+)$/is;
+const DOMAIN = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/;
+
+export interface TypedName {
+  username: string;
+  /** Of the name; null when it has none. */
+  domain: string | null;
+  /** The tenant that was named; null when none was. */
+  tenantId: string | null;
+}
+
+/** A domain in the one way in which it is compared, in ASCII and lower case; null when it is none. */
+export function domainName(text: string): string | null {
+  const domain = text.length > 253 ? '' : domainToASCII(text.trim());
+  return DOMAIN.test(domain) ? domain : null;
+}
+
+/** The domain of a username, which is what stands behind its last @; null without one. */
+export function domainOf(username: string): string | null {
+  const at = username.lastIndexOf('@');
+  return at < 0 ? null : domainName(username.slice(at + 1));
+}
+
+/** Reads what somebody has typed as a username. */
+export async function typedName(clients: Pick<Clients, 'tenant'>, text: string): Promise<TypedName> {
+  const typed = text.trim().slice(0, USERNAME_MAX_CHARS);
+  const [, key, name] = WITH_TENANT.exec(typed) ?? [];
+  const username = (name ?? typed).trim();
+  if (key === undefined) return { username, domain: domainOf(username), tenantId: null };
+  const tenant = await clients.tenant({ key: key.toLowerCase() });
+  return { username, domain: domainOf(username), tenantId: tenant?.id ?? NO_TENANT };
+}
+
+/** What a user types to sign in. */
+export const signInName = (username: string, tenantKey: string | null): string =>
+  tenantKey === null ? username : `${tenantKey}\\${username}`;
