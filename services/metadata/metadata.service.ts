@@ -3,6 +3,7 @@ import { type ActionHandlers, broadcast, type Caller, call } from '../../contrac
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
 import type { Platform } from '../../mixins/platform.ts';
+import { giveManageAccess } from './access-managers.ts';
 import { MetadataOperations } from './actions/operations.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { DeploymentJobs } from './deployments/jobs.ts';
@@ -52,6 +53,11 @@ export default function metadataService(platform: Platform): ServiceSchema {
       warn = (error, message) => this.logger.warn({ err: error }, message);
       const upgraded = await upgradeTenants(database);
       if (upgraded > 0) this.logger.info(`Brought the schemas of ${upgraded} tenants up to date.`);
+      const given = await giveManageAccess(database, {
+        changed,
+        failed: (tenantId, error) => warn(error, `The administrators of tenant ${tenantId} did not get manageAccess.`),
+      });
+      if (given > 0) this.logger.info(`Gave manageAccess to the administrators of ${given} tenants.`);
       indexes.start();
       await jobs.start((tenantId) => worker.run(tenantId));
     },

@@ -55,7 +55,7 @@ export function listTenants(tx: Tx, after: string | null, take: number): Promise
 
 /** The tenant of this key: a new one, or the one that has the key. Waits for a request that is creating it. */
 export async function insertTenant(tx: Tx, tenant: TenantInfo): Promise<Tenant> {
-  const row = { ...tenant, indexGeneration: INDEX_GENERATION };
+  const row = { ...tenant, indexGeneration: INDEX_GENERATION, accessManaged: true };
   await TenantModel.bulkCreate([row], { ignoreDuplicates: true, ...on(tx) });
   const stored = await findTenant(tx, { key: tenant.key });
   if (!stored) throw new Error(`The tenant ${tenant.key} was not stored.`);

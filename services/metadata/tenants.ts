@@ -67,7 +67,7 @@ function checkNewTenant(given: NewTenant): void {
   if (errors.length > 0) throw new PlatformError('PARAMETER_INVALID', 'The tenant cannot be created.', { errors });
 }
 
-const platformActor = () => ({ userId: null, clientId: null, agentRunId: null, requestId: requestId() });
+export const platformActor = () => ({ userId: null, clientId: null, agentRunId: null, requestId: requestId() });
 
 /** DDL waits for readers only for a while, and a deployment may take longer than a request. */
 export const DDL_LIMITS =

@@ -108,6 +108,7 @@ CREATE TABLE metadata.tenants (
   created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
   index_generation integer DEFAULT 0 NOT NULL,
   operator_limits jsonb DEFAULT '{"daily": null, "tenant": null, "connection": null, "concurrency": null}'::jsonb NOT NULL,
+  access_managed boolean DEFAULT false NOT NULL,
   CONSTRAINT tenants_key_check CHECK ((key ~ '^[a-z][a-z0-9]{1,30}$'::text)),
   CONSTRAINT tenants_pkey PRIMARY KEY (id),
   CONSTRAINT tenants_key_key UNIQUE (key)

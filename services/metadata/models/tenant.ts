@@ -18,6 +18,8 @@ export class TenantModel extends Model<InferAttributes<TenantModel>, InferCreati
   declare suspended: CreationOptional<boolean>;
   declare metadataVersion: CreationOptional<number>;
   declare indexGeneration: number;
+  /** Its administrators have manageAccess. */
+  declare accessManaged: boolean;
 }
 
 TenantModel.init(
@@ -36,6 +38,7 @@ TenantModel.init(
     suspended: DataTypes.BOOLEAN,
     metadataVersion: DataTypes.INTEGER,
     indexGeneration: DataTypes.INTEGER,
+    accessManaged: DataTypes.BOOLEAN,
   },
   { sequelize, schema: 'metadata', tableName: 'tenants' },
 );
