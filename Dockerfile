@@ -22,7 +22,7 @@ COPY lib ./lib
 COPY mixins ./mixins
 COPY services ./services
 COPY templates ./templates
-COPY scripts/join.ts scripts/migrate.ts scripts/repl.ts scripts/rotate-secret.ts ./scripts/
+COPY scripts/bus-keys.ts scripts/join.ts scripts/migrate.ts scripts/repl.ts scripts/rotate-secret.ts ./scripts/
 USER node
 EXPOSE 3000 9090
 # The gateway answers on PORT, every other role on HEALTH_PORT.

@@ -216,6 +216,7 @@ function readArguments(): BusKeysOptions {
 
 if (process.argv[1] === fileURLToPath(import.meta.url))
   try {
+    process.umask(0o022);
     const options = readArguments();
     const identities = await makeBusKeys(options);
     console.log(`${options.folder} has the keys of nats, ${identities.join(', ')}.`);

@@ -67,6 +67,10 @@ spec:
           ports:
             - name: ${port}
               containerPort: ${number}
+          volumeMounts:
+            - name: bus
+              mountPath: /run/bus
+              readOnly: true
           startupProbe:
             httpGet: { path: /healthz, port: ${port} }
             periodSeconds: 2
@@ -82,6 +86,11 @@ spec:
           resources:
             requests: { cpu: "${requests.cpu}", memory: ${requests.memory} }
             limits: { cpu: "${limits.cpu}", memory: ${limits.memory} }
+      volumes:
+        - name: bus
+          secret:
+            secretName: bus-${name}
+            defaultMode: 0440
 `;
 }
 
@@ -196,8 +205,10 @@ const PUBLISHED = `    ports:
 const composeService = (name: ServiceName): string => `  ${name}:
     <<: *service
     environment:
-      <<: *environment
+      <<: [*environment, *bus]
       SERVICES: ${name}
+    volumes:
+      - ./.bus/${name}:/run/bus:ro
 ${SERVICES[name].listens === 'public' ? PUBLISHED : ''}`;
 
 /** docker-compose.yml with the services of the list. */

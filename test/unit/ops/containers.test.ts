@@ -1,10 +1,12 @@
 /** The Dockerfile and docker-compose.yml name only what exists. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { readConfig } from '../../../config/env.ts';
 import { ALL_SERVICES, HEALTH_PORT, PUBLIC_PORT } from '../../../config/services.ts';
+import { makeBusKeys } from '../../../scripts/bus-keys.ts';
 import { composeFile } from '../../../scripts/manifests.ts';
 import { environmentVariables } from '../../support/sources.ts';
 
@@ -15,6 +17,7 @@ interface Container {
   image: string;
   command?: string[];
   environment?: Record<string, string>;
+  volumes?: string[];
   depends_on?: Record<string, { condition: string }>;
   healthcheck?: object;
 }
@@ -28,7 +31,10 @@ describe('docker-compose.yml', () => {
   const ours = services.filter(([, container]) => container.image.startsWith('erp-platform'));
 
   it('runs one container per service, a migration, PostgreSQL and NATS, and nothing else', () => {
-    assert.deepEqual(Object.keys(file.services).sort(), [...ALL_SERVICES, 'migrate', 'nats', 'postgres'].sort());
+    assert.deepEqual(
+      Object.keys(file.services).sort(),
+      [...ALL_SERVICES, 'bus-keys', 'migrate', 'nats', 'postgres'].sort(),
+    );
     for (const service of ALL_SERVICES) assert.equal(file.services[service]!.environment!['SERVICES'], service);
   });
 
@@ -37,19 +43,24 @@ describe('docker-compose.yml', () => {
     assert.equal(text, composeFile(text), 'run `npm run manifests`');
   });
 
-  it('sets only variables that the program reads, with values it accepts', () => {
+  it('sets only variables that the program reads, with values it accepts', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'erp-compose-'));
+    await makeBusKeys({ folder, hosts: ['nats'] });
     for (const [name, container] of ours) {
       const environment = Object.fromEntries(
         Object.entries(container.environment ?? {}).map(([key, value]) => [
           key,
           String(value)
+            .replace('/run/bus', join(folder, name))
             .replace(/\$\{\w+:-([^}]*)\}/g, '$1')
             .replace(/\$\{\w+:\?[^}]*\}/g, 'kFh3vQzLr8Wn2TxYp6Jd9MbRc4GsVeUa'),
         ]),
       );
       for (const key of Object.keys(environment)) assert.ok(environmentVariables().includes(key), `${name}: ${key}`);
       readConfig(environment);
+      if (name !== 'bus-keys') readConfig({ ...environment, NODE_ENV: 'production' }, { command: name === 'migrate' });
     }
+    rmSync(folder, { recursive: true });
   });
 
   it('has no default for a secret or a password, neither for ours nor for the database', () => {
@@ -61,6 +72,11 @@ describe('docker-compose.yml', () => {
         if (/PASSWORD|SECRET$/.test(variable)) passwords.push(String(value));
         for (const password of passwords) assert.match(password!, /^\$\{\w+:\?[^}]+\}$/, `${name}: ${variable}`);
       }
+  });
+
+  it('gives every service its own keys of the bus, and the server its configuration', () => {
+    for (const service of [...ALL_SERVICES, 'nats'])
+      assert.match(file.services[service]!.volumes!.join(), new RegExp(`^\\./\\.bus/${service}:[/a-z]+:ro$`));
   });
 
   it('waits only for containers that exist and that can be waited for', () => {
@@ -108,6 +124,7 @@ describe('the Dockerfile', () => {
       'scripts/repl.ts',
       'scripts/rotate-secret.ts',
       'scripts/join.ts',
+      'scripts/bus-keys.ts',
     ])
       assert.ok(copied.includes(` ${folder}`), folder);
   });

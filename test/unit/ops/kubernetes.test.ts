@@ -153,7 +153,7 @@ describe('the Kubernetes manifests', function () {
       it('sets only variables that the program reads, and keeps secrets in a Secret', () => {
         const known = environmentVariables();
         const workloads = [...deployments, find('Job', 'migrate')];
-        const secret = ['DATABASE_URL', 'NATS_URL', 'PLATFORM_SECRET', 'PLATFORM_SECRET_PREVIOUS'];
+        const secret = ['DATABASE_URL', 'PLATFORM_SECRET', 'PLATFORM_SECRET_PREVIOUS'];
         for (const workload of workloads)
           for (const entry of containerOf(workload).env) {
             assert.ok(known.includes(entry.name), `${workload.metadata.name} sets ${entry.name}`);
@@ -167,6 +167,25 @@ describe('the Kubernetes manifests', function () {
           manifests.some((manifest) => manifest.kind === 'Secret'),
           false,
         );
+      });
+
+      it('gives every service its own keys of the bus, and none to the migration', () => {
+        for (const deployment of deployments) {
+          const pod = deployment.spec.template.spec;
+          const secrets = pod.volumes.flatMap((volume: Manifest) => volume.secret?.secretName ?? []);
+          assert.deepEqual(secrets, [`bus-${deployment.metadata.name}`]);
+          const mount = containerOf(deployment).volumeMounts.find((entry: Manifest) => entry.name === 'bus');
+          assert.equal(mount.readOnly, true);
+          for (const name of ['NATS_CA_FILE', 'NATS_NKEY_FILE', 'BUS_KEYS_FILE'])
+            assert.ok(
+              containerOf(deployment)
+                .env.find((entry: Manifest) => entry.name === name)
+                .value.startsWith(`${mount.mountPath}/`),
+              name,
+            );
+        }
+        assert.equal(find('Job', 'migrate').spec.template.spec.volumes, undefined);
+        assert.match(find('ConfigMap', 'platform').data.NATS_URL, /^tls:/);
       });
 
       it('runs one image with one tag everywhere, and a migration that exists', () => {
