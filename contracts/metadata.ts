@@ -338,6 +338,7 @@ export const METADATA_OPERATIONS = [
       schema: RetrieveBody,
       maxBytes: LIMITS.body_max_bytes,
       validate: false,
+      raw: true,
       example: { package: EXAMPLE_PACKAGE },
     },
     response: {
@@ -396,6 +397,7 @@ export const METADATA_OPERATIONS = [
       schema: ValidateBody,
       maxBytes: LIMITS.metadata_body_max_bytes,
       validate: false,
+      raw: true,
       example: { files: { [EXAMPLE_PATH]: EXAMPLE_YAML }, package: EXAMPLE_PACKAGE, baseMetadataVersion: 7 },
     },
     response: {
@@ -440,6 +442,7 @@ export const METADATA_OPERATIONS = [
       schema: DeployBody,
       maxBytes: LIMITS.metadata_body_max_bytes,
       validate: false,
+      raw: true,
       example: {
         files: { [EXAMPLE_PATH]: EXAMPLE_YAML },
         package: EXAMPLE_PACKAGE,

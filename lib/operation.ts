@@ -81,6 +81,11 @@ interface RequestBody {
    * metadata files). Otherwise the gateway validates `schema` and answers all violations at once.
    */
   validate?: false;
+  /**
+   * The gateway hands on the bytes, and the service parses them: where a body is so large that parsing it would hold up
+   * everything else. `fingerprint` is then that of `fingerprintHead`, which the service completes.
+   */
+  raw?: true;
 }
 
 export interface Operation {
@@ -173,7 +178,7 @@ export interface OperationCall<Body = unknown> {
   query: Record<string, unknown>;
   body?: Body;
   headers: OperationHeaders;
-  /** Mutations only: SHA-256 (hex) over the parts of the request that make it the same request. */
+  /** Mutations only: SHA-256 (hex) over the parts of the request that make it the same request; see `raw`. */
   fingerprint?: string;
   /** Decimals are answered as JSON strings (Accept: application/json;IEEE754Compatible=true). */
   ieee754Compatible?: boolean;
@@ -216,9 +221,11 @@ type BodyOf<Body> = Body extends RequestBody
     : { body?: ContentOf<Body> }
   : unknown;
 
-type ContentOf<Body extends RequestBody> = Body extends { validate: false }
-  ? Record<string, unknown>
-  : Static<Body['schema']>;
+type ContentOf<Body extends RequestBody> = Body extends { raw: true }
+  ? Uint8Array
+  : Body extends { validate: false }
+    ? Record<string, unknown>
+    : Static<Body['schema']>;
 
 /** Body of the successful answer, by the schema of the row. */
 export type OutputOf<Row extends Operation> = Row['response'] extends { schema: infer Schema extends TSchema }

@@ -25,17 +25,20 @@ export function canonicalQuery(query: readonly (readonly [string, string])[]): s
 }
 
 /** SHA-256 in lower-case hex over the parts; bodies are compared in canonical form (RFC 8785). */
-export function fingerprint(parts: FingerprintParts): string {
-  const body =
-    parts.body === undefined
+export const fingerprint = (parts: FingerprintParts): string => completeFingerprint(fingerprintHead(parts), parts.body);
+
+/** All parts but the body, for requests whose body is parsed elsewhere. */
+export const fingerprintHead = (parts: Omit<FingerprintParts, 'body'>): string =>
+  `${parts.method}\n${parts.path}\n${canonicalQuery(parts.query)}\n${parts.ifMatch ?? ''}\n${parts.expectedRevision ?? ''}\n` +
+  `${parts.duplicateConfirmation ?? ''}\n${parts.agentRunId ?? ''}\n`;
+
+/** The fingerprint of a request from what `fingerprintHead` gave and its body. */
+export function completeFingerprint(head: string, body: unknown): string {
+  const hashed =
+    body === undefined
       ? ''
-      : parts.body instanceof Uint8Array
-        ? hash('sha256', parts.body)
-        : hash('sha256', canonicalize(parts.body) ?? '');
-  return createHash('sha256')
-    .update(
-      `${parts.method}\n${parts.path}\n${canonicalQuery(parts.query)}\n${parts.ifMatch ?? ''}\n${parts.expectedRevision ?? ''}\n` +
-        `${parts.duplicateConfirmation ?? ''}\n${parts.agentRunId ?? ''}\n${body}`,
-    )
-    .digest('hex');
+      : body instanceof Uint8Array
+        ? hash('sha256', body)
+        : hash('sha256', canonicalize(body) ?? '');
+  return createHash('sha256').update(`${head}${hashed}`).digest('hex');
 }

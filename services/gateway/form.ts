@@ -7,7 +7,7 @@ import { LIMITS } from '../../config/limits.ts';
 import type { ErrorCode } from '../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { ViolationList } from '../../lib/errors/violation-list.ts';
-import { fingerprint } from '../../lib/json/fingerprint.ts';
+import { fingerprint, fingerprintHead } from '../../lib/json/fingerprint.ts';
 import { JsonError, parseJson, parseJsonBytes } from '../../lib/json/parse.ts';
 import type { Operation, OperationCall, OperationHeaders, Parameter } from '../../lib/operation.ts';
 import { collectBodyViolations, valueProblem } from '../../lib/validation.ts';
@@ -56,13 +56,14 @@ export function readForm(x: Exchange, route: Route): OperationCall {
   const pairs = readPairs(x.rawQuery, problems);
   const query = readQuery(pairs, operation.queryParameters ?? [], problems);
   const headers = readHeaders(x, operation, query, problems);
+  const raw = operation.requestBody?.raw === true;
   const body = readBody(x, operation, problems);
   const refusal = problems.refusal();
   if (refusal) throw refusal;
   const call: OperationCall = { operationId: operation.operationId, path, query, headers };
   if (body !== undefined) call.body = body;
   if (operation.mutation) {
-    call.fingerprint = fingerprint({
+    const parts = {
       method: operation.method,
       path: x.path,
       query: pairs,
@@ -70,8 +71,8 @@ export function readForm(x: Exchange, route: Route): OperationCall {
       expectedRevision: headers.expectedRevision === undefined ? undefined : String(headers.expectedRevision),
       duplicateConfirmation: headers.duplicateConfirmation,
       agentRunId: header(x, 'x-agent-run-id'),
-      body,
-    });
+    };
+    call.fingerprint = raw ? fingerprintHead(parts) : fingerprint({ ...parts, body });
   }
   if (wantsIeee754Compatible(x)) call.ieee754Compatible = true;
   return call;
@@ -292,6 +293,7 @@ function readBody(x: Exchange, operation: Operation, problems: Problems): unknow
     problems.add('REQUEST_MALFORMED', '', 'This operation takes no body.');
     return undefined;
   }
+  if (declared.raw) return x.body;
   let body: unknown;
   try {
     body = parseJsonBytes(x.body, LIMITS.json_depth_max);

@@ -10,6 +10,9 @@ import { EXTERNAL_CLIENT } from './kinds/external-client.ts';
 import type { Acting } from './kinds/kind.ts';
 import type { Project } from './project/project.ts';
 
+/** What reads the records of a tenant. */
+export type Reader = Pick<Tx, 'all' | 'one' | 'schema'>;
+
 const WHO_HOLDS_WHAT: ReadonlySet<string> = new Set(['Role', 'Group', 'Profile', 'PermissionSet']);
 
 /** The part of a configuration that says who holds what. */
@@ -21,7 +24,7 @@ export const accessSnapshot = (tenant: TenantInfo, state: State): Snapshot =>
  * or deactivated holds nothing.
  */
 export async function loadActing(
-  tx: Tx,
+  tx: Reader,
   userId: string,
   { tenant, before, project }: { tenant: TenantInfo; before: State; project: Project },
 ): Promise<Acting> {

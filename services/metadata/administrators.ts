@@ -1,9 +1,8 @@
 /** A deployment leaves the tenant its administrators. Source: docs/reference/access.md#administrators. */
 import { holderSql, KEPT_PERMISSIONS, type KeptPermission, lastHolder } from '../../lib/access/administrators.ts';
 import type { TenantInfo } from '../../lib/schema/snapshot.ts';
-import type { Tx } from '../../mixins/database/database.ts';
 import { Sql } from '../../mixins/database/sql.ts';
-import { accessSnapshot } from './acting.ts';
+import { accessSnapshot, type Reader } from './acting.ts';
 import { type Component, componentKey, isOf, type State } from './kinds/component.ts';
 import type { Problem } from './kinds/kind.ts';
 import { PERMISSION_SET, PROFILE } from './kinds/permissions.ts';
@@ -12,7 +11,7 @@ import type { Project } from './project/project.ts';
 
 /** The plan with a problem where it takes a permission of administrators from the last active user who holds it. */
 export async function keepAdministrators(
-  tx: Tx,
+  tx: Reader,
   plan: Plan,
   { tenant, before, project }: { tenant: TenantInfo; before: State; project: Project },
 ): Promise<Plan> {
@@ -32,7 +31,7 @@ export async function keepAdministrators(
 
 type Bundles = Parameters<typeof holderSql>[0];
 
-async function lostPermissions(tx: Tx, before: Bundles, after: Bundles): Promise<readonly KeptPermission[]> {
+async function lostPermissions(tx: Reader, before: Bundles, after: Bundles): Promise<readonly KeptPermission[]> {
   const sql = new Sql();
   const held = (bundles: Bundles, name: KeptPermission): string =>
     `EXISTS (SELECT FROM ${tx.schema}."User" WHERE ${holderSql(bundles, name, sql.bind)})`;

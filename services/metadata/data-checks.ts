@@ -6,7 +6,7 @@ import type { Problem } from './kinds/kind.ts';
 import { tableOf } from './kinds/registry.ts';
 import { blankSql, keyExpression } from './physical/model.ts';
 import type { DataCheck } from './planner/data-checks.ts';
-import type { Change, Plan } from './planner/plan.ts';
+import type { Change, Plan, PlanLists } from './planner/plan.ts';
 
 /** Records from which on a change of the table is worth a warning. */
 const LARGE_TABLE_RECORDS = 100_000;
@@ -65,17 +65,63 @@ function existingObjects(plan: Plan, before: State): string[] {
   return [...names].filter((object) => before.has(componentKey('CustomObject', object))).sort();
 }
 
-/**
- * The plan with the problems and warnings that the data checks found and the number of records that each change concerns.
- * `schema` is quoted. All checks run as one statement.
- */
-export async function runDataChecks(tx: Tx, schema: string, plan: Plan, before: State): Promise<Plan> {
+/** What a plan asks of the records, as one statement whose one row has a number per check and per object. */
+export interface Counting {
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+/** What to make of the numbers of a `Counting`; plain values, which threads can hand to each other. */
+export interface Counted {
+  readonly checks: readonly Omit<DataCheck, 'component' | 'question'>[];
+  readonly found: readonly Pick<Problem, 'type' | 'fullName' | 'path'>[];
+  readonly objects: readonly { readonly apiName: string; readonly path: string | null }[];
+}
+
+/** The statement, and what its numbers mean; null: the plan asks nothing. `schema` is quoted. */
+export function countingOf(
+  schema: string,
+  plan: Plan,
+  before: State,
+): { statement: Counting; counted: Counted } | null {
   const objects = existingObjects(plan, before);
-  if (objects.length === 0 && plan.dataChecks.length === 0) return plan;
-  const { found, counts } = await countRecords(tx, schema, plan.dataChecks, objects);
-  const problems = found.map(({ check, records }) => ({ problem: foundProblem(check, records), check }));
-  const isWarning = ({ check }: { check: DataCheck }): boolean => check.code === 'STATE_MODEL_INVALID';
-  const large = [...counts].filter(([, records]) => records >= LARGE_TABLE_RECORDS);
+  if (objects.length === 0 && plan.dataChecks.length === 0) return null;
+  const values: unknown[] = [];
+  const selects = [
+    ...plan.dataChecks.map((check) => countSql(schema, check, values)),
+    ...objects.map((object) => `SELECT count(*) FROM ${schema}.${identifier(object)}`),
+  ];
+  return {
+    statement: { text: `SELECT ${selects.map((sql) => `(${sql})::bigint`).join(', ')}`, values },
+    counted: {
+      checks: plan.dataChecks.map(({ component: _component, question: _question, ...check }) => check),
+      found: plan.dataChecks.map(({ component: { type, fullName, path } }) => ({ type, fullName, path })),
+      objects: objects.map((apiName) => ({
+        apiName,
+        path: before.get(componentKey('CustomObject', apiName))?.path ?? null,
+      })),
+    },
+  };
+}
+
+/** The numbers that a statement of `countingOf` gives. */
+export async function count(tx: Tx, statement: Counting): Promise<number[]> {
+  const { rows } = await tx.arrays({ text: statement.text, values: [...statement.values] });
+  return (rows[0] ?? []).map(Number);
+}
+
+/** A plan with the problems and warnings that the numbers stand for, and the number of records that each change concerns. */
+export function withCounts<P extends PlanLists>(
+  plan: P,
+  { checks, found, objects }: Counted,
+  numbers: readonly number[],
+): P {
+  const problems = checks.flatMap((check, i) => {
+    const [records = 0, where] = [numbers[i], found[i]];
+    return records > 0 && where ? [{ problem: foundProblem(check, where, records), check }] : [];
+  });
+  const counts = new Map(objects.map(({ apiName }, i) => [apiName, numbers[checks.length + i] ?? 0]));
+  const isWarning = ({ check }: { check: Pick<DataCheck, 'code'> }): boolean => check.code === 'STATE_MODEL_INVALID';
   const withImpact = (change: Change): Change => {
     const records = counts.get(tableOf(change) ?? '');
     return records === undefined ? change : { ...change, impact: { ...change.impact, records } };
@@ -86,49 +132,36 @@ export async function runDataChecks(tx: Tx, schema: string, plan: Plan, before: 
     warnings: [
       ...plan.warnings,
       ...problems.filter(isWarning).map(({ problem }) => problem),
-      ...large.map(([object, records]) => largeTable(object, records, before)),
+      ...objects.flatMap(({ apiName, path }) => {
+        const records = counts.get(apiName) ?? 0;
+        return records >= LARGE_TABLE_RECORDS ? [largeTable(apiName, records, path)] : [];
+      }),
     ],
     creates: plan.creates.map(withImpact),
     updates: plan.updates.map(withImpact),
   };
 }
 
-/** The checks that records violate, and how many records each object has. */
-async function countRecords(
-  tx: Tx,
-  schema: string,
-  checks: readonly DataCheck[],
-  objects: readonly string[],
-): Promise<{ found: { check: DataCheck; records: number }[]; counts: Map<string, number> }> {
-  const values: unknown[] = [];
-  const selects = [
-    ...checks.map((check) => countSql(schema, check, values)),
-    ...objects.map((object) => `SELECT count(*) FROM ${schema}.${identifier(object)}`),
-  ];
-  const { rows } = await tx.arrays({ text: `SELECT ${selects.map((sql) => `(${sql})::bigint`).join(', ')}`, values });
-  const answers = (rows[0] ?? []).map(Number);
-  return {
-    found: checks.map((check, i) => ({ check, records: answers[i] ?? 0 })).filter(({ records }) => records > 0),
-    counts: new Map(objects.map((object, i) => [object, answers[checks.length + i] ?? 0])),
-  };
+/** The plan with what the records say to it; all checks run as one statement. `schema` is quoted. */
+export async function runDataChecks(tx: Tx, schema: string, plan: Plan, before: State): Promise<Plan> {
+  const asked = countingOf(schema, plan, before);
+  return asked ? withCounts(plan, asked.counted, await count(tx, asked.statement)) : plan;
 }
 
-const foundProblem = (check: DataCheck, records: number): Problem => ({
+const foundProblem = (check: Counted['checks'][number], where: Counted['found'][number], records: number): Problem => ({
   code: check.code,
-  type: check.component.type,
-  fullName: check.component.fullName,
-  path: check.component.path,
+  ...where,
   ...check.position,
   message: `${check.message} (${records} records)`,
   remedy: check.remedy,
   details: { records },
 });
 
-const largeTable = (object: string, records: number, before: State): Problem => ({
+const largeTable = (object: string, records: number, path: string | null): Problem => ({
   code: 'LARGE_TABLE',
   type: 'CustomObject',
   fullName: object,
-  path: before.get(componentKey('CustomObject', object))?.path ?? null,
+  path,
   line: null,
   column: null,
   message: `The object has ${records} records; writes to it may wait while the change is applied.`,

@@ -22,7 +22,7 @@ import {
 } from './physical/indexes.ts';
 import { physicalModel } from './physical/model.ts';
 import { loadState, requireTenant } from './store.ts';
-import { DDL_LIMITS, inConfiguration, lockTenant, requireCurrentSchema } from './tenants.ts';
+import { DDL_LIMITS, inConfiguration, lockConfiguration, requireCurrentSchema } from './tenants.ts';
 
 /** Advisory lock of the process that makes indexes. */
 const LOCK = 7_164_004;
@@ -154,7 +154,7 @@ export class IndexUpkeep {
     const schema = identifier(tenantSchema(tenantId));
     return inConfiguration(this.#database, tenantId, async (tx) => {
       await tx.query(DDL_LIMITS);
-      const { tenant } = await lockTenant(tx, tenantId);
+      const tenant = await lockConfiguration(tx, tenantId);
       if (tenant.metadataVersion !== version) return false;
       tx.actAs(ownerRole(tenantId));
       const existing = await readExisting(tx, tenantId);

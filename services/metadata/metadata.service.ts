@@ -11,6 +11,7 @@ import { LEASE_SECONDS } from './deployments/lease.ts';
 import { DeploymentWorker } from './deployments/run.ts';
 import { IndexUpkeep } from './indexes.ts';
 import type { FindUser } from './permission.ts';
+import { Planning } from './planning/planning.ts';
 import { upgradeTenants } from './tenants.ts';
 
 /** The Moleculer schema of metadata: it declares and delegates. */
@@ -19,7 +20,9 @@ export default function metadataService(platform: Platform): ServiceSchema {
   let changed: (tenantId: string, metadataVersion: number) => void = () => {};
   let warn: (error: unknown, message: string) => void = () => {};
   const jobs = new DeploymentJobs(platform.jobs);
+  const planning = new Planning();
   const worker = new DeploymentWorker(database, {
+    planning,
     leaseSeconds: LEASE_SECONDS,
     rateLimits: platform.config.rateLimits,
     committed: (tenantId, version) => changed(tenantId, version),
@@ -29,7 +32,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   const indexes = new IndexUpkeep(database, (tenantId, error) =>
     warn(error, `The indexes of ${tenantId === null ? 'the tenants' : `tenant ${tenantId}`} are not up to date.`),
   );
-  const operations = new MetadataOperations(platform, jobs);
+  const operations = new MetadataOperations(platform, jobs, planning);
   const findUser =
     (ctx: Caller): FindUser =>
     (tenantId, userId) =>
@@ -64,6 +67,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
     async stopped() {
       worker.stop();
       await indexes.stop();
+      await planning.close();
     },
   };
 }

@@ -10,6 +10,8 @@ import type { Component } from './kinds/component.ts';
 import { componentKey } from './kinds/component.ts';
 import { TenantModel } from './models/tenant.ts';
 import { INDEX_GENERATION } from './physical/indexes.ts';
+import type { PreparedCommit } from './prepare.ts';
+import type { StoredState } from './stored-state.ts';
 
 export interface Tenant extends TenantInfo {
   readonly suspended: boolean;
@@ -75,6 +77,18 @@ interface ComponentRow {
   updated_by_id: string | null;
 }
 
+/** The configuration of a tenant, unparsed. */
+export function storedState(tx: Tx, tenantId: string): Promise<StoredState> {
+  return tx.one<StoredState>({
+    text: `SELECT metadata_version AS version, (
+        SELECT coalesce(json_agg(json_build_array(type, full_name, path, yaml, body, hash, system, changed_at_version,
+          updated_at, updated_by_id)), '[]')::text
+        FROM metadata.components WHERE tenant_id = $1) AS components
+      FROM metadata.tenants WHERE id = $1`,
+    values: [tenantId],
+  });
+}
+
 /** All components of a tenant. */
 export async function loadState(tx: Tx, tenantId: string): Promise<Map<string, Component>> {
   const { rows } = await tx.query<ComponentRow>({
@@ -99,14 +113,8 @@ export async function loadState(tx: Tx, tenantId: string): Promise<Map<string, C
   return state;
 }
 
-export interface Commit {
+export interface Commit extends PreparedCommit {
   readonly tenantId: string;
-  readonly version: number;
-  readonly changed: readonly Component[];
-  readonly systemTypes: ReadonlySet<string>;
-  /** The tenant as the new snapshot says. */
-  readonly tenant: TenantInfo;
-  readonly snapshot: Buffer;
   readonly actor: {
     readonly userId: string | null;
     readonly clientId: string | null;
@@ -115,7 +123,6 @@ export interface Commit {
   };
   readonly auditId: string;
   readonly deploymentId: string | null;
-  readonly summary: object;
 }
 
 /** Snapshots kept per tenant; readers on their way with an older one find it here. */
@@ -129,15 +136,6 @@ export function writeCommit(tx: Tx, commit: Commit): Promise<unknown>[] {
 /** What metadata keeps of the commit. */
 function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
   const { tenantId, version, actor } = commit;
-  const rows = commit.changed.map((c) => ({
-    type: c.type,
-    full_name: c.fullName,
-    path: c.path,
-    yaml: c.yaml,
-    body: c.body,
-    hash: c.hash,
-    system: commit.systemTypes.has(c.type) || c.system,
-  }));
   return [
     tx.actAs(serviceRole('metadata', tenantId)),
     tx.query({
@@ -150,7 +148,7 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
           path = excluded.path, yaml = excluded.yaml, body = excluded.body, hash = excluded.hash,
           system = excluded.system, changed_at_version = excluded.changed_at_version, updated_at = excluded.updated_at,
           updated_by_id = excluded.updated_by_id`,
-      values: [tenantId, JSON.stringify(rows), version, actor.userId],
+      values: [tenantId, commit.components, version, actor.userId],
     }),
     tx.query({
       text: `UPDATE metadata.tenants
@@ -167,7 +165,7 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
     }),
     tx.query({
       text: 'INSERT INTO metadata.snapshots (tenant_id, version, bytes) VALUES ($1, $2, $3)',
-      values: [tenantId, version, commit.snapshot],
+      values: [tenantId, version, Buffer.from(commit.snapshot)],
     }),
     tx.query({
       text: 'DELETE FROM metadata.snapshots WHERE tenant_id = $1 AND version <= $2',
@@ -176,7 +174,7 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
     tx.query({
       text: `INSERT INTO metadata.versions (tenant_id, version, deployment_id, made_by_id, changes)
         VALUES ($1, $2, $3, $4, $5)`,
-      values: [tenantId, version, commit.deploymentId, actor.userId, commit.changed.length],
+      values: [tenantId, version, commit.deploymentId, actor.userId, commit.changes],
     }),
   ];
 }
@@ -198,14 +196,7 @@ function writeTrail(tx: Tx, commit: Commit): Promise<unknown>[] {
     tx.query({
       text: `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, changes)
         VALUES ($1, $2, $3, $4, 'job', 'metadata.deployments.create', 'committed', $5, $6)`,
-      values: [
-        commit.auditId,
-        actor.userId,
-        actor.clientId,
-        actor.agentRunId,
-        actor.requestId,
-        JSON.stringify(commit.summary),
-      ],
+      values: [commit.auditId, actor.userId, actor.clientId, actor.agentRunId, actor.requestId, commit.summary],
     }),
   ];
 }

@@ -232,19 +232,25 @@ export async function deployTemplate(
 }
 
 /**
- * The tenant and its components, with the row locked that every change of its configuration takes first. Writers of
- * records take it before they touch a table as well, so the two never wait for each other in a cycle.
+ * The tenant, with the row locked that every change of its configuration takes first. Writers of records take it before
+ * they touch a table as well, so the two never wait for each other in a cycle.
  */
+export async function lockConfiguration(tx: Tx, tenantId: string): Promise<Tenant> {
+  tx.actAs(tenantRole(tenantId));
+  const locked = tx.query(`SELECT FROM ${tx.schema}._state FOR UPDATE`);
+  tx.actAs(serviceRole('metadata', tenantId));
+  const tenant = requireTenant(tx, tenantId);
+  await inOrder([locked, tenant, requireCurrentSchema(tx, tenantId)]);
+  return tenant;
+}
+
+/** The same with the components of the tenant. */
 export async function lockTenant(
   tx: Tx,
   tenantId: string,
 ): Promise<{ tenant: Tenant; before: Map<string, Component> }> {
-  tx.actAs(tenantRole(tenantId));
-  const locked = tx.query(`SELECT FROM ${tx.schema}._state FOR UPDATE`);
-  tx.actAs(serviceRole('metadata', tenantId));
-  const [tenant, before] = [requireTenant(tx, tenantId), loadState(tx, tenantId)];
-  await inOrder([locked, tenant, before, requireCurrentSchema(tx, tenantId)]);
-  return { tenant: await tenant, before: await before };
+  const tenant = await lockConfiguration(tx, tenantId);
+  return { tenant, before: await loadState(tx, tenantId) };
 }
 
 /** The owner role cannot change the tenant's schema as it is: a process of an older version has worked on it. */

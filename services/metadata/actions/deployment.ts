@@ -4,7 +4,7 @@ import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { CURSOR_MESSAGES } from '../../../lib/query/cursor.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
-import type { DeploymentSummary, DeploymentWithPlan } from '../deployments/store.ts';
+import type { DeploymentSummary } from '../deployments/store.ts';
 
 const time = (value: string | null): string | null => (value === null ? null : formatTimestamp(new Date(value)));
 
@@ -43,17 +43,20 @@ export function presentSummary(
   };
 }
 
-export function presentDeployment(row: DeploymentWithPlan): OperationOutput<'metadata.deployments.get'> {
-  const { blocked = [], warnings = [], creates = [], updates = [], deletes = [], noops = [] } = row.plan ?? {};
-  return {
-    ...presentSummary(row),
-    changes: { creates, updates, deletes, noops },
-    blocked,
-    warnings,
-    quickDeploy: null,
-    rollback: null,
-  };
-}
+const NO_PLAN = JSON.stringify({
+  changes: { creates: [], updates: [], deletes: [], noops: [] },
+  blocked: [],
+  warnings: [],
+} satisfies Pick<OperationOutput<'metadata.deployments.get'>, 'changes' | 'blocked' | 'warnings'>);
+
+const RESERVED = JSON.stringify({ quickDeploy: null, rollback: null });
+
+/** A deployment with its plan, which is JSON as the database has it; null: it has none, or it is not shown. */
+export const presentDeployment = (row: DeploymentSummary, plan: string | null): Buffer =>
+  Buffer.from(joined([JSON.stringify(presentSummary(row)), plan ?? NO_PLAN, RESERVED]));
+
+/** JSON objects as one. */
+const joined = (objects: readonly string[]): string => `{${objects.map((text) => text.slice(1, -1)).join()}}`;
 
 interface Filter {
   readonly status: string | null;

@@ -2,35 +2,37 @@
 
 import { LIMITS } from '../../../config/limits.ts';
 import type { OperationInput } from '../../../contracts/operations.ts';
-import type { RequestContext } from '../../../lib/context.ts';
+import { ceilings } from '../../../contracts/ratelimit.ts';
+import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
+import { identifier } from '../../../lib/values/sql-text.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Platform } from '../../../mixins/platform.ts';
+import { count } from '../data-checks.ts';
 import { acceptDeployment, newDeployment } from '../deployments/accept.ts';
 import type { DeploymentJobs } from '../deployments/jobs.ts';
-import { findDeployment, listDeployments } from '../deployments/store.ts';
-import type { Component, State } from '../kinds/component.ts';
+import { findDeployment, listDeployments, planOfDeployment } from '../deployments/store.ts';
 import { KINDS } from '../kinds/registry.ts';
 import { type FindUser, mayRead, requireActiveUser, requirePermission } from '../permission.ts';
-import { drift, type Plan, planHash } from '../planner/plan.ts';
-import { planFor } from '../planning.ts';
-import { deployBody, type ProjectBody, retrieveBody, validateBody } from '../project/body.ts';
-import { type Project, readPackage, readProject } from '../project/project.ts';
-import { loadState, requireTenant, type Tenant } from '../store.ts';
+import type { Planning } from '../planning/planning.ts';
+import type { Accepted, Door, Planned, Source, Where } from '../planning/tasks.ts';
+import { requireTenant, storedState, type Tenant, tenantInfo } from '../store.ts';
 import { presentDeployment, presentSummary, readCursor, writeCursor } from './deployment.ts';
-import { publicBaseUrl, retrieve } from './retrieve.ts';
+import { publicBaseUrl } from './retrieve.ts';
 
 export class MetadataOperations {
   readonly #platform: Platform;
   readonly #jobs: DeploymentJobs;
+  readonly #planning: Planning;
 
-  constructor(platform: Platform, jobs: DeploymentJobs) {
+  constructor(platform: Platform, jobs: DeploymentJobs, planning: Planning) {
     this.#platform = platform;
     this.#jobs = jobs;
+    this.#planning = planning;
   }
 
   async retrieve(
@@ -38,16 +40,11 @@ export class MetadataOperations {
     call: OperationInput<'metadata.components.retrieve'>,
     findUser: FindUser,
   ): Promise<OperationReply> {
-    const pkg = readPackage(retrieveBody(call.body).package, '/package');
     await requirePermission(findUser, request, 'metadataRead');
-    const { tenant, state } = await this.#current(request.tenantId);
-    return {
-      body: retrieve(state, pkg, {
-        metadataVersion: tenant.metadataVersion,
-        baseUrl: publicBaseUrl(this.#platform.config),
-        now: Date.now(),
-      }),
-    };
+    const { tenantId } = request;
+    const { where } = await this.#current(tenantId);
+    const input = { body: call.body, where, baseUrl: publicBaseUrl(this.#platform.config), now: Date.now() };
+    return { body: Buffer.from(await this.#planning.run(tenantId, 'retrieve', input, { door: this.#door(tenantId) })) };
   }
 
   async validate(
@@ -55,28 +52,15 @@ export class MetadataOperations {
     call: OperationInput<'metadata.components.validate'>,
     findUser: FindUser,
   ): Promise<OperationReply> {
-    const body = validateBody(call.body);
-    const project = await readProject(body.files, body.package);
     const user = await requirePermission(findUser, request, 'metadataRead');
-    const { tenant, state } = await this.#current(request.tenantId);
-    refuseDrift(state, project, body.baseMetadataVersion);
-    const plan = await this.#plan(user.id, tenant, state, project, body);
-    const { creates, updates, deletes, noops, blocked, warnings } = plan;
-    return {
-      body: {
-        valid: blocked.length === 0,
-        blocked,
-        warnings,
-        creates,
-        updates,
-        deletes,
-        noops,
-        manifestHash: project.manifestHash,
-        planHash: planHash(plan, state),
-        metadataVersion: tenant.metadataVersion,
-        validatedAt: formatTimestamp(Date.now()),
-      },
-    };
+    const source = { operation: 'validate', body: call.body } as const;
+    const planned = await this.#plan(request.tenantId, user.id, source);
+    refuseDrift(planned);
+    const { draft, counting, manifestHash, planHash, version } = planned;
+    const numbers = counting ? await this.#platform.database.tenant(request.tenantId, (tx) => count(tx, counting)) : [];
+    const facts = { manifestHash, planHash, metadataVersion: version, validatedAt: formatTimestamp(Date.now()) };
+    const { answer } = await this.#planning.run(request.tenantId, 'conclude', { draft, numbers, facts });
+    return { body: answer && Buffer.from(answer) };
   }
 
   async deploy(
@@ -84,15 +68,16 @@ export class MetadataOperations {
     call: OperationInput<'metadata.deployments.create'>,
     findUser: FindUser,
   ): Promise<OperationReply> {
-    const body = deployBody(call.body);
-    const project = await readProject(body.files, body.package);
-    const key = idempotencyKey(call, request);
+    await requirePermission(findUser, request, 'metadataManage');
+    const accepted = await this.#planning.run(request.tenantId, 'accept', { body: call.body, head: call.fingerprint });
+    const known = { ...call, fingerprint: accepted.fingerprint };
+    const key = idempotencyKey(known, request);
     const { database } = this.#platform;
-    const reply = await runIdempotent({ database, request, call, key }, async ({ inUnit }) => {
+    const reply = await runIdempotent({ database, request, call: known, key }, async ({ inUnit }) => {
       const user = await requirePermission(findUser, request, 'metadataManage');
-      await this.#checkAcceptable(request, project, body);
+      await this.#checkAcceptable(request, call.body, accepted);
       return inUnit(
-        async (unit) => (await unit.claim()) ?? acceptDeployment(unit, this.#jobs, newDeployment(user, project, body)),
+        async (unit) => (await unit.claim()) ?? acceptDeployment(unit, this.#jobs, newDeployment(user, accepted)),
       );
     });
     this.#jobs.wake();
@@ -100,21 +85,19 @@ export class MetadataOperations {
   }
 
   /** Refuses what can be seen to fail before it is accepted; the worker checks it again under its locks. */
-  async #checkAcceptable(request: RequestContext, project: Project, body: ProjectBody): Promise<void> {
-    if (project.destructive && body.allowDestructiveChanges !== true)
+  async #checkAcceptable(request: RequestContext, body: Uint8Array, accepted: Accepted): Promise<void> {
+    if (accepted.destructive && accepted.allowDestructiveChanges !== true)
       throw new PlatformError(
         'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
         'The destructive manifest names components, and allowDestructiveChanges is not set.',
       );
-    const { baseMetadataVersion, expectedPlanHash } = body;
+    const { baseMetadataVersion, expectedPlanHash } = accepted;
     if (baseMetadataVersion === undefined && expectedPlanHash === undefined) return;
-    const { tenant, state } = await this.#current(request.tenantId);
-    refuseDrift(state, project, baseMetadataVersion);
-    if (expectedPlanHash === undefined) return;
-    const actual = planHash(await this.#plan(request.userId, tenant, state, project, body), state);
-    if (actual !== expectedPlanHash)
+    const planned = await this.#plan(request.tenantId, request.userId, { operation: 'deploy', body });
+    refuseDrift(planned);
+    if (expectedPlanHash !== undefined && planned.planHash !== expectedPlanHash)
       throw new PlatformError('PLAN_CHANGED', 'The plan is not the one that was reviewed.', {
-        details: { expected: expectedPlanHash, actual },
+        details: { expected: expectedPlanHash, actual: planned.planHash },
       });
   }
 
@@ -125,13 +108,15 @@ export class MetadataOperations {
   ): Promise<OperationReply> {
     const withPlan = await mayRead(findUser, request);
     const id = call.path.deploymentId;
-    const row = isUuid(id)
-      ? await this.#platform.database.shared('metadata', request.tenantId, (tx) =>
-          findDeployment(tx, request.tenantId, id),
-        )
-      : null;
+    const { tenantId } = request;
+    const { row, plan } = isUuid(id)
+      ? await this.#platform.database.shared('metadata', tenantId, async (tx) => ({
+          row: await findDeployment(tx, tenantId, id),
+          plan: withPlan ? await planOfDeployment(tx, tenantId, id) : null,
+        }))
+      : { row: null, plan: null };
     if (!row) throw new PlatformError('DEPLOYMENT_NOT_FOUND', 'There is no such deployment.');
-    return { body: presentDeployment(withPlan ? row : { ...row, plan: null }) };
+    return { body: presentDeployment(row, plan) };
   }
 
   async list(
@@ -182,48 +167,39 @@ export class MetadataOperations {
     };
   }
 
-  async #current(tenantId: string): Promise<{ tenant: Tenant; state: Map<string, Component> }> {
-    return this.#platform.database.shared('metadata', tenantId, async (tx) => {
-      const [tenant, state] = await Promise.all([requireTenant(tx, tenantId), loadState(tx, tenantId)]);
-      return { tenant, state };
-    });
+  /** The plan of a user's project, up to what the records say to it. */
+  async #plan(tenantId: string, userId: string, source: Source): Promise<Planned> {
+    const { tenant, where } = await this.#current(tenantId);
+    const input = {
+      where,
+      tenant: tenantInfo(tenant),
+      schema: identifier(tenantSchema(tenantId)),
+      source,
+      userId,
+      ceilings: ceilings(this.#platform.config.rateLimits, tenant.operatorLimits),
+    };
+    return this.#planning.run(tenantId, 'plan', input, { door: this.#door(tenantId) });
   }
 
-  /** The plan of a project for a user, with what the records of the tenant say to it. */
-  async #plan(
-    userId: string,
-    tenant: Tenant,
-    before: State,
-    project: Project,
-    { allowDestructiveChanges = false }: ProjectBody,
-  ): Promise<Plan> {
-    const planned = {
-      userId,
-      tenant,
-      before,
-      project,
-      allowDestructiveChanges,
-      rateLimits: this.#platform.config.rateLimits,
+  async #current(tenantId: string): Promise<{ tenant: Tenant; where: Where }> {
+    const { database } = this.#platform;
+    const tenant = await database.shared('metadata', tenantId, (tx) => requireTenant(tx, tenantId));
+    return { tenant, where: { tenantId, version: tenant.metadataVersion } };
+  }
+
+  #door(tenantId: string): Door {
+    const { database } = this.#platform;
+    return {
+      state: () => database.shared('metadata', tenantId, (tx) => storedState(tx, tenantId)),
+      rows: (statement) => database.tenant(tenantId, (tx) => tx.all(statement)),
     };
-    const { plan } = await this.#platform.database.tenant(tenant.id, (tx) => planFor(tx, planned));
-    return plan;
   }
 }
 
 /** Lost-update protection: somebody changed what the project is about to overwrite. */
-function refuseDrift(state: State, project: Project, base: number | undefined): void {
-  if (base === undefined) return;
-  const changed = drift(state, project, base);
-  if (changed.length === 0) return;
-  throw new PlatformError('METADATA_DRIFT', `${changed.length} component(s) changed since version ${base}.`, {
-    details: {
-      components: changed.slice(0, 200).map((component) => ({
-        type: component.type,
-        fullName: component.fullName,
-        changedAtVersion: component.changedAtVersion,
-        changedAt: component.updatedAt,
-        changedById: component.updatedById,
-      })),
-    },
+function refuseDrift({ drifted: { count: changed, first, since } }: Planned): void {
+  if (changed === 0) return;
+  throw new PlatformError('METADATA_DRIFT', `${changed} component(s) changed since version ${since}.`, {
+    details: { components: first },
   });
 }

@@ -6,28 +6,28 @@ import type { UserIdentity } from '../../../contracts/data.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
-import type { ProjectBody } from '../project/body.ts';
-import type { Project } from '../project/project.ts';
+import type { Accepted } from '../planning/tasks.ts';
+import type { NewDeployment } from './accept.sql.ts';
 import type { DeploymentJobs } from './jobs.ts';
-import { insertDeployment, type NewDeployment } from './store.ts';
+import { insertDeployment } from './store.ts';
 
 /** What a caller asks to deploy. */
 interface Requested extends Omit<NewDeployment, 'tenantId' | 'requestId' | 'idempotencyKey' | 'createdBy'> {
   readonly createdBy: Omit<NewDeployment['createdBy'], 'clientId' | 'agentRunId'>;
 }
 
-export function newDeployment(user: UserIdentity, project: Project, body: ProjectBody): Requested {
-  const checkOnly = body.checkOnly ?? false;
+export function newDeployment(user: UserIdentity, accepted: Accepted): Requested {
+  const checkOnly = accepted.checkOnly ?? false;
   return {
     deploymentId: uuidv7(),
     kind: checkOnly ? 'validation' : 'deploy',
     checkOnly,
-    allowDestructiveChanges: body.allowDestructiveChanges ?? false,
-    baseMetadataVersion: body.baseMetadataVersion ?? null,
-    expectedPlanHash: body.expectedPlanHash ?? null,
-    manifestHash: project.manifestHash,
-    package: project.package,
-    files: project.files,
+    allowDestructiveChanges: accepted.allowDestructiveChanges ?? false,
+    baseMetadataVersion: accepted.baseMetadataVersion ?? null,
+    expectedPlanHash: accepted.expectedPlanHash ?? null,
+    manifestHash: accepted.manifestHash,
+    package: accepted.package,
+    files: accepted.files,
     createdBy: { userId: user.id, displayName: user.displayName, permissions: user.systemPermissions },
   };
 }

@@ -4,9 +4,6 @@
  */
 import type { DeploymentError } from '../../../contracts/metadata.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
-import type { StoredPlan } from '../models/deployment.ts';
-import type { Plan } from '../planner/plan.ts';
-import type { Package } from '../project/project.ts';
 
 /** A worker that has not renewed its lease for so long is taken for lost. */
 export const LEASE_SECONDS = 60;
@@ -18,8 +15,9 @@ export interface Claimed {
   allow_destructive_changes: boolean;
   base_metadata_version: number | null;
   expected_plan_hash: string | null;
-  package: Package;
-  files: Record<string, string>;
+  /** JSON. */
+  package: string;
+  files: string;
   created_by_user_id: string;
   created_by_client_id: string;
   created_by_agent_run_id: string | null;
@@ -46,7 +44,7 @@ export async function claimDeployment(
         ORDER BY queue_number LIMIT 1 FOR UPDATE)
         AND (status = 'QUEUED' OR lease_until < now())
       RETURNING deployment_id, check_only, allow_destructive_changes, base_metadata_version, expected_plan_hash,
-        package, files, created_by_user_id, created_by_client_id, created_by_agent_run_id, request_id,
+        package::text, files::text, created_by_user_id, created_by_client_id, created_by_agent_run_id, request_id,
         takes`,
     values: [tenantId, token, leaseSeconds],
   });
@@ -80,30 +78,24 @@ export async function markApplying(
   tenantId: string,
   deploymentId: string,
   token: string,
-  facts: { plan: StoredPlan; planHash: string; total: number; versionBefore: number },
+  facts: { plan: string; planHash: string; total: number; versionBefore: number },
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
     text: `UPDATE metadata.deployments SET status = 'APPLYING', stage = 'apply', plan = $4, plan_hash = $5, total = $6,
         metadata_version_before = $7
       WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status = 'VALIDATING'`,
-    values: [
-      tenantId,
-      deploymentId,
-      token,
-      JSON.stringify(facts.plan),
-      facts.planHash,
-      facts.total,
-      facts.versionBefore,
-    ],
+    values: [tenantId, deploymentId, token, facts.plan, facts.planHash, facts.total, facts.versionBefore],
   });
   return rowCount === 1;
 }
 
 export interface Outcome {
   readonly status: 'SUCCEEDED' | 'FAILED';
-  readonly plan: StoredPlan | null;
+  /** JSON. */
+  readonly plan: string | null;
   readonly planHash: string | null;
-  readonly inverse: Plan['inverse'] | null;
+  /** JSON. */
+  readonly inverse: string | null;
   readonly versionBefore: number | null;
   readonly versionAfter: number | null;
   readonly done: number;
@@ -130,9 +122,9 @@ export async function finishDeployment(
       deploymentId,
       token,
       outcome.status,
-      outcome.plan && JSON.stringify(outcome.plan),
+      outcome.plan,
       outcome.planHash,
-      outcome.inverse && JSON.stringify(outcome.inverse),
+      outcome.inverse,
       outcome.versionBefore,
       outcome.versionAfter,
       outcome.done,
@@ -142,12 +134,3 @@ export async function finishDeployment(
   });
   return rowCount === 1;
 }
-
-export const storedPlan = ({ creates, updates, deletes, noops, blocked, warnings }: Plan): StoredPlan => ({
-  creates,
-  updates,
-  deletes,
-  noops,
-  blocked,
-  warnings,
-});

@@ -5,31 +5,24 @@
 
 import { randomUUID } from 'node:crypto';
 import type { DeploymentError } from '../../../contracts/metadata.ts';
-import type { RateDefaults } from '../../../contracts/ratelimit.ts';
+import { ceilings, type RateDefaults } from '../../../contracts/ratelimit.ts';
+import { tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { identifier } from '../../../lib/values/sql-text.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
-import { applyPlan } from '../apply.ts';
-import type { State } from '../kinds/component.ts';
-import type { Problem } from '../kinds/kind.ts';
-import { drift, type Plan, planHash } from '../planner/plan.ts';
-import { type Planned, planFor } from '../planning.ts';
-import { type Project, readProject } from '../project/project.ts';
-import { loadState, requireTenant, type Tenant } from '../store.ts';
-import { DDL_LIMITS, inConfiguration, lockTenant } from '../tenants.ts';
-import {
-  type Claimed,
-  claimDeployment,
-  finishDeployment,
-  markApplying,
-  type Outcome,
-  renewLease,
-  storedPlan,
-} from './lease.ts';
+import { applyPrepared } from '../apply.ts';
+import { count } from '../data-checks.ts';
+import type { Planning } from '../planning/planning.ts';
+import type { Concluded, Door, Planned } from '../planning/tasks.ts';
+import { requireTenant, storedState, type Tenant, tenantInfo } from '../store.ts';
+import { DDL_LIMITS, inConfiguration, lockConfiguration } from '../tenants.ts';
+import { type Claimed, claimDeployment, finishDeployment, markApplying, type Outcome, renewLease } from './lease.ts';
 
 interface WorkerOptions {
   /** What tenants may have without the operator. */
   readonly rateLimits: RateDefaults;
+  readonly planning: Planning;
   readonly leaseSeconds: number;
   /** Called after a commit that made a new version. */
   readonly committed: (tenantId: string, metadataVersion: number) => void;
@@ -112,44 +105,60 @@ export class DeploymentWorker {
       const message = `Its worker was lost ${ATTEMPTS_MAX} times.`;
       return this.#finish(tenantId, deployment, token, failure({ code: 'WORKER_LOST', message }));
     }
-    const project = await readProject(deployment.files, deployment.package);
-    const { tenant, before } = await this.#database.shared('metadata', tenantId, async (tx) => ({
-      tenant: await requireTenant(tx, tenantId),
-      before: await loadState(tx, tenantId),
-    }));
-    const plan = await this.#database.tenant(tenantId, (tx) => this.#plan(tx, deployment, { tenant, before, project }));
-    const refused = refusal(deployment, project, plan, before, tenant);
+    const tenant = await this.#database.shared('metadata', tenantId, (tx) => requireTenant(tx, tenantId));
+    const planned = await this.#plan(tenant, deployment, {
+      state: () => this.#database.shared('metadata', tenantId, (tx) => storedState(tx, tenantId)),
+      rows: (statement) => this.#database.tenant(tenantId, (tx) => tx.all(statement)),
+    });
+    const numbers = await this.#database.tenant(tenantId, (tx) => numbersOf(tx, planned));
+    const concluded = await this.#conclude(tenantId, planned, numbers);
+    const refused = refusal(deployment, planned, concluded);
     if (refused) return this.#finish(tenantId, deployment, token, refused);
 
     if (!deployment.check_only) {
       const taken = await this.#database.shared('metadata', tenantId, (tx) =>
         markApplying(tx, tenantId, deployment.deployment_id, token, {
-          plan: storedPlan(plan),
-          planHash: planHash(plan, before),
-          total: plan.changed.length,
-          versionBefore: tenant.metadataVersion,
+          plan: concluded.plan,
+          planHash: planned.planHash,
+          total: planned.changed,
+          versionBefore: planned.version,
         }),
       );
       if (!taken) throw new LeaseLost();
     }
-    await this.#apply(tenantId, deployment, token, project);
+    await this.#apply(tenantId, deployment, token);
   }
 
-  /** The plan by what the deployer holds at this moment. */
-  async #plan(tx: Tx, deployment: Claimed, planned: Pick<Planned, 'tenant' | 'before' | 'project'>): Promise<Plan> {
-    const { plan, acting } = await planFor(tx, {
-      ...planned,
-      userId: deployment.created_by_user_id,
-      allowDestructiveChanges: deployment.allow_destructive_changes,
-      rateLimits: this.#options.rateLimits,
-    });
-    if (acting.actor.system.has('metadataManage')) return plan;
-    return { ...plan, blocked: [...plan.blocked, NO_LONGER_MANAGING] };
+  /** The plan by what the deployer holds at this moment, in a planning thread; `door` reads the configuration when the thread does not have it. */
+  #plan(tenant: Tenant, deployment: Claimed, door: Door): Promise<Planned> {
+    const { id: tenantId, metadataVersion: version } = tenant;
+    return this.#options.planning.run(
+      tenantId,
+      'plan',
+      {
+        where: { tenantId, version },
+        tenant: tenantInfo(tenant),
+        schema: identifier(tenantSchema(tenantId)),
+        source: { package: deployment.package, files: deployment.files },
+        userId: deployment.created_by_user_id,
+        ceilings: ceilings(this.#options.rateLimits, tenant.operatorLimits),
+        apply: {
+          deploymentId: deployment.deployment_id,
+          allowDestructiveChanges: deployment.allow_destructive_changes,
+          baseMetadataVersion: deployment.base_metadata_version,
+        },
+      },
+      { door, first: true },
+    );
+  }
+
+  #conclude(tenantId: string, { draft }: Planned, numbers: readonly number[]): Promise<Concluded> {
+    return this.#options.planning.run(tenantId, 'conclude', { draft, numbers }, { first: true });
   }
 
   /** Plans again under the lock: what was valid a moment before may not be any more. */
-  async #apply(tenantId: string, deployment: Claimed, token: string, project: Project): Promise<void> {
-    const once = (tx: Tx): Promise<number | null> => this.#inTransaction(tx, tenantId, deployment, token, project);
+  async #apply(tenantId: string, deployment: Claimed, token: string): Promise<void> {
+    const once = (tx: Tx): Promise<number | null> => this.#inTransaction(tx, tenantId, deployment, token);
     try {
       const version = await inConfiguration(this.#database, tenantId, once);
       if (version !== null) this.#options.committed(tenantId, version);
@@ -160,39 +169,42 @@ export class DeploymentWorker {
   }
 
   /** The new version of the configuration; null when there is none. */
-  async #inTransaction(
-    tx: Tx,
-    tenantId: string,
-    deployment: Claimed,
-    token: string,
-    project: Project,
-  ): Promise<number | null> {
+  async #inTransaction(tx: Tx, tenantId: string, deployment: Claimed, token: string): Promise<number | null> {
     const finish = async (outcome: Outcome): Promise<void> => {
       tx.actAs(serviceRole('metadata', tenantId));
       if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome))) throw new LeaseLost();
     };
     await tx.query(DDL_LIMITS);
-    const { tenant, before } = await lockTenant(tx, tenantId);
+    const tenant = await lockConfiguration(tx, tenantId);
+    const planned = await this.#plan(tenant, deployment, {
+      state: () => storedState(tx, tenantId),
+      rows: (statement) => {
+        tx.actAs(ownerRole(tenantId));
+        return tx.all(statement);
+      },
+    });
     tx.actAs(ownerRole(tenantId));
-    const plan = await this.#plan(tx, deployment, { tenant, before, project });
-    const refused = refusal(deployment, project, plan, before, tenant);
+    const concluded = await this.#conclude(tenantId, planned, await numbersOf(tx, planned));
+    const refused = refusal(deployment, planned, concluded);
     if (refused) {
       await finish(refused);
       return null;
     }
-    const applied = await applyPlan(tx, tenant, before, plan, {
-      deploymentId: deployment.deployment_id,
-      actor: {
-        userId: deployment.created_by_user_id,
-        clientId: deployment.created_by_client_id,
-        agentRunId: deployment.created_by_agent_run_id,
-        requestId: deployment.request_id,
-      },
-    });
-    const outcome = succeeded(plan, before, tenant.metadataVersion);
+    const { prepared, inverse } = planned;
+    if (prepared)
+      await applyPrepared(tx, tenantId, prepared, {
+        deploymentId: deployment.deployment_id,
+        actor: {
+          userId: deployment.created_by_user_id,
+          clientId: deployment.created_by_client_id,
+          agentRunId: deployment.created_by_agent_run_id,
+          requestId: deployment.request_id,
+        },
+      });
+    const outcome = succeeded(planned, concluded);
     if (deployment.check_only) throw new CheckedOnly(outcome);
-    const version = applied?.version ?? null;
-    await finish({ ...outcome, inverse: plan.inverse, versionAfter: version ?? tenant.metadataVersion });
+    const version = prepared?.version ?? null;
+    await finish({ ...outcome, inverse, versionAfter: version ?? planned.version });
     return version;
   }
 
@@ -203,27 +215,18 @@ export class DeploymentWorker {
   }
 }
 
-const NO_LONGER_MANAGING: Problem = {
-  code: 'COMPONENT_PERMISSION_DENIED',
-  type: 'Package',
-  fullName: '*',
-  path: null,
-  line: null,
-  column: null,
-  message: 'The user who asked for the deployment may not manage configuration any more.',
-  remedy: 'Let somebody deploy who holds metadataManage.',
-};
+const numbersOf = async (tx: Tx, { counting }: Planned): Promise<number[]> => (counting ? count(tx, counting) : []);
 
 /** The outcome of a plan that was applied, or that could have been. */
-const succeeded = (plan: Plan, before: State, version: number): Outcome => ({
+const succeeded = ({ planHash, version, changed }: Planned, { plan }: Concluded): Outcome => ({
   status: 'SUCCEEDED',
-  plan: storedPlan(plan),
-  planHash: planHash(plan, before),
+  plan,
+  planHash,
   inverse: null,
   versionBefore: version,
   versionAfter: null,
-  done: plan.changed.length,
-  total: plan.changed.length,
+  done: changed,
+  total: changed,
   error: null,
 });
 
@@ -240,33 +243,29 @@ const failure = (error: DeploymentError): Outcome => ({
 });
 
 /** Why a valid-looking deployment must not go on; null when it may. */
-function refusal(deployment: Claimed, project: Project, plan: Plan, before: State, tenant: Tenant): Outcome | null {
-  const hash = planHash(plan, before);
+function refusal(deployment: Claimed, planned: Planned, { blocked, plan }: Concluded): Outcome | null {
   const withPlan = (code: DeploymentError['code'], message: string): Outcome => ({
     ...failure({ code, message }),
-    plan: storedPlan(plan),
-    planHash: hash,
-    versionBefore: tenant.metadataVersion,
-    total: plan.changed.length,
+    plan,
+    planHash: planned.planHash,
+    versionBefore: planned.version,
+    total: planned.changed,
   });
-  const base = deployment.base_metadata_version;
-  if (base !== null) {
-    const changed = drift(before, project, base);
-    if (changed.length > 0)
-      return withPlan(
-        'METADATA_DRIFT',
-        `Changed since version ${base}: ${changed
-          .slice(0, 5)
-          .map((c) => `${c.type} ${c.fullName}`)
-          .join(', ')}.`,
-      );
-  }
-  if (deployment.expected_plan_hash !== null && deployment.expected_plan_hash !== hash)
+  const { since, count: drifted, first } = planned.drifted;
+  if (drifted > 0)
+    return withPlan(
+      'METADATA_DRIFT',
+      `Changed since version ${since}: ${first
+        .slice(0, 5)
+        .map((c) => `${c.type} ${c.fullName}`)
+        .join(', ')}.`,
+    );
+  if (deployment.expected_plan_hash !== null && deployment.expected_plan_hash !== planned.planHash)
     return withPlan('PLAN_CHANGED', 'The plan is not the one that was reviewed.');
-  if (plan.blocked.length > 0)
+  if (blocked > 0)
     return withPlan(
       'PLAN_BLOCKED',
-      `The plan has ${plan.blocked.length === 1 ? '1 problem' : `${plan.blocked.length} problems`}; see blocked.`,
+      `The plan has ${blocked === 1 ? '1 problem' : `${blocked} problems`}; see blocked.`,
     );
   return null;
 }

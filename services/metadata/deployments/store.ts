@@ -2,10 +2,12 @@
 
 import { Op } from 'sequelize';
 import type { DeploymentStatus } from '../../../contracts/metadata.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { DeploymentModel } from '../models/deployment.ts';
-import type { Package } from '../project/project.ts';
+import { insertDeploymentStatement, type NewDeployment } from './accept.sql.ts';
+import { deploymentPlanStatement } from './plan.sql.ts';
 
 const OPEN: readonly DeploymentStatus[] = ['QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING'];
 
@@ -41,57 +43,37 @@ export interface DeploymentSummary extends Pick<DeploymentModel, (typeof SUMMARY
   readonly position: number | null;
 }
 
-export interface DeploymentWithPlan extends DeploymentSummary, Pick<DeploymentModel, 'plan'> {}
+/** Deployments of a tenant that have not ended. Each keeps its files, and they are worked off one after the other. */
+const OPEN_MAX = 50;
 
-export interface NewDeployment {
-  tenantId: string;
-  deploymentId: string;
-  kind: 'deploy' | 'validation';
-  checkOnly: boolean;
-  allowDestructiveChanges: boolean;
-  baseMetadataVersion: number | null;
-  expectedPlanHash: string | null;
-  manifestHash: string;
-  package: Package;
-  files: Readonly<Record<string, string>>;
-  createdBy: {
-    userId: string;
-    displayName: string;
-    clientId: string;
-    agentRunId: string | null;
-    permissions: readonly string[];
-  };
-  requestId: string;
-  idempotencyKey: string;
-}
-
-/** Stores a deployment as QUEUED, behind the others of the tenant. */
-export async function insertDeployment(tx: Tx, { createdBy, ...deployment }: NewDeployment): Promise<void> {
-  await DeploymentModel.create(
-    {
-      ...deployment,
-      createdByUserId: createdBy.userId,
-      createdByDisplayName: createdBy.displayName,
-      createdByClientId: createdBy.clientId,
-      createdByAgentRunId: createdBy.agentRunId,
-      createdByPermissions: [...createdBy.permissions],
-    },
-    on(tx),
-  );
+/** Stores a deployment as QUEUED, behind the others of the tenant. 429 when the tenant has too many of them. */
+export async function insertDeployment(tx: Tx, deployment: NewDeployment): Promise<void> {
+  const { rowCount } = await tx.query(insertDeploymentStatement(deployment, OPEN_MAX));
+  if (rowCount === 0)
+    throw new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', `${OPEN_MAX} deployments of the tenant have not ended yet.`, {
+      retryAfterSeconds: 5,
+      details: { max: OPEN_MAX },
+    });
 }
 
 export async function findDeployment(
   tx: Tx,
   tenantId: string,
   deploymentId: string,
-): Promise<DeploymentWithPlan | null> {
+): Promise<DeploymentSummary | null> {
   const found = await DeploymentModel.findOne({
-    attributes: [...SUMMARY, 'plan'],
+    attributes: [...SUMMARY],
     where: { tenantId, deploymentId },
     ...on(tx),
   });
   const [deployment = null] = found ? await withPositions(tx, tenantId, [found]) : [];
   return deployment;
+}
+
+/** The plan of a deployment as JSON of the API; null: there is none. It can be large, and is not parsed. */
+export async function planOfDeployment(tx: Tx, tenantId: string, deploymentId: string): Promise<string | null> {
+  const found = await tx.first<{ plan: string | null }>(deploymentPlanStatement(tenantId, deploymentId));
+  return found?.plan ?? null;
 }
 
 /** Newest first; `before`: those that were accepted before this deployment. */

@@ -1,21 +1,8 @@
 import { type CreationOptional, DataTypes, type InferAttributes, type InferCreationAttributes, Model } from 'sequelize';
 import type { DeploymentError, DeploymentStatus } from '../../../contracts/metadata.ts';
 import { sequelize } from '../../../mixins/models/sequelize.ts';
-import type { Problem } from '../kinds/kind.ts';
-import type { Change } from '../planner/plan.ts';
-import type { Package } from '../project/project.ts';
 
-/** The plan as the API shows it. */
-export interface StoredPlan {
-  creates: Change[];
-  updates: Change[];
-  deletes: Change[];
-  noops: Change[];
-  blocked: Problem[];
-  warnings: Problem[];
-}
-
-/** A deployment or a recorded validation. Workers claim and finish it by statements of their own. */
+/** A deployment or a recorded validation. Statements of their own store, claim and finish it, and read its plan. */
 export class DeploymentModel extends Model<InferAttributes<DeploymentModel>, InferCreationAttributes<DeploymentModel>> {
   declare tenantId: string;
   declare deploymentId: string;
@@ -27,8 +14,6 @@ export class DeploymentModel extends Model<InferAttributes<DeploymentModel>, Inf
   declare baseMetadataVersion: number | null;
   declare expectedPlanHash: string | null;
   declare manifestHash: string;
-  declare package: Package;
-  declare files: Readonly<Record<string, string>>;
   declare createdAt: CreationOptional<string>;
   declare startedAt: CreationOptional<string | null>;
   declare finishedAt: CreationOptional<string | null>;
@@ -43,7 +28,6 @@ export class DeploymentModel extends Model<InferAttributes<DeploymentModel>, Inf
   declare done: CreationOptional<number>;
   declare total: CreationOptional<number>;
   declare planHash: CreationOptional<string | null>;
-  declare plan: CreationOptional<StoredPlan | null>;
   declare metadataVersionBefore: CreationOptional<number | null>;
   declare metadataVersionAfter: CreationOptional<number | null>;
   declare error: CreationOptional<DeploymentError | null>;
@@ -63,8 +47,6 @@ DeploymentModel.init(
     baseMetadataVersion: DataTypes.INTEGER,
     expectedPlanHash: DataTypes.TEXT,
     manifestHash: DataTypes.TEXT,
-    package: DataTypes.JSON,
-    files: DataTypes.JSON,
     createdAt: DataTypes.TEXT,
     startedAt: DataTypes.TEXT,
     finishedAt: DataTypes.TEXT,
@@ -79,7 +61,6 @@ DeploymentModel.init(
     done: DataTypes.INTEGER,
     total: DataTypes.INTEGER,
     planHash: DataTypes.TEXT,
-    plan: DataTypes.JSON,
     metadataVersionBefore: DataTypes.INTEGER,
     metadataVersionAfter: DataTypes.INTEGER,
     error: DataTypes.JSONB,

@@ -24,13 +24,17 @@ export interface Change {
   reversible: boolean;
 }
 
-export interface Plan {
+/** What a plan does and what stands against it, as the API shows it. */
+export interface PlanLists {
   readonly creates: Change[];
   readonly updates: Change[];
   readonly deletes: Change[];
   readonly noops: Change[];
   readonly blocked: Problem[];
   readonly warnings: Problem[];
+}
+
+export interface Plan extends PlanLists {
   /** Questions to the tenant's data whose answers may add problems. */
   readonly dataChecks: readonly DataCheck[];
   /** The configuration after the plan. Changed components have `changedAtVersion` 0 until they are stored. */

@@ -1,9 +1,11 @@
 /** Bodies of the metadata operations: validated by the schemas of their rows, without what clients must never send. */
 import { type Static, type TSchema, Type } from 'typebox';
+import { LIMITS } from '../../../config/limits.ts';
 import { DeployBody, RetrieveBody, ValidateBody } from '../../../contracts/metadata.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
+import { JsonError, parseJsonBytes } from '../../../lib/json/parse.ts';
 import { bodyViolations } from '../../../lib/validation.ts';
 import { checkFiles, isRecord, refuseAll, VIOLATIONS_MAX } from './project.ts';
 
@@ -20,6 +22,21 @@ const VALIDATE = Type.Object({ ...ValidateBody.properties, ...anyProject }, clos
 const DEPLOY = Type.Object({ ...DeployBody.properties, ...anyProject }, closed);
 
 export type ProjectBody = Omit<Static<typeof DEPLOY>, 'files'> & { files: Record<string, string> };
+
+/** The JSON object that the bytes of a request are; the gateway has left them to us. */
+export function parseBody(bytes: Uint8Array): Record<string, unknown> {
+  const refused = (code: ErrorCode, message: string, details?: Record<string, unknown>): PlatformError =>
+    new PlatformError(code, message, { errors: [violation('', code, message)], ...(details ? { details } : {}) });
+  let body: unknown;
+  try {
+    body = parseJsonBytes(bytes, LIMITS.json_depth_max);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    throw refused('REQUEST_MALFORMED', error.message, error.details);
+  }
+  if (!isRecord(body)) throw refused('PARAMETER_INVALID', 'The body must be a JSON object.');
+  return body;
+}
 
 /** `{package}` of a retrieve. */
 export function retrieveBody(body: unknown): { package: unknown } {

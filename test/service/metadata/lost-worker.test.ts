@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { DeploymentWorker } from '../../../services/metadata/deployments/run.ts';
 import { insertDeployment } from '../../../services/metadata/deployments/store.ts';
+import { Planning } from '../../../services/metadata/planning/planning.ts';
 import {
   createMetadataTenant,
   fieldFile,
@@ -39,8 +40,8 @@ describe('metadata: a worker that is lost', () => {
         baseMetadataVersion: null,
         expectedPlanHash: null,
         manifestHash: `sha256:${'0'.repeat(64)}`,
-        package: wholePackage(files),
-        files,
+        package: JSON.stringify(wholePackage(files)),
+        files: JSON.stringify(files),
         createdBy: {
           userId: t.users['admin']!,
           displayName: 'admin',
@@ -131,7 +132,9 @@ describe('metadata: a worker that is lost', () => {
     const blocker = await t.database.pool.connect();
     await blocker.query('BEGIN');
     await blocker.query(`LOCK TABLE ${t.schema}."User" IN ACCESS SHARE MODE`);
+    const planning = new Planning();
     const runner = new DeploymentWorker(t.database, {
+      planning,
       leaseSeconds: 60,
       rateLimits: t.platform.config.rateLimits,
       committed: () => assert.fail('committed without the lease'),
@@ -150,6 +153,7 @@ describe('metadata: a worker that is lost', () => {
     await blocker.query('ROLLBACK');
     blocker.release();
     await running;
+    await planning.close();
     const { rowCount } = await t.database.query(
       `SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'Fenced__c'`,
       [`${t.schema}."User"`],

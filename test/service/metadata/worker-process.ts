@@ -3,9 +3,11 @@
 import { readConfig } from '../../../config/env.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { DeploymentWorker } from '../../../services/metadata/deployments/run.ts';
+import { Planning } from '../../../services/metadata/planning/planning.ts';
 
 const [url, tenantId] = process.argv.slice(-2) as [string, string];
 const runner = new DeploymentWorker(new Database(url, { size: 4, applicationName: 'doomed worker' }), {
+  planning: new Planning(),
   leaseSeconds: 60,
   rateLimits: readConfig({}).rateLimits,
   committed: () => {},

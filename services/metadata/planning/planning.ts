@@ -1,0 +1,146 @@
+/**
+ * Threads that read and plan configuration, so that nothing of it holds up the requests of others. A task that takes too
+ * long or too much memory ends with its thread; how many tasks of a tenant run and wait is bounded.
+ * docs/decisions/planning-in-threads.md says why.
+ */
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { MessageChannel } from 'node:worker_threads';
+import { Piscina } from 'piscina';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { Door, TASKS, TaskName } from './tasks.ts';
+import type { Errand, Outcome, Question } from './thread.ts';
+import { Turns } from './turns.ts';
+
+export interface PlanningLimits {
+  readonly threads: number;
+  /** Milliseconds that one task may take. */
+  readonly taskMs: number;
+  /** Memory that one thread may have. */
+  readonly memoryMb: number;
+}
+
+const LIMITS: PlanningLimits = {
+  threads: Math.min(4, Math.max(2, availableParallelism() - 1)),
+  taskMs: 15_000,
+  memoryMb: 768,
+};
+
+const WAITING_PER_TENANT_MAX = 20;
+const WAITING_MAX = 200;
+/** A thread that nobody needs for so long ends. */
+const IDLE_MS = 10 * 60_000;
+
+type Input<T extends TaskName> = Parameters<(typeof TASKS)[T]>[0];
+type Result<T extends TaskName> = Awaited<ReturnType<(typeof TASKS)[T]>>;
+
+export interface PlanningOptions {
+  /** Answers what the task asks for. */
+  readonly door?: Door;
+  /** It goes before what else the tenant wants, and is never refused. */
+  readonly first?: boolean;
+}
+
+export class Planning {
+  readonly #limits: PlanningLimits;
+  readonly #turns: Turns;
+  #pool: Piscina | null = null;
+
+  constructor(limits: Partial<PlanningLimits> = {}) {
+    this.#limits = { ...LIMITS, ...limits };
+    this.#turns = new Turns({
+      places: this.#limits.threads,
+      waitingPerTenant: WAITING_PER_TENANT_MAX,
+      waiting: WAITING_MAX,
+    });
+  }
+
+  /**
+   * Runs a task of a tenant. Throws what the task refuses; 413 TOO_MANY_ITEMS when it takes too long or too much memory,
+   * 429 or 503 when too many wait.
+   */
+  run<T extends TaskName>(
+    tenantId: string,
+    task: T,
+    input: Input<T>,
+    { door, first = false }: PlanningOptions = {},
+  ): Promise<Result<T>> {
+    return this.#turns.take(tenantId, () => this.#run(task, input, door), { first });
+  }
+
+  /** Ends the threads. */
+  async close(): Promise<void> {
+    await this.#pool?.destroy();
+    this.#pool = null;
+  }
+
+  async #run<T extends TaskName>(task: T, input: Input<T>, door: Door | undefined): Promise<Result<T>> {
+    const { port1, port2 } = new MessageChannel();
+    const given = new AbortController();
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      given.abort();
+    }, this.#limits.taskMs);
+    let failed: (error: unknown) => void = () => {};
+    const unanswered = new Promise<never>((_resolve, reject) => {
+      failed = reject;
+    });
+    port1.on('message', (question: Question) => {
+      const answered = question === 'state' ? door?.state() : door?.rows(question);
+      answered?.then(
+        (answer) => port1.postMessage(answer),
+        (error: unknown) => {
+          failed(error);
+          // It waits for an answer that will not come.
+          given.abort();
+        },
+      );
+    });
+    try {
+      const errand: Errand = { task, input, port: port2 };
+      const running = this.#threads().run(errand, { transferList: [port2], signal: given.signal });
+      running.catch(() => {});
+      const outcome: Outcome = await Promise.race([running, unanswered]);
+      if ('refused' in outcome) throw PlatformError.fromWire(outcome.refused);
+      return outcome.value as Result<T>;
+    } catch (error) {
+      throw this.#excess(error, late) ?? error;
+    } finally {
+      clearTimeout(timer);
+      port1.close();
+    }
+  }
+
+  /** What a task is refused with whose thread was ended. */
+  #excess(error: unknown, late: boolean): PlatformError | null {
+    const { taskMs, memoryMb } = this.#limits;
+    if (late) return tooMuch(`${taskMs / 1_000} s`, { maxSeconds: taskMs / 1_000 }, error);
+    const { code } = error as { code?: unknown };
+    return code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooMuch(`${memoryMb} MB of memory`, { maxMb: memoryMb }, error) : null;
+  }
+
+  /** Started when they are needed first: a process that nobody deploys to has none. */
+  #threads(): Piscina {
+    this.#pool ??= new Piscina({
+      filename: fileURLToPath(new URL('./thread.ts', import.meta.url)),
+      minThreads: 0,
+      maxThreads: this.#limits.threads,
+      idleTimeout: IDLE_MS,
+      // A thread that blocks on a shared counter hears nothing from its port.
+      atomics: 'disabled',
+      resourceLimits: { maxOldGenerationSizeMb: this.#limits.memoryMb },
+    });
+    return this.#pool;
+  }
+}
+
+const tooMuch = (what: string, details: Record<string, number>, cause: unknown): PlatformError =>
+  new PlatformError(
+    'TOO_MANY_ITEMS',
+    `Checking the configuration takes more than ${what}. Deploy it in smaller parts.`,
+    {
+      details,
+      cause,
+    },
+  );

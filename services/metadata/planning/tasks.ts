@@ -1,0 +1,284 @@
+/**
+ * What the threads of planning do: everything that takes longer the more a caller sends or a tenant has. Inputs and
+ * results are plain values, texts and bytes, so that the thread that answers requests only hands them on.
+ */
+import { LRUCache } from 'lru-cache';
+import { completeFingerprint } from '../../../lib/json/fingerprint.ts';
+import type { TenantInfo } from '../../../lib/schema/snapshot.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+import { loadActing, type Reader } from '../acting.ts';
+import { retrieve } from '../actions/retrieve.ts';
+import { keepAdministrators } from '../administrators.ts';
+import { type Counted, type Counting, countingOf, withCounts } from '../data-checks.ts';
+import type { State } from '../kinds/component.ts';
+import type { Problem } from '../kinds/kind.ts';
+import { drift, makePlan, type PlanLists, type PlanOptions, planHash } from '../planner/plan.ts';
+import { type Prepared, prepare } from '../prepare.ts';
+import { deployBody, type ProjectBody, parseBody, retrieveBody, validateBody } from '../project/body.ts';
+import { type Package, type Project, readPackage, readProject } from '../project/project.ts';
+import { parseState, type StoredState } from '../stored-state.ts';
+
+/** What a task may ask for while it runs, of the thread that has the connection. */
+export interface Door {
+  /** The tenant's configuration, when the thread does not have it. */
+  state(): Promise<StoredState>;
+  /** Rows of a statement on the tenant's records. */
+  rows(statement: Statement): Promise<unknown[]>;
+}
+
+/** A tenant and the version of its configuration that the caller has seen. */
+export interface Where {
+  readonly tenantId: string;
+  readonly version: number;
+}
+
+/** The body of a deploy, read. */
+export interface Accepted extends Omit<ProjectBody, 'files' | 'package'> {
+  readonly fingerprint: string;
+  readonly manifestHash: string;
+  readonly destructive: boolean;
+  /** JSON of the explicit package and of the files. */
+  readonly package: string;
+  readonly files: string;
+}
+
+/** Files and package: as a request sends them, or as a deployment keeps them. */
+export type Source =
+  | { readonly operation: 'validate' | 'deploy'; readonly body: Uint8Array }
+  | { readonly package: string; readonly files: string };
+
+export interface PlanInput {
+  readonly where: Where;
+  readonly tenant: TenantInfo;
+  /** Quoted schema of the tenant. */
+  readonly schema: string;
+  readonly source: Source;
+  /** Whose permissions the plan is held to. */
+  readonly userId: string;
+  readonly ceilings: NonNullable<PlanOptions['ceilings']>;
+  /** Of a deployment: it is worked out so that it can be applied. */
+  readonly apply?: {
+    readonly deploymentId: string;
+    readonly allowDestructiveChanges: boolean;
+    readonly baseMetadataVersion: number | null;
+  };
+}
+
+export interface Drifted {
+  readonly type: string;
+  readonly fullName: string;
+  readonly changedAtVersion: number;
+  readonly changedAt: string;
+  readonly changedById: string | null;
+}
+
+/** A plan that is known up to what the records say to it. */
+export interface Planned {
+  /** Version of the configuration that it starts from. */
+  readonly version: number;
+  readonly manifestHash: string;
+  readonly planHash: string;
+  readonly changed: number;
+  /** Components of the project that changed after its baseMetadataVersion: how many, and the first of them. */
+  readonly drifted: { readonly since: number | null; readonly count: number; readonly first: readonly Drifted[] };
+  /** What is to be counted before `conclude`. */
+  readonly counting: Counting | null;
+  /** For `conclude`. */
+  readonly draft: Uint8Array;
+  /** For a deployment without a problem; null besides: it changes nothing. */
+  readonly prepared: Prepared | null;
+  /** JSON of what undoes a deployment. */
+  readonly inverse: string | null;
+}
+
+interface Draft {
+  readonly lists: PlanLists;
+  readonly counted: Counted | null;
+}
+
+/** The answer of a validation, but for the plan. */
+export interface ValidationFacts {
+  readonly manifestHash: string;
+  readonly planHash: string;
+  readonly metadataVersion: number;
+  readonly validatedAt: string;
+}
+
+export interface Concluded {
+  /** Problems that stand against the plan. */
+  readonly blocked: number;
+  /** JSON of the plan as it is stored, or bytes of the answer of a validation. */
+  readonly plan: string;
+  readonly answer: Uint8Array | null;
+}
+
+export const TASKS = {
+  /** Reads the body of a deploy. */
+  async accept({ body, head }: { body: Uint8Array; head: string }): Promise<Accepted> {
+    const value = parseBody(body);
+    const { files, package: pkg, ...read } = deployBody(value);
+    const project = await readProject(files, pkg);
+    return {
+      ...read,
+      fingerprint: completeFingerprint(head, value),
+      manifestHash: project.manifestHash,
+      destructive: project.destructive !== null,
+      package: JSON.stringify(project.package),
+      files: JSON.stringify(files),
+    };
+  },
+
+  /** Reads a project and plans it. */
+  async plan(input: PlanInput, door: Door): Promise<Planned> {
+    const { project, body } = await read(input.source);
+    const { version, state } = await stateOf(input.where, door);
+    const since = body?.baseMetadataVersion ?? input.apply?.baseMetadataVersion ?? null;
+    const drifted = since === null ? [] : drift(state, project, since);
+    const { apply, schema, userId, ceilings, tenant } = input;
+    const records = readerOf(door, schema);
+    const planned = { tenant, before: state, project };
+    const acting = await loadActing(records, userId, planned);
+    const made = makePlan(state, project, {
+      platform: false,
+      allowDestructiveChanges: apply ? apply.allowDestructiveChanges : (body?.allowDestructiveChanges ?? false),
+      ceilings,
+      ...acting,
+    });
+    const plan = await keepAdministrators(records, made, planned);
+    if (apply && !acting.actor.system.has('metadataManage')) plan.blocked.push(NO_LONGER_MANAGING);
+    const asked = countingOf(schema, plan, state);
+    const { creates, updates, deletes, noops, blocked, warnings } = plan;
+    const draft: Draft = {
+      lists: { creates, updates, deletes, noops, blocked, warnings },
+      counted: asked?.counted ?? null,
+    };
+    const isSound = apply !== undefined && blocked.length === 0;
+    return {
+      version,
+      manifestHash: project.manifestHash,
+      planHash: planHash(plan, state),
+      changed: plan.changed.length,
+      drifted: { since, count: drifted.length, first: drifted.slice(0, DRIFTED_SHOWN_MAX).map(driftedOf) },
+      counting: asked?.statement ?? null,
+      draft: Buffer.from(JSON.stringify(draft)),
+      prepared: isSound ? prepare(tenant, version + 1, state, plan, apply) : null,
+      inverse: isSound ? JSON.stringify(plan.inverse) : null,
+    };
+  },
+
+  /** Adds what the records say. With `facts` it gives the answer of a validation. */
+  conclude({ draft, numbers, facts }: ConcludeInput): Concluded {
+    const { lists, counted } = JSON.parse(Buffer.from(draft).toString('utf8')) as Draft;
+    const plan = counted ? withCounts(lists, counted, numbers) : lists;
+    const shown = { ...plan, blocked: bounded(plan.blocked), warnings: bounded(plan.warnings) };
+    const blocked = plan.blocked.length;
+    if (!facts) return { blocked, plan: JSON.stringify(shown), answer: null };
+    const { blocked: problems, warnings, creates, updates, deletes, noops } = shown;
+    const answer = { valid: blocked === 0, blocked: problems, warnings, creates, updates, deletes, noops, ...facts };
+    return { blocked, plan: '', answer: Buffer.from(JSON.stringify(answer)) };
+  },
+
+  /** The answer of a retrieve. */
+  async retrieve(
+    { body, where, ...context }: { body: Uint8Array; where: Where; baseUrl: string; now: number },
+    door: Door,
+  ): Promise<Uint8Array> {
+    const pkg = readPackage(retrieveBody(parseBody(body)).package, '/package');
+    const { version, state } = await stateOf(where, door);
+    return Buffer.from(JSON.stringify(retrieve(state, pkg, { ...context, metadataVersion: version })));
+  },
+};
+
+const NO_LONGER_MANAGING: Problem = {
+  code: 'COMPONENT_PERMISSION_DENIED',
+  type: 'Package',
+  fullName: '*',
+  path: null,
+  line: null,
+  column: null,
+  message: 'The user who asked for the deployment may not manage configuration any more.',
+  remedy: 'Let somebody deploy who holds metadataManage.',
+};
+
+/** The records of the tenant through the door. */
+const readerOf = (door: Door, schema: string): Reader => ({
+  schema,
+  all: async <R>(statement: Statement) => (await door.rows(statement)) as R[],
+  one: async <R>(statement: Statement) => {
+    const [row] = await door.rows(statement);
+    if (row === undefined) throw new Error('The statement gave no row.');
+    return row as R;
+  },
+});
+
+export interface ConcludeInput {
+  readonly draft: Uint8Array;
+  readonly numbers: readonly number[];
+  readonly facts?: ValidationFacts;
+}
+
+export type TaskName = keyof typeof TASKS;
+
+const DRIFTED_SHOWN_MAX = 200;
+
+const driftedOf = (component: ReturnType<typeof drift>[number]): Drifted => ({
+  type: component.type,
+  fullName: component.fullName,
+  changedAtVersion: component.changedAtVersion,
+  changedAt: component.updatedAt,
+  changedById: component.updatedById,
+});
+
+async function read(source: Source): Promise<{ project: Project; body: ProjectBody | null }> {
+  if ('files' in source) {
+    const files = JSON.parse(source.files) as Record<string, string>;
+    return { project: await readProject(files, JSON.parse(source.package) as Package), body: null };
+  }
+  const value = parseBody(source.body);
+  const body = source.operation === 'validate' ? validateBody(value) : deployBody(value);
+  return { project: await readProject(body.files, body.package), body };
+}
+
+/** Problems in one list of a plan; a plan with as many is wrong in few ways. */
+const PROBLEMS_MAX = 1_000;
+
+/** The first problems, and that there are more. */
+function bounded(problems: readonly Problem[]): Problem[] {
+  if (problems.length <= PROBLEMS_MAX) return [...problems];
+  const more: Problem = {
+    code: 'LIMIT_EXCEEDED',
+    type: 'Package',
+    fullName: '*',
+    path: null,
+    line: null,
+    column: null,
+    message: `There are ${problems.length} problems; these are the first ${PROBLEMS_MAX}.`,
+    remedy: 'Correct these and validate again.',
+    details: { max: PROBLEMS_MAX },
+  };
+  return [...problems.slice(0, PROBLEMS_MAX), more];
+}
+
+const STATES_MAX_CHARS = 64 * 1024 * 1024;
+
+interface Kept {
+  readonly version: number;
+  readonly chars: number;
+  readonly state: State;
+}
+
+/** The last used configurations, parsed; what is in them never changes. */
+const states = new LRUCache<string, Kept>({
+  maxSize: STATES_MAX_CHARS,
+  sizeCalculation: ({ chars }) => chars + 1,
+});
+
+/** The configuration of this version; when the thread does not have it, the current one. */
+async function stateOf({ tenantId, version }: Where, door: Door): Promise<Kept> {
+  const known = states.get(`${tenantId}:${version}`);
+  if (known) return known;
+  const stored = await door.state();
+  const kept = { version: stored.version, chars: stored.components.length, state: parseState(stored) };
+  states.set(`${tenantId}:${stored.version}`, kept);
+  return kept;
+}

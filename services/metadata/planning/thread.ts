@@ -1,0 +1,43 @@
+/** The program of a planning thread: runs one task, and asks for what it needs through the port that comes with it. */
+import { once } from 'node:events';
+import type { MessagePort } from 'node:worker_threads';
+import { PlatformError, type PlatformErrorWire } from '../../../lib/errors/platform-error.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+import type { StoredState } from '../stored-state.ts';
+import { type Door, TASKS, type TaskName } from './tasks.ts';
+
+export interface Errand {
+  readonly task: TaskName;
+  readonly input: unknown;
+  readonly port: MessagePort;
+}
+
+/** What became of a task; errors of the catalogue do not survive the way between threads by themselves. */
+export type Outcome = { readonly value: unknown } | { readonly refused: PlatformErrorWire };
+
+export default async function run({ task, input, port }: Errand): Promise<Outcome> {
+  try {
+    const work = TASKS[task] as (given: unknown, door: Door) => unknown;
+    return { value: await work(input, doorOf(port)) };
+  } catch (error) {
+    if (error instanceof PlatformError) return { refused: error.toWire() };
+    throw error;
+  } finally {
+    port.close();
+  }
+}
+
+/** What a thread asks through its port; one question at a time. */
+export type Question = 'state' | Statement;
+
+const doorOf = (port: MessagePort): Door => {
+  const ask = async (question: Question): Promise<unknown> => {
+    port.postMessage(question);
+    const [answer] = await once(port, 'message');
+    return answer;
+  };
+  return {
+    state: async () => (await ask('state')) as StoredState,
+    rows: async ({ text, values = [] }) => (await ask({ text, values })) as unknown[],
+  };
+};

@@ -1,0 +1,95 @@
+/**
+ * Who works next at a few places: every tenant has one place at a time, those who wait take turns tenant by tenant, and
+ * nobody waits in a long row. So the work of one tenant delays that of another by one piece of work at most.
+ */
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+
+export interface TurnLimits {
+  /** Pieces of work at a time. */
+  readonly places: number;
+  /** Pieces of work of one tenant that wait. */
+  readonly waitingPerTenant: number;
+  readonly waiting: number;
+}
+
+interface Row {
+  working: boolean;
+  readonly waiting: (() => void)[];
+}
+
+export class Turns {
+  readonly #limits: TurnLimits;
+  /** In the order of their next turn. */
+  readonly #rows = new Map<string, Row>();
+  #working = 0;
+  #waiting = 0;
+
+  constructor(limits: TurnLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Does the work when the tenant has its turn. `first`: of those of its tenant it is the next, and is never refused,
+   * because it holds locks; else it throws 429 CONCURRENCY_LIMIT_EXCEEDED or 503 SERVICE_UNAVAILABLE.
+   */
+  async take<T>(tenantId: string, work: () => Promise<T>, { first = false } = {}): Promise<T> {
+    await this.#turn(tenantId, first);
+    try {
+      return await work();
+    } finally {
+      this.#leave(tenantId);
+    }
+  }
+
+  #turn(tenantId: string, first: boolean): Promise<void> | undefined {
+    let row = this.#rows.get(tenantId);
+    if (!row) this.#rows.set(tenantId, (row = { working: false, waiting: [] }));
+    if (!row.working && this.#working < this.#limits.places) {
+      this.#begin(row);
+      return undefined;
+    }
+    if (!first) this.#refuseExcess(row);
+    this.#waiting++;
+    const { waiting } = row;
+    return new Promise((resolve) => (first ? waiting.unshift(resolve) : waiting.push(resolve)));
+  }
+
+  #refuseExcess({ waiting }: Row): void {
+    const { waitingPerTenant: max } = this.#limits;
+    const options = { retryAfterSeconds: 1 };
+    if (waiting.length >= max)
+      throw new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', `${max} requests of the tenant wait already.`, {
+        ...options,
+        details: { max },
+      });
+    if (this.#waiting >= this.#limits.waiting)
+      throw new PlatformError('SERVICE_UNAVAILABLE', 'Too many configurations are being checked.', options);
+  }
+
+  #begin(row: Row): void {
+    row.working = true;
+    this.#working++;
+  }
+
+  #leave(tenantId: string): void {
+    const row = this.#rows.get(tenantId);
+    if (!row) return;
+    row.working = false;
+    this.#working--;
+    // To the end of the order.
+    this.#rows.delete(tenantId);
+    if (row.waiting.length > 0) this.#rows.set(tenantId, row);
+    this.#next();
+  }
+
+  #next(): void {
+    for (const row of this.#rows.values()) {
+      if (this.#working >= this.#limits.places) return;
+      const resume = row.working ? undefined : row.waiting.shift();
+      if (!resume) continue;
+      this.#waiting--;
+      this.#begin(row);
+      resume();
+    }
+  }
+}

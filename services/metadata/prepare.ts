@@ -1,0 +1,111 @@
+/** A plan worked out into what is sent to the database. Pure. Source: docs/reference/metadata.md#apply. */
+import { tenantSchema } from '../../lib/context.ts';
+import type { TenantInfo } from '../../lib/schema/snapshot.ts';
+import { identifier } from '../../lib/values/sql-text.ts';
+import { compileSnapshot } from './compile.ts';
+import { rollupsOf } from './kinds/compile-rollup.ts';
+import type { Component, State } from './kinds/component.ts';
+import { tableOf } from './kinds/registry.ts';
+import { ddl } from './physical/ddl.ts';
+import { physicalModel } from './physical/model.ts';
+import { rollupDdl, rollupModel } from './physical/rollups.ts';
+import type { Change, Plan } from './planner/plan.ts';
+
+/** What a commit stores of a plan. */
+export interface PreparedCommit {
+  readonly version: number;
+  /** JSON of the changed components, and how many they are. */
+  readonly components: string;
+  readonly changes: number;
+  /** The tenant as the new snapshot says. */
+  readonly tenant: TenantInfo;
+  readonly snapshot: Uint8Array;
+  /** For the audit trail; JSON. */
+  readonly summary: string;
+}
+
+/** A plan as statements and texts: all that applying it needs, and nothing that has to be computed any more. */
+export interface Prepared {
+  readonly version: number;
+  /** One message with all the DDL; null: there is none. */
+  readonly ddl: string | null;
+  readonly commit: PreparedCommit;
+}
+
+export interface PrepareOptions {
+  readonly deploymentId: string | null;
+  /** Types whose components become the platform's own: read-only for the tenant. */
+  readonly systemTypes?: ReadonlySet<string>;
+}
+
+/** Works a plan out for `applyPrepared`; null when it changes nothing. Pure. */
+export function prepare(
+  tenant: TenantInfo,
+  version: number,
+  before: State,
+  plan: Plan,
+  { deploymentId, systemTypes = NONE }: PrepareOptions,
+): Prepared | null {
+  if (plan.changed.length === 0) return null;
+  const statements = planStatements(tenant.id, before, plan);
+  const snapshot = compileSnapshot(tenant, version, plan.after);
+  const names = (changes: readonly Change[]): string[] => changes.map(({ type, fullName }) => `${type}:${fullName}`);
+  return {
+    version,
+    ddl: statements.length > 0 ? statements.join(';\n') : null,
+    commit: {
+      version,
+      components: componentRows(plan.changed, systemTypes),
+      changes: plan.changed.length,
+      tenant: snapshot.tenant,
+      snapshot: Buffer.from(JSON.stringify(snapshot)),
+      summary: JSON.stringify({
+        metadataVersion: version,
+        deploymentId,
+        creates: names(plan.creates),
+        updates: names(plan.updates),
+      }),
+    },
+  };
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** Objects whose tables a plan may touch. */
+function touchedObjects(before: State, plan: Plan): Set<string> {
+  const names = new Set(plan.changed.map(tableOf).filter((name) => name !== null));
+  // The column of a rollup is of the type of the field that it is over.
+  const rollups = [...rollupsOf(before), ...rollupsOf(plan.after)].map(({ body }) => ({
+    parent: body.object,
+    child: body.rollup.childObject,
+  }));
+  for (let size = -1; size !== names.size; ) {
+    size = names.size;
+    for (const { parent, child } of rollups) if (names.has(child)) names.add(parent);
+  }
+  return names;
+}
+
+/** DDL of a plan, as statements. */
+function planStatements(tenantId: string, before: State, plan: Plan): string[] {
+  const touched = touchedObjects(before, plan);
+  const schema = identifier(tenantSchema(tenantId));
+  const rollups = rollupDdl(rollupModel(before), rollupModel(plan.after), schema);
+  if (touched.size === 0) return [...rollups.first, ...rollups.last];
+  const tables = ddl(physicalModel(before, touched), physicalModel(plan.after, touched), schema, schema);
+  return [...rollups.first, ...tables, ...rollups.last];
+}
+
+/** Changed components as the JSON that the commit stores them from. */
+const componentRows = (changed: readonly Component[], systemTypes: ReadonlySet<string>): string =>
+  JSON.stringify(
+    changed.map(({ type, fullName, path, yaml, body, hash, system }) => ({
+      type,
+      full_name: fullName,
+      path,
+      yaml,
+      body,
+      hash,
+      system: systemTypes.has(type) || system,
+    })),
+  );

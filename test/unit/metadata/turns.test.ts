@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { Turns } from '../../../services/metadata/planning/turns.ts';
+
+describe('metadata: turns of tenants', () => {
+  /** Work that lasts until it is let go, and says when it began. */
+  const stage = (limits: { places: number; waitingPerTenant?: number; waiting?: number }) => {
+    const turns = new Turns({ waitingPerTenant: 10, waiting: 100, ...limits });
+    const begun: string[] = [];
+    const ends = new Map<string, () => void>();
+    const take = (tenant: string, name: string, options = {}): Promise<string> =>
+      turns.take(
+        tenant,
+        () => {
+          begun.push(name);
+          return new Promise((resolve) => ends.set(name, () => resolve(name)));
+        },
+        options,
+      );
+    const end = async (name: string): Promise<void> => {
+      ends.get(name)?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    return { take, begun, end };
+  };
+  const codeOf = (work: Promise<unknown>): Promise<string> =>
+    work.then(
+      () => 'done',
+      (error: unknown) => (error instanceof PlatformError ? error.code : String(error)),
+    );
+  const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+  it('give a tenant one place at a time, however many are free', async () => {
+    const { take, begun, end } = stage({ places: 3 });
+    void take('a', 'a1');
+    void take('a', 'a2');
+    void take('b', 'b1');
+    await settled();
+    assert.deepEqual(begun, ['a1', 'b1']);
+    await end('a1');
+    assert.deepEqual(begun, ['a1', 'b1', 'a2']);
+  });
+
+  it('pass from tenant to tenant, so that a long row of one keeps nobody waiting', async () => {
+    const { take, begun, end } = stage({ places: 1 });
+    for (const name of ['a1', 'a2', 'a3']) void take('a', name);
+    void take('b', 'b1');
+    void take('c', 'c1');
+    await settled();
+    for (const name of ['a1', 'b1', 'c1', 'a2']) await end(name);
+    assert.deepEqual(begun, ['a1', 'b1', 'c1', 'a2', 'a3']);
+  });
+
+  it('refuse what a tenant wants beyond its row, and what all want beyond theirs', async () => {
+    const { take } = stage({ places: 1, waitingPerTenant: 2, waiting: 3 });
+    for (const name of ['a1', 'a2', 'a3']) void take('a', name);
+    assert.equal(await codeOf(take('a', 'a4')), 'CONCURRENCY_LIMIT_EXCEEDED');
+    void take('b', 'b1');
+    assert.equal(await codeOf(take('c', 'c1')), 'SERVICE_UNAVAILABLE');
+  });
+
+  it('let what holds locks go first, and never refuse it', async () => {
+    const { take, begun, end } = stage({ places: 1, waitingPerTenant: 1 });
+    void take('a', 'a1');
+    void take('a', 'a2');
+    void take('a', 'locked', { first: true });
+    await settled();
+    await end('a1');
+    assert.deepEqual(begun, ['a1', 'locked']);
+  });
+
+  it('go on after work that failed', async () => {
+    const turns = new Turns({ places: 1, waitingPerTenant: 1, waiting: 1 });
+    await assert.rejects(turns.take('a', () => Promise.reject(new Error('no'))));
+    assert.equal(await turns.take('a', async () => 'yes'), 'yes');
+  });
+});
