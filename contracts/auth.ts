@@ -102,6 +102,14 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
     params: { username: string; tenantId?: string };
     result: { url: string; validSeconds: number };
   };
+  /**
+   * For operators: removes every passkey, the authenticator app and the recovery codes of a user who has lost them, and
+   * ends all sessions and grants. Answers what there was. The user is named as for `auth.users.createLink`.
+   */
+  'auth.factors.reset': {
+    params: { username: string; tenantId?: string };
+    result: { passkeys: number; authenticator: boolean; recoveryCodes: number };
+  };
   /** Ends every grant and browser session of a user, at once. */
   'auth.users.revoke': { params: { tenantId: string; userId: string }; result: { revoked: number } };
 }
@@ -126,7 +134,6 @@ export interface AuthEvents {
       | 'recoveryCodesMade'
       | 'recoveryCodeUsed'
       | 'reset';
-    at: string;
   };
 }
 

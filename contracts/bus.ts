@@ -24,6 +24,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'auth.domains.remove': [OPERATOR],
   'auth.domains.list': [OPERATOR],
   'auth.users.revoke': [OPERATOR],
+  'auth.factors.reset': [OPERATOR],
   'auth.secrets.reseal': [OPERATOR],
   'data.users.get': ['auth', 'gateway', 'metadata', OPERATOR],
   'data.users.find': [OPERATOR],

@@ -28,6 +28,7 @@ export function authActions(server: () => AuthServer) {
       removed: await server().domains.remove(ctx.params.tenantId, ctx.params.domain),
     }),
     'domains.list': async (ctx) => ({ domains: await server().domains.list(ctx.params.tenantId) }),
+    'factors.reset': (ctx) => server().users.resetFactors(ctx.params.username, ctx.params.tenantId),
     'users.revoke': async (ctx) => ({
       revoked: await server().users.revoke(ctx.params.tenantId, ctx.params.userId),
     }),

@@ -72,7 +72,7 @@ const announcements = (broker: ServiceBroker): Announcements => ({
   keysRotated: () => broadcast(broker, 'auth.keys.rotated', {}),
   signedIn: (tenantId, userId) =>
     emit(broker, 'auth.user.signedIn', { tenantId, userId, at: formatTimestamp(Date.now()) }),
-  factorChanged: (change) => emit(broker, 'auth.user.factorChanged', { ...change, at: formatTimestamp(Date.now()) }),
+  factorChanged: (change) => emit(broker, 'auth.user.factorChanged', change),
 });
 
 /** Until there is a mail channel, links are logged; they are credentials, so production logs only that one waits. */

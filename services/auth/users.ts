@@ -1,14 +1,17 @@
 /** Users of all tenants: their credentials, their set-password links, and the end of their grants. */
 import type { AuthActions } from '../../contracts/auth.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import type { FactorChange } from './factors/events.ts';
 import { createLinkToken, hashPassword, LINK_VALID_SECONDS, verifyPassword } from './passwords.ts';
 import type { Credential } from './store/credentials.ts';
+import type { FactorCounts } from './store/factors.ts';
 import type { AuthStore } from './store/store.ts';
 
 type SyncUser = AuthActions['auth.users.sync']['params']['users'][number];
 
 export interface UserNotices {
   grantsEnded(grantIds: string[]): void;
+  factorChanged(change: FactorChange): void;
   /** Sends a set-password link to its user. */
   sendPasswordLink(user: { username: string; email: string }, url: string): void;
 }
@@ -50,6 +53,15 @@ export class Users {
     return ended.length;
   }
 
+  /** Removes every second factor of a user who has lost them, and ends all sessions. Names the user like a link. */
+  async resetFactors(username: string, tenantId: string | undefined): Promise<FactorCounts> {
+    const user = await this.#named(username, tenantId);
+    const removed = await this.#store.factors.removeAll(user);
+    await this.revoke(user.tenantId, user.userId);
+    this.#options.factorChanged({ tenantId: user.tenantId, userId: user.userId, actorId: null, event: 'reset' });
+    return removed;
+  }
+
   /**
    * A link for an operator to hand over. Throws PARAMETER_INVALID when no active user has the username, and without a
    * tenant when users of several do.
@@ -58,6 +70,11 @@ export class Users {
     username: string,
     tenantId: string | undefined,
   ): Promise<{ url: string; validSeconds: number }> {
+    const credential = await this.#named(username, tenantId);
+    return { url: await this.#passwordLink(credential), validSeconds: LINK_VALID_SECONDS };
+  }
+
+  async #named(username: string, tenantId: string | undefined): Promise<Credential> {
     const { credentials } = this.#store;
     const found =
       tenantId === undefined
@@ -67,7 +84,7 @@ export class Users {
       throw new PlatformError('PARAMETER_INVALID', 'Several tenants have a user of this name: give tenantId as well.');
     const [credential] = found;
     if (!credential?.active) throw new PlatformError('PARAMETER_INVALID', 'No active user has this username.');
-    return { url: await this.#passwordLink(credential), validSeconds: LINK_VALID_SECONDS };
+    return credential;
   }
 
   async #sync(tenantId: string, user: SyncUser): Promise<void> {

@@ -26,7 +26,7 @@ describe('API: step-up for operations of high risk', () => {
   const withPolicy = (policy: string): Record<string, string> => ({
     [SETTINGS]: `${settings.replace(/^secondFactor:.*\n/m, '')}secondFactor: ${policy}\n`,
   });
-  const scope = 'data:read data:write metadata:deploy setup:read';
+  const scope = 'data:read data:write metadata:deploy setup:read audit:read';
   const apiAfter = async (location: URL, verifier: string): Promise<Api> => {
     const { body } = await exchange(platform.baseUrl, location.searchParams.get('code') ?? '', verifier);
     return api(platform.baseUrl, body.access_token);
@@ -106,5 +106,10 @@ describe('API: step-up for operations of high risk', () => {
     assert.ok(allowed.location);
     const after = await apiAfter(allowed.location, again.verifier);
     assert.notEqual((await after.post('/data/User', {})).status, 401);
+
+    const { body } = await after.get('/events/audit?operationId=auth.factors.authenticatorAdded');
+    const { body: me } = await after.get('/identity');
+    const [{ actor, objectApiName, recordId, outcome }] = body.records;
+    assert.deepEqual([actor.userId, objectApiName, recordId, outcome], [me.user.id, 'User', me.user.id, 'committed']);
   });
 });

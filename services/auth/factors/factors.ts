@@ -8,7 +8,7 @@ import { Passkeys } from './passkeys.ts';
 import { demandsSecondFactor, type PolicyParts } from './policy.ts';
 
 export interface SecondFactorParts extends PolicyParts {
-  factorChanged(change: Omit<FactorChange, 'at'>): void;
+  factorChanged(change: FactorChange): void;
 }
 
 export class SecondFactors {
@@ -28,7 +28,7 @@ export class SecondFactors {
   }
 
   /** Tells the audit trail. */
-  announce(change: Omit<FactorChange, 'at'>): void {
+  announce(change: FactorChange): void {
     this.#parts.factorChanged(change);
   }
 }

@@ -5,7 +5,7 @@ import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import type { DataHandlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
-import { findUser, noteSignIn, provisionUsers } from './directory.ts';
+import { findUser, noteFactorChange, noteSignIn, provisionUsers } from './directory.ts';
 import { forgetUnsent } from './sync.ts';
 
 export const userActions = (database: Database, tenants: Tenants) =>
@@ -42,6 +42,12 @@ export const userEvents = (database: Database, log: () => ServiceBroker['logger'
       const { tenantId, userId, at } = ctx.params;
       await noteSignIn(database, tenantId, userId, at).catch((error: unknown) =>
         log().warn({ err: error, tenantId, userId }, 'The time of a sign-in was not recorded.'),
+      );
+    },
+    'auth.user.factorChanged': async (ctx) => {
+      const { tenantId, userId } = ctx.params;
+      await noteFactorChange(database, ctx.params).catch((error: unknown) =>
+        log().warn({ err: error, tenantId, userId }, 'A change of a second factor was not recorded.'),
       );
     },
   }) satisfies EventHandlers;

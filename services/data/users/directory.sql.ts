@@ -1,4 +1,5 @@
 /** Statements about User records that the platform reads or writes by itself. */
+import type { EventMap } from '../../../contracts/call.ts';
 import { requestId } from '../../../lib/values/ids.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
@@ -66,6 +67,20 @@ export function signInStatement(schema: string, userId: string, signedInAt: stri
       RETURNING "user"."recordVersion" AS version, jsonb_build_object('lastSignInAt',
         jsonb_build_object('from', locked."lastSignInAt", 'to', "user"."lastSignInAt")) AS changes)
     ${audit} FROM new_row`);
+}
+
+/** An entry in the audit trail; the change itself is stored in auth. */
+export function factorChangeStatement(schema: string, change: EventMap['auth.user.factorChanged']): Statement {
+  const sql = new Sql();
+  const caller = new CallerSql(sql, platformCaller('ui', requestId(), change.actorId));
+  return sql.statement(
+    auditSql(schema, sql, caller, {
+      operationId: `auth.factors.${change.event}`,
+      outcome: 'committed',
+      objectApiName: 'User',
+      recordId: change.userId,
+    }),
+  );
 }
 
 export interface UsernameRow {

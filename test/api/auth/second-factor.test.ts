@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { call } from '../../../contracts/call.ts';
 import { SoftwareAuthenticator } from '../../support/authenticator.ts';
 import {
   authorizeUrl,
@@ -386,6 +387,43 @@ describe('second factor', () => {
         assert.equal((await browser.submit(page, { decision: 'passkey', credential: broken })).status, 401);
         await auth.database.query('DELETE FROM auth.attempts');
       }
+    });
+  });
+
+  describe('reset by an operator', () => {
+    it('removes every factor of the user, ends the sessions, and touches nobody else', async () => {
+      const { device } = await enrolPasskey();
+      const { device: adas } = await enrolPasskey('ada@demo.example');
+      const browser = new Browser();
+      const page = await password(browser);
+      const credential = device.get(optionsOn(page));
+      const { access_token } = await tokensAfter(
+        browser,
+        await browser.submit(page, { decision: 'passkey', credential }),
+      );
+      auth.factorChanges.length = 0;
+      auth.secondFactor.clear();
+      await auth.bump();
+      assert.deepEqual(await call(auth.broker, 'auth.factors.reset', { username: 'SAM@demo.example' }), {
+        passkeys: 1,
+        authenticator: false,
+        recoveryCodes: 10,
+      });
+      assert.deepEqual(auth.factorChanges, [{ tenantId: DEMO, userId: SAM, actorId: null, event: 'reset' }]);
+      assert.ok(auth.revoked.includes(claims(access_token).grant_id));
+      assert.match((await browser.visit(url())).html, /name="password"/, 'the session has ended');
+      const lost = new Browser();
+      const start = await lost.visit(url());
+      const refused = await lost.submit(start, { decision: 'passkey', credential: device.get(optionsOn(start)) });
+      assert.equal(refused.status, 401);
+      assert.match((await password(new Browser())).html, /Allow ERP command line\?/);
+      const ada = new Browser();
+      const adaPage = await ada.visit(url());
+      const adaCredential = adas.get(optionsOn(adaPage));
+      assert.equal((await ada.submit(adaPage, { decision: 'passkey', credential: adaCredential })).status, 200);
+      await assert.rejects(call(auth.broker, 'auth.factors.reset', { username: 'nobody@demo.example' }), {
+        code: 'PARAMETER_INVALID',
+      });
     });
   });
 
