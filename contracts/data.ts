@@ -69,6 +69,21 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
     };
     result: null;
   };
+  /**
+   * Records that somebody was refused to sign in: as which user, if it was one; never what was typed. `code` is one of
+   * those of docs/reference/audit.md, `clientId` the application, `ip` the caller's address.
+   */
+  'data.audit.denySignIn': {
+    params: {
+      tenantId: string;
+      userId: string | null;
+      code: string;
+      clientId: string;
+      ip: string;
+      requestId: string;
+    };
+    result: null;
+  };
   /** Records how many more mutations of a tenant were refused like that since `since` (RFC 3339), without an entry each. */
   'data.audit.suppress': { params: { tenantId: string; count: number; since: string }; result: null };
   /** Puts all committed audit rows of a tenant into its chain now; a background job does the same. */

@@ -7,14 +7,17 @@ import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { authActions } from './actions.ts';
 import type { TenantSource } from './clients.ts';
+import { Refusals } from './refusals.ts';
 import { AuthServer, type AuthServerOptions } from './server.ts';
 import { AuthStore } from './store/store.ts';
 
 const MAINTENANCE_MS = 5 * 60_000;
 const CLEANING_MS = 60_000;
+const SWEEP_MS = 5_000;
 
 export default function authService({ config, database }: Platform): ServiceSchema {
   let server: AuthServer;
+  let refusals: Refusals;
   let timers: NodeJS.Timeout[] = [];
   return {
     name: 'auth',
@@ -25,6 +28,10 @@ export default function authService({ config, database }: Platform): ServiceSche
     } satisfies EventHandlers,
     created() {
       const { broker, logger } = this;
+      refusals = new Refusals({
+        deny: (entry) => call(broker, 'data.audit.denySignIn', entry),
+        suppress: (suppressed) => call(broker, 'data.audit.suppress', suppressed),
+      });
       server = new AuthServer({
         store: new AuthStore(database),
         source: tenantSource(broker),
@@ -32,6 +39,7 @@ export default function authService({ config, database }: Platform): ServiceSche
         baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
         baseUrlFixed: config.baseUrl !== null,
         ...announcements(broker),
+        signInRefused: (refusal, origin) => refusals.note(refusal, origin),
         secondFactor: config.production ? 'administrators' : 'off',
         async systemPermissions({ tenantId, userId }) {
           const user = await call(broker, 'data.users.get', { tenantId, userId });
@@ -47,10 +55,15 @@ export default function authService({ config, database }: Platform): ServiceSche
         setInterval(() => {
           work().catch((error) => this.logger.warn({ err: error }, 'Maintenance of auth failed.'));
         }, ms).unref();
-      timers = [every(MAINTENANCE_MS, () => server.maintain()), every(CLEANING_MS, () => server.clean())];
+      timers = [
+        every(MAINTENANCE_MS, () => server.maintain()),
+        every(CLEANING_MS, () => server.clean()),
+        setInterval(() => refusals.sweep(), SWEEP_MS).unref(),
+      ];
     },
     async stopped() {
       for (const timer of timers) clearInterval(timer);
+      await refusals.close();
     },
   };
 }

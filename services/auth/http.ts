@@ -18,6 +18,7 @@ import { parameterProblem } from './provider/parameters.ts';
 import { apiResource, PATHS } from './provider/paths.ts';
 import type { PresentedTokens } from './provider/presented-tokens.ts';
 import { renameStepUp } from './provider/step-up.ts';
+import type { AttemptOrigin, Refusal } from './refusals.ts';
 import { failureReply, pageReply, reply } from './reply.ts';
 import type { AuthStore } from './store/store.ts';
 
@@ -32,6 +33,7 @@ export interface HttpParts {
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
   /** A person has just signed in. */
   signedIn(tenantId: string, userId: string): void;
+  signInRefused(refusal: Refusal, origin: AttemptOrigin): void;
 }
 
 export const BASE_URL_HEADER = 'x-platform-base-url';

@@ -7,6 +7,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errors, type Interaction, type Provider } from 'oidc-provider';
 import { MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
+import { requestId } from '../../lib/values/ids.ts';
 import type { Clients } from './clients.ts';
 import { acrOf } from './factors/assurance.ts';
 import type { SecondFactors } from './factors/factors.ts';
@@ -17,6 +18,7 @@ import * as pages from './pages/pages.ts';
 import { signIn } from './passwords.ts';
 import { apiResource } from './provider/paths.ts';
 import { requestedAcrs } from './provider/step-up.ts';
+import type { AttemptOrigin, Refusal } from './refusals.ts';
 import type { AuthStore } from './store/store.ts';
 
 export interface InteractionParts {
@@ -27,6 +29,8 @@ export interface InteractionParts {
   cookieKey: string;
   /** A person has just signed in. */
   signedIn(tenantId: string, userId: string): void;
+  /** Somebody was refused to sign in. */
+  signInRefused(refusal: Refusal, origin: AttemptOrigin): void;
 }
 
 const csrfFor = (key: string, uid: string): string =>
@@ -34,6 +38,12 @@ const csrfFor = (key: string, uid: string): string =>
 
 const same = (a: string, b: string): boolean =>
   a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+
+const originOf = (client: { clientId: string }, ip: string, { headers }: IncomingMessage): AttemptOrigin => ({
+  clientId: client.clientId,
+  ip,
+  requestId: [headers['x-request-id'] ?? []].flat()[0] ?? requestId(),
+});
 
 const BROWSER_COOKIE = 'erp_browser';
 const BROWSER_KNOWN_SECONDS = 180 * 86_400;
@@ -109,6 +119,7 @@ export async function interact(
       browser: browserOf(request),
       tenantId: client.tenantId,
     });
+    if (result.outcome !== 'signedIn') parts.signInRefused(result.refusal, originOf(client, address, request));
     if (result.outcome === 'refused') return pages.signIn({ ...view, problem: { kind: 'refused' } });
     if (result.outcome === 'wait') return pages.signIn({ ...view, problem: { kind: 'wait', seconds: result.seconds } });
     response.appendHeader('set-cookie', browserCookie(result.browser));

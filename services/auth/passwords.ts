@@ -7,9 +7,10 @@ import { hash, verify } from '@node-rs/argon2';
 import { networkOf } from '../../lib/values/network.ts';
 import type { Clients } from './clients.ts';
 import { HashQueue, PLATFORM, type Place, QueueFull } from './hash-queue.ts';
+import type { Refusal, RefusalCode } from './refusals.ts';
 import type { Credential, SignInCredential } from './store/credentials.ts';
 import type { AuthStore } from './store/store.ts';
-import { type TypedName, typedName } from './usernames.ts';
+import { NO_TENANT, type TypedName, typedName } from './usernames.ts';
 
 export const PASSWORD_MIN_CHARS = 10;
 export const PASSWORD_MAX_CHARS = 200;
@@ -45,8 +46,8 @@ export function passwordProblem(password: string, username: string): string | nu
 
 export type SignIn =
   | { outcome: 'signedIn'; credential: Credential; browser: string }
-  | { outcome: 'refused' }
-  | { outcome: 'wait'; seconds: number };
+  | { outcome: 'refused'; refusal: Refusal }
+  | { outcome: 'wait'; seconds: number; refusal: Refusal };
 
 export interface SignInParts {
   store: AuthStore;
@@ -84,16 +85,22 @@ export async function signIn({ store, clients }: SignInParts, attempt: SignInAtt
   const found = meant.credential;
   const counts = countsFor(meant, name, network, browser, ofNetwork);
   const place: Place = { name: network, known: found !== null && (found.knownBrowser || found.knownNetwork) };
-  if (!queue.hasRoom(place)) return { outcome: 'wait', seconds: QUEUE_FULL_WAIT_SECONDS };
+  const refusal = (code: RefusalCode): Refusal => ({
+    code,
+    tenantId: meant.tenantId === NO_TENANT ? null : meant.tenantId,
+    userId: found?.userId ?? null,
+  });
+  const wait = (seconds: number): SignIn => ({ outcome: 'wait', seconds, refusal: refusal('SIGN_IN_BLOCKED') });
+  if (!queue.hasRoom(place)) return wait(QUEUE_FULL_WAIT_SECONDS);
   for (const { key, freeFailures, waitMaxSeconds } of counts) {
     const seconds = await store.attempts.count(key, freeFailures, waitMaxSeconds);
-    if (seconds > 0) return { outcome: 'wait', seconds };
+    if (seconds > 0) return wait(seconds);
   }
-  const usable = found?.active === true && (attempt.tenantId === null || attempt.tenantId === found.tenantId);
-  const stored = usable ? found.passwordHash : null;
+  const unusable = whyUnusable(found, attempt.tenantId);
+  const stored = unusable ? null : (found?.passwordHash ?? null);
   const right = await verifyOrPretend(stored, attempt.password.slice(0, 4 * PASSWORD_MAX_CHARS), place);
-  if (right === 'busy') return { outcome: 'wait', seconds: QUEUE_FULL_WAIT_SECONDS };
-  if (!found || !right) return { outcome: 'refused' };
+  if (right === 'busy') return wait(QUEUE_FULL_WAIT_SECONDS);
+  if (!found || !right) return { outcome: 'refused', refusal: refusal(unusable ?? 'PASSWORD_WRONG') };
   const token = attempt.browser ?? randomBytes(32).toString('base64url');
   const { userId } = found;
   await Promise.all([
@@ -102,6 +109,14 @@ export async function signIn({ store, clients }: SignInParts, attempt: SignInAtt
     store.credentials.recordSignIn(found.tenantId, userId),
   ]);
   return { outcome: 'signedIn', credential: found, browser: token };
+}
+
+/** Why no password at all would do; null when the right one does. */
+function whyUnusable(found: Credential | null, clientTenantId: string | null): RefusalCode | null {
+  if (!found) return 'USER_UNKNOWN';
+  if (clientTenantId !== null && clientTenantId !== found.tenantId) return 'CLIENT_NOT_ALLOWED';
+  if (!found.active) return 'USER_INACTIVE';
+  return found.passwordHash === null ? 'PASSWORD_NOT_SET' : null;
 }
 
 interface Count {

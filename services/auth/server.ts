@@ -15,6 +15,7 @@ import { baseUrl, handle } from './http.ts';
 import { type KeyRing, Keys, type PublicKey, publicKeys } from './keys.ts';
 import { PresentedTokens } from './provider/presented-tokens.ts';
 import { createProvider } from './provider/provider.ts';
+import type { AttemptOrigin, Refusal } from './refusals.ts';
 import { unavailableReply } from './reply.ts';
 import type { AuthStore } from './store/store.ts';
 import { isUnavailable } from './unavailable.ts';
@@ -31,6 +32,7 @@ export interface AuthServerOptions extends UserNotices, Omit<SecondFactorParts, 
   baseUrlFixed: boolean;
   keysRotated(): void;
   signedIn(tenantId: string, userId: string): void;
+  signInRefused(refusal: Refusal, origin: AttemptOrigin): void;
   onError(error: unknown): void;
 }
 
@@ -121,6 +123,7 @@ export class AuthServer {
         presentedTokens: this.#presentedTokens,
         revokeUser: (tenantId, userId) => this.users.revoke(tenantId, userId),
         signedIn: this.#options.signedIn,
+        signInRefused: this.#options.signInRefused,
       },
       request,
     );

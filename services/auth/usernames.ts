@@ -10,7 +10,7 @@ import type { Clients } from './clients.ts';
 export const USERNAME_MAX_CHARS = 320;
 
 /** Matches no tenant. */
-const NO_TENANT = '00000000-0000-0000-0000-000000000000';
+export const NO_TENANT = '00000000-0000-0000-0000-000000000000';
 
 const WITH_TENANT = /^([a-z][a-z0-9]{1,30})\\(.+)$/is;
 const DOMAIN = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/;

@@ -1,53 +1,26 @@
 /**
  * Mutations that the gateway refuses (client, tenant, network address, API permission, scope) are reported to data for
- * the audit trail. The request does not wait for that. In each minute a user and a tenant have so many entries; the others
- * are counted, and the count is one more entry when the minute is over. Source: docs/reference/audit.md.
+ * the audit trail, within bounds. The request does not wait for that. Source: docs/reference/audit.md.
  */
 import type { DataActions } from '../../contracts/data.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { isUuid } from '../../lib/values/ids.ts';
-import { formatTimestamp } from '../../lib/values/time.ts';
+import { BoundedDenials, type Suppressed } from '../../mixins/bounded-denials.ts';
 import type { Exchange } from './exchange.ts';
 
-const WINDOW_MS = 60_000;
-export const OF_USER_MAX = 30;
-export const OF_TENANT_MAX = 300;
-/** Calls that may be under way for one tenant: a database that is slow must not fill our memory. */
-const UNDER_WAY_MAX = 20;
-/** Users of a tenant that are told apart within a minute. */
-const USERS_MAX = 1_000;
-/** Tenants with a refusal in the last minute; beyond that the oldest minute ends early. */
-const TENANTS_MAX = 10_000;
-const CLOSE_MAX_MS = 2_000;
-
 export type Denial = DataActions['data.audit.deny']['params'];
-export type Suppressed = DataActions['data.audit.suppress']['params'];
 
 export interface DenialSink {
   deny: (denial: Denial, request: RequestContext) => Promise<unknown>;
   suppress: (suppressed: Suppressed) => Promise<unknown>;
 }
 
-/** One minute of one tenant. */
-interface Minute {
-  readonly startedAt: number;
-  /** The same on the clock that never jumps. */
-  readonly started: number;
-  entries: number;
-  readonly ofUsers: Map<string, number>;
-  underWay: number;
-  suppressed: number;
-}
-
 export class Denials {
-  readonly #sink: DenialSink;
-  readonly #now: () => number;
-  readonly #minutes = new Map<string, Minute>();
+  readonly #bounded: BoundedDenials<{ denial: Denial; request: RequestContext }>;
 
-  constructor(sink: DenialSink, now: () => number = () => performance.now()) {
-    this.#sink = sink;
-    this.#now = now;
+  constructor({ deny, suppress }: DenialSink, now?: () => number) {
+    this.#bounded = new BoundedDenials({ deny: ({ denial, request }) => deny(denial, request), suppress }, now);
   }
 
   /** `request`: the caller; a refusal without a session belongs to no tenant and is not reported. */
@@ -57,86 +30,24 @@ export class Denials {
     const named = (name: string): string | undefined => x.pathValues[route.parameterNames.indexOf(name)];
     const id = named('id')?.toLowerCase() ?? '';
     const key = x.req.headers['idempotency-key'];
-    this.#record(
-      {
-        operationId: route.operation.operationId,
-        code: error.code,
-        objectApiName: plain(named('objectApiName')),
-        recordId: isUuid(id) ? id : null,
-        idempotencyKey: typeof key === 'string' ? plain(key) : null,
-      },
-      request,
-    );
+    const denial: Denial = {
+      operationId: route.operation.operationId,
+      code: error.code,
+      objectApiName: plain(named('objectApiName')),
+      recordId: isUuid(id) ? id : null,
+      idempotencyKey: typeof key === 'string' ? plain(key) : null,
+    };
+    this.#bounded.record(request, { denial, request });
   }
 
   /** Ends the minutes that are over. */
   sweep(): void {
-    const now = this.#now();
-    for (const [tenantId, minute] of this.#minutes) if (now - minute.started >= WINDOW_MS) this.#end(tenantId, minute);
+    this.#bounded.sweep();
   }
 
-  /** Ends all minutes, so that a stop loses no count. Waits for the database for a while. */
-  async close(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, CLOSE_MAX_MS);
-    });
-    const ended = [...this.#minutes].map(([tenantId, minute]) => this.#end(tenantId, minute));
-    await Promise.race([Promise.all(ended), late]);
-    clearTimeout(timer);
-  }
-
-  #record(denial: Denial, request: RequestContext): void {
-    const { tenantId, userId } = request;
-    const minute = this.#minute(tenantId);
-    const ofUser = minute.ofUsers.get(userId) ?? 0;
-    if (
-      minute.entries >= OF_TENANT_MAX ||
-      ofUser >= OF_USER_MAX ||
-      minute.underWay >= UNDER_WAY_MAX ||
-      (ofUser === 0 && minute.ofUsers.size >= USERS_MAX)
-    ) {
-      minute.suppressed++;
-      return;
-    }
-    minute.entries++;
-    minute.ofUsers.set(userId, ofUser + 1);
-    minute.underWay++;
-    this.#sink
-      .deny(denial, request)
-      .catch(() => {
-        this.#minute(tenantId).suppressed++;
-      })
-      .finally(() => {
-        minute.underWay--;
-      });
-  }
-
-  #minute(tenantId: string): Minute {
-    let minute = this.#minutes.get(tenantId);
-    if (!minute) {
-      const [oldest] = this.#minutes;
-      if (oldest && this.#minutes.size >= TENANTS_MAX) void this.#end(...oldest);
-      const [startedAt, started] = [Date.now(), this.#now()];
-      minute = { startedAt, started, entries: 0, ofUsers: new Map(), underWay: 0, suppressed: 0 };
-      this.#minutes.set(tenantId, minute);
-    }
-    return minute;
-  }
-
-  async #end(tenantId: string, minute: Minute): Promise<void> {
-    this.#minutes.delete(tenantId);
-    if (minute.suppressed === 0) return;
-    try {
-      await this.#sink.suppress({
-        tenantId,
-        count: minute.suppressed,
-        since: formatTimestamp(minute.startedAt),
-      });
-    } catch {
-      // Told with the next minute: a count takes no memory, however long data is away.
-      this.#minute(tenantId).suppressed += minute.suppressed;
-    }
+  /** Ends all minutes, so that a stop loses no count. */
+  close(): Promise<void> {
+    return this.#bounded.close();
   }
 }
 

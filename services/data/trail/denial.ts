@@ -25,6 +25,22 @@ export async function recordDenial(
   return null;
 }
 
+const SIGN_IN = 'auth.user.signIn';
+
+/** Nobody is signed in, so the entry has no actor: whoever it was named the user of the record, and may be anybody. */
+export async function recordSignInDenial(
+  database: Database,
+  { tenantId, userId, code, clientId, ip, requestId }: DataActions['data.audit.denySignIn']['params'],
+): Promise<null> {
+  const sql = new Sql();
+  const caller = { userId: null, clientId, agentRunId: null, channel: 'ui', requestId, ip } as const;
+  const entry = { operationId: SIGN_IN, outcome: 'denied', code, objectApiName: 'User', recordId: userId } as const;
+  await database.tenant(tenantId, (tx) =>
+    tx.query(sql.statement(auditSql(tx.schema, sql, new CallerSql(sql, caller), entry))),
+  );
+  return null;
+}
+
 const SUPPRESSED = 'events.audit.suppressed';
 
 /** One entry for refusals that have none of their own. */

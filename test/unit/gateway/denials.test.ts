@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import {
-  type DenialSink,
-  Denials,
-  OF_TENANT_MAX,
-  OF_USER_MAX,
-  type Suppressed,
-} from '../../../services/gateway/denials.ts';
+import { OF_TENANT_MAX, OF_USER_MAX, type Suppressed } from '../../../mixins/bounded-denials.ts';
+import { type DenialSink, Denials } from '../../../services/gateway/denials.ts';
 import type { Exchange } from '../../../services/gateway/exchange.ts';
 
 const REFUSED = new PlatformError('SCOPE_INSUFFICIENT', 'The access token lacks the scope data:write.');

@@ -1,0 +1,122 @@
+/**
+ * Refusals on their way to the audit trail, bounded: in each minute a tenant, and whoever was refused there, have so many
+ * entries; the others are counted, and the count is one more entry when the minute is over. So a flood in one tenant
+ * neither fills its trail nor takes anything from another's. Source: docs/reference/audit.md.
+ */
+import { formatTimestamp } from '../lib/values/time.ts';
+
+const WINDOW_MS = 60_000;
+/** Of one user, or of one network where nobody is signed in. */
+export const OF_USER_MAX = 30;
+export const OF_TENANT_MAX = 300;
+/** Calls that may be under way for one tenant: a database that is slow must not fill our memory. */
+const UNDER_WAY_MAX = 20;
+/** Users of a tenant that are told apart within a minute. */
+const USERS_MAX = 1_000;
+/** Tenants with a refusal in the last minute; beyond that the oldest minute ends early. */
+const TENANTS_MAX = 10_000;
+const CLOSE_MAX_MS = 2_000;
+
+export interface Suppressed {
+  tenantId: string;
+  count: number;
+  /** RFC 3339. */
+  since: string;
+}
+
+export interface DenialSink<Entry> {
+  deny: (entry: Entry) => Promise<unknown>;
+  suppress: (suppressed: Suppressed) => Promise<unknown>;
+}
+
+/** One minute of one tenant. */
+interface Minute {
+  readonly startedAt: number;
+  /** The same on the clock that never jumps. */
+  readonly started: number;
+  entries: number;
+  readonly ofUsers: Map<string, number>;
+  underWay: number;
+  suppressed: number;
+}
+
+export class BoundedDenials<Entry> {
+  readonly #sink: DenialSink<Entry>;
+  readonly #now: () => number;
+  readonly #minutes = new Map<string, Minute>();
+
+  constructor(sink: DenialSink<Entry>, now: () => number = () => performance.now()) {
+    this.#sink = sink;
+    this.#now = now;
+  }
+
+  /** `userId`: who was refused, or another name by which the refused are told apart. */
+  record({ tenantId, userId }: { tenantId: string; userId: string }, entry: Entry): void {
+    const minute = this.#minute(tenantId);
+    const ofUser = minute.ofUsers.get(userId) ?? 0;
+    if (
+      minute.entries >= OF_TENANT_MAX ||
+      ofUser >= OF_USER_MAX ||
+      minute.underWay >= UNDER_WAY_MAX ||
+      (ofUser === 0 && minute.ofUsers.size >= USERS_MAX)
+    ) {
+      minute.suppressed++;
+      return;
+    }
+    minute.entries++;
+    minute.ofUsers.set(userId, ofUser + 1);
+    minute.underWay++;
+    this.#sink
+      .deny(entry)
+      .catch(() => {
+        this.#minute(tenantId).suppressed++;
+      })
+      .finally(() => {
+        minute.underWay--;
+      });
+  }
+
+  /** Ends the minutes that are over. */
+  sweep(): void {
+    const now = this.#now();
+    for (const [tenantId, minute] of this.#minutes) if (now - minute.started >= WINDOW_MS) this.#end(tenantId, minute);
+  }
+
+  /** Ends all minutes, so that a stop loses no count. Waits for the database for a while. */
+  async close(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, CLOSE_MAX_MS);
+    });
+    const ended = [...this.#minutes].map(([tenantId, minute]) => this.#end(tenantId, minute));
+    await Promise.race([Promise.all(ended), late]);
+    clearTimeout(timer);
+  }
+
+  #minute(tenantId: string): Minute {
+    let minute = this.#minutes.get(tenantId);
+    if (!minute) {
+      const [oldest] = this.#minutes;
+      if (oldest && this.#minutes.size >= TENANTS_MAX) void this.#end(...oldest);
+      const [startedAt, started] = [Date.now(), this.#now()];
+      minute = { startedAt, started, entries: 0, ofUsers: new Map(), underWay: 0, suppressed: 0 };
+      this.#minutes.set(tenantId, minute);
+    }
+    return minute;
+  }
+
+  async #end(tenantId: string, minute: Minute): Promise<void> {
+    this.#minutes.delete(tenantId);
+    if (minute.suppressed === 0) return;
+    try {
+      await this.#sink.suppress({
+        tenantId,
+        count: minute.suppressed,
+        since: formatTimestamp(minute.startedAt),
+      });
+    } catch {
+      // Told with the next minute: a count takes no memory, however long data is away.
+      this.#minute(tenantId).suppressed += minute.suppressed;
+    }
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Who was refused to sign in, on the way to the audit trail of the tenant that was meant. What was typed never goes
+ * there: an unknown username may be a password that somebody typed in the wrong field.
+ */
+import type { DataActions } from '../../contracts/data.ts';
+import { networkOf } from '../../lib/values/network.ts';
+import { BoundedDenials, type DenialSink } from '../../mixins/bounded-denials.ts';
+
+/** Why, for the people of the tenant; the person at the page is told less. Source: docs/reference/audit.md. */
+export type RefusalCode =
+  | 'USER_UNKNOWN'
+  | 'PASSWORD_WRONG'
+  | 'PASSWORD_NOT_SET'
+  | 'USER_INACTIVE'
+  | 'CLIENT_NOT_ALLOWED'
+  | 'SIGN_IN_BLOCKED';
+
+export interface Refusal {
+  code: RefusalCode;
+  /** Null when what was typed says nothing about it. */
+  tenantId: string | null;
+  userId: string | null;
+}
+
+/** Where an attempt came from. */
+export interface AttemptOrigin {
+  clientId: string;
+  ip: string;
+  requestId: string;
+}
+
+type Entry = DataActions['data.audit.denySignIn']['params'];
+
+export class Refusals {
+  readonly #bounded: BoundedDenials<Entry>;
+
+  constructor(sink: DenialSink<Entry>) {
+    this.#bounded = new BoundedDenials(sink);
+  }
+
+  /** Attempts are told apart by network: nobody is signed in. */
+  note({ tenantId, userId, code }: Refusal, origin: AttemptOrigin): void {
+    if (tenantId === null) return;
+    this.#bounded.record({ tenantId, userId: networkOf(origin.ip) }, { tenantId, userId, code, ...origin });
+  }
+
+  sweep(): void {
+    this.#bounded.sweep();
+  }
+
+  close(): Promise<void> {
+    return this.#bounded.close();
+  }
+}
