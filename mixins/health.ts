@@ -24,6 +24,11 @@ export function busConnected(broker: ServiceBroker): boolean {
   return !transit || (transit.connected && transit.tx.linked !== false);
 }
 
+function refusedPackets(broker: ServiceBroker): number {
+  const transit = broker.transit as unknown as { tx: { refused?: number } } | null | undefined;
+  return transit?.tx.refused ?? 0;
+}
+
 /** Whether the database answers within the time limit. */
 export async function databaseAnswers(platform: Platform, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
@@ -81,6 +86,7 @@ export function registerProcessMetrics(platform: Platform, broker: ServiceBroker
     busConnected(broker) ? 1 : 0,
   );
   metrics.gauge('erp_bus_nodes', 'Available nodes, this one included.', () => availableNodes(broker));
+  metrics.counter('erp_bus_refused_total', 'Packets from the bus that were refused.', () => refusedPackets(broker));
 }
 
 function registerDatabaseUse(metrics: Metrics, database: Database): void {

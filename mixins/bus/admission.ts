@@ -2,8 +2,7 @@
  * What comes in from the bus: a packet is admitted when its content fits the identity that its subject proves, and when
  * that identity may do what the packet asks. What goes out carries the context of a request only from the gateway, sealed.
  */
-import type { BusConfig } from '../../config/bus.ts';
-import { OPERATOR } from '../../config/bus.ts';
+import { type BusConfig, OPERATOR } from '../../config/bus.ts';
 import { isServiceName } from '../../config/services.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { ContextRefused, SealedContexts } from './contexts.ts';
@@ -40,7 +39,8 @@ export class Refused extends Error {
 /** An identity and a name; nothing that would end a subject or a line of the NATS protocol. */
 const NODE_ID = /^([a-z+]{1,200})\/[A-Za-z0-9_-]{1,253}$/;
 const TRACEPARENT = /^[0-9a-f-]{55}$/;
-const CALL_ID_MAX_CHARS = 100;
+/** Of ids of calls, and of names of actions and events. */
+const NAME_MAX_CHARS = 200;
 
 export const identityOfNode = (nodeId: string): string => nodeId.slice(0, Math.max(nodeId.indexOf('/'), 0)) || nodeId;
 
@@ -98,12 +98,11 @@ export class Admission {
 
   #admitCall({ payload }: BusPacket, identity: Identity, node: string, receiver: string): void {
     const { action, id, meta } = payload;
-    if (typeof id !== 'string' || id.length > CALL_ID_MAX_CHARS || typeof action !== 'string')
-      throw new Refused(`REQ of ${node} without id or action`);
+    if (!isName(id) || !isName(action)) throw new Refused(`REQ of ${node} without id or action`);
     const answer = { node, id };
     if (!this.#policy.mayCall(identity, action)) throw new Refused(`${identity} may not call ${action}.`, answer);
     if (payload['stream']) throw new Refused(`${action} is not called with a stream.`, answer);
-    delete payload['stream'];
+    payload['stream'] = undefined;
     const { request, traceparent } = (meta ?? {}) as { request?: unknown; traceparent?: unknown };
     payload['meta'] = {
       ...(typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? { traceparent } : {}),
@@ -131,8 +130,8 @@ export class Admission {
 
   #admitEvent(payload: BusPacket['payload'], identity: Identity, node: string): void {
     const { event } = payload;
-    if (typeof event !== 'string' || !this.#policy.maySend(identity, event))
-      throw new Refused(`The event ${JSON.stringify(event)} is not ${node}'s to send.`);
+    if (!isName(event) || !this.#policy.maySend(identity, event))
+      throw new Refused(`The event ${isName(event) ? event : 'without a name'} is not ${node}'s to send.`);
     payload['meta'] = {};
   }
 
@@ -151,6 +150,8 @@ export class Admission {
   }
 }
 
+const isName = (value: unknown): value is string => typeof value === 'string' && value.length <= NAME_MAX_CHARS;
+
 function admitAnswer(payload: BusPacket['payload'], node: string, asked: Arrival['asked']): void {
   const { id } = payload;
   if (typeof id !== 'string') throw new Refused(`RES of ${node} without id`);
@@ -158,7 +159,7 @@ function admitAnswer(payload: BusPacket['payload'], node: string, asked: Arrival
   // Nobody waits for it any more: the caller's time limit has passed.
   if (expected !== undefined && expected !== node) throw new Refused(`RES of ${node} to what was asked of ${expected}`);
   if (payload['stream']) throw new Refused(`RES of ${node} with a stream`);
-  delete payload['stream'];
+  payload['stream'] = undefined;
   payload['meta'] = {};
 }
 

@@ -24,7 +24,7 @@ const KEY_ID_BYTES = 4;
 const MAC_BYTES = 32;
 const HEAD_BYTES = KEY_ID_BYTES + MAC_BYTES;
 /** Clocks of two machines may differ by so much. */
-const CLOCK_SKEW_MS = 5_000;
+const CLOCK_SKEW_MS = 10_000;
 const REMEMBERED_MS = LIMITS.request_timeout_ms + 2 * CLOCK_SKEW_MS;
 
 /** Why a context was refused. */

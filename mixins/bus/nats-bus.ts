@@ -60,7 +60,9 @@ class NatsBus extends Transporters.NATS {
   #connection: NatsConnection | null = null;
   #left = false;
   #linked = false;
-  #refused = 0;
+  /** Packets that were refused since the start. */
+  refused = 0;
+  #refusalsLogged = 0;
   #refusalsLoggedAt = Number.NEGATIVE_INFINITY;
 
   constructor(bus: BusConfig, policy: BusPolicy) {
@@ -186,11 +188,12 @@ class NatsBus extends Transporters.NATS {
   }
 
   #logRefusal(error: unknown): void {
-    this.#refused++;
+    this.refused++;
     const now = performance.now();
     if (now - this.#refusalsLoggedAt < REFUSALS_LOGGED_MS) return;
-    this.logger.warn(`Refused ${this.#refused} packets; the last: ${error instanceof Error ? error.message : error}`);
-    this.#refused = 0;
+    const reason = error instanceof Error ? error.message : error;
+    this.logger.warn(`Refused ${this.refused - this.#refusalsLogged} packets of the bus; the last: ${reason}`);
+    this.#refusalsLogged = this.refused;
     this.#refusalsLoggedAt = now;
   }
 

@@ -11,7 +11,7 @@ const HEAD_BYTES = MARK.length + ID_BYTES + 4;
 /** Unfinished messages that are remembered, how long, and how many bytes of them. */
 const UNFINISHED_MAX = 64;
 const UNFINISHED_MS = 30_000;
-const UNFINISHED_BYTES_MAX = 256 * 1024 * 1024;
+const UNFINISHED_BYTES_MAX = 128 * 1024 * 1024;
 
 /** Cuts `data` into parts of at most `partMax` bytes each, heads included. */
 export function split(data: Buffer, partMax: number): Buffer[] {

@@ -102,7 +102,7 @@ describe('the context of a call on the bus', () => {
       /not made for this call/,
     ],
     ['cut short', () => withContext(callFrom('gateway'), (sealed) => sealed.subarray(0, 20)), /unknown key/],
-    ['expired', () => callFrom('gateway', { context: { ...ADA, deadline: Date.now() - 6_000 } }), /expired/],
+    ['expired', () => callFrom('gateway', { context: { ...ADA, deadline: Date.now() - 11_000 } }), /expired/],
     [
       'valid for too long',
       () => callFrom('gateway', { context: { ...ADA, deadline: Date.now() + 60_000 } }),
