@@ -22,10 +22,11 @@ COPY lib ./lib
 COPY mixins ./mixins
 COPY services ./services
 COPY templates ./templates
-COPY scripts/bus-keys.ts scripts/join.ts scripts/migrate.ts scripts/repl.ts scripts/rotate-secret.ts ./scripts/
+COPY scripts/bus-keys.ts scripts/join.ts scripts/limits.ts scripts/migrate.ts scripts/repl.ts scripts/rotate-secret.ts \
+  scripts/tenant-limits.ts ./scripts/
 USER node
 EXPOSE 3000 9090
-# The gateway answers on PORT, every other role on HEALTH_PORT.
+# Callers reach the gateway on PORT; every role answers probes on HEALTH_PORT.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s \
   CMD ["node", "--input-type=module", "-e", "const { PORT, HEALTH_PORT } = process.env; const answer = await Promise.any([PORT, HEALTH_PORT].map((port) => fetch(`http://127.0.0.1:${port}/healthz`))); process.exit(answer.ok ? 0 : 1)"]
 CMD ["node", "main.ts"]

@@ -110,9 +110,13 @@ export async function start(config: Config, options: { control?: boolean } = {})
     });
     await broker.start();
     if (config.seedDemo && config.services.includes('metadata')) await seedDemo(broker, config, database);
-    if (config.healthPort !== null && !config.services.includes('gateway'))
-      health = await startHealthServer(platform, broker, { port: config.healthPort, host: config.host });
-    const gateway = broker.getLocalService('gateway') as unknown as { baseUrl?: string } | undefined;
+    const gateway = broker.getLocalService('gateway') as unknown as
+      | { baseUrl?: string; readiness?: () => Promise<Record<string, boolean>> }
+      | undefined;
+    if (config.healthPort !== null) {
+      const address = { port: config.healthPort, host: config.healthHost };
+      health = await startHealthServer(platform, broker, address, gateway?.readiness);
+    }
     return { broker, config, baseUrl: gateway?.baseUrl ?? null, stop };
   } catch (error) {
     await stop().catch(() => {});

@@ -11,8 +11,9 @@ export interface Config {
   /** TCP port of the gateway; 0 picks a free one. */
   port: number;
   host: string;
-  /** Port for /healthz, /readyz and /metrics of a process without the gateway; null: none. */
+  /** Port for /healthz, /readyz and /metrics, which callers cannot reach; null: none. */
   healthPort: number | null;
+  healthHost: string;
   /** Public address without a trailing slash; null: http://localhost:<port>. */
   baseUrl: string | null;
   dataDir: string;
@@ -136,6 +137,7 @@ export function readConfig(
     port: integer(env, 'PORT', PUBLIC_PORT, 0, 65_535),
     host: env['HOST'] || '0.0.0.0',
     healthPort: env['HEALTH_PORT'] ? integer(env, 'HEALTH_PORT', 0, 0, 65_535) : null,
+    healthHost: env['HEALTH_HOST'] || env['HOST'] || '0.0.0.0',
     baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/(?<!\/)\/+$/, '') ?? null,
     dataDir: resolve(env['DATA_DIR'] || '.data'),
     databaseUrl: address(env, 'DATABASE_URL', ['postgres', 'postgresql']),

@@ -5,13 +5,13 @@
 
 /** Where callers reach the gateway, unless PORT says otherwise. */
 export const PUBLIC_PORT = 3000;
-/** Where the probes of all other services are answered on a cluster; elsewhere only when HEALTH_PORT is set. */
+/** Where probes and metrics of every service are answered on a cluster; elsewhere only when HEALTH_PORT is set. */
 export const HEALTH_PORT = 9090;
 
 export interface ServiceDescription {
   /** What it is for, in a sentence or two. */
   readonly purpose: string;
-  /** `public`: callers reach it on PORT, which answers probes as well. `health`: probes alone reach it, on HEALTH_PORT. */
+  /** `public`: callers reach it, on PORT. Probes reach every service on HEALTH_PORT. */
   readonly listens: 'public' | 'health';
   /** The gateway is not ready before it has seen the service once. */
   readonly awaitedByGateway: boolean;

@@ -1,6 +1,6 @@
 /**
- * What a cluster's probes ask of a process: alive, ready, and numbers for Prometheus. Processes with a gateway answer
- * on its port; the others open HEALTH_PORT for nothing else. Source: docs/reference/operations-cluster.md.
+ * What a cluster's probes ask of a process: alive, ready, and numbers for Prometheus, on HEALTH_PORT, which is open for
+ * nothing else. Source: docs/reference/operations-cluster.md.
  */
 import { createServer, type Server } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -9,14 +9,12 @@ import type { Database } from './database/database.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import type { Platform } from './platform.ts';
 
-/** Seconds that an answer about readiness is believed, so that probes cost nothing. */
+/** Milliseconds that an answer about readiness is believed, so that probes cost nothing. */
 const READY_FRESH_MS = 1_000;
 const DATABASE_ANSWER_MS = 1_000;
 
-export interface Readiness {
-  ready: boolean;
-  checks: { database: boolean; bus: boolean };
-}
+/** What must work before a process can, and whether it does. */
+type Checks = Readonly<Record<string, boolean>>;
 
 /** The bus has this process: without NATS always. */
 export function busConnected(broker: ServiceBroker): boolean {
@@ -42,28 +40,34 @@ export async function databaseAnswers(platform: Platform, limitMs: number): Prom
   return Promise.race([answer, late]).finally(() => clearTimeout(timer));
 }
 
-/** A function that says whether this process can do its work now; answers are remembered for a second. */
-function readinessOf(platform: Platform, broker: ServiceBroker): () => Promise<Readiness> {
+/** The answer to a question that others may have asked a moment ago: it is remembered for a second. */
+export function rememberedBriefly<T>(ask: () => Promise<T>): () => Promise<T> {
   let asked = 0;
-  let answer: Promise<Readiness> | undefined;
+  let answer: Promise<T> | undefined;
   return () => {
-    const now = Date.now();
+    const now = performance.now();
     if (!answer || now - asked > READY_FRESH_MS) {
       asked = now;
-      answer = databaseAnswers(platform, DATABASE_ANSWER_MS).then((database) => {
-        const bus = busConnected(broker);
-        return { ready: database && bus, checks: { database, bus } };
-      });
+      answer = ask();
     }
     return answer;
   };
 }
 
-const loop = monitorEventLoopDelay({ resolution: 20 });
+/** A function that says whether this process can do its work now. */
+function readinessOf(platform: Platform, broker: ServiceBroker): () => Promise<Checks> {
+  const databaseReady = rememberedBriefly(() => databaseAnswers(platform, DATABASE_ANSWER_MS));
+  return async () => ({ database: await databaseReady(), bus: busConnected(broker) });
+}
 
-/** Adds the numbers of the process, its database pool and its bus to the metrics. Once per process. */
+const loop = monitorEventLoopDelay({ resolution: 20 });
+const registered = new WeakSet<Metrics>();
+
+/** Adds the numbers of the process, its database pool and its bus to the metrics; once, however often it is called. */
 export function registerProcessMetrics(platform: Platform, broker: ServiceBroker): void {
   const { metrics, database } = platform;
+  if (registered.has(metrics)) return;
+  registered.add(metrics);
   loop.enable();
   metrics.counter('process_cpu_seconds_total', 'Processor time used.', () => {
     const { user, system } = process.cpuUsage();
@@ -125,14 +129,15 @@ export interface HealthServer {
   close(): Promise<void>;
 }
 
-/** Serves /healthz, /readyz and /metrics. */
+/** Serves /healthz, /readyz and /metrics. `readiness`: of a process whose service knows better what it needs. */
 export async function startHealthServer(
   platform: Platform,
   broker: ServiceBroker,
   listen: { port: number; host: string },
+  readiness: () => Promise<Checks> = readinessOf(platform, broker),
 ): Promise<HealthServer> {
   registerProcessMetrics(platform, broker);
-  const readiness = readinessOf(platform, broker);
+  const scrape = rememberedBriefly(() => platform.metrics.text());
   let draining = false;
   const server: Server = createServer(async (request, response) => {
     const path = (request.url ?? '').split('?')[0];
@@ -142,10 +147,10 @@ export async function startHealthServer(
     };
     if (request.method !== 'GET' && request.method !== 'HEAD') return answer(405, 'text/plain', 'GET only\n');
     if (path === '/healthz') return answer(200, 'application/json', '{"status":"alive"}');
-    if (path === '/metrics') return answer(200, platform.metrics.contentType, await platform.metrics.text());
+    if (path === '/metrics') return answer(200, platform.metrics.contentType, await scrape());
     if (path !== '/readyz') return answer(404, 'text/plain', 'not found\n');
-    const { ready, checks } = await readiness();
-    const ok = ready && !draining;
+    const checks = await readiness();
+    const ok = !draining && Object.values(checks).every(Boolean);
     answer(ok ? 200 : 503, 'application/json', JSON.stringify({ status: ok ? 'ready' : 'unready', checks }));
   });
   await new Promise<void>((resolve, reject) => {

@@ -20,13 +20,15 @@ const COMPOSE = 'docker-compose.yml';
 const WRITTEN = '# Written by `npm run manifests` from config/services.ts: change it there.';
 const COMPOSE_PART = /( {2}# The services: .*\n)[\s\S]*?(?=\nvolumes:)/;
 
-/** Where a service listens, as its manifests name it. */
-function portOf({ listens }: ServiceDescription): { port: string; number: number } {
-  return listens === 'public' ? { port: 'http', number: PUBLIC_PORT } : { port: 'health', number: HEALTH_PORT };
-}
+const isPublic = ({ listens }: ServiceDescription): boolean => listens === 'public';
+
+/** The port of callers, and the one of probes and metrics, as manifests name them. */
+const PORTS = { http: PUBLIC_PORT, health: HEALTH_PORT } as const;
 
 function deployment(name: ServiceName, service: ServiceDescription): string {
-  const { port, number } = portOf(service);
+  const ports = (isPublic(service) ? (['http', 'health'] as const) : (['health'] as const))
+    .map((port) => `            - name: ${port}\n              containerPort: ${PORTS[port]}\n`)
+    .join('');
   const { requests, limits } = service.kubernetes;
   return `apiVersion: v1
 kind: ServiceAccount
@@ -49,7 +51,7 @@ spec:
       annotations:
         prometheus.io/scrape: "true"
         prometheus.io/path: /metrics
-        prometheus.io/port: "${number}"
+        prometheus.io/port: "${HEALTH_PORT}"
     spec:
       serviceAccountName: ${name}
       topologySpreadConstraints:
@@ -65,22 +67,20 @@ spec:
             - name: SERVICES
               value: ${name}
           ports:
-            - name: ${port}
-              containerPort: ${number}
-          volumeMounts:
+${ports}          volumeMounts:
             - name: bus
               mountPath: /run/bus
               readOnly: true
           startupProbe:
-            httpGet: { path: /healthz, port: ${port} }
+            httpGet: { path: /healthz, port: health }
             periodSeconds: 2
             failureThreshold: 60
           livenessProbe:
-            httpGet: { path: /healthz, port: ${port} }
+            httpGet: { path: /healthz, port: health }
             periodSeconds: 10
             timeoutSeconds: 3
           readinessProbe:
-            httpGet: { path: /readyz, port: ${port} }
+            httpGet: { path: /readyz, port: health }
             periodSeconds: 5
             timeoutSeconds: 3
           resources:
@@ -141,8 +141,7 @@ spec:
 `;
 
 function networkPolicy(name: ServiceName, service: ServiceDescription): string {
-  const { port } = portOf(service);
-  const from = (namespace: string): string => `    - from:
+  const from = (namespace: string, port: keyof typeof PORTS): string => `    - from:
         - namespaceSelector:
             matchLabels:
               kubernetes.io/metadata.name: ${namespace}
@@ -156,8 +155,7 @@ function networkPolicy(name: ServiceName, service: ServiceDescription): string {
       ports:
         - port: ${number}
 `;
-  const isPublic = service.listens === 'public';
-  return `# ${isPublic ? 'Callers reach it through the ingress controller alone.' : 'Nothing calls it directly: calls arrive on the bus, to which it connects itself.'}
+  return `# ${isPublic(service) ? 'Callers reach it through the ingress controller alone.' : 'Nothing calls it directly: calls arrive on the bus, to which it connects itself.'}
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
@@ -170,7 +168,7 @@ spec:
       app.kubernetes.io/component: ${name}
   policyTypes: [Ingress, Egress]
   ingress:
-${isPublic ? from('ingress-nginx') : ''}${from('monitoring')}  egress:
+${isPublic(service) ? from('ingress-nginx', 'http') : ''}${from('monitoring', 'health')}  egress:
 ${to('nats', 4222)}${to('postgres', 5432)}`;
 }
 
@@ -178,7 +176,7 @@ function serviceFile(name: ServiceName): string {
   const service: ServiceDescription = SERVICES[name];
   const documents = [
     deployment(name, service),
-    ...(service.listens === 'public' ? [callersService(name)] : []),
+    ...(isPublic(service) ? [callersService(name)] : []),
     scaling(name, service),
     networkPolicy(name, service),
   ];
@@ -209,7 +207,7 @@ const composeService = (name: ServiceName): string => `  ${name}:
       SERVICES: ${name}
     volumes:
       - ./.bus/${name}:/run/bus:ro
-${SERVICES[name].listens === 'public' ? PUBLISHED : ''}`;
+${isPublic(SERVICES[name]) ? PUBLISHED : ''}`;
 
 /** docker-compose.yml with the services of the list. */
 export function composeFile(text: string): string {

@@ -107,6 +107,7 @@ export default function gatewayService(
       gateway = new Gateway(platform, this, { baseUrl, operations, answerPage });
       documents = new PublicDocuments(operations, baseUrl, platform.config);
       this['baseUrl'] = baseUrl;
+      this['readiness'] = () => gateway.readiness();
     },
     async stopped() {
       const closeConnections = stopListening(this.server);

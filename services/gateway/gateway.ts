@@ -14,8 +14,7 @@ import { databaseUnits } from '../../contracts/ratelimit.ts';
 import type { DatabaseTimeMeta } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationReply } from '../../lib/operation.ts';
-import { busConnected, databaseAnswers, registerProcessMetrics } from '../../mixins/health.ts';
-import type { Metrics } from '../../mixins/metrics/metrics.ts';
+import { busConnected, databaseAnswers, registerProcessMetrics, rememberedBriefly } from '../../mixins/health.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { mark, workOn } from '../../mixins/watchdog/work.ts';
 import { AccessLog } from './access-log.ts';
@@ -67,6 +66,8 @@ export class Gateway {
   readonly #gate: Gate;
   readonly #accessLog: AccessLog | null;
   readonly #denials: Denials;
+  readonly #databaseReady: () => Promise<boolean>;
+  readonly #scrape: () => Promise<string>;
   readonly #active = new Set<Exchange>();
   readonly #timers: readonly NodeJS.Timeout[];
   #stopping = false;
@@ -85,6 +86,8 @@ export class Gateway {
       (requests) => this.#cluster.takeLeases(requests),
       () => Math.max(1, this.#cluster.nodesOf('gateway').length),
     );
+    this.#scrape = rememberedBriefly(() => platform.metrics.text());
+    this.#databaseReady = rememberedBriefly(() => databaseAnswers(platform, DATABASE_ANSWER_MS));
     registerProcessMetrics(platform, this.broker);
     this.#metrics.register(platform.metrics, {
       inFlight: () => this.#active.size,
@@ -211,7 +214,7 @@ export class Gateway {
 
   /** What must work before requests should come here. */
   async readiness(): Promise<Record<string, boolean>> {
-    const database = await databaseAnswers(this.#platform, DATABASE_ANSWER_MS);
+    const database = await this.#databaseReady();
     // A service that is lost later makes its own operations answer 503 while the others go on; were the gateway not
     // ready then, a cluster would take the whole API away.
     const seen = NEEDED_SERVICES.map((service) => [service, this.#cluster.wasSeen(service)]);
@@ -223,9 +226,10 @@ export class Gateway {
     };
   }
 
-  /** All metrics of the process. */
-  get processMetrics(): Metrics {
-    return this.#platform.metrics;
+  /** All metrics of the process; null in production, where they are found on the health port alone. */
+  async publicMetrics(): Promise<{ contentType: string; text: string } | null> {
+    const { config, metrics } = this.#platform;
+    return config.production ? null : { contentType: metrics.contentType, text: await this.#scrape() };
   }
 
   /** Event: these grants ended. */

@@ -82,8 +82,9 @@ async function readiness(x: Exchange, gateway: Gateway): Promise<void> {
 }
 
 async function metrics(x: Exchange, gateway: Gateway): Promise<void> {
-  const { processMetrics } = gateway;
-  sendText(x, gateway, 200, processMetrics.contentType, await processMetrics.text());
+  const found = await gateway.publicMetrics();
+  if (!found) throw pageNotFound();
+  sendText(x, gateway, 200, found.contentType, found.text);
 }
 
 function welcome(x: Exchange, gateway: Gateway): void {

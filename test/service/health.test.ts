@@ -1,5 +1,6 @@
 /** Probes and numbers of a process without the gateway. */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { readConfig } from '../../config/env.ts';
 import { start } from '../../main.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
@@ -64,5 +65,46 @@ describe('health of a process without the gateway', () => {
     await nats.start();
     for (let i = 0; (await ready()).status !== 200 && i < 60; i++) await new Promise((r) => setTimeout(r, 100));
     assert.equal((await ready()).status, 200);
+  });
+});
+
+describe('health of a process with the gateway', () => {
+  let database: TestDatabase;
+  let port: number;
+  let running: Awaited<ReturnType<typeof start>>;
+  beforeEach(async () => {
+    [database, port] = await Promise.all([createDatabase(), freePort()]);
+  });
+  afterEach(async () => {
+    await running?.stop();
+    await database?.drop();
+  });
+  const begin = async (more: Record<string, string>): Promise<void> => {
+    const env = { HEALTH_PORT: String(port), SEED_DEMO: 'false', RATE_ANONYMOUS_REQUESTS: '5', ...more };
+    running = await start(readConfig(testEnvironment(database.url, env)));
+  };
+  const statuses = (base: string): Promise<number[]> =>
+    Promise.all(['/healthz', '/readyz', '/metrics'].map(async (path) => (await fetch(base + path)).status));
+
+  it('has probes and metrics on the health port; in production the port of callers has no metrics', async () => {
+    await begin({ NODE_ENV: 'production', PLATFORM_SECRET: randomBytes(48).toString('base64') });
+    const health = `http://127.0.0.1:${port}`;
+    assert.deepEqual(await statuses(health), [200, 200, 200]);
+    assert.deepEqual(await statuses(running.baseUrl!), [200, 200, 404]);
+    assert.match(await (await fetch(`${health}/readyz`)).text(), /"metadata":true/, 'the gateway knows what it needs');
+    const metrics = async () => (await fetch(`${health}/metrics`)).text();
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const first = await metrics();
+    assert.match(first, /erp_http_requests_total\{operation="healthz",status="200"\} 1\n/);
+    await fetch(`${running.baseUrl}/healthz`);
+    assert.equal(await metrics(), first, 'made once a second');
+    for (let i = 0; i < 20; i++) assert.deepEqual(await statuses(health), [200, 200, 200], 'probes cost nothing there');
+  });
+
+  it('has metrics on both in development, and charges callers for them', async () => {
+    await begin({});
+    assert.deepEqual(await statuses(`http://127.0.0.1:${port}`), [200, 200, 200]);
+    for (let i = 0; i < 5; i++) assert.equal((await fetch(`${running.baseUrl}/metrics`)).status, 200);
+    assert.equal((await fetch(`${running.baseUrl}/metrics`)).status, 429);
   });
 });

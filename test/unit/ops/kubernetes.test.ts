@@ -126,11 +126,13 @@ describe('the Kubernetes manifests', function () {
           const pod = deployment.spec.template.spec;
           const container = containerOf(deployment);
           const configuration = find('ConfigMap', 'platform').data;
-          const variable = name === 'gateway' ? 'PORT' : 'HEALTH_PORT';
-          const port = container.ports.find(
-            (entry: Manifest) => entry.containerPort === Number(configuration[variable]),
-          );
-          assert.ok(port, `${name} opens ${variable}`);
+          const opened = (variable: string): Manifest =>
+            container.ports.find((entry: Manifest) => entry.containerPort === Number(configuration[variable]));
+          const port = opened('HEALTH_PORT');
+          assert.ok(port, `${name} opens HEALTH_PORT`);
+          assert.equal(opened('PORT') !== undefined, name === 'gateway', name);
+          const { annotations } = deployment.spec.template.metadata;
+          assert.equal(annotations['prometheus.io/port'], configuration['HEALTH_PORT'], 'callers cannot read metrics');
           for (const [probe, path] of [
             ['startupProbe', '/healthz'],
             ['livenessProbe', '/healthz'],
