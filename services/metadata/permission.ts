@@ -11,9 +11,7 @@ const holds = (user: UserIdentity, needed: 'metadataRead' | 'metadataManage'): b
   holdsPermission(new Set(user.systemPermissions), needed);
 
 /** Whether the user may see configuration, for what shows more to those who may. */
-export async function mayRead(findUser: FindUser, request: RequestContext): Promise<boolean> {
-  return holds(await requireActiveUser(findUser, request), 'metadataRead');
-}
+export const mayRead = (user: UserIdentity): boolean => holds(user, 'metadataRead');
 
 /** The user behind the request, when they have the permission; `metadataManage` includes `metadataRead`. */
 export async function requirePermission(

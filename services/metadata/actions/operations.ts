@@ -12,6 +12,7 @@ import { formatTimestamp } from '../../../lib/values/time.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Platform } from '../../../mixins/platform.ts';
+import { mayCount } from '../counts.ts';
 import { count } from '../data-checks.ts';
 import { acceptDeployment, newDeployment } from '../deployments/accept.ts';
 import type { DeploymentJobs } from '../deployments/jobs.ts';
@@ -59,7 +60,12 @@ export class MetadataOperations {
     const { draft, counting, manifestHash, planHash, version } = planned;
     const numbers = counting ? await this.#platform.database.tenant(request.tenantId, (tx) => count(tx, counting)) : [];
     const facts = { manifestHash, planHash, metadataVersion: version, validatedAt: formatTimestamp(Date.now()) };
-    const { answer } = await this.#planning.run(request.tenantId, 'conclude', { draft, numbers, facts });
+    const { answer } = await this.#planning.run(request.tenantId, 'conclude', {
+      draft,
+      numbers,
+      facts,
+      counted: mayCount(user),
+    });
     return { body: answer && Buffer.from(answer) };
   }
 
@@ -106,17 +112,18 @@ export class MetadataOperations {
     call: OperationInput<'metadata.deployments.get'>,
     findUser: FindUser,
   ): Promise<OperationReply> {
-    const withPlan = await mayRead(findUser, request);
+    const user = await requireActiveUser(findUser, request);
     const id = call.path.deploymentId;
     const { tenantId } = request;
     const { row, plan } = isUuid(id)
       ? await this.#platform.database.shared('metadata', tenantId, async (tx) => ({
           row: await findDeployment(tx, tenantId, id),
-          plan: withPlan ? await planOfDeployment(tx, tenantId, id) : null,
+          plan: mayRead(user) ? await planOfDeployment(tx, tenantId, id) : null,
         }))
       : { row: null, plan: null };
     if (!row) throw new PlatformError('DEPLOYMENT_NOT_FOUND', 'There is no such deployment.');
-    return { body: presentDeployment(row, plan) };
+    if (plan === null || mayCount(user)) return { body: presentDeployment(row, plan) };
+    return { body: presentDeployment(row, await this.#planning.run(tenantId, 'uncount', { plan })) };
   }
 
   async list(

@@ -30,17 +30,19 @@ import {
   componentsOf,
   findComponent,
   isOf,
+  type State,
 } from '../kinds/component.ts';
 import { CUSTOM_ACTION } from '../kinds/custom-action.ts';
 import { DUPLICATE_RULE } from '../kinds/duplicate-rule.ts';
 import { EXTERNAL_CLIENT } from '../kinds/external-client.ts';
 import { GROUP } from '../kinds/group.ts';
-import type { Acting, CheckContext } from '../kinds/kind.ts';
+import type { Acting, CheckContext, Problem } from '../kinds/kind.ts';
 import { givingOf, PERMISSION_SET, PROFILE } from '../kinds/permissions.ts';
 import { findKind } from '../kinds/registry.ts';
 import { ROLE } from '../kinds/role.ts';
 import { SHARING_RULE } from '../kinds/sharing-rule.ts';
 import { transitionKeys } from '../kinds/transitions-and-actions.ts';
+import type { DataCheck } from './data-checks.ts';
 
 /** Everything that the changed components give away beyond what the actor holds becomes a problem. */
 export function checkGrants(changed: readonly Component[], context: CheckContext): void {
@@ -48,6 +50,48 @@ export function checkGrants(changed: readonly Component[], context: CheckContext
   const grants = new Grants(context.acting, context);
   for (const component of changed) grants.check(component);
 }
+
+/**
+ * The questions to the records whose answers the actor may hear. Each of the others is a problem instead: that a field
+ * becomes narrower, or an answer that it cannot, would tell of values that are hidden.
+ */
+export function checksToAsk(checks: readonly DataCheck[], context: CheckContext, blocked: Problem[]): DataCheck[] {
+  const { acting, before } = context;
+  if (acting === null || managesAccess(acting.actor)) return [...checks];
+  const held = heldBy(acting.actor);
+  return checks.filter((check) => {
+    const missing = readBy(check, before).find((permission) => !held(permission));
+    if (missing === undefined) return true;
+    const { type, fullName, path } = check.component;
+    blocked.push({
+      code: 'COMPONENT_PERMISSION_DENIED',
+      type,
+      fullName,
+      path,
+      ...check.position,
+      message: `Only who holds ${nameOfPermission(missing)} is told whether the records allow it.`,
+      remedy: ASK,
+    });
+    return false;
+  });
+}
+
+/** What the answer to a question tells of, as far as it is there. */
+function readBy({ component, question }: DataCheck, before: State): Permission[] {
+  const object = String(component.body['object']);
+  const asked = 'field' in question ? question.field : null;
+  const names = [
+    ...(isOf(component, CUSTOM_FIELD) ? [component.fullName] : []),
+    ...(asked === null ? [] : [`${object}.${typeof asked === 'string' ? asked : asked.apiName}`]),
+  ];
+  const fields = names.filter((name) => before.has(componentKey('CustomField', name)));
+  return [
+    { kind: 'object', object, right: 'read' },
+    ...fields.map((field): Permission => ({ kind: 'field', field, right: 'read' })),
+  ];
+}
+
+const ASK = 'Ask somebody who holds it, or who holds manageAccess.';
 
 type Body = Component['body'];
 
@@ -108,7 +152,7 @@ class Grants {
 
   #denied(component: Component, pointer: string, message: string): void {
     this.#context.problem('COMPONENT_PERMISSION_DENIED', component, pointer, message, {
-      remedy: 'Ask somebody who holds it, or who holds manageAccess.',
+      remedy: ASK,
     });
   }
 

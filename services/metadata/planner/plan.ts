@@ -12,7 +12,7 @@ import { findKind, KINDS, kindOrder } from '../kinds/registry.ts';
 import { byCodePoint } from '../kinds/schema.ts';
 import { jcs, type PackageType, type Project, sha256 } from '../project/project.ts';
 import { type DataCheck, dataChecks } from './data-checks.ts';
-import { checkGrants } from './grants.ts';
+import { checkGrants, checksToAsk } from './grants.ts';
 
 export interface Change {
   type: string;
@@ -73,7 +73,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   blocked.splice(0, Infinity, ...blocked.filter((problem) => !existing.has(problem)));
   checkDestructive(project, options, before, blocked, warnings);
 
-  const checks = dataChecks(changed, context, blocked.length === 0);
+  const checks = checksToAsk(dataChecks(changed, context, blocked.length === 0), context, blocked);
   return {
     creates,
     updates,

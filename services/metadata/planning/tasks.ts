@@ -9,6 +9,7 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 import { loadActing, type Reader } from '../acting.ts';
 import { retrieve } from '../actions/retrieve.ts';
 import { keepAdministrators } from '../administrators.ts';
+import { withoutCounts } from '../counts.ts';
 import { type Counted, type Counting, countingOf, withCounts } from '../data-checks.ts';
 import type { State } from '../kinds/component.ts';
 import type { Problem } from '../kinds/kind.ts';
@@ -91,6 +92,11 @@ export interface Planned {
   readonly inverse: string | null;
 }
 
+/** A plan as the API shows it in a deployment. */
+interface ShownPlan extends Pick<PlanLists, 'blocked' | 'warnings'> {
+  readonly changes: Pick<PlanLists, 'creates' | 'updates' | 'deletes' | 'noops'>;
+}
+
 interface Draft {
   readonly lists: PlanLists;
   readonly counted: Counted | null;
@@ -167,15 +173,28 @@ export const TASKS = {
   },
 
   /** Adds what the records say. With `facts` it gives the answer of a validation. */
-  conclude({ draft, numbers, facts }: ConcludeInput): Concluded {
+  conclude({ draft, numbers, facts, counted: told = true }: ConcludeInput): Concluded {
     const { lists, counted } = JSON.parse(Buffer.from(draft).toString('utf8')) as Draft;
-    const plan = counted ? withCounts(lists, counted, numbers) : lists;
+    const whole = counted ? withCounts(lists, counted, numbers) : lists;
+    const plan = told ? whole : withoutCounts(whole);
     const shown = { ...plan, blocked: bounded(plan.blocked), warnings: bounded(plan.warnings) };
     const blocked = plan.blocked.length;
     if (!facts) return { blocked, plan: JSON.stringify(shown), answer: null };
     const { blocked: problems, warnings, creates, updates, deletes, noops } = shown;
     const answer = { valid: blocked === 0, blocked: problems, warnings, creates, updates, deletes, noops, ...facts };
     return { blocked, plan: '', answer: Buffer.from(JSON.stringify(answer)) };
+  },
+
+  /** The plan of a deployment, as JSON of the API, for those who are not told numbers of records. */
+  uncount({ plan }: { plan: string }): string {
+    const { changes, blocked, warnings } = JSON.parse(plan) as ShownPlan;
+    const shown = withoutCounts({ ...changes, blocked, warnings });
+    const { creates, updates, deletes, noops } = shown;
+    return JSON.stringify({
+      changes: { creates, updates, deletes, noops },
+      blocked: shown.blocked,
+      warnings: shown.warnings,
+    } satisfies ShownPlan);
   },
 
   /** The answer of a retrieve. */
@@ -215,6 +234,8 @@ export interface ConcludeInput {
   readonly draft: Uint8Array;
   readonly numbers: readonly number[];
   readonly facts?: ValidationFacts;
+  /** The numbers of records are told; true when it is absent. */
+  readonly counted?: boolean;
 }
 
 export type TaskName = keyof typeof TASKS;

@@ -272,7 +272,7 @@ describe('a deployment', () => {
       }),
       ['Open__c.Count__c:6'],
     ],
-    ['a transition to those who lack its permission', () => lifecycle(''), ['Deal__c.Life:6']],
+    ['a transition to those who lack its permission', () => lifecycle(''), ['Deal__c.Life:4', 'Deal__c.Life:6']],
     [
       'a state to be typed in',
       () => lifecycle('    permission: Deal__c.win\n', 'allowDirectEdit: true\n'),
@@ -348,6 +348,23 @@ describe('a deployment', () => {
       later.blocked.map(({ code }) => code),
       ['COMPONENT_PERMISSION_DENIED'],
     );
+  });
+
+  it('asks the records nothing whose answer would tell its actor of hidden values', async () => {
+    const narrower = (field: string): Files =>
+      fieldFile('Deal__c', field, 'fieldType: currency\nprecision: 6\nscale: 2');
+    const hidden = await plan(narrower('Salary__c'));
+    assert.deepEqual(
+      hidden.blocked.map(({ message, line }) => [message, line]),
+      [['Only who holds read on Deal__c.Salary__c is told whether the records allow it.', 6]],
+    );
+    assert.deepEqual(hidden.dataChecks, []);
+    const shown = await plan(narrower('Amount__c'));
+    assert.deepEqual([shown.blocked, shown.dataChecks.length], [[], 1]);
+    const asked = await plan(narrower('Salary__c'), BOSS);
+    assert.deepEqual([asked.blocked, asked.dataChecks.length], [[], 1]);
+    const none = await plan(fieldFile('Far__c', 'New__c', 'fieldType: text\nrequired: true'));
+    assert.deepEqual([none.blocked.length, none.dataChecks], [1, []], 'nor whether there are any');
   });
 
   it('lets a client act as users who hold no more than its actor, and says that it does', async () => {
