@@ -124,12 +124,12 @@ export function readConfig(
   if (!natsUrl && services.length < ALL_SERVICES.length)
     throw new ConfigError('SERVICES chooses some services only, so NATS_URL must say where the others are reached.');
   const production = env['NODE_ENV'] === 'production';
-  const secrets = { secret: secret(env, 'PLATFORM_SECRET'), previousSecret: secret(env, 'PLATFORM_SECRET_PREVIOUS') };
-  if (secrets.previousSecret !== null && (secrets.secret === null || secrets.secret === secrets.previousSecret))
-    throw new ConfigError('PLATFORM_SECRET_PREVIOUS stands beside PLATFORM_SECRET, and is another one.');
   const problems = production ? productionProblems(env, { command }) : [];
   const bus = natsUrl ? readBus(env, natsUrl, { services: command ? [] : services, production }, problems) : null;
   if (problems.length > 0) throw refused(problems, production);
+  const secrets = { secret: secret(env, 'PLATFORM_SECRET'), previousSecret: secret(env, 'PLATFORM_SECRET_PREVIOUS') };
+  if (secrets.previousSecret !== null && (secrets.secret === null || secrets.secret === secrets.previousSecret))
+    throw new ConfigError('PLATFORM_SECRET_PREVIOUS stands beside PLATFORM_SECRET, and is another one.');
   const name =
     operator ??
     (env['NODE_ID'] || `${services.length === ALL_SERVICES.length ? 'all' : services.join('-')}-${process.pid}`);

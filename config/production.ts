@@ -48,6 +48,9 @@ const KNOWN_PASSWORDS: ReadonlySet<string> = new Set([
   'welcome',
 ]);
 
+/** Variables that hold an address with a password in it. */
+const ADDRESSES = /^(?:DATABASE|NATS)_URL/;
+
 const NEW_SECRET = 'make one with: openssl rand -base64 48';
 
 /** A sentence per problem, none of which repeats a secret. */
@@ -55,11 +58,10 @@ export function productionProblems(env: NodeJS.ProcessEnv, { command = false }: 
   return [
     // Of the one before nothing is asked: that it can be guessed may be why it is replaced.
     ...(command && !env['PLATFORM_SECRET'] ? [] : secretProblems(env['PLATFORM_SECRET'])),
-    ...['DATABASE_URL', 'NATS_URL'].flatMap((name) =>
-      (env[name] ?? '').split(',').some(hasKnownPassword)
-        ? [`${name} has a password that everybody knows: set another one there and on the server.`]
-        : [],
-    ),
+    ...Object.keys(env)
+      .filter((name) => ADDRESSES.test(name) && (env[name] ?? '').split(',').some(hasKnownPassword))
+      .sort()
+      .map((name) => `${name} has a password that everybody knows: set another one there and on the server.`),
   ];
 }
 
@@ -76,9 +78,12 @@ function isGuessable(secret: string): boolean {
 
 function hasKnownPassword(address: string): boolean {
   const url = URL.parse(address);
-  if (!url?.password) return false;
-  const [user, password] = [decoded(url.username), decoded(url.password)].map((text) => text.toLowerCase());
-  return password === user || KNOWN_PASSWORDS.has(password ?? '') || /^\d{1,8}$/.test(password ?? '');
+  if (!url) return false;
+  const user = decoded(url.username).toLowerCase();
+  // PostgreSQL takes a password as a parameter as well; NATS takes what stands there alone as a token.
+  const alone = url.protocol.startsWith('postgres') ? '' : url.username;
+  const password = decoded(url.password || url.searchParams.get('password') || alone).toLowerCase();
+  return KNOWN_PASSWORDS.has(password) || /^\d{1,8}$/.test(password) || (url.password !== '' && password === user);
 }
 
 /** A URL's text without percent signs that mean something; as it is where they mean nothing. */

@@ -132,6 +132,13 @@ describe('the configuration of production', () => {
       assert.equal(problemsOf({ NATS_URL: `nats://billing:${password}@bus:4222` }).length, 1);
     });
 
+  it('finds them wherever an address may have them, and a secret that is too short with all the rest', () => {
+    for (const address of ['postgres://db/erp?user=erp&password=postgres', 'postgresql://erp:Erp@db/erp'])
+      assert.equal(problemsOf({ DATABASE_URL: address }).length, 1, address);
+    assert.equal(problemsOf({ NATS_URL: 'nats://secret@bus:4222' }).length, 1);
+    assert.equal(problemsOf({ PLATFORM_SECRET: 'short', DATABASE_URL: 'postgres://erp:erp@db/erp' }).length, 2);
+  });
+
   it('takes passwords that nobody knows, and addresses without one', () => {
     for (const user of ['erp:Zk3_vQ9-mT', 'erp', ''])
       assert.deepEqual(problemsOf({ DATABASE_URL: `postgres://${user}${user && '@'}db/erp` }), []);
