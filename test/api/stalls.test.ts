@@ -1,0 +1,118 @@
+/**
+ * No request stops a process: inputs at every limit of the contract are thrown at a running platform, which then tells
+ * its longest turn of the event loop. Processor time of the loop's thread counts, so that a busy machine blames nobody.
+ * Source: docs/reference/operations.md, "Stalls". STALL_RUNS=2000 tries more random texts.
+ */
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import fc from 'fast-check';
+import { ALL_SERVICES } from '../../config/services.ts';
+import { tokenFor } from '../support/client.ts';
+import type { TestDatabase } from '../support/database.ts';
+import { HOSTILE_TEXTS, type HostileRequest, hostileWith } from '../support/hostile.ts';
+import { HOSTILE_METADATA } from '../support/hostile-metadata.ts';
+import { createPlatformDatabase } from '../support/platform.ts';
+import { type ServiceProcess, startProcess } from '../support/processes.ts';
+
+const TURN_MAX_MS = 250;
+const MEMORY_MAX_BYTES = 1_500 * 1024 * 1024;
+const ANSWER_MAX_MS = 60_000;
+const RANDOM_RUNS = Number(process.env['STALL_RUNS'] ?? 60);
+
+describe('the event loop of a process under hostile input', function () {
+  this.timeout(120_000);
+  let database: TestDatabase;
+  let platform: ServiceProcess;
+  let token: string;
+
+  before(async () => {
+    database = await createPlatformDatabase();
+    platform = await startProcess({ services: ALL_SERVICES, databaseUrl: database.url, natsUrl: '' });
+    token = await tokenFor(platform.baseUrl, 'ada');
+    await longestTurnMs();
+  });
+  after(async () => {
+    await platform?.stop();
+    await database?.drop();
+  });
+
+  async function metric(pattern: RegExp): Promise<number> {
+    const text = await (await fetch(`${platform.baseUrl}/metrics`)).text();
+    const value = pattern.exec(text)?.[1];
+    assert.ok(value, `no metric matches ${pattern}`);
+    return Number(value);
+  }
+
+  /** Since it was asked for last. */
+  const longestTurnMs = async (): Promise<number> =>
+    1_000 * (await metric(/^erp_event_loop_longest_turn_seconds\{clock="processor"\} (\S+)$/m));
+
+  async function send({ method, path, headers, body }: HostileRequest): Promise<{ status: number; text: string }> {
+    const response = await fetch(`${platform.baseUrl}/api/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...headers },
+      body: body as Uint8Array<ArrayBuffer> | null,
+      signal: AbortSignal.timeout(ANSWER_MAX_MS),
+    });
+    return { status: response.status, text: await response.text() };
+  }
+
+  /** A deployment that was accepted goes on behind the answer. */
+  async function deployed(text: string): Promise<void> {
+    const { deploymentId } = JSON.parse(text) as { deploymentId?: string };
+    if (!deploymentId) return;
+    for (;;) {
+      const headers = { authorization: `Bearer ${token}` };
+      const response = await fetch(`${platform.baseUrl}/api/v1/metadata/deployments/${deploymentId}`, { headers });
+      const { status } = (await response.json()) as { status: string };
+      if (!['QUEUED', 'VALIDATING', 'APPLYING'].includes(status)) return;
+      await pause(100);
+    }
+  }
+
+  async function survives(request: HostileRequest): Promise<void> {
+    await longestTurnMs();
+    const { status, text } = await send(request);
+    if (status === 202) await deployed(text);
+    const turn = await longestTurnMs();
+    assert.equal(platform.crash(), null);
+    assert.notEqual(status, 500, text.slice(0, 500));
+    assert.ok(turn < TURN_MAX_MS, `a turn of ${Math.round(turn)} ms, answered with ${status} ${text.slice(0, 200)}`);
+  }
+
+  for (const generate of [...HOSTILE_TEXTS, ...HOSTILE_METADATA]) {
+    const { name } = generate();
+    it(`goes on during ${name}`, () => survives(generate()));
+  }
+
+  it('goes on during repeated texts of any kind in any place', async function () {
+    this.timeout(30 * 60_000);
+    const fragments = fc.array(fc.constantFrom(...FRAGMENTS), { minLength: 1, maxLength: 5 });
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...hostileWith), fragments, fragments, (place, repeated, end) =>
+        survives(place(repeated.join(''), end.join(''))),
+      ),
+      { numRuns: RANDOM_RUNS, endOnFailure: true },
+    );
+  });
+
+  it('stays within its memory', async () => {
+    const bytes = await metric(/^process_resident_memory_bytes (\S+)$/m);
+    assert.ok(bytes < MEMORY_MAX_BYTES, `${Math.round(bytes / 1024 / 1024)} MiB`);
+  });
+});
+
+/** What parsers look for. */
+const FRAGMENTS = [
+  ...'[]{}()<>"\'`\\/|&!?*+-=~^$#%@:;,._ \n\t\r0aeEß\u0301\u0130\ufdfa\u200d',
+  '🏳️‍🌈',
+  '\\u0000',
+  '&amp;',
+  '1e9',
+  '- ',
+  ': ',
+  '? ',
+  '(a?)',
+  '{1,9}',
+  'a.b',
+];
