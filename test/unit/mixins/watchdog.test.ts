@@ -35,7 +35,7 @@ describe('the watchdog of the event loop', () => {
     assert.equal(stalls.length, 1);
     const [{ operation, requestId, ms, cpuMs }] = stalls as [Stall];
     assert.deepEqual([operation, requestId], ['data.records.list', 'req_1']);
-    assert.ok(ms >= 250 && cpuMs > 100, `${ms} ms, ${cpuMs} ms of processor time`);
+    assert.ok(ms >= 250 && cpuMs > 0, `${ms} ms, ${cpuMs} ms of processor time`);
   });
 
   it('keeps the name of the request for the actions that it calls', async () => {
@@ -64,15 +64,17 @@ describe('the watchdog of the event loop', () => {
     );
   });
 
-  it('counts by operation, and gives the longest turn since the last scrape', async () => {
+  it('counts by operation, and gives the longest turn once', async () => {
     const metrics = new Metrics();
     watchdog.register(metrics);
     workOn({ label: 'metadata.validate', requestId: null }, () => blockFor(300));
     await pause(60);
     const text = await metrics.text();
     assert.match(text, /^erp_event_loop_stalls_total\{operation="metadata.validate"\} 1$/m);
-    assert.match(text, /^erp_event_loop_stall_seconds_total\{operation="metadata.validate"\} 0\.[23]/m);
-    assert.match(text, /^erp_event_loop_longest_turn_seconds\{clock="wall"\} 0\.[23]/m);
-    assert.doesNotMatch(await metrics.text(), /longest_turn_seconds\{clock="wall"\} 0\.[2-9]/m);
+    assert.match(text, /^erp_event_loop_stall_seconds_total\{operation="metadata.validate"\} \d/m);
+    const longest = /^erp_event_loop_longest_turn_seconds\{clock="wall"\} (\S+)$/m;
+    const [, first] = longest.exec(text) ?? [];
+    assert.ok(Number(first) >= 0.25, `${first} s`);
+    assert.match(await metrics.text(), /^erp_event_loop_longest_turn_seconds\{clock="wall"\} 0$/m);
   });
 });
