@@ -1,6 +1,7 @@
 /**
  * The context of a request: its user and client, tenant and request id. Only the edges (gateway, job runner, seed)
- * create it; it is passed on as `ctx.meta.request` and never merged with anything that a caller sent.
+ * create it; it is passed on as `ctx.meta.request` and never merged with anything that a caller sent. Between processes
+ * the gateway alone sends one, sealed for its call (mixins/bus).
  */
 
 import { PlatformError } from './errors/platform-error.ts';

@@ -36,13 +36,15 @@ const DAY_MS = 86_400_000;
 const AUTHORITY_DAYS = 3_650;
 const CERTIFICATE_DAYS = 825;
 const CONTEXT_KEY_BYTES = 32;
+/** By which the server of a compose file or a local cluster is reached. */
+const HOSTS = ['nats', 'localhost', '127.0.0.1', '::1'];
 /** Where Moleculer's subjects begin: `MOL-` and the namespace of config/broker.ts. */
 const PREFIX = 'MOL-erp';
 
 export interface BusKeysOptions {
   readonly folder: string;
-  /** Names and addresses by which processes reach the server. */
-  readonly hosts: readonly string[];
+  /** Names and addresses by which processes reach the server; default: those of its present certificate. */
+  readonly hosts?: readonly string[];
   /** More identities than one per service, such as `data+gateway` for a process that runs both. */
   readonly identities?: readonly string[];
   readonly step?: 'rotate' | 'finish';
@@ -73,10 +75,11 @@ export async function makeBusKeys({ folder, hosts, identities = [], step }: BusK
 }
 
 /** The server's certificate and key. Answers the certificate of the authority. */
-async function makeServer(folder: string, hosts: readonly string[]): Promise<string> {
+async function makeServer(folder: string, named: readonly string[] | undefined): Promise<string> {
   const [authority, nats] = ['authority', 'nats'].map((name) => join(folder, name)) as [string, string];
   mkdirSync(authority, { recursive: true, mode: 0o700 });
   mkdirSync(nats, { recursive: true });
+  const hosts = named ?? hostsOf(join(nats, 'server.pem')) ?? HOSTS;
   const [certificatePath, keyPath] = [join(authority, 'ca.pem'), join(authority, 'ca.key')];
   if (!existsSync(certificatePath)) await makeAuthority(certificatePath, keyPath);
   const ca = readFileSync(certificatePath, 'utf8');
@@ -101,6 +104,13 @@ async function makeServer(folder: string, hosts: readonly string[]): Promise<str
   writeFileSync(join(nats, 'server.pem'), certificate.toString('pem'));
   writeFileSync(join(nats, 'server.key'), await keyText(keys.privateKey));
   return ca;
+}
+
+/** The hosts of a certificate; undefined when there is none. */
+function hostsOf(path: string): string[] | undefined {
+  if (!existsSync(path)) return undefined;
+  const names = new X509Certificate(readFileSync(path, 'utf8')).getExtension(SubjectAlternativeNameExtension)?.names;
+  return names?.items.map(({ value }) => value);
 }
 
 async function makeAuthority(certificatePath: string, keyPath: string): Promise<void> {
@@ -197,7 +207,7 @@ function readArguments(): BusKeysOptions {
   const { values } = parseArgs({
     options: {
       folder: { type: 'string', default: '.bus' },
-      host: { type: 'string', multiple: true, default: ['nats', 'localhost', '127.0.0.1', '::1'] },
+      host: { type: 'string', multiple: true },
       identity: { type: 'string', multiple: true, default: [] },
       rotate: { type: 'boolean', default: false },
       finish: { type: 'boolean', default: false },
@@ -211,7 +221,12 @@ function readArguments(): BusKeysOptions {
   });
   if (values.rotate && values.finish) throw new Error('--finish follows when all processes have what --rotate made.');
   const step = values.rotate ? 'rotate' : values.finish ? 'finish' : undefined;
-  return { folder: values.folder, hosts: values.host, identities, ...(step ? { step } : {}) };
+  return {
+    folder: values.folder,
+    identities,
+    ...(values.host ? { hosts: values.host } : {}),
+    ...(step ? { step } : {}),
+  };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url))

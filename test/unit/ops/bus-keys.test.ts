@@ -1,0 +1,91 @@
+/** `npm run bus-keys`: what it makes fits together, stays when it runs again, and can be replaced in use. */
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { nkeys } from 'nats';
+import { readConfig } from '../../../config/env.ts';
+import { ALL_SERVICES } from '../../../config/services.ts';
+import { makeBusKeys } from '../../../scripts/bus-keys.ts';
+
+describe('the keys of the bus', () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'erp-bus-keys-'));
+    await makeBusKeys({ folder, hosts: ['nats.internal', '192.0.2.1'], identities: ['data+gateway'] });
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const read = (...path: string[]): string => readFileSync(join(folder, ...path), 'utf8');
+  const users = (): Map<string, string[]> => {
+    const found = new Map<string, string[]>();
+    for (const [, identity, key] of read('nats', 'nats.conf').matchAll(/# (\S+)\n *\{\n *nkey: (\w+)/g))
+      found.set(identity!, [...(found.get(identity!) ?? []), key!]);
+    return found;
+  };
+  const contextKeys = (identity: string) => {
+    const env = {
+      NATS_URL: 'tls://nats',
+      SERVICES: identity.replace('+', ','),
+      BUS_KEYS_FILE: join(folder, identity, 'context.keys'),
+    };
+    return readConfig(env).bus!.contextKeys!;
+  };
+
+  it('let each identity sign in as itself, publish in its own name, and hear what is addressed to it', () => {
+    const configuration = read('nats', 'nats.conf');
+    assert.deepEqual([...users().keys()].sort(), [...ALL_SERVICES, 'data+gateway', 'operator'].sort());
+    for (const [identity, keys] of users()) {
+      const seed = new TextEncoder().encode(read(identity, 'user.nk'));
+      assert.deepEqual(keys, [nkeys.fromSeed(seed).getPublicKey()]);
+      const [, rest = ''] = configuration.split(`nkey: ${keys[0]}`);
+      const [publish, subscribe] = [...rest.matchAll(/(?:publish|subscribe): (\[.*\])/g)].map(([, list]) =>
+        JSON.parse(list!),
+      );
+      assert.deepEqual(publish, [`MOL-erp.${identity}.>`]);
+      assert.deepEqual(subscribe, [`MOL-erp.*.*.${identity}.>`, 'MOL-erp.*.*.all']);
+    }
+  });
+
+  it('give the gateway all keys of contexts, a service its own, and the operator none', () => {
+    const all = contextKeys('gateway');
+    for (const service of ALL_SERVICES.filter((name) => name !== 'gateway')) {
+      assert.deepEqual([...contextKeys(service)], [[service, all.get(service)]]);
+    }
+    assert.deepEqual(contextKeys('data+gateway'), all);
+    assert.throws(() => read('operator', 'context.keys'));
+  });
+
+  it('certify the server for its hosts, by an authority whose key nobody else can read', () => {
+    const [certificate, authority] = [read('nats', 'server.pem'), read('data', 'ca.pem')].map(
+      (pem) => new X509Certificate(pem),
+    );
+    assert.equal(certificate!.verify(authority!.publicKey), true);
+    assert.equal(certificate!.subjectAltName, 'DNS:nats.internal, IP Address:192.0.2.1');
+    assert.equal(certificate!.ca, false);
+    assert.equal(statSync(folder).mode & 0o777, 0o700);
+    assert.equal(statSync(join(folder, 'authority', 'ca.key')).mode & 0o777, 0o600);
+  });
+
+  it('stay when the command runs again, with the hosts and identities that it had', async () => {
+    const [before, keys] = [read('nats', 'nats.conf'), contextKeys('gateway')];
+    await makeBusKeys({ folder });
+    assert.equal(read('nats', 'nats.conf'), before);
+    assert.deepEqual(contextKeys('gateway'), keys);
+    assert.match(new X509Certificate(read('nats', 'server.pem')).subjectAltName!, /nats\.internal/);
+  });
+
+  it('are replaced in two steps, of which the first leaves the previous ones valid', async () => {
+    const [user, key] = [users().get('data')![0]!, contextKeys('data').get('data')![0]!];
+    await makeBusKeys({ folder, step: 'rotate' });
+    assert.equal(users().get('data')!.length, 2);
+    assert.equal(users().get('data')![1], user);
+    assert.deepEqual(contextKeys('data').get('data')![1], key);
+    assert.notDeepEqual(contextKeys('gateway').get('data')![0], key, 'the gateway seals with the new one');
+    await makeBusKeys({ folder, step: 'finish' });
+    assert.equal(users().get('data')!.length, 1);
+    assert.notEqual(users().get('data')![0], user);
+    assert.equal(contextKeys('data').get('data')!.length, 1);
+  });
+});
