@@ -10,14 +10,17 @@ import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from './config/broker.ts';
 import { busAddress } from './config/bus.ts';
 import { type Config, readConfig } from './config/env.ts';
+import type { ServiceName } from './config/services.ts';
 import { BUS_POLICY } from './contracts/bus.ts';
 import { statementTimeoutOf } from './contracts/operations.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
-import { Database, isConnectionError } from './mixins/database/database.ts';
+import { type Database, isConnectionError } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
+import { ensureLogins } from './mixins/database/logins.ts';
 import { databaseMetering } from './mixins/database/metering.ts';
 import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
+import { openDatabases } from './mixins/database/open.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { type HealthServer, startHealthServer } from './mixins/health.ts';
 import { Jobs } from './mixins/jobs/jobs.ts';
@@ -36,14 +39,39 @@ export interface Running {
   stop(): Promise<void>;
 }
 
-/** Migrations of the named services; every process may run it, the database's lock puts them in a row. */
-export async function migrateServices(database: Database, services: readonly string[]): Promise<void> {
+const migrationsOf = (service: string): string => join(root, 'services', service, 'migrations');
+
+const migrationFiles = (service: string): string[] =>
+  existsSync(migrationsOf(service)) ? readdirSync(migrationsOf(service)).filter((file) => file.endsWith('.sql')) : [];
+
+/** Services that work on job queues. */
+const WITH_JOBS: readonly ServiceName[] = ['data', 'metadata'];
+
+/**
+ * Migrations, roles and logins of the named services, as the owner of the database. Every process may run it, the
+ * database's lock puts them in a row.
+ */
+export async function migrateServices(owner: Database, services: readonly ServiceName[]): Promise<void> {
   for (const service of services) {
-    const directory = join(root, 'services', service, 'migrations');
-    if (!existsSync(directory) || !readdirSync(directory).some((file) => file.endsWith('.sql'))) continue;
-    await migrate(database, service, directory);
-    await ensureServiceRole(database, service);
+    if (migrationFiles(service).length === 0) continue;
+    await migrate(owner, service, migrationsOf(service));
+    await ensureServiceRole(owner, service);
   }
+  if (services.some((service) => WITH_JOBS.includes(service)))
+    await new Jobs(owner, { services, warn: () => {} }).install();
+  await ensureLogins(owner, services);
+}
+
+/** Throws when the owner of the database has not run all migrations of a service. */
+async function checkMigrated(database: Database, service: ServiceName): Promise<void> {
+  const files = migrationFiles(service);
+  if (files.length === 0) return;
+  const { rows } = await database.query<{ name: string }>(`SELECT name FROM ${service}.migrations`);
+  const missing = files.filter((file) => !rows.some(({ name }) => name === file));
+  if (missing.length > 0)
+    throw new Error(
+      `The tables of ${service} lack ${missing.join(', ')}: run \`npm run migrate\` with the DATABASE_URL of the owner.`,
+    );
 }
 
 /**
@@ -62,23 +90,23 @@ export async function start(config: Config, options: { control?: boolean } = {})
     let broker: ServiceBroker | undefined;
     // The embedded database belongs to one instance at a time, and the control socket is its lock.
     const control =
-      !config.databaseUrl || (options.control && !config.bus) ? await listenForOperators(config.dataDir) : null;
+      embeds(config) || (options.control && !config.bus) ? await listenForOperators(config.dataDir) : null;
     if (control) closers.push(control.close);
-    const embedded = config.databaseUrl
+    const embedded = !embeds(config)
       ? null
       : await startEmbeddedDatabase(config.dataDir, {
           log: (line) => broker?.logger.debug(line),
           warn: (message) => broker?.logger.warn(message),
         });
     if (embedded) closers.push(embedded.stop);
-    const database = new Database(config.databaseUrl ?? embedded!.url, {
-      size: config.databasePoolSize,
-      perTenant: config.databaseTenantConnections ?? undefined,
-      applicationName: `erp ${config.nodeId}`,
-      onError: (error) => broker?.logger.warn(`An idle database connection was lost: ${error.message}`),
+    const databases = await openDatabases(config, {
+      url: config.databaseUrl ?? embedded?.url ?? null,
+      prepare: (owner) => migrateServices(owner, config.services),
+      check: checkMigrated,
+      warn: (message) => (broker ? broker.logger.warn(message) : console.warn(message)),
     });
-    closers.push(() => database.close());
-    await migrateServices(database, config.services);
+    closers.push(async () => void (await Promise.all([...databases.values()].map((database) => database.close()))));
+    const databaseOf = (service: ServiceName): Database => databases.get(service)!;
 
     broker = new ServiceBroker({
       ...brokerOptions(config),
@@ -89,17 +117,21 @@ export async function start(config: Config, options: { control?: boolean } = {})
           ? { transporter: control.transporter }
           : {}),
     });
-    const jobs = new Jobs(database, {
+    // Any login that works on queues will do: they are the same for all.
+    const worker = WITH_JOBS.find((service) => databases.has(service)) ?? config.services[0]!;
+    const jobs = new Jobs(databaseOf(worker), {
       services: config.services,
+      install: false,
       warn: (error, message) => broker?.logger.warn({ err: error }, message),
     });
-    const platform: Platform = { config, database, jobs, metrics: new Metrics() };
+    const shared = { config, databases, jobs, metrics: new Metrics() };
+    const platform = (service: ServiceName): Platform => ({ ...shared, database: databaseOf(service) });
     const watchdog = new Watchdog((stall) => broker?.logger.warn(stall, 'The event loop was stopped.'));
-    watchdog.register(platform.metrics);
+    watchdog.register(shared.metrics);
     closers.push(async () => watchdog.stop());
     for (const name of config.services) {
       const module = (await import(`./services/${name}/${name}.service.ts`)) as { default: (p: Platform) => never };
-      broker.createService(module.default(platform));
+      broker.createService(module.default(platform(name)));
     }
     let health: HealthServer | undefined;
     closers.push(async () => {
@@ -109,13 +141,13 @@ export async function start(config: Config, options: { control?: boolean } = {})
       await health?.close();
     });
     await broker.start();
-    if (config.seedDemo && config.services.includes('metadata')) await seedDemo(broker, config, database);
+    if (config.seedDemo && config.services.includes('metadata')) await seedDemo(broker, config, databaseOf('metadata'));
     const gateway = broker.getLocalService('gateway') as unknown as
       | { baseUrl?: string; readiness?: () => Promise<Record<string, boolean>> }
       | undefined;
     if (config.healthPort !== null) {
       const address = { port: config.healthPort, host: config.healthHost };
-      health = await startHealthServer(platform, broker, address, gateway?.readiness);
+      health = await startHealthServer(platform(config.services[0]!), broker, address, gateway?.readiness);
     }
     return { broker, config, baseUrl: gateway?.baseUrl ?? null, stop };
   } catch (error) {
@@ -123,6 +155,10 @@ export async function start(config: Config, options: { control?: boolean } = {})
     throw error;
   }
 }
+
+/** A process that is given no database has one of its own. */
+const embeds = ({ databaseUrl, databaseUrls }: Config): boolean =>
+  databaseUrl === null && Object.keys(databaseUrls).length === 0;
 
 /** One sentence for what a person can put right; everything else as it is. */
 function explain(error: unknown): unknown {

@@ -17,8 +17,10 @@ export interface Config {
   /** Public address without a trailing slash; null: http://localhost:<port>. */
   baseUrl: string | null;
   dataDir: string;
-  /** null: embedded PostgreSQL below dataDir. */
+  /** null: embedded PostgreSQL below dataDir, unless every service has an address of its own. */
   databaseUrl: string | null;
+  /** Addresses of the services' own logins, by service; a service without one uses that of `databaseUrl`. */
+  databaseUrls: Readonly<Partial<Record<ServiceName, string>>>;
   databasePoolSize: number;
   /** Connections of a pool that one tenant's records may hold at a time; null: half of the pool. */
   databaseTenantConnections: number | null;
@@ -106,6 +108,25 @@ function servicesOf(names: readonly string[]): readonly ServiceName[] {
 }
 
 /**
+/** Addresses of the services' own logins. When there is no DATABASE_URL, all services have one or none. */
+function databaseUrlsOf(env: NodeJS.ProcessEnv, services: readonly ServiceName[]): Config['databaseUrls'] {
+  const schemes = ['postgres', 'postgresql'];
+  const given: Record<ServiceName, string | null> = {
+    gateway: address(env, 'DATABASE_URL_GATEWAY', schemes),
+    auth: address(env, 'DATABASE_URL_AUTH', schemes),
+    data: address(env, 'DATABASE_URL_DATA', schemes),
+    metadata: address(env, 'DATABASE_URL_METADATA', schemes),
+    ratelimit: address(env, 'DATABASE_URL_RATELIMIT', schemes),
+  };
+  const lacking = services.filter((service) => given[service] === null);
+  if (!env['DATABASE_URL'] && lacking.length > 0 && lacking.length < services.length)
+    throw new ConfigError(`${databaseVariable(lacking[0]!)} is not set, and there is no DATABASE_URL to use instead.`);
+  return Object.fromEntries(Object.entries(given).flatMap(([service, url]) => (url === null ? [] : [[service, url]])));
+}
+
+/** The variable with the address of a service's own login. */
+export const databaseVariable = (service: ServiceName): string => `DATABASE_URL_${service.toUpperCase()}`;
+
 /**
  * Reads the environment once. Throws ConfigError with one sentence a person can act on; in production with a line for
  * each thing that is not safe. `command`: a short-lived program of an operator, which seals nothing and needs no secret.
@@ -141,6 +162,7 @@ export function readConfig(
     baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/(?<!\/)\/+$/, '') ?? null,
     dataDir: resolve(env['DATA_DIR'] || '.data'),
     databaseUrl: address(env, 'DATABASE_URL', ['postgres', 'postgresql']),
+    databaseUrls: databaseUrlsOf(env, services),
     databasePoolSize: integer(env, 'DATABASE_POOL_SIZE', 10, 1, 500),
     databaseTenantConnections: env['DATABASE_TENANT_CONNECTIONS']
       ? integer(env, 'DATABASE_TENANT_CONNECTIONS', 0, 1, 500)

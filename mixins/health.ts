@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { ServiceBroker } from 'moleculer';
 import type { Database } from './database/database.ts';
-import type { Metrics } from './metrics/metrics.ts';
+import type { Metrics, Sample } from './metrics/metrics.ts';
 import type { Platform } from './platform.ts';
 
 /** Milliseconds that an answer about readiness is believed, so that probes cost nothing. */
@@ -65,7 +65,7 @@ const registered = new WeakSet<Metrics>();
 
 /** Adds the numbers of the process, its database pool and its bus to the metrics; once, however often it is called. */
 export function registerProcessMetrics(platform: Platform, broker: ServiceBroker): void {
-  const { metrics, database } = platform;
+  const { metrics } = platform;
   if (registered.has(metrics)) return;
   registered.add(metrics);
   loop.enable();
@@ -82,10 +82,7 @@ export function registerProcessMetrics(platform: Platform, broker: ServiceBroker
   const startedAt = Date.now() / 1_000 - process.uptime();
   metrics.gauge('process_start_time_seconds', 'Start of the process since 1970.', () => startedAt);
   registerLoopDelay(metrics);
-  metrics.gauge('erp_database_connections', 'Connections in the pool.', () => database.pool.totalCount);
-  metrics.gauge('erp_database_connections_idle', 'Connections that are not in use.', () => database.pool.idleCount);
-  metrics.gauge('erp_database_waiting', 'Requests for a connection that wait.', () => database.admission.waiting);
-  registerDatabaseUse(metrics, database);
+  registerDatabaseUse(metrics, platform.databases);
   metrics.gauge('erp_bus_connected', '1 when the message bus is connected or not needed.', () =>
     busConnected(broker) ? 1 : 0,
   );
@@ -93,12 +90,35 @@ export function registerProcessMetrics(platform: Platform, broker: ServiceBroker
   metrics.counter('erp_bus_refused_total', 'Packets from the bus that were refused.', () => refusedPackets(broker));
 }
 
-function registerDatabaseUse(metrics: Metrics, database: Database): void {
-  const { totals } = database.admission;
-  metrics.counter('erp_database_seconds_total', 'Time that connections were held.', () => database.heldMs / 1_000);
-  metrics.counter('erp_database_waits_total', 'Requests that waited for a connection.', () => totals.waits);
-  metrics.counter('erp_database_wait_seconds_total', 'Time waited for connections.', () => totals.waitedMs / 1_000);
-  metrics.counter('erp_database_refusals_total', 'Requests that got no connection.', () => totals.refused);
+/** Pools of the process together, and what each service made of its own. */
+function registerDatabaseUse(metrics: Metrics, databases: Platform['databases']): void {
+  const sum = (read: (database: Database) => number) => (): number =>
+    databases.values().reduce((total, database) => total + read(database), 0);
+  const gauge = (name: string, help: string, read: (database: Database) => number): void =>
+    metrics.gauge(name, help, sum(read));
+  gauge('erp_database_connections', 'Connections in the pools.', ({ pool }) => pool.totalCount);
+  gauge('erp_database_connections_idle', 'Connections that are not in use.', ({ pool }) => pool.idleCount);
+  gauge('erp_database_waiting', 'Requests for a connection that wait.', ({ admission }) => admission.waiting);
+  const counter = (name: string, help: string, read: (database: Database) => number): void =>
+    metrics.counters(name, help, ['service'], () =>
+      databases.entries().map(([service, database]): Sample => [{ service }, read(database)]),
+    );
+  counter('erp_database_seconds_total', 'Time that connections were held.', ({ heldMs }) => heldMs / 1_000);
+  counter(
+    'erp_database_waits_total',
+    'Requests that waited for a connection.',
+    ({ admission }) => admission.totals.waits,
+  );
+  counter(
+    'erp_database_wait_seconds_total',
+    'Time waited for connections.',
+    ({ admission }) => admission.totals.waitedMs / 1_000,
+  );
+  counter(
+    'erp_database_refusals_total',
+    'Requests that got no connection.',
+    ({ admission }) => admission.totals.refused,
+  );
 }
 
 /** Both metrics are read from one histogram, which starts anew with each scrape. */

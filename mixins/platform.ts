@@ -7,7 +7,10 @@ import type { Metrics } from './metrics/metrics.ts';
 
 export interface Platform {
   readonly config: Config;
+  /** The door of one service: signed in as its own login. */
   readonly database: Database;
+  /** The doors of all services of this process, by service. */
+  readonly databases: ReadonlyMap<string, Database>;
   readonly jobs: Jobs;
   readonly metrics: Metrics;
 }

@@ -5,6 +5,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { databaseVariable } from '../config/env.ts';
 import {
   ALL_SERVICES,
   HEALTH_PORT,
@@ -13,6 +14,7 @@ import {
   type ServiceDescription,
   type ServiceName,
 } from '../config/services.ts';
+import { loginOf } from '../mixins/database/logins.ts';
 
 const root = join(import.meta.dirname, '..');
 const FOLDER = 'k8s/base/services';
@@ -66,6 +68,11 @@ spec:
           env:
             - name: SERVICES
               value: ${name}
+            - name: DATABASE_URL
+              valueFrom:
+                secretKeyRef:
+                  name: platform
+                  key: ${databaseVariable(name)}
           ports:
 ${ports}          volumeMounts:
             - name: bus
@@ -200,12 +207,18 @@ const PUBLISHED = `    ports:
       - "\${PORT:-${PUBLIC_PORT}}:${PUBLIC_PORT}"
 `;
 
+/** Signed in as a login of its own, to a server that shows the certificate of this copy. */
+const composeDatabaseUrl = (login: string, password: string): string =>
+  `postgres://${login}:\${${password}:?see README.md}@postgres:5432/platform?sslmode=verify-full&sslrootcert=/certificates/ca.crt`;
+
 const composeService = (name: ServiceName): string => `  ${name}:
     <<: *service
     environment:
       <<: [*environment, *bus]
       SERVICES: ${name}
+      DATABASE_URL: ${composeDatabaseUrl(loginOf(name), `DATABASE_PASSWORD_${name.toUpperCase()}`)}
     volumes:
+      - certificates:/certificates:ro
       - ./.bus/${name}:/run/bus:ro
 ${isPublic(SERVICES[name]) ? PUBLISHED : ''}`;
 

@@ -6,6 +6,7 @@ import { readConfig } from '../config/env.ts';
 import { ALL_SERVICES } from '../config/services.ts';
 import { migrateServices } from '../main.ts';
 import { Database } from '../mixins/database/database.ts';
+import { loginUrls } from '../mixins/database/open.ts';
 
 try {
   const config = readConfig(process.env, { command: true });
@@ -13,11 +14,12 @@ try {
     console.error('Set DATABASE_URL: the embedded database is migrated by npm start itself.');
     process.exit(1);
   }
-  const database = new Database(config.databaseUrl, { size: 2, applicationName: 'erp migrate' });
+  const owner = new Database(config.databaseUrl, { size: 2, applicationName: 'erp migrate' });
   try {
-    await migrateServices(database, ALL_SERVICES);
+    await migrateServices(owner, ALL_SERVICES);
+    await loginUrls(owner, config, ALL_SERVICES, console.warn);
   } finally {
-    await database.close();
+    await owner.close();
   }
   console.log('The database is up to date.');
 } catch (error) {

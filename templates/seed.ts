@@ -15,6 +15,7 @@ import { tenantSchema } from '../lib/context.ts';
 import type { PlatformError } from '../lib/errors/platform-error.ts';
 import { identifier } from '../lib/values/sql-text.ts';
 import { Database } from '../mixins/database/database.ts';
+import { ownerRole } from '../mixins/database/roles.ts';
 import { fingerprint, templateFiles } from './read.ts';
 import { generateSamples } from './samples/generate.ts';
 import type { SampleSize } from './samples/workbook.ts';
@@ -128,11 +129,6 @@ export async function seedDemo(broker: ServiceBroker, config: Config, database: 
       for (const name of ['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout'])
         await tx.query(`SET LOCAL ${name} = 0`);
       await tx.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
-      await database.query('CREATE SCHEMA IF NOT EXISTS seed');
-      await database.query(
-        `CREATE TABLE IF NOT EXISTS seed.steps (tenant text, step text, fingerprint text NOT NULL,
-         done_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (tenant, step))`,
-      );
       for (const tenant of DEMO_TENANTS) await seedTenant(broker, config, database, tenant, files, steps(tenant));
     });
   } finally {
@@ -234,8 +230,8 @@ async function loadSamples(seeding: Seeding, userIds: Record<string, string>): P
     }
   }
   // So that the first queries are planned with real numbers instead of guesses.
-  await database.query(
-    `ANALYZE ${tables.map((t) => `${tenantSchema(tenantId)}.${identifier(t.objectApiName)}`).join(', ')}`,
+  await database.session(ownerRole(tenantId), (tx) =>
+    tx.query(`ANALYZE ${tables.map((t) => `${tenantSchema(tenantId)}.${identifier(t.objectApiName)}`).join(', ')}`),
   );
   return inserted;
 }
@@ -268,8 +264,6 @@ async function doneSteps(database: Database, tenantKey: string): Promise<Map<str
 }
 
 async function allDone(database: Database, steps: (tenant: DemoTenant) => Steps): Promise<boolean> {
-  const { rows } = await database.query<{ found: boolean }>(`SELECT to_regclass('seed.steps') IS NOT NULL AS found`);
-  if (!rows[0]?.found) return false;
   for (const tenant of DEMO_TENANTS) {
     const done = await doneSteps(database, tenant.key);
     for (const [name, value] of Object.entries(steps(tenant))) if (done.get(name) !== value) return false;

@@ -16,6 +16,8 @@ export type Work<Payload> = (payload: Payload, signal: AbortSignal) => Promise<v
 export interface JobsOptions {
   /** Services of this process: their PostgreSQL roles may enqueue. */
   readonly services: readonly string[];
+  /** The queues' tables are made when they are missing. Default true; the logins of services cannot, install() is before. */
+  readonly install?: boolean;
   readonly warn: (error: unknown, message: string) => void;
 }
 
@@ -40,6 +42,7 @@ export class Jobs {
     this.#boss = new PgBoss({
       db: ownConnections(database),
       schema: 'pgboss',
+      migrate: options.install !== false,
       // Nothing uses its cron schedules or its job flows; periodic work is a chain of jobs, see repeat().
       schedule: false,
       flowIntervalSeconds: 3_600,
@@ -49,6 +52,12 @@ export class Jobs {
       maintenanceIntervalSeconds: 3_600,
     });
     this.#boss.on('error', (error) => options.warn(error, 'The job queue has a problem.'));
+  }
+
+  /** Makes the tables of the queues, as the owner of the database, and lets services enqueue. Nothing is worked on. */
+  async install(): Promise<void> {
+    await (this.#started ??= this.#start());
+    await this.stop();
   }
 
   /**
@@ -125,7 +134,7 @@ export class Jobs {
 
   async #start(): Promise<void> {
     await this.#boss.start();
-    await grantEnqueueing(this.#database, this.#options.services);
+    if (this.#options.install !== false) await grantEnqueueing(this.#database, this.#options.services);
   }
 
   #after(milliseconds: number, work: () => Promise<void>): void {

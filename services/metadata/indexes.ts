@@ -185,8 +185,8 @@ interface Seen extends IndexChanges {
 }
 
 /**
- * The wanted indexes are made on empty copies of the tables, which nobody else ever sees: so PostgreSQL gives their
- * definitions in the form in which it gives those of the existing ones.
+ * The wanted indexes are made on empty copies of the tables, which are rolled back and nobody else ever sees: so PostgreSQL
+ * gives their definitions in the form in which it gives those of the existing ones.
  */
 async function readChanges(database: Database, tenantId: string): Promise<Seen> {
   const look = async (tx: Tx): Promise<never> => {
@@ -194,17 +194,27 @@ async function readChanges(database: Database, tenantId: string): Promise<Seen> 
     await requireCurrentSchema(tx, tenantId);
     const { metadataVersion } = await requireTenant(tx, tenantId);
     const wanted = wantedIndexes(physicalModel(await loadState(tx, tenantId)));
-    const tables = [...new Set(wanted.map(({ table }) => identifier(table)))];
     tx.actAs(ownerRole(tenantId));
+    const existing = await readExisting(tx, tenantId);
+    const copies = new Map([...new Set(wanted.map(({ table }) => table))].map((table, n) => [table, `_copy${n}`]));
     await tx.query(
       [
-        ...tables.map((table) => `CREATE TEMPORARY TABLE ${table} (LIKE ${tx.schema}.${table})`),
-        ...wanted.map((index) => createIndexSql(index, { name: index.name, schema: 'pg_temp' })),
+        ...copies
+          .entries()
+          .map(([table, copy]) => `CREATE TABLE ${tx.schema}.${copy} (LIKE ${tx.schema}.${identifier(table)})`),
+        ...wanted.map((index, n) =>
+          createIndexSql({ ...index, table: copies.get(index.table)! }, { name: `_copy_index${n}`, schema: tx.schema }),
+        ),
       ].join(';\n'),
     );
-    const copies = await readIndexes(tx, 'pg_my_temp_schema()');
-    const definitions = new Map(copies.map(({ name, definition }) => [name, definition]));
-    const changes = indexChanges(wanted, definitions, await readExisting(tx, tenantId));
+    const made = new Map((await readExisting(tx, tenantId)).map(({ name, definition }) => [name, definition]));
+    const definitions = new Map(
+      wanted.flatMap(({ name }, n) => {
+        const definition = made.get(`_copy_index${n}`);
+        return definition === undefined ? [] : [[name, definition] as const];
+      }),
+    );
+    const changes = indexChanges(wanted, definitions, existing);
     throw new Looked({ version: metadataVersion, wanted, ...changes });
   };
   return inConfiguration(database, tenantId, look).catch((error) => {

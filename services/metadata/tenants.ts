@@ -18,7 +18,7 @@ import type { Component } from './kinds/component.ts';
 import { isCurrency, isLocale } from './kinds/tenant-settings.ts';
 import { makePlan } from './planner/plan.ts';
 import { checkFiles, readProject } from './project/project.ts';
-import { createRoleSql, giveToOwnerSql, heldByOthersSql } from './roles.sql.ts';
+import { heldByOthersSql } from './roles.sql.ts';
 import { findTenant, insertTenant, loadState, requireTenant, type Tenant } from './store.ts';
 import { emitYaml } from './yaml/emit.ts';
 
@@ -106,7 +106,7 @@ export async function createTenant(
     await tx.query(DDL_LIMITS);
     const tenant = await insertTenant(tx, info);
     if (tenant.id !== info.id) return { tenant, created: false };
-    await tx.query(createSchemaSql(info.id));
+    await tx.query('SELECT metadata.create_tenant_schema($1)', [info.id]);
     await inOrder([tx.actAs(ownerRole(info.id)), tx.query(companionsSql(info.id))]);
     const before = new Map<string, Component>();
     const plan = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
@@ -119,12 +119,6 @@ export async function createTenant(
     await upgradeSchema(tx, info.id, 1);
     return { tenant: { ...tenant, metadataVersion: applied?.version ?? 0 }, created: true };
   });
-}
-
-/** Roles and schema of a new tenant. */
-function createSchemaSql(tenantId: string): string {
-  const [tenant, owner] = [tenantRole(tenantId).name, ownerRole(tenantId).name];
-  return [createRoleSql(tenant), createRoleSql(owner), `CREATE SCHEMA ${tenant} AUTHORIZATION ${owner}`].join(';\n');
 }
 
 /** The companions of a new tenant, made by the owner of its schema. */
@@ -189,15 +183,14 @@ export async function upgradeTenants(database: Database): Promise<number> {
   return rows.length;
 }
 
-/** The login role gives the schema to its owner; what is left to do is done by the owner. */
+/** The owner of the database gives the schema to its owner role; what is left to do is done by that role. */
 async function upgradeTenant(tx: Tx, tenantId: string): Promise<void> {
   await tx.query(DDL_LIMITS);
-  await tx.query(`SELECT FROM ${identifier(tenantSchema(tenantId))}._state FOR UPDATE`);
+  await tx.query('SELECT metadata.adopt_tenant_schema($1)', [tenantId]);
   const { version } = await tx.one<{ version: number }>({
     text: 'SELECT tenant_schema_version AS version FROM metadata.tenants WHERE id = $1 FOR UPDATE',
     values: [tenantId],
   });
-  await tx.query(giveToOwnerSql(tenantId));
   await upgradeSchema(tx, tenantId, version);
 }
 
@@ -269,7 +262,7 @@ export async function requireCurrentSchema(tx: Tx, tenantId: string): Promise<vo
 /**
  * A transaction on the configuration of a tenant, repeated when it could not get its locks. Processes of an older
  * version work on the same database during a roll-out: what they have made since this process started is given to the
- * owner role first, in a transaction of its own as the login role.
+ * owner role first, in a transaction of its own.
  */
 export function inConfiguration<T>(database: Database, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
   return retryLocked(async () => {

@@ -1,6 +1,7 @@
 -- Written by `npm run schema:dump` from what the migrations make.
 
 CREATE SCHEMA auth;
+GRANT USAGE ON SCHEMA auth TO login_auth;
 GRANT USAGE ON SCHEMA auth TO svc_auth;
 
 CREATE TABLE auth.artifacts (
@@ -18,6 +19,7 @@ CREATE TABLE auth.artifacts (
   poll_seconds integer,
   CONSTRAINT artifacts_pkey PRIMARY KEY (model, id)
 );
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.artifacts TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.artifacts TO svc_auth;
 
 CREATE TABLE auth.attempts (
@@ -27,6 +29,7 @@ CREATE TABLE auth.attempts (
   updated_at timestamp with time zone NOT NULL,
   CONSTRAINT attempts_pkey PRIMARY KEY (key)
 );
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.attempts TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.attempts TO svc_auth;
 
 CREATE TABLE auth.authenticators (
@@ -40,6 +43,7 @@ CREATE TABLE auth.authenticators (
 );
 ALTER TABLE auth.authenticators ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.authenticators FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.authenticators TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.authenticators TO svc_auth;
 
 CREATE TABLE auth.client_secrets (
@@ -51,6 +55,7 @@ CREATE TABLE auth.client_secrets (
 );
 ALTER TABLE auth.client_secrets ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.client_secrets FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.client_secrets TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.client_secrets TO svc_auth;
 
 CREATE TABLE auth.credentials (
@@ -68,6 +73,7 @@ CREATE TABLE auth.credentials (
 );
 ALTER TABLE auth.credentials ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.credentials FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.credentials TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.credentials TO svc_auth;
 
 CREATE TABLE auth.domains (
@@ -78,6 +84,7 @@ CREATE TABLE auth.domains (
 );
 ALTER TABLE auth.domains ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.domains FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.domains TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.domains TO svc_auth;
 
 CREATE TABLE auth.grants (
@@ -93,6 +100,7 @@ CREATE TABLE auth.grants (
 );
 ALTER TABLE auth.grants ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.grants FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.grants TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.grants TO svc_auth;
 
 CREATE TABLE auth.keys (
@@ -106,6 +114,7 @@ CREATE TABLE auth.keys (
   CONSTRAINT keys_purpose_check CHECK ((purpose = ANY (ARRAY['signing'::text, 'cookies'::text, 'factors'::text]))),
   CONSTRAINT keys_pkey PRIMARY KEY (kid)
 );
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.keys TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.keys TO svc_auth;
 
 CREATE TABLE auth.known_origins (
@@ -117,6 +126,7 @@ CREATE TABLE auth.known_origins (
 );
 ALTER TABLE auth.known_origins ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.known_origins FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.known_origins TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.known_origins TO svc_auth;
 
 CREATE TABLE auth.migrations (
@@ -124,6 +134,7 @@ CREATE TABLE auth.migrations (
   applied_at timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT migrations_pkey PRIMARY KEY (name)
 );
+GRANT SELECT ON auth.migrations TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.migrations TO svc_auth;
 
 CREATE TABLE auth.passkeys (
@@ -143,6 +154,7 @@ CREATE TABLE auth.passkeys (
 );
 ALTER TABLE auth.passkeys ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.passkeys FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.passkeys TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.passkeys TO svc_auth;
 
 CREATE TABLE auth.password_links (
@@ -154,6 +166,7 @@ CREATE TABLE auth.password_links (
 );
 ALTER TABLE auth.password_links ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.password_links FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.password_links TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.password_links TO svc_auth;
 
 CREATE TABLE auth.recovery_codes (
@@ -165,6 +178,7 @@ CREATE TABLE auth.recovery_codes (
 );
 ALTER TABLE auth.recovery_codes ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.recovery_codes FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.recovery_codes TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.recovery_codes TO svc_auth;
 
 CREATE TABLE auth.tenant_origins (
@@ -175,6 +189,7 @@ CREATE TABLE auth.tenant_origins (
 );
 ALTER TABLE auth.tenant_origins ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.tenant_origins FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.tenant_origins TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.tenant_origins TO svc_auth;
 
 CREATE INDEX artifacts_account ON auth.artifacts USING btree (account_id) WHERE (account_id IS NOT NULL);
@@ -219,40 +234,60 @@ CREATE INDEX tenant_origins_origins ON auth.tenant_origins USING gin (origins);
 
 CREATE POLICY directory ON auth.authenticators AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
+CREATE POLICY directory_of_login ON auth.authenticators AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
+
 CREATE POLICY tenant ON auth.authenticators AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.client_secrets AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON auth.client_secrets AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.client_secrets AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.credentials AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
+CREATE POLICY directory_of_login ON auth.credentials AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
+
 CREATE POLICY tenant ON auth.credentials AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.domains AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON auth.domains AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.domains AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.grants AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
+CREATE POLICY directory_of_login ON auth.grants AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
+
 CREATE POLICY tenant ON auth.grants AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.known_origins AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON auth.known_origins AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.known_origins AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.passkeys AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
+CREATE POLICY directory_of_login ON auth.passkeys AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
+
 CREATE POLICY tenant ON auth.passkeys AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.password_links AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON auth.password_links AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.password_links AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.recovery_codes AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
+CREATE POLICY directory_of_login ON auth.recovery_codes AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
+
 CREATE POLICY tenant ON auth.recovery_codes AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.tenant_origins AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON auth.tenant_origins AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.tenant_origins AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);

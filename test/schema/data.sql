@@ -1,6 +1,7 @@
 -- Written by `npm run schema:dump` from what the migrations make.
 
 CREATE SCHEMA data;
+GRANT USAGE ON SCHEMA data TO login_data;
 GRANT USAGE ON SCHEMA data TO svc_data;
 
 CREATE TABLE data.migrations (
@@ -8,6 +9,7 @@ CREATE TABLE data.migrations (
   applied_at timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT migrations_pkey PRIMARY KEY (name)
 );
+GRANT SELECT ON data.migrations TO login_data;
 GRANT DELETE, INSERT, SELECT, UPDATE ON data.migrations TO svc_data;
 
 CREATE TABLE data.secrets (
@@ -16,6 +18,7 @@ CREATE TABLE data.secrets (
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT secrets_pkey PRIMARY KEY (name)
 );
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON data.secrets TO login_data;
 GRANT DELETE, INSERT, SELECT, UPDATE ON data.secrets TO svc_data;
 
 CREATE TABLE data.sweeps (
@@ -23,4 +26,5 @@ CREATE TABLE data.sweeps (
   due_at timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT sweeps_pkey PRIMARY KEY (name)
 );
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON data.sweeps TO login_data;
 GRANT DELETE, INSERT, SELECT, UPDATE ON data.sweeps TO svc_data;

@@ -1,9 +1,11 @@
 -- Written by `npm run schema:dump` from what the migrations make.
 
 CREATE SCHEMA metadata;
+GRANT USAGE ON SCHEMA metadata TO login_metadata;
 GRANT USAGE ON SCHEMA metadata TO svc_metadata;
 
 CREATE SEQUENCE metadata.deployments_queue_number_seq AS bigint INCREMENT 1 MINVALUE 1 MAXVALUE 9223372036854775807 START 1;
+GRANT SELECT, USAGE ON SEQUENCE metadata.deployments_queue_number_seq TO login_metadata;
 GRANT USAGE ON SEQUENCE metadata.deployments_queue_number_seq TO svc_metadata;
 
 CREATE TABLE metadata.components (
@@ -22,6 +24,7 @@ CREATE TABLE metadata.components (
 );
 ALTER TABLE metadata.components ENABLE ROW LEVEL SECURITY;
 ALTER TABLE metadata.components FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.components TO login_metadata;
 GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.components TO svc_metadata;
 
 CREATE TABLE metadata.deployments (
@@ -71,6 +74,7 @@ CREATE TABLE metadata.deployments (
 );
 ALTER TABLE metadata.deployments ENABLE ROW LEVEL SECURITY;
 ALTER TABLE metadata.deployments FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.deployments TO login_metadata;
 GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.deployments TO svc_metadata;
 
 CREATE TABLE metadata.migrations (
@@ -78,6 +82,7 @@ CREATE TABLE metadata.migrations (
   applied_at timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT migrations_pkey PRIMARY KEY (name)
 );
+GRANT SELECT ON metadata.migrations TO login_metadata;
 GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.migrations TO svc_metadata;
 
 CREATE TABLE metadata.snapshots (
@@ -89,6 +94,7 @@ CREATE TABLE metadata.snapshots (
 );
 ALTER TABLE metadata.snapshots ENABLE ROW LEVEL SECURITY;
 ALTER TABLE metadata.snapshots FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.snapshots TO login_metadata;
 GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.snapshots TO svc_metadata;
 
 CREATE TABLE metadata.tenants (
@@ -113,6 +119,7 @@ CREATE TABLE metadata.tenants (
   CONSTRAINT tenants_pkey PRIMARY KEY (id),
   CONSTRAINT tenants_key_key UNIQUE (key)
 );
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.tenants TO login_metadata;
 GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.tenants TO svc_metadata;
 
 CREATE TABLE metadata.versions (
@@ -126,6 +133,7 @@ CREATE TABLE metadata.versions (
 );
 ALTER TABLE metadata.versions ENABLE ROW LEVEL SECURITY;
 ALTER TABLE metadata.versions FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.versions TO login_metadata;
 GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.versions TO svc_metadata;
 
 CREATE INDEX deployments_open ON metadata.deployments USING btree (tenant_id, queue_number) WHERE (status = ANY (ARRAY['QUEUED'::text, 'VALIDATING'::text, 'APPLYING'::text, 'CANCELING'::text]));
@@ -139,3 +147,11 @@ CREATE POLICY tenant ON metadata.deployments AS PERMISSIVE FOR ALL TO public USI
 CREATE POLICY tenant ON metadata.snapshots AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY tenant ON metadata.versions AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE FUNCTION metadata.adopt_tenant_schema(uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 8bddda06382b
+GRANT EXECUTE ON FUNCTION metadata.adopt_tenant_schema(uuid) TO login_metadata;
+
+CREATE FUNCTION metadata.create_tenant_schema(uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 8e1a9d5d5e18
+GRANT EXECUTE ON FUNCTION metadata.create_tenant_schema(uuid) TO login_metadata;
+
+CREATE FUNCTION metadata.ensure_tenant_roles(uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body 6fbdc40e958c

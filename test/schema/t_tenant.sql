@@ -246,6 +246,9 @@ CREATE UNIQUE INDEX _u_b512d97e_username ON t_tenant."User" USING btree (lower(u
 
 CREATE TRIGGER _user_name BEFORE INSERT OR UPDATE OF name, "displayName" ON t_tenant."User" FOR EACH ROW EXECUTE FUNCTION t_tenant._user_name();
 
+CREATE FUNCTION t_tenant._remove_audit(bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=t_tenant, pg_temp -- body 74c69802405b
+ALTER FUNCTION t_tenant._remove_audit(bigint) OWNER TO t_tenant_owner;
+
 CREATE FUNCTION t_tenant._rollup_trail(text,boolean,boolean,jsonb,jsonb) RETURNS void LANGUAGE plpgsql SET search_path=t_tenant, public -- body 21aeabb2f31b
 ALTER FUNCTION t_tenant._rollup_trail(text,boolean,boolean,jsonb,jsonb) OWNER TO t_tenant_owner;
 

@@ -163,13 +163,8 @@ export const oldestLinksStatement = (schema: string, anchor: number, retentionDa
   values: [anchor, retentionDays],
 });
 
-/** Removes the audit rows up to a position, their links, and makes it the anchor: to be run in this order. */
-export const removeUpToStatements = (schema: string, { position, hash }: ChainEnd): readonly Statement[] => [
-  {
-    text: `DELETE FROM ${schema}._audit audit USING ${schema}._audit_chain link
-      WHERE audit.audit_id = link.audit_id AND link.position <= $1`,
-    values: [position],
-  },
-  { text: `DELETE FROM ${schema}._audit_chain WHERE position <= $1`, values: [position] },
-  { text: `UPDATE ${schema}._audit_head SET anchor_position = $1, anchor_hash = $2`, values: [position, hash] },
-];
+/** Removes the audit rows up to a position and their links, and makes it the anchor. */
+export const removeUpToStatement = (schema: string, { position }: ChainEnd): Statement => ({
+  text: `SELECT ${schema}._remove_audit($1)`,
+  values: [position],
+});

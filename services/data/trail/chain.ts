@@ -6,7 +6,6 @@
 import { createHash } from 'node:crypto';
 import { LIMITS } from '../../../config/limits.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';
-import { schemaOf } from '../sql.ts';
 import {
   BATCH_ROWS,
   type ChainEnd,
@@ -17,7 +16,7 @@ import {
   moveHeadStatement,
   type OldestLinkRow,
   oldestLinksStatement,
-  removeUpToStatements,
+  removeUpToStatement,
   type SealingStateRow,
   sealingStateStatement,
   type UnsealedRow,
@@ -74,20 +73,20 @@ function linksAfter(end: ChainEnd, rows: readonly UnsealedRow[]): Link[] {
 
 /**
  * Removes audit rows after their retention, oldest first and only as far as the chain is intact: rows that were
- * tampered with remain as evidence. The hash of the last removed row becomes the anchor of the rest. Done as the owner
- * of the schema, because the tenant's role cannot remove anything.
+ * tampered with remain as evidence. The hash of the last removed row becomes the anchor of the rest. The tenant's role
+ * cannot remove rows: a function of the schema's owner does, and looks at their age itself.
  */
 export async function removeExpired(database: Database, tenantId: string): Promise<number> {
-  const schema = schemaOf(tenantId);
   let removed = 0;
   for (;;) {
-    const count = await database.transaction((tx) => removeBatch(tx, schema));
+    const count = await database.tenantTransaction(tenantId, removeBatch);
     removed += count;
     if (count < BATCH_ROWS) return removed;
   }
 }
 
-async function removeBatch(tx: Tx, schema: string): Promise<number> {
+async function removeBatch(tx: Tx): Promise<number> {
+  const { schema } = tx;
   const anchor = await tx.one<ChainEnd>(lockAnchorStatement(schema));
   const links = await tx.all<OldestLinkRow>(oldestLinksStatement(schema, anchor.position, LIMITS.audit_retention_days));
   let last: ChainEnd = anchor;
@@ -96,7 +95,7 @@ async function removeBatch(tx: Tx, schema: string): Promise<number> {
     last = link;
   }
   if (last === anchor) return 0;
-  for (const statement of removeUpToStatements(schema, last)) await tx.query(statement);
+  await tx.query(removeUpToStatement(schema, last));
   return last.position - anchor.position;
 }
 

@@ -48,8 +48,7 @@ export async function loadSamples(
       .map((field) => `${identifier(field.apiName)} ${columnType(field)}`)
       .join(', ')})
     ON CONFLICT ("id") DO NOTHING`;
-  // As the login role: sequences are set forward, which tenants may not do.
-  return database.transaction(async (tx) => {
+  return database.tenantTransaction(tenantId, async (tx) => {
     await tx.query("SET LOCAL statement_timeout = '120s'");
     // A batch that its caller gave up may still be running: the repeated one waits for it.
     await tx.query('SET LOCAL lock_timeout = 0');
@@ -112,5 +111,10 @@ async function moveSequence(
   }
   if (!highest) return;
   const sequence = `${schema}.${identifier(`_seq_${objectApiName}_${field.apiName}`)}`;
-  await tx.query(`SELECT setval(${literal(sequence)}, greatest($1::bigint, last_value)) FROM ${sequence}`, [highest]);
+  // Only the owner of a sequence may set it; numbers may be taken from it one by one.
+  await tx.query(
+    `SELECT count(nextval(${literal(sequence)})) FROM generate_series(
+      (SELECT last_value + is_called::integer FROM ${sequence}), $1)`,
+    [highest],
+  );
 }

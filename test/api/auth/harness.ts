@@ -138,7 +138,9 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     logger: new LinkReader(links),
   } as never);
   const jobs = new Jobs(database, { services: [], warn: () => {} });
-  broker.createService(authService({ config, database, jobs, metrics: new Metrics() }));
+  broker.createService(
+    authService({ config, database, databases: new Map([['auth', database]]), jobs, metrics: new Metrics() }),
+  );
   broker.createService({
     name: 'metadata',
     actions: {

@@ -218,14 +218,15 @@ export async function startStage(
   });
   const database = {
     query: async () => ({ rows: [], rowCount: 0 }),
-    tenant: async () => ({ bytes: 8192 }),
+    login: async () => ({ bytes: 8192 }),
     pool: { totalCount: 0, idleCount: 0 },
     admission: new Admission({ size: 1, perTenant: 1 }),
     heldMs: 0,
   };
   const doorless = database as unknown as Database;
   const jobs = new Jobs(doorless, { services: [], warn: () => {} });
-  const platform = { config, database: doorless, jobs, metrics: new Metrics() };
+  const databases = new Map([['gateway', doorless]]);
+  const platform = { config, database: doorless, databases, jobs, metrics: new Metrics() };
   let keys = await generateKeyPair('EdDSA', { crv: 'Ed25519' });
   let kid = 'key-1';
   let published = [{ ...(await exportJWK(keys.publicKey)), kid, alg: 'EdDSA', use: 'sig' }];

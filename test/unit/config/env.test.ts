@@ -23,6 +23,17 @@ describe('the configuration', () => {
     assert.deepEqual(readConfig(Object.fromEntries(names.map((name) => [name, '']))), readConfig({}));
   });
 
+  it('knows the logins of services in the database, and misses one where there is nothing to use instead', () => {
+    const own = {
+      DATABASE_URL_DATA: 'postgres://login_data:x@db/erp',
+      DATABASE_URL_AUTH: 'postgres://login_auth:y@db/erp',
+    };
+    const env = { ...own, SERVICES: 'auth,data', NATS_URL: 'nats://localhost:4222' };
+    assert.deepEqual(readConfig(env).databaseUrls, { auth: own.DATABASE_URL_AUTH, data: own.DATABASE_URL_DATA });
+    assert.throws(() => readConfig(own), /DATABASE_URL_GATEWAY is not set/);
+    assert.equal(readConfig({ ...own, DATABASE_URL: 'postgres://owner:z@db/erp' }).databaseUrls.gateway, undefined);
+  });
+
   it('never seeds demo users in production', () => {
     const env = { NODE_ENV: 'production', PLATFORM_SECRET: SECRET, SEED_DEMO: 'true' };
     assert.equal(readConfig(env).seedDemo, false);

@@ -63,6 +63,16 @@ describe('docker-compose.yml', () => {
     rmSync(folder, { recursive: true });
   });
 
+  it('signs each service in to the database as its own login, and checks whom it talks to', () => {
+    for (const [name, container] of ours) {
+      if (name === 'bus-keys') continue;
+      const url = container.environment?.['DATABASE_URL'];
+      assert.ok(url, name);
+      assert.match(url, new RegExp(`^postgres://${name === 'migrate' ? 'postgres' : `login_${name}`}:`));
+      assert.match(url, /[?&]sslmode=verify-full&sslrootcert=\/certificates\/ca\.crt$/);
+    }
+  });
+
   it('has no default for a secret or a password, neither for ours nor for the database', () => {
     for (const [name, container] of services)
       for (const [variable, value] of Object.entries(container.environment ?? {})) {
@@ -76,7 +86,10 @@ describe('docker-compose.yml', () => {
 
   it('gives every service its own keys of the bus, and the server its configuration', () => {
     for (const service of [...ALL_SERVICES, 'nats'])
-      assert.match(file.services[service]!.volumes!.join(), new RegExp(`^\\./\\.bus/${service}:[/a-z]+:ro$`));
+      assert.deepEqual(
+        file.services[service]!.volumes!.filter((volume) => volume.startsWith('./.bus')),
+        [`./.bus/${service}:${service === 'nats' ? '/etc/bus' : '/run/bus'}:ro`],
+      );
   });
 
   it('waits only for containers that exist and that can be waited for', () => {

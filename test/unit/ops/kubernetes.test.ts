@@ -155,7 +155,7 @@ describe('the Kubernetes manifests', function () {
       it('sets only variables that the program reads, and keeps secrets in a Secret', () => {
         const known = environmentVariables();
         const workloads = [...deployments, find('Job', 'migrate')];
-        const secret = ['DATABASE_URL', 'PLATFORM_SECRET', 'PLATFORM_SECRET_PREVIOUS'];
+        const secret = known.filter((name) => /^(DATABASE_URL|PLATFORM_SECRET)/.test(name));
         for (const workload of workloads)
           for (const entry of containerOf(workload).env) {
             assert.ok(known.includes(entry.name), `${workload.metadata.name} sets ${entry.name}`);
@@ -175,7 +175,7 @@ describe('the Kubernetes manifests', function () {
         for (const deployment of deployments) {
           const pod = deployment.spec.template.spec;
           const secrets = pod.volumes.flatMap((volume: Manifest) => volume.secret?.secretName ?? []);
-          assert.deepEqual(secrets, [`bus-${deployment.metadata.name}`]);
+          assert.deepEqual(secrets.sort(), [`bus-${deployment.metadata.name}`, 'database-ca']);
           const mount = containerOf(deployment).volumeMounts.find((entry: Manifest) => entry.name === 'bus');
           assert.equal(mount.readOnly, true);
           for (const name of ['NATS_CA_FILE', 'NATS_NKEY_FILE', 'BUS_KEYS_FILE'])
@@ -186,8 +186,22 @@ describe('the Kubernetes manifests', function () {
               name,
             );
         }
-        assert.equal(find('Job', 'migrate').spec.template.spec.volumes, undefined);
+        const ofMigration = find('Job', 'migrate').spec.template.spec.volumes;
+        assert.deepEqual(
+          ofMigration.map((volume: Manifest) => volume.secret.secretName),
+          ['database-ca'],
+        );
         assert.match(find('ConfigMap', 'platform').data.NATS_URL, /^tls:/);
+      });
+
+      it('gives each service the address of its own login, and that of the owner to the migration alone', () => {
+        for (const workload of [...deployments, find('Job', 'migrate')]) {
+          const { name } = workload.metadata;
+          const keys = containerOf(workload)
+            .env.filter((entry: Manifest) => entry.name === 'DATABASE_URL')
+            .map((entry: Manifest) => entry.valueFrom.secretKeyRef.key);
+          assert.deepEqual(keys, [name === 'migrate' ? 'DATABASE_URL' : `DATABASE_URL_${name.toUpperCase()}`]);
+        }
       });
 
       it('runs one image with one tag everywhere, and a migration that exists', () => {

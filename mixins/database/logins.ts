@@ -1,0 +1,113 @@
+/**
+ * A login role for each service, which may enter the roles that its work needs and no others: a statement that gets past
+ * everything else in one service reaches what this service reaches. The owner of the database makes and repairs them, with
+ * every migration. Source: docs/decisions/roles-of-a-transaction.md.
+ */
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
+import { type Database, sqlState } from './database.ts';
+import {
+  CLOSE_DATABASE,
+  callSql,
+  createLoginSql,
+  ENTER_TENANTS,
+  enterSql,
+  MAY_CREATE_ROLES,
+  setPasswordSql,
+  useSchemaSql,
+} from './logins.sql.ts';
+import { oneByOne } from './migrate.ts';
+
+interface Rights {
+  /** Roles that the login may enter, besides those of tenants. */
+  readonly roles: readonly string[];
+  /** Schemas whose tables it uses itself, for work that belongs to no tenant. */
+  readonly schemas: readonly string[];
+  /** Functions of the owner that it may call. */
+  readonly routines: readonly string[];
+}
+
+/** Roles of tenants are entered by data and metadata: services/metadata/migrations, ensure_tenant_roles. */
+const RIGHTS: Record<ServiceName, Rights> = {
+  gateway: { roles: [], schemas: [], routines: [] },
+  auth: { roles: ['svc_auth'], schemas: ['auth'], routines: [] },
+  data: { roles: ['svc_data'], schemas: ['data', 'pgboss'], routines: [] },
+  metadata: {
+    roles: ['svc_metadata'],
+    schemas: ['metadata', 'pgboss', 'seed'],
+    routines: ['metadata.create_tenant_schema', 'metadata.adopt_tenant_schema'],
+  },
+  ratelimit: { roles: [], schemas: [], routines: [] },
+};
+
+/** Name of the role that the service signs in as. */
+export const loginOf = (service: ServiceName): string => `login_${service}`;
+
+/** Whether the account of this connection is that of the owner, and not the login of a service. */
+export const isOwner = (database: Database): Promise<boolean> =>
+  database.login(async (tx) => (await tx.one<{ yes: boolean }>(MAY_CREATE_ROLES)).yes);
+
+/** Makes the logins of all services, and gives those of `services` what they need of the tables that are there. */
+export function ensureLogins(owner: Database, services: readonly ServiceName[]): Promise<void> {
+  return oneByOne(owner, async (tx) => {
+    for (const service of ALL_SERVICES) await tx.query(createLoginSql(loginOf(service)));
+    await tx.query(CLOSE_DATABASE);
+    for (const service of services) {
+      const { roles, schemas, routines } = RIGHTS[service];
+      const login = loginOf(service);
+      await tx.query(enterSql(login, roles));
+      for (const schema of schemas) await tx.query(useSchemaSql(login, schema));
+      if (routines.length > 0) await tx.query(callSql(login, routines));
+    }
+    await tx.query(ENTER_TENANTS);
+  });
+}
+
+/**
+ * Address of a service's login on the database of `ownerUrl`, with a password that is derived from the owner's: all
+ * processes that know the one know the other. null when the owner signs in without a password.
+ */
+export function derivedUrl(ownerUrl: string, service: ServiceName): string | null {
+  const url = new URL(ownerUrl);
+  if (url.password === '') return null;
+  const login = loginOf(service);
+  const key = decodeURIComponent(url.password);
+  url.username = login;
+  url.password = createHmac('sha256', key).update(`password of ${login}`).digest('base64url');
+  return url.href;
+}
+
+/** Gives the login the password of `url`, unless it can sign in with it already. */
+export async function ensurePassword(owner: Database, service: ServiceName, url: string): Promise<void> {
+  if (await canSignIn(url)) return;
+  const verifier = scramVerifier(decodeURIComponent(new URL(url).password));
+  await owner.query(setPasswordSql(loginOf(service), verifier));
+}
+
+async function canSignIn(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url, application_name: 'erp sign-in' });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return true;
+  } catch (error) {
+    if (sqlState(error)?.startsWith('28')) return false;
+    // A login without a password: the server asks for one that it cannot check.
+    throw error;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+const SCRAM_ITERATIONS = 4_096;
+
+/** What PostgreSQL keeps of a password (RFC 5803). */
+function scramVerifier(password: string): string {
+  const salt = randomBytes(16);
+  const salted = pbkdf2Sync(password.normalize('NFKC'), salt, SCRAM_ITERATIONS, 32, 'sha256');
+  const keyOf = (name: string): Buffer => createHmac('sha256', salted).update(name).digest();
+  const stored = createHash('sha256').update(keyOf('Client Key')).digest('base64');
+  const server = keyOf('Server Key').toString('base64');
+  return `SCRAM-SHA-256$${SCRAM_ITERATIONS}:${salt.toString('base64')}$${stored}:${server}`;
+}

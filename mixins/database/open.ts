@@ -1,0 +1,104 @@
+/**
+ * Opens a door to the database for each service of a process. Where the process knows the owner of the database, the owner
+ * brings everything up to date first and gives each service a login of its own; otherwise the operator has done so with
+ * `npm run migrate`, and the process knows the logins of its services alone.
+ */
+import type { Config } from '../../config/env.ts';
+import type { ServiceName } from '../../config/services.ts';
+import { Database } from './database.ts';
+import { derivedUrl, ensurePassword, isOwner, loginOf } from './logins.ts';
+
+export interface OpenOptions {
+  /** The address that is not a service's own: DATABASE_URL, or that of the embedded database; null: there is none. */
+  readonly url: string | null;
+  /** Brings tables, roles and logins up to date, as the owner of the database. */
+  readonly prepare: (owner: Database) => Promise<void>;
+  /** Throws when the tables of a service are not up to date. */
+  readonly check: (database: Database, service: ServiceName) => Promise<void>;
+  readonly warn: (message: string) => void;
+}
+
+/** The doors by service. The caller closes them. */
+export async function openDatabases(config: Config, options: OpenOptions): Promise<Map<ServiceName, Database>> {
+  const { url } = options;
+  const owned = url === null ? null : await prepareAsOwner(config, url, options);
+  const databases = new Map<ServiceName, Database>();
+  for (const service of config.services) {
+    const address = config.databaseUrls[service] ?? owned?.get(service) ?? url;
+    if (!address) throw new Error(`The service ${service} has no database.`);
+    databases.set(service, openDatabase(config, service, address, options));
+  }
+  try {
+    if (!owned) for (const [service, database] of databases) await options.check(database, service);
+  } catch (error) {
+    await Promise.all([...databases.values()].map((database) => database.close()));
+    throw error;
+  }
+  return databases;
+}
+
+function openDatabase(config: Config, service: ServiceName, url: string, { warn }: OpenOptions): Database {
+  return new Database(url, {
+    size: poolSize(config, service),
+    perTenant: config.databaseTenantConnections ?? undefined,
+    applicationName: `erp ${service} ${config.nodeId}`,
+    onError: (error) => warn(`An idle database connection was lost: ${error.message}`),
+  });
+}
+
+/** Services that only look now and then. */
+const SELDOM: ReadonlySet<ServiceName> = new Set(['gateway', 'ratelimit']);
+
+/**
+ * Connections of a service: of a process of its own, all that a process may have. Where several share a process, the
+ * records have as many, and the others need a few.
+ */
+export function poolSize({ services, databasePoolSize }: Config, service: ServiceName): number {
+  if (SELDOM.has(service)) return Math.min(2, databasePoolSize);
+  return services.length === 1 || service === 'data'
+    ? databasePoolSize
+    : Math.max(2, Math.ceil(databasePoolSize * 0.3));
+}
+
+/** Addresses of the services' logins; null when `url` is not that of the owner. */
+async function prepareAsOwner(
+  config: Config,
+  url: string,
+  { prepare, warn }: OpenOptions,
+): Promise<ReadonlyMap<ServiceName, string> | null> {
+  const owner = new Database(url, { size: 2, applicationName: `erp owner ${config.nodeId}` });
+  try {
+    if (!(await isOwner(owner))) return null;
+    await prepare(owner);
+    return await loginUrls(owner, config, config.services, warn);
+  } finally {
+    await owner.close();
+  }
+}
+
+/** Sees to it that the services can sign in: with the passwords that are given, or that are derived from the owner's. */
+export async function loginUrls(
+  owner: Database,
+  config: Config,
+  services: readonly ServiceName[],
+  warn: (message: string) => void,
+): Promise<Map<ServiceName, string>> {
+  const urls = new Map<ServiceName, string>();
+  for (const service of services) {
+    const given = config.databaseUrls[service];
+    const user = given === undefined ? undefined : decodeURIComponent(new URL(given).username);
+    if (user !== undefined && user !== loginOf(service)) {
+      warn(`The service ${service} signs in to the database as ${user}, not as ${loginOf(service)}.`);
+      continue;
+    }
+    const address = given ?? derivedUrl(owner.url, service);
+    if (address === null) {
+      warn(`The owner of the database signs in without a password: ${service} shares its login.`);
+      urls.set(service, owner.url);
+      continue;
+    }
+    await ensurePassword(owner, service, address);
+    urls.set(service, address);
+  }
+  return urls;
+}
