@@ -16,6 +16,9 @@ import type { AuthStore } from './store/store.ts';
 
 export const ALL_SCOPES = Object.keys(SCOPES);
 export const CLI_CLIENT_ID = 'erp-cli';
+/** The account page, which is no application: it uses the browser's session and gets no token. */
+export const ACCOUNT_CLIENT_ID = 'erp-account';
+export const ACCOUNT_PATH = '/account';
 
 export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
 const GRANT_TYPES: Record<string, string> = {
@@ -67,6 +70,8 @@ const CLI: BuiltInClient = {
   tenantId: null,
   meta: null,
 };
+
+const ACCOUNT: BuiltInClient = { ...CLI, clientId: ACCOUNT_CLIENT_ID, name: 'your account' };
 
 /** How long a tenant is not read again; every request of a sign-in needs it several times. */
 const TENANT_FRESH_MS = 1_000;
@@ -121,6 +126,7 @@ export class Clients {
 
   async find(clientId: string): Promise<KnownClient | null> {
     if (clientId === CLI_CLIENT_ID) return CLI;
+    if (clientId === ACCOUNT_CLIENT_ID) return ACCOUNT;
     const [, key] = /^([a-z][a-z0-9]{1,30})-[A-Za-z][A-Za-z0-9_]{0,39}$/.exec(clientId) ?? [];
     if (!key) return null;
     const tenant = await this.tenant({ key });
@@ -185,11 +191,14 @@ export class Clients {
   }
 
   /** The client in the form that oidc-provider takes (RFC 7591); undefined when it may not be used at all. */
-  async metadata(clientId: string): Promise<Record<string, unknown> | undefined> {
+  async metadata(clientId: string, issuer: string): Promise<Record<string, unknown> | undefined> {
     const client = await this.find(clientId);
     if (!client?.active) return undefined;
     const common = { client_id: clientId, client_name: client.name, tenantId: client.tenantId };
-    return { ...common, ...(client.meta === null ? CLI_METADATA : await this.#externalMetadata(client)) };
+    return {
+      ...common,
+      ...(client.meta === null ? builtInMetadata(clientId, issuer) : await this.#externalMetadata(client)),
+    };
   }
 
   async #externalMetadata({ tenantId, meta }: ExternalClient): Promise<Record<string, unknown>> {
@@ -233,6 +242,18 @@ export class Clients {
     return read;
   }
 }
+
+const builtInMetadata = (clientId: string, issuer: string): object =>
+  clientId === ACCOUNT_CLIENT_ID ? accountMetadata(issuer) : CLI_METADATA;
+
+const accountMetadata = (issuer: string): object => ({
+  application_type: 'web',
+  redirect_uris: [issuer + ACCOUNT_PATH],
+  grant_types: [],
+  response_types: ['none'],
+  token_endpoint_auth_method: 'none',
+  scope: 'openid',
+});
 
 const CLI_METADATA = {
   application_type: 'native',

@@ -5,7 +5,8 @@
 import { errors, type Provider } from 'oidc-provider';
 import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import { siteOf } from '../../lib/values/network.ts';
-import { ALL_SCOPES, type Clients, DEVICE_CODE } from './clients.ts';
+import { accountPage } from './account-page.ts';
+import { ACCOUNT_PATH, ALL_SCOPES, type Clients, DEVICE_CODE } from './clients.ts';
 import { dispatch } from './dispatch.ts';
 import type { SecondFactors } from './factors/factors.ts';
 import type { Answer, Form } from './form.ts';
@@ -70,6 +71,7 @@ function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Pr
   if (pathname.startsWith(PROTECTED_RESOURCE)) return protectedResource(parts.provider.issuer, request, pathname);
   const uid = lastSegment('/oauth2/interaction/', pathname);
   if (uid !== null) return withForm(request, (form) => interactionReply(parts, uid, form, request));
+  if (pathname === ACCOUNT_PATH) return withForm(request, (form) => accountReply(parts, url, form, request));
   const token = lastSegment('/password/', pathname);
   if (token !== null) return withForm(request, (form) => passwordReply(parts, token, form, pathname));
   if (pathname === PATHS.token) return withoutHurry(parts, request);
@@ -202,6 +204,20 @@ function fromAnotherSite({ headers }: HttpRequest): boolean {
   if (site !== undefined) return site !== 'same-origin' && site !== 'none';
   const origin = single(headers['origin']);
   return origin !== undefined && URL.parse(origin)?.host !== single(headers['host']);
+}
+
+function accountReply(parts: HttpParts, url: URL, form: Form | null, request: HttpRequest): Promise<HttpReply> {
+  const { provider, ring } = parts;
+  return dispatch(provider.issuer, request, async (req, res) => {
+    const session = await provider.Session.get(provider.createContext(req, res));
+    const answer = await accountPage(
+      { ...parts, cookieKey: ring.cookies[0], session, address: request.remoteAddress },
+      url.searchParams,
+      form,
+    ).then(answerReply, errorReply);
+    res.writeHead(answer.status, answer.headers);
+    res.end(answer.body);
+  });
 }
 
 function interactionReply(parts: HttpParts, uid: string, form: Form | null, request: HttpRequest): Promise<HttpReply> {

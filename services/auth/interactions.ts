@@ -3,12 +3,12 @@
  * request waits in the provider's Interaction, tied to this browser by a cookie; forms are refused unless they come
  * from a page that this server gave to this browser.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errors, type Interaction, type Provider } from 'oidc-provider';
 import { MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import type { Clients } from './clients.ts';
+import { csrfFor, isSameText } from './csrf.ts';
 import { acrOf } from './factors/assurance.ts';
 import type { SecondFactors } from './factors/factors.ts';
 import { afterPassword, binding, continueSignIn, passkeySignIn, type SignInStep } from './factors/sign-in-steps.ts';
@@ -32,12 +32,6 @@ export interface InteractionParts {
   /** Somebody was refused to sign in. */
   signInRefused(refusal: Refusal, origin: AttemptOrigin): void;
 }
-
-const csrfFor = (key: string, uid: string): string =>
-  createHmac('sha256', key).update(`interaction ${uid}`).digest('base64url');
-
-const same = (a: string, b: string): boolean =>
-  a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
 
 const originOf = (client: { clientId: string }, ip: string, { headers }: IncomingMessage): AttemptOrigin => ({
   clientId: client.clientId,
@@ -69,8 +63,9 @@ export async function interact(
   const { provider, clients, cookieKey } = parts;
   const interaction = await provider.interactionDetails(request, response);
   if (interaction.uid !== uid) throw new errors.SessionNotFound('interaction session not found');
-  const csrf = csrfFor(cookieKey, uid);
-  if (form && !same(form.get('csrf') ?? '', csrf)) throw new errors.InvalidRequest('the form is not from this page');
+  const csrf = csrfFor(cookieKey, `interaction ${uid}`);
+  if (form && !isSameText(form.get('csrf') ?? '', csrf))
+    throw new errors.InvalidRequest('the form is not from this page');
   const client = await clients.find(String(interaction.params['client_id']));
   if (!client?.active) throw new errors.InvalidRequest('the client is switched off');
   const finish = async (result: Record<string, unknown>): Promise<Answer> => {

@@ -15,6 +15,7 @@ export const AUTH_ROOTS: readonly string[] = [
   '.well-known',
   'device',
   'password',
+  'account',
   'signin',
   'signout',
   'interaction',

@@ -88,6 +88,7 @@ h2{font-size:1.1rem;margin:0 0 .5rem}
 .keys{list-style:none;margin:0 0 1rem;padding:0}.keys>li{border:1px solid var(--hair);border-radius:.5rem;
 padding:.75rem .85rem;margin:0 0 .6rem}.keys b{overflow-wrap:anywhere}.keys .hint{margin:.1rem 0 0}
 .keys details{margin:.35rem 0 0}
+.visually-hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 .notice{border:1px solid var(--good);border-left-width:.35rem;border-radius:.5rem;padding:.75rem 1rem;margin:0 0 1.25rem}
 .notice p{margin:0}
 footer{max-width:26rem;width:100%;color:var(--soft);font-size:.85rem;padding:1rem .25rem}

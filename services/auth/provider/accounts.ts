@@ -1,6 +1,7 @@
 /** Users as the provider knows them: whether one may use a client, and as whom an access token acts. */
 import { type Context, errors, type Grant, interactionPolicy, type Provider, type Token } from 'oidc-provider';
 import { MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
+import { ACCOUNT_CLIENT_ID } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import { GRANT_REUSE_MIN_SECONDS, LIFETIMES, nowSeconds } from './lifetimes.ts';
@@ -58,8 +59,17 @@ export async function existingGrant(provider: Provider, { oidc }: Context): Prom
   const given = oidc.result?.consent?.grantId;
   const grantId = given ?? oidc.session.grantIdFor(oidc.client.clientId);
   const grant = grantId ? await provider.Grant.find(grantId) : undefined;
+  if (!grant && oidc.client.clientId === ACCOUNT_CLIENT_ID) return accountPageGrant(provider, oidc.session.accountId);
   if (!grant || grant.accountId !== oidc.session.accountId) return undefined;
   return given || grant.exp - nowSeconds() > GRANT_REUSE_MIN_SECONDS ? grant : undefined;
+}
+
+/** The account page belongs to the platform: a person who signs in to it is not asked for consent. */
+async function accountPageGrant(provider: Provider, accountId: string): Promise<Grant> {
+  const grant = new provider.Grant({ accountId, clientId: ACCOUNT_CLIENT_ID });
+  grant.addOIDCScope('openid');
+  await grant.save();
+  return grant;
 }
 
 /** How and when the person signed in, as RFC 9068 has it in access tokens; nothing for a token without a person. */

@@ -128,13 +128,13 @@ function grantAdapter({ store, grantsEnded }: AdapterParts): Adapter {
 }
 
 /** The adapter for each model of the provider. */
-export function adapters(parts: AdapterParts): (model: string) => Adapter {
+export function adapters(issuer: string, parts: AdapterParts): (model: string) => Adapter {
   return (model) => {
     switch (model) {
       case 'Grant':
         return grantAdapter(parts);
       case 'Client':
-        return { ...readOnly, find: (id) => parts.clients.metadata(id) };
+        return { ...readOnly, find: (id) => parts.clients.metadata(id, issuer) };
       case 'AccessToken':
         // Access tokens are JWTs and stored nowhere; one that is introspected or revoked was verified on arrival.
         return { ...readOnly, find: async (id) => parts.presentedTokens.payload(id) };

@@ -31,6 +31,15 @@ declare module 'oidc-provider' {
     [extra: string]: unknown;
   }
 
+  /** A browser's sign-in; without an account when nobody has signed in. */
+  export interface Session {
+    uid: string;
+    accountId?: string;
+    acr?: string;
+    /** When the person signed in, in seconds since 1970. */
+    authTime(): number | undefined;
+  }
+
   export interface Interaction extends Model {
     uid: string;
     returnTo: string;
@@ -70,6 +79,8 @@ declare module 'oidc-provider' {
     use(middleware: (ctx: Context, next: () => Promise<void>) => Promise<void> | void): this;
     on(event: 'error', listener: (error: unknown) => void): this;
     on(event: 'server_error', listener: (ctx: Context, error: unknown) => void): this;
+    createContext(request: IncomingMessage, response: ServerResponse): Context;
+    readonly Session: { get(ctx: Context): Promise<Session> };
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>;
     interactionResult(
       request: IncomingMessage,

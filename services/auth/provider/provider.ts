@@ -37,7 +37,7 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
   const provider: Provider = new Provider(issuer, {
     ...protocol(accounts, parts),
     discovery: { service_documentation: `${resource}/versions/1.0.0/docs`, ui_locales_supported: ['en'] },
-    adapter: adapters(parts),
+    adapter: adapters(issuer, parts),
     jwks: { keys: ring.signing },
     cookies: {
       keys: ring.cookies,
@@ -82,7 +82,7 @@ const protocol = (accounts: Accounts, { secondFactorDemanded }: ProviderParts) =
   scopes: ['openid', ...ALL_SCOPES],
   acrValues: [SINGLE_FACTOR_ACR, MULTI_FACTOR_ACR],
   claims: { acr: null, amr: null, auth_time: null, openid: ['sub', 'acr', 'amr', 'auth_time'] },
-  responseTypes: ['code'],
+  responseTypes: ['code', 'none'],
   subjectTypes: ['public'],
   clientAuthMethods: ['private_key_jwt', 'client_secret_basic', 'none'],
   clientDefaults: { id_token_signed_response_alg: SIGNING_ALG },

@@ -28,7 +28,8 @@ describe('an independent client library (openid-client)', () => {
     assert.equal(server.introspection_endpoint, `${base}/oauth2/introspect`);
     assert.equal(server.jwks_uri, `${base}/oauth2/jwks`);
     assert.equal(server.registration_endpoint, undefined);
-    assert.deepEqual(server.response_types_supported, ['code']);
+    // Only the account page signs people in without a token: `none`.
+    assert.deepEqual(server.response_types_supported, ['code', 'none']);
     assert.deepEqual(server.code_challenge_methods_supported, ['S256']);
     assert.deepEqual([...server.grant_types_supported!].sort(), [
       'authorization_code',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import * as account from '../../../services/auth/pages/account.ts';
 import { formTarget } from '../../../services/auth/pages/layout.ts';
 import * as pages from '../../../services/auth/pages/pages.ts';
 import { PASSKEY_SCRIPT } from '../../../services/auth/pages/passkey-script.ts';
@@ -44,6 +45,28 @@ const all = (text: string): pages.Page[] => [
   ]),
   secondStep.recoveryCodes({ ...step(text), codes: [text] }),
   secondStep.secondFactorReady(step(text)),
+  ...[true, false].map((recent) =>
+    account.account({
+      action: '/a',
+      csrf: text,
+      username: text,
+      recent,
+      passkeys: [{ id: text, name: text, backedUp: true, createdAt: text, lastUsedAt: text }],
+      authenticator: true,
+      recoveryCodes: 3,
+      passkeyOptions: text,
+      done: text,
+      problem: recent ? text : null,
+    }),
+  ),
+  account.setUpAppPage({
+    action: '/a',
+    csrf: text,
+    username: text,
+    setup: { sealed: text, secret: text, qrCode: '<svg></svg>' },
+    problem: text,
+  }),
+  account.sessionsEnded(),
   pages.consent({
     action: '/a',
     csrf: text,

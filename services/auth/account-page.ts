@@ -1,0 +1,216 @@
+/**
+ * The page on which people manage their passkeys and second factor. It is shown to whoever has signed in with this
+ * browser; a change needs a sign-in within the last five minutes, with two factors once there are two.
+ */
+import { errors, type Provider, type Session } from 'oidc-provider';
+import { MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
+import { ACCOUNT_CLIENT_ID, ACCOUNT_PATH } from './clients.ts';
+import { csrfFor, isSameText } from './csrf.ts';
+import type { FactorEvent } from './factors/events.ts';
+import type { SecondFactors } from './factors/factors.ts';
+import { passkeyName } from './factors/passkeys.ts';
+import { makeRecoveryCodes } from './factors/recovery-codes.ts';
+import { judge } from './factors/second-factor.ts';
+import type { Answer, Form } from './form.ts';
+import * as pages from './pages/account.ts';
+import { failure } from './pages/pages.ts';
+import { recoveryCodes } from './pages/second-step.ts';
+import { PATHS } from './provider/paths.ts';
+import type { Credential } from './store/credentials.ts';
+import { type FactorCounts, PASSKEYS_MAX } from './store/factors.ts';
+import type { AuthStore } from './store/store.ts';
+
+/** A change needs a sign-in that is no older. */
+const RECENT_SECONDS = 300;
+
+export interface AccountParts {
+  provider: Provider;
+  store: AuthStore;
+  factors: SecondFactors;
+  cookieKey: string;
+  session: Session;
+  address: string;
+  /** Ends every grant and browser session of a user. */
+  revokeUser(tenantId: string, userId: string): Promise<unknown>;
+}
+
+/** One request of somebody who has signed in. */
+interface Visit extends AccountParts {
+  user: Credential;
+  has: FactorCounts;
+  csrf: string;
+}
+
+/** Shows the page, or makes the change that a form asks for. */
+export async function accountPage(parts: AccountParts, query: URLSearchParams, form: Form | null): Promise<Answer> {
+  const { session, store, provider } = parts;
+  const user = session.accountId ? await store.credentials.byUser(session.accountId) : null;
+  if (!user?.active) {
+    const error = query.get('error');
+    // Whoever cancels the sign-in is not asked again and again.
+    return error === null ? { redirect: signInAddress(provider.issuer, {}) } : failure(error.slice(0, 100), null);
+  }
+  const has = await store.factors.counts(user);
+  const visit: Visit = { ...parts, user, has, csrf: csrfFor(parts.cookieKey, `account ${session.uid}`) };
+  if (form && !isSameText(form.get('csrf') ?? '', visit.csrf))
+    throw new errors.InvalidRequest('the form is not from this page');
+  if (isRecent(visit)) return form ? change(visit, form) : overview(visit, query.get('done'));
+  return form || query.has('confirm') ? { redirect: confirmation(visit) } : overview(visit, query.get('done'));
+}
+
+const hasFactor = ({ has }: Visit): boolean => has.passkeys > 0 || has.authenticator;
+
+function isRecent(visit: Visit): boolean {
+  const signedInAt = visit.session.authTime();
+  if (signedInAt === undefined || Date.now() / 1_000 - signedInAt > RECENT_SECONDS) return false;
+  return !hasFactor(visit) || visit.session.acr === MULTI_FACTOR_ACR;
+}
+
+const confirmation = (visit: Visit): string =>
+  signInAddress(visit.provider.issuer, {
+    max_age: String(RECENT_SECONDS),
+    login_hint: visit.user.username.slice(0, 255),
+    ...(hasFactor(visit) ? { acr_values: MULTI_FACTOR_ACR } : {}),
+  });
+
+function signInAddress(issuer: string, more: Record<string, string>): string {
+  const parameters = new URLSearchParams({
+    client_id: ACCOUNT_CLIENT_ID,
+    response_type: 'none',
+    scope: 'openid',
+    redirect_uri: issuer + ACCOUNT_PATH,
+    ...more,
+  });
+  return `${PATHS.authorization}?${parameters}`;
+}
+
+/** The challenge of a passkey that is added here is good in this browser session alone. */
+const binding = ({ session }: Visit): string => `account ${session.uid}`;
+
+async function overview(visit: Visit, done: string | null, problem: string | null = null): Promise<Answer> {
+  const { factors, user, has, csrf } = visit;
+  const recent = isRecent(visit);
+  return pages.account({
+    action: ACCOUNT_PATH,
+    csrf,
+    username: user.username,
+    recent,
+    passkeys: has.passkeys > 0 ? await visit.store.factors.passkeys(user) : [],
+    authenticator: has.authenticator,
+    recoveryCodes: has.recoveryCodes,
+    passkeyOptions:
+      recent && has.passkeys < PASSKEYS_MAX ? await factors.passkeys.registrationOptions(user, binding(visit)) : null,
+    done,
+    problem,
+  });
+}
+
+function change(visit: Visit, form: Form): Promise<Answer> {
+  const id = form.get('id') ?? '';
+  switch (form.get('decision')) {
+    case 'addPasskey':
+      return addPasskey(visit, form);
+    case 'renamePasskey':
+      return renamePasskey(visit, id, form.get('name') ?? '');
+    case 'removePasskey':
+      return removePasskey(visit, id);
+    case 'startApp':
+      return startApp(visit, form, null);
+    case 'addApp':
+      return addApp(visit, form);
+    case 'removeApp':
+      return removeApp(visit);
+    case 'newCodes':
+      return newCodes(visit);
+    case 'endSessions':
+      return endSessions(visit);
+    default:
+      return overview(visit, null);
+  }
+}
+
+async function addPasskey(visit: Visit, form: Form): Promise<Answer> {
+  const { factors, user } = visit;
+  const answer = form.get('credential') ?? '';
+  if (!(await factors.passkeys.register(user, binding(visit), answer, form.get('name') ?? '')))
+    return overview(visit, null, 'The passkey was not stored. Try again.');
+  return added(visit, 'passkeyAdded');
+}
+
+async function renamePasskey(visit: Visit, id: string, name: string): Promise<Answer> {
+  const renamed = await visit.store.factors.renamePasskey(visit.user, id, passkeyName(name));
+  return renamed ? finished('passkeyRenamed') : overview(visit, null, GONE);
+}
+
+async function removePasskey(visit: Visit, id: string): Promise<Answer> {
+  const { has, store, user } = visit;
+  if (await isLast(visit, has.passkeys + Number(has.authenticator))) return overview(visit, null, LAST_FACTOR);
+  if (!(await store.factors.removePasskey(user, id))) return overview(visit, null, GONE);
+  return removed(visit, 'passkeyRemoved');
+}
+
+async function startApp(visit: Visit, form: Form, problem: string | null): Promise<Answer> {
+  const { factors, user, csrf } = visit;
+  const setup = factors.authenticators.setup(user, form.get('setup') ?? undefined);
+  return pages.setUpAppPage({ action: ACCOUNT_PATH, csrf, username: user.username, setup, problem });
+}
+
+async function addApp(visit: Visit, form: Form): Promise<Answer> {
+  const { factors, store, user, address } = visit;
+  const judged = await judge(store, { user, address }, () =>
+    factors.authenticators.confirm(user, form.get('setup') ?? '', form.get('code') ?? ''),
+  );
+  if (judged.outcome === 'accepted') return added(visit, 'authenticatorAdded');
+  const text = judged.outcome === 'wait' ? `Wait ${judged.seconds} s, then try again.` : 'The code is not right.';
+  return startApp(visit, form, text);
+}
+
+async function removeApp(visit: Visit): Promise<Answer> {
+  const { has, store, user } = visit;
+  if (await isLast(visit, has.passkeys + Number(has.authenticator))) return overview(visit, null, LAST_FACTOR);
+  if (!(await store.factors.removeAuthenticator(user))) return overview(visit, null, GONE);
+  return removed(visit, 'authenticatorRemoved');
+}
+
+async function newCodes(visit: Visit): Promise<Answer> {
+  if (!hasFactor(visit)) return overview(visit, null, 'Set up a passkey or an app first.');
+  announce(visit, 'recoveryCodesMade');
+  return showCodes(visit);
+}
+
+async function endSessions({ user, revokeUser }: Visit): Promise<Answer> {
+  await revokeUser(user.tenantId, user.userId);
+  return pages.sessionsEnded();
+}
+
+const GONE = 'It was removed already.';
+const LAST_FACTOR = 'A second factor is required for you. Add another one before you remove this one.';
+
+/** Whether the only second factor of somebody who must have one would be removed. */
+const isLast = async ({ factors, user }: Visit, count: number): Promise<boolean> =>
+  count <= 1 && (await factors.isDemanded(user));
+
+/** The first second factor brings recovery codes with it. */
+async function added(visit: Visit, event: FactorEvent): Promise<Answer> {
+  announce(visit, event);
+  return visit.has.recoveryCodes > 0 ? finished(event) : showCodes(visit);
+}
+
+/** Codes take the place of a second factor: without one they end. */
+async function removed(visit: Visit, event: FactorEvent): Promise<Answer> {
+  announce(visit, event);
+  const { passkeys, authenticator } = await visit.store.factors.counts(visit.user);
+  if (passkeys === 0 && !authenticator) await visit.store.factors.replaceRecoveryCodes(visit.user, []);
+  return finished(event);
+}
+
+async function showCodes({ store, user, csrf }: Visit): Promise<Answer> {
+  const codes = await makeRecoveryCodes(store, user);
+  return recoveryCodes({ action: ACCOUNT_PATH, csrf, username: user.username, formTargets: [], codes });
+}
+
+const finished = (done: string): Answer => ({ redirect: `${ACCOUNT_PATH}?done=${done}` });
+
+function announce({ factors, user: { tenantId, userId } }: Visit, event: FactorEvent): void {
+  factors.announce({ tenantId, userId, actorId: userId, event });
+}

@@ -1,0 +1,153 @@
+/** The account page: passkeys, authenticator app, recovery codes, sessions. */
+import { escapeHtml, type Page } from './layout.ts';
+import { hiddenInput, passkeyForm, problem } from './parts.ts';
+import { setUpApp } from './second-step.ts';
+
+export interface AccountView {
+  action: string;
+  csrf: string;
+  username: string;
+  /** The sign-in is recent enough for changes. */
+  recent: boolean;
+  passkeys: readonly {
+    id: string;
+    name: string;
+    backedUp: boolean;
+    createdAt: string;
+    lastUsedAt: string | null;
+  }[];
+  authenticator: boolean;
+  recoveryCodes: number;
+  /** Options for another passkey; null: there can be none, or the sign-in is not recent. */
+  passkeyOptions: string | null;
+  /** What has just been done. */
+  done: string | null;
+  problem: string | null;
+}
+
+const DONE: ReadonlyMap<string, string> = new Map([
+  ['passkeyAdded', 'The passkey is added.'],
+  ['passkeyRenamed', 'The passkey is renamed.'],
+  ['passkeyRemoved', 'The passkey is removed here. Delete it on your device as well.'],
+  ['authenticatorAdded', 'The authenticator app is set up.'],
+  ['authenticatorRemoved', 'The authenticator app is removed.'],
+]);
+
+/** A form of one button. */
+const button = (view: AccountView, decision: string, label: string, fields = ''): string =>
+  `<form method="post" action="${escapeHtml(view.action)}">${hiddenInput('csrf', view.csrf)}${fields}
+<button type="submit" class="quiet" name="decision" value="${decision}">${escapeHtml(label)}</button></form>`;
+
+const day = (at: string): string => {
+  const date = new Date(at);
+  return Number.isNaN(date.getTime())
+    ? ''
+    : `<time datetime="${date.toISOString()}">${date.toLocaleDateString('en-GB', { dateStyle: 'medium', timeZone: 'UTC' })}</time>`;
+};
+
+function listed(view: AccountView, passkey: AccountView['passkeys'][number], index: number): string {
+  const { id, name, backedUp, createdAt, lastUsedAt } = passkey;
+  const field = `name-${index}`;
+  const changes = `<details><summary>Rename or remove<span class="visually-hidden"> ${escapeHtml(name)}</span></summary>
+<form method="post" action="${escapeHtml(view.action)}">${hiddenInput('csrf', view.csrf)}${hiddenInput('id', id)}
+<div class="field"><label for="${field}">Name</label>
+<input id="${field}" name="name" type="text" maxlength="60" required value="${escapeHtml(name)}"></div>
+<button type="submit" class="quiet" name="decision" value="renamePasskey">Rename</button>
+<button type="submit" class="quiet" name="decision" value="removePasskey" formnovalidate>Remove</button></form>
+</details>`;
+  return `<li><b>${escapeHtml(name)}</b>
+<p class="hint">Added ${day(createdAt)} · ${lastUsedAt ? `last used ${day(lastUsedAt)}` : 'not used yet'} ·
+${backedUp ? 'synced between your devices' : 'on one device'}</p>
+${view.recent ? changes : ''}</li>`;
+}
+
+function passkeys(view: AccountView): string {
+  const list = view.passkeys.map((passkey, index) => listed(view, passkey, index)).join('\n');
+  const fields = `<div class="field"><label for="name">Name, such as the device</label>
+<input id="name" name="name" type="text" maxlength="60" autocomplete="off"></div>
+`;
+  const add = view.passkeyOptions
+    ? passkeyForm({
+        action: view.action,
+        csrf: view.csrf,
+        use: 'create',
+        options: view.passkeyOptions,
+        decision: 'addPasskey',
+        button: 'Add a passkey',
+        fields,
+      })
+    : '';
+  return `<section aria-labelledby="passkeys"><h2 id="passkeys">Passkeys</h2>
+<p class="hint">Sign in with fingerprint, face or PIN, without a password.</p>
+${list ? `<ul class="keys">${list}</ul>` : ''}${add}</section>`;
+}
+
+const app = (view: AccountView): string => `<section aria-labelledby="app"><h2 id="app">Authenticator app</h2>
+<p class="hint">${view.authenticator ? 'Set up. It is asked for after your password.' : 'Not set up.'}</p>
+${
+  view.recent
+    ? button(view, 'startApp', view.authenticator ? 'Change to another app' : 'Set up an app') +
+      (view.authenticator ? button(view, 'removeApp', 'Remove the app') : '')
+    : ''
+}</section>`;
+
+const codes = (view: AccountView): string =>
+  view.passkeys.length > 0 || view.authenticator
+    ? `<section aria-labelledby="codes"><h2 id="codes">Recovery codes</h2>
+<p class="hint">${view.recoveryCodes} left. Each signs you in once without your passkey or app.</p>
+${view.recent ? button(view, 'newCodes', 'Make new codes') : ''}</section>`
+    : '';
+
+const sessions = (view: AccountView): string =>
+  view.recent
+    ? `<section aria-labelledby="sessions"><h2 id="sessions">Sessions</h2>
+<p class="hint">Signs you out of every browser and ends what you have allowed applications to do.</p>
+${button(view, 'endSessions', 'Sign out everywhere')}</section>`
+    : '';
+
+export function account(view: AccountView): Page {
+  const done = view.done && DONE.get(view.done);
+  const notice = done ? `<div class="notice" role="status"><p>${escapeHtml(done)}</p></div>` : '';
+  const confirm = `<form method="get" action="${escapeHtml(view.action)}">
+<p class="hint">To make changes, confirm that it is you.</p>
+<button type="submit" class="quiet" name="confirm" value="yes">Confirm it is me</button></form>`;
+  return {
+    title: view.problem ? 'Problem: your account' : 'Your account',
+    status: view.problem ? 422 : 200,
+    passkeys: view.passkeyOptions !== null,
+    body: `${view.problem ? problem('Nothing was changed', view.problem) : notice}<h1>Your account</h1>
+<p class="lead"><strong>${escapeHtml(view.username)}</strong></p>
+${view.recent ? '' : confirm}
+${passkeys(view)}
+${app(view)}
+${codes(view)}
+${sessions(view)}`,
+  };
+}
+
+export interface SetUpAppView {
+  action: string;
+  csrf: string;
+  username: string;
+  setup: { sealed: string; secret: string; qrCode: string };
+  problem: string | null;
+}
+
+export function setUpAppPage({ action, csrf, username, setup, problem: text }: SetUpAppView): Page {
+  const refused = text === null ? null : { kind: 'refused' as const, text };
+  return {
+    title: text ? 'Problem: set up an app' : 'Set up an app',
+    status: text ? 422 : 200,
+    body: `${text ? problem('The app is not set up', text) : ''}<h1>Set up an app</h1>
+<p class="lead">for <strong>${escapeHtml(username)}</strong></p>
+${setUpApp({ action, csrf, setup, problem: refused }, 'addApp')}
+<p class="spaced"><a href="${escapeHtml(action)}">Back to your account</a></p>`,
+  };
+}
+
+export const sessionsEnded = (): Page => ({
+  title: 'You are signed out everywhere',
+  status: 200,
+  body: `<h1 class="done">You are signed out everywhere</h1>
+<p>Every browser and application has to sign in again.</p>`,
+});
