@@ -30,6 +30,10 @@ export const LIMITS = {
   database_included_ms: 250,
   database_unit_ms: 10,
   request_timeout_ms: 30_000,
+  answer_timeout_ms: 60_000,
+  unsent_max_bytes: 256 * 1024 * 1024,
+  connections_of_address_max: 1_000,
+  connections_max: 20_000,
   bus_timeout_ms: 35_000,
   retries_serialization_max: 3,
 } as const;

@@ -123,6 +123,9 @@ export function anonymousPolicy(defaults: RateDefaults, ip: string): RatePolicy 
 export const databaseUnits = (milliseconds: number): number =>
   Math.max(0, Math.ceil((milliseconds - LIMITS.database_included_ms) / LIMITS.database_unit_ms));
 
+/** Whether a counter is one of a network, of which callers can have any number. */
+export const isAnonymous = (key: string): boolean => key.startsWith('anonymous:');
+
 /** Requests in flight that one connection may have in one gateway. */
 export function concurrencyLimits(
   defaults: RateDefaults,

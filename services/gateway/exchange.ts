@@ -37,6 +37,8 @@ export class Exchange {
   readonly rawQuery: string;
   readonly requestId: string;
   readonly startedAt: number;
+  /** The same on the clock that never jumps. */
+  readonly started = performance.now();
   readonly ip: string;
 
   #route: Route | null = null;

@@ -78,12 +78,15 @@ export default function gatewayService(
     methods: {
       /** Called by moleculer-web when the service is created. */
       createServer() {
-        this.server = createHttpServer({
-          request: this.httpHandler,
-          checkContinue: (req, res) => gateway.take(req, res, true),
-          checkExpectation: (req, res) => gateway.refuseExpectation(req, res),
-          malformed: (error, socket) => gateway.refuseMalformed(error, socket),
-        });
+        this.server = createHttpServer(
+          {
+            request: this.httpHandler,
+            checkContinue: (req, res) => gateway.take(req, res, true),
+            checkExpectation: (req, res) => gateway.refuseExpectation(req, res),
+            malformed: (error, socket) => gateway.refuseMalformed(error, socket),
+          },
+          platform.config,
+        );
       },
       httpHandler(req: IncomingMessage, res: ServerResponse) {
         gateway.take(req, res);

@@ -119,11 +119,18 @@ export class Gateway {
     x.expectsContinue = expectsContinue;
     const started = performance.now();
     this.#active.add(x);
+    // In flight until the work is done and the client has taken the answer: one that leaves does not end the work, and one
+    // that does not read would hold any number of answers.
+    let open = 2;
+    const end = (): void => {
+      if (--open === 0) x.leaveFlight();
+    };
     let left = false;
     const leave = (): void => {
       if (left) return;
       left = true;
       this.#active.delete(x);
+      end();
       const milliseconds = performance.now() - started;
       const status = res.headersSent ? res.statusCode : 499;
       this.#metrics.observe(x.label, status, milliseconds);
@@ -135,7 +142,7 @@ export class Gateway {
     if (this.#stopping) res.shouldKeepAlive = false;
     workOn(x, () => this.#handle(x))
       .catch((error) => this.fail(x, error))
-      .finally(() => x.leaveFlight());
+      .finally(end);
   }
 
   /** Refuses an `Expect` that is not `100-continue`. */
@@ -351,8 +358,27 @@ export class Gateway {
   }
 
   #abortLate(): void {
-    const now = Date.now();
-    for (const x of this.#active) if (now - x.startedAt > LIMITS.request_timeout_ms) x.abort?.(new TimeLimit());
+    const now = performance.now();
+    let unsent = 0;
+    for (const x of this.#active) {
+      const age = now - x.started;
+      if (age > LIMITS.request_timeout_ms) x.abort?.(new TimeLimit());
+      if (!x.answered) continue;
+      if (age > LIMITS.request_timeout_ms + LIMITS.answer_timeout_ms) x.res.destroy();
+      else unsent += x.res.writableLength;
+    }
+    if (unsent > LIMITS.unsent_max_bytes) this.#dropUnread(unsent);
+  }
+
+  /** The oldest first: who asks for much and does not read must not take the memory of all. */
+  #dropUnread(unsent: number): void {
+    let left = unsent;
+    for (const x of this.#active) {
+      if (left <= LIMITS.unsent_max_bytes) return;
+      if (!x.answered) continue;
+      left -= x.res.writableLength;
+      x.res.destroy();
+    }
   }
 }
 

@@ -1,11 +1,12 @@
 /** The server of node:http with the bounds of docs/reference/http.md, and the answer to what is no HTTP request. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../config/limits.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { requestId } from '../../lib/values/ids.ts';
+import { networkOf } from '../../lib/values/network.ts';
 import { API_VERSION, errorBody } from './reply.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -14,6 +15,8 @@ const CHECK_INTERVAL_MS = 2_000;
 const LISTEN_BACKLOG = 1_024;
 const CLOSE_GRACE_MS = 200;
 const CLOSE_MAX_MS = 500;
+/** The longest IPv6 address with a zone, in brackets and with a port, is shorter. */
+const ENTRY_MAX_CHARS = 100;
 const DISCARD_MAX_BYTES = 64 * 1024 * 1024;
 
 export interface ServerListeners {
@@ -26,8 +29,8 @@ export interface ServerListeners {
   malformed: (error: NodeJS.ErrnoException, socket: Socket) => void;
 }
 
-/** A server that does not listen yet. */
-export function createHttpServer(listeners: ServerListeners): Server {
+/** A server that does not listen yet. Behind proxies all callers share their addresses: then the proxies count. */
+export function createHttpServer(listeners: ServerListeners, options: { trustedProxies: number }): Server {
   const server = createServer({
     maxHeaderSize: LIMITS.headers_max_bytes,
     requireHostHeader: false, // checkHead() refuses with an Error body, which Node would not send
@@ -37,6 +40,8 @@ export function createHttpServer(listeners: ServerListeners): Server {
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
     noDelay: true,
   });
+  server.maxConnections = LIMITS.connections_max;
+  if (options.trustedProxies === 0) boundConnections(server);
   server.on('request', listeners.request);
   server.on('checkContinue', listeners.checkContinue);
   server.on('checkExpectation', listeners.checkExpectation);
@@ -45,6 +50,25 @@ export function createHttpServer(listeners: ServerListeners): Server {
   );
   server.on('clientError', listeners.malformed);
   return server;
+}
+
+/** Closes connections beyond so many of one network, before anything is read from them. */
+function boundConnections(server: Server): void {
+  const open = new Map<string, number>();
+  server.on('connection', (socket: Socket) => {
+    const network = networkOf(socketAddress(socket));
+    const count = (open.get(network) ?? 0) + 1;
+    if (count > LIMITS.connections_of_address_max) {
+      socket.destroy();
+      return;
+    }
+    open.set(network, count);
+    socket.once('close', () => {
+      const left = (open.get(network) ?? 1) - 1;
+      if (left > 0) open.set(network, left);
+      else open.delete(network);
+    });
+  });
 }
 
 /** Listens; returns the public address. Rejects when it cannot, as when the port is in use. */
@@ -110,14 +134,23 @@ export function discardRest(req: IncomingMessage): void {
   req.resume();
 }
 
-/** Network address of the caller. Entries of X-Forwarded-For count only as far as the trusted proxies wrote them. */
+/**
+ * Network address of the caller. Entries of X-Forwarded-For count only as far as the trusted proxies wrote them, and only
+ * when they are addresses; some proxies write the port as well.
+ */
 export function callerAddress(req: IncomingMessage, trustedProxies: number): string {
   const direct = socketAddress(req.socket);
   if (trustedProxies === 0) return direct;
   const chain = [...String(req.headers['x-forwarded-for'] ?? '').split(','), direct]
     .map((one) => one.trim())
     .filter(Boolean);
-  return plainAddress(chain[Math.max(0, chain.length - 1 - trustedProxies)] ?? direct);
+  return addressOf(chain[Math.max(0, chain.length - 1 - trustedProxies)] ?? '') ?? direct;
+}
+
+function addressOf(text: string): string | null {
+  if (text.length > ENTRY_MAX_CHARS) return null;
+  const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
+  return isIP(bare) === 0 ? null : plainAddress(bare);
 }
 
 /** Network address at the other end of a connection. */

@@ -3,7 +3,8 @@
  * counts against the limit until it is spent or given back, so that all gateways together never spend more than the
  * bucket has. Pure: the clock is an argument.
  */
-import type { Lease, LeaseRequest } from '../../contracts/ratelimit.ts';
+import { LRUCache } from 'lru-cache';
+import { isAnonymous, type Lease, type LeaseRequest } from '../../contracts/ratelimit.ts';
 
 interface Bucket {
   limit: number;
@@ -17,11 +18,16 @@ interface Bucket {
 /** A gateway that has not called for this long, or for a whole shorter window, has lost what it held. */
 const HELD_MAX_MS = 300_000;
 
+/** Networks of callers who are not signed in that are counted at once: whoever has many must not fill the memory. */
+const NETWORKS_MAX = 100_000;
+
 export class Buckets {
-  readonly #buckets = new Map<string, Bucket>();
+  /** Of tenants and connections, of which there are as many as people signed in. */
+  readonly #known = new Map<string, Bucket>();
+  readonly #networks = new LRUCache<string, Bucket>({ max: NETWORKS_MAX });
 
   get size(): number {
-    return this.#buckets.size;
+    return this.#known.size + this.#networks.size;
   }
 
   take(gateway: string, request: LeaseRequest, now: number): Lease {
@@ -60,22 +66,24 @@ export class Buckets {
     };
   }
 
-  /** Removes buckets that are full again; the memory is bounded by the callers of one window. */
+  /** Removes buckets that are full again. */
   sweep(now: number): void {
-    for (const [key, bucket] of this.#buckets) {
-      refill(bucket, now);
-      if (bucket.tokens >= bucket.limit && bucket.held.size === 0) this.#buckets.delete(key);
-    }
+    for (const buckets of [this.#known, this.#networks])
+      for (const [key, bucket] of buckets.entries()) {
+        refill(bucket, now);
+        if (bucket.tokens >= bucket.limit && bucket.held.size === 0) buckets.delete(key);
+      }
   }
 
   #bucket(request: LeaseRequest, now: number): Bucket {
     const windowMs = request.windowSeconds * 1_000;
-    let bucket = this.#buckets.get(request.key);
+    const buckets = isAnonymous(request.key) ? this.#networks : this.#known;
+    let bucket = buckets.get(request.key);
     if (!bucket) {
       // A counter that moved here from another owner continues where its gateways last saw it.
       const tokens = Math.min(request.limit - (request.held ?? 0), request.known ?? request.limit);
       bucket = { limit: request.limit, windowMs, tokens: Math.max(0, tokens), at: now, held: new Map() };
-      this.#buckets.set(request.key, bucket);
+      buckets.set(request.key, bucket);
     } else if (bucket.limit !== request.limit || bucket.windowMs !== windowMs) {
       bucket.tokens *= request.limit / bucket.limit;
       bucket.limit = request.limit;

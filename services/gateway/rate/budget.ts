@@ -9,6 +9,7 @@ import {
   COSTLY_UNITS,
   concurrencyLimits,
   connectionPolicies,
+  isAnonymous,
   type Lease,
   type LeaseRequest,
   type RateDefaults,
@@ -37,13 +38,18 @@ const IDLE_FORGET_MS = 120_000;
 const ALONE_MS = 1_000;
 const ATTEMPTS_MAX = 5;
 const POLLS_MAX = 50_000;
+/** Networks of callers who are not signed in that are counted at once: whoever has many must not fill the memory. */
+const NETWORKS_MAX = 50_000;
+/** Leases that go back in one sweep: together they are one message. */
+const RETURNS_MAX = 1_000;
 
 export class Budgets {
   readonly #defaults: RateDefaults;
   readonly #take: TakeLeases;
   readonly #gateways: () => number;
   readonly #now: () => number;
-  readonly #meters = new Map<string, Meter>();
+  readonly #known = new Map<string, Meter>();
+  readonly #networks = new LRUCache<string, Meter>({ max: NETWORKS_MAX });
   readonly #flights = new LRUCache<string, { all: number; costly: number }>({ max: 100_000 });
   readonly #polls = new LRUCache<string, number>({ max: POLLS_MAX });
   #asking: { meter: Meter; request: LeaseRequest | null; done: () => void }[] = [];
@@ -141,28 +147,32 @@ export class Budgets {
   /** Once a second: unused leases go back, idle meters are forgotten. */
   sweep(): void {
     const now = this.#now();
-    for (const [key, meter] of this.#meters) {
-      if (meter.pending) continue;
-      const idle = now - meter.usedAt;
-      if (idle > IDLE_RETURN_MS && meter.held > 0 && !meter.isAlone) {
-        const returned = meter.held;
-        meter.held = 0;
-        this.#ask(meter, { ...base(meter), units: 0, returned, held: 0 });
-      } else if (idle > IDLE_FORGET_MS) this.#meters.delete(key);
-    }
+    let returns = 0;
+    for (const meters of [this.#known, this.#networks])
+      for (const [key, meter] of meters.entries()) {
+        if (meter.pending) continue;
+        const idle = now - meter.usedAt;
+        if (idle > IDLE_RETURN_MS && meter.held > 0 && !meter.isAlone) {
+          if (++returns > RETURNS_MAX) continue;
+          const returned = meter.held;
+          meter.held = 0;
+          this.#ask(meter, { ...base(meter), units: 0, returned, held: 0 });
+        } else if (idle > IDLE_FORGET_MS) meters.delete(key);
+      }
   }
 
   /** Gives everything back before this gateway stops. */
   async close(): Promise<void> {
     const requests: LeaseRequest[] = [];
-    for (const meter of this.#meters.values())
+    for (const meter of [...this.#known.values(), ...this.#networks.values()])
       if (meter.held > 0) requests.push({ ...base(meter), units: 0, returned: meter.held, held: 0 });
     if (requests.length) await this.#take(requests).catch(() => {});
   }
 
   #meter(policy: RatePolicy): Meter {
-    let meter = this.#meters.get(policy.key);
-    if (!meter) this.#meters.set(policy.key, (meter = new Meter(policy, this.#now())));
+    const meters = isAnonymous(policy.key) ? this.#networks : this.#known;
+    let meter = meters.get(policy.key);
+    if (!meter) meters.set(policy.key, (meter = new Meter(policy, this.#now())));
     else if (meter.policy.limit !== policy.limit) {
       meter.ownerRemaining = Math.max(0, meter.ownerRemaining + policy.limit - meter.policy.limit);
       meter.policy = policy;

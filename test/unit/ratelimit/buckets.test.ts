@@ -89,19 +89,17 @@ describe('A rate counter', () => {
 describe('Rate policies', () => {
   const who = { tenantId: 't', clientId: 'c', userId: 'u' };
 
-  it('are wider or narrower per tenant and per client; the client wins', () => {
+  it('are the narrowest of tenant and client, within what the operator or else the deployment allows', () => {
     const overrides = {
-      client: { connection: 10, concurrency: null },
-      tenant: { connection: 20, tenant: 5, daily: null, concurrency: null },
+      client: { connection: 10_000, concurrency: null },
+      tenant: { connection: 20, tenant: 99_999, daily: null, concurrency: null },
     };
-    assert.deepEqual(
-      connectionPolicies(DEFAULTS, who, overrides).map(({ name, limit }) => [name, limit]),
-      [
-        ['connection', 10],
-        ['tenant', 5],
-        ['daily', 1e7],
-      ],
-    );
+    const limits = (more: object): number[] =>
+      connectionPolicies(DEFAULTS, who, { ...overrides, ...more }).map(({ limit }) => limit);
+    assert.deepEqual(limits({}), [20, 30_000, 1e7]);
+    assert.deepEqual(limits({ client: { connection: 10, concurrency: null } }), [10, 30_000, 1e7]);
+    const operator = { connection: 15, tenant: 50_000, daily: 2e7, concurrency: null };
+    assert.deepEqual(limits({ operator }), [15, 50_000, 2e7]);
   });
 
   it('count an IPv6 network as one caller', () => {
@@ -118,5 +116,19 @@ describe('Rate policies', () => {
       assert.equal(owner, ownerOf(`k${i}`, [...nodes].reverse()));
       if (owner !== 'b') assert.equal(ownerOf(`k${i}`, ['a', 'c']), owner);
     }
+  });
+});
+
+describe('Counters of networks', () => {
+  it('are bounded, and do not push out those of tenants', () => {
+    const buckets = new Buckets();
+    const request = (key: string) => ({ key, limit: 10, windowSeconds: 60, units: 5 });
+    buckets.take('g', request('tenant:t'), 0);
+    for (let i = 0; i < 150_000; i++) buckets.take('g', request(`anonymous:${i}`), 0);
+    assert.equal(buckets.size, 100_001);
+    assert.equal(buckets.state(request('tenant:t'), 0).remaining, 10);
+    assert.equal(buckets.take('g', request('tenant:t'), 0).granted, 5);
+    buckets.sweep(120_000);
+    assert.equal(buckets.size, 0);
   });
 });

@@ -1,0 +1,123 @@
+/** What callers can make the gateway hold: connections, answers that nobody reads, counters, lines of the log. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { LIMITS } from '../../../config/limits.ts';
+import { type Stage, startStage } from './stage.ts';
+
+describe('The edge: what callers can make it hold', function () {
+  this.timeout(60_000);
+  let stage: Stage;
+  const sockets: Socket[] = [];
+  afterEach(async () => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await stage.stop();
+  });
+  const open = async (): Promise<Socket> => {
+    const socket = connect(Number(new URL(stage.baseUrl).port), '127.0.0.1');
+    socket.on('error', () => {});
+    sockets.push(socket);
+    await once(socket, 'connect');
+    return socket;
+  };
+  /** Sends a request and never reads the answer. */
+  const askAndIgnore = async (): Promise<Socket> => {
+    const socket = await open();
+    socket.pause();
+    socket.write(`GET /api/v1/stub/A HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${await stage.token()}\r\n\r\n`);
+    return socket;
+  };
+  const closed = (socket: Socket): boolean => socket.closed || socket.destroyed;
+  const until = async (check: () => boolean | Promise<boolean>, seconds: number): Promise<void> => {
+    for (const end = performance.now() + seconds * 1_000; !(await check()); ) {
+      assert.ok(performance.now() < end, `not within ${seconds} s`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  };
+
+  it('counts a request as in flight until its answer is taken', async () => {
+    stage = await startStage({ CONCURRENCY: '3' });
+    const big = Buffer.alloc(32 * 1024 * 1024, 'x');
+    stage.answer = ({ path }) => ({ body: path['objectApiName'] === 'A' ? big : {} });
+    for (let i = 0; i < 3; i++) await askAndIgnore();
+    await until(async () => (await stage.send('GET', '/stub/B')).status === 429, 5);
+    for (const socket of sockets) socket.destroy();
+    await until(async () => (await stage.send('GET', '/stub/B')).status === 200, 5);
+  });
+
+  it('counts the work of a caller who leaves as in flight until it is done', async () => {
+    stage = await startStage({ CONCURRENCY: '1' });
+    let release: () => void = () => {};
+    stage.answer = () =>
+      new Promise((resolve) => {
+        release = () => resolve({ body: {} });
+      });
+    (await askAndIgnore()).destroy();
+    await until(async () => (await stage.send('GET', '//healthz')).status === 200, 5);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal((await stage.send('GET', '/stub/A')).status, 429);
+    release();
+    stage.answer = () => ({ body: {} });
+    await until(async () => (await stage.send('GET', '/stub/A')).status === 200, 5);
+  });
+
+  it('drops the oldest answers that nobody reads when they take too much memory', async () => {
+    stage = await startStage({ CONCURRENCY: '100' });
+    const big = Buffer.alloc(48 * 1024 * 1024, 'x');
+    stage.answer = () => ({ body: big });
+    const [first] = [await askAndIgnore()];
+    for (let i = 0; i < 8; i++) await askAndIgnore();
+    // The client learns of it when it reads on: the answer ends early.
+    let received = 0;
+    first.on('data', (chunk) => (received += chunk.length));
+    await until(() => {
+      first.resume();
+      return closed(first);
+    }, 20);
+    assert.ok(received < big.length, `${received} bytes`);
+    stage.answer = () => ({ body: {} });
+    assert.equal((await stage.send('GET', '/stub/B')).status, 200);
+  });
+
+  it('closes connections of an address beyond its number, and takes new ones when others end', async () => {
+    stage = await startStage();
+    for (let i = 0; i < LIMITS.connections_of_address_max; i++) await open();
+    const surplus = await open();
+    await until(() => closed(surplus), 5);
+    sockets[0]!.destroy();
+    await until(async () => {
+      const socket = await open();
+      socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+      const [text] = await Promise.race([once(socket, 'data'), once(socket, 'close').then(() => [''])]);
+      return String(text).startsWith('HTTP/1.1 200');
+    }, 5);
+  });
+
+  it('takes what a proxy wrote for an address only when it is one, with or without a port', async () => {
+    stage = await startStage({ TRUSTED_PROXIES: '1', RATE_ANONYMOUS_REQUESTS: '2' });
+    const status = async (entry: string): Promise<number> =>
+      (await stage.send('GET', '/scopes', { token: null, headers: { 'x-forwarded-for': `9.9.9.9, ${entry}` } })).status;
+    const two = async (...entries: string[]): Promise<number[]> => {
+      const found: number[] = [];
+      for (const entry of entries) found.push(await status(entry));
+      return found;
+    };
+    assert.deepEqual(await two('192.0.2.5', '192.0.2.5:4711', '192.0.2.5:4712'), [200, 200, 429]);
+    assert.deepEqual(await two('2001:db8::1', '[2001:db8::2]', '[2001:db8::3]:99'), [200, 200, 429]);
+    assert.deepEqual(await two('unknown', `x${'y'.repeat(50_000)}`, 'z'), [200, 200, 429], 'the proxy pays');
+  });
+
+  it('takes no other method from a header, and no other path from an encoding of an encoding', async () => {
+    stage = await startStage();
+    const methods: string[] = [];
+    stage.answer = ({ operationId }) => {
+      methods.push(operationId);
+      return { body: {} };
+    };
+    for (const name of ['x-http-method-override', 'x-http-method', 'x-method-override'])
+      assert.equal((await stage.send('GET', '/stub/A', { headers: { [name]: 'DELETE' } })).status, 200);
+    assert.deepEqual([...new Set(methods)], ['stub.records.list']);
+    for (const path of ['//api%2fv1/stub/A', '//%61pi/v1/stub/A', '/%2573tub/A', '/stub%2fA', '//oauth2%2ftoken'])
+      assert.equal((await stage.send('GET', path)).status, 404, path);
+  });
+});
