@@ -18,6 +18,8 @@ export const LIMITS = {
   metadata_file_max_bytes: 1024 * 1024,
   metadata_files_max: 5_000,
   metadata_members_max: 2_000,
+  metadata_tenant_files_max_bytes: 32 * 1024 * 1024,
+  metadata_tenant_snapshot_max_bytes: 16 * 1024 * 1024,
   json_depth_max: 32,
   idempotency_retention_hours: 24,
   idempotency_wait_ms: 2_000,

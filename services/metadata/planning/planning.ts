@@ -14,16 +14,20 @@ import { Turns } from './turns.ts';
 
 export interface PlanningLimits {
   readonly threads: number;
-  /** Milliseconds that one task may take. */
+  /** Milliseconds that one task may take; less than a request has to be answered. */
   readonly taskMs: number;
-  /** Memory that one thread may have. */
+  /**
+   * Heap that one thread may have: several times what the largest project takes. What allocates in a loop ends with its
+   * thread there; one call of V8 that goes far beyond, such as JSON.parse, would end the process, so that sizes are
+   * bounded before.
+   */
   readonly memoryMb: number;
 }
 
 const LIMITS: PlanningLimits = {
   threads: Math.min(4, Math.max(2, availableParallelism() - 1)),
-  taskMs: 15_000,
-  memoryMb: 768,
+  taskMs: 25_000,
+  memoryMb: 1_024,
 };
 
 const WAITING_PER_TENANT_MAX = 20;

@@ -3,6 +3,7 @@
  * results are plain values, texts and bytes, so that the thread that answers requests only hands them on.
  */
 import { LRUCache } from 'lru-cache';
+import { LIMITS } from '../../../config/limits.ts';
 import { completeFingerprint } from '../../../lib/json/fingerprint.ts';
 import type { TenantInfo } from '../../../lib/schema/snapshot.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
@@ -99,6 +100,8 @@ interface ShownPlan extends Pick<PlanLists, 'blocked' | 'warnings'> {
 
 interface Draft {
   readonly lists: PlanLists;
+  /** Problems beyond those in the lists. */
+  readonly more: { readonly blocked: number; readonly warnings: number };
   readonly counted: Counted | null;
 }
 
@@ -152,10 +155,21 @@ export const TASKS = {
     });
     const plan = await keepAdministrators(records, made, planned);
     if (apply && !acting.actor.system.has('metadataManage')) plan.blocked.push(NO_LONGER_MANAGING);
+    const deploymentId = apply?.deploymentId ?? null;
+    const worked = plan.blocked.length === 0 ? prepare(tenant, version + 1, state, plan, { deploymentId }) : null;
+    if (worked) plan.blocked.push(...tooLarge(worked, plan.after));
     const asked = countingOf(schema, plan, state);
     const { creates, updates, deletes, noops, blocked, warnings } = plan;
     const draft: Draft = {
-      lists: { creates, updates, deletes, noops, blocked, warnings },
+      lists: {
+        creates,
+        updates,
+        deletes,
+        noops,
+        blocked: blocked.slice(0, PROBLEMS_MAX),
+        warnings: warnings.slice(0, PROBLEMS_MAX),
+      },
+      more: { blocked: beyond(blocked), warnings: beyond(warnings) },
       counted: asked?.counted ?? null,
     };
     const isSound = apply !== undefined && blocked.length === 0;
@@ -167,18 +181,22 @@ export const TASKS = {
       drifted: { since, count: drifted.length, first: drifted.slice(0, DRIFTED_SHOWN_MAX).map(driftedOf) },
       counting: asked?.statement ?? null,
       draft: Buffer.from(JSON.stringify(draft)),
-      prepared: isSound ? prepare(tenant, version + 1, state, plan, apply) : null,
+      prepared: isSound ? worked : null,
       inverse: isSound ? JSON.stringify(plan.inverse) : null,
     };
   },
 
   /** Adds what the records say. With `facts` it gives the answer of a validation. */
   conclude({ draft, numbers, facts, counted: told = true }: ConcludeInput): Concluded {
-    const { lists, counted } = JSON.parse(Buffer.from(draft).toString('utf8')) as Draft;
+    const { lists, more, counted } = JSON.parse(Buffer.from(draft).toString('utf8')) as Draft;
     const whole = counted ? withCounts(lists, counted, numbers) : lists;
     const plan = told ? whole : withoutCounts(whole);
-    const shown = { ...plan, blocked: bounded(plan.blocked), warnings: bounded(plan.warnings) };
-    const blocked = plan.blocked.length;
+    const blocked = plan.blocked.length + more.blocked;
+    const shown = {
+      ...plan,
+      blocked: bounded(plan.blocked, blocked),
+      warnings: bounded(plan.warnings, plan.warnings.length + more.warnings),
+    };
     if (!facts) return { blocked, plan: JSON.stringify(shown), answer: null };
     const { blocked: problems, warnings, creates, updates, deletes, noops } = shown;
     const answer = { valid: blocked === 0, blocked: problems, warnings, creates, updates, deletes, noops, ...facts };
@@ -208,16 +226,34 @@ export const TASKS = {
   },
 };
 
+/** A problem of no component in particular. */
+const ABOUT_ALL = { type: 'Package', fullName: '*', path: null, line: null, column: null } as const;
+
 const NO_LONGER_MANAGING: Problem = {
+  ...ABOUT_ALL,
   code: 'COMPONENT_PERMISSION_DENIED',
-  type: 'Package',
-  fullName: '*',
-  path: null,
-  line: null,
-  column: null,
   message: 'The user who asked for the deployment may not manage configuration any more.',
   remedy: 'Let somebody deploy who holds metadataManage.',
 };
+
+/** What a tenant may have in all: every process that serves it holds its snapshot, and reads it in one go. */
+function tooLarge({ commit }: Prepared, after: State): Problem[] {
+  let files = 0;
+  for (const { yaml } of after.values()) files += yaml.length;
+  const sizes: [what: string, bytes: number, max: number][] = [
+    ['all files of the tenant', files, LIMITS.metadata_tenant_files_max_bytes],
+    ['the compiled configuration', commit.snapshot.byteLength, LIMITS.metadata_tenant_snapshot_max_bytes],
+  ];
+  return sizes
+    .filter(([, bytes, max]) => bytes > max)
+    .map(([what, bytes, max]) => ({
+      ...ABOUT_ALL,
+      code: 'LIMIT_EXCEEDED',
+      message: `With this deployment ${what} would have ${bytes} bytes, and ${max} are the most.`,
+      remedy: 'Shorten texts, or leave out what is not needed.',
+      details: { max },
+    }));
+}
 
 /** The records of the tenant through the door. */
 const readerOf = (door: Door, schema: string): Reader => ({
@@ -263,17 +299,15 @@ async function read(source: Source): Promise<{ project: Project; body: ProjectBo
 /** Problems in one list of a plan; a plan with as many is wrong in few ways. */
 const PROBLEMS_MAX = 1_000;
 
-/** The first problems, and that there are more. */
-function bounded(problems: readonly Problem[]): Problem[] {
-  if (problems.length <= PROBLEMS_MAX) return [...problems];
+const beyond = (problems: readonly Problem[]): number => Math.max(0, problems.length - PROBLEMS_MAX);
+
+/** The first of so many problems, and that there are more. */
+function bounded(problems: readonly Problem[], count: number): Problem[] {
+  if (count <= PROBLEMS_MAX) return [...problems];
   const more: Problem = {
+    ...ABOUT_ALL,
     code: 'LIMIT_EXCEEDED',
-    type: 'Package',
-    fullName: '*',
-    path: null,
-    line: null,
-    column: null,
-    message: `There are ${problems.length} problems; these are the first ${PROBLEMS_MAX}.`,
+    message: `There are ${count} problems; these are the first ${PROBLEMS_MAX}.`,
     remedy: 'Correct these and validate again.',
     details: { max: PROBLEMS_MAX },
   };
