@@ -78,10 +78,12 @@ export async function interact(
   const action = `/oauth2/interaction/${uid}`;
   const formTargets = interaction.deviceCode ? [] : formTarget(interaction.params['redirect_uri']);
   if (interaction.prompt.name === 'login') {
+    const refused = (refusal: Refusal): void => parts.signInRefused(refusal, originOf(client, address, request));
     const step: SignInStep = {
       ...parts,
       uid,
       address,
+      refused,
       clientTenantId: client.tenantId,
       secondFactorRequested: requestedAcrs(interaction.params).includes(MULTI_FACTOR_ACR),
       view: { action, csrf, formTargets },
@@ -114,7 +116,7 @@ export async function interact(
       browser: browserOf(request),
       tenantId: client.tenantId,
     });
-    if (result.outcome !== 'signedIn') parts.signInRefused(result.refusal, originOf(client, address, request));
+    if (result.outcome !== 'signedIn') refused(result.refusal);
     if (result.outcome === 'refused') return pages.signIn({ ...view, problem: { kind: 'refused' } });
     if (result.outcome === 'wait') return pages.signIn({ ...view, problem: { kind: 'wait', seconds: result.seconds } });
     response.appendHeader('set-cookie', browserCookie(result.browser));

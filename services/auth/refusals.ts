@@ -13,6 +13,7 @@ export type RefusalCode =
   | 'PASSWORD_NOT_SET'
   | 'USER_INACTIVE'
   | 'CLIENT_NOT_ALLOWED'
+  | 'SECOND_FACTOR_WRONG'
   | 'SIGN_IN_BLOCKED';
 
 export interface Refusal {

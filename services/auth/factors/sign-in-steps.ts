@@ -5,6 +5,7 @@
 import type { Answer, Form } from '../form.ts';
 import type { Page } from '../pages/layout.ts';
 import * as pages from '../pages/second-step.ts';
+import type { Refusal } from '../refusals.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { UserKey } from '../store/factors.ts';
 import type { AuthStore } from '../store/store.ts';
@@ -36,6 +37,8 @@ export interface SignInStep {
   secondFactorRequested: boolean;
   view: { action: string; csrf: string; formTargets: readonly string[] };
   signedIn(tenantId: string, userId: string): void;
+  /** The step was not passed. */
+  refused(refusal: Refusal): void;
   finish(login: { accountId: string; amr: readonly string[] }): Promise<Answer>;
 }
 
@@ -136,6 +139,13 @@ async function typedCode(
   check: () => Promise<boolean>,
 ): Promise<Answer> {
   const judged = await judge(step.store, { user: progress, address: step.address }, check);
+  const { tenantId, userId } = progress;
+  if (judged.outcome !== 'accepted')
+    step.refused({
+      code: judged.outcome === 'wait' ? 'SIGN_IN_BLOCKED' : 'SECOND_FACTOR_WRONG',
+      tenantId,
+      userId,
+    });
   if (judged.outcome === 'wait') return currentPage(step, progress, { kind: 'wait', seconds: judged.seconds });
   if (judged.outcome === 'refused') return currentPage(step, progress, { kind: 'refused', text: wrong });
   const second = typeof amr === 'function' ? amr() : amr;

@@ -11,6 +11,7 @@ import { brokerOptions } from '../../../config/broker.ts';
 import { readConfig } from '../../../config/env.ts';
 import type { AuthEvents, HttpReply } from '../../../contracts/auth.ts';
 import { call } from '../../../contracts/call.ts';
+import type { DataActions } from '../../../contracts/data.ts';
 import type { ExternalClientMeta, SecondFactorPolicy, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { ensureServiceRole, migrate } from '../../../mixins/database/migrate.ts';
@@ -63,6 +64,8 @@ export interface AuthHarness {
   revoked: string[];
   /** Changes of passkeys and second factors that were announced. */
   factorChanges: AuthEvents['auth.user.factorChanged'][];
+  /** Refused sign-ins that were reported for the audit trail. */
+  refusals: DataActions['data.audit.denySignIn']['params'][];
   /** Set-password links that were logged. */
   links: string[];
   stop(): Promise<void>;
@@ -163,6 +166,10 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
   broker.createService({
     name: 'data',
     actions: {
+      'audit.denySignIn': (ctx: Context<AuthHarness['refusals'][number]>) => {
+        harness.refusals.push(ctx.params);
+        return null;
+      },
       'users.get': (ctx: Context<{ userId: string }>) => ({
         id: ctx.params.userId,
         username: 'sam@demo.example',
@@ -236,6 +243,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     metadataAway: false,
     revoked,
     factorChanges,
+    refusals: [],
     links,
     async bump(tenantId = DEMO) {
       version++;

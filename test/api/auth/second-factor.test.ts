@@ -192,6 +192,8 @@ describe('second factor', () => {
       const other = new Browser({ 'x-test-address': '198.51.100.9' });
       const elsewhere = await other.submit(await password(other), { code: codeFor(secret) });
       assert.equal(elsewhere.status, 429, 'another address shares the count of the user');
+      const told = auth.refusals.filter(({ userId }) => userId === SAM).map(({ code }) => code);
+      assert.deepEqual(told.slice(-7), [...Array(5).fill('SECOND_FACTOR_WRONG'), 'SIGN_IN_BLOCKED', 'SIGN_IN_BLOCKED']);
     });
 
     it('cannot be replaced by somebody who knows the password alone', async () => {
