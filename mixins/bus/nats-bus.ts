@@ -25,7 +25,7 @@ import {
   nkeyAuthenticator,
   usernamePasswordAuthenticator,
 } from 'nats';
-import type { BusConfig, BusLogin } from '../../config/bus.ts';
+import { type BusConfig, type BusLogin, OPERATOR } from '../../config/bus.ts';
 import type { Config } from '../../config/env.ts';
 import { Admission, type BusPacket, identityOfNode, Refused } from './admission.ts';
 import { Joiner, split } from './parts.ts';
@@ -78,6 +78,8 @@ class NatsBus extends Transporters.NATS {
 
   /** Tries until NATS is there and accepts this process; the log says why it does not. */
   override async connect(): Promise<void> {
+    if (!this.#bus.contextKeys && this.#bus.identity !== OPERATOR)
+      this.logger.info('BUS_KEYS_FILE is not set: contexts of requests travel on the bus without a seal.');
     let told = '';
     while (!this.#left) {
       try {
@@ -248,9 +250,10 @@ function serverIdentityCheck(servers: readonly string[]): typeof checkServerIden
 
 function authenticatorOf(login: BusLogin): Authenticator {
   const read = (path: string): string => readFileSync(path, 'utf8').trim();
-  const bytes = (path: string) => (): Uint8Array => new TextEncoder().encode(read(path));
-  if ('credentialsFile' in login) return credsAuthenticator(bytes(login.credentialsFile));
-  if ('nkeyFile' in login) return nkeyAuthenticator(bytes(login.nkeyFile));
+  // A credentials file has to end with the end of a line.
+  if ('credentialsFile' in login)
+    return credsAuthenticator(() => new TextEncoder().encode(`${read(login.credentialsFile)}\n`));
+  if ('nkeyFile' in login) return nkeyAuthenticator(() => new TextEncoder().encode(read(login.nkeyFile)));
   return usernamePasswordAuthenticator(
     login.user,
     'passwordFile' in login ? () => read(login.passwordFile) : login.password,
@@ -263,6 +266,7 @@ function reasonOf(error: unknown): string {
   if (code === ErrorCode.ServerOptionNotAvailable) return 'the server offers no TLS, which NATS_URL asks for.';
   // A server that misses our certificate ends the connection without a word that the client passes on.
   if (code === ErrorCode.Timeout) return 'no answer in time; the server may ask for a client certificate.';
+  if (code === ErrorCode.BadCreds) return 'NATS_CREDS_FILE is no credentials file.';
   if (code === ErrorCode.AuthorizationViolation) return 'the server refuses the credentials.';
   return chainedError ? `${message} (${chainedError.message})` : message;
 }

@@ -171,6 +171,34 @@ describe('the connection to NATS', function () {
     assert.match(said!, /refuses the credentials/);
   });
 
+  it('signs in with a credentials file: its token, and the nonce signed with its seed', async () => {
+    const user = nkeys.createUser();
+    const nonce = 'mSxZ5kQJ7v8nKf0';
+    const file = join(folder, 'user.creds');
+    await writeFile(
+      file,
+      `-----BEGIN NATS USER JWT-----\nhead.body.signature\n------END NATS USER JWT------\n\n` +
+        `-----BEGIN USER NKEY SEED-----\n${Buffer.from(user.getSeed())}\n------END USER NKEY SEED------\n`,
+    );
+    let received = '';
+    const info = { server_id: 'X', version: '2.10.0', proto: 1, max_payload: 1_048_576, auth_required: true, nonce };
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.on('data', (data) => {
+        received += data;
+        socket.end("-ERR 'Authorization Violation'\r\n");
+      });
+      socket.write(`INFO ${JSON.stringify(info)}\r\n`);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    await refusal({ NATS_URL: `nats://127.0.0.1:${port}`, NATS_CREDS_FILE: file });
+    server.close();
+    const { jwt, sig } = JSON.parse(/^CONNECT (.*)\r\n/m.exec(received)![1]!);
+    assert.equal(jwt, 'head.body.signature');
+    assert.equal(user.verify(new TextEncoder().encode(nonce), Buffer.from(sig, 'base64url')), true);
+  });
+
   it('takes the next server when one is away', async () => {
     const { url } = await serve(TLS);
     assert.equal(await refusal({ NATS_URL: `tls://127.0.0.1:1,${url}`, ...certificates() }), null);
