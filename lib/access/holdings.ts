@@ -72,6 +72,18 @@ export function holdsMore(user: Access, other: Access): boolean {
   return user.bundles.some(({ bundle }) => !shared.has(bundle) && !permissionsOf(bundle).every(held));
 }
 
+/** Whether a user would hold, with what is assigned to them, something that neither they nor the giver hold. */
+export function givesBeyond(after: Access, before: Access, giver: Access): boolean {
+  const [held, had] = [heldBy(giver), heldBy(before)];
+  const isKnown = (permission: Permission): boolean => held(permission) || had(permission);
+  const roles = new Set([...giver.memberships.roles, ...before.memberships.roles]);
+  return (
+    after.bundles.some(({ bundle }) => !permissionsOf(bundle).every(isKnown)) ||
+    after.memberships.roles.some((role) => !roles.has(role)) ||
+    !after.memberships.groups.isSubsetOf(giver.memberships.groups.union(before.memberships.groups))
+  );
+}
+
 /** A permission as messages name it. */
 export function nameOfPermission(permission: Permission): string {
   switch (permission.kind) {

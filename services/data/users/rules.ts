@@ -11,7 +11,7 @@ import {
   type KeptPermission,
   lastHolder,
 } from '../../../lib/access/administrators.ts';
-import { heldBy, holdsMore, managesAccess, type Permission, permissionsOf } from '../../../lib/access/holdings.ts';
+import { givesBeyond, holdsMore, managesAccess } from '../../../lib/access/holdings.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Access, ObjectAccess, Principal } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
@@ -88,29 +88,17 @@ function refuseBeyondOwn(write: Write): void {
       details: { layer: 'objectPermission' },
     });
   const given = valuesOf(write);
-  const fields = ASSIGNMENTS.filter((field) => given.has(field) && gives(write, before, field, given.get(field)));
+  const fields = ASSIGNMENTS.filter(
+    (field) =>
+      given.has(field) &&
+      givesBeyond(accessWith(write, { ...write.stored, [field]: given.get(field) }), before, access),
+  );
   if (fields.length === 0) return;
   const message = 'Only a user who holds a permission, a role or a membership can give it.';
   throw new PlatformError('FIELD_PERMISSION_DENIED', message, {
     errors: fields.map((field) => violation(pointerTo(field), 'FIELD_PERMISSION_DENIED', message, { field })),
     details: { layer: 'fieldPermission' },
   });
-}
-
-/** Whether a new value of a field gives the user something that neither they nor the caller hold. */
-function gives(write: Write, before: Access, field: (typeof ASSIGNMENTS)[number], value: unknown): boolean {
-  const { access } = write.view;
-  const after = accessWith(write, { ...write.stored, [field]: value });
-  const held = heldBy(access);
-  const had = heldBy(before);
-  const isHeld = (permission: Permission): boolean => held(permission) || had(permission);
-  return (
-    after.bundles.some(({ bundle }) => !permissionsOf(bundle).every(isHeld)) ||
-    after.memberships.roles.some(
-      (role) => !access.memberships.roles.includes(role) && !before.memberships.roles.includes(role),
-    ) ||
-    !after.memberships.groups.isSubsetOf(access.memberships.groups.union(before.memberships.groups))
-  );
 }
 
 const textsOf = (value: unknown): string[] =>

@@ -191,16 +191,18 @@ class Grants {
         this.#denied(component, '', `Only who holds ${nameOfPermission(permission)} can take it from others.`);
   }
 
-  /** Who stands above a role has the reach of those who hold it. */
+  /** Who stands above a role reaches what is owned by those who hold it. */
   #role(component: ComponentOf<typeof ROLE>): void {
-    const old = findComponent(this.#context.before, ROLE, component.fullName);
-    if (!old || old.body.parent === component.body.parent) return;
-    if (!this.#actor.memberships.roles.includes(component.fullName))
-      this.#denied(
-        component,
-        component.body.parent === undefined ? '' : '/parent',
-        `Only who holds the role ${component.fullName}, or one above it, can put it under another role.`,
-      );
+    const { fullName, body } = component;
+    const old = findComponent(this.#context.before, ROLE, fullName);
+    if (!old || old.body.parent === body.parent || this.#isAbove(fullName)) return;
+    const pointer = body.parent === undefined ? '' : '/parent';
+    this.#denied(component, pointer, `Only who stands above the role ${fullName} can put it under another role.`);
+  }
+
+  #isAbove(role: string): boolean {
+    const { principal, snapshot } = this.#actor;
+    return principal.roleApiName !== null && rolesBelow(snapshot, principal.roleApiName).has(role);
   }
 
   #group(component: ComponentOf<typeof GROUP>): void {
@@ -255,15 +257,19 @@ class Grants {
   }
 
   #sharingRule(component: ComponentOf<typeof SHARING_RULE>): void {
-    const { object, kind, from, access } = component.body;
-    const old = findComponent(this.#context.before, SHARING_RULE, component.fullName);
-    if (this.#isNew('CustomObject', object) || (old && change(old.body, component.body) === null)) return;
-    if (this.#covers(object, access === 'read' ? 'read' : 'full')) return;
-    const { roleApiName } = this.#actor.principal;
-    const isBelow = (role: string): boolean =>
-      roleApiName !== null && rolesBelow(this.#actor.snapshot, roleApiName).has(role);
-    if (kind === 'owner' && from?.role !== undefined && isBelow(from.role)) return;
-    this.#denied(component, '/access', 'The rule opens records that you do not reach yourself.');
+    const { body, fullName } = component;
+    const old = findComponent(this.#context.before, SHARING_RULE, fullName)?.body;
+    if (this.#isNew('CustomObject', body.object) || (old && change(old, body) === null)) return;
+    if (!this.#reaches(body))
+      this.#denied(component, '/access', 'The rule opens records that you do not reach yourself.');
+    else if (old && !this.#reaches(old))
+      this.#denied(component, '', 'The rule opened records that you do not reach yourself.');
+  }
+
+  /** Whether the actor reaches all records that a rule opens. */
+  #reaches({ object, kind, from, access }: ComponentOf<typeof SHARING_RULE>['body']): boolean {
+    if (kind === 'owner' && from?.role !== undefined && this.#isAbove(from.role)) return true;
+    return this.#covers(object, access === 'read' ? 'read' : 'full');
   }
 
   #duplicateRule(component: ComponentOf<typeof DUPLICATE_RULE>): void {
