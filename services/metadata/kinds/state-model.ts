@@ -76,7 +76,7 @@ function references(body: StateModelBody): Reference[] {
   const { object, field, transitions } = body;
   const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
   if (!SYSTEM_FIELD_NAMES.has(field))
-    found.push({ type: 'CustomField', fullName: `${object}.${field}`, pointer: '/field', access: 'read' });
+    found.push({ type: 'CustomField', fullName: `${object}.${field}`, pointer: '/field', access: 'edit' });
   for (const [i, transition] of (transitions ?? []).entries())
     found.push(...transitionReferences(object, transition, `/transitions/${i}`));
   return found;

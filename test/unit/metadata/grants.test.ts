@@ -350,6 +350,23 @@ describe('a deployment', () => {
     );
   });
 
+  it('does not give a field to whoever takes a transition of it', async () => {
+    const files = {
+      'objects/Open__c/stateModels/Life.yaml':
+        'type: StateModel\napiName: Life\nobject: Open__c\nfield: Phase__c\ninitial: open\ntransitions:\n  - key: win\n    label: Win\n    from: [open]\n    to: won\n',
+    };
+    const before = (await planBy(ground, fieldFile('Open__c', 'Phase__c', STAGE), null)).after;
+    const by = (rights: string) =>
+      planBy(before, profile('Builder', `${BUILDER}objects:\n  Open__c: {read: true}\nfields:\n  ${rights}\n`), null);
+    for (const [rights, refused] of [
+      ['Open__c.Phase__c: {read: true}', 1],
+      ['Open__c.Phase__c: {read: true, edit: true}', 0],
+    ] as const) {
+      const { after } = await by(rights);
+      assert.equal((await planBy(after, files, actingIn(after, BEA))).blocked.length, refused);
+    }
+  });
+
   it('asks the records nothing whose answer would tell its actor of hidden values', async () => {
     const narrower = (field: string): Files =>
       fieldFile('Deal__c', field, 'fieldType: currency\nprecision: 6\nscale: 2');
