@@ -515,7 +515,7 @@ export const METADATA_OPERATIONS = [
       }),
       example: { records: [EXAMPLE_DEPLOYMENT], nextCursor: null },
     },
-    errors: ['CURSOR_INVALID', 'CURSOR_QUERY_MISMATCH'],
+    errors: ['CURSOR_INVALID', 'CURSOR_EXPIRED', 'CURSOR_QUERY_MISMATCH'],
     action: 'metadata.deployments.list',
   }),
   defineOperation({

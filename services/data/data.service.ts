@@ -1,8 +1,11 @@
+const SEALING = { service: 'data', purpose: 'cursors of record lists' } as const;
+
 /** The Moleculer schema of data: what it is made of. Each area registers its actions in its `actions.ts`. */
 
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import { call } from '../../contracts/call.ts';
 import type { Platform } from '../../mixins/platform.ts';
+import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
 import { explainActions } from './explain/actions.ts';
 import { type DataHandlers, publicHandlers } from './handlers.ts';
@@ -10,7 +13,6 @@ import { startPeriodicWork } from './maintenance/periodic.ts';
 import { readActions } from './read/actions.ts';
 import { PreparedReads } from './read/prepared.ts';
 import type { ReadDeps } from './read/read.ts';
-import { sealingKeys } from './sealing-keys.ts';
 import { shareActions } from './shares/actions.ts';
 import { Tenants } from './tenants.ts';
 import { trailActions } from './trail/actions.ts';
@@ -60,7 +62,12 @@ export default function dataService(platform: Platform): ServiceSchema {
       broker = this.broker;
     },
     async started() {
-      readDeps = { database, tenants, sealingKeys: await sealingKeys(platform), statements: new PreparedReads() };
+      readDeps = {
+        database,
+        tenants,
+        sealingKeys: await sealingKeys(platform, SEALING),
+        statements: new PreparedReads(),
+      };
       await startPeriodicWork(platform, broker, sync);
     },
     async stopped() {

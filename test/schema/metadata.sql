@@ -85,6 +85,15 @@ CREATE TABLE metadata.migrations (
 GRANT SELECT ON metadata.migrations TO login_metadata;
 GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.migrations TO svc_metadata;
 
+CREATE TABLE metadata.secrets (
+  name text NOT NULL,
+  secret bytea NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT secrets_pkey PRIMARY KEY (name)
+);
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.secrets TO login_metadata;
+GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.secrets TO svc_metadata;
+
 CREATE TABLE metadata.snapshots (
   tenant_id uuid NOT NULL,
   version integer NOT NULL,

@@ -3,6 +3,7 @@
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { requireApi } from '../object-access.ts';
@@ -16,7 +17,6 @@ import {
   CLOCKS_DIFFER_MS,
   lastExaminedStatement,
 } from './audit-list.sql.ts';
-import { type ListIdentity, openListCursor, sealListCursor } from './list-cursor.ts';
 import { pageReply } from './page.ts';
 
 export const listAudit: Handler<'events.audit.list', ReadDeps> = async (deps, request, call) => {

@@ -4,6 +4,7 @@
  */
 
 import type { Handler } from '../../../contracts/operations.ts';
+import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
@@ -12,7 +13,6 @@ import { recordNotFound, visibleObject } from '../object-access.ts';
 import type { ReadDeps } from '../read/read.ts';
 import { checkedRow } from '../read/versions.ts';
 import { type HistoryRow, historyStatement } from './history.sql.ts';
-import { type ListIdentity, openListCursor, sealListCursor } from './list-cursor.ts';
 import { pageReply } from './page.ts';
 
 export const listHistory: Handler<'data.history.list', ReadDeps> = async (deps, request, call) => {

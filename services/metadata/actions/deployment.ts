@@ -1,8 +1,8 @@
 /** Deployments as the API shows them. */
 import type { OperationOutput } from '../../../contracts/operations.ts';
-import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { CURSOR_MESSAGES } from '../../../lib/query/cursor.ts';
-import { isUuid } from '../../../lib/values/ids.ts';
+import { CURSOR_MESSAGES, cursorError } from '../../../lib/query/cursor.ts';
+import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
+import type { Seal } from '../../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { DeploymentSummary } from '../deployments/store.ts';
 
@@ -63,24 +63,15 @@ interface Filter {
   readonly checkOnly: boolean | null;
 }
 
-/** Cursor of a list: the last deployment of the page and the filter that it belongs to. */
-export const writeCursor = (deploymentId: string, filter: Filter): string =>
-  Buffer.from(JSON.stringify([1, deploymentId, filter.status, filter.checkOnly])).toString('base64url');
+const listOf = (parameters: Filter): ListIdentity => ({ name: 'metadata.deployments', parameters: { ...parameters } });
 
-export function readCursor(text: string, filter: Filter): string {
-  const invalid = new PlatformError('CURSOR_INVALID', CURSOR_MESSAGES.invalid);
-  let parts: unknown;
-  try {
-    parts = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
-  } catch {
-    throw invalid;
-  }
-  if (!Array.isArray(parts) || parts.length !== 4 || parts[0] !== 1 || !isUuid(parts[1])) throw invalid;
-  const changed = [
-    ...(parts[2] === filter.status ? [] : ['status']),
-    ...(parts[3] === filter.checkOnly ? [] : ['checkOnly']),
-  ];
-  if (changed.length > 0)
-    throw new PlatformError('CURSOR_QUERY_MISMATCH', CURSOR_MESSAGES.mismatch(changed), { details: { changed } });
-  return parts[1];
+/** Cursor of a list: the last deployment of the page, sealed for its reader and bound to the filter. */
+export const writeCursor = (deploymentId: string, filter: Filter, seal: Seal): string =>
+  sealListCursor(listOf(filter), [deploymentId], seal);
+
+/** The deployment in a cursor. Throws 400 CURSOR_INVALID, CURSOR_EXPIRED, CURSOR_QUERY_MISMATCH. */
+export function readCursor(text: string, filter: Filter, seal: Seal): string {
+  const [deploymentId] = openListCursor(listOf(filter), text, seal);
+  if (deploymentId === undefined) throw cursorError('CURSOR_INVALID', CURSOR_MESSAGES.invalid, 'query:cursor');
+  return deploymentId;
 }

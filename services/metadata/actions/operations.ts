@@ -7,11 +7,13 @@ import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
+import { type SealingKeys, sealFor } from '../../../lib/values/sealed.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Platform } from '../../../mixins/platform.ts';
+import { sealingKeys } from '../../../mixins/sealing-keys.ts';
 import { mayCount } from '../counts.ts';
 import { count } from '../data-checks.ts';
 import { acceptDeployment, newDeployment } from '../deployments/accept.ts';
@@ -25,10 +27,13 @@ import { requireTenant, storedState, type Tenant, tenantInfo } from '../store.ts
 import { presentDeployment, presentSummary, readCursor, writeCursor } from './deployment.ts';
 import { publicBaseUrl } from './retrieve.ts';
 
+const SEALING = { service: 'metadata', purpose: 'cursors of deployments' } as const;
+
 export class MetadataOperations {
   readonly #platform: Platform;
   readonly #jobs: DeploymentJobs;
   readonly #planning: Planning;
+  #keys: Promise<SealingKeys> | null = null;
 
   constructor(platform: Platform, jobs: DeploymentJobs, planning: Planning) {
     this.#platform = platform;
@@ -143,7 +148,8 @@ export class MetadataOperations {
         errors: [violation('query:take', 'PARAMETER_INVALID', 'take is at least 1.')],
       });
     const take = Math.min(asked, LIMITS.take_max);
-    const before = query.cursor === undefined ? null : readCursor(query.cursor, filter);
+    const seal = sealFor(request, await this.#sealingKeys, Date.now());
+    const before = query.cursor === undefined ? null : readCursor(query.cursor, filter, seal);
     const rows = await this.#platform.database.shared('metadata', request.tenantId, (tx) =>
       listDeployments(tx, request.tenantId, { ...filter, before, take: take + 1 }),
     );
@@ -153,9 +159,18 @@ export class MetadataOperations {
       ...(asked > take ? { headers: { 'X-Effective-Take': String(take) } } : {}),
       body: {
         records: page.map(presentSummary),
-        nextCursor: last && rows.length > take ? writeCursor(last.deploymentId, filter) : null,
+        nextCursor: last && rows.length > take ? writeCursor(last.deploymentId, filter, seal) : null,
       },
     };
+  }
+
+  /** Read when they are needed first; after a failure, again. */
+  get #sealingKeys(): Promise<SealingKeys> {
+    this.#keys ??= sealingKeys(this.#platform, SEALING).catch((error: unknown) => {
+      this.#keys = null;
+      throw error;
+    });
+    return this.#keys;
   }
 
   types(): OperationReply {

@@ -551,7 +551,13 @@ describe('metadata: deploying', () => {
       t.call('metadata.deployments.list', { query: { cursor: page.json.nextCursor, status: 'FAILED' } }),
       code('CURSOR_QUERY_MISMATCH'),
     );
-    await assert.rejects(t.call('metadata.deployments.list', { query: { cursor: 'abc' } }), code('CURSOR_INVALID'));
+    const [{ deploymentId }] = page.json.records;
+    const forged = Buffer.from(JSON.stringify([1, deploymentId, null, null])).toString('base64url');
+    for (const cursor of ['abc', forged])
+      await assert.rejects(t.call('metadata.deployments.list', { query: { cursor } }), code('CURSOR_INVALID'));
+    const query = { take: 1, cursor: page.json.nextCursor };
+    assert.equal((await t.call('metadata.deployments.list', { query })).json.records.length, 1);
+    await assert.rejects(t.call('metadata.deployments.list', { query }, 'reader'), code('CURSOR_INVALID'));
   });
 
   it('writes version, event and audit with the change', async () => {

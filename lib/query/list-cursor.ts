@@ -1,10 +1,10 @@
 /**
- * Cursors of the lists of the trail: the keys of the last entry of a page, sealed like the cursors of record lists and
+ * Cursors of lists of other things than records: the keys of the last entry of a page, sealed like the cursors of record lists and
  * bound to the same user and client and to all parameters that select entries. Source: docs/reference/querying.md.
  */
 import { hash } from 'node:crypto';
-import { CURSOR_MESSAGES, CURSOR_VALID_MS, cursorError, openPayload, sealPayload } from '../../../lib/query/cursor.ts';
-import type { Seal } from '../../../lib/values/sealed.ts';
+import type { Seal } from '../values/sealed.ts';
+import { CURSOR_MESSAGES, CURSOR_VALID_MS, cursorError, openPayload, sealPayload } from './cursor.ts';
 
 const POINTER = 'query:cursor';
 
