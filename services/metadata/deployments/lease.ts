@@ -4,6 +4,7 @@
  */
 import type { DeploymentError } from '../../../contracts/metadata.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
+import { forgetStatement } from './forget.sql.ts';
 
 /** A worker that has not renewed its lease for so long is taken for lost. */
 export const LEASE_SECONDS = 60;
@@ -132,5 +133,7 @@ export async function finishDeployment(
       outcome.error && JSON.stringify(outcome.error),
     ],
   });
-  return rowCount === 1;
+  if (rowCount !== 1) return false;
+  await tx.query(forgetStatement(tenantId));
+  return true;
 }

@@ -560,6 +560,27 @@ describe('metadata: deploying', () => {
     await assert.rejects(t.call('metadata.deployments.list', { query }, 'reader'), code('CURSOR_INVALID'));
   });
 
+  it('keeps the files of the last fifty deployments alone', async () => {
+    const { rows: inserted } = await t.database.query<{ deployment_id: string }>(
+      `INSERT INTO metadata.deployments (tenant_id, deployment_id, kind, check_only, allow_destructive_changes,
+          manifest_hash, package, files, status, plan, created_by_user_id, created_by_display_name,
+          created_by_client_id, request_id, idempotency_key)
+        SELECT $1, gen_random_uuid(), 'deploy', false, false, '', '{}', '{"a":"b"}', 'FAILED',
+          json_build_object('creates', repeat('x', CASE n WHEN 1 THEN 70000 ELSE 1 END)), gen_random_uuid(), '', '', '', ''
+        FROM generate_series(1, 50) AS n ORDER BY n RETURNING deployment_id`,
+      [t.tenantId],
+    );
+    assert.equal((await t.deploy(objectFiles('Kept__c'))).status, 'SUCCEEDED');
+    const { rows } = await t.database.query(
+      'SELECT files, plan IS NULL AS forgotten FROM metadata.deployments WHERE deployment_id = ANY($1) ORDER BY queue_number',
+      [inserted.map((row) => row.deployment_id)],
+    );
+    assert.deepEqual(rows.slice(0, 2), [
+      { files: {}, forgotten: true },
+      { files: { a: 'b' }, forgotten: false },
+    ]);
+  });
+
   it('writes version, event and audit with the change', async () => {
     const deployment = await t.deploy(objectFiles('Trail__c'));
     const { rows: events } = await t.database.query<{ data: object }>(
