@@ -102,6 +102,8 @@ describe('API: step-up for operations of high risk', () => {
       { username: 'ada@demo.example', password: 'demo-password' },
     );
     assert.match(page.html, /Confirm it is you/);
+    const wrong = await stepUp.submit(page, { code: '000000' });
+    assert.equal(wrong.status, 401);
     const allowed = await stepUp.submit(await stepUp.submit(page, { code: codeFor(secret, 1) }));
     assert.ok(allowed.location);
     const after = await apiAfter(allowed.location, again.verifier);
@@ -109,6 +111,8 @@ describe('API: step-up for operations of high risk', () => {
 
     const { body } = await after.get('/events/audit?operationId=auth.factors.authenticatorAdded');
     const { body: me } = await after.get('/identity');
+    const { body: refused } = await after.get('/events/audit?outcome=denied&objectApiName=User');
+    assert.ok(refused.records.some((entry: { code: string }) => entry.code === 'SECOND_FACTOR_WRONG'));
     const [{ actor, objectApiName, recordId, outcome }] = body.records;
     assert.deepEqual([actor.userId, objectApiName, recordId, outcome], [me.user.id, 'User', me.user.id, 'committed']);
   });

@@ -85,7 +85,7 @@ margin:0 0 1.25rem;padding:1rem;background:var(--ground);border-radius:.5rem;
 font:600 1rem/1.5 ui-monospace,"SF Mono",Menlo,Consolas,monospace}
 section{border-top:1px solid var(--hair);margin-top:1.75rem;padding-top:1.5rem}
 h2{font-size:1.1rem;margin:0 0 .5rem}
-.keys{list-style:none;margin:0 0 1rem;padding:0}.keys>li{border:1px solid var(--hair);border-radius:.5rem;
+.keys{list-style:none;margin:.75rem 0 1rem;padding:0}.keys>li{border:1px solid var(--hair);border-radius:.5rem;
 padding:.75rem .85rem;margin:0 0 .6rem}.keys b{overflow-wrap:anywhere}.keys .hint{margin:.1rem 0 0}
 .keys details{margin:.35rem 0 0}
 .visually-hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
