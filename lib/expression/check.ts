@@ -8,7 +8,6 @@ import { type ASTNode, Environment } from '@marcbachmann/cel-js';
 import { textProblem } from '../schema/field-types/common.ts';
 import { SYSTEM_PERMISSIONS } from '../schema/snapshot.ts';
 import { exactOf } from '../values/decimal.ts';
-import { COST_MAX } from './evaluate.ts';
 import { FUNCTIONS, OPERATORS_ONLY, type Signature } from './functions.ts';
 import { expressionSql } from './sql.ts';
 import {
@@ -64,31 +63,43 @@ const isList = (type: Type): type is `list:${ScalarType}` | 'list:null' => type.
 const nameOf = (type: Type): string =>
   isList(type) ? (type === 'list:null' ? 'an empty list' : `a list of ${type.slice(5)}`) : type;
 
+/**
+ * Most units of an expression that the database runs for each record of a list: about five milliseconds at worst. What is
+ * evaluated once for a request may cost more.
+ */
+export const RECORD_COST_MAX = 5_000;
+
 const RECORD_AND_TIME: readonly VariableName[] = ['record', 'now', 'today'];
 
 /**
  * Checks an expression over nothing but the record and the time (or fewer `variables`), which therefore has a form in SQL: it also costs no more
- * than evaluate() allows, whatever the record holds, because a database does not count. Throws like checkExpression.
+ * than RECORD_COST_MAX, whatever the record holds, because a database does not count. Throws like checkExpression.
  */
 export function checkRecordExpression(source: string, schema: Schema, results: readonly Type[]): Expression {
   const expression = checkExpression(source, { variables: RECORD_AND_TIME, ...schema }, results);
-  const { cost } = expressionSql(expression, {
+  const cost = recordCost(expression, schema);
+  if (cost > RECORD_COST_MAX)
+    throw new ExpressionError([
+      {
+        start: 0,
+        message: `It can cost ${Math.ceil(cost)} units for one record, and ${RECORD_COST_MAX} are the most.`,
+        remedy:
+          'Do not go through lists within lists, nor change the case of long texts or look for one in another. A field with a ' +
+          'smaller length costs less.',
+      },
+    ]);
+  return expression;
+}
+
+/** Most units that an expression over a record costs, with texts and lists as long as its fields allow. */
+export const recordCost = (expression: Expression, schema: Schema): number =>
+  expressionSql(expression, {
     column: (name) => `"${name}"`,
     fieldType: (name) => schema.fieldType(name)!,
     length: (name) => schema.length?.(name) ?? null,
     cost: (name) => schema.cost?.(name) ?? 0,
     timezone: 'UTC',
-  });
-  if (cost > COST_MAX)
-    throw new ExpressionError([
-      {
-        start: 0,
-        message: `It can cost ${Math.ceil(cost)} units for one record, and ${COST_MAX} are the most.`,
-        remedy: 'Do not go through lists within lists, nor work on long texts many times.',
-      },
-    ]);
-  return expression;
-}
+  }).cost;
 
 /**
  * Checks an expression that must give one of the types `results`. Throws ExpressionError with every mistake.

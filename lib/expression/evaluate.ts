@@ -86,6 +86,7 @@ class Evaluation implements Runtime {
   /** Set at the first look at the clock: most expressions never come so far. */
   #deadline: number | null = null;
   readonly #items: Value[] = [];
+  #today: string | null = null;
   #cost = 0;
   #nextLook = CLOCK_EVERY;
 
@@ -130,7 +131,7 @@ class Evaluation implements Runtime {
       case 'now':
         return { ms: this.#facts.now };
       case 'today':
-        return dayOf(this.#facts.now, this.timezone);
+        return (this.#today ??= dayOf(this.#facts.now, this.timezone));
       case 'isCreate':
         return this.#facts.old === null;
       case 'item':

@@ -17,6 +17,7 @@ import { type Exact, exactText, integerOf, QUOTIENT_SCALE } from '../values/deci
 import { DIGITS_MAX } from '../values/decimal-text.ts';
 import { patternSize, patternSql } from '../values/pattern.ts';
 import { literal } from '../values/sql-text.ts';
+import { DAY_COST } from './functions.ts';
 import type { Expression, Node, ScalarType, Type, Value } from './types.ts';
 import { typeOfField } from './values.ts';
 
@@ -124,6 +125,11 @@ interface Part {
   /** Most characters of a text or of an item, most items of a list. */
   readonly chars: number;
   readonly items: number;
+  /**
+   * Characters of a text before upper() and lower() made more of them: a character becomes three at most, however often its
+   * case is changed.
+   */
+  readonly letters: number;
 }
 
 type Known = Partial<Omit<Part, 'type' | 'value' | 'holds'>>;
@@ -141,6 +147,7 @@ function part(type: Type, value: () => string, known: Known = {}): Part {
     scale: DIGITS_MAX,
     chars: 0,
     items: 0,
+    letters: known.chars ?? 0,
     ...known,
     value,
     holds(loose) {
@@ -515,8 +522,22 @@ const textTest = ({ known, charged }: Call, failing: string, sql: string): Part 
 
 const changedCase =
   (name: 'lower' | 'upper'): CompileCall =>
-  ([a], { charged, chars }) =>
-    part('text', () => erp(name, a), { ...charged, chars: Math.min(3 * chars, 6 * TEXT_MAX_CHARS) });
+  ([a], { charged }) =>
+    part('text', () => erp(name, a), {
+      ...charged,
+      cost: charged.cost + CASE_COST_PER_CHAR * a.chars,
+      chars: Math.min(3 * a.letters, 6 * TEXT_MAX_CHARS),
+      letters: a.letters,
+    });
+
+/**
+ * What the database takes to look for one text in another at worst: each character of the one is compared with each of the
+ * other wherever it could begin.
+ */
+const searchCost = (text: Part, sought: Part): number => {
+  const compared = Math.min(sought.chars, text.chars / 2);
+  return SEARCH_COST_PER_PAIR * compared * (text.chars - compared);
+};
 
 const sum =
   (sign: '+' | '-'): CompileCall =>
@@ -547,7 +568,11 @@ const datePart =
 /** Every function of lib/expression/functions.ts that a call can name, and the operators of arithmetic. */
 const CALLS: ReadonlyMap<string, CompileCall> = new Map<string, CompileCall>(
   Object.entries<CompileCall>({
-    contains: ([a, b], call) => textTest(call, erp('contains', a, b), `(strpos(${a.value()}, ${b.value()}) > 0)`),
+    contains: ([a, b], call) => {
+      const charged = { ...call.charged, cost: call.charged.cost + searchCost(a, b) };
+      const found = `(strpos(${a.value()}, ${b.value()}) > 0)`;
+      return textTest({ ...call, charged }, erp('contains', a, b), found);
+    },
     startsWith: ([a, b], call) => textTest(call, erp('starts_with', a, b), `starts_with(${a.value()}, ${b.value()})`),
     endsWith: ([a, b], call) => textTest(call, erp('ends', a, b), erp('ends_with', a, b)),
     matches: ([a], { nodes, charged }) => matchesSql(a, nodes[1]!, charged),
@@ -556,7 +581,8 @@ const CALLS: ReadonlyMap<string, CompileCall> = new Map<string, CompileCall>(
     trim: ([a], { charged, chars }) => part('text', () => erp('trim', a), { ...charged, chars }),
     replace: ([a, b, c], { charged }) => {
       const most = Math.min(a.chars * Math.max(1, c.chars), TEXT_MAX_CHARS);
-      const cost = charged.cost + (a.chars + 1) / 100;
+      // Sought twice: the result is counted before it is made.
+      const cost = charged.cost + (a.chars + 1) / 100 + 2 * searchCost(a, b);
       return part('text', () => erp('replace', a, b, c), { ...charged, cost, chars: most, fails: true });
     },
     substring: (args, { charged }) =>
@@ -604,7 +630,8 @@ const CALLS: ReadonlyMap<string, CompileCall> = new Map<string, CompileCall>(
     max: extreme('max'),
     date: ([a], { nodes, known, zone }) => {
       if (a.type === 'text') return part('date', () => `${literal(literalOf(nodes[0]!))}::date`, known);
-      return part('date', () => `erp.expr_day(${a.value()}, ${zone()})`, { ...known, fails: true });
+      const cost = known.cost + DAY_COST;
+      return part('date', () => `erp.expr_day(${a.value()}, ${zone()})`, { ...known, cost, fails: true });
     },
     dateTime: (_args, { nodes, known }) =>
       part('dateTime', () => `'${new Date(readInstant(literalOf(nodes[0]!))!).toISOString()}'::timestamptz`, known),
@@ -653,6 +680,13 @@ function roundSql(
   return part('number', sql, { ...known, fails: true, whole: value.whole + 1, scale: value.scale });
 }
 
+/**
+ * Prices of what takes the database longer than its evaluation in memory, in units of one microsecond at worst
+ * (docs/decisions/expressions-in-the-database.md has the measurements).
+ */
+const CASE_COST_PER_CHAR = 1.1;
+const SEARCH_COST_PER_PAIR = 1 / 400;
+
 /** More than a field of its own can have: a rollup adds them up. */
 const DECIMAL = { whole: 40, scale: 30 };
 const COUNT = { whole: 16, scale: 0 };
@@ -689,7 +723,9 @@ const counted = <T extends { cost: number }>(known: T): T => ({ ...known, cost: 
 
 /** The result of arithmetic that is exact on both sides, but that could have too many digits. */
 function number(known: Known & { cost: number }, sql: string, digits: { whole: number; scale: number }): Part {
-  if (digits.whole + digits.scale <= DIGITS_MAX) return part('number', () => sql, { ...counted(known), ...digits });
+  // As evaluate() charges for digits after the point.
+  const cost = known.cost + digits.scale / 20;
+  if (digits.whole + digits.scale <= DIGITS_MAX) return part('number', () => sql, { ...known, cost, ...digits });
   return part('number', () => `erp.expr_number(${sql})`, { ...counted(known), fails: true });
 }
 

@@ -42,9 +42,12 @@ const power = (scale: number): bigint => 10n ** BigInt(scale);
 
 function bounded(units: bigint, scale: number): Exact {
   let [kept, digits] = [units, scale];
-  while (digits > 0 && kept % 10n === 0n) {
-    kept /= 10n;
-    digits--;
+  if (digits > 0 && kept % 10n === 0n) {
+    // Counted as text: a division for each zero would take a hundred times as long as the product that has them.
+    const text = String(kept);
+    const zeros = kept === 0n ? digits : Math.min(digits, text.length - withoutTrailingZeros(text).length);
+    kept /= power(zeros);
+    digits -= zeros;
   }
   if (kept >= UNITS_MAX || kept <= -UNITS_MAX || digits > DIGITS_MAX)
     throw new DigitsError(`A number has more than ${DIGITS_MAX} digits.`);

@@ -43,7 +43,7 @@ CREATE FUNCTION erp.expr_join(text,text) RETURNS text LANGUAGE plpgsql IMMUTABLE
 
 CREATE FUNCTION erp.expr_list(anyarray,anyelement) RETURNS anyarray LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT -- body 271e3445e51a
 
-CREATE FUNCTION erp.expr_lower(text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT -- body b551b5b8e8cf
+CREATE FUNCTION erp.expr_lower(text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT -- body 5c06566357b1
 
 CREATE FUNCTION erp.expr_matches(text,text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE -- body ac11655e52f7
 
@@ -77,7 +77,7 @@ CREATE FUNCTION erp.expr_substring(text,numeric,numeric) RETURNS text LANGUAGE p
 
 CREATE FUNCTION erp.expr_trim(text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT -- body a9b05ca58469
 
-CREATE FUNCTION erp.expr_upper(text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT -- body a1880d4a7415
+CREATE FUNCTION erp.expr_upper(text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT -- body 73914d4d3013
 
 CREATE FUNCTION erp.expr_zone(text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT -- body a343e82b3f8a
 

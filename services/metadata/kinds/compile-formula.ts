@@ -1,5 +1,5 @@
 /** The formula of a CustomField as the snapshot has it. Source: docs/reference/field-types.md#formulas. */
-import { checkRecordExpression } from '../../../lib/expression/check.ts';
+import { checkExpression } from '../../../lib/expression/check.ts';
 import { FORMULA_TEXT_MAX_CHARS, resultOf } from '../../../lib/expression/formulas.ts';
 import { expressionSql } from '../../../lib/expression/sql.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
@@ -35,7 +35,7 @@ export function linkFormulas(
     if (known || !field.formula) return known ?? field;
     linked.set(name, field);
     const { expression: source, resultType } = field.formula;
-    const expression = checkRecordExpression(source, schemaOfObject(object), [resultOf(resultType)]);
+    const expression = checkExpression(source, schemaOfObject(object), [resultOf(resultType)]);
     const reads = Object.fromEntries(
       expression.fields.flatMap((read) => {
         const stored = object.fields[read];

@@ -1,6 +1,6 @@
 /** Expressions in the files of components: what they are checked against, and where their mistakes are. */
 import { ExpressionError, type Schema } from '../../../lib/expression/types.ts';
-import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
+import { fieldType, valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { memoizeByName } from '../../../lib/values/memoize.ts';
 import { CUSTOM_OBJECT } from './bodies/custom-object.ts';
@@ -33,7 +33,10 @@ const schemas = memoizeByName((context: CheckContext, object): Schema => {
       const field = customField(name);
       return field && valueTypeName(field);
     },
-    length: (name) => customField(name)?.length ?? null,
+    length: (name) => {
+      if (name === 'name') return (nameField && fieldType(nameField.fieldType).chars?.default) ?? null;
+      return (Object.hasOwn(builtIn, name) ? builtIn[name] : customField(name))?.length ?? null;
+    },
   };
 });
 

@@ -4,11 +4,9 @@
  * Source: docs/reference/field-types.md#formulas.
  */
 
-import { checkExpression, checkRecordExpression } from '../../../lib/expression/check.ts';
-import { COST_MAX } from '../../../lib/expression/evaluate.ts';
+import { checkExpression, checkRecordExpression, RECORD_COST_MAX, recordCost } from '../../../lib/expression/check.ts';
 import { resultOf } from '../../../lib/expression/formulas.ts';
-import { expressionSql } from '../../../lib/expression/sql.ts';
-import { type Expression, ExpressionError, type Schema } from '../../../lib/expression/types.ts';
+import { type Expression, ExpressionError } from '../../../lib/expression/types.ts';
 import { nodesOf } from '../../../lib/expression/walk.ts';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import { CUSTOM_FIELD, type FieldBody, type FieldComponent, type FormulaBody } from './bodies/custom-field.ts';
@@ -23,6 +21,7 @@ import type { CheckContext, Problem, Reference } from './kind.ts';
 const FORMULA_PARTS_MAX = 1_000;
 /** Of all formulas of an object: each statement that shows a record has them all. */
 const OBJECT_PARTS_MAX = 5_000;
+const OBJECT_COST_MAX = 2 * RECORD_COST_MAX;
 /** Formulas over formulas. */
 const FORMULA_LEVELS_MAX = 5;
 
@@ -74,20 +73,11 @@ export function formulaCosts(object: string, context: CheckContext): (name: stri
     if (cost !== undefined) return cost;
     known.set(name, 0); // where a cycle comes back to
     const [expression] = expressionsBehind(object, name, context);
-    cost = expression ? formulaCost(expression, schema, costOf) : 0;
+    cost = expression ? recordCost(expression, { ...schema, cost: costOf }) : 0;
     known.set(name, cost);
     return cost;
   };
 }
-
-const formulaCost = (expression: Expression, schema: Schema, cost: (field: string) => number): number =>
-  expressionSql(expression, {
-    column: () => 'r.c',
-    fieldType: (field) => schema.fieldType(field)!,
-    length: (field) => schema.length?.(field) ?? null,
-    cost,
-    timezone: 'UTC',
-  }).cost;
 
 /** A field of an object is a formula that asks for `now` or `today`, or one over such a formula. */
 export const dependsOnTime = (object: string, name: string, context: CheckContext): boolean =>
@@ -139,11 +129,20 @@ class Formulas {
       );
       if (found) this.#expressions.set(name, found);
     }
-    let parts = 0;
+    let [parts, cost] = [0, 0];
     for (const name of this.#expressions.keys()) {
-      const before = parts;
-      parts += this.#size(name, [])?.parts ?? 0;
-      if (before <= OBJECT_PARTS_MAX && parts > OBJECT_PARTS_MAX)
+      const before = { parts, cost };
+      const sized = this.#size(name, []);
+      parts += sized?.parts ?? 0;
+      cost += sized?.cost ?? 0;
+      const isWithin = before.cost <= OBJECT_COST_MAX && before.parts <= OBJECT_PARTS_MAX;
+      if (isWithin && cost > OBJECT_COST_MAX && parts <= OBJECT_PARTS_MAX)
+        this.#exceeds(
+          name,
+          OBJECT_COST_MAX,
+          `The formulas of an object cost ${OBJECT_COST_MAX} units for one record together at most.`,
+        );
+      if (isWithin && parts > OBJECT_PARTS_MAX)
         this.#exceeds(
           name,
           OBJECT_PARTS_MAX,
@@ -179,7 +178,7 @@ class Formulas {
     }
     const schema = schemaOf(this.#object, this.#context);
     const cost = (field: string): number => costs.get(field) ?? 0;
-    if (result) result = this.#bounded(name, { ...result, cost: formulaCost(expression, schema, cost) });
+    if (result) result = this.#bounded(name, { ...result, cost: recordCost(expression, { ...schema, cost }) });
     this.#sized.set(name, result);
     return result;
   }
@@ -202,8 +201,8 @@ class Formulas {
       ],
       [
         sized.cost,
-        COST_MAX,
-        `With the formulas that it names it can cost ${Math.ceil(sized.cost)} units for one record, and ${COST_MAX} are the most.`,
+        RECORD_COST_MAX,
+        `With the formulas that it names it can cost ${Math.ceil(sized.cost)} units for one record, and ${RECORD_COST_MAX} are the most.`,
       ],
     ];
     const passed = limits.find(([size, max]) => size > max);

@@ -1,17 +1,19 @@
 /** SharingRule: opens records of an object, by their owners or by what stands in them, to a role or a group. */
 import { Type } from 'typebox';
-import { checkRecordExpression } from '../../../lib/expression/check.ts';
+import { checkExpression, checkRecordExpression, RECORD_COST_MAX, recordCost } from '../../../lib/expression/check.ts';
+import { ExpressionError } from '../../../lib/expression/types.ts';
 import { CUSTOM_FIELD } from './bodies/custom-field.ts';
 import { CUSTOM_OBJECT } from './bodies/custom-object.ts';
-import { type ComponentOf, componentKey, componentType, findComponent } from './component.ts';
+import { type ComponentOf, componentKey, componentsByObject, componentType, findComponent } from './component.ts';
 import { expressionReferences } from './expression-names.ts';
 import { checked, schemaOf } from './expressions.ts';
-import { dependsOnTime } from './formula.ts';
+import { dependsOnTime, formulaCosts } from './formula.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, expression, group, optional } from './schema.ts';
 
 export const SHARING_RULES_PER_OBJECT_MAX = 100;
+const OBJECT_COST_MAX = 2 * RECORD_COST_MAX;
 
 const principal = (description: string, role: string, options: Record<string, unknown> = {}) =>
   group(
@@ -63,7 +65,10 @@ export const sharingRule = defineKind({
 
   isAffected: ({ body }, changes) => changes.objects(CUSTOM_FIELD).has(body.object),
 
-  checkAll: (context) => checkPerObject(context, SHARING_RULE, 'sharing rules', SHARING_RULES_PER_OBJECT_MAX),
+  checkAll(context) {
+    checkPerObject(context, SHARING_RULE, 'sharing rules', SHARING_RULES_PER_OBJECT_MAX);
+    checkCosts(context);
+  },
 
   compile(component, draft) {
     const { object, apiName: name, kind, from, criteria, to, access } = component.body;
@@ -77,6 +82,31 @@ export const sharingRule = defineKind({
     });
   },
 });
+
+/** The criteria of an object stand in one condition, which the database asks about each record. */
+function checkCosts(context: CheckContext): void {
+  for (const [object, rules] of componentsByObject(context.after, SHARING_RULE)) {
+    if (!context.after.has(componentKey('CustomObject', object))) continue;
+    const schema = {
+      ...schemaOf(object, context),
+      variables: ['record'] as const,
+      cost: formulaCosts(object, context),
+    };
+    let cost = 0;
+    for (const rule of rules) {
+      const before = cost;
+      try {
+        const { criteria } = rule.body;
+        if (criteria !== undefined) cost += recordCost(checkExpression(criteria, schema, ['boolean']), schema);
+      } catch (error) {
+        if (!(error instanceof ExpressionError)) throw error; // its own check reports it
+      }
+      if (before > OBJECT_COST_MAX || cost <= OBJECT_COST_MAX) continue;
+      const message = `The criteria of an object cost ${OBJECT_COST_MAX} units for one record together at most.`;
+      context.problem('LIMIT_EXCEEDED', rule, '/criteria', message, { details: { max: OBJECT_COST_MAX } });
+    }
+  }
+}
 
 /** What the two kinds need and do not take, and that a principal is one. */
 function checkForm(component: RuleComponent, context: CheckContext): void {
@@ -115,7 +145,7 @@ function checkCriteria(component: RuleComponent, context: CheckContext): void {
   const { object, criteria } = component.body;
   if (criteria === undefined || !context.after.has(componentKey('CustomObject', object))) return;
   // Compiled into every statement on the object: it looks at the stored record and at nothing else.
-  const schema = { ...schemaOf(object, context), variables: ['record'] as const };
+  const schema = { ...schemaOf(object, context), variables: ['record'] as const, cost: formulaCosts(object, context) };
   const found = checked(component, context, '/criteria', () => checkRecordExpression(criteria, schema, ['boolean']));
   const timed = found?.fields.find((name) => dependsOnTime(object, name, context));
   if (timed !== undefined)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
 import { type Api, api, tokenFor } from '../../support/client.ts';
-import { deployOverHttp, fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
+import { deployOverHttp, fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { assertRefused } from './support.ts';
 
@@ -59,5 +59,69 @@ describe('bad input: work', function () {
     const created = await ada.post('/data/Defaults__c', { name: 'x' });
     assertRefused(created, 'a create', 'VALIDATION_FAILED');
     assert.match(created.body.errors[0].message, /cannot be compared with its pattern/);
+  });
+
+  const formula = (name: string, expression: string, more = 'resultType: text'): Record<string, string> =>
+    fieldFile(
+      'Priced__c',
+      name,
+      `fieldType: formula\nformula:\n  ${more}\n  expression: ${JSON.stringify(expression)}`,
+    );
+  const priced = objectFiles('Priced__c', {
+    Short__c: 'fieldType: text\nlength: 40',
+    Text__c: 'fieldType: text\nlength: 4000',
+    Long__c: 'fieldType: longText',
+  });
+  /** What stands against a deployment; a validation and a deployment find the same. */
+  async function problemsOf(files: Record<string, string>): Promise<string[]> {
+    const body = { files, package: wholePackage(files) };
+    const validated = await ada.post('/metadata/validate', body);
+    assert.equal(validated.status, 200, validated.text);
+    const accepted = await ada.post('/metadata/deploy', body);
+    assert.equal(accepted.status, 202, accepted.text);
+    let deployed = accepted.body;
+    while (!['SUCCEEDED', 'FAILED'].includes(deployed.status))
+      deployed = (await ada.get(`/metadata/deployments/${accepted.body.deploymentId}`)).body;
+    const messages = ({ blocked = [] }: { blocked?: { message: string }[] }): string[] =>
+      blocked.map(({ message }) => message);
+    assert.equal(
+      deployed.status,
+      validated.body.blocked.length === 0 ? 'SUCCEEDED' : 'FAILED',
+      JSON.stringify(deployed),
+    );
+    assert.deepEqual(messages(deployed), messages(validated.body));
+    return messages(validated.body);
+  }
+
+  it('the price of an expression follows the length of its fields, in a validation and in a deployment', async () => {
+    await deployOverHttp(ada, priced);
+    const changes = (field: string, times: number): string => `record.${field}${'.upper().lower()'.repeat(times)}`;
+    assert.deepEqual(await problemsOf(formula('Cheap__c', changes('Short__c', 10))), []);
+    assert.deepEqual(await problemsOf(formula('Once__c', 'record.Text__c.upper()')), []);
+    for (const expression of [
+      changes('Text__c', 1),
+      changes('Long__c', 1),
+      'record.Long__c.replace(record.Text__c, "")',
+    ])
+      assert.match(
+        (await problemsOf(formula('Dear__c', expression))).join(),
+        /can cost \d+ units for one record, and 5000/,
+      );
+    const rule = (criteria: string): Record<string, string> => ({
+      'objects/Priced__c/sharingRules/Dear.yaml': `type: SharingRule\napiName: Dear\nobject: Priced__c\nkind: criteria\ncriteria: ${JSON.stringify(criteria)}\nto:\n  role: Ceo\naccess: read\n`,
+    });
+    // The formula stands in the criteria in place of its name.
+    assert.match(
+      (await problemsOf(rule('record.Once__c == "a" || record.Once__c == "b"'))).join(),
+      /can cost \d+ units for one record, and 5000/,
+    );
+  });
+
+  it('the formulas of an object have a price together', async () => {
+    const files = Object.assign({}, ...[1, 2, 3].map((i) => formula(`Each${i}__c`, 'record.Text__c.lower()')));
+    assert.match(
+      (await problemsOf(files)).join(),
+      /The formulas of an object cost 10000 units for one record together/,
+    );
   });
 });

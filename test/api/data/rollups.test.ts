@@ -418,10 +418,10 @@ describe('rollup fields', () => {
       { ...parts, ...below, ...twice, ...over('Twice__c') },
       /^REFERENCE_INVALID 10 Twice__c is a formula over Below__c, which is a rollup/,
     );
-    const slow = formula('Slow__c', 'record.Text__c.matches("x{200}")', 'resultType: boolean');
+    const slow = formula('Slow__c', 'record.Text__c.matches("x{150}")', 'resultType: boolean');
     await refused(
       { ...slow, ...asking('record.Slow__c || record.name == "x" && record.Slow__c') },
-      /^EXPRESSION_INVALID 10 It can cost \d+ units for one record, and 10000 are the most/,
+      /^EXPRESSION_INVALID 10 It can cost \d+ units for one record, and 5000 are the most/,
     );
     assert.deepEqual(await problems({ ...slow, ...asking('record.Slow__c') }), []);
     const ring = objectFiles('Ring__c', {

@@ -6,7 +6,7 @@ import { EvaluationError } from '../../../lib/expression/functions.ts';
 import { ExpressionError, type Type, type Value } from '../../../lib/expression/types.ts';
 import { valueOfField } from '../../../lib/expression/values.ts';
 import type { FieldTypeName } from '../../../lib/schema/snapshot.ts';
-import { processorMs } from '../../support/processor.ts';
+import { assertPrompt, processorMs } from '../../support/processor.ts';
 
 const FIELDS: Record<string, FieldTypeName> = {
   name: 'text',
@@ -316,9 +316,14 @@ describe('expressions: what stops them', () => {
       }
       return '';
     };
-    assert.equal(refused('record.Tags__c.exists(t, t.startsWith("a") && record.Status__c.contains(t))'), '');
+    assert.equal(refused('record.Tags__c.exists(t, t.startsWith("a") && record.Status__c != t)'), '');
+    assert.equal(refused('record.Status__c.lower() + record.Status__c.upper() == "aA"'), '');
+    assert.equal(refused('record.Status__c.contains("a") && record.name.contains("Ltd")'), '');
     assert.match(refused('record.Tags__c.exists(a, record.Tags__c.all(b, a <= b))'), /can cost \d{6,} units/);
     assert.match(refused(`record.name${'.upper()'.repeat(120)} == "A"`), /can cost \d+ units/);
+    assert.match(refused('record.name.upper().lower() == "a"'), /can cost \d+ units/);
+    assert.match(refused('record.name.contains(record.name.trim())'), /can cost \d+ units/);
+    assert.match(refused('record.name.replace(record.name, "b") == "b"'), /can cost \d+ units/);
     assert.equal(refused('record.Status__c.matches("[A-Z]{2}-\\\\d{4,6}")'), '');
     assert.match(refused('record.name.matches("(a?){400}")'), /can cost \d+ units/);
     assert.match(refused('user.id == record.name'), /user has no meaning here/);
@@ -363,6 +368,29 @@ describe('expressions: what stops them', () => {
       assert(took < 1_000, source.slice(0, 60));
     }
     assert.equal(COST_MAX, 10_000);
+  });
+
+  it('the least work at the highest price', () => {
+    // What a unit buys at most: numbers with many zeros behind their digits, days of moments, texts that grow.
+    const record = {
+      Paid__c: `0.${'5'.repeat(30)}`,
+      name: 'ΐ'.repeat(100_000),
+      Tags__c: Array.from({ length: 200 }, (_, i) => `t${i}`),
+    };
+    const zeros = `(0.${String(2n ** 300n).padStart(100, '0')} * 0.${String(5n ** 130n).padStart(99, '0')})`;
+    for (const body of [`${zeros} > 0`, 'date(now) == today', 'record.name.upper() != ""', 'record.name.size() > 0'])
+      assertPrompt(body, () => {
+        const source = `record.Tags__c.all(a, record.Tags__c.all(b, ${body}))`;
+        const budget = { units: BUDGET_UNITS };
+        for (let i = 0; i < 11; i++)
+          try {
+            evaluate(checkExpression(source, schema, ['boolean']), { ...facts({ record }), budget }, () => 0);
+          } catch (error) {
+            assert(error instanceof EvaluationError, String(error));
+            assert.equal(error.reason, 'COST_EXCEEDED', body);
+          }
+        assert(budget.units < BUDGET_UNITS / 2, body);
+      });
   });
 
   it('many that are asked about one thing, when they cost too much together', () => {
