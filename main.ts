@@ -5,6 +5,7 @@
 
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from './config/broker.ts';
@@ -15,7 +16,7 @@ import { BUS_POLICY } from './contracts/bus.ts';
 import { statementTimeoutOf } from './contracts/operations.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
-import { type Database, isConnectionError } from './mixins/database/database.ts';
+import { type Database, isConnectionError, sqlState } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
 import { ensureLogins } from './mixins/database/logins.ts';
 import { databaseMetering } from './mixins/database/metering.ts';
@@ -57,9 +58,24 @@ export async function migrateServices(owner: Database, services: readonly Servic
     await migrate(owner, service, migrationsOf(service));
     await ensureServiceRole(owner, service);
   }
-  if (services.some((service) => WITH_JOBS.includes(service)))
-    await new Jobs(owner, { services, warn: () => {} }).install();
+  if (services.some((service) => WITH_JOBS.includes(service))) await installJobs(owner, services);
   await ensureLogins(owner, services);
+}
+
+/** What another process made at the same moment: a schema, a type, a table. */
+const MADE_MEANWHILE: ReadonlySet<string | null> = new Set(['23505', '42P06', '42P07', '42710']);
+const INSTALL_ATTEMPTS = 5;
+
+/** The tables of the job queues, which processes that start together make at the same time. */
+async function installJobs(owner: Database, services: readonly ServiceName[]): Promise<void> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      await new Jobs(owner, { services, warn: () => {} }).install();
+      return;
+    } catch (error) {
+      if (attempt === INSTALL_ATTEMPTS || !MADE_MEANWHILE.has(sqlState(error))) throw error;
+      await pause(100 * attempt);
+    }
 }
 
 /** Throws when the owner of the database has not run all migrations of a service. */

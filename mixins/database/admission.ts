@@ -36,7 +36,9 @@ interface Queue extends Holder {
 /** Requests of one holder that may wait at a time. */
 export const WAITING_MAX = 500;
 /** How long one of them waits. */
-export const WAIT_MAX_MS = 5_000;
+const WAIT_MAX_MS = 5_000;
+/** The same for the platform's own work: people who sign in in great numbers rather wait. */
+const PLATFORM_WAIT_MAX_MS = 10_000;
 
 /** The platform's own work: nobody's in particular. */
 export const PLATFORM: Holder = { key: 'platform', max: Number.POSITIVE_INFINITY, platform: true };
@@ -62,7 +64,7 @@ export class Admission {
     this.#size = size;
     this.#tenantsMax = size - reservedOf(size);
     this.#perTenant = Math.min(perTenant, this.#tenantsMax);
-    this.#perShared = Math.max(1, Math.floor(this.#perTenant / 2));
+    this.#perShared = Math.min(size, Math.max(2, Math.floor(this.#perTenant / 2)));
   }
 
   /** Requests that wait now. */
@@ -86,10 +88,10 @@ export class Admission {
   }
 
   /**
-   * Takes a connection's place for `holder`: undefined when there is room, else a promise that waits for it until
-   * `waitMs` are over. Every place that was taken is given back by `leave`.
+   * Takes a connection's place for `holder`: undefined when there is room, else a promise that waits for it, at
+   * most `waitMs`. Every place that was taken is given back by `leave`.
    */
-  enter(holder: Holder, waitMs = WAIT_MAX_MS): Promise<void> | undefined {
+  enter(holder: Holder, waitMs = Number.POSITIVE_INFINITY): Promise<void> | undefined {
     const queue = this.#queues.get(holder.key) ?? this.#open(holder);
     if (!this.#hasRoom(queue)) return this.#wait(queue, waitMs);
     this.#take(queue);
@@ -141,7 +143,10 @@ export class Admission {
         resolve,
         reject,
         since: performance.now(),
-        timer: setTimeout(() => this.#giveUp(queue, waiter), Math.min(waitMs, WAIT_MAX_MS)),
+        timer: setTimeout(
+          () => this.#giveUp(queue, waiter),
+          Math.min(waitMs, queue.platform ? PLATFORM_WAIT_MAX_MS : WAIT_MAX_MS),
+        ),
       };
       queue.waiting.push(waiter);
     });

@@ -11,7 +11,7 @@ import { LIMITS } from '../../config/limits.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { mark } from '../watchdog/work.ts';
-import { Admission, type Holder, PLATFORM, WAIT_MAX_MS } from './admission.ts';
+import { Admission, type Holder, PLATFORM } from './admission.ts';
 import { PageClient, type PageRows, type PageStatement, runPage } from './page-client.ts';
 import { type Role, serviceRole, tenantRole } from './roles.ts';
 import type { Rows, Statement } from './statement.ts';
@@ -177,7 +177,9 @@ export class Database {
    */
   async shared<T>(service: string, tenantId: string | null, work: (tx: Tx) => Promise<T>): Promise<T> {
     const role = serviceRole(service, tenantId);
-    const holder = tenantId === null ? PLATFORM : this.admission.shared(`${role.name} ${tenantId}`);
+    // Jobs may take minutes, and the requests of their tenant must go on meanwhile.
+    const isPlatform = tenantId === null || currentUse() === undefined;
+    const holder = isPlatform ? PLATFORM : this.admission.shared(`${role.name} ${tenantId}`);
     return this.#loan(null, holder, (loan) => inTransaction(loan, role, work));
   }
 
@@ -192,7 +194,7 @@ export class Database {
 
   async #loan<T>(role: Role | null, holder: Holder, work: (loan: Loan) => Promise<T>): Promise<T> {
     const use = currentUse();
-    const waiting = this.admission.enter(holder, use ? remainingMs(use.deadline) : WAIT_MAX_MS);
+    const waiting = this.admission.enter(holder, use && remainingMs(use.deadline));
     if (waiting) await waiting;
     const began = performance.now();
     try {

@@ -49,16 +49,9 @@ function openDatabase(config: Config, service: ServiceName, url: string, { warn 
 /** Services that only look now and then. */
 const SELDOM: ReadonlySet<ServiceName> = new Set(['gateway', 'ratelimit']);
 
-/**
- * Connections of a service: of a process of its own, all that a process may have. Where several share a process, the
- * records have as many, and the others need a few.
- */
-export function poolSize({ services, databasePoolSize }: Config, service: ServiceName): number {
-  if (SELDOM.has(service)) return Math.min(2, databasePoolSize);
-  return services.length === 1 || service === 'data'
-    ? databasePoolSize
-    : Math.max(2, Math.ceil(databasePoolSize * 0.3));
-}
+/** Connections of a service. Jobs may hold one for minutes, so no service has fewer for sharing a process with others. */
+export const poolSize = ({ databasePoolSize }: Config, service: ServiceName): number =>
+  SELDOM.has(service) ? Math.min(2, databasePoolSize) : databasePoolSize;
 
 /** Addresses of the services' logins; null when `url` is not that of the owner. */
 async function prepareAsOwner(

@@ -1,4 +1,5 @@
 /** Failures that end by themselves, because the database or another service is away: answered with 503, not 500. */
+import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { isConnectionError } from '../../mixins/database/database.ts';
 
 const AWAY = new Set(['ServiceNotFoundError', 'ServiceNotAvailableError', 'RequestTimeoutError', 'QueueIsFullError']);
@@ -6,4 +7,6 @@ const AWAY = new Set(['ServiceNotFoundError', 'ServiceNotAvailableError', 'Reque
 export const RETRY_AFTER_SECONDS = 1;
 
 export const isUnavailable = (error: unknown): boolean =>
-  isConnectionError(error) || (error instanceof Error && AWAY.has(error.name));
+  isConnectionError(error) ||
+  (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE') ||
+  (error instanceof Error && AWAY.has(error.name));

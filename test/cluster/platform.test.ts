@@ -144,6 +144,21 @@ describe('a cluster', function () {
     assert.equal(created.body.Cluster__c, 'stored');
   });
 
+  it('signs each process in to the database as the login of its service', async () => {
+    const client = new Client({ connectionString: stage.database.url });
+    await client.connect();
+    try {
+      const { rows } = await client.query<{ login: string; service: string }>(
+        `SELECT DISTINCT usename AS login, split_part(application_name, ' ', 2) AS service
+         FROM pg_stat_activity WHERE application_name LIKE 'erp %'`,
+      );
+      assert.ok(rows.length > 1);
+      for (const { login, service } of rows) assert.equal(login, `login_${service}`);
+    } finally {
+      await client.end();
+    }
+  });
+
   it('shows in probes and metrics how every process is', async () => {
     for (const path of ['/healthz', '/readyz', '/metrics'])
       assert.equal((await fetch(`${stage.baseUrl}${path}`)).status, 200, path);
