@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import { call } from '../../../contracts/call.ts';
+import { CHALLENGE_SECONDS, Challenges } from '../../../services/auth/factors/challenges.ts';
+import { Passkeys } from '../../../services/auth/factors/passkeys.ts';
+import { AuthStore } from '../../../services/auth/store/store.ts';
 import { SoftwareAuthenticator } from '../../support/authenticator.ts';
 import {
   authorizeUrl,
@@ -330,6 +334,31 @@ describe('second factor', () => {
         [1, 2].map(() => replaying.submit(replayPage, { decision: 'passkey', credential: twice })),
       );
       assert.equal(answers.filter(({ html }) => html.includes('Allow ERP command line?')).length, 1);
+    });
+
+    it('is verified once per challenge, within ten minutes, also when its counter always stays at zero', async () => {
+      const { device } = await enrolPasskey();
+      const store = new AuthStore(auth.database);
+      const passkeys = new Passkeys(store, { issuer: auth.baseUrl, key: 'a key' });
+      const options = await passkeys.signInOptions('sign-in one', null);
+      const answer = device.get(options, { counter: 0 });
+      assert.equal(await passkeys.verify('sign-in two', answer), null, 'made for another sign-in');
+      assert.equal((await passkeys.verify('sign-in one', answer))?.userId, SAM);
+      assert.equal(await passkeys.verify('sign-in one', answer), null, 'used already');
+
+      const challenges = new Challenges('a key', store.artifacts);
+      const challenge = challenges.make('sign-in one');
+      const bytes = Buffer.from(challenge, 'base64url');
+      bytes.writeUIntBE(bytes.readUIntBE(0, 6) + 1, 0, 6);
+      assert.equal(challenges.isValid(bytes.toString('base64url'), 'sign-in one'), false, 'the time is signed');
+      assert.equal(new Challenges('another key', store.artifacts).isValid(challenge, 'sign-in one'), false);
+      assert.equal(challenges.isValid(challenge, 'sign-in one'), true);
+      mock.timers.enable({ apis: ['Date'], now: Date.now() + CHALLENGE_SECONDS * 1_000 });
+      try {
+        assert.equal(challenges.isValid(challenge, 'sign-in one'), false, 'expired');
+      } finally {
+        mock.timers.reset();
+      }
     });
 
     it('of another tenant does not open the client of this tenant', async () => {
