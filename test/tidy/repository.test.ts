@@ -61,6 +61,17 @@ describe('every source file', () => {
   });
 });
 
+describe('migrations', () => {
+  it('have numbers of their own within their folder, which give their order', () => {
+    const numbers = files.flatMap((path) => /^(.*\/migrations\/\d+)-/.exec(path)?.[1] ?? []);
+    assert.ok(numbers.length > 10);
+    assert.deepEqual(
+      numbers.filter((number, i) => numbers.indexOf(number) !== i),
+      [],
+    );
+  });
+});
+
 describe('every document', () => {
   const documents = files.filter((path) => path.endsWith('.md'));
   const linksOf = (path: string): string[] =>
