@@ -4,7 +4,7 @@
  */
 import { type BusConfig, OPERATOR } from '../../config/bus.ts';
 import { isServiceName } from '../../config/services.ts';
-import type { RequestContext } from '../../lib/context.ts';
+import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
 import { ContextRefused, SealedContexts } from './contexts.ts';
 import type { BusPolicy, Identity } from './policy.ts';
 
@@ -67,10 +67,10 @@ export class Admission {
     return true;
   }
 
-  /** Makes a packet ready to leave: only calls carry anything beside what they are about. */
+  /** Makes a packet ready to leave: only calls and answers carry anything beside what they are about. */
   prepare({ type, target, payload }: BusPacket): void {
     if (type === 'REQ') payload['meta'] = this.#outgoing(payload, target);
-    else if ('meta' in payload) payload['meta'] = {};
+    else if ('meta' in payload) payload['meta'] = type === 'RES' ? databaseTime(payload['meta']) : {};
   }
 
   #outgoing({ meta, action, id }: BusPacket['payload'], target: string | null | undefined): object {
@@ -160,7 +160,13 @@ function admitAnswer(payload: BusPacket['payload'], node: string, asked: Arrival
   if (expected !== undefined && expected !== node) throw new Refused(`RES of ${node} to what was asked of ${expected}`);
   if (payload['stream']) throw new Refused(`RES of ${node} with a stream`);
   payload['stream'] = undefined;
-  payload['meta'] = {};
+  payload['meta'] = databaseTime(payload['meta']);
+}
+
+/** What an answer may report beside its content; nothing else of its meta reaches the caller's context. */
+function databaseTime(meta: unknown): DatabaseTimeMeta {
+  const { databaseMs } = (meta ?? {}) as { databaseMs?: unknown };
+  return typeof databaseMs === 'number' && databaseMs >= 0 && Number.isFinite(databaseMs) ? { databaseMs } : {};
 }
 
 /** The entries of an announcement whose key and name agree and satisfy `test`. */

@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import type { ServiceName } from '../../config/services.ts';
 import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
-import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { startNats } from '../support/nats.ts';
+import { createPlatformDatabase, startPlatform, type TestPlatform } from '../support/platform.ts';
 
 /** From now on PostgreSQL takes this long for each record of the object that the tenant reads. */
 async function slowDown(platform: TestPlatform, tenantId: string, object: string, seconds: number): Promise<void> {
@@ -114,5 +116,35 @@ describe('A tenant whose requests take the database long', function () {
       assert.ok(Number(refused.headers.get('retry-after')) > 5, refused.headers.get('retry-after') ?? '');
       assert.equal((await eve.get('/data/Account?take=5')).status, 200);
     });
+  });
+
+  it('pays for it over the bus as well', async () => {
+    const nats = await startNats();
+    const env = { RATE_CONNECTION_UNITS: '600' };
+    const database = await createPlatformDatabase();
+    const started: TestPlatform[] = [];
+    const run = async (...services: ServiceName[]): Promise<TestPlatform> => {
+      const platform = await startPlatform({ services, natsUrl: nats.url, database, env });
+      started.push(platform);
+      return platform;
+    };
+    try {
+      const [{ baseUrl }] = await Promise.all([run('gateway', 'auth', 'ratelimit'), run('data', 'metadata')]);
+      // The processes find each other within a moment.
+      const signIn = async (attempt = 1): Promise<string> =>
+        tokenFor(baseUrl, 'mia').catch((error) => {
+          if (attempt === 20) throw error;
+          return pause(500).then(() => signIn(attempt + 1));
+        });
+      const mia = api(baseUrl, await signIn());
+      await slowDown(started[0]!, await tenantOf(mia), 'Account', 1);
+      assert.equal((await mia.get('/data/Account?take=50')).status, 503);
+      const { body } = await mia.get('/me/limits');
+      assert.ok(body.policies[0].remaining < 200, JSON.stringify(body.policies[0]));
+    } finally {
+      for (const platform of started) await platform.stop();
+      await database.drop();
+      await nats.stop();
+    }
   });
 });
