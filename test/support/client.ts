@@ -55,6 +55,11 @@ export function tokenFor(baseUrl: string, user: string, scope?: string): Promise
   return token;
 }
 
+/** The instance at this address has stopped; the next one there may be another, with the same keys and other grants. */
+export function forgetTokens(baseUrl: string): void {
+  for (const key of tokens.keys()) if (key.startsWith(`["${baseUrl}",`)) tokens.delete(key);
+}
+
 /** Calls below /api/v1. Without a token: as a stranger. */
 export function api(baseUrl: string, token?: string): Api {
   const send = async <T>(

@@ -8,6 +8,7 @@ import type { ServiceBroker } from 'moleculer';
 import { type Config, readConfig } from '../../config/env.ts';
 import type { ServiceName } from '../../config/services.ts';
 import { type Running, start } from '../../main.ts';
+import { forgetTokens } from './client.ts';
 import { createDatabase, demoTemplate, type TestDatabase } from './database.ts';
 
 export interface PlatformOptions {
@@ -88,6 +89,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Test
     database,
     stop: async () => {
       running.delete(platform);
+      forgetTokens(platform.baseUrl);
       await started.stop();
       if (!options.database) await database.drop();
     },
