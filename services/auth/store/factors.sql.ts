@@ -34,14 +34,21 @@ export function passkeysOfUser(tenantId: string, userId: string): Statement {
   );
 }
 
-/** Held until the end of the transaction, so that the limit on a user's passkeys holds for requests at once. */
+/** Held until the end of the transaction: who else adds a passkey to this user waits. */
 export function lockCredential(tenantId: string, userId: string): Statement {
   const sql = new Sql();
   return sql.statement(
-    `SELECT (SELECT count(*) FROM auth.passkeys passkey
-         WHERE passkey.tenant_id = credential.tenant_id AND passkey.user_id = credential.user_id)::integer AS passkeys
-     FROM auth.credentials credential
+    `SELECT FROM auth.credentials
      WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} FOR UPDATE`,
+  );
+}
+
+/** A statement of its own behind the lock: what a statement sees was committed before it began, not while it waited. */
+export function countPasskeys(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT count(*)::integer AS passkeys FROM auth.passkeys
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`,
   );
 }
 

@@ -59,8 +59,10 @@ export class Factors {
     const { tenantId, userId } = passkey;
     try {
       return await this.#shared(tenantId, async (tx) => {
-        const held = await tx.first<{ passkeys: number }>(statements.lockCredential(tenantId, userId));
-        if (!held || held.passkeys >= PASSKEYS_MAX) return false;
+        const { rowCount } = await tx.query(statements.lockCredential(tenantId, userId));
+        if (rowCount === 0) return false;
+        const { passkeys } = await tx.one<{ passkeys: number }>(statements.countPasskeys(tenantId, userId));
+        if (passkeys >= PASSKEYS_MAX) return false;
         await PasskeyModel.create(passkey, on(tx));
         return true;
       });

@@ -1,9 +1,22 @@
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { call } from '../../../contracts/call.ts';
+import { Database } from '../../../mixins/database/database.ts';
 import { SoftwareAuthenticator } from '../../support/authenticator.ts';
 import { authorizeUrl, Browser, pkce, type Seen } from './browser.ts';
 import { codeFor, codesOn, optionsOn, sealedOn, secretOn } from './factor-pages.ts';
 import { ADA, type AuthHarness, DEMO, PASSWORD, SAM, startAuth } from './harness.ts';
+
+/** Until so many statements wait for a lock. */
+async function untilWaiting(database: Database, count: number): Promise<void> {
+  for (const end = performance.now() + 10_000; performance.now() < end; await sleep(20)) {
+    const { rows } = await database.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    if (rows.length >= count) return;
+  }
+  assert.fail(`${count} statements wait for a lock`);
+}
 
 describe('account page', () => {
   let auth: AuthHarness;
@@ -186,7 +199,19 @@ describe('account page', () => {
        WHERE model = 'Session'`,
     );
     const pages = await Promise.all([1, 2, 3].map(() => browser.visit(address())));
-    await Promise.all(pages.map((one) => addPasskey(browser, one)));
+    // All three wait for the same lock before one of them has stored anything.
+    const other = new Database(auth.url, { size: 2, applicationName: 'a lock' });
+    try {
+      const waiting = await other.shared('auth', DEMO, async (tx) => {
+        await tx.query('SELECT FROM auth.credentials WHERE user_id = $1 FOR UPDATE', [SAM]);
+        const adding = Promise.all(pages.map((one) => addPasskey(browser, one)));
+        await untilWaiting(other, pages.length);
+        return { adding };
+      });
+      await waiting.adding;
+    } finally {
+      await other.close();
+    }
     assert.equal((await auth.database.query('SELECT FROM auth.passkeys')).rows.length, 10);
     assert.doesNotMatch((await browser.visit(address())).html, /Add a passkey/);
     assert.ok(page);
