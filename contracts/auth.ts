@@ -81,7 +81,8 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
       /** Changes nothing; only refuses usernames that others have. */
       checkOnly?: boolean;
     };
-    result: { synced: number };
+    /** What the active ones type to sign in, by username: `tenant\name` where the name alone does not mean them. */
+    result: { signInNames: Record<string, string> };
   };
   /**
    * For operators: a mail domain that the tenant has proved to own. A username in it means a user of this tenant alone;
@@ -100,7 +101,8 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
    */
   'auth.users.createLink': {
     params: { username: string; tenantId?: string };
-    result: { url: string; validSeconds: number };
+    /** `signInName`: what the user types to sign in. */
+    result: { url: string; validSeconds: number; signInName: string };
   };
   /**
    * For operators: removes every passkey, the authenticator app and the recovery codes of a user who has lost them, and

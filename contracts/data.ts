@@ -36,7 +36,10 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
   'data.users.get': { params: { tenantId: string; userId: string }; result: UserIdentity | null };
   /** User by username, for sign-in; null when absent. */
   'data.users.find': { params: { tenantId: string; username: string }; result: UserIdentity | null };
-  /** Creates User records (administrator of a new tenant, demo users) as the platform, idempotent by username. */
+  /**
+   * Creates User records (administrator of a new tenant, demo users) as the platform, idempotent by username.
+   * `signInNames`: what they type to sign in, by username; `tenant\name` outside of the tenant's mail domains.
+   */
   'data.users.provision': {
     params: {
       tenantId: string;
@@ -51,7 +54,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
         password?: string;
       }[];
     };
-    result: { userIds: Record<string, string> };
+    result: { userIds: Record<string, string>; signInNames: Record<string, string> };
   };
   /** Loads generated rows of one object as the platform: ids given, no history or events. Only for templates' sample data. */
   'data.samples.load': {

@@ -20,7 +20,7 @@ export function authActions(server: () => AuthServer) {
       allowed: await server().clients.allowsOrigin(ctx.params.origin, ctx.params.clientId),
     }),
     'users.sync': async (ctx) => ({
-      synced: await server().users.sync(ctx.params.tenantId, ctx.params.users, ctx.params.checkOnly),
+      signInNames: await server().users.sync(ctx.params.tenantId, ctx.params.users, ctx.params.checkOnly),
     }),
     'users.createLink': (ctx) => server().users.createPasswordLink(ctx.params.username, ctx.params.tenantId),
     'domains.add': (ctx) => server().domains.add(ctx.params.tenantId, ctx.params.domain),

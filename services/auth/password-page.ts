@@ -5,9 +5,8 @@ import type { Form } from './form.ts';
 import * as pages from './pages/pages.ts';
 import { hashLinkToken, hashPassword, PASSWORD_MIN_CHARS, passwordProblem } from './passwords.ts';
 import { pageReply } from './reply.ts';
-import type { Credential } from './store/credentials.ts';
 import type { AuthStore } from './store/store.ts';
-import { domainOf, signInName } from './usernames.ts';
+import { signInName } from './usernames.ts';
 
 interface PasswordPageParts {
   store: AuthStore;
@@ -27,7 +26,7 @@ export async function passwordReply(
   const credential = await store.credentials.byLink(tokenHash);
   if (!credential) return pageReply(pages.linkSpent());
   const { username, tenantId, userId } = credential;
-  const shownName = await typedBy(credential, store, clients);
+  const shownName = await signInName(credential, { store, clients });
   const show = (problem: string | null): HttpReply =>
     pageReply(pages.setPassword({ action, username: shownName, problem, minChars: PASSWORD_MIN_CHARS }));
   // A mail scanner that opens the link must not use it up: only the form does.
@@ -42,16 +41,4 @@ export async function passwordReply(
   // Somebody who knew the old password may still be signed in with it.
   await revokeUser(tenantId, userId);
   return pageReply(pages.passwordSet(shownName));
-}
-
-/** The username as its user types it to sign in: with the tenant's key unless the name alone means this user. */
-async function typedBy(
-  { username, tenantId, foundByName }: Credential,
-  store: AuthStore,
-  clients: Clients,
-): Promise<string> {
-  const domain = domainOf(username);
-  const owner = domain === null ? null : await store.domains.tenantOf(domain);
-  if (owner === null ? foundByName : owner === tenantId) return username;
-  return signInName(username, (await clients.tenant({ tenantId }))?.key ?? null);
 }

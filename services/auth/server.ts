@@ -61,7 +61,7 @@ export class AuthServer {
     this.#keys = new Keys(options.store, new Vault(options.secrets));
     this.clients = new Clients(options.store, options.source);
     this.domains = new TenantDomains(options.store, this.clients);
-    this.users = new Users(options.store, { ...options, baseUrl: () => this.#baseUrl });
+    this.users = new Users(options.store, this.clients, { ...options, baseUrl: () => this.#baseUrl });
   }
 
   /** Fails unless keys exist and can be opened: then this node must not report that it is ready. */

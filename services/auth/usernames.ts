@@ -6,6 +6,8 @@
  */
 import { domainToASCII } from 'node:url';
 import type { Clients } from './clients.ts';
+import type { Credential } from './store/credentials.ts';
+import type { AuthStore } from './store/store.ts';
 
 export const USERNAME_MAX_CHARS = 320;
 
@@ -45,6 +47,14 @@ export async function typedName(clients: Pick<Clients, 'tenant'>, text: string):
   return { username, domain: domainOf(username), tenantId: tenant?.id ?? NO_TENANT };
 }
 
-/** What a user types to sign in. */
-export const signInName = (username: string, tenantKey: string | null): string =>
-  tenantKey === null ? username : `${tenantKey}\\${username}`;
+/** What a user types to sign in: the name with the key of the tenant, unless the name alone means this user. */
+export async function signInName(
+  { username, tenantId, foundByName }: Pick<Credential, 'username' | 'tenantId' | 'foundByName'>,
+  { store, clients }: { store: Pick<AuthStore, 'domains'>; clients: Pick<Clients, 'tenant'> },
+): Promise<string> {
+  const domain = domainOf(username);
+  const owner = domain === null ? null : await store.domains.tenantOf(domain);
+  if (owner === null ? foundByName : owner === tenantId) return username;
+  const tenant = await clients.tenant({ tenantId });
+  return tenant ? `${tenant.key}\\${username}` : username;
+}

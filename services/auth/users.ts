@@ -1,11 +1,13 @@
 /** Users of all tenants: their credentials, their set-password links, and the end of their grants. */
 import type { AuthActions } from '../../contracts/auth.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import type { Clients } from './clients.ts';
 import type { FactorChange } from './factors/events.ts';
 import { createLinkToken, hashPassword, LINK_VALID_SECONDS, verifyPassword } from './passwords.ts';
 import type { Credential } from './store/credentials.ts';
 import type { FactorCounts } from './store/factors.ts';
 import type { AuthStore } from './store/store.ts';
+import { signInName } from './usernames.ts';
 
 type SyncUser = AuthActions['auth.users.sync']['params']['users'][number];
 
@@ -24,27 +26,33 @@ const usernameTaken = (): PlatformError =>
 
 export class Users {
   readonly #store: AuthStore;
+  readonly #clients: Clients;
   readonly #options: UserNotices & { baseUrl(): string };
 
-  constructor(store: AuthStore, options: UserNotices & { baseUrl(): string }) {
+  constructor(store: AuthStore, clients: Clients, options: UserNotices & { baseUrl(): string }) {
     this.#store = store;
+    this.#clients = clients;
     this.#options = options;
   }
 
   /**
    * Creates and updates the credentials of User records. A username that another user of the tenant has is refused:
-   * UNIQUE_VALUE_CONFLICT, `details.field` = username.
+   * UNIQUE_VALUE_CONFLICT, `details.field` = username. Returns what each one types to sign in, by username.
    */
-  async sync(tenantId: string, users: readonly SyncUser[], checkOnly = false): Promise<number> {
+  async sync(tenantId: string, users: readonly SyncUser[], checkOnly = false): Promise<Record<string, string>> {
     if (checkOnly) {
       for (const user of users) {
         const holder = await this.#store.credentials.byUsername(tenantId, user.username);
         if (holder && holder.userId !== user.userId) throw usernameTaken();
       }
-      return 0;
+      return {};
     }
-    for (const user of users) await this.#sync(tenantId, user);
-    return users.length;
+    const names: [string, string][] = [];
+    for (const user of users) {
+      const credential = await this.#sync(tenantId, user);
+      if (credential) names.push([user.username, await this.#signInName(credential)]);
+    }
+    return Object.fromEntries(names);
   }
 
   async revoke(tenantId: string, userId: string): Promise<number> {
@@ -69,9 +77,14 @@ export class Users {
   async createPasswordLink(
     username: string,
     tenantId: string | undefined,
-  ): Promise<{ url: string; validSeconds: number }> {
+  ): Promise<{ url: string; validSeconds: number; signInName: string }> {
     const credential = await this.#named(username, tenantId);
-    return { url: await this.#passwordLink(credential), validSeconds: LINK_VALID_SECONDS };
+    const signInName = await this.#signInName(credential);
+    return { url: await this.#passwordLink(credential), validSeconds: LINK_VALID_SECONDS, signInName };
+  }
+
+  #signInName(credential: Credential): Promise<string> {
+    return signInName(credential, { store: this.#store, clients: this.#clients });
   }
 
   async #named(username: string, tenantId: string | undefined): Promise<Credential> {
@@ -87,14 +100,15 @@ export class Users {
     return credential;
   }
 
-  async #sync(tenantId: string, user: SyncUser): Promise<void> {
+  /** The credentials of an active user. */
+  async #sync(tenantId: string, user: SyncUser): Promise<Credential | null> {
     if (!(await this.#store.credentials.save(tenantId, user))) throw usernameTaken();
     if (!user.active) {
       await this.revoke(tenantId, user.userId);
-      return;
+      return null;
     }
     const credential = await this.#store.credentials.find(tenantId, user.userId);
-    if (!credential) return;
+    if (!credential) return null;
     if (user.password !== undefined) {
       const same = credential.passwordHash !== null && (await verifyPassword(credential.passwordHash, user.password));
       if (!same) await this.#store.credentials.setPassword(tenantId, user.userId, await hashPassword(user.password));
@@ -104,6 +118,7 @@ export class Users {
     ) {
       this.#options.sendPasswordLink(credential, await this.#passwordLink(credential));
     }
+    return credential;
   }
 
   async #passwordLink({ tenantId, userId }: Credential): Promise<string> {

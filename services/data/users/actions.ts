@@ -21,7 +21,7 @@ export const userActions = (database: Database, tenants: Tenants) =>
     'users.provision': async (ctx) => {
       const { tenantId, users } = ctx.params;
       const { userIds, stored } = await provisionUsers(database, tenants, tenantId, users);
-      await call(ctx, 'auth.users.sync', {
+      const { signInNames } = await call(ctx, 'auth.users.sync', {
         tenantId,
         users: stored.map(({ userId, user }) => ({
           userId,
@@ -32,7 +32,7 @@ export const userActions = (database: Database, tenants: Tenants) =>
         })),
       });
       await forgetUnsent(database, tenantId, Object.values(userIds));
-      return { userIds };
+      return { userIds, signInNames };
     },
   }) satisfies Partial<DataHandlers>;
 

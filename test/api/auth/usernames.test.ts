@@ -53,6 +53,16 @@ describe('usernames', () => {
       });
   });
 
+  it('is told to the operator as its user types it', async () => {
+    const names = ['ceo@demo.example', 'ceo@nobodys.example'];
+    const users = names.map((username) => ({ userId: randomUUID(), username, email: username, active: true }));
+    const { signInNames } = await call(auth.broker, 'auth.users.sync', { tenantId: DEMO, users });
+    const typed = ['ceo@demo.example', 'demo\\ceo@nobodys.example'];
+    assert.deepEqual(Object.entries(signInNames).flat(), [names[0], typed[0], names[1], typed[1]]);
+    for (const [i, username] of names.entries())
+      assert.equal((await call(auth.broker, 'auth.users.createLink', { username })).signInName, typed[i]);
+  });
+
   it('cannot be taken before the owner of the domain comes', async () => {
     await addUser(ACME, 'ceo@squatted.example', 'the squatter knows it');
     assert.equal(await signsIn('ceo@squatted.example', 'the squatter knows it'), false, 'in nobody’s domain');

@@ -26,9 +26,11 @@ describe('what the platform does with records by itself', () => {
     const provision = () =>
       world.platform.broker.call('data.users.provision', { tenantId: world.tenantId, users }) as Promise<{
         userIds: Record<string, string>;
+        signInNames: Record<string, string>;
       }>;
     const first = await provision();
     assert.deepEqual(await provision(), first);
+    assert.deepEqual(Object.keys(first.signInNames), Object.keys(first.userIds), 'what they type to sign in');
     const aide = (await world.admin.get('User', first.userIds['aide@one.example']!)).body;
     assert.equal(aide.managerId, first.userIds['boss@one.example']);
     assert.deepEqual(aide.permissionSetApiNames, ['UserAdmin']);
