@@ -1,4 +1,7 @@
-/** Runs the plan's data checks on the records of the tenant and adds the problems that they find to the plan. */
+/**
+ * Runs the questions that planner/data-checks.ts has found in a plan: their SQL, one statement for all, and the problems
+ * and warnings that the numbers stand for. Only this file needs a database.
+ */
 import { identifier } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { componentKey, type State } from './kinds/component.ts';

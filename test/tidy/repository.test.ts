@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { dirname, posix } from 'node:path';
 import { CATALOGUE } from '../../lib/errors/catalogue.ts';
+import { PROBLEM_CODES } from '../../services/metadata/kinds/kind.ts';
 import { environmentVariables, importsOf, present, read, repositoryFiles } from '../support/sources.ts';
 
 const files = repositoryFiles();
@@ -187,6 +188,24 @@ describe('every document', () => {
     assert.deepEqual(
       rows.filter((code) => !(code in CATALOGUE)),
       [],
+    );
+  });
+
+  it('docs/reference/metadata.md describes every code of a problem or warning that a plan can have, and no other', () => {
+    const [, section = ''] =
+      /^A \*\*problem\*\* is([\s\S]*?)^A \*\*change\*\* is/m.exec(read('docs/reference/metadata.md')) ?? [];
+    const described = [...section.matchAll(/^\|([^|]+)\|/gm)].flatMap(([, cell = '']) =>
+      [...cell.matchAll(/`([A-Z_]+)`/g)].map(([, code]) => code!),
+    );
+    assert.deepEqual([...new Set(described)].sort(), [...PROBLEM_CODES].sort());
+    const code = sources
+      .filter((path) => path.startsWith('services/metadata/') && path !== 'services/metadata/kinds/kind.ts')
+      .map(read)
+      .join('\n');
+    assert.deepEqual(
+      PROBLEM_CODES.filter((name) => !code.includes(`'${name}'`)),
+      [],
+      'no plan has these',
     );
   });
 

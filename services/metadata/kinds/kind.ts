@@ -9,16 +9,15 @@ import type { FieldComponent } from './bodies/custom-field.ts';
 import type { Changes } from './changes.ts';
 import type { BodyOf, Component, ComponentOf, ComponentType, State } from './component.ts';
 
-const PROBLEM_CODES = [
+/** Described in docs/reference/metadata.md#validate. */
+export const PROBLEM_CODES = [
   'TYPE_UNKNOWN',
   'YAML_SCHEMA_INVALID',
   'PACKAGE_FILE_MISMATCH',
   'MEMBER_NOT_FOUND',
   'NAME_INVALID',
   'NAME_CONFLICT',
-  'NAME_RESERVED',
   'DEPENDENCY_MISSING',
-  'DEPENDENT_EXISTS',
   'REFERENCE_INVALID',
   'EXPRESSION_INVALID',
   'STATE_MODEL_INVALID',
@@ -30,9 +29,7 @@ const PROBLEM_CODES = [
   'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
   'DESTRUCTIVE_MANIFEST_REQUIRED',
   'DESTRUCTIVE_FLAG_UNUSED',
-  'COMPONENT_UNCHANGED',
   'UNPUBLISHED_OBJECT',
-  'DEPRECATED_PROPERTY',
   'LARGE_TABLE',
   'ACTS_AS_USER',
 ] as const;

@@ -1,4 +1,7 @@
-/** Changes that only the tenant's records can allow or forbid. */
+/**
+ * Which questions a plan has for the tenant's records: changes that only these can allow or forbid. It asks none of them; the
+ * data-checks.ts above this folder turns them into SQL and runs them.
+ */
 import { fieldType, isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { CUSTOM_FIELD } from '../kinds/bodies/custom-field.ts';
@@ -37,7 +40,7 @@ export interface DataCheck {
     | { readonly kind: 'outside'; readonly field: string; readonly values: readonly string[]; readonly list: boolean }
     | { readonly kind: 'noneOf'; readonly field: string; readonly values: readonly string[] };
   /** STATE_MODEL_INVALID is only worth a warning. */
-  readonly code: 'DATA_INCOMPATIBLE' | 'DESTRUCTIVE_MANIFEST_REQUIRED' | 'LARGE_TABLE' | 'STATE_MODEL_INVALID';
+  readonly code: 'DATA_INCOMPATIBLE' | 'DESTRUCTIVE_MANIFEST_REQUIRED' | 'STATE_MODEL_INVALID';
   readonly message: string;
   readonly remedy: string | null;
 }
