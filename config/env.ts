@@ -136,6 +136,8 @@ export function readConfig(
   env: NodeJS.ProcessEnv = process.env,
   { operator, command = operator !== undefined }: { command?: boolean; operator?: string } = {},
 ): Config {
+  // First: whoever mistypes it must not get a development process on the data of production.
+  const mode = oneOf(env, 'NODE_ENV', ['production', 'development', 'test'] as const, 'development');
   const wanted = (env['SERVICES'] ?? '')
     .split(',')
     .map((s) => s.trim())
@@ -144,8 +146,8 @@ export function readConfig(
   const natsUrl = address(env, 'NATS_URL', ['nats', 'tls'], true);
   if (!natsUrl && services.length < ALL_SERVICES.length)
     throw new ConfigError('SERVICES chooses some services only, so NATS_URL must say where the others are reached.');
-  const production = env['NODE_ENV'] === 'production';
-  const problems = production ? productionProblems(env, { command }) : [];
+  const production = mode === 'production';
+  const problems = production ? productionProblems(env, { command, services }) : [];
   const bus = natsUrl ? readBus(env, natsUrl, { services: command ? [] : services, production }, problems) : null;
   if (problems.length > 0) throw refused(problems, production);
   const secrets = { secret: secret(env, 'PLATFORM_SECRET'), previousSecret: secret(env, 'PLATFORM_SECRET_PREVIOUS') };

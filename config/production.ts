@@ -1,7 +1,9 @@
 /**
- * What must not be in production: no secret or a guessable one, and passwords that everybody knows because they stand
- * in documentation, images or lists. Source: docs/reference/configuration.md#in-production.
+ * What must not be in production: no secret or a guessable one, passwords that everybody knows because they stand in
+ * documentation, images or lists, and connections that others can read.
+ * Source: docs/reference/configuration.md#in-production.
  */
+import type { ServiceName } from './services.ts';
 
 const SECRET_MIN_CHARS = 32;
 const SECRET_MIN_DIFFERENT_CHARS = 10;
@@ -53,8 +55,14 @@ const ADDRESSES = /^(?:DATABASE|NATS)_URL/;
 
 const NEW_SECRET = 'make one with: openssl rand -base64 48';
 
+export interface ProcessKind {
+  /** A short-lived program of an operator, which seals nothing and answers nobody. */
+  readonly command: boolean;
+  readonly services: readonly ServiceName[];
+}
+
 /** A sentence per problem, none of which repeats a secret. */
-export function productionProblems(env: NodeJS.ProcessEnv, { command = false }: { command?: boolean }): string[] {
+export function productionProblems(env: NodeJS.ProcessEnv, { command, services }: ProcessKind): string[] {
   return [
     // Of the one before nothing is asked: that it can be guessed may be why it is replaced.
     ...(command && !env['PLATFORM_SECRET'] ? [] : secretProblems(env['PLATFORM_SECRET'])),
@@ -62,8 +70,51 @@ export function productionProblems(env: NodeJS.ProcessEnv, { command = false }: 
       .filter((name) => ADDRESSES.test(name) && (env[name] ?? '').split(',').some(hasKnownPassword))
       .sort()
       .map((name) => `${name} has a password that everybody knows: set another one there and on the server.`),
+    ...(command ? [] : databaseMissing(env, services)),
+    ...(env['DATABASE_ALLOW_INSECURE'] === 'true' ? [] : unprotectedDatabases(env)),
+    ...(command || !services.includes('gateway') || env['BASE_URL_ALLOW_INSECURE'] === 'true' ? [] : baseUrl(env)),
   ];
 }
+
+/** The embedded database has one password for all services, no backups, and goes with the folder. */
+function databaseMissing(env: NodeJS.ProcessEnv, services: readonly ServiceName[]): string[] {
+  const lacks = services.some((service) => !env[`DATABASE_URL_${service.toUpperCase()}`]) && !env['DATABASE_URL'];
+  return lacks ? ['DATABASE_URL is not set: the embedded database is for development and trials.'] : [];
+}
+
+/** Modes of sslmode that never fall back to plain text, and check the server's certificate. */
+const CHECKED_MODES: ReadonlySet<string | null> = new Set(['require', 'verify-ca', 'verify-full']);
+
+function unprotectedDatabases(env: NodeJS.ProcessEnv): string[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith('DATABASE_URL') && isUnprotected(env[name] ?? ''))
+    .sort()
+    .map(
+      (name) =>
+        `${name} reaches another host without TLS: append ?sslmode=verify-full&sslrootcert=<file>, or set ` +
+        'DATABASE_ALLOW_INSECURE=true where the network alone protects the database.',
+    );
+}
+
+function isUnprotected(address: string): boolean {
+  const url = URL.parse(address);
+  if (!url) return false;
+  const host = url.searchParams.get('host') || decoded(url.hostname);
+  if (host === '' || host.startsWith('/') || isThisMachine(host)) return false;
+  // The driver checks no certificate for `require` where it is asked to do as libpq does.
+  return !CHECKED_MODES.has(url.searchParams.get('sslmode')) || url.searchParams.get('uselibpqcompat') === 'true';
+}
+
+function baseUrl(env: NodeJS.ProcessEnv): string[] {
+  const unless = 'or set BASE_URL_ALLOW_INSECURE=true where callers reach the platform without TLS on purpose.';
+  if (!env['BASE_URL']) return [`BASE_URL is not set: give the https:// address that callers use, ${unless}`];
+  const url = URL.parse(env['BASE_URL']);
+  return url?.protocol === 'http:' && !isThisMachine(url.hostname)
+    ? [`BASE_URL must begin with https://, ${unless}`]
+    : [];
+}
+
+const isThisMachine = (host: string): boolean => /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
 
 function secretProblems(secret: string | undefined): string[] {
   if (!secret) return [`PLATFORM_SECRET is not set: ${NEW_SECRET}`];

@@ -78,7 +78,13 @@ describe('the configuration of the bus', () => {
 
   it('of production has TLS, a sign-in and keys, unless somebody says that it goes without', () => {
     const PLATFORM_SECRET = 'kq8-Zr2_vTn5cY9wLx3mBd7hJf1sGa6u';
-    const env = { NODE_ENV: 'production', PLATFORM_SECRET, NATS_URL: 'nats://a:4222' };
+    const env = {
+      NODE_ENV: 'production',
+      PLATFORM_SECRET,
+      BASE_URL: 'https://erp.example',
+      DATABASE_URL: 'postgres://localhost/erp',
+      NATS_URL: 'nats://a:4222',
+    };
     const problems = problemsOf(env);
     assert.equal(problems.length, 4, problems.join('\n'));
     for (const name of ['NATS_URL', 'NATS_NKEY_FILE', 'BUS_KEYS_FILE'])

@@ -7,6 +7,13 @@ import { ALL_SERVICES } from '../../../config/services.ts';
 /** As `openssl rand -base64 48` makes one. */
 const SECRET = 'hT3Vq0yXo7mB1rKzE9cWfUa5LdJs2GiNpQ8vYt6xZb4R/wOu+lHkMeCgDjAnSPIF';
 
+const SAFE = {
+  NODE_ENV: 'production',
+  PLATFORM_SECRET: SECRET,
+  BASE_URL: 'https://erp.example',
+  DATABASE_URL: 'postgres://erp:Zk3_vQ9-mT@localhost/erp',
+};
+
 describe('the configuration', () => {
   it('has a default for everything', () => {
     const config = readConfig({});
@@ -35,8 +42,18 @@ describe('the configuration', () => {
   });
 
   it('never seeds demo users in production', () => {
-    const env = { NODE_ENV: 'production', PLATFORM_SECRET: SECRET, SEED_DEMO: 'true' };
-    assert.equal(readConfig(env).seedDemo, false);
+    assert.equal(readConfig({ ...SAFE, SEED_DEMO: 'true' }).seedDemo, false);
+  });
+
+  it('is that of production, development or tests, and of nothing that is spelled differently', () => {
+    assert.equal(readConfig(SAFE).production, true);
+    for (const mode of ['', 'development', 'test']) assert.equal(readConfig({ NODE_ENV: mode }).production, false);
+    for (const mode of ['Production', 'PRODUCTION', 'prod', 'production ', 'staging'])
+      assert.throws(
+        () => readConfig({ ...SAFE, NODE_ENV: mode }),
+        /^ConfigError: NODE_ENV must be one of production, development, test/,
+        mode,
+      );
   });
 
   it('knows which services a process runs, each once', () => {
@@ -91,7 +108,7 @@ describe('the configuration', () => {
 
 describe('the configuration of production', () => {
   const production = (env: Record<string, string>) =>
-    readConfig({ NODE_ENV: 'production', PLATFORM_SECRET: SECRET, NATS_ALLOW_INSECURE: 'true', ...env });
+    readConfig({ ...SAFE, NATS_ALLOW_INSECURE: 'true', DATABASE_ALLOW_INSECURE: 'true', ...env });
   const problemsOf = (env: Record<string, string>): string[] => {
     try {
       production(env);
@@ -161,8 +178,50 @@ describe('the configuration of production', () => {
   });
 
   it("asks no secret of an operator's command, but a password of its own", () => {
-    const env = { NODE_ENV: 'production', DATABASE_URL: 'postgres://erp:Zk3_vQ9-mT@db/erp' };
+    const env = { NODE_ENV: 'production', DATABASE_URL: 'postgres://erp:Zk3_vQ9-mT@localhost/erp' };
     assert.equal(readConfig(env, { command: true }).secret, null);
-    assert.throws(() => readConfig({ ...env, DATABASE_URL: 'postgres://erp:erp@db/erp' }, { command: true }));
+    assert.throws(() => readConfig({ ...env, DATABASE_URL: 'postgres://erp:erp@localhost/erp' }, { command: true }));
+    assert.equal(readConfig({ NODE_ENV: 'production' }, { command: true }).databaseUrl, null);
+  });
+
+  it('talks to a database elsewhere only over TLS that checks the server', () => {
+    const refusals = (DATABASE_URL: string): string[] => problemsOf({ DATABASE_URL, DATABASE_ALLOW_INSECURE: '' });
+    for (const query of [
+      '',
+      '?sslmode=disable',
+      '?sslmode=prefer',
+      '?sslmode=no-verify',
+      '?ssl=true',
+      '?uselibpqcompat=true&sslmode=require',
+    ])
+      assert.match(refusals(`postgres://erp@db.internal/erp${query}`).join(), /^- DATABASE_URL .*TLS/, query);
+    assert.match(refusals('postgres://erp@localhost/erp?host=db.internal').join(), /TLS/);
+    for (const mode of ['require', 'verify-ca', 'verify-full'])
+      assert.deepEqual(refusals(`postgres://erp@db.internal/erp?sslmode=${mode}`), []);
+    for (const here of ['localhost', '127.0.0.1', '[::1]', '%2Fvar%2Frun%2Fpostgresql'])
+      assert.deepEqual(refusals(`postgres://erp@${here}/erp`), [], here);
+    for (const here of ['postgres:///erp', 'postgres:///erp?host=/var/run/postgresql'])
+      assert.deepEqual(refusals(here), [], here);
+    const own = { DATABASE_URL_DATA: 'postgres://erp@db.internal/erp', DATABASE_ALLOW_INSECURE: '' };
+    assert.match(problemsOf(own).join(), /^- DATABASE_URL_DATA .*TLS/);
+    assert.match(
+      problemsOf({ DATABASE_URL: 'postgres://erp@db.internal/erp', DATABASE_ALLOW_INSECURE: 'yes' }).join(),
+      /DATABASE_ALLOW_INSECURE=true/,
+    );
+    assert.deepEqual(problemsOf({ DATABASE_URL: 'postgres://erp@db.internal/erp' }), [], 'opted out');
+  });
+
+  it('does not run on the embedded database', () => {
+    assert.match(problemsOf({ DATABASE_URL: '' }).join(), /^- DATABASE_URL is not set: the embedded database/);
+  });
+
+  it('gives callers an address with TLS, where the gateway is', () => {
+    assert.match(problemsOf({ BASE_URL: '' }).join(), /^- BASE_URL is not set/);
+    assert.match(problemsOf({ BASE_URL: 'http://erp.example' }).join(), /^- BASE_URL must begin with https/);
+    for (const here of ['http://localhost:3000', 'http://127.0.0.1', 'http://[::1]:3000'])
+      assert.deepEqual(problemsOf({ BASE_URL: here }), []);
+    for (const BASE_URL of ['', 'http://erp.example'])
+      assert.deepEqual(problemsOf({ BASE_URL, BASE_URL_ALLOW_INSECURE: 'true' }), []);
+    assert.deepEqual(problemsOf({ BASE_URL: '', SERVICES: 'data', NATS_URL: 'nats://bus:4222' }), []);
   });
 });
