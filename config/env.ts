@@ -53,7 +53,8 @@ export interface Config {
 /** Shorter ones can be guessed. */
 const SECRET_MIN_CHARS = 32;
 
-class ConfigError extends Error {
+/** A sentence that a person can act on. */
+export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 

@@ -1,12 +1,13 @@
 /**
  * `npm run migrate`: brings the tables of all services up to date on DATABASE_URL, then exits. Safe while services
- * run and other migrations do: migrations only go forward and wait for each other under a lock in the database.
+ * run and other migrations do: migrations only go forward and wait for each other under a lock in the database. Logins
+ * get the passwords of DATABASE_URL_<SERVICE>; those whose address is not given keep theirs.
  */
 import { readConfig } from '../config/env.ts';
 import { ALL_SERVICES } from '../config/services.ts';
 import { migrateServices } from '../main.ts';
 import { Database } from '../mixins/database/database.ts';
-import { loginUrls } from '../mixins/database/open.ts';
+import { givePasswords } from '../mixins/database/open.ts';
 
 try {
   const config = readConfig(process.env, { command: true });
@@ -17,7 +18,7 @@ try {
   const owner = new Database(config.databaseUrl, { size: 2, applicationName: 'erp migrate' });
   try {
     await migrateServices(owner, ALL_SERVICES);
-    await loginUrls(owner, config, ALL_SERVICES, console.warn);
+    await givePasswords(owner, config, ALL_SERVICES, console.warn);
   } finally {
     await owner.close();
   }

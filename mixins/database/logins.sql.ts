@@ -2,10 +2,25 @@
 import { identifier, literal } from '../../lib/values/sql-text.ts';
 import type { Statement } from './statement.ts';
 
+/**
+ * Comment on a login to which no operator has given a password: it has none, or one that is derived from the owner's. Of a
+ * login without it the password is in use somewhere, and only its operator replaces it.
+ */
+const DERIVED = 'The password is derived from that of the owner, until an operator gives another.';
+
+export const markDerivedSql = (login: string, derived: boolean): string =>
+  `COMMENT ON ROLE ${identifier(login)} IS ${derived ? literal(DERIVED) : 'NULL'}`;
+
+export const isDerived = (login: string): Statement => ({
+  text: `SELECT shobj_description(oid, 'pg_authid') = $1 IS TRUE AS yes FROM pg_roles WHERE rolname = $2`,
+  values: [DERIVED, login],
+});
+
 /** Roles belong to the whole server: another installation on it may have made this one. */
 export const createLoginSql = (login: string): string => `DO $$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = ${literal(login)}) THEN
     CREATE ROLE ${identifier(login)} LOGIN NOINHERIT;
+    ${markDerivedSql(login, true)};
   END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
 END $$`;

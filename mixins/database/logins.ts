@@ -5,6 +5,7 @@
  */
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { ConfigError, databaseVariable } from '../../config/env.ts';
 import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
 import { type Database, sqlState } from './database.ts';
 import {
@@ -13,7 +14,9 @@ import {
   createLoginSql,
   ENTER_TENANTS,
   enterSql,
+  isDerived,
   MAY_CREATE_ROLES,
+  markDerivedSql,
   setPasswordSql,
   useSchemaSql,
 } from './logins.sql.ts';
@@ -78,11 +81,37 @@ export function derivedUrl(ownerUrl: string, service: ServiceName): string | nul
   return url.href;
 }
 
-/** Gives the login the password of `url`, unless it can sign in with it already. */
-export async function ensurePassword(owner: Database, service: ServiceName, url: string): Promise<void> {
+/** Gives the login the password of `url`, which an operator has chosen. */
+export async function givePassword(owner: Database, service: ServiceName, url: string): Promise<void> {
+  const login = loginOf(service);
+  const known = await canSignIn(url);
+  await oneByOne(owner, async (tx) => {
+    if (!known) await tx.query(setPasswordSql(login, verifierOf(url)));
+    if ((await tx.one<{ yes: boolean }>(isDerived(login))).yes) await tx.query(markDerivedSql(login, false));
+  });
+}
+
+/**
+ * Gives the login the password of `url`, which is derived from the owner's. Throws when an operator has given it another:
+ * running processes sign in with that. `exclusive`: the server is ours alone, so that there is no such operator.
+ */
+export async function derivePassword(
+  owner: Database,
+  service: ServiceName,
+  url: string,
+  exclusive: boolean,
+): Promise<void> {
   if (await canSignIn(url)) return;
-  const verifier = scramVerifier(decodeURIComponent(new URL(url).password));
-  await owner.query(setPasswordSql(loginOf(service), verifier));
+  const login = loginOf(service);
+  await oneByOne(owner, async (tx) => {
+    if (!exclusive && !(await tx.one<{ yes: boolean }>(isDerived(login))).yes)
+      throw new ConfigError(
+        `${login} has a password of its own, which DATABASE_URL alone does not replace: set ` +
+          `${databaseVariable(service)} to its address.`,
+      );
+    await tx.query(setPasswordSql(login, verifierOf(url)));
+    await tx.query(markDerivedSql(login, true));
+  });
 }
 
 async function canSignIn(url: string): Promise<boolean> {
@@ -102,8 +131,9 @@ async function canSignIn(url: string): Promise<boolean> {
 
 const SCRAM_ITERATIONS = 4_096;
 
-/** What PostgreSQL keeps of a password (RFC 5803). */
-function scramVerifier(password: string): string {
+/** What PostgreSQL keeps of the password of an address (RFC 5803). */
+function verifierOf(url: string): string {
+  const password = decodeURIComponent(new URL(url).password);
   const salt = randomBytes(16);
   const salted = pbkdf2Sync(password.normalize('NFKC'), salt, SCRAM_ITERATIONS, 32, 'sha256');
   const keyOf = (name: string): Buffer => createHmac('sha256', salted).update(name).digest();

@@ -3,10 +3,10 @@
  * brings everything up to date first and gives each service a login of its own; otherwise the operator has done so with
  * `npm run migrate`, and the process knows the logins of its services alone.
  */
-import type { Config } from '../../config/env.ts';
+import { type Config, ConfigError, databaseVariable } from '../../config/env.ts';
 import type { ServiceName } from '../../config/services.ts';
 import { Database } from './database.ts';
-import { derivedUrl, ensurePassword, isOwner, loginOf } from './logins.ts';
+import { derivedUrl, derivePassword, givePassword, isOwner, loginOf } from './logins.ts';
 
 export interface OpenOptions {
   /** The address that is not a service's own: DATABASE_URL, or that of the embedded database; null: there is none. */
@@ -62,36 +62,49 @@ async function prepareAsOwner(
   const owner = new Database(url, { size: 2, applicationName: `erp owner ${config.nodeId}` });
   try {
     if (!(await isOwner(owner))) return null;
+    if (config.production && config.databaseUrl !== null)
+      throw new ConfigError(
+        'DATABASE_URL is the address of the owner of the database, which no service has in production: run ' +
+          '`npm run migrate` with it, and start services with those of their logins ' +
+          `(${config.services.map(databaseVariable).join(', ')}).`,
+      );
     await prepare(owner);
-    return await loginUrls(owner, config, config.services, warn);
+    return await loginUrls(owner, config, warn);
   } finally {
     await owner.close();
   }
 }
 
-/** Sees to it that the services can sign in: with the passwords that are given, or that are derived from the owner's. */
-export async function loginUrls(
+/** The services of the process can sign in: with the passwords that are given, or that are derived from the owner's. */
+async function loginUrls(
+  owner: Database,
+  config: Config,
+  warn: (message: string) => void,
+): Promise<Map<ServiceName, string>> {
+  await givePasswords(owner, config, config.services, warn);
+  const urls = new Map<ServiceName, string>();
+  for (const service of config.services) {
+    if (config.databaseUrls[service] !== undefined) continue;
+    const address = derivedUrl(owner.url, service);
+    if (address === null) warn(`The owner of the database signs in without a password: ${service} shares its login.`);
+    else await derivePassword(owner, service, address, config.databaseUrl === null);
+    urls.set(service, address ?? owner.url);
+  }
+  return urls;
+}
+
+/** Gives the logins the passwords of their addresses, and changes those of no others: running processes use them. */
+export async function givePasswords(
   owner: Database,
   config: Config,
   services: readonly ServiceName[],
   warn: (message: string) => void,
-): Promise<Map<ServiceName, string>> {
-  const urls = new Map<ServiceName, string>();
+): Promise<void> {
   for (const service of services) {
     const given = config.databaseUrls[service];
-    const user = given === undefined ? undefined : decodeURIComponent(new URL(given).username);
-    if (user !== undefined && user !== loginOf(service)) {
-      warn(`The service ${service} signs in to the database as ${user}, not as ${loginOf(service)}.`);
-      continue;
-    }
-    const address = given ?? derivedUrl(owner.url, service);
-    if (address === null) {
-      warn(`The owner of the database signs in without a password: ${service} shares its login.`);
-      urls.set(service, owner.url);
-      continue;
-    }
-    await ensurePassword(owner, service, address);
-    urls.set(service, address);
+    if (given === undefined) continue;
+    const user = decodeURIComponent(new URL(given).username);
+    if (user === loginOf(service)) await givePassword(owner, service, given);
+    else warn(`The service ${service} signs in to the database as ${user}, not as ${loginOf(service)}.`);
   }
-  return urls;
 }

@@ -1,9 +1,13 @@
 /** Probes and numbers of a process without the gateway. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readConfig } from '../../config/env.ts';
-import { start } from '../../main.ts';
+import { databaseVariable, readConfig } from '../../config/env.ts';
+import { ALL_SERVICES } from '../../config/services.ts';
+import { migrateServices, start } from '../../main.ts';
+import { Database } from '../../mixins/database/database.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
+import { derivedUrl } from '../../mixins/database/logins.ts';
+import { givePasswords } from '../../mixins/database/open.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { type NatsServer, startNats } from '../support/nats.ts';
 import { testEnvironment } from '../support/platform.ts';
@@ -80,8 +84,22 @@ describe('health of a process with the gateway', () => {
     await database?.drop();
   });
   const begin = async (more: Record<string, string>): Promise<void> => {
-    const env = { HEALTH_PORT: String(port), SEED_DEMO: 'false', RATE_ANONYMOUS_REQUESTS: '5', ...more };
-    running = await start(readConfig(testEnvironment(database.url, env)));
+    const env: Record<string, string> = {
+      HEALTH_PORT: String(port),
+      SEED_DEMO: 'false',
+      RATE_ANONYMOUS_REQUESTS: '5',
+      ...more,
+    };
+    if (env['NODE_ENV'] === 'production') {
+      // The same passwords as in development, because other tests sign in to this server as well.
+      const logins = ALL_SERVICES.map((service) => [databaseVariable(service), derivedUrl(database.url, service)!]);
+      const config = readConfig(testEnvironment('', { ...env, ...Object.fromEntries(logins) }));
+      const owner = new Database(database.url, { size: 2, applicationName: 'migrate test' });
+      await migrateServices(owner, ALL_SERVICES);
+      await givePasswords(owner, config, ALL_SERVICES, assert.fail);
+      await owner.close();
+      running = await start(config);
+    } else running = await start(readConfig(testEnvironment(database.url, env)));
   };
   const statuses = (base: string): Promise<number[]> =>
     Promise.all(['/healthz', '/readyz', '/metrics'].map(async (path) => (await fetch(base + path)).status));

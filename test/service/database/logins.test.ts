@@ -1,5 +1,9 @@
 /** What the login role of each service reaches, and what it does not. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { databaseVariable, readConfig } from '../../../config/env.ts';
 import { ALL_SERVICES, type ServiceName } from '../../../config/services.ts';
@@ -7,8 +11,9 @@ import { tenantSchema } from '../../../lib/context.ts';
 import { migrateServices, start } from '../../../main.ts';
 import { Database, sqlState } from '../../../mixins/database/database.ts';
 import { derivedUrl, loginOf } from '../../../mixins/database/logins.ts';
-import { loginUrls } from '../../../mixins/database/open.ts';
+import { givePasswords } from '../../../mixins/database/open.ts';
 import { api, tokenFor } from '../../support/client.ts';
+import { startTestServer } from '../../support/database.ts';
 import { createPlatformDatabase, startPlatform, type TestPlatform, testEnvironment } from '../../support/platform.ts';
 
 const REFUSED = '42501';
@@ -157,7 +162,7 @@ describe('the login role of a service', function () {
       await assert.rejects(start(config), /npm run migrate|permission denied|does not exist/);
       const database = new Database(empty.url, { size: 2, applicationName: 'migrate test' });
       await migrateServices(database, ALL_SERVICES);
-      await loginUrls(database, config, ALL_SERVICES, assert.fail);
+      await givePasswords(database, config, ALL_SERVICES, assert.fail);
       await database.query("DELETE FROM data.migrations WHERE name = '0002-sweeps.sql'");
       await assert.rejects(start(config), /tables of data lack 0002-sweeps\.sql: run `npm run migrate`/);
       await database.query("INSERT INTO data.migrations (name) VALUES ('0002-sweeps.sql')");
@@ -172,5 +177,76 @@ describe('the login role of a service', function () {
     } finally {
       await empty.drop();
     }
+  });
+});
+
+describe('the password of a login', function () {
+  this.timeout(120_000);
+  let server: Awaited<ReturnType<typeof startTestServer>>;
+  const chosen = new Map<ServiceName, string>();
+  const PRODUCTION = { NODE_ENV: 'production', PLATFORM_SECRET: randomBytes(48).toString('base64') };
+
+  const run = promisify(execFile);
+  const migrate = (env: Record<string, string>) =>
+    run(process.execPath, ['scripts/migrate.ts'], {
+      env: { PATH: process.env['PATH']!, DATABASE_URL: server.server.url, ...env },
+    });
+  const variables = (): Record<string, string> =>
+    Object.fromEntries(chosen.entries().map(([service, url]) => [databaseVariable(service), url]));
+  const startAsOwner = (env: Record<string, string> = {}) =>
+    start(readConfig(testEnvironment(server.server.url, { SEED_DEMO: 'false', ...env })));
+  const asOwner = async (text: string): Promise<pg.QueryResult> => {
+    const client = new pg.Client({ connectionString: server.server.url });
+    await client.connect();
+    return client.query(text).finally(() => client.end());
+  };
+  const chosenFit = async (): Promise<void> => {
+    for (const connectionString of chosen.values()) {
+      const client = new pg.Client({ connectionString });
+      await client.connect();
+      await client.end();
+    }
+  };
+
+  before(async () => {
+    server = await startTestServer();
+    for (const service of ALL_SERVICES) {
+      const url = new URL(server.server.url);
+      [url.username, url.password] = [loginOf(service), randomBytes(18).toString('hex')];
+      chosen.set(service, url.href);
+    }
+  });
+  after(async () => {
+    await server?.server.stop();
+    if (server) await rm(server.folder, { recursive: true, force: true });
+  });
+
+  it('is derived from that of the owner as long as no operator gives another, and follows it', async () => {
+    await migrate({});
+    await (await startAsOwner()).stop();
+    // The owner gets another password, and the login still has what was derived from the one before.
+    await asOwner("ALTER ROLE login_data PASSWORD 'derived from what the owner had before'");
+    await (await startAsOwner()).stop();
+  });
+
+  it('is the one of its address, and stays when the owner migrates or starts a service without that', async () => {
+    await migrate(variables());
+    await chosenFit();
+    await migrate({});
+    await chosenFit();
+    await assert.rejects(startAsOwner(), /login_gateway has a password of its own.* DATABASE_URL_GATEWAY/);
+    await chosenFit();
+    const url = new URL(chosen.get('data')!);
+    url.password = randomBytes(18).toString('hex');
+    chosen.set('data', url.href);
+    await migrate({ DATABASE_URL_DATA: url.href });
+    await chosenFit();
+  });
+
+  it('is never derived in production, where no service has the address of the owner', async () => {
+    await assert.rejects(startAsOwner(PRODUCTION), /address of the owner.*npm run migrate.*DATABASE_URL_DATA/);
+    await assert.rejects(startAsOwner({ ...PRODUCTION, ...variables() }), /address of the owner/);
+    await chosenFit();
+    await (await start(readConfig(testEnvironment('', { ...PRODUCTION, ...variables() })))).stop();
   });
 });
