@@ -1,6 +1,7 @@
 /** Liveness of grants, with what the gateway must know about tenant and client of each. */
 import type { AuthActions, GrantState } from '../../contracts/auth.ts';
 import type { RateLimitOverrides, SecondFactorPolicy } from '../../lib/schema/snapshot.ts';
+import { isSameAuthentication } from './client-marks.ts';
 import type { Clients, KnownClient, Tenant } from './clients.ts';
 import type { LiveGrant } from './store/grants.ts';
 import type { AuthStore } from './store/store.ts';
@@ -35,10 +36,15 @@ export async function checkGrants(
         clients.find(grant.clientId),
       ]);
       const usable = client !== null && (client.tenantId === null || client.tenantId === grant.tenantId);
-      const active = tenant !== null && usable && found?.userId === grant.userId && found.clientId === grant.clientId;
+      const active =
+        tenant !== null &&
+        usable &&
+        found?.userId === grant.userId &&
+        found.clientId === grant.clientId &&
+        isSameAuthentication(found.authentication, client);
       const required = tenant && ((await clients.secondFactor(tenant.id)) ?? secondFactor) !== 'off';
-      // A client that acts for itself has nobody who could sign in, and an agent has approvals instead.
-      const stepUp = required === true && found?.integration === false && client?.meta?.agent !== true;
+      // A client that acts for itself has nobody who could sign in. An agent that acts for a person is no way around.
+      const stepUp = required === true && found?.integration === false;
       return grantState(grant.grantId, { active, stepUp }, tenant, usable ? client : null);
     }),
   );

@@ -7,7 +7,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errors, type Interaction, type Provider } from 'oidc-provider';
 import { MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
 import { requestId } from '../../lib/values/ids.ts';
-import type { Clients } from './clients.ts';
+import { marksOf } from './client-marks.ts';
+import type { Clients, KnownClient } from './clients.ts';
 import { csrfFor, isSameText } from './csrf.ts';
 import { acrOf } from './factors/assurance.ts';
 import type { SecondFactors } from './factors/factors.ts';
@@ -63,11 +64,13 @@ export async function interact(
   const { provider, clients, cookieKey } = parts;
   const interaction = await provider.interactionDetails(request, response);
   if (interaction.uid !== uid) throw new errors.SessionNotFound('interaction session not found');
-  const csrf = csrfFor(cookieKey, `interaction ${uid}`);
-  if (form && !isSameText(form.get('csrf') ?? '', csrf))
-    throw new errors.InvalidRequest('the form is not from this page');
   const client = await clients.find(String(interaction.params['client_id']));
   if (!client?.active) throw new errors.InvalidRequest('the client is switched off');
+  // A yes counts for the client as it was when the page was shown.
+  const shown = interaction.prompt.name === 'consent' ? ` ${marksOf(client).declaration}` : '';
+  const csrf = csrfFor(cookieKey, `interaction ${uid}${shown}`);
+  if (form && !isSameText(form.get('csrf') ?? '', csrf))
+    throw new errors.InvalidRequest('the form is not from this page, or the application has changed since');
   const finish = async (result: Record<string, unknown>): Promise<Answer> => {
     const returnTo = new URL(await provider.interactionResult(request, response, result));
     return { redirect: returnTo.pathname + returnTo.search };
@@ -128,7 +131,7 @@ export async function interact(
 async function consent(
   { provider, store }: InteractionParts,
   interaction: Interaction,
-  client: { clientId: string; name: string; tenantId: string | null },
+  client: KnownClient,
   form: Form | null,
   view: { action: string; csrf: string; formTargets: readonly string[] },
   finish: (result: Record<string, unknown>) => Promise<Answer>,
@@ -151,6 +154,7 @@ async function consent(
   }
   // Always a new grant: one authorization can end without another one of the same client.
   const grant = new provider.Grant({ accountId: credential.userId, clientId: client.clientId });
+  grant.clientMarks = marksOf(client);
   grant.addOIDCScope(scopes.join(' '));
   grant.addResourceScope(apiResource(provider.issuer), scopes.filter((scope) => scope !== 'openid').join(' '));
   return finish({ consent: { grantId: await grant.save() } });

@@ -1,7 +1,8 @@
 /** Users as the provider knows them: whether one may use a client, and as whom an access token acts. */
 import { type Context, errors, type Grant, interactionPolicy, type Provider, type Token } from 'oidc-provider';
 import { MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
-import { ACCOUNT_CLIENT_ID } from '../clients.ts';
+import { marksOf } from '../client-marks.ts';
+import { ACCOUNT_CLIENT_ID, type Clients } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import { GRANT_REUSE_MIN_SECONDS, LIFETIMES, nowSeconds } from './lifetimes.ts';
@@ -54,14 +55,26 @@ export class Accounts {
   }
 }
 
-/** The grant under which a signed-in user need not be asked again; undefined when there is none to use. */
-export async function existingGrant(provider: Provider, { oidc }: Context): Promise<Grant | undefined> {
+/**
+ * The grant under which a signed-in user need not be asked again; undefined when there is none to use. An earlier grant
+ * counts for the client as it was declared then: with another redirect address it might be somebody else's.
+ */
+export async function existingGrant(
+  provider: Provider,
+  clients: Clients,
+  { oidc }: Context,
+): Promise<Grant | undefined> {
+  const { accountId } = oidc.session;
+  const { clientId } = oidc.client;
   const given = oidc.result?.consent?.grantId;
-  const grantId = given ?? oidc.session.grantIdFor(oidc.client.clientId);
-  const grant = grantId ? await provider.Grant.find(grantId) : undefined;
-  if (!grant && oidc.client.clientId === ACCOUNT_CLIENT_ID) return accountPageGrant(provider, oidc.session.accountId);
-  if (!grant || grant.accountId !== oidc.session.accountId) return undefined;
-  return given || grant.exp - nowSeconds() > GRANT_REUSE_MIN_SECONDS ? grant : undefined;
+  const grantId = given ?? oidc.session.grantIdFor(clientId);
+  const found = grantId ? await provider.Grant.find(grantId) : undefined;
+  const lasting = given || (found && found.exp - nowSeconds() > GRANT_REUSE_MIN_SECONDS);
+  const grant = lasting && found?.accountId === accountId ? found : undefined;
+  if (clientId === ACCOUNT_CLIENT_ID) return grant ?? accountPageGrant(provider, accountId);
+  if (!grant || given) return grant;
+  const client = await clients.find(clientId);
+  return client && grant.clientMarks?.declaration === marksOf(client).declaration ? grant : undefined;
 }
 
 /** The account page belongs to the platform: a person who signs in to it is not asked for consent. */

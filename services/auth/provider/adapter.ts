@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { type Adapter, errors, Provider } from 'oidc-provider';
 import { networkOf } from '../../../lib/values/network.ts';
+import { type ClientMarks, isSameAuthentication } from '../client-marks.ts';
 import type { Clients } from '../clients.ts';
 import type { AuthStore } from '../store/store.ts';
 import type { PresentedTokens } from './presented-tokens.ts';
@@ -107,7 +108,7 @@ class ArtifactAdapter implements Adapter {
 const nothing = async (): Promise<undefined> => undefined;
 
 /** Grants: rows of the tenant whose user gave them. */
-function grantAdapter({ store, grantsEnded }: AdapterParts): Adapter {
+function grantAdapter({ store, clients, grantsEnded }: AdapterParts): Adapter {
   return {
     async upsert(id, payload, expiresIn) {
       const userId = String(payload['accountId']);
@@ -116,7 +117,13 @@ function grantAdapter({ store, grantsEnded }: AdapterParts): Adapter {
       const grant = { tenantId: credential.tenantId, id, userId, clientId: String(payload['clientId']), payload };
       await store.grants.save(grant, expiresIn);
     },
-    find: async (id) => (await store.grants.payload(id)) ?? undefined,
+    async find(id) {
+      const payload = await store.grants.payload(id);
+      if (!payload) return undefined;
+      const client = await clients.find(String(payload['clientId']));
+      const marks = payload['clientMarks'] as ClientMarks | undefined;
+      return client && isSameAuthentication(marks?.authentication, client) ? payload : undefined;
+    },
     async destroy(id) {
       if (await store.grants.end(id)) grantsEnded([id]);
     },

@@ -1,6 +1,7 @@
 /** The part of oidc-provider 9 that auth uses; the package ships no types. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
+  import type { ClientMarks } from '../client-marks.ts';
 
   export interface Model {
     jti: string;
@@ -17,6 +18,8 @@ declare module 'oidc-provider' {
 
   export interface Grant extends Model {
     openid?: { scope?: string };
+    /** Of the client that the person said yes to; absent from a grant of an earlier version. */
+    clientMarks?: ClientMarks;
     addOIDCScope(scope: string): void;
     addResourceScope(resource: string, scope: string): void;
   }
@@ -91,6 +94,8 @@ declare module 'oidc-provider' {
     readonly Grant: {
       new (input: { accountId: string; clientId: string }): Grant;
       find(id: string): Promise<Grant | undefined>;
+      /** The members that are stored. */
+      readonly IN_PAYLOAD: readonly string[];
     };
     readonly Client: {
       find(id: string): Promise<Client | undefined>;

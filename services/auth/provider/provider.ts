@@ -58,8 +58,11 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
       const account = await accounts.find(userId, ctx.oidc.client);
       return account ? { accountId: userId, claims: async () => ({ sub: userId }) } : undefined;
     },
-    loadExistingGrant: (ctx: Context) => existingGrant(provider, ctx),
+    loadExistingGrant: (ctx: Context) => existingGrant(provider, parts.clients, ctx),
   });
+  // A grant keeps by what its client is recognised.
+  const kept = [...provider.Grant.IN_PAYLOAD, 'clientMarks'];
+  Object.defineProperty(provider.Grant, 'IN_PAYLOAD', { value: kept });
   provider.Client.prototype.compareClientSecret = function compare(actual) {
     return secretMatches(this.clientSecret ?? '', actual);
   };

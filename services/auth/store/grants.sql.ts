@@ -44,7 +44,8 @@ export function liveGrants(tenantId: string, grantIds: readonly string[]): State
   const sql = new Sql();
   return sql.statement(
     `SELECT live_grant.id AS "grantId", live_grant.user_id AS "userId", live_grant.client_id AS "clientId",
-       live_grant.payload ? 'integration' AS integration
+       live_grant.payload ? 'integration' AS integration,
+       live_grant.payload #>> '{clientMarks,authentication}' AS authentication
      FROM auth.grants live_grant JOIN auth.credentials credential USING (tenant_id, user_id)
      WHERE live_grant.tenant_id = ${sql.bind(tenantId, 'uuid')} AND live_grant.id = ANY(${sql.bind(grantIds, 'text[]')})
        AND live_grant.expires_at > now() AND credential.active`,

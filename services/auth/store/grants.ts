@@ -11,6 +11,8 @@ export interface LiveGrant {
   clientId: string;
   /** Of a client that acts as its integration user. */
   integration: boolean;
+  /** By which the client's way to prove itself is recognised; null: of an earlier version. */
+  authentication: string | null;
 }
 
 export class Grants {
