@@ -34,8 +34,8 @@ export const LIMITS = {
   request_timeout_ms: 30_000,
   answer_timeout_ms: 60_000,
   unsent_max_bytes: 256 * 1024 * 1024,
-  connections_of_address_max: 1_000,
-  connections_max: 20_000,
+  connections_of_network_max: 500,
+  connections_max: 5_000,
   bus_timeout_ms: 35_000,
   retries_serialization_max: 3,
 } as const;

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../config/limits.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { requestId } from '../../lib/values/ids.ts';
-import { networkOf } from '../../lib/values/network.ts';
+import { Connections } from './connections.ts';
 import { API_VERSION, errorBody } from './reply.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -15,6 +15,8 @@ const CHECK_INTERVAL_MS = 2_000;
 const LISTEN_BACKLOG = 1_024;
 const CLOSE_GRACE_MS = 200;
 const CLOSE_MAX_MS = 500;
+/** To read why, before the connection is closed. */
+const CLOSE_REFUSED_MS = 1_000;
 /** The longest IPv6 address with a zone, in brackets and with a port, is shorter. */
 const ENTRY_MAX_CHARS = 100;
 const DISCARD_MAX_BYTES = 64 * 1024 * 1024;
@@ -29,7 +31,7 @@ export interface ServerListeners {
   malformed: (error: NodeJS.ErrnoException, socket: Socket) => void;
 }
 
-/** A server that does not listen yet. Behind proxies all callers share their addresses: then the proxies count. */
+/** A server that does not listen yet. */
 export function createHttpServer(listeners: ServerListeners, options: { trustedProxies: number }): Server {
   const server = createServer({
     maxHeaderSize: LIMITS.headers_max_bytes,
@@ -40,8 +42,12 @@ export function createHttpServer(listeners: ServerListeners, options: { trustedP
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
     noDelay: true,
   });
-  server.maxConnections = LIMITS.connections_max;
-  if (options.trustedProxies === 0) boundConnections(server);
+  // Beyond proxies, callers share the proxies' addresses.
+  if (options.trustedProxies > 0) server.maxConnections = LIMITS.connections_max;
+  else {
+    const connections = new Connections();
+    server.on('connection', (socket: Socket) => connections.add(socket, socketAddress(socket)));
+  }
   server.on('request', listeners.request);
   server.on('checkContinue', listeners.checkContinue);
   server.on('checkExpectation', listeners.checkExpectation);
@@ -50,25 +56,6 @@ export function createHttpServer(listeners: ServerListeners, options: { trustedP
   );
   server.on('clientError', listeners.malformed);
   return server;
-}
-
-/** Closes connections beyond so many of one network, before anything is read from them. */
-function boundConnections(server: Server): void {
-  const open = new Map<string, number>();
-  server.on('connection', (socket: Socket) => {
-    const network = networkOf(socketAddress(socket));
-    const count = (open.get(network) ?? 0) + 1;
-    if (count > LIMITS.connections_of_address_max) {
-      socket.destroy();
-      return;
-    }
-    open.set(network, count);
-    socket.once('close', () => {
-      const left = (open.get(network) ?? 1) - 1;
-      if (left > 0) open.set(network, left);
-      else open.delete(network);
-    });
-  });
 }
 
 /** Listens; returns the public address. Rejects when it cannot, as when the port is in use. */
@@ -100,10 +87,13 @@ export function refuseMalformed(
   socket: Socket,
   options: { baseUrl: string; remaining: number },
 ): boolean {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+  const isSilent = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
+  if (!socket.writable || error.code === 'ECONNRESET' || isSilent) {
     socket.destroy();
     return false;
   }
+  // A client that does not close its side would hold the connection for ever.
+  setTimeout(() => socket.destroy(), CLOSE_REFUSED_MS).unref();
   const id = requestId();
   const refusal = new PlatformError('REQUEST_MALFORMED', malformedMessage(error.code));
   const body = JSON.stringify(errorBody(refusal, id, options.baseUrl, false));

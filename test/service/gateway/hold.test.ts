@@ -61,6 +61,24 @@ describe('The edge: what callers can make it hold', function () {
     await until(async () => (await stage.send('GET', '/stub/A')).status === 200, 5);
   });
 
+  it('closes connections that ask nothing, ask in vain or stop within a request, even of clients that do not', async () => {
+    stage = await startStage();
+    const halves = ['', 'GET /healthz HTTP/1.1\r\nHost: x\r\n', 'no request\r\n\r\n'];
+    const ended = halves.map(async (text) => {
+      const socket = connect({ port: Number(new URL(stage.baseUrl).port), host: '127.0.0.1', allowHalfOpen: true });
+      sockets.push(socket);
+      const gone = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+      socket.on('error', () => {});
+      socket.resume();
+      if (text) socket.write(text);
+      // What is sent to a connection that the server has closed whole is answered with a reset.
+      const trying = setInterval(() => socket.readableEnded && socket.write('x'), 500);
+      await gone;
+      clearInterval(trying);
+    });
+    await Promise.all(ended);
+  });
+
   it('drops the oldest answers that nobody reads when they take too much memory', async () => {
     stage = await startStage({ CONCURRENCY: '100' });
     const big = Buffer.alloc(48 * 1024 * 1024, 'x');
@@ -81,7 +99,7 @@ describe('The edge: what callers can make it hold', function () {
 
   it('closes connections of an address beyond its number, and takes new ones when others end', async () => {
     stage = await startStage();
-    for (let i = 0; i < LIMITS.connections_of_address_max; i++) await open();
+    for (let i = 0; i < LIMITS.connections_of_network_max; i++) await open();
     const surplus = await open();
     await until(() => closed(surplus), 5);
     sockets[0]!.destroy();
