@@ -16,6 +16,8 @@ export interface SignIn {
   baseUrl: string;
   user: string;
   password: string;
+  /** Of the user's authenticator app, where the account has a second factor. */
+  code?: string | undefined;
   /** Space-separated; default: everything the server offers. */
   scope?: string | undefined;
   /** Default: erp-cli. */
@@ -55,10 +57,31 @@ const readable = (html: string): string =>
     .trim()
     .slice(0, 300);
 
+/** The form that takes a sign-in on: attributes and content. Only a browser can do what some pages ask for. */
+function nextForm(html: string, page: URL, answers: Record<string, string>): [string, string] {
+  const forms = [...html.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/g)];
+  const deciding = (decision: string) => forms.find(([form]) => form.includes(`name="decision" value="${decision}"`));
+  let next = deciding('signIn');
+  if (!next && deciding('addApp'))
+    throw new SignInFailure(
+      `This account needs a second factor and has none yet. Sign in with a browser at ${page.origin}/account, set up an authenticator app, and come back with its code: --code 123456`,
+    );
+  const byCode = next ? undefined : deciding('code');
+  if (byCode && !answers['code'])
+    throw new SignInFailure('This account needs a second factor: add a code of its authenticator app, --code 123456');
+  if (!next && !byCode && (deciding('passkey') || deciding('recovery')))
+    throw new SignInFailure(
+      `This account needs a second factor, and its passkey works in a browser alone. Sign in with a browser at ${page.origin}/account, set up an authenticator app besides, and come back with its code: --code 123456`,
+    );
+  next ??= byCode ?? forms[0];
+  const [, opening, content] = next ?? [];
+  if (opening === undefined || content === undefined) throw new SignInFailure(readable(html));
+  return [opening, content];
+}
+
 /** The form of a page, filled in and submitted with its first button. */
 function fill(html: string, page: URL, answers: Record<string, string>): { url: URL; form: URLSearchParams } {
-  const [, opening, content] = /<form\b([^>]*)>([\s\S]*?)<\/form>/.exec(html) ?? [];
-  if (opening === undefined || content === undefined) throw new SignInFailure(readable(html));
+  const [opening, content] = nextForm(html, page, answers);
   const form = new URLSearchParams();
   for (const [tag] of content.matchAll(/<input\b[^>]*>/g)) {
     const { name, value } = attributes(tag);
@@ -70,7 +93,14 @@ function fill(html: string, page: URL, answers: Record<string, string>): { url: 
 }
 
 /** Walks the authorization-code flow with PKCE. Throws SignInFailure with what the server said. */
-export async function signIn({ baseUrl, user, password, scope, clientId = CLIENT_ID }: SignIn): Promise<Tokens> {
+export async function signIn({
+  baseUrl,
+  user,
+  password,
+  code: typed,
+  scope,
+  clientId = CLIENT_ID,
+}: SignIn): Promise<Tokens> {
   const server = await discover(baseUrl);
   // The server's own address may differ from the one we reach it at.
   const at = (address: string): URL => new URL(new URL(address).pathname, baseUrl);
@@ -88,7 +118,7 @@ export async function signIn({ baseUrl, user, password, scope, clientId = CLIENT
     code_challenge_method: 'S256',
   }).toString();
 
-  const answer = await walk(start, { username: user, password });
+  const answer = await walk(start, { username: user, password, ...(typed ? { code: typed } : {}) });
   const code = answer.get('code');
   if (!code || answer.get('state') !== state)
     throw new SignInFailure(

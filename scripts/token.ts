@@ -1,22 +1,33 @@
 /**
- * `npm run --silent token -- --user sam@demo.example [--scope "data:read data:write"] [--base-url URL]`: signs a user
- * in through the real authorization-code flow with PKCE (RFC 6749, RFC 7636) as the client `erp-cli`, as a browser
+ * `npm run --silent token -- --user sam@demo.example [--code 123456] [--scope "data:read data:write"] [--base-url URL]`:
+ * signs a user in through the real authorization-code flow with PKCE (RFC 6749, RFC 7636) as the client `erp-cli`, as a browser
  * without JavaScript would, and prints the access token alone on stdout. Without --scope: all scopes of the client.
- * The password is in DEMO_PASSWORD (default: that of the demo tenants). Problems go to stderr, with exit code 1.
+ * The password is in DEMO_PASSWORD (default: that of the demo tenants), the code of an authenticator app in --code. Problems go to stderr, with exit code 1.
  */
 import { parseArgs } from 'node:util';
 import { SignInFailure, signIn } from './sign-in.ts';
 
 try {
   const { values } = parseArgs({
-    options: { user: { type: 'string' }, scope: { type: 'string' }, 'base-url': { type: 'string' } },
+    options: {
+      user: { type: 'string' },
+      code: { type: 'string' },
+      scope: { type: 'string' },
+      'base-url': { type: 'string' },
+    },
   });
   if (!values.user) throw new SignInFailure('Say who signs in: --user sam@demo.example');
   const password = process.env['DEMO_PASSWORD'] || 'demo-password';
   const baseUrl = (values['base-url'] ?? process.env['BASE_URL'] ?? `http://localhost:${process.env['PORT'] || 3000}`)
     .trim()
     .replace(/\/+$/, '');
-  const { access_token } = await signIn({ baseUrl, user: values.user, password, scope: values.scope });
+  const { access_token } = await signIn({
+    baseUrl,
+    user: values.user,
+    password,
+    code: values.code,
+    scope: values.scope,
+  });
   console.log(access_token);
 } catch (error) {
   const cause = (error as { cause?: { code?: string } }).cause?.code;

@@ -16,9 +16,11 @@ import { makeRecoveryCodes, spendRecoveryCode } from './recovery-codes.ts';
 import { judge } from './second-factor.ts';
 
 const PROGRESS_SECONDS = 600;
-const WRONG_CODE = 'The code is not right, or was used already. Wait for the next one and try again.';
-const WRONG_RECOVERY_CODE = 'This is none of your recovery codes, or it was used already.';
-const WRONG_PASSKEY = 'The passkey was not accepted. Try again.';
+const WRONG: Readonly<Record<pages.StepAnswer, string>> = {
+  code: 'The code is not right, or was used already. Wait for the next one and try again.',
+  recovery: 'This is none of your recovery codes, or it was used already.',
+  passkey: 'The passkey was not accepted. Try again.',
+};
 const NOT_CREATED = 'The passkey could not be stored. Try again.';
 
 interface Progress extends UserKey {
@@ -56,7 +58,7 @@ export async function continueSignIn(step: SignInStep, form: Form | null): Promi
     case 'passkey':
       return secondPasskey(step, progress, form.get('credential') ?? '');
     case 'code':
-      return typedCode(step, progress, WRONG_CODE, ['otp'], () =>
+      return secondAnswer(step, progress, 'code', ['otp'], () =>
         step.factors.authenticators.verify(progress, form.get('code') ?? ''),
       );
     case 'recovery':
@@ -109,10 +111,10 @@ export const binding = ({ uid }: Pick<SignInStep, 'uid'>): string => `sign-in ${
 
 async function secondPasskey(step: SignInStep, progress: Progress, answer: string): Promise<Answer> {
   let second: string[] = [];
-  return typedCode(
+  return secondAnswer(
     step,
     progress,
-    WRONG_PASSKEY,
+    'passkey',
     () => second,
     async () => {
       const passkey = await step.factors.passkeys.verify(binding(step), answer);
@@ -124,17 +126,17 @@ async function secondPasskey(step: SignInStep, progress: Progress, answer: strin
 }
 
 async function recoveryCode(step: SignInStep, progress: Progress, typed: string): Promise<Answer> {
-  return typedCode(step, progress, WRONG_RECOVERY_CODE, [], async () => {
+  return secondAnswer(step, progress, 'recovery', [], async () => {
     const spent = await spendRecoveryCode(step.store, progress, typed);
     if (spent) announce(step, progress, 'recoveryCodeUsed');
     return spent;
   });
 }
 
-async function typedCode(
+async function secondAnswer(
   step: SignInStep,
   progress: Progress,
-  wrong: string,
+  by: pages.StepAnswer,
   amr: readonly string[] | (() => readonly string[]),
   check: () => Promise<boolean>,
 ): Promise<Answer> {
@@ -146,8 +148,8 @@ async function typedCode(
       tenantId,
       userId,
     });
-  if (judged.outcome === 'wait') return currentPage(step, progress, { kind: 'wait', seconds: judged.seconds });
-  if (judged.outcome === 'refused') return currentPage(step, progress, { kind: 'refused', text: wrong });
+  if (judged.outcome === 'wait') return currentPage(step, progress, { by, kind: 'wait', seconds: judged.seconds });
+  if (judged.outcome === 'refused') return currentPage(step, progress, { by, kind: 'refused', text: WRONG[by] });
   const second = typeof amr === 'function' ? amr() : amr;
   return complete(step, { ...progress, amr: withSecondFactor(progress.amr, second) });
 }
@@ -167,10 +169,11 @@ async function setUpFactor(
       ? step.factors.passkeys.register(progress, binding(step), form.get('credential') ?? '', '')
       : step.factors.authenticators.confirm(progress, form.get('setup') ?? '', form.get('code') ?? ''),
   );
-  if (judged.outcome === 'wait') return currentPage(step, progress, { kind: 'wait', seconds: judged.seconds });
+  const by = byPasskey ? 'passkey' : 'code';
+  if (judged.outcome === 'wait') return currentPage(step, progress, { by, kind: 'wait', seconds: judged.seconds });
   if (judged.outcome === 'refused') {
-    const text = byPasskey ? NOT_CREATED : WRONG_CODE;
-    return currentPage(step, progress, { kind: 'refused', text }, form.get('setup') ?? undefined);
+    const text = byPasskey ? NOT_CREATED : WRONG.code;
+    return currentPage(step, progress, { by, kind: 'refused', text }, form.get('setup') ?? undefined);
   }
   announce(step, progress, byPasskey ? 'passkeyAdded' : 'authenticatorAdded');
   const amr = withSecondFactor(progress.amr, byPasskey ? ['user'] : ['otp']);

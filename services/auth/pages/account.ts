@@ -134,7 +134,7 @@ export interface SetUpAppView {
 }
 
 export function setUpAppPage({ action, csrf, username, setup, problem: text }: SetUpAppView): Page {
-  const refused = text === null ? null : { kind: 'refused' as const, text };
+  const refused = text === null ? null : { kind: 'refused' as const, by: 'code' as const, text };
   return {
     title: text ? 'Problem: set up an app' : 'Set up an app',
     status: text ? 422 : 200,

@@ -35,7 +35,7 @@ ${form.fields ?? ''}<button type="submit"${form.quiet ? ' class="quiet"' : ''}>$
 </form>`;
 
 /** A field for a code of six digits from an authenticator app. */
-export const codeField = (invalid: boolean): string =>
+export const codeField = ({ invalid, focus }: { invalid: boolean; focus: boolean }): string =>
   `<div class="field"><label for="code">Code from your app</label>
 <input id="code" name="code" class="code" type="text" inputmode="numeric" autocomplete="one-time-code" required
-maxlength="20"${invalid ? ' aria-invalid="true"' : ''} autofocus></div>`;
+maxlength="20"${invalid ? ' aria-invalid="true"' : ''}${focus ? ' autofocus' : ''}></div>`;

@@ -9,7 +9,14 @@ export interface StepView {
   formTargets: readonly string[];
 }
 
-export type StepProblem = { kind: 'refused'; text: string } | { kind: 'wait'; seconds: number } | null;
+/** What somebody has answered with. */
+export type StepAnswer = 'code' | 'recovery' | 'passkey';
+
+export type StepProblem =
+  | ({ by: StepAnswer } & ({ kind: 'refused'; text: string } | { kind: 'wait'; seconds: number }))
+  | null;
+
+const isRefused = (given: StepProblem, by: StepAnswer): boolean => given?.kind === 'refused' && given.by === by;
 
 const alertFor = (title: string, given: StepProblem): string =>
   given?.kind === 'wait'
@@ -37,20 +44,21 @@ export interface SecondStepView extends StepView {
 export function secondStep(view: SecondStepView): Page {
   const { action, csrf } = view;
   const opening = `<form method="post" action="${escapeHtml(action)}">${hiddenInput('csrf', csrf)}`;
+  const byRecovery = view.problem?.by === 'recovery';
   const app = `${opening}
-${codeField(view.problem?.kind === 'refused')}
+${codeField({ invalid: isRefused(view.problem, 'code'), focus: !byRecovery })}
 <button type="submit" name="decision" value="code">Continue</button>
 </form>`;
   const passkey = view.passkeyOptions
     ? `${view.authenticator ? '<p class="or" data-with-passkeys hidden>or</p>' : ''}
 ${passkeyForm({ action, csrf, use: 'get', options: view.passkeyOptions, decision: 'passkey', button: 'Use a passkey', quiet: view.authenticator })}`
     : '';
-  const recovery = `<details${view.authenticator || view.passkeyOptions ? '' : ' open'}>
+  const recovery = `<details${byRecovery || !(view.authenticator || view.passkeyOptions) ? ' open' : ''}>
 <summary>Use a recovery code</summary>
 ${opening}
 <div class="field"><label for="recovery">Recovery code</label>
 <input id="recovery" name="recovery" type="text" autocomplete="off" autocapitalize="characters" spellcheck="false"
-required maxlength="40" aria-describedby="recovery-hint">
+required maxlength="40" aria-describedby="recovery-hint"${isRefused(view.problem, 'recovery') ? ' aria-invalid="true"' : ''}${byRecovery ? ' autofocus' : ''}>
 <p class="hint" id="recovery-hint">One of the codes that you kept. Each works once.</p></div>
 <button type="submit" class="quiet" name="decision" value="recovery">Continue with this code</button>
 </form>
@@ -84,7 +92,7 @@ export const setUpApp = (view: Pick<SetUpView, 'action' | 'csrf' | 'setup' | 'pr
 <details><summary>Type the key instead</summary><p class="secret">${escapeHtml(view.setup.secret)}</p></details>
 <form method="post" class="spaced" action="${escapeHtml(view.action)}">
 ${hiddenInput('csrf', view.csrf)}${hiddenInput('setup', view.setup.sealed)}
-${codeField(view.problem?.kind === 'refused')}
+${codeField({ invalid: isRefused(view.problem, 'code'), focus: true })}
 <button type="submit" name="decision" value="${decision}">Turn on the app</button>
 </form>`;
 

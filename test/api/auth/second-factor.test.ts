@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { mock } from 'node:test';
+import { promisify } from 'node:util';
 import { call } from '../../../contracts/call.ts';
 import { CHALLENGE_SECONDS, Challenges } from '../../../services/auth/factors/challenges.ts';
 import { Passkeys } from '../../../services/auth/factors/passkeys.ts';
@@ -19,6 +21,7 @@ import {
 import { codeFor, codesOn, optionsOn, sealedOn, secretOn } from './factor-pages.ts';
 import { ACME, type AuthHarness, DEMO, EVE, externalClient, PASSWORD, SAM, startAuth } from './harness.ts';
 
+const run = promisify(execFile);
 const MFA = 'https://refeds.org/profile/mfa';
 
 describe('second factor', () => {
@@ -128,6 +131,49 @@ describe('second factor', () => {
       assert.match((await browser.submit(page, { decision: 'allow' })).html, /Protect your account/);
       assert.match((await browser.visit(page.url)).html, /Protect your account/);
       assert.match((await browser.visit(url())).html, /name="password"/, 'there is no session yet');
+    });
+  });
+
+  describe('npm run token', () => {
+    const script = (...more: string[]) =>
+      run(process.execPath, ['scripts/token.ts', '--user', 'sam@demo.example', '--base-url', auth.baseUrl, ...more]);
+    const refused = async (...more: string[]): Promise<string> => {
+      const { stdout, stderr } = await script(...more).then(
+        () => assert.fail('there is a token'),
+        (error: { stdout: string; stderr: string }) => error,
+      );
+      assert.equal(stdout, '');
+      return stderr;
+    };
+
+    it('says what an account without a second factor needs, and sets up nothing', async () => {
+      await demand('everyone');
+      const told = await refused();
+      assert.match(
+        told,
+        /^token: This account needs a second factor and has none yet\. Sign in with a browser at http/,
+      );
+      assert.deepEqual(
+        auth.refusals.slice(-1).filter(({ code }) => code === 'SECOND_FACTOR_WRONG'),
+        [],
+      );
+    });
+
+    it('takes the code of an authenticator app', async () => {
+      const { secret } = await enrolApp();
+      assert.match(await refused(), /needs a second factor: add a code of its authenticator app, --code/);
+      assert.match(await refused('--code', '000000'), /The code is not right/);
+      const { stdout } = await script('--code', codeFor(secret));
+      assert.deepEqual(claims(stdout).amr, ['pwd', 'otp', 'mfa']);
+    });
+
+    it('says that a passkey works in a browser alone', async () => {
+      await auth.database.query(
+        `INSERT INTO auth.passkeys (tenant_id, id, user_id, name, public_key, counter, transports, backup_eligible,
+           backed_up) VALUES ($1, 'stored', $2, 'Key', '', 0, '{}', true, true)`,
+        [DEMO, SAM],
+      );
+      assert.match(await refused('--code', '123456'), /its passkey works in a browser alone/);
     });
   });
 
@@ -251,6 +297,22 @@ describe('second factor', () => {
       const refused = await again.submit(await password(again), { decision: 'recovery', recovery: code });
       assert.equal(refused.status, 401);
       assert.match(refused.html, /used already/);
+    });
+
+    it('stay at hand when one was wrong: open, in focus, and the field of the app is not to blame', async () => {
+      await enrolApp();
+      const browser = new Browser();
+      const page = await password(browser);
+      assert.match(page.html, /<details>[\s\S]*name="recovery"/);
+      assert.match(page.html, /<input id="code"[^>]* autofocus>/);
+      const recovery = await browser.submit(page, { decision: 'recovery', recovery: 'AAAA-BBBB-CCCC-DDDD' });
+      assert.match(recovery.html, /<details open>/);
+      assert.match(recovery.html, /<input id="recovery"[^>]* aria-invalid="true" autofocus>/);
+      assert.doesNotMatch(recovery.html, /<input id="code"[^>]*(?:aria-invalid|autofocus)/);
+      const code = await browser.submit(page, { code: '000000' });
+      assert.match(code.html, /<input id="code"[^>]* aria-invalid="true" autofocus>/);
+      assert.match(code.html, /<details>/);
+      assert.doesNotMatch(code.html, /<input id="recovery"[^>]*(?:aria-invalid|autofocus)/);
     });
 
     it('of another user are refused', async () => {

@@ -28,7 +28,12 @@ const all = (text: string): pages.Page[] => [
       formTargets: [],
     }),
   ),
-  ...[null, { kind: 'refused' as const, text }, { kind: 'wait' as const, seconds: 1 }].flatMap((problem) => [
+  ...[
+    null,
+    { by: 'code' as const, kind: 'refused' as const, text },
+    { by: 'recovery' as const, kind: 'refused' as const, text },
+    { by: 'passkey' as const, kind: 'wait' as const, seconds: 1 },
+  ].flatMap((problem) => [
     secondStep.secondStep({
       ...step(text),
       authenticator: true,
