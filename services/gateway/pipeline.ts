@@ -35,6 +35,8 @@ export const API_PREFIX = '/api/v1';
 /** Answered even to users without the API permission, so that a client can find out who it is. */
 const WITHOUT_API_PERMISSION = new Set(['me.identity.get']);
 const BODYLESS_MAX_BYTES = 64 * 1024;
+/** Nobody else can write the records of ACCESS_OBJECTS. */
+const ACCESS_PERMISSION = 'manageUsers';
 const CLI_CLIENT_ID = 'erp-cli';
 
 type Step = (gate: Gate, x: Exchange) => void | Promise<void>;
@@ -50,6 +52,7 @@ const STEPS: readonly Step[] = [
   spendUnits,
   receiveBody,
   checkForm,
+  checkSignInOfDryRun,
 ];
 
 /** Runs the checks, then the operation. */
@@ -198,20 +201,41 @@ function checkPermission(gate: Gate, x: Exchange): void | Promise<void> {
   });
 }
 
-/** A person who changes what users may do, or the configuration, has just signed in with two factors (RFC 9470). */
-function checkSignIn(gate: Gate, x: Exchange): void {
+/**
+ * A person who changes what users may do, or the configuration, has just signed in with two factors (RFC 9470). Whoever
+ * may not do so is told that instead, by the service, and whoever only asks what would happen is not asked.
+ */
+function checkSignIn(gate: Gate, x: Exchange): void | Promise<void> {
+  // Whether it is a dry run is known for certain when the query has been read.
+  return x.rawQuery.includes('checkOnly') ? undefined : demandSignIn(gate, x);
+}
+
+function checkSignInOfDryRun(gate: Gate, x: Exchange): void | Promise<void> {
+  if (!x.rawQuery.includes('checkOnly') || x.call?.query['checkOnly'] === true) return undefined;
+  return demandSignIn(gate, x);
+}
+
+function demandSignIn(gate: Gate, x: Exchange): void | Promise<void> {
   const { stepUp } = x.route.operation;
   const { session } = x;
-  if (stepUp === undefined || !session?.grant?.stepUp) return;
-  if (stepUp !== true && !stepUp.includes(decoded(x.pathValues[x.route.parameterNames.indexOf('objectApiName')] ?? '')))
-    return;
+  if (stepUp === undefined || !session?.grant?.stepUp) return undefined;
   const { signedIn } = session;
-  if (signedIn?.multiFactor && gate.now() - signedIn.at * 1_000 <= STEP_UP_MAX_AGE_SECONDS * 1_000) return;
+  if (signedIn?.multiFactor && gate.now() - signedIn.at * 1_000 <= STEP_UP_MAX_AGE_SECONDS * 1_000) return undefined;
+  // The permission that an operation needs as a whole has been checked before.
+  if (stepUp === true) throw signInInsufficient(gate);
+  const objectApiName = decoded(x.pathValues[x.route.parameterNames.indexOf('objectApiName')] ?? '');
+  if (!stepUp.includes(objectApiName)) return undefined;
+  return gate.sessions.currentUser(session).then(({ systemPermissions }) => {
+    if (holdsPermission(systemPermissions, ACCESS_PERMISSION)) throw signInInsufficient(gate);
+  });
+}
+
+function signInInsufficient(gate: Gate): PlatformError {
   const request = `acr_values="${MULTI_FACTOR_ACR}", max_age=${STEP_UP_MAX_AGE_SECONDS}`;
   const metadata = `resource_metadata="${gate.baseUrl}/.well-known/oauth-protected-resource/api/v1"`;
   const message =
     'This operation needs a recent sign-in with two factors: authorize again with acr_values and max_age.';
-  throw new PlatformError('AUTHENTICATION_INSUFFICIENT', message, {
+  return new PlatformError('AUTHENTICATION_INSUFFICIENT', message, {
     details: { acrValues: [MULTI_FACTOR_ACR], maxAgeSeconds: STEP_UP_MAX_AGE_SECONDS },
     headers: {
       'WWW-Authenticate': `Bearer error="insufficient_user_authentication", error_description="${message}", ${request}, ${metadata}`,

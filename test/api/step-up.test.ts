@@ -59,6 +59,7 @@ describe('API: step-up for operations of high risk', () => {
 
   it('takes a person through: challenge, authorization with acr_values and max_age, second factor, success', async () => {
     const before = await session('ada@demo.example');
+    const sam = await session('sam@demo.example');
     await deployOverHttp(before, withPolicy('everyone'));
     const { verifier, challenge } = pkce();
     const browser = new Browser();
@@ -88,6 +89,10 @@ describe('API: step-up for operations of high risk', () => {
     challenged(answer);
     challenged(await before.post('/metadata/deploy', {}));
     challenged(await before.put('/data/User/by/username/x', {}));
+    assert.notEqual((await before.post('/data/User?checkOnly=true', {})).status, 401, 'a dry run needs no step-up');
+    const own = (await sam.get('/identity')).body.user;
+    const refusal = await sam.patch(`/data/User/${own.id}`, { fields: { timezone: 'Europe/Berlin' } }, { etag: '"1"' });
+    assert.equal(refusal.body.code, 'OBJECT_PERMISSION_DENIED', 'no sign-in would let them');
     assert.notEqual((await before.post('/data/Account', {})).status, 401, 'business data needs no step-up');
     assert.equal((await before.get('/data/User?take=1')).status, 200);
 

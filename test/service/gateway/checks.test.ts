@@ -113,6 +113,9 @@ describe('The edge: order and form of checks', () => {
     const MFA = 'https://refeds.org/profile/mfa';
     const now = (): number => Math.floor(Date.now() / 1_000);
     let grants = 0;
+    before(() => {
+      stage.permissions = ['apiEnabled', 'manageUsers'];
+    });
     const send = async (claims: object, { required = true, path = '/access/User' } = {}): Promise<Answer> => {
       stage.grant = { stepUp: required };
       const token = await stage.token({ grant_id: `step-up-${grants++}`, ...claims });
@@ -143,6 +146,22 @@ describe('The edge: order and form of checks', () => {
         }
         assert.equal((await send(recent, { path })).status, 200);
       }
+    });
+
+    it('is not asked of those who may not write users: the service tells them so', async () => {
+      stage.permissions = ['apiEnabled'];
+      assert.equal((await send({})).status, 200, 'the service answers');
+      isError(await send({}, { path: '/access' }), 401, 'AUTHENTICATION_INSUFFICIENT');
+      stage.permissions = ['apiEnabled', 'manageUsers'];
+      isError(await send({}), 401, 'AUTHENTICATION_INSUFFICIENT');
+    });
+
+    it('is not asked for a dry run, and for nothing that only looks like one', async () => {
+      assert.equal((await send({}, { path: '/access/User?checkOnly=true' })).status, 200);
+      isError(await send({}, { path: '/access/User?checkOnly=false' }), 401, 'AUTHENTICATION_INSUFFICIENT');
+      isError(await send({}, { path: '/access/User?check%4Fnly=false' }), 401, 'AUTHENTICATION_INSUFFICIENT');
+      isError(await send({}, { path: '/access/User?checkOnly=true&checkOnly=false' }), 400, 'PARAMETER_INVALID');
+      isError(await send({}, { path: '/access?checkOnly=true' }), 400, 'PARAMETER_UNKNOWN');
     });
 
     it('does not concern other objects, other operations, and grants that need none', async () => {

@@ -168,6 +168,7 @@ export const STUB_OPERATIONS: readonly Operation[] = [
     path: '/access/{objectApiName}',
     scopes: 'authenticated',
     stepUp: ['User'],
+    queryParameters: [parameter('checkOnly', Type.Boolean())],
   }),
   row({ operationId: 'stub.access.replace', method: 'PUT', path: '/access', scopes: 'authenticated', stepUp: true }),
   row({ operationId: 'stub.identity.get', method: 'GET', path: '/who', scopes: 'authenticated' }),
