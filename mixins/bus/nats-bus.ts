@@ -159,6 +159,18 @@ class NatsBus extends Transporters.NATS {
   }
 
   #receive(command: string, sender: string, data: Buffer): void {
+    const packet = this.#admitted(command, sender, data);
+    if (!packet) return;
+    const { messageHandler } = this as unknown as { messageHandler(command: string, packet: BusPacket): unknown };
+    try {
+      messageHandler(command, packet);
+    } catch (error) {
+      this.logger.error(`A packet (${command} of ${sender}) was admitted, and failed.`, error);
+    }
+  }
+
+  /** The packet that `data` is or completes; null when it is refused or parts are missing. */
+  #admitted(command: string, sender: string, data: Buffer): BusPacket | null {
     try {
       if (!this.#admission.knows(sender)) throw new Refused(`${command} from an unknown identity`);
       let joiner = this.#joiners.get(sender);
@@ -167,26 +179,24 @@ class NatsBus extends Transporters.NATS {
         this.#joiners.set(sender, joiner);
       }
       const whole = joiner.add(data, performance.now());
-      if (whole) this.#deliver(command, sender, this.deserialize(command, whole) as BusPacket);
+      if (!whole) return null;
+      const packet = this.deserialize(command, whole) as BusPacket;
+      const { pendingRequests } = this.transit as unknown as Transit;
+      const asked = (id: string): string | undefined => pendingRequests.get(id)?.nodeID;
+      this.#admission.admit({ command, sender, packet, receiver: this.nodeID, asked });
+      return packet;
     } catch (error) {
+      // Whatever fails up to here is the packet's fault, such as bytes that are no packet.
       this.#logRefusal(error);
+      if (error instanceof Refused && error.answer) this.#answerRefused(error.message, error.answer);
+      return null;
     }
   }
 
-  #deliver(command: string, sender: string, packet: BusPacket): void {
-    const { pendingRequests, sendResponse } = this.transit as unknown as Transit;
-    const asked = (id: string): string | undefined => pendingRequests.get(id)?.nodeID;
-    try {
-      this.#admission.admit({ command, sender, packet, receiver: this.nodeID, asked });
-    } catch (error) {
-      if (!(error instanceof Refused) || error.answer === null) throw error;
-      this.#logRefusal(error);
-      const refusal = new Errors.MoleculerClientError(error.message, 403, 'CALL_REFUSED');
-      void sendResponse.call(this.transit, error.answer.node, error.answer.id, {}, {}, null, refusal);
-      return;
-    }
-    const { messageHandler } = this as unknown as { messageHandler(command: string, packet: BusPacket): unknown };
-    messageHandler(command, packet);
+  #answerRefused(message: string, { node, id }: NonNullable<Refused['answer']>): void {
+    const { sendResponse } = this.transit as unknown as Transit;
+    const refusal = new Errors.MoleculerClientError(message, 403, 'CALL_REFUSED');
+    void sendResponse.call(this.transit, node, id, {}, {}, null, refusal);
   }
 
   #logRefusal(error: unknown): void {

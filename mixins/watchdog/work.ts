@@ -11,7 +11,7 @@ export interface Work {
   readonly requestId: string | null;
 }
 
-/** A stretch of time, and the work that was marked last before or within it. */
+/** A stretch of time, and the work whose mark began it. */
 export interface Stretch {
   readonly work: Work;
   /** Until the next mark, or the end of the time that was asked about. */

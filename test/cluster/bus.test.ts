@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ServiceBroker } from 'moleculer';
+import type { NatsConnection } from 'nats';
 import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
 import { natsBus } from '../../mixins/bus/nats-bus.ts';
@@ -60,6 +61,27 @@ describe('the bus', () => {
       assert.ok(Buffer.isBuffer(answer.bytes));
       assert.ok(answer.bytes.equals(bytes), `${size} bytes`);
     }
+  });
+
+  it('counts the packets that it refuses, and not what fails while an admitted one is handled', async () => {
+    const { tx } = answerer.transit as unknown as {
+      tx: { refused: number; messageHandler(command: string, packet: unknown): unknown };
+    };
+    const { messageHandler } = tx;
+    let handled = 0;
+    tx.messageHandler = (command, packet) => {
+      if (command !== 'PING') return messageHandler(command, packet);
+      handled++;
+      throw new Error('a mistake of the handler');
+    };
+    void caller.ping(answerer.nodeID, 500);
+    await until('the ping has failed', () => handled > 0, 2_000);
+    tx.messageHandler = messageHandler;
+    assert.equal(tx.refused, 0);
+    const { client } = (caller.transit as unknown as { tx: { client: NatsConnection } }).tx;
+    const [identity] = answerer.nodeID.split('/');
+    client.publish(`MOL-erp.nobody.PING.${identity}.${answerer.nodeID}`);
+    await until('the packet is refused', () => tx.refused === 1, 2_000);
   });
 
   it('takes nobody for lost because it was busy itself, and could not hear them', async () => {

@@ -1,7 +1,7 @@
 /** What several pages have in common. */
 import { escapeHtml } from './layout.ts';
 
-/** The one thing that went wrong, announced as soon as the page is read, with a way to the field. */
+/** The one thing that went wrong, announced as soon as the page is read. */
 export const problem = (title: string, text: string): string =>
   `<div class="problem" role="alert"><h2>${escapeHtml(title)}</h2><p>${escapeHtml(text)}</p></div>`;
 
