@@ -12,7 +12,7 @@ import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
 const RULES_PER_OBJECT_MAX = 100;
 
-const VALIDATION_RULE = componentType('ValidationRule', {
+export const VALIDATION_RULE = componentType('ValidationRule', {
   apiName: apiName('Stable name; errors name it as `<Object>.<Rule>`.'),
   object: apiName('The object that it belongs to.'),
   active: shownFlag(true, 'Records are held to it.'),

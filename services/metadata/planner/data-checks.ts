@@ -83,7 +83,7 @@ function becomesRequiredAtOnce(field: FieldMeta): RecordQuestion | null {
 }
 
 /** The default value is given to the records that have none, unless no two may have the same. */
-const fillsRecords = (field: FieldMeta): boolean =>
+export const fillsRecords = (field: FieldMeta): boolean =>
   field.defaultValue !== null && !field.unique && !isMasterDetail(field);
 
 const remedyOf = ({ fieldType: type, unique }: FieldMeta): string => {

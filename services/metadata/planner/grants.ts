@@ -5,6 +5,7 @@
  * Source: docs/reference/access.md#handing-out-permissions.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { KEPT_PERMISSIONS } from '../../../lib/access/administrators.ts';
 import { rolesBelow } from '../../../lib/access/directory.ts';
 import {
   type Giving,
@@ -19,10 +20,14 @@ import {
 import type { Access } from '../../../lib/access/types.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
-import type { SharingDefault } from '../../../lib/schema/snapshot.ts';
+import type { SharingDefault, SystemPermission } from '../../../lib/schema/snapshot.ts';
+import { isUserObject } from '../../../lib/schema/user-object.ts';
 import { CUSTOM_FIELD, type FieldComponent } from '../kinds/bodies/custom-field.ts';
 import { CUSTOM_OBJECT, type ObjectComponent } from '../kinds/bodies/custom-object.ts';
 import { STATE_MODEL } from '../kinds/bodies/state-model.ts';
+import { VALUE_SET } from '../kinds/bodies/value-set.ts';
+import { changedFields } from '../kinds/changes.ts';
+import { compileField } from '../kinds/compile-field.ts';
 import {
   type Component,
   type ComponentOf,
@@ -42,13 +47,16 @@ import { findKind } from '../kinds/registry.ts';
 import { ROLE } from '../kinds/role.ts';
 import { SHARING_RULE } from '../kinds/sharing-rule.ts';
 import { transitionKeys } from '../kinds/transitions-and-actions.ts';
-import type { DataCheck } from './data-checks.ts';
+import { VALIDATION_RULE } from '../kinds/validation-rule.ts';
+import { type DataCheck, fillsRecords } from './data-checks.ts';
+import { computedOtherwise, type Dependent, dependentsOf } from './dependents.ts';
 
 /** Everything that the changed components give away beyond what the actor holds becomes a problem. */
 export function checkGrants(changed: readonly Component[], context: CheckContext): void {
   if (context.acting === null) return;
   const grants = new Grants(context.acting, context);
   for (const component of changed) grants.check(component);
+  if (!managesAccess(context.acting.actor)) grants.checkValues(changed);
 }
 
 /**
@@ -122,6 +130,34 @@ const BY_DEFAULT: Readonly<Record<SharingDefault, Coverage>> = {
   readWrite: 'full',
 };
 
+/** What administrators need to give permissions back; who else holds them does not take them from others. */
+const OF_ADMINISTRATORS: readonly SystemPermission[] = ['apiEnabled', ...KEPT_PERMISSIONS];
+
+/** Properties of a field that can refuse the change of a record, when they change. */
+const CONSTRAINTS = [
+  'fieldType',
+  'required',
+  'unique',
+  'externalId',
+  'caseSensitive',
+  'length',
+  'precision',
+  'scale',
+  'minimum',
+  'maximum',
+  'pattern',
+  'picklist',
+  'onDelete',
+] as const;
+
+/** A changed component, and the place in it by which the values of a field become others. */
+interface Cause {
+  /** The field. */
+  readonly fullName: string;
+  readonly component: Component;
+  readonly pointer: string;
+}
+
 class Grants {
   readonly #actor: Access;
   readonly #clientUsers: Acting['clientUsers'];
@@ -147,7 +183,14 @@ class Grants {
     else if (isOf(component, DUPLICATE_RULE)) this.#duplicateRule(component);
     else if (isOf(component, STATE_MODEL)) this.#stateModel(component);
     else if (isOf(component, CUSTOM_ACTION)) this.#action(component);
+    this.#users(component);
     this.#expressions(component);
+  }
+
+  /** What changes because values do: of fields that are computed otherwise, or that others are given. */
+  checkValues(changed: readonly Component[]): void {
+    this.#computed(changed);
+    this.#defaults(changed);
   }
 
   #denied(component: Component, pointer: string, message: string): void {
@@ -186,9 +229,14 @@ class Grants {
           pointerOf(permission, after),
           `Only who holds ${nameOfPermission(permission)} can give it to others.`,
         );
-    for (const permission of permissionsOf(before))
-      if (!has(permission) && !this.#held(permission))
-        this.#denied(component, '', `Only who holds ${nameOfPermission(permission)} can take it from others.`);
+    const isAdministration = before.system.includes('manageAccess');
+    for (const permission of permissionsOf(before)) {
+      if (has(permission)) continue;
+      const name = nameOfPermission(permission);
+      if (!this.#held(permission)) this.#denied(component, '', `Only who holds ${name} can take it from others.`);
+      else if (isAdministration || (permission.kind === 'system' && OF_ADMINISTRATORS.includes(permission.name)))
+        this.#denied(component, '', `Only who holds manageAccess can take ${name} from others.`);
+    }
   }
 
   /** Who stands above a role reaches what is owned by those who hold it. */
@@ -238,16 +286,42 @@ class Grants {
 
   /** Whether the actor reaches all records of an object, as the configuration is now. */
   #covers(object: string, needed: Coverage): boolean {
+    if (!this.#knows(object)) return false;
     const shared = findComponent(this.#context.before, CUSTOM_OBJECT, object)?.body.sharingDefault ?? 'private';
     const given = (right: 'viewAll' | 'modifyAll'): boolean => this.#held({ kind: 'object', object, right });
     const held: Coverage = given('modifyAll') ? 'full' : given('viewAll') ? 'read' : 'none';
     return Math.max(RANK[held], RANK[BY_DEFAULT[shared]]) >= RANK[needed];
   }
 
+  /** Whether there is such an object for the actor; who the users are, everybody may know. */
+  #knows(object: string): boolean {
+    return isUserObject({ apiName: object }) || this.#held({ kind: 'object', object, right: 'read' });
+  }
+
   #object(component: ObjectComponent): void {
     const old = findComponent(this.#context.before, CUSTOM_OBJECT, component.fullName);
+    if (!old) return;
+    this.#sharingDefault(component, old);
+    const { fullName: object, body } = component;
+    const deletes = this.#held({ kind: 'object', object, right: 'delete' }) && this.#covers(object, 'full');
+    if (old.body.api.published && !body.api.published && (isUserObject(body) || !deletes))
+      this.#denied(
+        component,
+        '/api/published',
+        'Only who may delete all records of the object can take it from others.',
+      );
+    if (body.features.duplicates !== true || old.body.features.duplicates === true) return;
+    for (const rule of componentsOf(this.#context.after, DUPLICATE_RULE)) {
+      if (rule.body.object !== object || !rule.body.active || this.#isNew(rule.type, rule.fullName)) continue;
+      const lacking = this.#lacking(rule, '');
+      if (lacking !== null)
+        this.#denied(component, '/features/duplicates', `${rule.type} ${rule.fullName} would wake up, and ${lacking}.`);
+    }
+  }
+
+  #sharingDefault(component: ObjectComponent, old: ObjectComponent): void {
     const { sharingDefault } = component.body;
-    if (!old || old.body.sharingDefault === sharingDefault) return;
+    if (old.body.sharingDefault === sharingDefault) return;
     const [from, to] = [BY_DEFAULT[old.body.sharingDefault], BY_DEFAULT[sharingDefault]];
     const parents = [old.body.sharingDefault, sharingDefault].includes('controlledByParent');
     if (!parents && RANK[to] <= RANK[from]) return;
@@ -268,6 +342,8 @@ class Grants {
 
   /** Whether the actor reaches all records that a rule opens. */
   #reaches({ object, kind, from, access }: ComponentOf<typeof SHARING_RULE>['body']): boolean {
+    const right = access === 'read' ? 'read' : 'update';
+    if (!this.#held({ kind: 'object', object, right })) return false;
     if (kind === 'owner' && from?.role !== undefined && this.#isAbove(from.role)) return true;
     return this.#covers(object, access === 'read' ? 'read' : 'full');
   }
@@ -275,10 +351,120 @@ class Grants {
   #duplicateRule(component: ComponentOf<typeof DUPLICATE_RULE>): void {
     const { object, scope } = component.body;
     const old = findComponent(this.#context.before, DUPLICATE_RULE, component.fullName);
-    if (scope !== 'all' || this.#isNew('CustomObject', object)) return;
-    if (old && change(old.body, component.body) === null) return;
-    if (!this.#covers(object, 'read'))
-      this.#denied(component, '/scope', 'The rule tells of records that you do not see all of.');
+    if (this.#isNew('CustomObject', object) || (old && change(old.body, component.body) === null)) return;
+    if (this.#tellsMore(component.body))
+      this.#denied(
+        component,
+        scope === 'all' ? '/scope' : '/revealHiddenCount',
+        'The rule tells of records that you do not see all of.',
+      );
+  }
+
+  /** Whether a rule looks at, or counts, records that the actor does not see. */
+  #tellsMore({ object, scope, revealHiddenCount }: ComponentOf<typeof DUPLICATE_RULE>['body']): boolean {
+    return (scope === 'all' || revealHiddenCount) && !this.#covers(object, 'read');
+  }
+
+  /** Nobody but those who manage access decides that users cannot be changed: administrators are users. */
+  #users(component: Component): void {
+    const { before } = this.#context;
+    const old = before.get(componentKey(component.type, component.fullName));
+    if (!isUserObject({ apiName: String(component.body['object']) })) return;
+    if (isOf(component, CUSTOM_FIELD)) {
+      const { body } = component;
+      const property = old
+        ? CONSTRAINTS.find((name) => !isDeepStrictEqual(old.body[name], body[name]))
+        : (['required', 'unique'] as const).find((name) => body[name] === true);
+      if (property !== undefined)
+        this.#denied(component, Object.hasOwn(body, property) ? `/${property}` : '', REFUSING_USERS);
+    } else if (refuses(component) && !(old && change(old.body, component.body) === null))
+      this.#denied(component, '/object', REFUSING_USERS);
+  }
+
+  /** Formulas and rollups that change, and what is over them: as if all of that changed. */
+  #computed(changed: readonly Component[]): void {
+    const causes = changed.flatMap((component): Cause[] => {
+      const old = findComponent(this.#context.before, CUSTOM_FIELD, component.fullName);
+      if (!old || !isOf(component, CUSTOM_FIELD)) return [];
+      const property = computedOtherwise(old.body, component.body);
+      if (property === null) return [];
+      const pointer = Object.hasOwn(component.body, property) ? `/${property}` : '';
+      return [{ fullName: component.fullName, component, pointer }];
+    });
+    for (const { component, pointer, cause } of this.#dependentsOf(causes)) {
+      const lacking = this.#lacking(component, pointer);
+      if (lacking !== null)
+        this.#denied(
+          cause.component,
+          cause.pointer,
+          `${component.type} ${component.fullName} depends on it, and ${lacking}.`,
+        );
+    }
+  }
+
+  #dependentsOf(causes: readonly Cause[]): Dependent<Cause>[] {
+    const found = causes.length > 0 ? dependentsOf(causes, this.#context.after) : [];
+    // What comes with this deployment is checked itself.
+    return found.filter(({ component }) => !this.#isNew(component.type, component.fullName));
+  }
+
+  /** What the actor lacks to change what a component reads at `pointer` (anywhere: `''`); null: nothing. */
+  #lacking(component: Component, pointer: string): string | null {
+    const of = isUserObject({ apiName: String(component.body['object']) });
+    if (of && refuses(component)) return 'it takes manageAccess';
+    if (isOf(component, SHARING_RULE) && !this.#reaches(component.body))
+      return 'it opens records that you do not reach';
+    if (isOf(component, DUPLICATE_RULE) && this.#tellsMore(component.body))
+      return 'it tells of records that you do not see all of';
+    if (isOf(component, CUSTOM_FIELD)) {
+      const { rollup } = component.body;
+      if (rollup && !this.#coversChildren(rollup))
+        return `it tells of records of ${rollup.childObject} that you do not reach`;
+    }
+    const part = partAt(component, pointer);
+    const action = permissionsAt(component, part).find((name) => !this.#held({ kind: 'action', action: name }));
+    if (action !== undefined) return `it takes ${action}`;
+    for (const { fullName, access, pointer: at } of findKind(component.type)?.references?.(component.body) ?? []) {
+      if (access === undefined || !`${at}/`.startsWith(`${part}/`) || this.#isNew('CustomField', fullName)) continue;
+      if (!this.#held({ kind: 'field', field: fullName, right: access })) return `it takes ${access} on ${fullName}`;
+    }
+    return null;
+  }
+
+  /** A default value is given to new records of everybody, and to all that have none when the field becomes required. */
+  #defaults(changed: readonly Component[]): void {
+    const { before, after } = this.#context;
+    const causes: Cause[] = [];
+    for (const component of changedFields(changed, after)) {
+      const { fullName, body } = component;
+      const old = findComponent(before, CUSTOM_FIELD, fullName);
+      if (!old) continue;
+      const [was, now] = [compileField(old, before), compileField(component, after)];
+      const fills = now.required && !was.required && fillsRecords(now);
+      if (!fills && isDeepStrictEqual(was.defaultValue, now.defaultValue)) continue;
+      const pointer = ['defaultValue', 'picklist'].find((name) => Object.hasOwn(body, name));
+      const cause = { fullName, component, pointer: pointer === undefined ? '' : `/${pointer}` };
+      causes.push(cause);
+      const { object } = body;
+      if (!this.#held({ kind: 'field', field: fullName, right: 'edit' }))
+        this.#denied(component, cause.pointer, `Only who holds edit on ${fullName} can change its default value.`);
+      if (fills && !(this.#held({ kind: 'object', object, right: 'update' }) && this.#covers(object, 'full')))
+        this.#denied(component, '/required', `It would be given to records of ${object} that you may not change.`);
+    }
+    for (const component of changed) {
+      if (!isOf(component, STATE_MODEL)) continue;
+      const { object, field, initial, active } = component.body;
+      const old = findComponent(before, STATE_MODEL, component.fullName)?.body;
+      if (old && old.field === field && old.initial === initial && old.active === active) continue;
+      causes.push({ fullName: `${object}.${field}`, component, pointer: '/initial' });
+    }
+    for (const { component, cause } of this.#dependentsOf(causes))
+      if (isOf(component, SHARING_RULE) && !this.#reaches(component.body))
+        this.#denied(
+          cause.component,
+          cause.pointer,
+          `${component.type} ${component.fullName} depends on it, and it opens records that you do not reach.`,
+        );
   }
 
   #field(component: FieldComponent): void {
@@ -309,6 +495,7 @@ class Grants {
   /** Whether who sees a parent sees all of the records that a rollup is over. */
   #coversChildren({ childObject, referenceField }: NonNullable<FieldComponent['body']['rollup']>): boolean {
     if (this.#isNew('CustomObject', childObject) || this.#covers(childObject, 'read')) return true;
+    if (!this.#knows(childObject)) return false;
     const { before, fieldsOf } = this.#context;
     const shared = findComponent(before, CUSTOM_OBJECT, childObject)?.body.sharingDefault;
     const parents = [...fieldsOf(childObject).values()].filter(({ body }) => isMasterDetail(body));
@@ -383,11 +570,36 @@ function partOf({ body }: Component, pointer: string, now: Component): unknown {
   if (isOf(now, CUSTOM_FIELD)) return body[first];
   if (!isOf(now, STATE_MODEL))
     return Object.fromEntries(Object.entries(body).filter(([name]) => !DESCRIPTIONS.has(name)));
-  if (first !== 'transitions') return body[first];
+  const { field, initial, active, allowDirectEdit } = body;
+  if (first !== 'transitions') return [field, initial, active !== false, allowDirectEdit];
   const key = now.body.transitions?.[Number(index)]?.key;
   const transitions = body['transitions'] as typeof now.body.transitions;
-  return transitions?.find((transition) => transition.key === key);
+  return [active !== false, transitions?.find((transition) => transition.key === key)];
 }
+
+/** The part of a component that counts as changed with what it reads at `pointer`: where that part stands. */
+function partAt(component: Component, pointer: string): string {
+  const steps = pointer.split('/');
+  if (isOf(component, CUSTOM_FIELD)) return steps.slice(0, 2).join('/');
+  return isOf(component, STATE_MODEL) && steps[1] === 'transitions' ? steps.slice(0, 3).join('/') : '';
+}
+
+/** The permissions on transitions and actions that protect a part of a component. */
+function permissionsAt(component: Component, part: string): readonly string[] {
+  if (isOf(component, CUSTOM_ACTION)) return [component.body.permission ?? component.fullName];
+  if (!isOf(component, STATE_MODEL)) return [];
+  const { transitions = [] } = component.body;
+  const index = part.split('/')[2];
+  return transitions.flatMap(({ permission }, i) =>
+    index === undefined || i === Number(index) ? (permission ?? []) : [],
+  );
+}
+
+const REFUSING_USERS = 'Only who holds manageAccess can decide which changes of users are refused.';
+
+/** Whether it can refuse to store a record. */
+const refuses = (component: Component): boolean =>
+  [VALIDATION_RULE, DUPLICATE_RULE, STATE_MODEL].some(({ type }) => type === component.type);
 
 /** Where a bundle names a permission. */
 function pointerOf(permission: Permission, { system, actions }: Giving): string {

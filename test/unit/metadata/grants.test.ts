@@ -276,9 +276,13 @@ describe('a deployment', () => {
     [
       'a state to be typed in',
       () => lifecycle('    permission: Deal__c.win\n', 'allowDirectEdit: true\n'),
-      ['Deal__c.Life:6'],
+      ['Deal__c.Life:4', 'Deal__c.Life:6'],
     ],
-    ['the end of a life', () => lifecycle('    permission: Deal__c.win\n', 'active: false\n'), ['Deal__c.Life:6']],
+    [
+      'the end of a life',
+      () => lifecycle('    permission: Deal__c.win\n', 'active: false\n'),
+      ['Deal__c.Life:4', 'Deal__c.Life:6'],
+    ],
     [
       'another effect of an action that they may not take',
       () => remind('requiresComment: true\n'),
@@ -297,6 +301,200 @@ describe('a deployment', () => {
       assert.deepEqual((await problems(files(), by)).sort(), [...refused].sort());
       assert.deepEqual((await plan(files(), BOSS)).blocked, [], 'but for those who manage access');
     });
+
+  /** What others have built over fields, and switched off or hidden, and Bea finds there. */
+  const formula = (expression: string, resultType = 'currency'): string =>
+    `fieldType: formula\nformula:\n  expression: ${expression}\n  resultType: ${resultType}`;
+  const rollup = (childObject: string, referenceField: string, more = 'function: count'): string =>
+    `fieldType: rollup\nrollup:\n  childObject: ${childObject}\n  referenceField: ${referenceField}\n  ${more}`;
+  const duplicates = (more: string): Files =>
+    child('duplicateRules', 'DuplicateRule', 'Same', `${more}match: [{field: name, method: exact}]\nthreshold: 1\n`);
+  const onUser = (folder: string, type: string, name: string, body: string): Files => ({
+    [`objects/User/${folder}/${name}.yaml`]: `type: ${type}\napiName: ${name}\nobject: User\n${body}`,
+  });
+  const BUILT: Files = {
+    ...objectFiles(
+      'Deal__c',
+      {
+        Weighted__c: formula('record.Amount__c'),
+        Twice__c: formula('record.Weighted__c * 2'),
+        IsPublic__c: formula('record.Amount__c > 5', 'boolean'),
+        Mixed__c: formula('record.Shown__c + record.Salary__c'),
+        Shown__c: formula('record.Amount__c + 1'),
+        Ready__c: formula('record.Amount__c > 1', 'boolean'),
+        Free__c: formula('record.Amount__c > 2', 'boolean'),
+        Flag__c: 'fieldType: boolean',
+        Note__c: 'fieldType: text',
+        Up__c: 'fieldType: reference\nreferenceTo: [Open__c]',
+      },
+      'sharingDefault: private\n',
+    ),
+    ...fieldFile('Open__c', 'Sum__c', rollup('Deal__c', 'Up__c', 'function: sum\n  field: Twice__c')),
+    ...fieldFile('Far__c', 'ToOpen__c', 'fieldType: reference\nreferenceTo: [Open__c]'),
+    ...sharingRule('Public', 'kind: criteria\ncriteria: record.IsPublic__c\nto: {role: Lead}\naccess: read\n'),
+    ...sharingRule('Flagged', 'kind: criteria\ncriteria: record.Flag__c == true\nto: {role: Lead}\naccess: read\n'),
+    ...sharingRule('Noted', 'kind: criteria\ncriteria: record.Note__c == "x"\nto: {role: Lead}\naccess: read\n'),
+    ...child('actions', 'CustomAction', 'Pay', 'label: Pay\nguard: record.Ready__c\n'),
+    ...validationRule('Spare', 'record.Free__c'),
+    ...duplicates('scope: all\n'),
+    ...objectFiles('User', { Level__c: 'fieldType: integer', Odd__c: formula('record.Level__c > 9', 'boolean') }),
+    ...onUser('validationRules', 'ValidationRule', 'Even', 'condition: record.Odd__c\nmessage: no\n'),
+    ...profile(
+      'Builder',
+      `${BUILDER}objects:\n  Deal__c: {read: true, update: true}\n  Open__c: {read: true, update: true}\nfields:\n${[
+        'Amount__c',
+        'Weighted__c',
+        'Twice__c',
+        'IsPublic__c',
+        'Mixed__c',
+        'Shown__c',
+        'Ready__c',
+        'Free__c',
+        'Up__c',
+        'Note__c',
+      ]
+        .map((it) => `  Deal__c.${it}: {read: true}\n`)
+        .join(
+          '',
+        )}  Deal__c.Flag__c: {read: true, edit: true}\n  User.Level__c: {read: true}\n  User.Odd__c: {read: true}\n`,
+    ),
+  };
+  const bea = (name: string, more: string): Files => fieldFile('Deal__c', name, more);
+
+  const indirect: readonly (readonly [what: string, files: Files, refused: readonly string[], why: RegExp])[] = [
+    [
+      'records by a formula that a sharing rule asks',
+      bea('IsPublic__c', formula('record.Amount__c > -1', 'boolean')),
+      ['Deal__c.IsPublic__c:6'],
+      /SharingRule Deal__c\.Public depends on it, and it opens records/,
+    ],
+    [
+      'sums of hidden records by a formula under a formula under a rollup',
+      bea('Weighted__c', formula('record.Amount__c * 3')),
+      ['Deal__c.Weighted__c:6'],
+      /CustomField Open__c\.Sum__c depends on it, and it tells of records of Deal__c/,
+    ],
+    [
+      'a hidden field by the rest of a sum that it is in',
+      bea('Shown__c', formula('record.Amount__c * 0')),
+      ['Deal__c.Shown__c:6'],
+      /Deal__c\.Mixed__c depends on it, and it takes read on Deal__c\.Salary__c/,
+    ],
+    [
+      'an action by the formula that guards it',
+      bea('Ready__c', formula('record.Amount__c > -1', 'boolean')),
+      ['Deal__c.Ready__c:6'],
+      /CustomAction Deal__c\.Pay depends on it, and it takes Deal__c\.Pay/,
+    ],
+    [
+      'records by a default value that a sharing rule asks',
+      bea('Flag__c', 'fieldType: boolean\ndefaultValue: true'),
+      ['Deal__c.Flag__c:6'],
+      /SharingRule Deal__c\.Flagged depends on it/,
+    ],
+    [
+      'values to all records',
+      bea('Flag__c', 'fieldType: boolean\nrequired: true\ndefaultValue: false'),
+      ['Deal__c.Flag__c:6', 'Deal__c.Flag__c:7'],
+      /records of Deal__c that you may not change|Flagged depends/,
+    ],
+    [
+      'a default value to a field that they may not edit',
+      bea('Note__c', 'fieldType: text\ndefaultValue: y'),
+      ['Deal__c.Note__c:6'],
+      /edit on Deal__c\.Note__c|Deal__c\.Noted depends on it/,
+    ],
+    [
+      'the count of hidden duplicates',
+      duplicates('revealHiddenCount: true\n'),
+      ['Deal__c.Same:4'],
+      /tells of records that you do not see all of/,
+    ],
+    [
+      'hidden duplicates by waking a rule of others',
+      objectFiles('Deal__c', {}, 'sharingDefault: private\nfeatures:\n  duplicates: true\n'),
+      ['Deal__c:12'],
+      /DuplicateRule Deal__c\.Same would wake up/,
+    ],
+    [
+      'a count of records of an object that there is not for them',
+      fieldFile('Open__c', 'Far__c', rollup('Far__c', 'ToOpen__c')),
+      ['Open__c.Far__c:6', 'Open__c.Far__c:8'],
+      /records of Far__c that you do not reach|read on Far__c\.ToOpen__c/,
+    ],
+    [
+      'a refusal of every change of a user',
+      onUser('validationRules', 'ValidationRule', 'Never', 'condition: "true"\nmessage: no\n'),
+      ['User.Never:3'],
+      /which changes of users are refused/,
+    ],
+    [
+      'the same by a duplicate rule',
+      onUser('duplicateRules', 'DuplicateRule', 'Never', 'match: [{field: name, method: exact}]\nthreshold: 1\n'),
+      ['User.Never:3'],
+      /which changes of users are refused/,
+    ],
+    [
+      'the same by the formula of a rule of others',
+      fieldFile('User', 'Odd__c', formula('record.Level__c == null || true', 'boolean')),
+      ['User.Odd__c:6'],
+      /ValidationRule User\.Even depends on it, and it takes manageAccess/,
+    ],
+    [
+      'the same by a field that takes few values',
+      fieldFile('User', 'Level__c', 'fieldType: integer\nmaximum: 1'),
+      ['User.Level__c:6'],
+      /which changes of users are refused/,
+    ],
+    [
+      'the end of administration',
+      profile('Boss', 'system: [apiEnabled, manageAccess, manageUsers, manageClients]\n'),
+      ['Boss:1'],
+      /Only who holds manageAccess can take metadataManage/,
+    ],
+    [
+      'the same by what others have who manage access',
+      profile('Data', 'system: [metadataManage, viewAllData]\n'),
+      ['Data:1'],
+      /Only who holds manageAccess can take apiEnabled/,
+    ],
+    [
+      'an object away from everybody',
+      Object.fromEntries(
+        Object.entries(deals('private')).map(([path, text]) => [
+          path,
+          text.replace('published: true', 'published: false'),
+        ]),
+      ),
+      ['Deal__c:9'],
+      /Only who may delete all records/,
+    ],
+  ];
+
+  for (const [what, files, refused, why] of indirect)
+    it(`does not give, by what others have built, ${what}`, async () => {
+      const built = await planBy(ground, BUILT, null);
+      assert.deepEqual(built.blocked, []);
+      const by = (user: Partial<Principal>) => planBy(built.after, files, actingIn(built.after, user));
+      const { blocked } = await by(BEA);
+      assert.deepEqual([...new Set(blocked.map(({ fullName, line }) => `${fullName}:${line}`))].sort(), [...refused]);
+      for (const { code, message } of blocked) {
+        assert.equal(code, 'COMPONENT_PERMISSION_DENIED', message);
+        assert.match(message, why);
+      }
+      assert.deepEqual((await by(BOSS)).blocked, [], 'but for those who manage access');
+    });
+
+  it('leaves to its actor what depends on nothing that they lack', async () => {
+    const { after } = await planBy(ground, BUILT, null);
+    for (const files of [
+      bea('Free__c', formula('record.Amount__c > 3', 'boolean')),
+      bea('Note__c', 'fieldType: text\nhelpText: Anything'),
+      bea('IsPublic__c', `${formula('record.Amount__c > 5', 'boolean')}\nhelpText: In words`),
+      fieldFile('User', 'Hobby__c', 'fieldType: text\nlength: 20'),
+    ])
+      assert.deepEqual((await planBy(after, files, actingIn(after, BEA))).blocked, [], JSON.stringify(files));
+  });
 
   it('gives what its actor holds, and leaves what was there', async () => {
     for (const files of [
