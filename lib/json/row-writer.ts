@@ -77,6 +77,11 @@ export class RowWriter {
     this.#out = Buffer.allocUnsafeSlow(shape.sizeHint);
   }
 
+  /** Bytes written so far. */
+  get length(): number {
+    return this.#length;
+  }
+
   /** Adds text of our own, which must be ASCII. */
   append(text: string): void {
     this.#reserve(text.length);
@@ -100,8 +105,8 @@ export class RowWriter {
       const { form, before, beforeNull } = columns[i]!;
       const length = (source[at]! << 24) | (source[at + 1]! << 16) | (source[at + 2]! << 8) | source[at + 3]!;
       at += 4;
-      // A byte becomes at most six (\u001f); the rest is the key, the quotes and the growth of a timestamp.
-      const need = beforeNull.length + (length > 0 ? length * 6 : 0) + 16;
+      // The rest is the key, the quotes and the growth of a timestamp.
+      const need = beforeNull.length + (length > 0 ? mostBytes(form, source, at, length) : 0) + 16;
       if (out.length - w < need) {
         this.#length = w;
         this.#reserve(need);
@@ -177,6 +182,22 @@ export class RowWriter {
     this.#out.copy(bigger, 0, 0, this.#length);
     this.#out = bigger;
   }
+}
+
+/** Texts from here on are looked at before memory is reserved for them. */
+const LONG_TEXT_BYTES = 4_096;
+
+/** Bytes that a column takes at most: in a text, a byte may become six (\u001f). */
+function mostBytes(form: Form, source: Uint8Array, at: number, length: number): number {
+  if (form !== 'escaped') return length;
+  if (length < LONG_TEXT_BYTES) return length * 6;
+  let bytes = length;
+  for (let i = at; i < at + length; i++) {
+    const byte = source[i]!;
+    if (byte < 32) bytes += 5;
+    else if (byte === QUOTE || byte === BACKSLASH) bytes++;
+  }
+  return bytes;
 }
 
 /** Texts of the columns from `first` on of a DataRow message body; null for SQL null. */

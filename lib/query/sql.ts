@@ -135,18 +135,19 @@ function rangesPage(
 }
 
 /**
- * Reads the metadata of a page from the rows of compileList. `found`: records that came, including the one beyond `take`
- * that shows that another page follows. `rest`: the texts after the record's columns, of the last record of a full page.
+ * Reads the metadata of a page from the rows of compileList. `count`: records of the page. `more`: others follow. `rest`:
+ * the texts after the record's columns, of the last record of a page that others follow.
  */
-export function readPage(compiled: CompiledList, found: number, rest: readonly (string | null)[]): Page {
-  const { take, keys } = compiled;
-  const more = found > take;
+export function readPage(
+  { keys, includeTotal }: CompiledList,
+  { count, more, rest }: { readonly count: number; readonly more: boolean; readonly rest: readonly (string | null)[] },
+): Page {
   return {
-    count: more ? take : found,
+    count,
     lastKeys: more ? rest.slice(0, keys) : null,
     metadataVersion: Number(rest[keys]),
     accessVersion: Number(rest[keys + 1]),
-    total: compiled.includeTotal ? Number(rest[keys + 2]) : null,
+    total: includeTotal ? Number(rest[keys + 2]) : null,
   };
 }
 

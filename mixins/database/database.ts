@@ -238,9 +238,14 @@ export class Database {
     } finally {
       client.removeListener('error', onError);
       client.release(broken ?? client.unusable);
+      // It may still be sending what nobody reads.
+      if (client.unusable) streamOf(client).destroy();
     }
   }
 }
+
+const streamOf = (client: Session): Socket =>
+  (client as unknown as { connection: { stream: Socket } }).connection.stream;
 
 /** Milliseconds that a caller still waits. Throws when it has given up: its statements would be in vain. */
 function remainingMs(deadline: number): number {
@@ -331,13 +336,16 @@ class Loan implements Tx {
   }
 
   gather(): void {
-    const { stream } = (this.client as unknown as { connection: { stream: Socket } }).connection;
+    const stream = streamOf(this.client);
     stream.cork();
     process.nextTick(() => stream.uncork());
   }
 
   page(statement: PageStatement, head: string): Promise<PageRows> {
-    return together(this.#run(statement, (asked) => runPage(this.client, asked, head)));
+    const abandoned = (): void => {
+      this.client.unusable ??= new Error('The rest of a page was not read.');
+    };
+    return together(this.#run(statement, (asked) => runPage(this.client, asked, head, abandoned)));
   }
 
   #run<S extends Statement, T>(statement: S, run: (asked: S) => Promise<T>): Promise<T> {

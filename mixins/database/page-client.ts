@@ -4,6 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import pg from 'pg';
+import { LIMITS } from '../../config/limits.ts';
 import { RowShape, RowWriter, rowTexts } from '../../lib/json/row-writer.ts';
 import type { Statement } from './statement.ts';
 
@@ -13,15 +14,17 @@ export interface PageStatement extends Statement {
   readonly shown: number;
   /** Index of a column that is never null in a record; null there means that the one row stands for no record. */
   readonly marker: number;
-  /** Records written at most; one more may come, which tells that another page follows. */
+  /** Records written at most, fewer when they are large; what comes beyond tells that another page follows. */
   readonly take: number;
 }
 
 export interface PageRows {
   /** Holds `head` and the records, separated by commas; the caller appends the end. */
   readonly writer: RowWriter;
-  /** Records that came, also one beyond `take`. */
-  readonly found: number;
+  /** Records written: all that came, `take`, or as many as make a page of LIMITS.page_max_bytes. */
+  readonly count: number;
+  /** Records follow that were not written. */
+  readonly more: boolean;
   /** Texts of the columns behind the shown ones, of the last record written; of the only row when there is no record. */
   readonly rest: readonly (string | null)[];
 }
@@ -56,7 +59,7 @@ class PageParser extends Parser {
       const query = this.#active();
       if (query instanceof PageQuery) {
         if (code === ROW) {
-          query.read(bytes, offset);
+          query.read(bytes, offset, length);
           return ROW_READ;
         }
         if (query.shape) return SHAPE_KNOWN;
@@ -100,8 +103,12 @@ class PageQuery extends PgQuery {
   readonly #statement: PageStatement;
   readonly #head: string;
   readonly #keep: (shape: RowShape) => void;
+  readonly #stop: () => void;
   #writer: RowWriter | undefined;
-  #found = 0;
+  #count = 0;
+  #full = false;
+  #more = false;
+  #left = LIMITS.page_max_bytes;
   #rest: (string | null)[] = [];
 
   constructor(
@@ -109,9 +116,11 @@ class PageQuery extends PgQuery {
     head: string,
     shape: RowShape | undefined,
     keep: (shape: RowShape) => void,
+    stop: () => void,
     callback: (error: Error | null) => void,
   ) {
     super({ text: statement.text, values: statement.values, name: statement.name }, callback);
+    this.#stop = stop;
     this.#statement = statement;
     this.#head = head;
     this.shape = shape;
@@ -128,22 +137,28 @@ class PageQuery extends PgQuery {
 
   handleDataRow(): void {} // read() has seen it
 
-  /** A DataRow message whose body starts at `offset`. */
-  read(bytes: Buffer, offset: number): void {
+  /** A DataRow message of `length` bytes whose body starts at `offset`. */
+  read(bytes: Buffer, offset: number, length: number): void {
+    if (this.#full) {
+      this.#more = true;
+      this.#left -= length;
+      if (this.#left < 0) this.#stop();
+      return;
+    }
     const { shown, marker, take } = this.#statement;
     const writer = this.#begin();
-    if (this.#found === 0) {
+    if (this.#count === 0) {
       this.#rest = rowTexts(bytes, offset, shown);
       if (this.#rest[marker - shown] === null) return;
     }
-    this.#found++;
-    if (this.#found > take) return;
     writer.row(bytes, offset);
-    if (this.#found === take && take > 1) this.#rest = rowTexts(bytes, offset, shown);
+    this.#count++;
+    this.#full = this.#count === take || writer.length >= LIMITS.page_max_bytes;
+    if (this.#full && this.#count > 1) this.#rest = rowTexts(bytes, offset, shown);
   }
 
   result(): PageRows {
-    return { writer: this.#begin(), found: this.#found, rest: this.#rest };
+    return { writer: this.#begin(), count: this.#count, more: this.#more, rest: this.#rest };
   }
 
   #begin(): RowWriter {
@@ -155,8 +170,17 @@ class PageQuery extends PgQuery {
   }
 }
 
-/** Runs a statement of a page. The last record's `rest` is kept only when the page is full: nobody needs it otherwise. */
-export function runPage(client: pg.PoolClient, statement: PageStatement, head: string): Promise<PageRows> {
+/**
+ * Runs a statement of a page. The last record's `rest` is kept only when the page is full: nobody needs it otherwise. What
+ * comes behind a full page is dropped as it arrives; when that would be as much as a whole page, the result is there before
+ * the statement has ended, and `abandoned` tells that the connection is to be closed.
+ */
+export function runPage(
+  client: pg.PoolClient,
+  statement: PageStatement,
+  head: string,
+  abandoned: () => void,
+): Promise<PageRows> {
   const { shapes } = client as unknown as PageClient;
   const { name } = statement;
   return new Promise((resolve, reject) => {
@@ -166,6 +190,10 @@ export function runPage(client: pg.PoolClient, statement: PageStatement, head: s
       name === undefined ? undefined : shapes.get(name),
       (shape) => {
         if (name !== undefined) shapes.set(name, shape);
+      },
+      () => {
+        abandoned();
+        resolve(query.result());
       },
       (error) => {
         if (error) {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
 import { type Api, api, tokenFor } from '../support/client.ts';
+import { deployOverHttp, objectFiles } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 describe('API: pagination', () => {
@@ -19,6 +20,10 @@ describe('API: pagination', () => {
     records: { id: string; name: string }[];
     total?: number;
     nextCursor: string | null;
+  }
+  interface LargePage {
+    readonly body: Page;
+    readonly text: string;
   }
   const page = async (query: string, cursor?: string | null): Promise<Page> => {
     const { status, body, text } = await sam.get(`${query}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
@@ -61,6 +66,38 @@ describe('API: pagination', () => {
       const skipped = await page(`${query}&skip=${take}`);
       assert.deepEqual(idsOf([skipped]), idsOf([pages[1]!]), 'skip and cursor agree');
     });
+
+  it('rule 1: a page ends early when its JSON is large, and the cursor goes on behind it', async function () {
+    this.timeout(120_000);
+    const admin = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
+    const fields = Object.fromEntries(
+      Array.from({ length: 7 }, (_, i) => [`Long${i}__c`, 'fieldType: longText\nlength: 131072']),
+    );
+    await deployOverHttp(admin, objectFiles('Large__c', fields));
+    const long = Object.fromEntries(Object.keys(fields).map((name) => [name, '\t'.repeat(70_000)]));
+    const made: string[] = [];
+    for (let i = 0; i < 18; i++) {
+      const { status, body, text } = await admin.post('/data/Large__c', { name: `same`, ...(i % 6 === 0 ? {} : long) });
+      assert.equal(status, 201, text);
+      made.push(body.id);
+    }
+    for (const query of ['?take=200', '?take=17&includeTotal=true&orderBy=name', '?take=200&skip=1&orderBy=name']) {
+      const found: string[] = [];
+      let cursor: string | null = null;
+      do {
+        const address: string = cursor === null ? query : `${query.replace('&skip=1', '')}&cursor=${cursor}`;
+        const { body, text } = (await admin.get(`/data/Large__c${address}`)) as LargePage;
+        assert.ok(text.length < 12 * 1024 * 1024, `${text.length} characters`);
+        assert.equal(body.total, query.includes('includeTotal') ? made.length : undefined);
+        assert.ok(body.records.length >= 1 && (cursor !== null || body.records.length < 6));
+        found.push(...body.records.map(({ id }) => id));
+        cursor = body.nextCursor;
+      } while (cursor !== null);
+      assert.equal(found.length, query.includes('skip') ? made.length - 1 : made.length);
+      assert.equal(new Set(found).size, found.length);
+    }
+    assert.equal((await admin.get('/data/Large__c?take=1')).body.records.length, 1);
+  });
 
   it('rule 1: the cursor outlives its token', async () => {
     const first = await page('/data/Account?take=5');

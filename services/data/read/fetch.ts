@@ -12,8 +12,8 @@ export async function fetchPage(
   compiled: CompiledList,
   cursorOf: (page: Page) => string | null,
 ): Promise<Buffer> {
-  const { writer, found, rest } = await tx.page(compiled, '{"records":[');
-  const page = readPage(compiled, found, rest);
+  const { writer, ...rows } = await tx.page(compiled, '{"records":[');
+  const page = readPage(compiled, rows);
   const cursor = cursorOf(page);
   const total = page.total === null ? '' : `,"total":${page.total}`;
   writer.append(`]${total},"nextCursor":${cursor === null ? 'null' : `"${cursor}"`}}`);

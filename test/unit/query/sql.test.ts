@@ -56,14 +56,14 @@ describe('a compiled list', () => {
 
   it('reads the next page, the sort values and the versions from what stands beside the records', () => {
     const list = compiled({ take: 2, includeTotal: true, orderBy: 'Code' });
-    assert.deepEqual(readPage(list, 3, ['k', 'id', '4', '5', '9']), {
+    assert.deepEqual(readPage(list, { count: 2, more: true, rest: ['k', 'id', '4', '5', '9'] }), {
       count: 2,
       lastKeys: ['k', 'id'],
       metadataVersion: 4,
       accessVersion: 5,
       total: 9,
     });
-    assert.deepEqual(readPage(list, 0, [null, null, '4', '5', '0']), {
+    assert.deepEqual(readPage(list, { count: 0, more: false, rest: [null, null, '4', '5', '0'] }), {
       count: 0,
       lastKeys: null,
       metadataVersion: 4,
