@@ -16,7 +16,7 @@ import { BUS_POLICY } from './contracts/bus.ts';
 import { statementTimeoutOf } from './contracts/operations.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
-import { type Database, isConnectionError, sqlState } from './mixins/database/database.ts';
+import { type Database, isConnectionError, isRefusedLogin, sqlState } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
 import { ensureLogins } from './mixins/database/logins.ts';
 import { databaseMetering } from './mixins/database/metering.ts';
@@ -181,10 +181,9 @@ function explain(error: unknown): unknown {
   const { name, message, code, port } = error as Error & { code?: string; port?: number };
   if (name === 'ConfigError') return message;
   if (code === 'EADDRINUSE') return `Port ${port} is in use: choose another one with PORT (or HEALTH_PORT).`;
+  if (isRefusedLogin(error)) return `The database of DATABASE_URL refuses us: ${message}`;
   if (isConnectionError(error)) return `The database of DATABASE_URL cannot be reached: ${message}`;
   if (code === '42501') return `The account of DATABASE_URL lacks a right: ${message}`;
-  if (code === '28P01' || code === '28000' || code === '3D000')
-    return `The database of DATABASE_URL refuses us: ${message}`;
   return error;
 }
 

@@ -27,17 +27,14 @@ function refusedPackets(broker: ServiceBroker): number {
   return transit?.tx.refused ?? 0;
 }
 
-/** Whether the database answers within the time limit. */
-export async function databaseAnswers(platform: Platform, limitMs: number): Promise<boolean> {
+/** Whether the database answers all services of the process within the time limit. */
+export async function databaseAnswers({ databases }: Platform, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(resolve, limitMs, false);
   });
-  const answer = platform.database.query('SELECT 1').then(
-    () => true,
-    () => false,
-  );
-  return Promise.race([answer, late]).finally(() => clearTimeout(timer));
+  const answers = Promise.all(databases.values().map((database) => database.answers()));
+  return Promise.race([answers.then((all) => all.every(Boolean)), late]).finally(() => clearTimeout(timer));
 }
 
 /** The answer to a question that others may have asked a moment ago: it is remembered for a second. */

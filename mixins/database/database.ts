@@ -80,6 +80,8 @@ const SESSION_SETTINGS = [
   'jit=off',
 ];
 
+const CONNECT_MS = 5_000;
+
 const IN_FAILED_TRANSACTION = '25P02';
 
 // Numbers that JavaScript cannot hold exactly stay text; dates and times stay as PostgreSQL prints them.
@@ -94,6 +96,8 @@ export interface DatabaseOptions {
   readonly perTenant?: number | undefined;
   readonly applicationName: string;
   readonly onError?: (error: Error) => void;
+  /** The server has begun to refuse the login. */
+  readonly onRefused?: (error: Error) => void;
 }
 
 export class Database {
@@ -104,6 +108,9 @@ export class Database {
   heldMs = 0;
   /** Roles of tenants that a connection of this process has taken. */
   readonly #taken = new Set<string>();
+  readonly #onRefused: (error: Error) => void;
+  /** The server refused the last new connection, though those of the pool may go on. */
+  #refused = false;
 
   constructor(url: string, options: DatabaseOptions) {
     const { size } = options;
@@ -115,13 +122,52 @@ export class Database {
       max: size,
       application_name: options.applicationName,
       idleTimeoutMillis: 60_000,
-      connectionTimeoutMillis: 5_000,
+      connectionTimeoutMillis: CONNECT_MS,
       types,
       pipeline: true,
       keepAlive: true,
       options: SESSION_SETTINGS.map((setting) => `-c ${setting}`).join(' '),
     } as pg.PoolConfig);
     this.pool.on('error', (error) => options.onError?.(error));
+    this.pool.on('connect', () => {
+      this.#refused = false;
+    });
+    this.#onRefused = options.onRefused ?? (() => {});
+  }
+
+  /** Whether the database answers, and takes new connections of this login as far as is known. */
+  async answers(): Promise<boolean> {
+    try {
+      if (this.#refused) await this.#signIn();
+      await this.query('SELECT 1');
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** On a connection of its own, because those of the pool were made when the login was good. */
+  async #signIn(): Promise<void> {
+    const client = new pg.Client({ connectionString: this.url, connectionTimeoutMillis: CONNECT_MS });
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      this.#refused = false;
+    } finally {
+      await client.end().catch(() => {});
+    }
+  }
+
+  async #connect(): Promise<Session> {
+    try {
+      return (await this.pool.connect()) as Session;
+    } catch (error) {
+      if (isRefusedLogin(error) && !this.#refused) {
+        this.#refused = true;
+        this.#onRefused(error as Error);
+      }
+      throw error;
+    }
   }
 
   /** One statement without a tenant, as the login role. Only for tables that hold no tenant's data, and for boot work. */
@@ -208,7 +254,7 @@ export class Database {
   }
 
   async #lend<T>(role: Role | null, timeoutMs: number, work: (loan: Loan) => Promise<T>): Promise<T> {
-    const client = (await this.pool.connect()) as Session;
+    const client = await this.#connect();
     let broken: Error | undefined;
     const onError = (error: Error): void => {
       broken = error;
@@ -421,7 +467,11 @@ async function inTransaction<T>(loan: Loan, role: Role | null, work: (tx: Tx) =>
 export function isConnectionError(error: unknown): boolean {
   const code = (error as { code?: string })?.code;
   if (code !== undefined)
-    return /^(08|53300|57P0[123])/.test(code) || /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)/.test(code);
+    return (
+      /^(08|53300|57P0[123])/.test(code) ||
+      isRefusedLogin(error) ||
+      /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)/.test(code)
+    );
   return (
     error instanceof Error &&
     /Connection terminated|timeout exceeded when trying to connect|not queryable|Client has encountered a connection error/.test(
@@ -429,6 +479,9 @@ export function isConnectionError(error: unknown): boolean {
     )
   );
 }
+
+/** The server knows neither the login nor its password, or has no such database: what the operator sets right. */
+export const isRefusedLogin = (error: unknown): boolean => /^(28|3D000)/.test(sqlState(error) ?? '');
 
 /** The statement ran longer than it may. */
 export const isTimedOut = (error: unknown): boolean => sqlState(error) === '57014';

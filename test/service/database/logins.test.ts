@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { databaseVariable, readConfig } from '../../../config/env.ts';
@@ -12,7 +13,7 @@ import { migrateServices, start } from '../../../main.ts';
 import { Database, sqlState } from '../../../mixins/database/database.ts';
 import { derivedUrl, loginOf } from '../../../mixins/database/logins.ts';
 import { givePasswords } from '../../../mixins/database/open.ts';
-import { api, tokenFor } from '../../support/client.ts';
+import { api, forgetTokens, tokenFor } from '../../support/client.ts';
 import { startTestServer } from '../../support/database.ts';
 import { createPlatformDatabase, startPlatform, type TestPlatform, testEnvironment } from '../../support/platform.ts';
 
@@ -184,7 +185,11 @@ describe('the password of a login', function () {
   this.timeout(120_000);
   let server: Awaited<ReturnType<typeof startTestServer>>;
   const chosen = new Map<ServiceName, string>();
-  const PRODUCTION = { NODE_ENV: 'production', PLATFORM_SECRET: randomBytes(48).toString('base64') };
+  const PRODUCTION = {
+    NODE_ENV: 'production',
+    BASE_URL_ALLOW_INSECURE: 'true',
+    PLATFORM_SECRET: randomBytes(48).toString('base64'),
+  };
 
   const run = promisify(execFile);
   const migrate = (env: Record<string, string>) =>
@@ -248,5 +253,25 @@ describe('the password of a login', function () {
     await assert.rejects(startAsOwner({ ...PRODUCTION, ...variables() }), /address of the owner/);
     await chosenFit();
     await (await start(readConfig(testEnvironment('', { ...PRODUCTION, ...variables() })))).stop();
+  });
+
+  it('that no longer fits makes a process unready and its operations unavailable, until it fits again', async () => {
+    const running = await start(readConfig(testEnvironment('', variables())));
+    try {
+      const sam = api(running.baseUrl!, await tokenFor(running.baseUrl!, 'sam'));
+      const list = async () => (await sam.get('/data/Account')).status;
+      const ready = async () => (await fetch(`${running.baseUrl}/readyz`)).status;
+      assert.deepEqual([await list(), await ready()], [200, 200]);
+      await asOwner("ALTER ROLE login_data PASSWORD 'another'");
+      await asOwner("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'login_data'");
+      await pause(1_100); // the answer about readiness is a second old at most
+      assert.deepEqual([await list(), await ready(), await list()], [503, 503, 503]);
+      await migrate(variables());
+      await pause(1_100);
+      assert.deepEqual([await ready(), await list()], [200, 200]);
+    } finally {
+      await running.stop();
+      forgetTokens(running.baseUrl!);
+    }
   });
 });
