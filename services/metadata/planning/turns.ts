@@ -42,16 +42,23 @@ export class Turns {
   }
 
   #turn(tenantId: string, first: boolean): Promise<void> | undefined {
-    let row = this.#rows.get(tenantId);
-    if (!row) this.#rows.set(tenantId, (row = { working: false, waiting: [] }));
-    if (!row.working && this.#working < this.#limits.places) {
+    const row = this.#rows.get(tenantId) ?? { working: false, waiting: [] };
+    const begins = !row.working && this.#working < this.#limits.places;
+    if (!begins && !first) this.#refuseExcess(row);
+    // Only now: nothing is kept of a tenant that was refused.
+    this.#rows.set(tenantId, row);
+    if (begins) {
       this.#begin(row);
       return undefined;
     }
-    if (!first) this.#refuseExcess(row);
     this.#waiting++;
     const { waiting } = row;
     return new Promise((resolve) => (first ? waiting.unshift(resolve) : waiting.push(resolve)));
+  }
+
+  /** Tenants that work or wait. */
+  get size(): number {
+    return this.#rows.size;
   }
 
   #refuseExcess({ waiting }: Row): void {

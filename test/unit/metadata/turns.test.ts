@@ -21,7 +21,7 @@ describe('metadata: turns of tenants', () => {
       ends.get(name)?.();
       await new Promise((resolve) => setImmediate(resolve));
     };
-    return { take, begun, end };
+    return { turns, take, begun, end };
   };
   const codeOf = (work: Promise<unknown>): Promise<string> =>
     work.then(
@@ -49,6 +49,16 @@ describe('metadata: turns of tenants', () => {
     await settled();
     for (const name of ['a1', 'b1', 'c1', 'a2']) await end(name);
     assert.deepEqual(begun, ['a1', 'b1', 'c1', 'a2', 'a3']);
+  });
+
+  it('keep nothing of a tenant that was refused', async () => {
+    const { turns, take, end } = stage({ places: 1, waiting: 0 });
+    const first = take('a', 'a1');
+    for (let i = 0; i < 100; i++) assert.equal(await codeOf(take(`t${i}`, 'x')), 'SERVICE_UNAVAILABLE');
+    assert.equal(turns.size, 1);
+    await end('a1');
+    await first;
+    assert.equal(turns.size, 0);
   });
 
   it('refuse what a tenant wants beyond its row, and what all want beyond theirs', async () => {
