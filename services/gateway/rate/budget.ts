@@ -100,10 +100,7 @@ export class Budgets {
    */
   settle(budget: Budget, cost: number): void {
     const now = this.#now();
-    for (const meter of budget.meters) {
-      meter.owe(cost, now);
-      if (meter.low(now)) void this.#lease(meter);
-    }
+    this.#onEach(budget, now, (meter) => meter.owe(cost, now));
   }
 
   /** Counts a request in flight. Returns what ends it; throws CONCURRENCY_LIMIT_EXCEEDED. */
@@ -182,10 +179,14 @@ export class Budgets {
   }
 
   #spend(budget: Budget, cost: number, now: number): void {
+    this.#onEach(budget, now, (meter) => meter.spend(cost, now));
+  }
+
+  /** Leases in the background what the change leaves low, so that the next requests need not wait. */
+  #onEach(budget: Budget, now: number, change: (meter: Meter) => void): void {
     for (const meter of budget.meters) {
-      meter.spend(cost, now);
-      // Leased in the background, so that the next requests need not wait.
-      if (meter.low(now)) this.#lease(meter);
+      change(meter);
+      if (meter.low(now)) void this.#lease(meter);
     }
   }
 

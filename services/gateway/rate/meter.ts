@@ -57,6 +57,7 @@ export class Meter {
   owe(cost: number, now: number): void {
     this.spend(cost, now);
     this.held = Math.max(this.held, -this.policy.limit);
+    if (this.#local) this.#local.tokens = Math.max(this.#local.tokens, -this.#local.share);
   }
 
   /** Whole units that can be spent now, to within what other gateways hold. */
@@ -86,8 +87,8 @@ export class Meter {
   }
 
   granted(lease: Lease, now: number): void {
+    this.held += lease.granted + Math.min(0, this.#local?.tokens ?? 0);
     this.#local = null;
-    this.held += lease.granted;
     this.ownerRemaining = lease.remaining;
     this.leasedAt = now;
     this.#emptyUntil = lease.granted === 0 && this.wanted > 0 ? now + Math.max(EMPTY_PAUSE_MS, 1 / this.perMs) : 0;
@@ -96,7 +97,11 @@ export class Meter {
   /** The owner cannot be reached: continue with one gateway's share. */
   alone(gateways: number, now: number): void {
     const share = this.policy.limit / Math.max(1, gateways);
-    if (!this.#local) this.#local = { share, tokens: Math.min(share, this.ownerRemaining), at: now };
+    if (this.#local) return;
+    // A debt goes along, so that time pays it off.
+    const tokens = Math.min(share, this.ownerRemaining) + Math.min(0, this.held);
+    this.#local = { share, tokens: Math.max(-share, tokens), at: now };
+    this.held = Math.max(0, this.held);
   }
 
   get isAlone(): boolean {
