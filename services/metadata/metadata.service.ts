@@ -2,7 +2,9 @@ import type { ServiceSchema } from 'moleculer';
 import { type ActionHandlers, broadcast, type Caller, call } from '../../contracts/call.ts';
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
+import type { SealingKeys } from '../../lib/values/sealed.ts';
 import type { Platform } from '../../mixins/platform.ts';
+import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { giveManageAccess } from './access-managers.ts';
 import { MetadataOperations } from './actions/operations.ts';
 import { tenantActions } from './actions/tenants.ts';
@@ -14,11 +16,14 @@ import type { FindUser } from './permission.ts';
 import { Planning } from './planning/planning.ts';
 import { upgradeTenants } from './tenants.ts';
 
+const SEALING = { service: 'metadata', purpose: 'cursors of deployments' } as const;
+
 /** The Moleculer schema of metadata: it declares and delegates. */
 export default function metadataService(platform: Platform): ServiceSchema {
   const { database } = platform;
   let changed: (tenantId: string, metadataVersion: number) => void = () => {};
   let warn: (error: unknown, message: string) => void = () => {};
+  let keys: SealingKeys;
   const jobs = new DeploymentJobs(platform.jobs);
   const planning = new Planning();
   const worker = new DeploymentWorker(database, {
@@ -32,7 +37,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   const indexes = new IndexUpkeep(database, (tenantId, error) =>
     warn(error, `The indexes of ${tenantId === null ? 'the tenants' : `tenant ${tenantId}`} are not up to date.`),
   );
-  const operations = new MetadataOperations(platform, jobs, planning);
+  const operations = new MetadataOperations(platform, { jobs, planning, sealingKeys: () => keys });
   const findUser =
     (ctx: Caller): FindUser =>
     (tenantId, userId) =>
@@ -54,6 +59,8 @@ export default function metadataService(platform: Platform): ServiceSchema {
         broadcast(this.broker, 'metadata.schema.changed', { tenantId, metadataVersion });
       };
       warn = (error, message) => this.logger.warn({ err: error }, message);
+      // Made before the first request: one that only reads writes nothing.
+      keys = await sealingKeys(platform, SEALING);
       const upgraded = await upgradeTenants(database);
       if (upgraded > 0) this.logger.info(`Brought the schemas of ${upgraded} tenants up to date.`);
       const given = await giveManageAccess(database, {

@@ -13,7 +13,6 @@ import { formatTimestamp } from '../../../lib/values/time.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Platform } from '../../../mixins/platform.ts';
-import { sealingKeys } from '../../../mixins/sealing-keys.ts';
 import { mayCount } from '../counts.ts';
 import { count } from '../data-checks.ts';
 import { acceptDeployment, newDeployment } from '../deployments/accept.ts';
@@ -27,18 +26,20 @@ import { requireTenant, storedState, type Tenant, tenantInfo } from '../store.ts
 import { presentDeployment, presentSummary, readCursor, writeCursor } from './deployment.ts';
 import { publicBaseUrl } from './retrieve.ts';
 
-const SEALING = { service: 'metadata', purpose: 'cursors of deployments' } as const;
-
 export class MetadataOperations {
   readonly #platform: Platform;
   readonly #jobs: DeploymentJobs;
   readonly #planning: Planning;
-  #keys: Promise<SealingKeys> | null = null;
+  readonly #sealingKeys: () => SealingKeys;
 
-  constructor(platform: Platform, jobs: DeploymentJobs, planning: Planning) {
+  constructor(
+    platform: Platform,
+    { jobs, planning, sealingKeys }: { jobs: DeploymentJobs; planning: Planning; sealingKeys: () => SealingKeys },
+  ) {
     this.#platform = platform;
     this.#jobs = jobs;
     this.#planning = planning;
+    this.#sealingKeys = sealingKeys;
   }
 
   async retrieve(
@@ -148,7 +149,7 @@ export class MetadataOperations {
         errors: [violation('query:take', 'PARAMETER_INVALID', 'take is at least 1.')],
       });
     const take = Math.min(asked, LIMITS.take_max);
-    const seal = sealFor(request, await this.#sealingKeys, Date.now());
+    const seal = sealFor(request, this.#sealingKeys(), Date.now());
     const before = query.cursor === undefined ? null : readCursor(query.cursor, filter, seal);
     const rows = await this.#platform.database.shared('metadata', request.tenantId, (tx) =>
       listDeployments(tx, request.tenantId, { ...filter, before, take: take + 1 }),
@@ -162,15 +163,6 @@ export class MetadataOperations {
         nextCursor: last && rows.length > take ? writeCursor(last.deploymentId, filter, seal) : null,
       },
     };
-  }
-
-  /** Read when they are needed first; after a failure, again. */
-  get #sealingKeys(): Promise<SealingKeys> {
-    this.#keys ??= sealingKeys(this.#platform, SEALING).catch((error: unknown) => {
-      this.#keys = null;
-      throw error;
-    });
-    return this.#keys;
   }
 
   types(): OperationReply {
