@@ -6,6 +6,7 @@ import { errors, type Provider, type Session } from 'oidc-provider';
 import { MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
 import { ACCOUNT_CLIENT_ID, ACCOUNT_PATH } from './clients.ts';
 import { csrfFor, isSameText } from './csrf.ts';
+import { acrOf, PASSWORD_AMR, withSecondFactor } from './factors/assurance.ts';
 import type { FactorEvent } from './factors/events.ts';
 import type { SecondFactors } from './factors/factors.ts';
 import { passkeyName } from './factors/passkeys.ts';
@@ -55,16 +56,22 @@ export async function accountPage(parts: AccountParts, query: URLSearchParams, f
   if (form && !isSameText(form.get('csrf') ?? '', visit.csrf))
     throw new errors.InvalidRequest('the form is not from this page');
   if (isRecent(visit)) return form ? change(visit, form) : overview(visit, query.get('done'));
-  return form || query.has('confirm') ? { redirect: confirmation(visit) } : overview(visit, query.get('done'));
+  if (form) return overview(visit, null, isStale(visit) ? STALE : WEAK);
+  return query.has('confirm') ? { redirect: confirmation(visit) } : overview(visit, query.get('done'));
 }
+
+const STALE = 'You signed in more than five minutes ago. Confirm that it is you, then make the change again.';
+const WEAK = 'You signed in with one factor, and have two by now. Confirm that it is you, then make the change again.';
 
 const hasFactor = ({ has }: Visit): boolean => has.passkeys > 0 || has.authenticator;
 
-function isRecent(visit: Visit): boolean {
-  const signedInAt = visit.session.authTime();
-  if (signedInAt === undefined || Date.now() / 1_000 - signedInAt > RECENT_SECONDS) return false;
-  return !hasFactor(visit) || visit.session.acr === MULTI_FACTOR_ACR;
+function isStale({ session }: Visit): boolean {
+  const signedInAt = session.authTime();
+  return signedInAt === undefined || Date.now() / 1_000 - signedInAt > RECENT_SECONDS;
 }
+
+const isRecent = (visit: Visit): boolean =>
+  !isStale(visit) && (!hasFactor(visit) || visit.session.acr === MULTI_FACTOR_ACR);
 
 const confirmation = (visit: Visit): string =>
   signInAddress(visit.provider.issuer, {
@@ -95,6 +102,7 @@ async function overview(visit: Visit, done: string | null, problem: string | nul
     csrf,
     username: user.username,
     recent,
+    passkeysMax: PASSKEYS_MAX,
     passkeys: has.passkeys > 0 ? await visit.store.factors.passkeys(user) : [],
     authenticator: has.authenticator,
     recoveryCodes: has.recoveryCodes,
@@ -134,7 +142,7 @@ async function addPasskey(visit: Visit, form: Form): Promise<Answer> {
   const answer = form.get('credential') ?? '';
   if (!(await factors.passkeys.register(user, binding(visit), answer, form.get('name') ?? '')))
     return overview(visit, null, 'The passkey was not stored. Try again.');
-  return added(visit, 'passkeyAdded');
+  return added(visit, 'passkeyAdded', 'user');
 }
 
 async function renamePasskey(visit: Visit, id: string, name: string): Promise<Answer> {
@@ -160,7 +168,7 @@ async function addApp(visit: Visit, form: Form): Promise<Answer> {
   const judged = await judge(store, { user, address }, () =>
     factors.authenticators.confirm(user, form.get('setup') ?? '', form.get('code') ?? ''),
   );
-  if (judged.outcome === 'accepted') return added(visit, 'authenticatorAdded');
+  if (judged.outcome === 'accepted') return added(visit, 'authenticatorAdded', 'otp');
   const text = judged.outcome === 'wait' ? `Wait ${judged.seconds} s, then try again.` : 'The code is not right.';
   return startApp(visit, form, text);
 }
@@ -180,7 +188,7 @@ async function newCodes(visit: Visit): Promise<Answer> {
 
 async function endSessions({ user, revokeUser }: Visit): Promise<Answer> {
   await revokeUser(user.tenantId, user.userId);
-  return pages.sessionsEnded();
+  return pages.sessionsEnded(ACCOUNT_PATH);
 }
 
 const GONE = 'It was removed already.';
@@ -191,9 +199,20 @@ const isLast = async ({ factors, user }: Visit, count: number): Promise<boolean>
   count <= 1 && (await factors.isDemanded(user));
 
 /** The first second factor brings recovery codes with it. */
-async function added(visit: Visit, event: FactorEvent): Promise<Answer> {
+async function added(visit: Visit, event: FactorEvent, method: 'user' | 'otp'): Promise<Answer> {
   announce(visit, event);
+  if (!hasFactor(visit)) await countAsTwoFactors(visit, method);
   return visit.has.recoveryCodes > 0 ? finished(event) : showCodes(visit);
+}
+
+/**
+ * Whoever has just typed the password and then used the new factor has proved both, as in a sign-in that sets one up. The
+ * time of the sign-in stays what it was.
+ */
+async function countAsTwoFactors({ session }: Visit, method: 'user' | 'otp'): Promise<void> {
+  session.amr = withSecondFactor(session.amr ?? PASSWORD_AMR, [method]);
+  session.acr = acrOf(session.amr);
+  await session.persist();
 }
 
 /** Codes take the place of a second factor: without one they end. */

@@ -52,6 +52,20 @@ const browserCookie = (value: string): string =>
 
 const words = (value: unknown): string[] => (typeof value === 'string' ? value.split(' ').filter(Boolean) : []);
 
+/** One request of somebody who signs in or is asked for consent. */
+interface Visit {
+  parts: InteractionParts;
+  interaction: Interaction;
+  client: KnownClient;
+  form: Form | null;
+  address: string;
+  request: IncomingMessage;
+  response: ServerResponse;
+  view: { action: string; csrf: string; formTargets: readonly string[] };
+  /** Ends the interaction with what has come of it. */
+  finish(result: Record<string, unknown>): Promise<Answer>;
+}
+
 /** Handles one request to /oauth2/interaction/<uid>. Throws SessionNotFound when this browser did not start it. */
 export async function interact(
   parts: InteractionParts,
@@ -64,78 +78,102 @@ export async function interact(
   const { provider, clients, cookieKey } = parts;
   const interaction = await provider.interactionDetails(request, response);
   if (interaction.uid !== uid) throw new errors.SessionNotFound('interaction session not found');
+  const csrf = csrfFor(cookieKey, `interaction ${uid}`);
+  if (form && !isSameText(form.get('csrf') ?? '', csrf))
+    throw new errors.InvalidRequest('the form is not from this page');
   const client = await clients.find(String(interaction.params['client_id']));
   if (!client?.active) throw new errors.InvalidRequest('the client is switched off');
-  // A yes counts for the client as it was when the page was shown.
-  const shown = interaction.prompt.name === 'consent' ? ` ${marksOf(client).declaration}` : '';
-  const csrf = csrfFor(cookieKey, `interaction ${uid}${shown}`);
-  if (form && !isSameText(form.get('csrf') ?? '', csrf))
-    throw new errors.InvalidRequest('the form is not from this page, or the application has changed since');
+  const formTargets = interaction.deviceCode ? [] : formTarget(interaction.params['redirect_uri']);
+  const view = { action: `/oauth2/interaction/${uid}`, csrf, formTargets };
   const finish = async (result: Record<string, unknown>): Promise<Answer> => {
     const returnTo = new URL(await provider.interactionResult(request, response, result));
     return { redirect: returnTo.pathname + returnTo.search };
   };
   if (form?.get('decision') === 'cancel')
     return finish({ error: 'access_denied', error_description: 'The person did not allow it.' });
-
-  const action = `/oauth2/interaction/${uid}`;
-  const formTargets = interaction.deviceCode ? [] : formTarget(interaction.params['redirect_uri']);
-  if (interaction.prompt.name === 'login') {
-    const refused = (refusal: Refusal): void => parts.signInRefused(refusal, originOf(client, address, request));
-    const step: SignInStep = {
-      ...parts,
-      uid,
-      address,
-      refused,
-      clientTenantId: client.tenantId,
-      secondFactorRequested: requestedAcrs(interaction.params).includes(MULTI_FACTOR_ACR),
-      view: { action, csrf, formTargets },
-      finish: ({ accountId, amr }) => finish({ login: { accountId, amr, acr: acrOf(amr) } }),
-    };
-    const next = await continueSignIn(step, form);
-    if (next) return next;
-    const hint = interaction.params['login_hint'];
-    const view: pages.SignInView = {
-      action,
-      csrf,
-      passkeyOptions: await parts.factors.passkeys.signInOptions(binding(step), null),
-      clientName: client.name,
-      username: form?.get('username') ?? (typeof hint === 'string' ? hint : ''),
-      problem: null,
-      formTargets,
-    };
-    if (!form) return pages.signIn(view);
-    if (form.get('decision') === 'passkey') {
-      const answer = await passkeySignIn(step, form.get('credential') ?? '');
-      if ('refused' in answer) return pages.signIn({ ...view, problem: { kind: 'passkeyRefused' } });
-      if ('waitSeconds' in answer)
-        return pages.signIn({ ...view, problem: { kind: 'wait', seconds: answer.waitSeconds } });
-      return answer;
-    }
-    const result = await signIn(parts, {
-      username: form.get('username') ?? '',
-      password: form.get('password') ?? '',
-      address,
-      browser: browserOf(request),
-      tenantId: client.tenantId,
-    });
-    if (result.outcome !== 'signedIn') refused(result.refusal);
-    if (result.outcome === 'refused') return pages.signIn({ ...view, problem: { kind: 'refused' } });
-    if (result.outcome === 'wait') return pages.signIn({ ...view, problem: { kind: 'wait', seconds: result.seconds } });
-    response.appendHeader('set-cookie', browserCookie(result.browser));
-    return afterPassword(step, result.credential);
-  }
-  return consent(parts, interaction, client, form, { action, csrf, formTargets }, finish);
+  const visit: Visit = { parts, interaction, client, form, address, request, response, view, finish };
+  return interaction.prompt.name === 'login' ? login(visit) : consent(visit);
 }
 
-async function consent(
-  { provider, store }: InteractionParts,
-  interaction: Interaction,
-  client: KnownClient,
-  form: Form | null,
-  view: { action: string; csrf: string; formTargets: readonly string[] },
-  finish: (result: Record<string, unknown>) => Promise<Answer>,
-): Promise<Answer> {
+/** The first page of a sign-in, or the step that has been reached. */
+async function login(visit: Visit): Promise<Answer> {
+  const { form } = visit;
+  const step = signInStep(visit);
+  const next = await continueSignIn(step, form);
+  if (next) return next;
+  const view = await signInView(visit, step);
+  if (!form) return pages.signIn(view);
+  return form.get('decision') === 'passkey'
+    ? byPasskey(step, view, form.get('credential') ?? '')
+    : byPassword(visit, step, view, form);
+}
+
+function signInStep({ parts, interaction, client, address, request, view, finish }: Visit): SignInStep {
+  return {
+    ...parts,
+    uid: interaction.uid,
+    address,
+    refused: (refusal) => parts.signInRefused(refusal, originOf(client, address, request)),
+    clientTenantId: client.tenantId,
+    secondFactorRequested: requestedAcrs(interaction.params).includes(MULTI_FACTOR_ACR),
+    view,
+    finish: ({ accountId, amr }) => finish({ login: { accountId, amr, acr: acrOf(amr) } }),
+  };
+}
+
+async function signInView(visit: Visit, step: SignInStep): Promise<pages.SignInView> {
+  const { parts, interaction, client, form, view } = visit;
+  const again = askedAgain(interaction);
+  return {
+    ...view,
+    passkeyOptions: await parts.factors.passkeys.signInOptions(binding(step), null),
+    clientName: client.name,
+    username: form?.get('username') ?? (await expectedUsername(visit, again !== null)),
+    again,
+    problem: null,
+  };
+}
+
+/** Why somebody who has signed in with this browser has to do so again. */
+function askedAgain({ prompt: { reasons }, session }: Interaction): pages.SignInView['again'] {
+  if (!session?.accountId || reasons.includes('account_not_usable')) return null;
+  if (reasons.includes('second_factor_missing')) return 'tooWeak';
+  return reasons.includes('max_age') || reasons.includes('sign_in_too_old') ? 'tooOld' : null;
+}
+
+/** Whom the application expects, or who has signed in with this browser. */
+async function expectedUsername({ parts, interaction }: Visit, again: boolean): Promise<string> {
+  const hint = interaction.params['login_hint'];
+  if (typeof hint === 'string') return hint;
+  const userId = again ? interaction.session?.accountId : undefined;
+  return (userId && (await parts.store.credentials.byUser(userId))?.username) || '';
+}
+
+async function byPasskey(step: SignInStep, view: pages.SignInView, credential: string): Promise<Answer> {
+  const answer = await passkeySignIn(step, credential);
+  if ('refused' in answer) return pages.signIn({ ...view, problem: { kind: 'passkeyRefused' } });
+  if ('waitSeconds' in answer) return pages.signIn({ ...view, problem: { kind: 'wait', seconds: answer.waitSeconds } });
+  return answer;
+}
+
+async function byPassword(visit: Visit, step: SignInStep, view: pages.SignInView, form: Form): Promise<Answer> {
+  const { parts, client, address, request, response } = visit;
+  const result = await signIn(parts, {
+    username: form.get('username') ?? '',
+    password: form.get('password') ?? '',
+    address,
+    browser: browserOf(request),
+    tenantId: client.tenantId,
+  });
+  if (result.outcome !== 'signedIn') step.refused(result.refusal);
+  if (result.outcome === 'refused') return pages.signIn({ ...view, problem: { kind: 'refused' } });
+  if (result.outcome === 'wait') return pages.signIn({ ...view, problem: { kind: 'wait', seconds: result.seconds } });
+  response.appendHeader('set-cookie', browserCookie(result.browser));
+  return afterPassword(step, result.credential);
+}
+
+async function consent({ parts, interaction, client, form, view, finish }: Visit): Promise<Answer> {
+  const { provider, store } = parts;
   const userId = interaction.session?.accountId;
   const credential = userId ? await store.credentials.byUser(userId) : null;
   // The provider checked this before; checked again here, because this is where access is given.

@@ -1,6 +1,6 @@
 /** The account page: passkeys, authenticator app, recovery codes, sessions. */
 import { escapeHtml, type Page } from './layout.ts';
-import { hiddenInput, passkeyForm, problem } from './parts.ts';
+import { hiddenInput, passkeyForm, passkeysNeedMore, problem } from './parts.ts';
 import { setUpApp } from './second-step.ts';
 
 export interface AccountView {
@@ -9,6 +9,7 @@ export interface AccountView {
   username: string;
   /** The sign-in is recent enough for changes. */
   recent: boolean;
+  passkeysMax: number;
   passkeys: readonly {
     id: string;
     name: string;
@@ -77,9 +78,13 @@ function passkeys(view: AccountView): string {
         fields,
       })
     : '';
+  const full =
+    view.passkeys.length >= view.passkeysMax
+      ? `<p class="hint">You have ${view.passkeys.length} passkeys, and there can be no more: remove one to add another.</p>`
+      : '';
   return `<section aria-labelledby="passkeys"><h2 id="passkeys">Passkeys</h2>
-<p class="hint">Sign in with fingerprint, face or PIN, without a password.</p>
-${list ? `<ul class="keys">${list}</ul>` : ''}${add}</section>`;
+<p class="hint"${add ? ' data-with-passkeys hidden' : ''}>Sign in with fingerprint, face or PIN, without a password.</p>
+${list ? `<ul class="keys">${list}</ul>` : ''}${add ? add + passkeysNeedMore : full}</section>`;
 }
 
 const app = (view: AccountView): string => `<section aria-labelledby="app"><h2 id="app">Authenticator app</h2>
@@ -145,9 +150,10 @@ ${setUpApp({ action, csrf, setup, problem: refused }, 'addApp')}
   };
 }
 
-export const sessionsEnded = (): Page => ({
+export const sessionsEnded = (address: string): Page => ({
   title: 'You are signed out everywhere',
   status: 200,
   body: `<h1 class="done">You are signed out everywhere</h1>
-<p>Every browser and application has to sign in again.</p>`,
+<p>Every browser and application has to sign in again.</p>
+<p><a href="${escapeHtml(address)}">Sign in again</a></p>`,
 });

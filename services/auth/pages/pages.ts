@@ -11,11 +11,18 @@ export interface SignInView {
   csrf: string;
   clientName: string;
   username: string;
+  /** Why somebody who has signed in is asked again; null: nobody has. */
+  again: 'tooOld' | 'tooWeak' | null;
   problem: { kind: 'refused' } | { kind: 'passkeyRefused' } | { kind: 'wait'; seconds: number } | null;
   /** Options of WebAuthn for a sign-in with a passkey alone, as JSON. */
   passkeyOptions: string;
   formTargets: readonly string[];
 }
+
+const AGAIN = {
+  tooOld: 'You signed in too long ago for this. Confirm that it is you.',
+  tooWeak: 'You are signed in with one factor, and this needs two. Confirm that it is you.',
+};
 
 export function signIn(view: SignInView): Page {
   const refused = view.problem?.kind === 'refused';
@@ -37,6 +44,7 @@ export function signIn(view: SignInView): Page {
     passkeys: true,
     body: `${alert}<h1>Sign in</h1>
 <p class="lead">to continue to <strong>${escapeHtml(view.clientName)}</strong></p>
+${view.again ? `<p>${AGAIN[view.again]}</p>` : ''}
 <form method="post" action="${escapeHtml(view.action)}">
 ${hiddenInput('csrf', view.csrf)}
 <div class="field"><label for="username">Username</label>

@@ -39,3 +39,7 @@ export const codeField = ({ invalid, focus }: { invalid: boolean; focus: boolean
   `<div class="field"><label for="code">Code from your app</label>
 <input id="code" name="code" class="code" type="text" inputmode="numeric" autocomplete="one-time-code" required
 maxlength="20"${invalid ? ' aria-invalid="true"' : ''}${focus ? ' autofocus' : ''}></div>`;
+
+/** Says why there is no button for a passkey where the page has nothing else to offer. */
+export const passkeysNeedMore = `<noscript><p class="hint">Passkeys need JavaScript, which is off in this browser.</p></noscript>
+<p class="hint" data-without-passkeys hidden>This browser cannot use passkeys here. Try a current version of another one.</p>`;

@@ -1,10 +1,13 @@
 /**
  * The one script of our pages: it asks the browser for a passkey and sends the answer with the page's own form. A form
- * with `data-passkey` is hidden until the browser has shown that it can. A module, so it runs when the page is there.
+ * with `data-passkey` is hidden until the browser has shown that it can; one that cannot gets a hint instead. A module, so it runs when the page is there.
  */
 export const PASSKEY_SCRIPT = `
 const form = document.querySelector('form[data-passkey]');
 const able = globalThis.PublicKeyCredential;
+const show = (those) => {
+  for (const hidden of document.querySelectorAll(those)) hidden.hidden = false;
+};
 if (form && able?.parseRequestOptionsFromJSON) {
   const creating = form.dataset.passkey === 'create';
   const options = JSON.parse(form.dataset.options);
@@ -32,8 +35,8 @@ if (form && able?.parseRequestOptionsFromJSON) {
     event.preventDefault();
     ask();
   });
-  for (const hidden of document.querySelectorAll('[data-with-passkeys]')) hidden.hidden = false;
+  show('[data-with-passkeys]');
   if (!creating && form.dataset.passkey === 'autofill' && await able.isConditionalMediationAvailable?.())
     ask('conditional');
-}
+} else show('[data-without-passkeys]');
 `;

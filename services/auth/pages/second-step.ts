@@ -1,6 +1,6 @@
 /** The pages after the right password: proving the second factor, setting one up, and its recovery codes. */
 import { escapeHtml, type Page } from './layout.ts';
-import { codeField, hiddenInput, passkeyForm, problem, waitText } from './parts.ts';
+import { codeField, hiddenInput, passkeyForm, passkeysNeedMore, problem, waitText } from './parts.ts';
 
 export interface StepView {
   action: string;
@@ -51,7 +51,8 @@ ${codeField({ invalid: isRefused(view.problem, 'code'), focus: !byRecovery })}
 </form>`;
   const passkey = view.passkeyOptions
     ? `${view.authenticator ? '<p class="or" data-with-passkeys hidden>or</p>' : ''}
-${passkeyForm({ action, csrf, use: 'get', options: view.passkeyOptions, decision: 'passkey', button: 'Use a passkey', quiet: view.authenticator })}`
+${passkeyForm({ action, csrf, use: 'get', options: view.passkeyOptions, decision: 'passkey', button: 'Use a passkey', quiet: view.authenticator })}
+${view.authenticator ? '' : passkeysNeedMore}`
     : '';
   const recovery = `<details${byRecovery || !(view.authenticator || view.passkeyOptions) ? ' open' : ''}>
 <summary>Use a recovery code</summary>

@@ -39,6 +39,9 @@ declare module 'oidc-provider' {
     uid: string;
     accountId?: string;
     acr?: string;
+    amr?: string[];
+    /** Saves what was changed, for as long as the session lives anyway. */
+    persist(): Promise<string>;
     /** When the person signed in, in seconds since 1970. */
     authTime(): number | undefined;
   }

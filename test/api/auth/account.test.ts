@@ -49,9 +49,10 @@ describe('account page', () => {
     const credential = device.create(optionsOn(page));
     return { device, answer: await send(browser, page, { decision: 'addPasskey', credential, name }) };
   };
-  /** Signs in again, with the passkey. */
+  /** Signs in anew, with the passkey. */
   const confirm = async (browser: Browser, device: SoftwareAuthenticator): Promise<Seen> => {
-    const page = await browser.visit(`${address()}?confirm=yes`);
+    browser.cookies.clear();
+    const page = await browser.visit(address());
     return browser.submit(page, { decision: 'passkey', credential: device.get(optionsOn(page)) });
   };
   const age = (seconds: number): Promise<unknown> =>
@@ -79,14 +80,18 @@ describe('account page', () => {
   });
 
   it('adds, names, renames, uses and removes passkeys, and gives recovery codes with the first', async () => {
+    const [weaker] = await open();
     const [browser, page] = await open();
     const { device, answer } = await addPasskey(browser, page, ' My <b>laptop</b>\n');
     assert.equal(codesOn(answer).length, 10);
-    const weak = await browser.visit(address());
+    const weak = await weaker.visit(address());
     assert.match(weak.html, /confirm that it is you/, 'the password alone is not enough any more');
     assert.match(weak.html, /My &lt;b&gt;laptop&lt;\/b&gt;/);
     assert.match(weak.html, /not used yet/);
     assert.equal(passkeyIds(weak).length, 0);
+    const both = await browser.visit(address());
+    assert.doesNotMatch(both.html, /confirm that it is you/, 'this session has just proved password and passkey');
+    assert.equal(passkeyIds(both).length, 1);
 
     const strong = await confirm(browser, device);
     assert.match(strong.html, /last used/);
@@ -117,7 +122,11 @@ describe('account page', () => {
     const answer = await send(browser, wrong, { decision: 'addApp', setup: sealedOn(wrong), code: codeFor(secret) });
     assert.equal(codesOn(answer).length, 10);
 
+    assert.match((await browser.visit(address())).html, /Make new codes/, 'the session counts both factors');
+    await age(301);
     const again = await browser.visit(`${address()}?confirm=yes`);
+    assert.match(again.html, /You signed in too long ago for this/);
+    assert.match(again.html, /name="username"[^>]* value="sam@demo\.example"/);
     const second = await browser.submit(again, { username: 'sam@demo.example', password: PASSWORD });
     const strong = await browser.submit(second, { code: codeFor(secret, 1) });
     assert.match(strong.html, /10 left/);
@@ -136,16 +145,19 @@ describe('account page', () => {
     assert.doesNotMatch(stale.html, /data-passkey|name="decision"/);
     for (const decision of ['addPasskey', 'startApp', 'newCodes', 'endSessions']) {
       const seen = await send(browser, page, { decision, credential, name: 'x' });
-      assert.match(seen.html, /name="password"/, decision);
+      assert.equal(seen.status, 422, decision);
+      assert.match(seen.html, /Nothing was changed[\s\S]*more than five minutes ago[\s\S]*Confirm it is me/, decision);
     }
     assert.equal((await auth.database.query('SELECT FROM auth.passkeys')).rows.length, 0);
   });
 
   it('changes nothing for a session of one factor where there are two', async () => {
-    const [browser, page] = await open();
-    await addPasskey(browser, page);
-    const seen = await send(browser, page, { decision: 'startApp' });
-    assert.match(seen.html, /name="password"/);
+    const [weaker, page] = await open();
+    await addPasskey(...(await open()));
+    const seen = await send(weaker, page, { decision: 'startApp' });
+    assert.equal(seen.status, 422);
+    assert.match(seen.html, /Nothing was changed[\s\S]*signed in with one factor[\s\S]*Confirm it is me/);
+    assert.doesNotMatch((await weaker.visit(address())).html, /name="decision"/, 'the session is what it was');
   });
 
   it('refuses forms of other sites, of other sessions and of other people', async () => {
@@ -229,10 +241,33 @@ describe('account page', () => {
     assert.match(refused.html, /Add another one before you remove this one/);
   });
 
+  it('does not make the sign-in more recent by a new factor', async () => {
+    const [browser, page] = await open();
+    await age(200);
+    await addPasskey(browser, page);
+    assert.equal(passkeyIds(await browser.visit(address())).length, 1);
+    await age(101);
+    assert.match((await browser.visit(address())).html, /confirm that it is you/);
+  });
+
+  it('says why a browser has no button for passkeys, and why there is none at the limit', async () => {
+    const [browser, page] = await open();
+    assert.match(page.html, /<noscript><p class="hint">Passkeys need JavaScript/);
+    assert.match(page.html, /data-without-passkeys hidden>This browser cannot use passkeys here/);
+    assert.match(page.html, /<p class="hint" data-with-passkeys hidden>Sign in with fingerprint/);
+    await auth.database.query(
+      `INSERT INTO auth.passkeys (tenant_id, id, user_id, name, public_key, counter, transports, backup_eligible, backed_up)
+       SELECT $1, 'stored-' || i, $2, 'Key', '', 0, '{}', true, true FROM generate_series(1, 10) AS i`,
+      [DEMO, SAM],
+    );
+    assert.match((await browser.visit(address())).html, /10 passkeys, and there can be no more/);
+  });
+
   it('signs out everywhere', async () => {
     const [browser, page] = await open();
     const [elsewhere] = await open();
-    assert.match((await send(browser, page, { decision: 'endSessions' })).html, /signed out everywhere/);
+    const ended = await send(browser, page, { decision: 'endSessions' });
+    assert.match(ended.html, /signed out everywhere[\s\S]*<a href="\/account">Sign in again<\/a>/);
     for (const one of [browser, elsewhere]) assert.match((await one.visit(address())).html, /name="password"/);
   });
 

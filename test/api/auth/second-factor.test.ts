@@ -538,6 +538,8 @@ describe('second factor', () => {
         [SAM],
       );
       const page = await browser.visit(url({ acr_values: MFA, max_age: '900' }));
+      assert.match(page.html, /You signed in too long ago for this/);
+      assert.match(page.html, /name="username"[^>]* value="sam@demo\.example"/);
       const second = await browser.submit(page, { username: 'sam@demo.example', password: PASSWORD });
       const started = Math.floor(Date.now() / 1_000);
       const answer = await tokensAfter(browser, await browser.submit(second, { code: codeFor(secret) }));
@@ -551,7 +553,10 @@ describe('second factor', () => {
       await auth.database.query('DELETE FROM auth.authenticators');
       await tokensAfter(weak, await password(weak));
       assert.match((await weak.visit(url())).html, /Allow ERP command line\?/);
-      assert.match((await weak.visit(url({ acr_values: MFA }))).html, /name="password"/);
+      const tooWeak = (await weak.visit(url({ acr_values: MFA }))).html;
+      assert.match(tooWeak, /You are signed in with one factor, and this needs two[\s\S]*value="sam@demo\.example"/);
+      const first = (await new Browser().visit(url({ acr_values: MFA, max_age: '900' }))).html;
+      assert.doesNotMatch(first, /Confirm that it is you|value="sam@/, 'nobody has signed in here');
     });
 
     it('and max_age hold without the scope openid as well, pushed or not', async () => {
@@ -568,7 +573,7 @@ describe('second factor', () => {
          WHERE model = 'Session' AND account_id = $1`,
         [SAM],
       );
-      assert.match((await browser.visit(url({ max_age: '900', scope }))).html, /name="password"/);
+      assert.match((await browser.visit(url({ max_age: '900', scope }))).html, /too long ago[\s\S]*value="sam@/);
       const parameters = Object.fromEntries(url({ max_age: '900', scope }).searchParams);
       const pushed = await post(`${auth.baseUrl}/oauth2/par`, parameters);
       assert.equal(pushed.status, 201, JSON.stringify(pushed.body));
