@@ -20,10 +20,11 @@ export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
   };
   /**
    * For operators: sets limits of a tenant in place of the deployment's defaults, wider or narrower; null takes one back,
-   * the others stay. Takes effect within seconds; leaves an entry in the tenant's audit trail. Throws PARAMETER_INVALID.
+   * the others stay. `liftOwn`: what the tenant's settings narrow does not hold until its next deployment. Takes effect
+   * within seconds; leaves an entry in the tenant's audit trail. Throws PARAMETER_INVALID.
    */
   'metadata.tenants.setLimits': {
-    params: { key: string; limits: { [K in keyof RateLimitOverrides]?: number | null } };
+    params: { key: string; limits: { [K in keyof RateLimitOverrides]?: number | null }; liftOwn?: boolean };
     result: { tenantId: string; key: string; name: string; limits: RateLimitOverrides };
   };
   /** For operators: the tenants with such limits, in the order of their ids. */

@@ -68,6 +68,20 @@ export const COSTLY_UNITS = 5;
 /** Units, or requests in flight, that a limit can be set to. */
 export const RATE_LIMIT_MAX = 1_000_000_000_000;
 
+/** Operations that a repair of the configuration takes in a minute, with room: ten times retrieve, validate, deploy. */
+const REPAIR_UNITS = 300;
+
+/**
+ * The least to which a tenant can narrow itself, where it has more: whoever may repair the configuration gets through,
+ * at any time of the day.
+ */
+export const OWN_MINIMUM: Readonly<Record<keyof RateLimitOverrides, number>> = {
+  connection: REPAIR_UNITS,
+  tenant: REPAIR_UNITS,
+  daily: REPAIR_UNITS * 24 * 60,
+  concurrency: 5,
+};
+
 /** The most that a tenant can have: what the operator allows it, else the deployment's default. */
 export function ceilings(
   defaults: RateDefaults,

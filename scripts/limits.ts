@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { joinPlatform } from './join.ts';
 import { LIMITS_HELP, LimitsUsage, tenantLimits } from './tenant-limits.ts';
 
-const USAGE = `Usage: npm run --silent limits -- [--tenant KEY [NAME=VALUE …]]\n\n${LIMITS_HELP}`;
+const USAGE = `Usage: npm run --silent limits -- [--tenant KEY [NAME=VALUE … | lift]]\n\n${LIMITS_HELP}`;
 
 function readArguments(): { tenant: string | undefined; assignments: string[]; help: boolean } {
   try {

@@ -9,12 +9,14 @@ export const LIMITS_HELP = `Limits of tenants in place of the deployment's own; 
   tenant=UNITS        cost units in 60 s of the whole tenant
   daily=UNITS         cost units in 24 h of the whole tenant
   concurrency=NUMBER  requests in flight of one user through one client
-  …=default           takes the limit back`;
+  …=default           takes the limit back
+  lift                what the tenant's own settings narrow does not hold until its next deployment`;
 
 /** The arguments were not understood; the message says which. */
 export class LimitsUsage extends Error {}
 
 const PAGE = 500;
+const LIFT = 'lift';
 
 const isLimit = (name: string | undefined): name is keyof RateLimitOverrides =>
   RATE_LIMIT_NAMES.some((known) => known === name);
@@ -27,8 +29,9 @@ export async function tenantLimits(
 ): Promise<string> {
   if (assignments.length > 0) {
     if (key === undefined) throw new LimitsUsage('Name the tenant.');
-    const limits = Object.fromEntries(assignments.map(readAssignment));
-    return line(await call(broker, 'metadata.tenants.setLimits', { key, limits }));
+    const limits = Object.fromEntries(assignments.filter((word) => word !== LIFT).map(readAssignment));
+    const liftOwn = assignments.includes(LIFT);
+    return line(await call(broker, 'metadata.tenants.setLimits', { key, limits, liftOwn }));
   }
   const found: TenantLimits[] = [];
   for (;;) {
@@ -50,7 +53,9 @@ type TenantLimits = MetadataActions['metadata.tenants.setLimits']['result'];
 function readAssignment(text: string): [keyof RateLimitOverrides, number | null] {
   const [name, value = ''] = text.split('=');
   if (!isLimit(name) || !/^(default|[1-9]\d{0,12})$/.test(value))
-    throw new LimitsUsage(`${text} is not NAME=NUMBER or NAME=default; the names are ${RATE_LIMIT_NAMES.join(', ')}.`);
+    throw new LimitsUsage(
+      `${text} is not NAME=NUMBER, NAME=default or lift; the names are ${RATE_LIMIT_NAMES.join(', ')}.`,
+    );
   return [name, value === 'default' ? null : Number(value)];
 }
 

@@ -11,25 +11,29 @@ import { findTenant } from './store.ts';
 type SetLimits = MetadataActions['metadata.tenants.setLimits'];
 type TenantLimits = SetLimits['result'];
 
+const NONE: RateLimitOverrides = { connection: null, tenant: null, daily: null, concurrency: null };
+
 /** Sets the named limits, or takes them back where they are null; the others stay. Leaves an entry in the tenant's trail. */
 export async function setOperatorLimits(
   database: Database,
-  { key, limits }: SetLimits['params'],
+  { key, limits, liftOwn = false }: SetLimits['params'],
 ): Promise<TenantLimits> {
-  const given = checked(limits);
+  const given = checked(limits, liftOwn);
   const tenant = await database.shared('metadata', null, (tx) => findTenant(tx, { key: String(key) }));
   if (!tenant) throw new PlatformError('PARAMETER_INVALID', 'There is no tenant of this key.');
   return database.shared('metadata', tenant.id, async (tx) => {
-    const row = await tx.one<{ limits: RateLimitOverrides }>({
-      text: 'SELECT operator_limits AS limits FROM metadata.tenants WHERE id = $1 FOR UPDATE',
+    const row = await tx.one<{ limits: RateLimitOverrides; own: RateLimitOverrides }>({
+      text: 'SELECT operator_limits AS limits, rate_limits AS own FROM metadata.tenants WHERE id = $1 FOR UPDATE',
       values: [tenant.id],
     });
     const after: RateLimitOverrides = { ...row.limits, ...given };
+    const own = liftOwn ? NONE : row.own;
     await tx.query({
-      text: 'UPDATE metadata.tenants SET operator_limits = $2 WHERE id = $1',
-      values: [tenant.id, JSON.stringify(after)],
+      text: 'UPDATE metadata.tenants SET operator_limits = $2, rate_limits = $3 WHERE id = $1',
+      values: [tenant.id, JSON.stringify(after), JSON.stringify(own)],
     });
-    await writeEntry(tx, tenant.id, changesOf(row.limits, after));
+    const changes = { ...changesOf(row.limits, after), ...changesOf(row.own, own, 'rateLimits.') };
+    await writeEntry(tx, tenant.id, changes);
     return { tenantId: tenant.id, key: tenant.key, name: tenant.name, limits: after };
   });
 }
@@ -50,7 +54,7 @@ export function listOperatorLimits(
 }
 
 /** All violations at once: somebody typed this. */
-function checked(limits: SetLimits['params']['limits'] | undefined): Partial<RateLimitOverrides> {
+function checked(limits: SetLimits['params']['limits'] | undefined, liftOwn: boolean): Partial<RateLimitOverrides> {
   const given = Object.entries(limits ?? {});
   const known = new Set<string>(RATE_LIMIT_NAMES);
   const errors = given.flatMap(([name, value]) =>
@@ -66,14 +70,17 @@ function checked(limits: SetLimits['params']['limits'] | undefined): Partial<Rat
         ? []
         : [violation(`/limits/${name}`, 'PARAMETER_INVALID', `${name} must be an integer from 1, or null.`)],
   );
-  if (given.length === 0) errors.push(violation('/limits', 'PARAMETER_INVALID', 'Name at least one limit.'));
+  if (given.length === 0 && !liftOwn)
+    errors.push(violation('/limits', 'PARAMETER_INVALID', 'Name at least one limit.'));
   if (errors.length > 0) throw new PlatformError('PARAMETER_INVALID', 'The limits cannot be set.', { errors });
   return Object.fromEntries(given);
 }
 
-const changesOf = (from: RateLimitOverrides, to: RateLimitOverrides): object =>
+const changesOf = (from: RateLimitOverrides, to: RateLimitOverrides, prefix = ''): object =>
   Object.fromEntries(
-    RATE_LIMIT_NAMES.flatMap((name) => (from[name] === to[name] ? [] : [[name, { from: from[name], to: to[name] }]])),
+    RATE_LIMIT_NAMES.flatMap((name) =>
+      from[name] === to[name] ? [] : [[prefix + name, { from: from[name], to: to[name] }]],
+    ),
   );
 
 async function writeEntry(tx: Tx, tenantId: string, changes: object): Promise<void> {

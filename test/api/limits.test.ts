@@ -151,7 +151,7 @@ describe('Limits', function () {
     };
 
     it('cannot be widened by a deployment: it says which and how far', async () => {
-      const wide = { connection: 121, tenant: 1_000_000_001, daily: 5, concurrency: 1_001 };
+      const wide = { connection: 121, tenant: 1_000_000_001, daily: 500_000, concurrency: 1_001 };
       const { body, status, text } = await ada.post('/metadata/validate', settings(wide));
       assert.equal(status, 200, text);
       assert.equal(body.valid, false);
@@ -227,6 +227,35 @@ describe('Limits', function () {
           ],
         ]),
       );
+    });
+
+    it('are lifted by the operator where the tenant has narrowed itself, until it deploys again', async function () {
+      this.timeout(120_000);
+      const narrow = { connection: 1, tenant: 1, daily: 1, concurrency: 1 };
+      await database.query('UPDATE metadata.tenants SET rate_limits = $1 WHERE key = $2', [narrow, 'demo']);
+      await new Promise((resolve) => setTimeout(resolve, 6_000));
+      const repair = settings({ connection: 120 });
+      const stuck = await ada.post('/metadata/validate', repair);
+      assert.equal(stuck.status, 429, stuck.text);
+      assert.ok(Number(stuck.headers.get('retry-after')) <= 86_400);
+      const lifted = await limits('--tenant', 'demo', 'lift');
+      assert.equal(
+        lifted.out,
+        'demo: connection=default tenant=default daily=default concurrency=default\n',
+        lifted.err,
+      );
+      await within(10, async () => assert.equal((await limitsOf(ada))['tenant'], 1_000_000_000));
+      await within(10, async () => assert.equal((await ada.post('/metadata/validate', repair)).status, 200));
+      await within(20, async () => {
+        const { body, text } = await ada.get('/events/audit?operationId=metadata.tenants.setLimits&take=1');
+        assert.ok(body.records, text);
+        const fields = body.records[0].changes.map(({ field, to }: Record<string, unknown>) => [field, to]);
+        const names = ['concurrency', 'connection', 'daily', 'tenant'];
+        assert.deepEqual(
+          fields,
+          names.map((name) => [`rateLimits.${name}`, null]),
+        );
+      });
     });
 
     it('can be set in the console, whose help names what can be set', async function () {

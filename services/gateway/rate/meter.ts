@@ -108,10 +108,10 @@ export class Meter {
     return this.#local !== null;
   }
 
-  /** Seconds until `cost` units are free. */
+  /** Seconds until `cost` units are free, at most a window: what costs more than the whole limit never is. */
   retryAfterSeconds(cost: number, now: number): number {
     const missing = cost - this.held - (this.#local?.tokens ?? this.ownerRemaining);
     const seconds = missing / this.perMs / 1_000 - (now - this.leasedAt) / 1_000;
-    return Math.max(1, Math.ceil(seconds));
+    return Math.min(this.policy.windowSeconds, Math.max(1, Math.ceil(seconds)));
   }
 }

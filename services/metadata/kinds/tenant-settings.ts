@@ -1,6 +1,8 @@
 /** TenantSettings: what holds for the whole tenant. */
+import { isDeepStrictEqual } from 'node:util';
 import { Type } from 'typebox';
-import { SECOND_FACTOR_POLICIES } from '../../../lib/schema/snapshot.ts';
+import { OWN_MINIMUM } from '../../../contracts/ratelimit.ts';
+import { RATE_LIMIT_NAMES, SECOND_FACTOR_POLICIES } from '../../../lib/schema/snapshot.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
 import { componentType, findComponent } from './component.ts';
 import { checkLimits, limitsGroup, rateLimits } from './external-client.ts';
@@ -43,6 +45,12 @@ const TENANT_SETTINGS = componentType('TenantSettings', {
   ),
 });
 
+/** They bind administrators as well: who only deploys could let everybody in, or keep everybody out. */
+const DECIDED_BY_ACCESS_MANAGERS = {
+  secondFactor: 'Deciding who needs a second factor',
+  rateLimits: 'Narrowing the limits',
+} as const;
+
 export const tenantSettings = defineKind({
   ...TENANT_SETTINGS,
   memberFormat: 'General',
@@ -51,17 +59,19 @@ export const tenantSettings = defineKind({
   reversible: true,
   check(component, context) {
     const { locale, timezone, currency } = component.body;
-    const before = findComponent(context.before, TENANT_SETTINGS, 'General')?.body.secondFactor;
-    if (component.body.secondFactor !== before && context.acting?.actor.system.has('manageAccess') === false)
-      context.problem(
-        'COMPONENT_PERMISSION_DENIED',
-        component,
-        '/secondFactor',
-        'Deciding who needs a second factor requires manageAccess.',
-      );
+    const before = findComponent(context.before, TENANT_SETTINGS, 'General')?.body;
+    if (context.acting?.actor.system.has('manageAccess') === false)
+      for (const [name, what] of Object.entries(DECIDED_BY_ACCESS_MANAGERS))
+        if (!isDeepStrictEqual(component.body[name], before?.[name]))
+          context.problem('COMPONENT_PERMISSION_DENIED', component, `/${name}`, `${what} requires manageAccess.`);
     const invalid = (name: string, message: string): void =>
       context.problem('YAML_SCHEMA_INVALID', component, `/${name}`, message);
     checkLimits(component, component.body.rateLimits, context);
+    for (const name of RATE_LIMIT_NAMES) {
+      const min = Math.min(OWN_MINIMUM[name], context.ceilings?.[name] ?? OWN_MINIMUM[name]);
+      if ((component.body.rateLimits?.[name] ?? min) < min)
+        invalid(`rateLimits/${name}`, `${name} is at least ${min}, so that the settings can still be changed.`);
+    }
     if (!isLocale(locale)) invalid('locale', 'Not a language tag such as en or pt-BR.');
     if (!isTimezone(timezone)) invalid('timezone', 'Not a time zone such as Europe/Berlin.');
     if (!isCurrency(currency)) invalid('currency', 'Not a currency code such as EUR.');

@@ -50,6 +50,22 @@ describe('A budget', () => {
     assert.ok(passed <= 100 && passed >= 94, `${passed} passed`);
   });
 
+  it('says to wait for a window at most, whatever is asked for', async () => {
+    const { budgets, state } = world();
+    const tenant = { connection: null, tenant: null, daily: 1, concurrency: null };
+    const connection = budgets[0]!.connection(WHO, { ...GRANT, rateLimits: { ...GRANT.rateLimits, tenant } });
+    await assert.rejects(
+      async () => budgets[0]!.charge(connection, 10),
+      (error) => error instanceof PlatformError && error.retryAfterSeconds === 86_400,
+    );
+    state.now += 1_000;
+    budgets[0]!.settle(connection, 1_000);
+    await assert.rejects(
+      async () => budgets[0]!.charge(connection, 1),
+      (error) => error instanceof PlatformError && (error.retryAfterSeconds ?? Infinity) <= 86_400,
+    );
+  });
+
   it('spends leased units without a call', async () => {
     const { budgets, state } = world();
     const connection = budgets[0]!.connection(WHO, GRANT);

@@ -377,6 +377,33 @@ describe('metadata: the planner', () => {
     assert.notDeepEqual((await plan(before, settings('secondFactor: sometimes\n'))).blocked, []);
   });
 
+  it('lets only holders of manageAccess narrow the limits of everybody, and never so far that nothing can be repaired', async () => {
+    const settings = (more: string): Record<string, string> => ({
+      'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en\ntimezone: UTC\ncurrency: EUR\n${more}`,
+    });
+    const before = applied(await plan(core, settings('rateLimits: {tenant: 600, daily: 500000}\n')));
+    const permissions = SYSTEM_PERMISSIONS.filter((name) => name !== 'manageAccess');
+    for (const more of ['', 'rateLimits: {tenant: 599, daily: 500000}\n', 'rateLimits: {tenant: 600}\n']) {
+      const { blocked } = await plan(before, settings(more), { permissions });
+      assert.deepEqual(
+        blocked.map(({ code, fullName }) => [code, fullName]),
+        [['COMPONENT_PERMISSION_DENIED', 'General']],
+      );
+      assert.deepEqual((await plan(before, settings(more))).blocked, []);
+    }
+    const same = settings('rateLimits: {daily: 500000, tenant: 600}\nsecondFactor: off\n');
+    assert.equal((await plan(before, same, { permissions })).blocked.length, 1, 'the second factor alone');
+
+    const low = settings('rateLimits: {connection: 299, tenant: 1, daily: 431999, concurrency: 4}\n');
+    const { blocked } = await plan(core, low);
+    assert.deepEqual(
+      blocked.map(({ code, message }) => [code, /at least (\d+)/.exec(message)?.[1]]),
+      [300, 300, 432_000, 5].map((min) => ['YAML_SCHEMA_INVALID', String(min)]),
+    );
+    const least = settings('rateLimits: {connection: 300, tenant: 300, daily: 432000, concurrency: 5}\n');
+    assert.deepEqual((await plan(core, least)).blocked, []);
+  });
+
   it('lets the platform make standard names, and the tenant change the labels of what it got', async () => {
     const files = objectFiles('Account', { city: 'fieldType: text' });
     const standard = await plan(core, files, { platform: true });
@@ -421,7 +448,7 @@ describe('metadata: the planner', () => {
       ...client(
         'grantTypes: [refresh_token, authorization_code]\nredirectUris: ["http://127.0.0.1/callback"]\nscopes: ["data:read"]\norigins: ["https://app.example"]\nrateLimits: {connection: 10}\n',
       ),
-      ...settings('locale: pt-BR\ntimezone: America/Sao_Paulo\ncurrency: BRL\nrateLimits: {tenant: 5}\n'),
+      ...settings('locale: pt-BR\ntimezone: America/Sao_Paulo\ncurrency: BRL\nrateLimits: {tenant: 500}\n'),
     };
     const result = await plan(core, files);
     assert.deepEqual(result.blocked, []);
@@ -431,7 +458,7 @@ describe('metadata: the planner', () => {
     assert.deepEqual([clientId, active, confidential, rateLimits.connection], ['acme-App', true, false, 10]);
     const { locale, timezone, currency } = snapshot.tenant;
     assert.deepEqual([locale, timezone, currency], ['pt-BR', 'America/Sao_Paulo', 'BRL']);
-    assert.equal(snapshot.tenant.rateLimits.tenant, 5);
+    assert.equal(snapshot.tenant.rateLimits.tenant, 500);
   });
 
   it('answers any project with a plan or an error of the catalogue, never with a crash', async () => {
