@@ -18,6 +18,8 @@ export interface HttpReply {
   body: Buffer;
 }
 
+/** The client that every tenant has: public, for command lines. */
+export const CLI_CLIENT_ID = 'erp-cli';
 /** How long a sign-in is recent enough for operations with `stepUp`. */
 export const STEP_UP_MAX_AGE_SECONDS = 900;
 /** A sign-in with two factors, as `acr` says it: the profile of REFEDS, which IANA registers (RFC 6711). */
@@ -218,7 +220,7 @@ export const AUTH_OPERATIONS = [
           apiEnabled: true,
         },
         connection: {
-          clientId: 'erp-cli',
+          clientId: CLI_CLIENT_ID,
           clientName: 'ERP command line',
           grantId: 'q7dhHYldwRX5KJEs_VEKsne-u1Wclg0D8q9zz2YqKzt',
           scopes: ['data:read', 'data:write'],

@@ -7,12 +7,12 @@ import { formatTimestamp } from '../lib/values/time.ts';
 
 const WINDOW_MS = 60_000;
 /** Of one user, or of one network where nobody is signed in. */
-export const OF_USER_MAX = 30;
+export const OF_ORIGIN_MAX = 30;
 export const OF_TENANT_MAX = 300;
 /** Calls that may be under way for one tenant: a database that is slow must not fill our memory. */
 const UNDER_WAY_MAX = 20;
-/** Users of a tenant that are told apart within a minute. */
-const USERS_MAX = 1_000;
+/** Users and networks of a tenant that are told apart within a minute. */
+const ORIGINS_MAX = 1_000;
 /** Tenants with a refusal in the last minute; beyond that the oldest minute ends early. */
 const TENANTS_MAX = 10_000;
 const CLOSE_MAX_MS = 2_000;
@@ -35,7 +35,7 @@ interface Minute {
   /** The same on the clock that never jumps. */
   readonly started: number;
   entries: number;
-  readonly ofUsers: Map<string, number>;
+  readonly ofOrigins: Map<string, number>;
   underWay: number;
   suppressed: number;
 }
@@ -50,21 +50,21 @@ export class BoundedDenials<Entry> {
     this.#now = now;
   }
 
-  /** `userId`: who was refused, or another name by which the refused are told apart. */
-  record({ tenantId, userId }: { tenantId: string; userId: string }, entry: Entry): void {
+  /** `origin`: by what the refused of a tenant are told apart, the user or, where nobody is signed in, the network. */
+  record({ tenantId, origin }: { tenantId: string; origin: string }, entry: Entry): void {
     const minute = this.#minute(tenantId);
-    const ofUser = minute.ofUsers.get(userId) ?? 0;
+    const ofOrigin = minute.ofOrigins.get(origin) ?? 0;
     if (
       minute.entries >= OF_TENANT_MAX ||
-      ofUser >= OF_USER_MAX ||
+      ofOrigin >= OF_ORIGIN_MAX ||
       minute.underWay >= UNDER_WAY_MAX ||
-      (ofUser === 0 && minute.ofUsers.size >= USERS_MAX)
+      (ofOrigin === 0 && minute.ofOrigins.size >= ORIGINS_MAX)
     ) {
       minute.suppressed++;
       return;
     }
     minute.entries++;
-    minute.ofUsers.set(userId, ofUser + 1);
+    minute.ofOrigins.set(origin, ofOrigin + 1);
     minute.underWay++;
     this.#sink
       .deny(entry)
@@ -99,7 +99,7 @@ export class BoundedDenials<Entry> {
       const [oldest] = this.#minutes;
       if (oldest && this.#minutes.size >= TENANTS_MAX) void this.#end(...oldest);
       const [startedAt, started] = [Date.now(), this.#now()];
-      minute = { startedAt, started, entries: 0, ofUsers: new Map(), underWay: 0, suppressed: 0 };
+      minute = { startedAt, started, entries: 0, ofOrigins: new Map(), underWay: 0, suppressed: 0 };
       this.#minutes.set(tenantId, minute);
     }
     return minute;

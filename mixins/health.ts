@@ -95,27 +95,19 @@ function registerDatabaseUse(metrics: Metrics, databases: Platform['databases'])
     metrics.gauge(name, help, sum(read));
   gauge('erp_database_connections', 'Connections in the pools.', ({ pool }) => pool.totalCount);
   gauge('erp_database_connections_idle', 'Connections that are not in use.', ({ pool }) => pool.idleCount);
-  gauge('erp_database_waiting', 'Requests for a connection that wait.', ({ admission }) => admission.waiting);
+  gauge('erp_database_waiting', 'Requests for a connection that wait.', ({ queues }) => queues.waiting);
   const counter = (name: string, help: string, read: (database: Database) => number): void =>
     metrics.counters(name, help, ['service'], () =>
       databases.entries().map(([service, database]): Sample => [{ service }, read(database)]),
     );
   counter('erp_database_seconds_total', 'Time that connections were held.', ({ heldMs }) => heldMs / 1_000);
-  counter(
-    'erp_database_waits_total',
-    'Requests that waited for a connection.',
-    ({ admission }) => admission.totals.waits,
-  );
+  counter('erp_database_waits_total', 'Requests that waited for a connection.', ({ queues }) => queues.totals.waits);
   counter(
     'erp_database_wait_seconds_total',
     'Time waited for connections.',
-    ({ admission }) => admission.totals.waitedMs / 1_000,
+    ({ queues }) => queues.totals.waitedMs / 1_000,
   );
-  counter(
-    'erp_database_refusals_total',
-    'Requests that got no connection.',
-    ({ admission }) => admission.totals.refused,
-  );
+  counter('erp_database_refusals_total', 'Requests that got no connection.', ({ queues }) => queues.totals.refused);
 }
 
 /** Both metrics are read from one histogram, which starts anew with each scrape. */

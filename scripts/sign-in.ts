@@ -3,8 +3,8 @@
  * shown, until the server sends it back to the client with a code (RFC 6749 section 4.1, RFC 7636).
  */
 import { createHash, randomBytes } from 'node:crypto';
+import { CLI_CLIENT_ID } from '../contracts/auth.ts';
 
-const CLIENT_ID = 'erp-cli';
 /** No server listens here: the flow ends when the authorization server redirects to it. */
 const REDIRECT_URI = 'http://127.0.0.1:8976/callback';
 const STEPS_MAX = 15;
@@ -99,7 +99,7 @@ export async function signIn({
   password,
   code: typed,
   scope,
-  clientId = CLIENT_ID,
+  clientId = CLI_CLIENT_ID,
 }: SignIn): Promise<Tokens> {
   const server = await discover(baseUrl);
   // The server's own address may differ from the one we reach it at.

@@ -11,7 +11,7 @@ import { LIMITS } from '../../config/limits.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { mark } from '../watchdog/work.ts';
-import { Admission, type Holder, PLATFORM } from './admission.ts';
+import { ConnectionQueues, type Holder, PLATFORM } from './connection-queues.ts';
 import { PageClient, type PageRows, type PageStatement, runPage } from './page-client.ts';
 import { type Role, serviceRole, tenantRole } from './roles.ts';
 import type { Rows, Statement } from './statement.ts';
@@ -103,7 +103,7 @@ export interface DatabaseOptions {
 export class Database {
   readonly pool: pg.Pool;
   readonly url: string;
-  readonly admission: Admission;
+  readonly queues: ConnectionQueues;
   /** Milliseconds that connections were held since the start. */
   heldMs = 0;
   /** Roles of tenants that a connection of this process has taken. */
@@ -115,7 +115,7 @@ export class Database {
   constructor(url: string, options: DatabaseOptions) {
     const { size } = options;
     this.url = url;
-    this.admission = new Admission({ size, perTenant: options.perTenant ?? Math.max(1, Math.floor(size / 2)) });
+    this.queues = new ConnectionQueues({ size, perTenant: options.perTenant ?? Math.max(1, Math.floor(size / 2)) });
     this.pool = new pg.Pool({
       Client: PageClient,
       connectionString: url,
@@ -225,7 +225,7 @@ export class Database {
     const role = serviceRole(service, tenantId);
     // Jobs may take minutes, and the requests of their tenant must go on meanwhile.
     const isPlatform = tenantId === null || currentUse() === undefined;
-    const holder = isPlatform ? PLATFORM : this.admission.shared(`${role.name} ${tenantId}`);
+    const holder = isPlatform ? PLATFORM : this.queues.shared(`${role.name} ${tenantId}`);
     return this.#loan(null, holder, (loan) => inTransaction(loan, role, work));
   }
 
@@ -235,18 +235,18 @@ export class Database {
 
   #records<T>(tenantId: string, work: (loan: Loan) => Promise<T>): Promise<T> {
     const role = tenantRole(tenantId);
-    return this.#loan(role, this.admission.tenant(role.name), work);
+    return this.#loan(role, this.queues.tenant(role.name), work);
   }
 
   async #loan<T>(role: Role | null, holder: Holder, work: (loan: Loan) => Promise<T>): Promise<T> {
     const use = currentUse();
-    const waiting = this.admission.enter(holder, use && remainingMs(use.deadline));
+    const waiting = this.queues.enter(holder, use && remainingMs(use.deadline));
     if (waiting) await waiting;
     const began = performance.now();
     try {
       return await this.#lend(role, use?.statementTimeoutMs ?? LIMITS.statement_timeout_ms, work);
     } finally {
-      this.admission.leave(holder);
+      this.queues.leave(holder);
       const heldMs = performance.now() - began;
       this.heldMs += heldMs;
       if (use) use.heldMs += heldMs;

@@ -8,10 +8,10 @@ import { ACCOUNT_CLIENT_ID, ACCOUNT_PATH } from './clients.ts';
 import { csrfFor, isSameText } from './csrf.ts';
 import { acrOf, PASSWORD_AMR, withSecondFactor } from './factors/assurance.ts';
 import type { FactorEvent } from './factors/events.ts';
+import { attemptFactor } from './factors/factor-attempts.ts';
 import type { SecondFactors } from './factors/factors.ts';
 import { passkeyName } from './factors/passkeys.ts';
 import { makeRecoveryCodes } from './factors/recovery-codes.ts';
-import { judge } from './factors/second-factor.ts';
 import type { Answer, Form } from './form.ts';
 import * as pages from './pages/account.ts';
 import { failure } from './pages/pages.ts';
@@ -165,7 +165,7 @@ async function startApp(visit: Visit, form: Form, problem: string | null): Promi
 
 async function addApp(visit: Visit, form: Form): Promise<Answer> {
   const { factors, store, user, address } = visit;
-  const judged = await judge(store, { user, address }, () =>
+  const judged = await attemptFactor(store, { user, address }, () =>
     factors.authenticators.confirm(user, form.get('setup') ?? '', form.get('code') ?? ''),
   );
   if (judged.outcome === 'accepted') return added(visit, 'authenticatorAdded', 'otp');

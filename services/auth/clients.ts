@@ -4,6 +4,7 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { CLI_CLIENT_ID } from '../../contracts/auth.ts';
 import { SCOPES } from '../../lib/operation.ts';
 import type {
   ExternalClientMeta,
@@ -15,7 +16,6 @@ import type {
 import type { AuthStore } from './store/store.ts';
 
 export const ALL_SCOPES = Object.keys(SCOPES);
-export const CLI_CLIENT_ID = 'erp-cli';
 /** The account page, which is no application: it uses the browser's session and gets no token. */
 export const ACCOUNT_CLIENT_ID = 'erp-account';
 export const ACCOUNT_PATH = '/account';

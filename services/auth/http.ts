@@ -6,6 +6,7 @@ import { errors, type Provider } from 'oidc-provider';
 import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import { siteOf } from '../../lib/values/network.ts';
 import { accountPage } from './account-page.ts';
+import { DEVICE_CODE_ATTEMPTS } from './attempt-limits.ts';
 import { ACCOUNT_PATH, ALL_SCOPES, type Clients, DEVICE_CODE } from './clients.ts';
 import { dispatch } from './dispatch.ts';
 import type { SecondFactors } from './factors/factors.ts';
@@ -39,9 +40,6 @@ export interface HttpParts {
 
 export const BASE_URL_HEADER = 'x-platform-base-url';
 const BODY_MAX_BYTES = 56 * 1024;
-/** Many people may share a network. */
-const CODE_FREE_FAILURES = 20;
-const CODE_WAIT_MAX_SECONDS = 300;
 const PROTECTED_RESOURCE = '/.well-known/oauth-protected-resource';
 
 const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);
@@ -112,7 +110,7 @@ async function withCodeGuard({ provider, store }: HttpParts, request: HttpReques
   const typed = new URLSearchParams(request.body?.toString('utf8') ?? '').get('user_code');
   if (typed === null) return runProvider(provider, request);
   const attempt = `code ${siteOf(request.remoteAddress)}`;
-  const seconds = await store.attempts.count(attempt, CODE_FREE_FAILURES, CODE_WAIT_MAX_SECONDS);
+  const seconds = await store.attempts.count(attempt, DEVICE_CODE_ATTEMPTS);
   if (seconds > 0) return pageReply(tooManyCodes(seconds));
   const known = await store.artifacts.find('DeviceCode', 'user_code', normalizedCode(typed));
   if (known) await store.attempts.uncount(attempt);

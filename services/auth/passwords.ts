@@ -5,6 +5,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
 import { networkOf } from '../../lib/values/network.ts';
+import { type AttemptLimit, NETWORK_ATTEMPTS, TENANT_ATTEMPTS, USER_ATTEMPTS } from './attempt-limits.ts';
 import type { Clients } from './clients.ts';
 import { HashQueue, PLATFORM, type Place, QueueFull } from './hash-queue.ts';
 import type { Refusal, RefusalCode } from './refusals.ts';
@@ -16,14 +17,6 @@ export const PASSWORD_MIN_CHARS = 10;
 export const PASSWORD_MAX_CHARS = 200;
 export const LINK_VALID_SECONDS = 7 * 86_400;
 
-const NAME_FREE_FAILURES = 5;
-const NAME_WAIT_MAX_SECONDS = 300;
-/** Many people may share an address. */
-const ADDRESS_FREE_FAILURES = 30;
-const ADDRESS_WAIT_MAX_SECONDS = 60;
-/** Guesses from many addresses at many names. The wait is short: it keeps out people at a new place as well. */
-const TENANT_FREE_FAILURES = 300;
-const TENANT_WAIT_MAX_SECONDS = 5;
 const QUEUE_FULL_WAIT_SECONDS = 2;
 
 const queue = new HashQueue();
@@ -92,8 +85,8 @@ export async function signIn({ store, clients }: SignInParts, attempt: SignInAtt
   });
   const wait = (seconds: number): SignIn => ({ outcome: 'wait', seconds, refusal: refusal('SIGN_IN_BLOCKED') });
   if (!queue.hasRoom(place)) return wait(QUEUE_FULL_WAIT_SECONDS);
-  for (const { key, freeFailures, waitMaxSeconds } of counts) {
-    const seconds = await store.attempts.count(key, freeFailures, waitMaxSeconds);
+  for (const { key, limit } of counts) {
+    const seconds = await store.attempts.count(key, limit);
     if (seconds > 0) return wait(seconds);
   }
   const unusable = whyUnusable(found, attempt.tenantId);
@@ -121,8 +114,7 @@ function whyUnusable(found: Credential | null, clientTenantId: string | null): R
 
 interface Count {
   key: string;
-  freeFailures: number;
-  waitMaxSeconds: number;
+  limit: AttemptLimit;
   /** Others fail there as well, so a success takes back one failure, not all. */
   shared: boolean;
 }
@@ -137,20 +129,18 @@ function countsFor(
 ): Count[] {
   // A name that nobody has counts like a user. By the user's id, since several spellings may mean one user.
   const name = found?.userId ?? digest(`${tenantId} ${username.toLowerCase()}`).toString('base64url');
-  const ofName = { freeFailures: NAME_FREE_FAILURES, waitMaxSeconds: NAME_WAIT_MAX_SECONDS, shared: false };
+  const ofName = { limit: USER_ATTEMPTS, shared: false };
   const known = (origin: Buffer): Count => ({ ...ofName, key: `known ${origin.toString('base64url')} ${name}` });
   if (found?.knownBrowser && browser) return [known(browser)];
   const address: Count = {
     key: `address ${network}`,
-    freeFailures: ADDRESS_FREE_FAILURES,
-    waitMaxSeconds: ADDRESS_WAIT_MAX_SECONDS,
+    limit: NETWORK_ATTEMPTS,
     shared: true,
   };
   if (found?.knownNetwork) return [address, known(ofNetwork)];
   const tenant: Count = {
     key: `tenant ${tenantId ?? digest(domain ?? '').toString('base64url')}`,
-    freeFailures: TENANT_FREE_FAILURES,
-    waitMaxSeconds: TENANT_WAIT_MAX_SECONDS,
+    limit: TENANT_ATTEMPTS,
     shared: true,
   };
   return [address, { ...ofName, key: `user ${name}` }, tenant];

@@ -42,7 +42,7 @@ export class Refusals {
   /** Attempts are told apart by network: nobody is signed in. */
   note({ tenantId, userId, code }: Refusal, origin: AttemptOrigin): void {
     if (tenantId === null) return;
-    this.#bounded.record({ tenantId, userId: networkOf(origin.ip) }, { tenantId, userId, code, ...origin });
+    this.#bounded.record({ tenantId, origin: networkOf(origin.ip) }, { tenantId, userId, code, ...origin });
   }
 
   sweep(): void {

@@ -37,7 +37,7 @@ export class Denials {
       recordId: isUuid(id) ? id : null,
       idempotencyKey: typeof key === 'string' ? plain(key) : null,
     };
-    this.#bounded.record(request, { denial, request });
+    this.#bounded.record({ tenantId: request.tenantId, origin: request.userId }, { denial, request });
   }
 
   /** Ends the minutes that are over. */

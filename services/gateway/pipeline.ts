@@ -4,7 +4,7 @@
  */
 import { BlockList, isIP } from 'node:net';
 import { LIMITS } from '../../config/limits.ts';
-import { type GrantState, MULTI_FACTOR_ACR, STEP_UP_MAX_AGE_SECONDS } from '../../contracts/auth.ts';
+import { CLI_CLIENT_ID, type GrantState, MULTI_FACTOR_ACR, STEP_UP_MAX_AGE_SECONDS } from '../../contracts/auth.ts';
 import { holdsPermission, permissionDenied } from '../../lib/access/system-permission.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { apiAccessDisabled } from '../../lib/errors/access.ts';
@@ -37,7 +37,6 @@ const WITHOUT_API_PERMISSION = new Set(['me.identity.get']);
 const BODYLESS_MAX_BYTES = 64 * 1024;
 /** Nobody else can write the records of ACCESS_OBJECTS. */
 const ACCESS_PERMISSION = 'manageUsers';
-const CLI_CLIENT_ID = 'erp-cli';
 
 type Step = (gate: Gate, x: Exchange) => void | Promise<void>;
 

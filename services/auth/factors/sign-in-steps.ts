@@ -11,9 +11,9 @@ import type { UserKey } from '../store/factors.ts';
 import type { AuthStore } from '../store/store.ts';
 import { isMultiFactor, PASSWORD_AMR, passkeyAmr, withSecondFactor } from './assurance.ts';
 import type { FactorEvent } from './events.ts';
+import { attemptFactor } from './factor-attempts.ts';
 import type { SecondFactors } from './factors.ts';
 import { makeRecoveryCodes, spendRecoveryCode } from './recovery-codes.ts';
-import { judge } from './second-factor.ts';
 
 const PROGRESS_SECONDS = 600;
 const WRONG: Readonly<Record<pages.StepAnswer, string>> = {
@@ -91,7 +91,7 @@ export async function passkeySignIn(
   answer: string,
 ): Promise<Answer | { refused: true } | { waitSeconds: number }> {
   const used: { credential: Credential; amr: string[] }[] = [];
-  const judged = await judge(step.store, { user: null, address: step.address }, async () => {
+  const judged = await attemptFactor(step.store, { user: null, address: step.address }, async () => {
     const passkey = await step.factors.passkeys.verify(binding(step), answer);
     const credential = passkey && (await step.store.credentials.find(passkey.tenantId, passkey.userId));
     const usable = credential?.active && (step.clientTenantId ?? credential.tenantId) === credential.tenantId;
@@ -140,7 +140,7 @@ async function secondAnswer(
   amr: readonly string[] | (() => readonly string[]),
   check: () => Promise<boolean>,
 ): Promise<Answer> {
-  const judged = await judge(step.store, { user: progress, address: step.address }, check);
+  const judged = await attemptFactor(step.store, { user: progress, address: step.address }, check);
   const { tenantId, userId } = progress;
   if (judged.outcome !== 'accepted')
     step.refused({
@@ -164,7 +164,7 @@ async function setUpFactor(
   const { passkeys, authenticator } = await step.store.factors.counts(progress);
   if (passkeys > 0 || authenticator) return currentPage(step, progress);
   const byPasskey = decision === 'addPasskey';
-  const judged = await judge(step.store, { user: progress, address: step.address }, () =>
+  const judged = await attemptFactor(step.store, { user: progress, address: step.address }, () =>
     byPasskey
       ? step.factors.passkeys.register(progress, binding(step), form.get('credential') ?? '', '')
       : step.factors.authenticators.confirm(progress, form.get('setup') ?? '', form.get('code') ?? ''),

@@ -1,5 +1,6 @@
 /** Failed sign-ins by username and by network address. The table holds no tenant's data: no tenant is known yet. */
 import type { Database } from '../../../mixins/database/database.ts';
+import type { AttemptLimit } from '../attempt-limits.ts';
 import { countAttempt, deleteAttempts, uncountAttempt } from './attempts.sql.ts';
 
 export class Attempts {
@@ -13,7 +14,7 @@ export class Attempts {
    * Counts an attempt before it is judged, so that attempts in parallel cannot outrun the count. Returns the seconds to
    * wait: 0 when the attempt may be judged. From `freeFailures` on, each failure doubles the wait.
    */
-  async count(key: string, freeFailures: number, waitMaxSeconds: number): Promise<number> {
+  async count(key: string, { freeFailures, waitMaxSeconds }: AttemptLimit): Promise<number> {
     const { counted, waitSeconds } = await this.#database.login((tx) =>
       tx.one<{ counted: boolean; waitSeconds: number }>(countAttempt(key, freeFailures, waitMaxSeconds)),
     );

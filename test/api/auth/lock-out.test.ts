@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { call } from '../../../contracts/call.ts';
+import { TENANT_ATTEMPTS } from '../../../services/auth/attempt-limits.ts';
 import { AuthStore } from '../../../services/auth/store/store.ts';
 import { authorizeUrl, Browser, pkce, type Seen } from './browser.ts';
 import { type AuthHarness, DEMO, PASSWORD, SAM, startAuth } from './harness.ts';
@@ -101,7 +102,7 @@ describe('guessing passwords', () => {
     const mine = new Browser();
     assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 200);
     const { attempts } = new AuthStore(auth.database);
-    for (let i = 0; i < 299; i++) await attempts.count(`tenant ${DEMO}`, 300, 5);
+    for (let i = 0; i < 299; i++) await attempts.count(`tenant ${DEMO}`, TENANT_ATTEMPTS);
     assert.equal((await attempt('ada@demo.example', 'guess', '203.0.113.1')).status, 401);
     const waiting = await attempt('ada@demo.example', PASSWORD, '203.0.113.2');
     assert.equal(waiting.status, 429);

@@ -15,7 +15,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { natsBus } from '../../../mixins/bus/nats-bus.ts';
-import { Admission } from '../../../mixins/database/admission.ts';
+import { ConnectionQueues } from '../../../mixins/database/connection-queues.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { Jobs } from '../../../mixins/jobs/jobs.ts';
 import { Metrics } from '../../../mixins/metrics/metrics.ts';
@@ -221,7 +221,7 @@ export async function startStage(
     query: async () => ({ rows: [], rowCount: 0 }),
     login: async () => ({ bytes: 8192 }),
     pool: { totalCount: 0, idleCount: 0 },
-    admission: new Admission({ size: 1, perTenant: 1 }),
+    queues: new ConnectionQueues({ size: 1, perTenant: 1 }),
     heldMs: 0,
   };
   const doorless = database as unknown as Database;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { OF_TENANT_MAX, OF_USER_MAX, type Suppressed } from '../../../mixins/bounded-denials.ts';
+import { OF_ORIGIN_MAX, OF_TENANT_MAX, type Suppressed } from '../../../mixins/bounded-denials.ts';
 import { type DenialSink, Denials } from '../../../services/gateway/denials.ts';
 import type { Exchange } from '../../../services/gateway/exchange.ts';
 
@@ -41,18 +41,18 @@ describe('refusals on their way to the audit trail', () => {
 
   it('are so many of a user in a minute; the count of the others is one entry when it is over', async () => {
     await flood(100, 'a', () => 'mallory');
-    assert.equal(entries.length, OF_USER_MAX);
+    assert.equal(entries.length, OF_ORIGIN_MAX);
     await flood(5, 'a', () => 'sam');
-    assert.equal(entries.length, OF_USER_MAX + 5, 'another user of the tenant has entries');
+    assert.equal(entries.length, OF_ORIGIN_MAX + 5, 'another user of the tenant has entries');
     now = 59_999;
     denials.sweep();
     assert.deepEqual(counts(), []);
     now = 60_000;
     denials.sweep();
     await settle();
-    assert.deepEqual(counts(), [['a', 100 - OF_USER_MAX]]);
+    assert.deepEqual(counts(), [['a', 100 - OF_ORIGIN_MAX]]);
     await flood(1, 'a', () => 'mallory');
-    assert.equal(entries.length, OF_USER_MAX + 6, 'a new minute');
+    assert.equal(entries.length, OF_ORIGIN_MAX + 6, 'a new minute');
     now = 120_000;
     denials.sweep();
     await settle();
@@ -62,8 +62,8 @@ describe('refusals on their way to the audit trail', () => {
   it('of one tenant, however many users it has, cost another tenant no entry', async () => {
     await flood(2_000, 'a', (i) => `user-${i}`);
     assert.equal(entries.length, OF_TENANT_MAX);
-    await flood(OF_USER_MAX, 'b', () => 'eve');
-    assert.equal(entries.filter(({ tenantId }) => tenantId === 'b').length, OF_USER_MAX);
+    await flood(OF_ORIGIN_MAX, 'b', () => 'eve');
+    assert.equal(entries.filter(({ tenantId }) => tenantId === 'b').length, OF_ORIGIN_MAX);
     await denials.close();
     assert.deepEqual(counts(), [['a', 2_000 - OF_TENANT_MAX]], 'a stop ends the minute');
   });
@@ -95,7 +95,7 @@ describe('refusals on their way to the audit trail', () => {
   });
 
   it('are forgotten early, and told, when ten thousand tenants have some', async () => {
-    await flood(OF_USER_MAX + 1, 'first', () => 'sam');
+    await flood(OF_ORIGIN_MAX + 1, 'first', () => 'sam');
     for (let i = 0; i < 10_000; i++) await flood(1, `t${i}`, () => 'sam');
     assert.deepEqual(counts(), [['first', 1]]);
   }).timeout(20_000);

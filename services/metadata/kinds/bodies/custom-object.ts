@@ -1,6 +1,6 @@
 /** The file of a CustomObject. */
 import { Type } from 'typebox';
-import { type BodyOf, type ComponentOf, componentType } from '../component.ts';
+import { type ComponentOf, componentType } from '../component.ts';
 import { AUTO_NUMBER_FORMAT } from '../names.ts';
 import { apiName, flag, group, label, optional, setOf, shownChoice, shownFlag, shownGroup, text } from '../schema.ts';
 
@@ -41,5 +41,4 @@ export const CUSTOM_OBJECT = componentType('CustomObject', {
   ),
 });
 
-export type ObjectBody = BodyOf<typeof CUSTOM_OBJECT>;
 export type ObjectComponent = ComponentOf<typeof CUSTOM_OBJECT>;

@@ -1,6 +1,6 @@
 /** The file of a ValueSet, and the values that it has in common with picklists. */
 import { type Static, Type } from 'typebox';
-import { type BodyOf, componentType } from '../component.ts';
+import { componentType } from '../component.ts';
 import { apiName, flag, group, label, listOf, optional, setOf, text } from '../schema.ts';
 
 /** Values of one picklist. */
@@ -37,6 +37,5 @@ export const VALUE_SET = componentType('ValueSet', {
   values: listOf(group(VALUE, 'One value.'), 'Values, in their order.', VALUES_MAX),
 });
 
-export type ValueSetBody = BodyOf<typeof VALUE_SET>;
 /** A value, of a ValueSet or of a picklist. */
 export type Value = Static<typeof dependentValue>;

@@ -5,7 +5,7 @@
  */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 
-export interface AdmissionLimits {
+export interface ConnectionLimits {
   /** Connections of the pool. */
   readonly size: number;
   /** Connections that the records of one tenant may hold at a time. */
@@ -46,7 +46,7 @@ export const PLATFORM: Holder = { key: 'platform', max: Number.POSITIVE_INFINITY
 /** Connections that are kept for the platform's own work. */
 export const reservedOf = (size: number): number => (size >= 4 ? Math.ceil(size / 5) : size > 1 ? 1 : 0);
 
-export class Admission {
+export class ConnectionQueues {
   readonly #size: number;
   readonly #tenantsMax: number;
   readonly #perTenant: number;
@@ -60,7 +60,7 @@ export class Admission {
   /** Totals since the start, for the metrics. */
   readonly totals = { waits: 0, waitedMs: 0, refused: 0 };
 
-  constructor({ size, perTenant }: AdmissionLimits) {
+  constructor({ size, perTenant }: ConnectionLimits) {
     this.#size = size;
     this.#tenantsMax = size - reservedOf(size);
     this.#perTenant = Math.min(perTenant, this.#tenantsMax);
