@@ -18,6 +18,7 @@ import { natsBus } from './mixins/bus/nats-bus.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
 import { type Database, isConnectionError, isRefusedLogin, sqlState } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
+import { ensureInstallation } from './mixins/database/installation.ts';
 import { ensureLogins } from './mixins/database/logins.ts';
 import { databaseMetering } from './mixins/database/metering.ts';
 import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
@@ -60,6 +61,7 @@ export async function migrateServices(owner: Database, services: readonly Servic
   }
   if (services.some((service) => WITH_JOBS.includes(service))) await installJobs(owner, services);
   await ensureLogins(owner, services);
+  await ensureInstallation(owner);
 }
 
 /** What another process made at the same moment: a schema, a type, a table. */

@@ -29,7 +29,9 @@ export interface Config {
   services: readonly ServiceName[];
   logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   production: boolean;
-  /** Demo tenants are created when missing. Never in production. */
+  /** Starts on a database that production uses, though this process is not of production. */
+  developmentOnProduction: boolean;
+  /** Demo tenants are created when missing. Never in production, nor in a database that production uses. */
   seedDemo: boolean;
   demoPassword: string;
   /** Proxies in front of the gateway whose X-Forwarded-For entries are believed. */
@@ -174,6 +176,7 @@ export function readConfig(
     services,
     logLevel: oneOf(env, 'LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const, 'info'),
     production,
+    developmentOnProduction: env['DATABASE_ALLOW_DEVELOPMENT'] === 'true',
     seedDemo: !production && env['SEED_DEMO'] !== 'false',
     demoPassword: env['DEMO_PASSWORD'] || 'demo-password',
     trustedProxies: integer(env, 'TRUSTED_PROXIES', 0, 0, 10),

@@ -7,6 +7,7 @@ import { readConfig } from '../config/env.ts';
 import { ALL_SERVICES } from '../config/services.ts';
 import { migrateServices } from '../main.ts';
 import { Database } from '../mixins/database/database.ts';
+import { markProduction } from '../mixins/database/installation.ts';
 import { givePasswords } from '../mixins/database/open.ts';
 
 try {
@@ -18,6 +19,7 @@ try {
   const owner = new Database(config.databaseUrl, { size: 2, applicationName: 'erp migrate' });
   try {
     await migrateServices(owner, ALL_SERVICES);
+    if (config.production) await markProduction(owner);
     await givePasswords(owner, config, ALL_SERVICES, console.warn);
   } finally {
     await owner.close();

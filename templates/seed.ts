@@ -15,6 +15,7 @@ import { tenantSchema } from '../lib/context.ts';
 import type { PlatformError } from '../lib/errors/platform-error.ts';
 import { identifier } from '../lib/values/sql-text.ts';
 import { Database } from '../mixins/database/database.ts';
+import { usedInProduction } from '../mixins/database/installation.ts';
 import { ownerRole } from '../mixins/database/roles.ts';
 import { fingerprint, templateFiles } from './read.ts';
 import { generateSamples } from './samples/generate.ts';
@@ -107,10 +108,11 @@ type Steps = Readonly<Record<'domain' | 'template' | 'users' | 'samples', string
 
 /**
  * Creates and fills the demo tenants where that has not been done. Only one process of a cluster works at a time.
- * Throws what a step throws; the next start goes on where it stopped. Never in production.
+ * Throws what a step throws; the next start goes on where it stopped. Never in
+ * production, nor in a database that production uses.
  */
 export async function seedDemo(broker: ServiceBroker, config: Config, database: Database): Promise<void> {
-  if (config.production) return;
+  if (config.production || (await usedInProduction(database))) return;
   const files = await templateFiles('erp');
   const passwordMark = scryptSync(config.demoPassword, 'demo users', 16, { N: 4_096 }).toString('hex');
   const steps = (tenant: DemoTenant): Steps => ({

@@ -6,6 +6,7 @@
 import { type Config, ConfigError, databaseVariable } from '../../config/env.ts';
 import type { ServiceName } from '../../config/services.ts';
 import { Database } from './database.ts';
+import { joinInstallation, keepFromProduction } from './installation.ts';
 import { derivedUrl, derivePassword, givePassword, isOwner, loginOf } from './logins.ts';
 
 export interface OpenOptions {
@@ -30,6 +31,8 @@ export async function openDatabases(config: Config, options: OpenOptions): Promi
   }
   try {
     if (!owned) for (const [service, database] of databases) await options.check(database, service);
+    // What one of the logins is told holds for all of them: they are on one database.
+    for (const [, database] of [...databases].slice(0, 1)) await joinInstallation(database, config);
   } catch (error) {
     await Promise.all([...databases.values()].map((database) => database.close()));
     throw error;
@@ -69,6 +72,7 @@ async function prepareAsOwner(
           '`npm run migrate` with it, and start services with those of their logins ' +
           `(${config.services.map(databaseVariable).join(', ')}).`,
       );
+    await keepFromProduction(owner, config);
     await prepare(owner);
     return await loginUrls(owner, config, warn);
   } finally {

@@ -4,6 +4,7 @@ import type { Config } from '../../config/env.ts';
 import { broadcast, call, type EventHandlers, emit } from '../../contracts/call.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
+import { agreeOnSecret } from '../../mixins/database/installation.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { authActions } from './actions.ts';
 import type { TenantSource } from './clients.ts';
@@ -39,6 +40,7 @@ export default function authService({ config, database }: Platform): ServiceSche
         baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
         baseUrlFixed: config.baseUrl !== null,
         ...announcements(broker),
+        resealed: () => agreeOnSecret(database, config),
         signInRefused: (refusal, origin) => refusals.note(refusal, origin),
         secondFactor: config.production ? 'administrators' : 'off',
         async systemPermissions({ tenantId, userId }) {

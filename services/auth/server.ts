@@ -31,6 +31,8 @@ export interface AuthServerOptions extends UserNotices, Omit<SecondFactorParts, 
   /** The deployment has fixed its address; what the gateway reports is ignored. */
   baseUrlFixed: boolean;
   keysRotated(): void;
+  /** Nothing stored needs the previous secret any more. */
+  resealed(): Promise<void>;
   signedIn(tenantId: string, userId: string): void;
   signInRefused(refusal: Refusal, origin: AttemptOrigin): void;
   onError(error: unknown): void;
@@ -87,8 +89,10 @@ export class AuthServer {
   }
 
   /** Seals everything stored with the deployment's present secret, so that the previous one can be given up. */
-  reseal(): Promise<number> {
-    return this.#keys.reseal();
+  async reseal(): Promise<number> {
+    const changed = await this.#keys.reseal();
+    await this.#options.resealed();
+    return changed;
   }
 
   forgetKeys(): void {

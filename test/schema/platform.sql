@@ -1,0 +1,20 @@
+-- Written by `npm run schema:dump` from what the migrations make.
+
+CREATE SCHEMA platform;
+GRANT USAGE ON SCHEMA platform TO login_auth;
+GRANT USAGE ON SCHEMA platform TO login_data;
+GRANT USAGE ON SCHEMA platform TO login_gateway;
+GRANT USAGE ON SCHEMA platform TO login_metadata;
+GRANT USAGE ON SCHEMA platform TO login_ratelimit;
+
+CREATE TABLE platform.installation (
+  property text NOT NULL,
+  value text NOT NULL,
+  set_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT installation_pkey PRIMARY KEY (property)
+);
+GRANT INSERT, SELECT, UPDATE ON platform.installation TO login_auth;
+GRANT INSERT, SELECT ON platform.installation TO login_data;
+GRANT INSERT, SELECT ON platform.installation TO login_gateway;
+GRANT INSERT, SELECT ON platform.installation TO login_metadata;
+GRANT INSERT, SELECT ON platform.installation TO login_ratelimit;
