@@ -50,7 +50,8 @@ export function givenBy(bundles: readonly Giving[]): (permission: Permission) =>
         );
       case 'field':
         return (
-          managesUsers(permission.field.split('.')[0]!) ||
+          // Custom fields of users follow their own entries.
+          (managesUsers(permission.field.split('.')[0]!) && !permission.field.endsWith('__c')) ||
           fieldPermission(permission.field, bundles, system)[permission.right]
         );
       default:

@@ -31,9 +31,10 @@ export function userFieldAccess(
   system: ReadonlySet<SystemPermission>,
   given: { readonly object: ObjectPermission; readonly field: FieldAccess },
 ): FieldAccess {
-  if (system.has('manageUsers')) return { read: true, edit: !field.system || isWritable(object, field) };
-  const read = isIdentity(object, field) || (given.object.read && (field.system || given.field.read));
-  return { read, edit: false };
+  const manages = system.has('manageUsers');
+  if (manages && !field.custom) return { read: true, edit: !field.system || isWritable(object, field) };
+  const read = isIdentity(object, field) || ((manages || given.object.read) && (field.system || given.field.read));
+  return { read, edit: manages && given.field.edit };
 }
 
 export const MANAGE_USERS_REMEDY = 'Give the system permission manageUsers in the profile or a permission set.';

@@ -93,6 +93,91 @@ describe('API: nobody hands out what they do not hold', () => {
     assert.deepEqual(await refusals(copy), ['COMPONENT_PERMISSION_DENIED objects/Product/fields/Copy__c.yaml:7']);
   });
 
+  it('no records by what others have built over a field', async () => {
+    const field = (name: string, more: string): Files => fieldFile('Opportunity__c', name, more);
+    const formula = (expression: string, type: string): string =>
+      `fieldType: formula\nformula:\n  expression: ${expression}\n  resultType: ${type}`;
+    const rule = (name: string, criteria: string): Files => ({
+      [`objects/Opportunity__c/sharingRules/${name}.yaml`]: `type: SharingRule\napiName: ${name}\nobject: Opportunity__c\nkind: criteria\ncriteria: ${criteria}\nto:\n  role: SalesRep\naccess: read\n`,
+    });
+    const rollup = (childObject: string, more: string): Files =>
+      fieldFile(
+        'Account',
+        'Figure__c',
+        `fieldType: rollup\nrollup:\n  childObject: ${childObject}\n  referenceField: AccountId__c\n  ${more}`,
+      );
+    const fields = ['IsPublic__c', 'Weighted__c', 'Flag__c'];
+    await deployOverHttp(ada, {
+      ...field('IsPublic__c', formula('record.name == "nothing"', 'boolean')),
+      ...field('Weighted__c', formula('record.Amount__c', 'decimal')),
+      ...field('Flag__c', 'fieldType: boolean'),
+      ...rule('Public', 'record.IsPublic__c'),
+      ...rule('Flagged', 'record.Flag__c == true'),
+      ...rollup('Opportunity__c', 'function: sum\n  field: Weighted__c'),
+      ...set(
+        'Fields',
+        `fields:\n${fields.map((it) => `  Opportunity__c.${it}: {read: true${it === 'Flag__c' ? ', edit: true' : ''}}\n`).join('')}`,
+      ),
+    });
+    await give('sam', { permissionSetApiNames: ['Builder', 'Fields'] });
+    const total = async (): Promise<number> => (await sam.get('/data/Opportunity__c?includeTotal=true')).body.total;
+    const before = await total();
+    assert.ok(before > 0 && before < (await ada.get('/data/Opportunity__c?includeTotal=true')).body.total);
+    const at = (path: string, ...lines: number[]): string[] =>
+      lines.map((line) => `COMPONENT_PERMISSION_DENIED objects/${path}.yaml:${line}`);
+    for (const [files, refused] of [
+      [field('IsPublic__c', formula('record.name != ""', 'boolean')), at('Opportunity__c/fields/IsPublic__c', 6)],
+      [field('Weighted__c', formula('record.Amount__c * 2', 'decimal')), at('Opportunity__c/fields/Weighted__c', 6)],
+      [
+        field('Flag__c', 'fieldType: boolean\nrequired: true\ndefaultValue: true'),
+        at('Opportunity__c/fields/Flag__c', 6, 7),
+      ],
+    ] as const)
+      assert.deepEqual([...new Set(await refusals(files))].sort(), refused);
+    assert.equal(await total(), before);
+    await give('sam', { permissionSetApiNames: ['Builder'] });
+  });
+
+  it('no count of an object that is absent for them', async () => {
+    await deployOverHttp(ada, {
+      'objects/Secret__c/object.yaml':
+        'type: CustomObject\napiName: Secret__c\nlabel: Secret\nlabelPlural: Secrets\nnameField:\n  label: Name\n  fieldType: text\nsharingDefault: readWrite\napi:\n  published: true\n',
+      ...fieldFile('Secret__c', 'About__c', 'fieldType: reference\nreferenceTo: [Account]'),
+      ...set('Fields', 'fields:\n  Secret__c.About__c: {read: true}\n'),
+    });
+    await give('sam', { permissionSetApiNames: ['Builder', 'Fields'] });
+    assert.equal((await sam.get('/data/Secret__c')).status, 404);
+    const count = 'fieldType: rollup\nrollup:\n  childObject: Secret__c\n  referenceField: About__c\n  function: count';
+    assert.deepEqual(await refusals(fieldFile('Account', 'Secrets__c', count)), [
+      'COMPONENT_PERMISSION_DENIED objects/Account/fields/Secrets__c.yaml:6',
+    ]);
+    await give('sam', { permissionSetApiNames: ['Builder'] });
+  });
+
+  it('no object, no administration and no change of users away from others', async () => {
+    const never = 'type: ValidationRule\napiName: Never\nobject: User\ncondition: "true"\nmessage: no\n';
+    assert.deepEqual(await refusals({ 'objects/User/validationRules/Never.yaml': never }), [
+      'COMPONENT_PERMISSION_DENIED objects/User/validationRules/Never.yaml:3',
+    ]);
+    const { body } = await ada.post('/metadata/retrieve', {
+      package: { version: 1, types: [{ name: 'CustomObject', members: ['Opportunity__c', 'User'] }] },
+    });
+    for (const object of ['Opportunity__c', 'User']) {
+      const path = `objects/${object}/object.yaml`;
+      const hidden = body.files[path].replace('published: true', 'published: false');
+      assert.notEqual(hidden, body.files[path]);
+      const found = await refusals({ [path]: hidden });
+      assert.ok(
+        found.some((it) => it.startsWith(`COMPONENT_PERMISSION_DENIED ${path}:`)),
+        String(found),
+      );
+    }
+    await deployOverHttp(ada, set('Other', 'system: [metadataManage]\n'));
+    assert.deepEqual(await refusals(set('Other', 'system: []\n')), [
+      'COMPONENT_PERMISSION_DENIED permissionSets/Other.yaml:1',
+    ]);
+  });
+
   it('no permission by the record of a user, whoever it is', async () => {
     const more = { permissionSetApiNames: ['Builder', 'CostInsight'] };
     const fresh = { displayName: 'Eva', username: 'eva@demo.example', email: 'eva@demo.example' };

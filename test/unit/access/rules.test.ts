@@ -28,6 +28,7 @@ const user = anObject('User', [
   aField('displayName', 'text'),
   aField('email', 'email'),
   aField('profileApiName', 'text'),
+  aField('Level__c', 'integer'),
 ]);
 
 const accessOf = (profile: Partial<PermissionBundle>, ...sets: Partial<PermissionBundle>[]): Access => {
@@ -144,6 +145,13 @@ describe('users', () => {
     const manager = accessOf({ system: ['manageUsers'] }).objects['User']!;
     assert.deepEqual([manager.permission.create, manager.permission.update], [true, true]);
     assert.deepEqual(manager.fields['profileApiName'], { read: true, edit: true });
+    assert.equal(manager.fields['Level__c'], undefined, 'a custom field takes its own permission');
+    for (const edit of [false, true]) {
+      const fields = { 'User.Level__c': { read: true, edit } };
+      const { Level__c } = accessOf({ system: ['manageUsers'], fields }).objects['User']!.fields;
+      assert.deepEqual(Level__c, { read: true, edit });
+      assert.equal(accessOf({ system: ['apiEnabled'], fields }).objects['User']!.fields['Level__c'], undefined);
+    }
     const powerful = accessOf({ system: ['modifyAllData'] }).objects['User']!;
     assert.deepEqual([powerful.permission.create, powerful.permission.update], [false, false]);
     for (const access of [manager, powerful]) assert.equal(access.permission.delete, false);

@@ -330,7 +330,11 @@ describe('a deployment', () => {
       'sharingDefault: private\n',
     ),
     ...fieldFile('Open__c', 'Sum__c', rollup('Deal__c', 'Up__c', 'function: sum\n  field: Twice__c')),
-    ...fieldFile('Far__c', 'ToOpen__c', 'fieldType: reference\nreferenceTo: [Open__c]'),
+    ...objectFiles(
+      'Far__c',
+      { ToOpen__c: 'fieldType: reference\nreferenceTo: [Open__c]' },
+      'sharingDefault: readWrite\n',
+    ),
     ...sharingRule('Public', 'kind: criteria\ncriteria: record.IsPublic__c\nto: {role: Lead}\naccess: read\n'),
     ...sharingRule('Flagged', 'kind: criteria\ncriteria: record.Flag__c == true\nto: {role: Lead}\naccess: read\n'),
     ...sharingRule('Noted', 'kind: criteria\ncriteria: record.Note__c == "x"\nto: {role: Lead}\naccess: read\n'),
