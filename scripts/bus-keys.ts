@@ -4,14 +4,14 @@
  *
  * - `nats`: the server's configuration with a user and its permissions per identity, its certificate and its key;
  * - one per service and `operator`: the certificate to trust, the seed of its user, and the keys of request contexts;
- * - `authority`: the key of the self-made certificate authority, for this command alone.
+ * - `authority`: the key of the self-made certificate authority and what was given to whom, for this command alone.
  *
  * What is there is kept; the server's certificate is made anew each time. `--rotate` gives everybody a new user and new
  * keys and leaves the previous ones valid; `--finish` ends those. Source: docs/reference/operations-cluster.md#keys-of-the-bus.
  */
 import 'reflect-metadata';
 import { createPrivateKey, randomBytes, type webcrypto } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -43,28 +43,43 @@ const PREFIX = 'MOL-erp';
 
 export interface BusKeysOptions {
   readonly folder: string;
-  /** Names and addresses by which processes reach the server; default: those of its present certificate. */
+  /** Names and addresses by which processes reach the server; default: those of the last time. */
   readonly hosts?: readonly string[];
   /** More identities than one per service, such as `data+gateway` for a process that runs both. */
   readonly identities?: readonly string[];
   readonly step?: 'rotate' | 'finish';
 }
 
-/** Writes the folders. Answers the identities that have one. */
+/** What the command remembers beside the authority, because the other folders may be taken away. Nothing secret. */
+interface State {
+  /** By which the server is reached. */
+  readonly hosts: readonly string[];
+  /** Public keys by identity, that of the seed in its folder first; two of them between --rotate and --finish. */
+  readonly users: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Writes the folders. Answers the identities that have a user. */
 export async function makeBusKeys({ folder, hosts, identities = [], step }: BusKeysOptions): Promise<string[]> {
+  const state = readState(folder);
+  const everybody = [...new Set([...ALL_SERVICES, OPERATOR, ...Object.keys(state?.users ?? {}), ...identities])];
+  if (state) checkStep(folder, state, step);
   mkdirSync(folder, { recursive: true });
   // What is below can be read by the users of containers into which one of the folders is mounted.
   chmodSync(folder, 0o700);
-  const present = readdirSync(folder).filter((name) => name.split('+').every(isServiceName));
-  const everybody = [...new Set([...ALL_SERVICES, OPERATOR, ...identities, ...present])];
-  const authority = await makeServer(folder, hosts);
+  const named = hosts ?? state?.hosts ?? HOSTS;
+  const authority = await makeServer(folder, named);
+  const keys = makeContextKeys(folder, step);
   const users = everybody.map((identity): [string, string[]] => [
     identity,
-    makeUser(join(folder, identity), authority, step),
+    makeUser(join(folder, identity), state?.users[identity] ?? [], step),
   ]);
+  const remembered: State = { hosts: named, users: Object.fromEntries(users) };
+  writeFileSync(statePath(folder), `${JSON.stringify(remembered, null, 2)}\n`);
   writeFileSync(join(folder, 'nats', 'nats.conf'), serverConfiguration(users));
-  const keys = makeContextKeys(folder, step);
   for (const identity of everybody) {
+    // A folder that was taken away would lack the seed, which nobody has here.
+    if (!existsSync(join(folder, identity, SEED_FILE))) continue;
+    writeFileSync(join(folder, identity, 'ca.pem'), authority);
     if (identity === OPERATOR) continue;
     const services = identity.split('+');
     const own = services.includes('gateway') ? [...keys.keys()] : services;
@@ -74,12 +89,37 @@ export async function makeBusKeys({ folder, hosts, identities = [], step }: BusK
   return everybody;
 }
 
+const SEED_FILE = 'user.nk';
+const statePath = (folder: string): string => join(folder, 'authority', 'state.json');
+const contextKeysPath = (folder: string): string => join(folder, 'gateway', 'context.keys');
+
+/** null: the folder is new. */
+function readState(folder: string): State | null {
+  if (existsSync(statePath(folder))) return JSON.parse(readFileSync(statePath(folder), 'utf8')) as State;
+  if (!existsSync(join(folder, 'authority', 'ca.pem'))) return null;
+  throw new Error(
+    `${statePath(folder)} is missing, which says whose keys are in use: restore it, or begin anew in another folder.`,
+  );
+}
+
+/** Throws when a step would take away keys that are in use. */
+function checkStep(folder: string, { users }: State, step: BusKeysOptions['step']): void {
+  if (step === 'rotate' && Object.values(users).some((keys) => keys.length > 1))
+    throw new Error('The rotation before has not ended: run --finish when everybody has what it made, then --rotate.');
+  if (!existsSync(contextKeysPath(folder)))
+    throw new Error(
+      `${contextKeysPath(folder)} is missing, which has the keys of contexts in use: put the file of a gateway there.`,
+    );
+  const gone = Object.keys(users).filter((identity) => !existsSync(join(folder, identity, SEED_FILE)));
+  if (step === 'finish' && gone.length > 0)
+    throw new Error(`--finish needs the folders that --rotate wrote; put those of ${gone.join(', ')} back.`);
+}
+
 /** The server's certificate and key. Answers the certificate of the authority. */
-async function makeServer(folder: string, named: readonly string[] | undefined): Promise<string> {
+async function makeServer(folder: string, hosts: readonly string[]): Promise<string> {
   const [authority, nats] = ['authority', 'nats'].map((name) => join(folder, name)) as [string, string];
   mkdirSync(authority, { recursive: true, mode: 0o700 });
   mkdirSync(nats, { recursive: true });
-  const hosts = named ?? hostsOf(join(nats, 'server.pem')) ?? HOSTS;
   const [certificatePath, keyPath] = [join(authority, 'ca.pem'), join(authority, 'ca.key')];
   if (!existsSync(certificatePath)) await makeAuthority(certificatePath, keyPath);
   const ca = readFileSync(certificatePath, 'utf8');
@@ -104,13 +144,6 @@ async function makeServer(folder: string, named: readonly string[] | undefined):
   writeFileSync(join(nats, 'server.pem'), certificate.toString('pem'));
   writeFileSync(join(nats, 'server.key'), await keyText(keys.privateKey));
   return ca;
-}
-
-/** The hosts of a certificate; undefined when there is none. */
-function hostsOf(path: string): string[] | undefined {
-  if (!existsSync(path)) return undefined;
-  const names = new X509Certificate(readFileSync(path, 'utf8')).getExtension(SubjectAlternativeNameExtension)?.names;
-  return names?.items.map(({ value }) => value);
 }
 
 async function makeAuthority(certificatePath: string, keyPath: string): Promise<void> {
@@ -148,24 +181,17 @@ const readKey = (path: string): Promise<webcrypto.CryptoKey> => {
 };
 
 /** The seed of an identity's user. Answers the public keys under which the server knows it. */
-function makeUser(folder: string, authority: string, step: BusKeysOptions['step']): string[] {
+function makeUser(folder: string, known: readonly string[], step: BusKeysOptions['step']): string[] {
+  if (step !== 'rotate' && known.length > 0) return step === 'finish' ? known.slice(0, 1) : [...known];
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, 'ca.pem'), authority);
-  const [seedPath, publicPath] = [join(folder, 'user.nk'), join(folder, 'user.pub')];
-  const known = existsSync(publicPath) ? readFileSync(publicPath, 'utf8').trim().split('\n') : [];
-  let users = step === 'finish' ? known.slice(0, 1) : known;
-  if (step === 'rotate' || known.length === 0) {
-    const user = nkeys.createUser();
-    writeFileSync(seedPath, user.getSeed());
-    users = [user.getPublicKey(), ...known.slice(0, 1)];
-  }
-  writeFileSync(publicPath, `${users.join('\n')}\n`);
-  return users;
+  const user = nkeys.createUser();
+  writeFileSync(join(folder, SEED_FILE), user.getSeed());
+  return [user.getPublicKey(), ...known.slice(0, 1)];
 }
 
 /** Keys by service, the one to sign with first. The gateway's file has them all. */
 function makeContextKeys(folder: string, step: BusKeysOptions['step']): Map<string, string[]> {
-  const path = join(folder, 'gateway', 'context.keys');
+  const path = contextKeysPath(folder);
   const lines = existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : [];
   const known = Map.groupBy(lines, (line) => line.split(' ')[0]!);
   return new Map(

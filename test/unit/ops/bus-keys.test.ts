@@ -88,4 +88,36 @@ describe('the keys of the bus', () => {
     assert.notEqual(users().get('data')![0], user);
     assert.equal(contextKeys('data').get('data')!.length, 1);
   });
+
+  it('stay in use when all folders were taken away but those of the authority, the operator and the gateway', async () => {
+    const before = read('nats', 'nats.conf');
+    const key = contextKeys('data').get('data')![0];
+    for (const name of ['nats', 'data', 'auth', 'metadata', 'ratelimit', 'data+gateway'])
+      rmSync(join(folder, name), { recursive: true });
+    await makeBusKeys({ folder });
+    assert.equal(read('nats', 'nats.conf'), before);
+    assert.match(new X509Certificate(read('nats', 'server.pem')).subjectAltName!, /nats\.internal/);
+    assert.throws(() => read('data', 'context.keys'), 'a folder without the seed of its user would be no use');
+    const known = users();
+    await makeBusKeys({ folder, step: 'rotate' });
+    for (const [identity, [, previous]] of users()) assert.deepEqual([previous], known.get(identity), identity);
+    assert.deepEqual(contextKeys('data').get('data')![1], key);
+  });
+
+  it('are not replaced by others when the command cannot know which are in use', async () => {
+    rmSync(join(folder, 'gateway'), { recursive: true });
+    for (const step of [undefined, 'rotate', 'finish'] as const)
+      await assert.rejects(makeBusKeys({ folder, ...(step ? { step } : {}) }), /gateway\/context\.keys is missing/);
+    rmSync(join(folder, 'authority', 'state.json'));
+    await assert.rejects(makeBusKeys({ folder }), /state\.json is missing/);
+  });
+
+  it('are not replaced again before the rotation has ended, which needs the folders that it wrote', async () => {
+    await makeBusKeys({ folder, step: 'rotate' });
+    const before = read('nats', 'nats.conf');
+    await assert.rejects(makeBusKeys({ folder, step: 'rotate' }), /run --finish/);
+    rmSync(join(folder, 'data'), { recursive: true });
+    await assert.rejects(makeBusKeys({ folder, step: 'finish' }), /put those of data back/);
+    assert.equal(read('nats', 'nats.conf'), before);
+  });
 });
