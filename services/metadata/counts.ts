@@ -3,7 +3,7 @@
  * Source: docs/reference/metadata.md#validate.
  */
 import type { UserIdentity } from '../../contracts/data.ts';
-import type { Problem } from './kinds/kind.ts';
+import type { Problem, RecordCount } from './kinds/kind.ts';
 import type { PlanLists } from './planner/plan.ts';
 
 /** Whether a user sees all records. */
@@ -24,12 +24,24 @@ export function withoutCounts<P extends PlanLists>(plan: P): P {
   };
 }
 
+const inWords = (records: number | null): string => (records === null ? 'some records' : `${records} records`);
+
+/**
+ * What a problem says of a number of records. The message takes the number only as these words, so that they can be put
+ * in its place for those who may not count.
+ */
+export const tellRecords = (
+  message: (records: string) => string,
+  records: number,
+): { message: string; details: { records: RecordCount } } => ({
+  message: message(inWords(records)),
+  details: { records: records as RecordCount },
+});
+
 function withoutCount(problem: Problem): Problem {
   const { details, ...rest } = problem;
-  if (details?.['records'] === undefined) return problem;
-  const { records: _counted, ...others } = details;
-  const message = problem.message
-    .replace(/ \(\d+ records\)$/, ' (some records)')
-    .replace(/\bhas \d+ records\b/, 'has many records');
+  if (details?.records === undefined) return problem;
+  const { records, ...others } = details;
+  const message = problem.message.replaceAll(inWords(records), inWords(null));
   return { ...rest, message, ...(Object.keys(others).length > 0 ? { details: others } : {}) };
 }

@@ -4,6 +4,7 @@
  */
 import { identifier } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
+import { tellRecords } from './counts.ts';
 import { componentKey, type State } from './kinds/component.ts';
 import type { Problem } from './kinds/kind.ts';
 import { tableOf } from './kinds/registry.ts';
@@ -155,9 +156,8 @@ const foundProblem = (check: Counted['checks'][number], where: Counted['found'][
   code: check.code,
   ...where,
   ...check.position,
-  message: `${check.message} (${records} records)`,
   remedy: check.remedy,
-  details: { records },
+  ...tellRecords((some) => `${check.message} (${some})`, records),
 });
 
 const largeTable = (object: string, records: number, path: string | null): Problem => ({
@@ -167,7 +167,6 @@ const largeTable = (object: string, records: number, path: string | null): Probl
   path,
   line: null,
   column: null,
-  message: `The object has ${records} records; writes to it may wait while the change is applied.`,
   remedy: 'Deploy outside working hours.',
-  details: { records },
+  ...tellRecords((some) => `The object has ${some}; writes to it may wait while the change is applied.`, records),
 });

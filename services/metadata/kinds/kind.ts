@@ -44,8 +44,11 @@ export interface Problem {
   message: string;
   remedy: string | null;
   /** Facts in addition to the message, by code: `{records}`, `{members}`, `{max}`. */
-  details?: Record<string, unknown>;
+  details?: Record<string, unknown> & { readonly records?: RecordCount };
 }
+
+/** A number of records that a message tells in words which can be hidden: services/metadata/counts.ts makes both. */
+export type RecordCount = number & { readonly __told: true };
 
 /** Whose permissions a plan is held to, in the configuration as it is. */
 export interface Acting {
