@@ -8,6 +8,7 @@ export const LIMITS = {
   in_values_max: 200,
   fields_max: 100,
   page_max_bytes: 8 * 1024 * 1024,
+  pattern_max_chars: 1_000,
   search_min_chars: 2,
   search_max_chars: 200,
   uri_max_bytes: 16 * 1024,

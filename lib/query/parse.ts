@@ -24,7 +24,11 @@ export const LIST_LIMITS = {
   /** Entries of `where`, and of `whereIn`. */
   where_max: 50,
   condition_id_max_chars: 64,
+  pattern_max_chars: 1_000,
 } as const;
+
+/** Operators that look for a text within another: the database compares each place in the one with all of the other. */
+const SEEKING: ReadonlySet<string> = new Set<Operator>(['contains', 'not_contains', 'starts_with']);
 
 const PARAMETERS = new Set([
   'take',
@@ -351,8 +355,12 @@ class Parser {
     const { id, pointer, field, operator } = condition;
     const value = item.value ?? undefined;
     const valueTo = item.valueTo ?? undefined;
-    const wrong = (at: string, message: string): null => {
-      this.#problems.add(`${pointer}/${at}`, 'FILTER_VALUE_INVALID', message, { field, conditionId: id });
+    const wrong = (at: string, message: string, details?: JsonObject): null => {
+      this.#problems.add(`${pointer}/${at}`, 'FILTER_VALUE_INVALID', message, {
+        field,
+        conditionId: id,
+        ...(details && { details }),
+      });
       return null;
     };
     if (valueTo !== undefined && operator !== 'between')
@@ -369,6 +377,9 @@ class Parser {
       this.#valueList(value, `${pointer}/value`, field, id);
       return { ...condition, value };
     }
+    const { pattern_max_chars: max } = LIST_LIMITS;
+    if (SEEKING.has(operator) && typeof value === 'string' && countChars(value) > max)
+      return wrong('value', `The operator ${operator} takes a text of ${max} characters at most.`, { max });
     if (operator !== 'in_related') return { ...condition, value };
     if (!outer) {
       this.#problems.add(pointer, 'FILTER_NESTED_GROUP', 'in_related conditions cannot be nested.', {

@@ -61,6 +61,20 @@ describe('a list query is refused when it has', () => {
       if (details) assert.deepEqual(error.details, details);
     });
 
+  it('a text to look for that is longer than 1,000 characters, whose search takes the database its length in each place', () => {
+    const asking = (operator: string, length: number): RawListQuery => ({
+      filters: { logic: 'and', conditions: [{ id: 'a', field: 'name', operator, value: '🙂'.repeat(length) }] },
+    });
+    for (const operator of ['contains', 'not_contains', 'starts_with']) {
+      const error = refusal(asking(operator, 1_001), 'body');
+      assert.equal(error.code, 'FILTER_VALUE_INVALID');
+      assert.equal(error.errors![0]!.pointer, '/filters/conditions/0/value');
+      assert.deepEqual(error.details, { conditionId: 'a', max: 1_000 });
+      assert.ok(parseListQuery(asking(operator, 1_000), 'body'));
+    }
+    assert.ok(parseListQuery(asking('eq', 1_001), 'body'));
+  });
+
   it('several problems: all are named, the first decides the code', () => {
     const error = refusal({ take: 0, includeTotal: 1, sort: 'x' }, 'body');
     assert.equal(error.code, 'PARAMETER_INVALID');
