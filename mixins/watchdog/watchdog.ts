@@ -7,7 +7,7 @@ import type { Middleware } from 'moleculer';
 import type { Metrics, Sample } from '../metrics/metrics.ts';
 import { stretchesBetween, workWithin } from './work.ts';
 
-const TICK_MS = 20;
+export const TICK_MS = 20;
 /** What is logged and counted. */
 export const STALL_MS = 200;
 const OTHERS_MAX = 4;
@@ -24,16 +24,28 @@ export interface Stall {
   readonly others: readonly string[];
 }
 
+/** Milliseconds: of time that passes, and of processor time of this thread. */
+export interface Clock {
+  now(): number;
+  cpuMs(): number;
+}
+
+const CLOCK: Clock = { now: () => performance.now(), cpuMs: threadCpuMs };
+
 export class Watchdog {
   readonly #report: (stall: Stall) => void;
+  readonly #clock: Clock;
   readonly #timer: NodeJS.Timeout;
   readonly #stalls = new Map<string, { count: number; seconds: number }>();
-  #ticked = performance.now();
-  #cpu = threadCpuMs();
+  #ticked: number;
+  #cpu: number;
   #longest = { ms: 0, cpuMs: 0 };
 
-  constructor(report: (stall: Stall) => void) {
+  constructor(report: (stall: Stall) => void, clock = CLOCK) {
     this.#report = report;
+    this.#clock = clock;
+    this.#ticked = clock.now();
+    this.#cpu = clock.cpuMs();
     this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
   }
 
@@ -69,8 +81,8 @@ export class Watchdog {
   }
 
   #tick(): void {
-    const now = performance.now();
-    const cpu = threadCpuMs();
+    const now = this.#clock.now();
+    const cpu = this.#clock.cpuMs();
     const ms = now - this.#ticked - TICK_MS;
     const cpuMs = Math.min(cpu - this.#cpu, now - this.#ticked);
     const since = this.#ticked;
