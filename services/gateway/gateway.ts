@@ -20,6 +20,7 @@ import { mark, workOn } from '../../mixins/watchdog/work.ts';
 import { AccessLog } from './access-log.ts';
 import { ClusterView } from './cluster.ts';
 import { Denials } from './denials.ts';
+import { prefersPage, sendErrorPage } from './error-page.ts';
 import { Exchange } from './exchange.ts';
 import { pageNotFound, TimeLimit, toPlatformError } from './failures.ts';
 import { callerAddress, discardRest, refuseMalformed, socketAddress } from './http-server.ts';
@@ -200,6 +201,7 @@ export class Gateway {
     x.code = error.code;
     try {
       if (x.answered) x.res.destroy();
+      else if (!isBelowApi(x.path) && prefersPage(x)) sendErrorPage(x, error, this.replyOptions());
       else sendError(x, error, this.replyOptions());
     } catch (failure) {
       this.#service.logger.error({ requestId: x.requestId, err: failure }, 'The error response could not be sent.');

@@ -5,6 +5,7 @@
 import type { Exchange } from './exchange.ts';
 import { pageNotFound } from './failures.ts';
 import type { Gateway } from './gateway.ts';
+import { escapeHtml, HTML_HEADERS, HTML_TYPE, htmlPage } from './html.ts';
 import { belongsToAuth, passToAuth } from './passthrough.ts';
 import { API_VERSION, commonHeaders, send } from './reply.ts';
 
@@ -98,26 +99,20 @@ function welcome(x: Exchange, gateway: Gateway): void {
     authorizationServer: `${baseUrl}/.well-known/oauth-authorization-server`,
     health: `${baseUrl}/healthz`,
   };
-  if (x.req.headers.accept?.includes('text/html'))
-    sendText(x, gateway, 200, 'text/html; charset=utf-8', welcomeHtml(api, links));
+  if (x.req.headers.accept?.includes('text/html')) sendText(x, gateway, 200, HTML_TYPE, welcomeHtml(api, links));
   else sendJson(x, gateway, 200, { name: 'ERP platform', apiVersion: API_VERSION, links });
 }
 
 function welcomeHtml(api: string, links: Record<string, string>): string {
   const items = Object.entries(links)
-    .map(([name, url]) => `<li>${name}: <a href="${html(url)}">${html(url)}</a></li>`)
+    .map(([name, url]) => `<li>${name}: <a href="${escapeHtml(url)}">${escapeHtml(url)}</a></li>`)
     .join('');
-  return (
-    `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
-    `<title>ERP platform</title><style>body{font:16px/1.6 system-ui,sans-serif;max-width:44rem;margin:3rem auto;` +
-    `padding:0 1rem;color-scheme:light dark}</style><main><h1>ERP platform</h1><p>This is the public API, version ` +
-    `${API_VERSION}. Get an access token from the authorization server and start with ` +
-    `<code>GET ${html(api)}/identity</code>.</p><ul>${items}</ul></main></html>`
+  return htmlPage(
+    'ERP platform',
+    `<p>This is the public API, version ${API_VERSION}. Get an access token from the authorization server and start with ` +
+      `<code>GET ${escapeHtml(api)}/identity</code>.</p><ul>${items}</ul>`,
   );
 }
-
-const html = (value: string): string =>
-  value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
 const sendJson = (x: Exchange, gateway: Gateway, status: number, body: object): void =>
   sendText(x, gateway, status, 'application/json', JSON.stringify(body));
@@ -126,14 +121,6 @@ function sendText(x: Exchange, gateway: Gateway, status: number, contentType: st
   const headers = commonHeaders(x, gateway.replyOptions(), undefined);
   headers.push('Content-Type', contentType);
   if (status === 503) headers.push('Retry-After', '1');
-  if (contentType.startsWith('text/html'))
-    headers.push(
-      'Content-Security-Policy',
-      "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
-      'Referrer-Policy',
-      'same-origin',
-      'X-Frame-Options',
-      'DENY',
-    );
+  if (contentType === HTML_TYPE) headers.push(...HTML_HEADERS);
   send(x, status, headers, Buffer.from(body));
 }

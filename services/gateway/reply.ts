@@ -66,10 +66,16 @@ export function sendReply(x: Exchange, reply: OperationReply, options: ReplyOpti
 export function sendError(x: Exchange, error: PlatformError, options: ReplyOptions): void {
   const problem = prefersProblemJson(x);
   const body = errorBody(error, x.requestId, options.baseUrl, problem);
-  const headers = commonHeaders(x, options, error.headers);
-  if (error.retryAfterSeconds !== undefined) headers.push('Retry-After', String(error.retryAfterSeconds));
+  const headers = errorHeaders(x, error, options);
   headers.push('Content-Type', problem ? PROBLEM_JSON : 'application/json');
   send(x, error.status, headers, Buffer.from(JSON.stringify(body)));
+}
+
+/** The headers of an error, but for its Content-Type. */
+export function errorHeaders(x: Exchange, error: PlatformError, options: ReplyOptions): string[] {
+  const headers = commonHeaders(x, options, error.headers);
+  if (error.retryAfterSeconds !== undefined) headers.push('Retry-After', String(error.retryAfterSeconds));
+  return headers;
 }
 
 export function errorBody(error: PlatformError, requestId: string, baseUrl: string, problem: boolean): object {

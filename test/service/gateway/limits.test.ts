@@ -107,6 +107,19 @@ describe('The edge: limits', () => {
     assert.equal((await stage.send('GET', '/stub/A')).status, 200);
   });
 
+  it('tells a browser at the limit of its address how long to wait, on a page', async () => {
+    stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '5' });
+    const headers = { accept: 'text/html,*/*;q=0.8' };
+    const { refused } = await untilRefused(() => stage.send('GET', '//account', { token: null, headers }), 20);
+    assert.ok(refused);
+    assert.match(String(refused.headers['content-type']), /^text\/html/);
+    assert.equal(refused.headers['x-ratelimit-remaining'], '0');
+    assert.ok(Number(refused.headers['retry-after']) >= 1);
+    assert.match(refused.text, /Try again in (?:one second|\d+ seconds)\./);
+    const program = await stage.send('GET', '//account', { token: null });
+    isError(program, 429, 'RATE_LIMIT_EXCEEDED');
+  });
+
   it('charges every page, preflight, unknown route and endpoint of OAuth to the address, whatever it answers', async () => {
     stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '4', TRUSTED_PROXIES: '1' });
     stage.authAnswer = ({ url }) => ({ status: url.includes('bad') ? 400 : 200, headers: {}, body: Buffer.from('{}') });

@@ -175,6 +175,25 @@ describe('The public documents', () => {
       assert.match(page.text, /<h1>ERP platform<\/h1>/);
     });
 
+    it('nothing else is there: a browser is told so by a page, everybody else by the Error body', async () => {
+      const browser = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
+      const page = await get('//nope', browser);
+      assert.equal(page.status, 404);
+      assert.match(String(page.headers['content-type']), /^text\/html/);
+      assert.match(String(page.headers['content-security-policy']), /^default-src 'none'/);
+      assert.match(page.text, /<h1>[^<]+<\/h1><p>There is no page at this path/);
+      assert.ok(page.text.includes(String(page.headers['x-request-id'])));
+      const plain = await get('//nope');
+      const own = new Set(['content-security-policy', 'referrer-policy', 'x-frame-options']);
+      assert.deepEqual(
+        Object.keys(page.headers).filter((name) => !own.has(name)),
+        Object.keys(plain.headers),
+      );
+      for (const accept of ['*/*', 'application/json, text/html;q=0.5', 'application/problem+json'])
+        assert.equal((await get('//nope', { accept })).json.code, 'ROUTE_NOT_FOUND', accept);
+      assert.equal((await get('/nope', browser)).json.code, 'ROUTE_NOT_FOUND', 'the API answers JSON');
+    });
+
     it('nothing else is there', async () => {
       assert.equal((await get('//nope')).json.code, 'ROUTE_NOT_FOUND');
       assert.equal((await get('//api/v2/scopes')).json.code, 'ROUTE_NOT_FOUND');

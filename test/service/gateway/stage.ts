@@ -219,6 +219,7 @@ export async function startStage(
   });
   const database = {
     query: async () => ({ rows: [], rowCount: 0 }),
+    answers: async () => true,
     login: async () => ({ bytes: 8192 }),
     pool: { totalCount: 0, idleCount: 0 },
     queues: new ConnectionQueues({ size: 1, perTenant: 1 }),

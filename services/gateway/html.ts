@@ -1,0 +1,24 @@
+/** The frame of the few pages that the gateway itself answers. */
+
+const STYLE =
+  'body{font:16px/1.6 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}';
+
+export const HTML_TYPE = 'text/html; charset=utf-8';
+
+/** Names and values of the headers that go with each of these pages. */
+export const HTML_HEADERS: readonly string[] = [
+  'Content-Security-Policy',
+  "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+  'Referrer-Policy',
+  'same-origin',
+  'X-Frame-Options',
+  'DENY',
+];
+
+export const escapeHtml = (value: string): string =>
+  value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+
+/** A page with the title as its heading; `body` is HTML. */
+export const htmlPage = (title: string, body: string): string =>
+  `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
+  `<title>${escapeHtml(title)}</title><style>${STYLE}</style><main><h1>${escapeHtml(title)}</h1>${body}</main></html>`;
