@@ -12,6 +12,9 @@ import { BUS_POLICY } from '../contracts/bus.ts';
 import { natsBus } from '../mixins/bus/nats-bus.ts';
 import { type ControlSocket, connectToPlatform } from '../mixins/control-socket.ts';
 
+/** After which a command gives up. */
+const JOIN_MS = 10_000;
+
 /**
  * A started broker; `leave` ends it. `onJoin` is called with the address that it joins; `commands` are those of a console
  * in addition to Moleculer's own.
@@ -45,15 +48,20 @@ export async function joinPlatform(
         `No platform is running on ${config.dataDir}: start one with npm start, set DATA_DIR to its folder, or set NATS_URL to join a cluster.`,
       );
   }
+  const bus = control ? null : natsBus(config, BUS_POLICY);
   const broker = new ServiceBroker({
     ...brokerOptions(config),
     internalServices: true, // the console asks its own node for what it lists
-    transporter: control?.transporter ?? natsBus(config, BUS_POLICY),
+    transporter: control?.transporter ?? bus,
     logger: { type: 'Console', options: { formatter: 'short', level: 'warn' } },
     logLevel: 'warn',
     replOptions: { delimiter: 'erp $', customCommands: options.commands ?? [] },
   } as BrokerOptions);
+  const late = setTimeout(() => {
+    fail(`Nobody could be joined within ${JOIN_MS / 1_000} s: ${bus?.trouble ?? 'the platform does not answer.'}`);
+  }, JOIN_MS);
   await broker.start();
+  clearTimeout(late);
   return {
     broker,
     leave: async () => {

@@ -27,6 +27,7 @@ import {
 } from 'nats';
 import { type BusConfig, type BusLogin, OPERATOR } from '../../config/bus.ts';
 import type { Config } from '../../config/env.ts';
+import { isUntrustedCertificate } from '../certificates.ts';
 import { Admission, type BusPacket, identityOfNode, Refused } from './admission.ts';
 import { Joiner, split } from './parts.ts';
 import type { BusPolicy } from './policy.ts';
@@ -63,7 +64,13 @@ class NatsBus extends Transporters.NATS {
   /** Packets that were refused since the start. */
   refused = 0;
   #refusalsLogged = 0;
-  #refusalsLoggedAt = Number.NEGATIVE_INFINITY;
+  #lastRefusal = '';
+  /** Runs for as long as nothing more is said about refusals. */
+  #refusalsPause: NodeJS.Timeout | undefined;
+  /** NATS lets this connection not send or not hear what is its own. */
+  #denied = false;
+  /** Why NATS does not take this process, or lets it do nothing; null when all is well. */
+  trouble: string | null = null;
 
   constructor(bus: BusConfig, policy: BusPolicy) {
     super({});
@@ -71,28 +78,28 @@ class NatsBus extends Transporters.NATS {
     this.#admission = new Admission(bus, policy);
   }
 
-  /** The connection to NATS stands now. */
+  /** The connection to NATS stands now, and what is sent on it arrives. */
   get linked(): boolean {
-    return this.#linked;
+    return this.#linked && !this.#denied;
   }
 
   /** Tries until NATS is there and accepts this process; the log says why it does not. */
   override async connect(): Promise<void> {
     if (!this.#bus.contextKeys && this.#bus.identity !== OPERATOR)
       this.logger.info('BUS_KEYS_FILE is not set: contexts of requests travel on the bus without a seal.');
-    let told = '';
     while (!this.#left) {
       try {
         this.#connection = await connect(connectionOptions(this.#bus, this.nodeID));
         break;
       } catch (error) {
         const reason = reasonOf(error);
-        if (reason !== told) this.logger.warn(`NATS does not take this process: ${reason}`);
-        told = reason;
+        if (reason !== this.trouble) this.logger.warn(`NATS does not take this process: ${reason}`);
+        this.trouble = reason;
         await pause(CONNECT_AGAIN_MS);
       }
     }
     if (!this.#connection) return;
+    this.trouble = null;
     this.client = this.#connection;
     this.#linked = true;
     void this.#watch(this.#connection);
@@ -101,18 +108,32 @@ class NatsBus extends Transporters.NATS {
 
   async #watch(connection: NatsConnection): Promise<void> {
     for await (const { type, data } of connection.status()) {
-      if (type === 'error') this.logger.warn(`NATS reports: ${String(data)}`);
+      if (type === 'error' && data === ErrorCode.PermissionsViolation) this.#noteDenied();
+      else if (type === 'error') this.logger.warn(`NATS reports: ${String(data)}`);
       if (type === 'disconnect') {
         this.#linked = false;
         this.#forgetNodes();
       }
       if (type !== 'reconnect') continue;
+      // The file of the user was read anew, and the server may have other permissions for it.
+      this.#denied = false;
+      this.trouble = null;
       this.#linked = true;
       await pause(50); // the subscriptions travel first
       if (this.#linked && this.#connection === connection) void Promise.resolve(this.onConnected(true)).catch(() => {});
     }
     this.#linked = false;
     this.connected = false;
+  }
+
+  /** All that a process sends and hears is its own: who may not do that has signed in as somebody else. */
+  #noteDenied(): void {
+    if (this.#denied) return;
+    this.#denied = true;
+    const { identity, login } = this.#bus;
+    const proof = login && 'nkeyFile' in login ? `the seed in ${login.nkeyFile}` : 'what it signs in with';
+    this.trouble = `its user may not send or hear as ${identity}: ${proof} is of another identity, or NATS has old permissions.`;
+    this.logger.error(`NATS does not let this process work: ${this.trouble}`);
   }
 
   /**
@@ -130,6 +151,9 @@ class NatsBus extends Transporters.NATS {
    */
   override async disconnect(): Promise<void> {
     this.#left = true;
+    clearTimeout(this.#refusalsPause);
+    this.#tellRefusals();
+    clearTimeout(this.#refusalsPause);
     const connection = this.#connection;
     if (!connection) return;
     await Promise.race([connection.flush(), pause(FLUSH_MS)]).catch(() => {});
@@ -201,12 +225,16 @@ class NatsBus extends Transporters.NATS {
 
   #logRefusal(error: unknown): void {
     this.refused++;
-    const now = performance.now();
-    if (now - this.#refusalsLoggedAt < REFUSALS_LOGGED_MS) return;
-    const reason = error instanceof Error ? error.message : error;
-    this.logger.warn(`Refused ${this.refused - this.#refusalsLogged} packets of the bus; the last: ${reason}`);
+    this.#lastRefusal = error instanceof Error ? error.message : String(error);
+    if (!this.#refusalsPause) this.#tellRefusals();
+  }
+
+  /** Those that come within the second behind a line are in the next one. */
+  #tellRefusals(): void {
+    const count = this.refused - this.#refusalsLogged;
     this.#refusalsLogged = this.refused;
-    this.#refusalsLoggedAt = now;
+    this.#refusalsPause = count === 0 ? undefined : setTimeout(() => this.#tellRefusals(), REFUSALS_LOGGED_MS).unref();
+    if (count > 0) this.logger.warn(`Packets of the bus refused: ${count}; the last: ${this.#lastRefusal}`);
   }
 
   override publish(packet: Parameters<Transporters.Base['publish']>[0]): Promise<void> {
@@ -278,10 +306,12 @@ function reasonOf(error: unknown): string {
   if (code === ErrorCode.Timeout) return 'no answer in time; the server may ask for a client certificate.';
   if (code === ErrorCode.BadCreds) return 'NATS_CREDS_FILE is no credentials file.';
   if (code === ErrorCode.AuthorizationViolation) return 'the server refuses the credentials.';
+  if (isUntrustedCertificate(chainedError ?? error))
+    return 'the certificate of the server is not from an authority that NATS_CA_FILE names.';
   return chainedError ? `${message} (${chainedError.message})` : message;
 }
 
 /** The transporter of a process on `config.bus`; it keeps trying until NATS is there. */
-export function natsBus({ bus }: Config, policy: BusPolicy): Transporters.Base {
+export function natsBus({ bus }: Config, policy: BusPolicy): Transporters.Base & { readonly trouble: string | null } {
   return new NatsBus(bus!, policy);
 }

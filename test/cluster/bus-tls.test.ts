@@ -1,18 +1,21 @@
 /** How the bus connects: tls:// is kept to, both sides prove who they are, and what is wrong is in the log. */
 import 'reflect-metadata';
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { ExtendedKeyUsage, ExtendedKeyUsageExtension, X509Certificate, X509CertificateGenerator } from '@peculiar/x509';
 import { ServiceBroker } from 'moleculer';
 import { nkeys } from 'nats';
 import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
 import { natsBus } from '../../mixins/bus/nats-bus.ts';
+import { busConnected } from '../../mixins/health.ts';
 import { makeBusKeys } from '../../scripts/bus-keys.ts';
 import { type NatsServer, OPEN_POLICY, startServer } from '../support/nats.ts';
 
@@ -99,7 +102,7 @@ describe('the connection to NATS', function () {
 
   it('refuses a server of another authority', async () => {
     const { url } = await serve(TLS, join(folder, 'other'));
-    assert.match((await refusal({ NATS_URL: url, ...certificates() }))!, /certificate/);
+    assert.match((await refusal({ NATS_URL: url, ...certificates() }))!, /certificate .* NATS_CA_FILE names\.$/);
     assert.match((await refusal({ NATS_URL: url }))!, /certificate/, 'the authorities of Node.js did not sign it');
   });
 
@@ -169,6 +172,34 @@ describe('the connection to NATS', function () {
     const other = join(folder, 'data', 'user.nk');
     const said = await refusal({ NATS_URL: url, NATS_NKEY_FILE: other, ...certificates() });
     assert.match(said!, /refuses the credentials/);
+  });
+
+  it('does not count as standing when the seed is that of another identity', async () => {
+    const configuration = await readFile(join(folder, 'nats', 'nats.conf'), 'utf8');
+    const { url } = await serve(configuration);
+    const seed = join(folder, 'auth', 'user.nk');
+    const config = readConfig({ SERVICES: 'data', NATS_URL: url, NATS_NKEY_FILE: seed, ...certificates() });
+    const bus = natsBus(config, OPEN_POLICY);
+    const broker = new ServiceBroker({ ...brokerOptions(config), transporter: bus, logger: false });
+    await broker.start();
+    try {
+      for (let i = 0; busConnected(broker) && i < 100; i++) await pause(50);
+      assert.equal(busConnected(broker), false);
+      assert.match(bus.trouble!, /may not send or hear as data: the seed in .*auth\/user\.nk/);
+    } finally {
+      await broker.stop();
+    }
+  });
+
+  it('that cannot be made ends a command with the reason, after ten seconds', async () => {
+    const { url } = await serve(`${TLS}\nauthorization { user: a, password: b }`);
+    const seed = join(folder, 'operator', 'user.nk');
+    const env = { PATH: process.env['PATH']!, NATS_URL: url, NATS_NKEY_FILE: seed, ...certificates() };
+    const ended = promisify(execFile)(process.execPath, ['scripts/rotate-secret.ts'], { env });
+    await assert.rejects(ended, (error: { code: number; stderr: string }) => {
+      assert.match(error.stderr, /Nobody could be joined within 10 s: the server refuses the credentials/);
+      return error.code === 1;
+    });
   });
 
   it('signs in with a credentials file: its token, and the nonce signed with its seed', async () => {

@@ -84,6 +84,20 @@ describe('the bus', () => {
     await until('the packet is refused', () => tx.refused === 1, 2_000);
   });
 
+  it('says in the log how many packets it refused, those of a burst after it', async () => {
+    const transporter = answerer.transit!.tx as unknown as { logger: { warn(line: string): void } };
+    const { logger } = transporter;
+    const lines: string[] = [];
+    transporter.logger = { ...logger, warn: (line) => void lines.push(line) };
+    const wire = (caller.transit!.tx as unknown as { client: NatsConnection }).client;
+    await pause(1_100); // behind the line of another test
+    for (let i = 0; i < 20; i++) wire.publish('MOL-erp.nobody.HEARTBEAT.all', Buffer.from('x'));
+    await until('the second line', () => lines.length === 2, 3_000);
+    transporter.logger = logger;
+    const counts = lines.map((line) => Number(/^Packets of the bus refused: (\d+); the last: /.exec(line)?.[1]));
+    assert.deepEqual(counts, [1, 19]);
+  });
+
   it('takes nobody for lost because it was busy itself, and could not hear them', async () => {
     // Caller and answerer share a thread here: longer than an answer to a ping is waited for, and longer than heartbeats are.
     for (const milliseconds of [1_500, 7_000])
