@@ -12,7 +12,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { mark } from '../watchdog/work.ts';
 import { ConnectionQueues, type Holder, PLATFORM } from './connection-queues.ts';
-import { PageClient, type PageRows, type PageStatement, runPage } from './page-client.ts';
+import { type FirstRows, PageClient, type PageRows, type PageStatement, runBounded, runPage } from './page-client.ts';
 import { type Role, serviceRole, tenantRole } from './roles.ts';
 import type { Rows, Statement } from './statement.ts';
 import { currentUse } from './use.ts';
@@ -23,6 +23,8 @@ export interface Tx {
   query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>>;
   /** The rows of a statement, by the names of their columns. */
   all<R>(statement: Statement): Promise<R[]>;
+  /** The rows up to the one with which they reach `maxBytes`. When `more` follow, nothing else runs on the connection. */
+  allUpTo<R>(statement: Statement, maxBytes: number): Promise<FirstRows<R>>;
   /** The first row; null when there is none. */
   first<R>(statement: Statement): Promise<R | null>;
   /** The first row of a statement that always has one; throws when it has none. */
@@ -43,6 +45,8 @@ export interface Tx {
   /** Quoted schema of the tenant whose role the connection has; empty for other roles. */
   readonly schema: string;
   readonly client: pg.PoolClient;
+  /** Rows of a statement were not read, so that the connection is closed when the work is done. */
+  readonly isAbandoned: boolean;
 }
 
 interface Session extends pg.PoolClient {
@@ -388,10 +392,19 @@ class Loan implements Tx {
   }
 
   page(statement: PageStatement, head: string): Promise<PageRows> {
-    const abandoned = (): void => {
-      this.client.unusable ??= new Error('The rest of a page was not read.');
-    };
-    return together(this.#run(statement, (asked) => runPage(this.client, asked, head, abandoned)));
+    return together(this.#run(statement, (asked) => runPage(this.client, asked, head, () => this.#abandon())));
+  }
+
+  allUpTo<R>(statement: Statement, maxBytes: number): Promise<FirstRows<R>> {
+    return together(runBounded<R>(this.client, statement, maxBytes, () => this.#abandon()));
+  }
+
+  get isAbandoned(): boolean {
+    return this.client.unusable !== undefined;
+  }
+
+  #abandon(): void {
+    this.client.unusable ??= new Error('The rest of the rows was not read.');
   }
 
   #run<S extends Statement, T>(statement: S, run: (asked: S) => Promise<T>): Promise<T> {

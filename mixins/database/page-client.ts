@@ -96,6 +96,7 @@ const PgQuery = pg.Query as unknown as new (
   callback?: (error: Error | null) => void,
 ) => {
   handleRowDescription(message: unknown): void;
+  handleDataRow(message: Message): void;
 };
 
 class PageQuery extends PgQuery {
@@ -135,7 +136,7 @@ class PageQuery extends PgQuery {
     this.#keep(this.shape);
   }
 
-  handleDataRow(): void {} // read() has seen it
+  override handleDataRow(): void {} // read() has seen it
 
   /** A DataRow message of `length` bytes whose body starts at `offset`. */
   read(bytes: Buffer, offset: number, length: number): void {
@@ -168,6 +169,68 @@ class PageQuery extends PgQuery {
     }
     return this.#writer;
   }
+}
+
+/** The first rows of a statement. */
+export interface FirstRows<R> {
+  readonly rows: R[];
+  /** Others follow. */
+  readonly more: boolean;
+}
+
+class BoundedQuery extends PgQuery {
+  readonly #stop: () => void;
+  #left: number;
+  more = false;
+
+  constructor(
+    statement: Statement,
+    maxBytes: number,
+    stop: () => void,
+    callback: (error: Error | null, result?: pg.QueryResult) => void,
+  ) {
+    super({ text: statement.text, values: statement.values }, callback);
+    this.#left = maxBytes;
+    this.#stop = stop;
+  }
+
+  override handleDataRow(message: Message): void {
+    if (this.more) return;
+    if (this.#left <= 0) {
+      this.more = true;
+      this.#stop();
+      return;
+    }
+    this.#left -= message.length;
+    super.handleDataRow(message);
+  }
+}
+
+/**
+ * Runs a statement whose rows are read up to the one with which they reach `maxBytes`. The result is there when the next
+ * one comes; `abandoned` tells that the connection is to be closed, and the statement with it.
+ */
+export function runBounded<R>(
+  client: pg.PoolClient,
+  statement: Statement,
+  maxBytes: number,
+  abandoned: () => void,
+): Promise<FirstRows<R>> {
+  return new Promise((resolve, reject) => {
+    const query: BoundedQuery & { _result?: { rows: R[] } } = new BoundedQuery(
+      statement,
+      maxBytes,
+      () => {
+        abandoned();
+        resolve({ rows: query._result?.rows ?? [], more: true });
+      },
+      (error, result) => {
+        if (error) reject(error);
+        else resolve({ rows: (result?.rows ?? []) as R[], more: false });
+      },
+    );
+    (client as unknown as { query(query: BoundedQuery): void }).query(query);
+  });
 }
 
 /**

@@ -75,6 +75,7 @@ describe('API: pagination', () => {
     );
     await deployOverHttp(admin, objectFiles('Large__c', fields));
     const long = Object.fromEntries(Object.keys(fields).map((name) => [name, '\t'.repeat(70_000)]));
+    const moment = (await admin.get('/data/Large__c/changes')).body.resumeCursor as string;
     const made: string[] = [];
     for (let i = 0; i < 18; i++) {
       const { status, body, text } = await admin.post('/data/Large__c', { name: `same`, ...(i % 6 === 0 ? {} : long) });
@@ -97,6 +98,36 @@ describe('API: pagination', () => {
       assert.equal(new Set(found).size, found.length);
     }
     assert.equal((await admin.get('/data/Large__c?take=1')).body.records.length, 1);
+
+    const [id] = made;
+    let etag = '"1"';
+    for (let i = 0; i < 6; i++) {
+      const texts = Object.fromEntries(
+        Object.keys(fields).map((name) => [name, `${i}`.repeat(140_000).slice(0, 131_072)]),
+      );
+      const { status, headers, text } = await admin.patch(`/data/Large__c/${id}`, texts, {
+        headers: { 'if-match': etag },
+      });
+      assert.equal(status, 200, text);
+      etag = headers.get('etag') ?? '';
+    }
+    for (const [list, entries] of [
+      ['/events/audit?objectApiName=Large__c&take=200', made.length + 6],
+      [`/data/Large__c/${id}/history?take=200`, 7],
+      [`/data/Large__c/changes?take=200`, made.length],
+    ] as const) {
+      const found: object[] = [];
+      let cursor: string | null = list.includes('changes') ? moment : null;
+      do {
+        const { body, text } = (await admin.get(cursor === null ? list : `${list}&cursor=${cursor}`)) as LargePage;
+        assert.ok(text.length < 12 * 1024 * 1024, `${text.length} characters of ${list}`);
+        assert.ok(body.records.length >= 1 && body.records.length < entries, list);
+        found.push(...body.records);
+        cursor = body.nextCursor;
+      } while (cursor !== null);
+      assert.equal(found.length, entries, list);
+      assert.equal(new Set(found.map((entry) => JSON.stringify(entry))).size, entries, list);
+    }
   });
 
   it('rule 1: the cursor outlives its token', async () => {

@@ -1,5 +1,6 @@
 /** The audit trail of a tenant, newest first, for users with the system permission. Source: docs/reference/audit.md. */
 
+import { LIMITS } from '../../../config/limits.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
@@ -31,17 +32,17 @@ export const listAudit: Handler<'events.audit.list', ReadDeps> = async (deps, re
     const afterId = cursor === undefined ? null : (openListCursor(list, cursor, seal)[0] ?? null);
     const filters = filtersOf(call.query);
     const statement = auditStatement(view, filters, afterId, take + 1, call.ieee754Compatible ?? false);
-    const { found, examined } = await deps.database.tenant(tenantId, async (tx) => {
-      const rows = await tx.all<AuditRow>(statement);
+    const { found, more, examined } = await deps.database.tenant(tenantId, async (tx) => {
+      const { rows, more } = await tx.allUpTo<AuditRow>(statement, LIMITS.page_max_bytes);
       checkedRow(view, rows);
       const found = rows.filter((row) => row.entry !== null);
-      if (found.length > take || !hasUnindexed(filters)) return { found, examined: null };
+      if (more || found.length > take || !hasUnindexed(filters)) return { found, more, examined: null };
       // The page is not full, and yet entries may be left that were not examined.
       const last = await tx.first<{ auditId: string }>(lastExaminedStatement(tx.schema, filters, afterId));
-      return { found, examined: last?.auditId ?? null };
+      return { found, more, examined: last?.auditId ?? null };
     });
     const page = found.slice(0, take);
-    const last = found.length > take ? (page.at(-1)?.auditId ?? null) : examined;
+    const last = more || found.length > take ? (page.at(-1)?.auditId ?? null) : examined;
     return pageReply(
       { take, takeClamped },
       page.map((row) => row.entry),

@@ -7,6 +7,7 @@
  * docs/reference/records.md.
  */
 
+import { LIMITS } from '../../../config/limits.ts';
 import type { Handler } from '../../../contracts/operations.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
@@ -88,7 +89,7 @@ async function inOneSnapshot<T>(tx: Tx, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } finally {
-    await tx.client.query('ROLLBACK');
+    if (!tx.isAbandoned) await tx.client.query('ROLLBACK');
   }
 }
 
@@ -131,6 +132,7 @@ async function readPage(tx: Tx, feed: Feed, take: number, start: FeedPosition, l
   // By id: a record that changed in several windows is in a page once, with its latest state.
   const reported = new Map<string, string>();
   const until = Date.now() + PAGE_MAX_MS;
+  let left = LIMITS.page_max_bytes;
   let { time, snapshot, window } = start;
   const page = (more: boolean): Page => ({
     entries: [...reported].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, entry]) => entry),
@@ -141,14 +143,19 @@ async function readPage(tx: Tx, feed: Feed, take: number, start: FeedPosition, l
     const position: FeedPosition = { ...start, time, snapshot };
     window ??= await nextWindow(tx, feed, position, latest);
     const room = take - reported.size;
-    const rows = await tx.all<ChangeRow>(changesStatement(feed, position, window, latest.snapshot, room + 1));
+    const statement = changesStatement(feed, position, window, latest.snapshot, room + 1);
+    const { rows, more } = await tx.allUpTo<ChangeRow>(statement, left);
     const found = rows.filter((row) => row.id !== null);
-    for (const row of found.slice(0, room)) reported.set(row.id, entryJson(row));
+    for (const row of found.slice(0, room)) {
+      const entry = entryJson(row);
+      reported.set(row.id, entry);
+      left -= entry.length;
+    }
     const [{ lastId, candidateCount } = NO_CANDIDATES] = rows;
-    if (found.length > room) {
-      const lastReported = found[room - 1];
+    if (more || found.length > room) {
+      const lastReported = found[Math.min(room, found.length) - 1];
       if (lastReported) window = { ...window, afterId: lastReported.id };
-      if (reported.size === take) return page(true);
+      if (more || reported.size === take) return page(true);
     } else if (candidateCount === CANDIDATES_MAX) window = { ...window, afterId: lastId };
     else {
       const { isLast } = window;
@@ -157,7 +164,7 @@ async function readPage(tx: Tx, feed: Feed, take: number, start: FeedPosition, l
       window = null;
       if (isLast) return page(false);
     }
-    if (Date.now() > until) return page(true);
+    if (left <= 0 || Date.now() > until) return page(true);
   }
 }
 

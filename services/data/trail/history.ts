@@ -3,6 +3,7 @@
  * record itself. Source: docs/reference/records.md.
  */
 
+import { LIMITS } from '../../../config/limits.ts';
 import type { Handler } from '../../../contracts/operations.ts';
 import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
@@ -31,13 +32,13 @@ export const listHistory: Handler<'data.history.list', ReadDeps> = async (deps, 
     if (!isUuid(id)) throw recordNotFound();
     const ieee754Compatible = call.ieee754Compatible ?? false;
     const history = { object, id, readable, showsTransitions, ieee754Compatible };
-    const rows = await deps.database.tenant(tenantId, (tx) =>
-      tx.all<HistoryRow>(historyStatement(view, history, after, take + 1)),
+    const { rows, more } = await deps.database.tenant(tenantId, (tx) =>
+      tx.allUpTo<HistoryRow>(historyStatement(view, history, after, take + 1), LIMITS.page_max_bytes),
     );
     if (!checkedRow(view, rows).visible) throw recordNotFound();
     const found = rows.filter((row) => row.entry !== null);
     const page = found.slice(0, take);
-    const last = found.length > take ? page.at(-1) : undefined;
+    const last = more || found.length > take ? page.at(-1) : undefined;
     const next = last ? sealListCursor(list, [last.recordVersion, last.changeId], seal) : null;
     return pageReply(
       { take, takeClamped },

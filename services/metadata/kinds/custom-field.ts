@@ -19,6 +19,8 @@ import { valueProblems } from './value-set.ts';
 
 const FIELDS_PER_OBJECT_MAX = 500;
 const MASTER_DETAILS_MAX = 2;
+/** Characters of the default values of an object: a create of few bytes stores them all. */
+const DEFAULTS_PER_OBJECT_MAX_CHARS = 262_144;
 /** Characters times the size of a pattern: a body has many texts, and nobody else is served while they are matched. */
 const PATTERN_STEPS_MAX = 1_000_000;
 /** For the default values of all fields that a deployment checks. */
@@ -64,6 +66,7 @@ export const customField = defineKind({
   checkAll(context) {
     checkPerObject(context, CUSTOM_FIELD, 'fields', FIELDS_PER_OBJECT_MAX);
     checkMasterDetails(context);
+    checkDefaults(context);
     checkRelationshipNames(context);
     checkMasterDetailCycles(context);
     checkControllingCircles(context);
@@ -104,6 +107,21 @@ function checkMasterDetails(context: CheckContext): void {
       context.problem('LIMIT_EXCEEDED', last, '/fieldType', 'An object has two masterDetail fields at most.', {
         details: { max: MASTER_DETAILS_MAX },
       });
+  }
+}
+
+function checkDefaults(context: CheckContext): void {
+  const max = DEFAULTS_PER_OBJECT_MAX_CHARS;
+  for (const list of componentsByObject(context.after, CUSTOM_FIELD).values()) {
+    let chars = 0;
+    for (const field of list) {
+      const { defaultValue = '' } = field.body;
+      const before = chars;
+      chars += (typeof defaultValue === 'string' ? defaultValue : JSON.stringify(defaultValue)).length;
+      if (before > max || chars <= max) continue;
+      const message = `The default values of an object have ${max} characters together at most.`;
+      context.problem('LIMIT_EXCEEDED', field, '/defaultValue', message, { details: { max } });
+    }
   }
 }
 

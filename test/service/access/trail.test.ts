@@ -70,6 +70,10 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
       schema: `"${SCHEMA}"`,
       client,
       gather: () => {},
+      allUpTo: async ({ text, values }: Statement) => ({
+        rows: (await client.query({ text, values: values as unknown[] })).rows,
+        more: false,
+      }),
       all: async ({ text, values }: Statement) => (await client.query({ text, values: values as unknown[] })).rows,
       first: async ({ text, values }: Statement) =>
         (await client.query({ text, values: values as unknown[] })).rows[0] ?? null,

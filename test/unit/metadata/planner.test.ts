@@ -54,6 +54,21 @@ describe('metadata: the planner', () => {
     );
   });
 
+  it('refuses default values of an object that are long together', async () => {
+    const fields = (chars: number): Files =>
+      objectFiles('Long__c', {
+        A__c: `fieldType: longText\nlength: 131072\ndefaultValue: ${'a'.repeat(131_072)}`,
+        B__c: `fieldType: richText\ndefaultValue: ${'b'.repeat(chars)}`,
+        C__c: `fieldType: richText\ndefaultValue: ${'c'.repeat(4)}`,
+      });
+    assert.deepEqual((await plan(core, fields(131_068))).blocked, []);
+    const [problem, ...others] = (await plan(core, fields(131_069))).blocked;
+    assert.deepEqual(
+      [problem?.code, problem?.fullName, problem?.line, problem?.details, others],
+      ['LIMIT_EXCEEDED', 'Long__c.C__c', 6, { max: 262_144 }, []],
+    );
+  });
+
   it('leads from any configuration to any that contains it; from there to the same is no change', async () => {
     await fc.assert(
       fc.asyncProperty(configuration, configuration, async (one, two) => {

@@ -29,10 +29,11 @@ describe('metadata: tasks of planning threads', () => {
   it('hold a tenant to a size that every process can keep in memory', async () => {
     const large = (fields: number) =>
       Object.assign(
-        objectFiles('Large__c'),
+        {},
+        ...Array.from({ length: fields / 2 }, (_, i) => objectFiles(`Large${i}__c`)),
         ...Array.from({ length: fields }, (_, i) =>
           fieldFile(
-            'Large__c',
+            `Large${i >> 1}__c`,
             `F${i}__c`,
             `fieldType: longText\nlength: 131072\ndefaultValue: ${'x'.repeat(130_000)}`,
           ),
