@@ -33,6 +33,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'data.samples.load': ['metadata'],
   'data.audit.deny': ['gateway'],
   'data.audit.denySignIn': ['auth'],
+  'data.audit.note': ['auth'],
   'data.audit.suppress': ['gateway', 'auth'],
   'data.audit.seal': [OPERATOR],
   'data.audit.verify': [OPERATOR],

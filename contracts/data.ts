@@ -87,6 +87,19 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
     };
     result: null;
   };
+  /** Records what somebody did that is no request of a user: an operator, or whoever had a link. */
+  'data.audit.note': {
+    params: {
+      tenantId: string;
+      operationId: string;
+      /** The user it was done to. */
+      userId: string | null;
+      channel: 'job' | 'ui';
+      /** `{name: {from, to}}`; never a secret. */
+      changes: Record<string, { from: string | null; to: string | null }> | null;
+    };
+    result: null;
+  };
   /** Records how many more mutations of a tenant were refused like that since `since` (RFC 3339), without an entry each. */
   'data.audit.suppress': { params: { tenantId: string; count: number; since: string }; result: null };
   /** Puts all committed audit rows of a tenant into its chain now; a background job does the same. */

@@ -12,9 +12,14 @@ export function authActions(server: () => AuthServer) {
     'keys.list': async () => ({ keys: await server().publicKeys() }),
     'keys.rotate': async () => {
       await server().rotateKeys();
+      await server().acts.noteForAll({ operationId: 'auth.keys.rotate' });
       return { keys: await server().publicKeys() };
     },
-    'secrets.reseal': async () => ({ resealed: await server().reseal() }),
+    'secrets.reseal': async () => {
+      const resealed = await server().reseal();
+      await server().acts.noteForAll({ operationId: 'auth.secrets.reseal' });
+      return { resealed };
+    },
     'grants.check': (ctx) => server().checkGrants(ctx.params.grants),
     'origins.check': async (ctx) => ({
       allowed: await server().clients.allowsOrigin(ctx.params.origin, ctx.params.clientId),
@@ -23,19 +28,36 @@ export function authActions(server: () => AuthServer) {
       signInNames: await server().users.sync(ctx.params.tenantId, ctx.params.users, ctx.params.checkOnly),
     }),
     'users.createLink': (ctx) => server().users.createPasswordLink(ctx.params.username, ctx.params.tenantId),
-    'domains.add': (ctx) => server().domains.add(ctx.params.tenantId, ctx.params.domain),
-    'domains.remove': async (ctx) => ({
-      removed: await server().domains.remove(ctx.params.tenantId, ctx.params.domain),
-    }),
+    'domains.add': async (ctx) => {
+      const { tenantId } = ctx.params;
+      const added = await server().domains.add(tenantId, ctx.params.domain);
+      const changes = { domain: { from: null, to: added.domain } };
+      await server().acts.note(tenantId, { operationId: 'auth.domains.add', changes });
+      return added;
+    },
+    'domains.remove': async (ctx) => {
+      const { tenantId, domain } = ctx.params;
+      const removed = await server().domains.remove(tenantId, domain);
+      const changes = { domain: { from: domain.toLowerCase(), to: null } };
+      if (removed) await server().acts.note(tenantId, { operationId: 'auth.domains.remove', changes });
+      return { removed };
+    },
     'domains.list': async (ctx) => ({ domains: await server().domains.list(ctx.params.tenantId) }),
     'factors.reset': (ctx) => server().users.resetFactors(ctx.params.username, ctx.params.tenantId),
-    'users.revoke': async (ctx) => ({
-      revoked: await server().users.revoke(ctx.params.tenantId, ctx.params.userId),
-    }),
+    'users.revoke': async (ctx) => {
+      const { tenantId, userId } = ctx.params;
+      const revoked = await server().users.revoke(tenantId, userId);
+      if (revoked > 0) await server().acts.note(tenantId, { operationId: 'auth.users.revoke', userId });
+      return { revoked };
+    },
     'clients.rotateSecret': async (ctx) => {
       const secret = await server().clients.rotateSecret(ctx.params.tenantId, ctx.params.apiName);
       if (secret === null)
         throw new PlatformError('PARAMETER_INVALID', 'There is no client of this name that authenticates by secret.');
+      await server().acts.note(ctx.params.tenantId, {
+        operationId: 'auth.clients.rotateSecret',
+        changes: { client: { from: null, to: ctx.params.apiName } },
+      });
       return { secret };
     },
     'identity.get': (ctx) => {

@@ -40,6 +40,7 @@ export default function authService({ config, database }: Platform): ServiceSche
         baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
         baseUrlFixed: config.baseUrl !== null,
         ...announcements(broker),
+        noteAct: (entry) => call(broker, 'data.audit.note', entry),
         resealed: () => agreeOnSecret(database, config),
         signInRefused: (refusal, origin) => refusals.note(refusal, origin),
         secondFactor: config.production ? 'administrators' : 'off',

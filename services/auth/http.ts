@@ -33,6 +33,7 @@ export interface HttpParts {
   presentedTokens: PresentedTokens;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
+  passwordSet(tenantId: string, userId: string): Promise<void>;
   /** A person has just signed in. */
   signedIn(tenantId: string, userId: string): void;
   signInRefused(refusal: Refusal, origin: AttemptOrigin): void;

@@ -13,11 +13,13 @@ interface PasswordPageParts {
   clients: Clients;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
+  /** For the audit trail. */
+  passwordSet(tenantId: string, userId: string): Promise<void>;
 }
 
 /** Shows the form, or sets the password that was sent with it. `action` is the form's own address. */
 export async function passwordReply(
-  { store, clients, revokeUser }: PasswordPageParts,
+  { store, clients, revokeUser, passwordSet }: PasswordPageParts,
   token: string,
   form: Form | null,
   action: string,
@@ -40,5 +42,6 @@ export async function passwordReply(
   if (!spent) return pageReply(pages.linkSpent());
   // Somebody who knew the old password may still be signed in with it.
   await revokeUser(tenantId, userId);
+  await passwordSet(tenantId, userId);
   return pageReply(pages.passwordSet(shownName));
 }

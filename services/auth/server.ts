@@ -6,6 +6,7 @@ import { LRUCache } from 'lru-cache';
 import type { Provider } from 'oidc-provider';
 import type { GrantState, HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import type { DeploymentSecrets } from '../../lib/values/derived-keys.ts';
+import { Acts, type NoteAct } from './acts.ts';
 import { Clients, type TenantSource } from './clients.ts';
 import { TenantDomains } from './domains.ts';
 import { type SecondFactorParts, SecondFactors } from './factors/factors.ts';
@@ -31,6 +32,7 @@ export interface AuthServerOptions extends UserNotices, Omit<SecondFactorParts, 
   /** The deployment has fixed its address; what the gateway reports is ignored. */
   baseUrlFixed: boolean;
   keysRotated(): void;
+  noteAct: NoteAct;
   /** Nothing stored needs the previous secret any more. */
   resealed(): Promise<void>;
   signedIn(tenantId: string, userId: string): void;
@@ -46,6 +48,7 @@ export class AuthServer {
   readonly clients: Clients;
   readonly users: Users;
   readonly domains: TenantDomains;
+  readonly acts: Acts;
   readonly #options: AuthServerOptions;
   readonly #store: AuthStore;
   readonly #keys: Keys;
@@ -62,8 +65,13 @@ export class AuthServer {
     this.#store = options.store;
     this.#keys = new Keys(options.store, new Vault(options.secrets));
     this.clients = new Clients(options.store, options.source);
+    this.acts = new Acts(options.noteAct, (after, take) => options.source.tenants(after, take));
     this.domains = new TenantDomains(options.store, this.clients);
-    this.users = new Users(options.store, this.clients, { ...options, baseUrl: () => this.#baseUrl });
+    this.users = new Users(options.store, this.clients, {
+      ...options,
+      acts: this.acts,
+      baseUrl: () => this.#baseUrl,
+    });
   }
 
   /** Fails unless keys exist and can be opened: then this node must not report that it is ready. */
@@ -126,6 +134,8 @@ export class AuthServer {
         store: this.#store,
         presentedTokens: this.#presentedTokens,
         revokeUser: (tenantId, userId) => this.users.revoke(tenantId, userId),
+        // The password is set, whether or not the entry can be written.
+        passwordSet: (tenantId, userId) => this.acts.passwordSet(tenantId, userId).catch(this.#options.onError),
         signedIn: this.#options.signedIn,
         signInRefused: this.#options.signInRefused,
       },

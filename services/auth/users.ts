@@ -1,6 +1,7 @@
 /** Users of all tenants: their credentials, their set-password links, and the end of their grants. */
 import type { AuthActions } from '../../contracts/auth.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import type { Acts } from './acts.ts';
 import type { Clients } from './clients.ts';
 import type { FactorChange } from './factors/events.ts';
 import { createLinkToken, hashPassword, LINK_VALID_SECONDS, verifyPassword } from './passwords.ts';
@@ -18,6 +19,11 @@ export interface UserNotices {
   sendPasswordLink(user: { username: string; email: string }, url: string): void;
 }
 
+interface UserParts extends UserNotices {
+  readonly acts: Acts;
+  baseUrl(): string;
+}
+
 const usernameTaken = (): PlatformError =>
   new PlatformError('UNIQUE_VALUE_CONFLICT', 'The username is taken.', {
     details: { field: 'username' },
@@ -27,9 +33,9 @@ const usernameTaken = (): PlatformError =>
 export class Users {
   readonly #store: AuthStore;
   readonly #clients: Clients;
-  readonly #options: UserNotices & { baseUrl(): string };
+  readonly #options: UserParts;
 
-  constructor(store: AuthStore, clients: Clients, options: UserNotices & { baseUrl(): string }) {
+  constructor(store: AuthStore, clients: Clients, options: UserParts) {
     this.#store = store;
     this.#clients = clients;
     this.#options = options;
@@ -80,6 +86,11 @@ export class Users {
   ): Promise<{ url: string; validSeconds: number; signInName: string }> {
     const credential = await this.#named(username, tenantId);
     const signInName = await this.#signInName(credential);
+    // Before the link is there: it takes an account over, so nobody gets one without an entry.
+    await this.#options.acts.note(credential.tenantId, {
+      operationId: 'auth.users.createLink',
+      userId: credential.userId,
+    });
     return { url: await this.#passwordLink(credential), validSeconds: LINK_VALID_SECONDS, signInName };
   }
 

@@ -5,7 +5,7 @@ import type { DataHandlers, Handlers } from '../handlers.ts';
 import { listAudit } from './audit-list.ts';
 import { sealTenant } from './chain.ts';
 import { listChanges } from './changes.ts';
-import { recordDenial, recordSignInDenial, recordSuppressed } from './denial.ts';
+import { recordAct, recordDenial, recordSignInDenial, recordSuppressed } from './denial.ts';
 import { listHistory } from './history.ts';
 import { verifyTenant } from './verify.ts';
 
@@ -16,6 +16,7 @@ export const trailActions = ({ read }: Handlers, database: Database, stopped: ()
     'audit.list': read(listAudit),
     'audit.suppress': (ctx) => recordSuppressed(database, ctx.params),
     'audit.deny': (ctx) => recordDenial(database, requestContext(ctx), ctx.params),
+    'audit.note': (ctx) => recordAct(database, ctx.params),
     'audit.denySignIn': (ctx) => recordSignInDenial(database, ctx.params),
     'audit.seal': async (ctx) => ({
       sealed: await sealTenant(database, ctx.params.tenantId, stopped),

@@ -1,4 +1,4 @@
-/** Mutations that were refused before they reached their service, as entries of the audit trail. */
+/** What happened outside of this service and belongs in the audit trail: refusals, and the acts of operators. */
 
 import type { DataActions } from '../../../contracts/data.ts';
 import type { RequestContext } from '../../../lib/context.ts';
@@ -38,6 +38,22 @@ export async function recordSignInDenial(
   await database.tenant(tenantId, (tx) =>
     tx.query(sql.statement(auditSql(tx.schema, sql, new CallerSql(sql, caller), entry))),
   );
+  return null;
+}
+
+/** Of an operator, or of whoever had a link: the platform knows no user who did it. */
+export async function recordAct(
+  database: Database,
+  { tenantId, operationId, userId, channel, changes }: DataActions['data.audit.note']['params'],
+): Promise<null> {
+  const sql = new Sql();
+  const objectApiName = userId === null ? null : 'User';
+  const entry = { operationId, outcome: 'committed', objectApiName, recordId: userId } as const;
+  await database.tenant(tenantId, (tx) => {
+    const caller = new CallerSql(sql, platformCaller(channel, requestId()));
+    const columns = changes ? { changes: sql.bind(JSON.stringify(changes), 'jsonb') } : {};
+    return tx.query(sql.statement(auditSql(tx.schema, sql, caller, entry, columns)));
+  });
   return null;
 }
 

@@ -166,6 +166,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
   broker.createService({
     name: 'data',
     actions: {
+      'audit.note': () => null,
       'audit.denySignIn': (ctx: Context<AuthHarness['refusals'][number]>) => {
         harness.refusals.push(ctx.params);
         return null;

@@ -1,0 +1,47 @@
+/** What operators do, and what is done with their links, on the way to the audit trails of the tenants it concerns. */
+import type { DataActions } from '../../contracts/data.ts';
+import type { Tenant } from './clients.ts';
+
+type Entry = DataActions['data.audit.note']['params'];
+
+/** Resolves when the entry is in the trail. */
+export type NoteAct = (entry: Entry) => Promise<unknown>;
+
+const PAGE = 200;
+
+export interface Act {
+  readonly operationId: string;
+  readonly userId?: string;
+  /** What was there, and what is there now; never a secret. */
+  readonly changes?: Entry['changes'];
+}
+
+export class Acts {
+  readonly #note: NoteAct;
+  readonly #tenants: (after: string | undefined, take: number) => Promise<Tenant[]>;
+
+  constructor(note: NoteAct, tenants: (after: string | undefined, take: number) => Promise<Tenant[]>) {
+    this.#note = note;
+    this.#tenants = tenants;
+  }
+
+  async note(tenantId: string, { operationId, userId = undefined, changes = null }: Act): Promise<void> {
+    await this.#note({ tenantId, operationId, userId: userId ?? null, channel: 'job', changes });
+  }
+
+  /** Whoever has a link needs no sign-in, so nobody is named as the one who did it. */
+  async passwordSet(tenantId: string, userId: string): Promise<void> {
+    await this.#note({ tenantId, operationId: 'auth.users.setPassword', userId, channel: 'ui', changes: null });
+  }
+
+  /** What concerns every tenant is in the trail of each of them. */
+  async noteForAll(act: Act): Promise<void> {
+    for (let after: string | undefined; ; ) {
+      const page = await this.#tenants(after, PAGE);
+      for (const { id } of page) await this.note(id, act);
+      const last = page.at(-1);
+      if (!last || page.length < PAGE) return;
+      after = last.id;
+    }
+  }
+}
