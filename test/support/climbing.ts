@@ -20,7 +20,8 @@ import { aBundle, aPrincipal, aSnapshot } from './snapshots.ts';
 type Files = Record<string, string>;
 
 export const OBJECTS = ['Alpha__c', 'Beta__c'] as const;
-export const FIELDS = ['Alpha__c.One__c', 'Alpha__c.Two__c', 'Beta__c.Three__c'] as const;
+export const FIELDS = ['Alpha__c.One__c', 'Alpha__c.Two__c', 'Alpha__c.Flag__c', 'Beta__c.Three__c'] as const;
+const COMPUTED = ['Alpha__c.Sum__c', 'Alpha__c.Copy__c', 'Alpha__c.Count__c', 'Beta__c.Total__c'] as const;
 const RIGHTS = ['create', 'read', 'update', 'delete', 'viewAll', 'modifyAll'] as const;
 const ROLES = ['Top', 'Middle', 'Low', 'Side'] as const;
 const GROUPS = ['Named', 'ByRole', 'Around'] as const;
@@ -36,6 +37,8 @@ const ATOMS: readonly Atom[] = [
   'system manageAccess',
   ...OBJECTS.flatMap((object) => RIGHTS.map((right) => `object ${object} ${right}`)),
   ...FIELDS.flatMap((field) => [`field ${field} read`, `field ${field} edit`]),
+  'field Alpha__c.Sum__c read',
+  'field Beta__c.Total__c read',
   'action Alpha__c.Act',
 ];
 
@@ -78,8 +81,15 @@ const groupFile = (
 const ruleFile = (object: string, name: string, body: string): Files => ({
   [`objects/${object}/sharingRules/${name}.yaml`]: `type: SharingRule\napiName: ${name}\nobject: ${object}\n${body}\n`,
 });
-const objectFile = (name: string, sharingDefault: string): Files =>
-  objectFiles(name, {}, `sharingDefault: ${sharingDefault}\n`);
+const objectFile = (name: string, sharingDefault: string, duplicates = false): Files =>
+  objectFiles(name, {}, `sharingDefault: ${sharingDefault}\n${duplicates ? 'features:\n  duplicates: true\n' : ''}`);
+const duplicateRule = (scope: string, revealHiddenCount: boolean): Files => ({
+  'objects/Alpha__c/duplicateRules/Same.yaml': `type: DuplicateRule\napiName: Same\nobject: Alpha__c\nscope: ${scope}\nrevealHiddenCount: ${revealHiddenCount}\nmatch:\n  - field: name\n`,
+});
+const gate = (expression: string): Files =>
+  fieldFile('Alpha__c', 'Gate__c', `fieldType: formula\nformula:\n  expression: ${expression}\n  resultType: boolean`);
+const rollup = (object: string, name: string, of: string, more: string): Files =>
+  fieldFile(object, name, `fieldType: rollup\nrollup:\n  childObject: ${of}\n  referenceField: Up__c\n  ${more}`);
 const clientFile = (username: string): Files => ({
   'externalClients/Robot.yaml': `type: ExternalClient\napiName: Robot\nname: Robot\ngrantTypes: [client_credentials]\nconfidential: true\nintegrationUser: ${username}\n`,
 });
@@ -91,6 +101,15 @@ export const GROUND: Files = {
   ...objectFiles('Alpha__c', { One__c: 'fieldType: text', Two__c: 'fieldType: text' }, 'sharingDefault: private\n'),
   ...objectFiles('Beta__c', { Three__c: 'fieldType: text' }, 'sharingDefault: read\n'),
   ...formulaFile('Alpha__c', 'Sum__c', 'record.One__c'),
+  // What others have built: records that a formula and a flag open, figures over hidden records, a rule that sleeps.
+  ...fieldFile('Alpha__c', 'Flag__c', 'fieldType: boolean'),
+  ...fieldFile('Alpha__c', 'Up__c', 'fieldType: reference\nreferenceTo: [Beta__c]'),
+  ...fieldFile('Beta__c', 'Up__c', 'fieldType: reference\nreferenceTo: [Alpha__c]'),
+  ...gate('record.name == "nothing"'),
+  ...ruleFile('Alpha__c', 'Gated', 'kind: criteria\ncriteria: record.Gate__c\nto: {role: Side}\naccess: read'),
+  ...ruleFile('Alpha__c', 'Flagged', 'kind: criteria\ncriteria: record.Flag__c == true\nto: {role: Low}\naccess: read'),
+  ...rollup('Beta__c', 'Total__c', 'Alpha__c', 'function: count\n  criteria: record.Sum__c == "a"'),
+  ...duplicateRule('all', false),
   'objects/Alpha__c/actions/Act.yaml': 'type: CustomAction\napiName: Act\nobject: Alpha__c\nlabel: Act\n',
   ...roleFile('Top', null),
   ...roleFile('Middle', 'Top'),
@@ -180,6 +199,27 @@ export const step = fc.oneof(
       kind: fc.constant('default' as const),
       object: some(OBJECTS),
       shared: some(['private', 'read', 'readWrite']),
+      duplicates: fc.boolean(),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('gate' as const),
+      expression: some(['record.name == "a"', 'record.name != ""', 'record.name == "nothing"']),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('flag' as const), required: fc.boolean(), value: fc.boolean() }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('count' as const), gives: some(BUNDLES) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('duplicates' as const),
+      scope: some(['visible', 'all']),
+      reveals: fc.boolean(),
     }),
   },
   {
@@ -254,7 +294,24 @@ export function filesOf(step: Step, bundles: ReadonlyMap<string, readonly Atom[]
         `${step.from ? `kind: owner\nfrom: ${step.from}` : 'kind: criteria\ncriteria: record.name == "a"'}\nto: ${step.to}\naccess: ${step.access}`,
       );
     case 'default':
-      return objectFile(step.object, step.shared);
+      return objectFile(step.object, step.shared, step.duplicates);
+    case 'gate':
+      return gate(step.expression);
+    case 'flag':
+      return fieldFile(
+        'Alpha__c',
+        'Flag__c',
+        `fieldType: boolean\nrequired: ${step.required}\ndefaultValue: ${step.value}`,
+      );
+    case 'duplicates':
+      return duplicateRule(step.scope, step.reveals);
+    case 'count': {
+      const given = [...(bundles.get(step.gives) ?? []), 'field Alpha__c.Count__c read'];
+      return {
+        ...rollup('Alpha__c', 'Count__c', 'Beta__c', 'function: count'),
+        ...bundleFile({ name: step.gives, atoms: given }),
+      };
+    }
     case 'formula': {
       const files = formulaFile('Alpha__c', step.name, `record.${step.reads}`);
       const given = [...(bundles.get(step.gives) ?? []), `field Alpha__c.${step.name} read`];
@@ -275,6 +332,8 @@ export class Tenant {
   people: Map<string, Person>;
   bundles: Map<string, readonly Atom[]>;
   readonly controlled = new Set<string>(['attacker']);
+  /** What the flag of the records is since it became required. */
+  flag: boolean | null = null;
 
   private constructor(state: State, people: readonly Person[], bundles: Map<string, readonly Atom[]>) {
     this.state = state;
@@ -320,8 +379,11 @@ export class Tenant {
         ...(step.gives ? [step.atom] : []),
       ]);
     if (step.kind === 'newBundle') this.bundles.set(step.name, step.atoms);
-    if (step.kind === 'formula')
-      this.bundles.set(step.gives, [...(this.bundles.get(step.gives) ?? []), `field Alpha__c.${step.name} read`]);
+    if (step.kind === 'formula' || step.kind === 'count') {
+      const name = step.kind === 'count' ? 'Count__c' : step.name;
+      this.bundles.set(step.gives, [...(this.bundles.get(step.gives) ?? []), `field Alpha__c.${name} read`]);
+    }
+    if (step.kind === 'flag' && step.required) this.flag ??= step.value;
     const user =
       step.kind === 'client' && [...this.people.values()].find((it) => it.username === usernameOf(step.user));
     if (user) this.controlled.add(user.id);
@@ -359,7 +421,7 @@ export class Tenant {
 
   /** It concerns what only a step of the sequence has made. */
   isNew(ability: string): boolean {
-    return / (?:Extra|Alpha__c\.Copy__c)(?: |$)/.test(ability);
+    return /^(?:\w+ Extra|field Alpha__c\.(?:Copy|Count)__c)(?: |$)/.test(ability);
   }
 
   #taken(username: string): boolean {
@@ -401,16 +463,25 @@ export function abilities(tenant: Tenant, id: string): Set<string> {
     for (const right of RIGHTS) if (given.permission[right]) found.add(`object ${object} ${right}`);
   }
   for (const permission of ofBundles(access)) found.add(permission);
-  for (const field of [...FIELDS, 'Alpha__c.Sum__c', 'Alpha__c.Copy__c'])
+  for (const object of OBJECTS) {
+    const { permission, object: meta } = access.objects[object] ?? {};
+    if (!permission || !meta) continue;
+    const tells = meta.duplicateRules.some((rule) => rule.active && (rule.scope === 'all' || rule.revealHiddenCount));
+    const all = permission.viewAll || meta.sharingDefault !== 'private';
+    if (all || (meta.features.duplicates && tells)) found.add(`told count ${object}`);
+    for (const field of FIELDS)
+      if (all && field.startsWith(`${object}.`) && found.has(`field ${field} read`)) found.add(`told every ${field}`);
+  }
+  for (const field of [...FIELDS, ...COMPUTED])
     if (found.has(`field ${field} read`)) for (const told of toldBy(snapshot, field)) found.add(`told ${told}`);
-  reached(snapshot, person, directory, found);
+  reached(snapshot, person, directory, tenant.flag, found);
   return found;
 }
 
 /** Entries on fields count by themselves: together with a permission on the object they take effect. */
 function* ofBundles({ bundles, system }: Access): Generator<string> {
   const all = system.has('modifyAllData');
-  for (const field of [...FIELDS, 'Alpha__c.Sum__c', 'Alpha__c.Copy__c']) {
+  for (const field of [...FIELDS, ...COMPUTED]) {
     const entries = bundles.map(({ bundle }) => bundle.fields[field]);
     if (all || entries.some((entry) => entry?.edit)) yield `field ${field} edit`;
     if (all || system.has('viewAllData') || entries.some((entry) => entry?.edit || entry?.read))
@@ -418,16 +489,27 @@ function* ofBundles({ bundles, system }: Access): Generator<string> {
   }
 }
 
-/** The stored fields whose values a field tells. */
+/** The stored fields whose values a field tells, of its record or of every record of a child. */
 function toldBy(snapshot: Snapshot, fullName: string): string[] {
   const [object = '', name = ''] = fullName.split('.');
-  const formula = snapshot.objects[object]?.fields[name]?.formula;
+  const { formula, rollup: figure } = snapshot.objects[object]?.fields[name] ?? {};
+  if (figure) {
+    const { childObject, referenceField, criteria, reads } = figure;
+    const told = reads.filter((read) => read !== referenceField).map((read) => `every ${childObject}.${read}`);
+    return criteria === null ? [`count ${childObject}`, ...told] : told;
+  }
   if (!formula) return [fullName];
   return Object.keys(formula.reads).flatMap((read) => toldBy(snapshot, `${object}.${read}`));
 }
 
 /** Records that sharing leads to, as if the user could read every object: `record <id> <level>`. */
-function reached(snapshot: Snapshot, person: Person, directory: Directory, found: Set<string>): void {
+function reached(
+  snapshot: Snapshot,
+  person: Person,
+  directory: Directory,
+  flag: boolean | null,
+  found: Set<string>,
+): void {
   const objects = Object.fromEntries(
     OBJECTS.map((it) => [
       it,
@@ -442,5 +524,6 @@ function reached(snapshot: Snapshot, person: Person, directory: Directory, found
   );
   for (const { object, record } of RECORDS)
     for (const level of Object.keys(RANK) as (keyof typeof RANK)[])
-      if (grantsTo(access, object, level, record).length > 0) found.add(`record ${record.id} ${level}`);
+      if (grantsTo(access, object, level, { ...record, values: { ...record.values, Flag__c: flag } }).length > 0)
+        found.add(`record ${record.id} ${level}`);
 }
