@@ -31,6 +31,8 @@ export interface AccountParts {
   cookieKey: string;
   session: Session;
   address: string;
+  /** The value of the browser's cookie; null without one. */
+  browser: string | null;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
 }
@@ -164,8 +166,8 @@ async function startApp(visit: Visit, form: Form, problem: string | null): Promi
 }
 
 async function addApp(visit: Visit, form: Form): Promise<Answer> {
-  const { factors, store, user, address } = visit;
-  const judged = await attemptFactor(store, { user, address }, () =>
+  const { factors, store, user } = visit;
+  const judged = await attemptFactor(store, visit, () =>
     factors.authenticators.confirm(user, form.get('setup') ?? '', form.get('code') ?? ''),
   );
   if (judged.outcome === 'accepted') return added(visit, 'authenticatorAdded', 'otp');

@@ -11,7 +11,7 @@ import { ACCOUNT_PATH, ALL_SCOPES, type Clients, DEVICE_CODE } from './clients.t
 import { dispatch } from './dispatch.ts';
 import type { SecondFactors } from './factors/factors.ts';
 import type { Answer, Form } from './form.ts';
-import { interact } from './interactions.ts';
+import { browserOf, interact } from './interactions.ts';
 import { type KeyRing, publicKeys } from './keys.ts';
 import { tooManyCodes } from './pages/pages.ts';
 import { passwordReply } from './password-page.ts';
@@ -210,7 +210,7 @@ function accountReply(parts: HttpParts, url: URL, form: Form | null, request: Ht
   return dispatch(provider.issuer, request, async (req, res) => {
     const session = await provider.Session.get(provider.createContext(req, res));
     const answer = await accountPage(
-      { ...parts, cookieKey: ring.cookies[0], session, address: request.remoteAddress },
+      { ...parts, cookieKey: ring.cookies[0], session, address: request.remoteAddress, browser: browserOf(req) },
       url.searchParams,
       form,
     ).then(answerReply, errorReply);

@@ -44,7 +44,7 @@ const BROWSER_COOKIE = 'erp_browser';
 const BROWSER_KNOWN_SECONDS = 180 * 86_400;
 
 /** By which a browser is known in which somebody has signed in. */
-const browserOf = ({ headers }: IncomingMessage): string | null =>
+export const browserOf = ({ headers }: IncomingMessage): string | null =>
   new RegExp(`(?:^|; *)${BROWSER_COOKIE}=([\\w-]{43})(?:;|$)`).exec(headers.cookie ?? '')?.[1] ?? null;
 
 const browserCookie = (value: string): string =>
@@ -78,11 +78,13 @@ export async function interact(
   const { provider, clients, cookieKey } = parts;
   const interaction = await provider.interactionDetails(request, response);
   if (interaction.uid !== uid) throw new errors.SessionNotFound('interaction session not found');
-  const csrf = csrfFor(cookieKey, `interaction ${uid}`);
-  if (form && !isSameText(form.get('csrf') ?? '', csrf))
-    throw new errors.InvalidRequest('the form is not from this page');
   const client = await clients.find(String(interaction.params['client_id']));
   if (!client?.active) throw new errors.InvalidRequest('the client is switched off');
+  // A yes counts for the client as it was when the page was shown.
+  const shown = interaction.prompt.name === 'consent' ? ` ${marksOf(client).declaration}` : '';
+  const csrf = csrfFor(cookieKey, `interaction ${uid}${shown}`);
+  if (form && !isSameText(form.get('csrf') ?? '', csrf))
+    throw new errors.InvalidRequest('the form is not from this page, or the application has changed since');
   const formTargets = interaction.deviceCode ? [] : formTarget(interaction.params['redirect_uri']);
   const view = { action: `/oauth2/interaction/${uid}`, csrf, formTargets };
   const finish = async (result: Record<string, unknown>): Promise<Answer> => {
@@ -113,6 +115,7 @@ function signInStep({ parts, interaction, client, address, request, view, finish
     ...parts,
     uid: interaction.uid,
     address,
+    browser: browserOf(request),
     refused: (refusal) => parts.signInRefused(refusal, originOf(client, address, request)),
     clientTenantId: client.tenantId,
     secondFactorRequested: requestedAcrs(interaction.params).includes(MULTI_FACTOR_ACR),
@@ -169,7 +172,7 @@ async function byPassword(visit: Visit, step: SignInStep, view: pages.SignInView
   if (result.outcome === 'refused') return pages.signIn({ ...view, problem: { kind: 'refused' } });
   if (result.outcome === 'wait') return pages.signIn({ ...view, problem: { kind: 'wait', seconds: result.seconds } });
   response.appendHeader('set-cookie', browserCookie(result.browser));
-  return afterPassword(step, result.credential);
+  return afterPassword({ ...step, browser: result.browser }, result.credential);
 }
 
 async function consent({ parts, interaction, client, form, view, finish }: Visit): Promise<Answer> {

@@ -10,6 +10,7 @@ import type { Clients } from './clients.ts';
 import { HashQueue, PLATFORM, type Place, QueueFull } from './hash-queue.ts';
 import type { Refusal, RefusalCode } from './refusals.ts';
 import type { Credential, SignInCredential } from './store/credentials.ts';
+import { browserOrigin, networkOrigin } from './store/known-origins.ts';
 import type { AuthStore } from './store/store.ts';
 import { NO_TENANT, type TypedName, typedName } from './usernames.ts';
 
@@ -71,8 +72,8 @@ let decoy: Promise<string> | undefined;
 export async function signIn({ store, clients }: SignInParts, attempt: SignInAttempt): Promise<SignIn> {
   const name = await typedName(clients, attempt.username);
   const network = networkOf(attempt.address);
-  const browser = attempt.browser === null ? null : digest(`browser ${attempt.browser}`);
-  const ofNetwork = digest(`network ${network}`);
+  const browser = attempt.browser === null ? null : browserOrigin(attempt.browser);
+  const ofNetwork = networkOrigin(attempt.address);
   const tenantId = name.tenantId ?? attempt.tenantId;
   const meant = await store.credentials.forSignIn({ ...name, tenantId, browser, network: ofNetwork });
   const found = meant.credential;
@@ -98,7 +99,6 @@ export async function signIn({ store, clients }: SignInParts, attempt: SignInAtt
   const { userId } = found;
   await Promise.all([
     ...counts.map(({ key, shared }) => (shared ? store.attempts.uncount(key) : store.attempts.forget(key))),
-    store.knownOrigins.remember(found.tenantId, userId, [browser ?? digest(`browser ${token}`), ofNetwork]),
     store.credentials.recordSignIn(found.tenantId, userId),
   ]);
   return { outcome: 'signedIn', credential: found, browser: token };

@@ -8,6 +8,7 @@ import * as pages from '../pages/second-step.ts';
 import type { Refusal } from '../refusals.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { UserKey } from '../store/factors.ts';
+import { browserOrigin, networkOrigin } from '../store/known-origins.ts';
 import type { AuthStore } from '../store/store.ts';
 import { isMultiFactor, PASSWORD_AMR, passkeyAmr, withSecondFactor } from './assurance.ts';
 import type { FactorEvent } from './events.ts';
@@ -33,6 +34,8 @@ export interface SignInStep {
   factors: SecondFactors;
   uid: string;
   address: string;
+  /** The value of the browser's cookie; null without one. */
+  browser: string | null;
   /** Of a client that belongs to one tenant. */
   clientTenantId: string | null;
   /** The application asks for a second factor, whatever the tenant's setting is. */
@@ -91,7 +94,7 @@ export async function passkeySignIn(
   answer: string,
 ): Promise<Answer | { refused: true } | { waitSeconds: number }> {
   const used: { credential: Credential; amr: string[] }[] = [];
-  const judged = await attemptFactor(step.store, { user: null, address: step.address }, async () => {
+  const judged = await attemptFactor(step.store, { ...step, user: null }, async () => {
     const passkey = await step.factors.passkeys.verify(binding(step), answer);
     const credential = passkey && (await step.store.credentials.find(passkey.tenantId, passkey.userId));
     const usable = credential?.active && (step.clientTenantId ?? credential.tenantId) === credential.tenantId;
@@ -140,7 +143,7 @@ async function secondAnswer(
   amr: readonly string[] | (() => readonly string[]),
   check: () => Promise<boolean>,
 ): Promise<Answer> {
-  const judged = await attemptFactor(step.store, { user: progress, address: step.address }, check);
+  const judged = await attemptFactor(step.store, { ...step, user: progress }, check);
   const { tenantId, userId } = progress;
   if (judged.outcome !== 'accepted')
     step.refused({
@@ -164,7 +167,7 @@ async function setUpFactor(
   const { passkeys, authenticator } = await step.store.factors.counts(progress);
   if (passkeys > 0 || authenticator) return currentPage(step, progress);
   const byPasskey = decision === 'addPasskey';
-  const judged = await attemptFactor(step.store, { user: progress, address: step.address }, () =>
+  const judged = await attemptFactor(step.store, { ...step, user: progress }, () =>
     byPasskey
       ? step.factors.passkeys.register(progress, binding(step), form.get('credential') ?? '', '')
       : step.factors.authenticators.confirm(progress, form.get('setup') ?? '', form.get('code') ?? ''),
@@ -215,6 +218,9 @@ function announce(step: SignInStep, { tenantId, userId }: Progress, event: Facto
 
 async function complete(step: SignInStep, { tenantId, userId, amr }: Progress): Promise<Answer> {
   await forget(step);
+  // Only now: who knows the password alone makes no browser known.
+  const origins = [networkOrigin(step.address), ...(step.browser === null ? [] : [browserOrigin(step.browser)])];
+  await step.store.knownOrigins.remember(tenantId, userId, origins);
   step.signedIn(tenantId, userId);
   return step.finish({ accountId: userId, amr });
 }

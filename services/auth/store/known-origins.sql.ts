@@ -28,6 +28,16 @@ export function rememberOrigins(
   ];
 }
 
+/** Which of these origins the user has signed in from. */
+export function knownOrigins(tenantId: string, userId: string, origins: readonly Buffer[]): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT origin FROM auth.known_origins
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}
+       AND origin = ANY(${sql.bind(origins, 'bytea[]')})`,
+  );
+}
+
 export function deleteOriginsOfUser(tenantId: string, userId: string): Statement {
   const sql = new Sql();
   return sql.statement(

@@ -1,15 +1,31 @@
 /** Browsers and networks from which users have signed in. */
+import { createHash } from 'node:crypto';
+import { networkOf } from '../../../lib/values/network.ts';
 import type { Database } from '../../../mixins/database/database.ts';
-import { rememberOrigins } from './known-origins.sql.ts';
+import { knownOrigins, rememberOrigins } from './known-origins.sql.ts';
 
 /** Of one user; who signs in from more places is asked to wait there like a stranger when somebody guesses. */
 const KEPT_PER_USER = 20;
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/** By what the value of a browser's cookie, or a network, is known; never by itself. */
+export const browserOrigin = (browser: string): Buffer => digest(`browser ${browser}`);
+export const networkOrigin = (address: string): Buffer => digest(`network ${networkOf(address)}`);
 
 export class KnownOrigins {
   readonly #database: Database;
 
   constructor(database: Database) {
     this.#database = database;
+  }
+
+  /** Those of the origins that the user has signed in from, in the order of the question. */
+  async known(tenantId: string, userId: string, origins: readonly Buffer[]): Promise<Buffer[]> {
+    const rows = await this.#database.shared('auth', tenantId, (tx) =>
+      tx.all<{ origin: Buffer }>(knownOrigins(tenantId, userId, origins)),
+    );
+    return origins.filter((origin) => rows.some((row) => origin.equals(row.origin)));
   }
 
   async remember(tenantId: string, userId: string, origins: readonly Buffer[]): Promise<void> {

@@ -233,7 +233,7 @@ describe('second factor', () => {
 
     it('makes a guesser wait ever longer', async () => {
       const { secret } = await enrolApp();
-      const browser = new Browser();
+      const browser = new Browser({ 'x-test-address': '198.51.100.8' });
       const page = await password(browser);
       for (let i = 0; i < 5; i++) assert.equal((await browser.submit(page, { code: `00000${i}` })).status, 401);
       const blocked = await browser.submit(page, { code: codeFor(secret) });
@@ -244,6 +244,38 @@ describe('second factor', () => {
       assert.equal(elsewhere.status, 429, 'another address shares the count of the user');
       const told = auth.refusals.filter(({ userId }) => userId === SAM).map(({ code }) => code);
       assert.deepEqual(told.slice(-7), [...Array(5).fill('SECOND_FACTOR_WRONG'), 'SIGN_IN_BLOCKED', 'SIGN_IN_BLOCKED']);
+    });
+
+    it('lets its owner in where they have signed in before, whatever others guess who know the password', async () => {
+      const { secret, browser: home, codesPage } = await enrolApp();
+      await home.submit(codesPage);
+      home.cookies.delete('erp_session');
+      const guess = async (address: string): Promise<number> => {
+        const stranger = new Browser({ 'x-test-address': address });
+        return (await stranger.submit(await password(stranger), { code: '000000' })).status;
+      };
+      // New browsers from new addresses share one count: a password alone makes none of them known.
+      const guesses: number[] = [];
+      for (let i = 0; i < 8; i++) guesses.push(await guess(`203.0.113.${i % 3}`));
+      assert.deepEqual(guesses, [401, 401, 401, 401, 401, 429, 429, 429]);
+      home.headers['x-test-address'] = '203.0.113.1';
+      const passed = await home.submit(await password(home), { code: codeFor(secret) });
+      assert.match(passed.html, /Allow ERP command line\?/, 'a known browser, even behind the address of the guesser');
+      await auth.database.query('UPDATE auth.authenticators SET last_step = 0');
+      const newBrowser = new Browser();
+      const atHome = await newBrowser.submit(await password(newBrowser), { code: codeFor(secret) });
+      assert.match(atHome.html, /Allow ERP command line\?/, 'a known network');
+      const away = new Browser({ 'x-test-address': '198.51.100.77' });
+      assert.equal((await away.submit(await password(away), { code: codeFor(secret, 1) })).status, 429, 'a new place');
+    });
+
+    it('makes a known browser wait for its own wrong codes', async () => {
+      const { secret, browser: home, codesPage } = await enrolApp();
+      await home.submit(codesPage);
+      home.cookies.delete('erp_session');
+      const page = await password(home);
+      for (let i = 0; i < 5; i++) assert.equal((await home.submit(page, { code: `00000${i}` })).status, 401);
+      assert.equal((await home.submit(page, { code: codeFor(secret) })).status, 429);
     });
 
     it('cannot be replaced by somebody who knows the password alone', async () => {
