@@ -10,13 +10,13 @@ import { fileURLToPath } from 'node:url';
 import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from './config/broker.ts';
 import { busAddress } from './config/bus.ts';
-import { type Config, readConfig } from './config/env.ts';
+import { type Config, ConfigError, readConfig } from './config/env.ts';
 import type { ServiceName } from './config/services.ts';
 import { BUS_POLICY } from './contracts/bus.ts';
 import { statementTimeoutOf } from './contracts/operations.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
-import { type Database, isConnectionError, isRefusedLogin, sqlState } from './mixins/database/database.ts';
+import { type Database, isConnectionError, sqlState } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
 import { ensureInstallation } from './mixins/database/installation.ts';
 import { ensureLogins } from './mixins/database/logins.ts';
@@ -87,7 +87,7 @@ async function checkMigrated(database: Database, service: ServiceName): Promise<
   const { rows } = await database.query<{ name: string }>(`SELECT name FROM ${service}.migrations`);
   const missing = files.filter((file) => !rows.some(({ name }) => name === file));
   if (missing.length > 0)
-    throw new Error(
+    throw new ConfigError(
       `The tables of ${service} lack ${missing.join(', ')}: run \`npm run migrate\` with the DATABASE_URL of the owner.`,
     );
 }
@@ -183,9 +183,8 @@ function explain(error: unknown): unknown {
   const { name, message, code, port } = error as Error & { code?: string; port?: number };
   if (name === 'ConfigError') return message;
   if (code === 'EADDRINUSE') return `Port ${port} is in use: choose another one with PORT (or HEALTH_PORT).`;
-  if (isRefusedLogin(error)) return `The database of DATABASE_URL refuses us: ${message}`;
-  if (isConnectionError(error)) return `The database of DATABASE_URL cannot be reached: ${message}`;
-  if (code === '42501') return `The account of DATABASE_URL lacks a right: ${message}`;
+  if (isConnectionError(error)) return `The database cannot be reached: ${message}`;
+  if (code === '42501') return `The account of the database lacks a right: ${message}`;
   return error;
 }
 

@@ -9,6 +9,7 @@ import { migrateServices } from '../main.ts';
 import { Database } from '../mixins/database/database.ts';
 import { markProduction } from '../mixins/database/installation.ts';
 import { givePasswords } from '../mixins/database/open.ts';
+import { explained } from '../mixins/database/problem.ts';
 
 try {
   const config = readConfig(process.env, { command: true });
@@ -18,6 +19,7 @@ try {
   }
   const owner = new Database(config.databaseUrl, { size: 2, applicationName: 'erp migrate' });
   try {
+    await explained(owner.query('SELECT 1'), { variable: 'DATABASE_URL', url: config.databaseUrl });
     await migrateServices(owner, ALL_SERVICES);
     if (config.production) await markProduction(owner);
     await givePasswords(owner, config, ALL_SERVICES, console.warn);

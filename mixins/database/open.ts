@@ -8,6 +8,7 @@ import type { ServiceName } from '../../config/services.ts';
 import { Database } from './database.ts';
 import { joinInstallation, keepFromProduction } from './installation.ts';
 import { derivedUrl, derivePassword, givePassword, isOwner, loginOf } from './logins.ts';
+import { explained } from './problem.ts';
 
 export interface OpenOptions {
   /** The address that is not a service's own: DATABASE_URL, or that of the embedded database; null: there is none. */
@@ -30,15 +31,21 @@ export async function openDatabases(config: Config, options: OpenOptions): Promi
     databases.set(service, openDatabase(config, service, address, options));
   }
   try {
-    if (!owned) for (const [service, database] of databases) await options.check(database, service);
-    // What one of the logins is told holds for all of them: they are on one database.
-    for (const [, database] of [...databases].slice(0, 1)) await joinInstallation(database, config);
+    for (const [service, database] of databases) {
+      const address = { variable: variableOf(config, service), url: database.url, expected: loginOf(service) };
+      if (!owned) await explained(options.check(database, service), address);
+      // What one of the logins is told holds for all of them: they are on one database.
+      if (service === config.services[0]) await explained(joinInstallation(database, config), address);
+    }
   } catch (error) {
     await Promise.all([...databases.values()].map((database) => database.close()));
     throw error;
   }
   return databases;
 }
+
+const variableOf = ({ databaseUrls }: Config, service: ServiceName): string =>
+  databaseUrls[service] === undefined ? 'DATABASE_URL' : databaseVariable(service);
 
 function openDatabase(config: Config, service: ServiceName, url: string, { warn }: OpenOptions): Database {
   return new Database(url, {
@@ -65,7 +72,7 @@ async function prepareAsOwner(
 ): Promise<ReadonlyMap<ServiceName, string> | null> {
   const owner = new Database(url, { size: 2, applicationName: `erp owner ${config.nodeId}` });
   try {
-    if (!(await isOwner(owner))) return null;
+    if (!(await explained(isOwner(owner), { variable: 'DATABASE_URL', url }))) return null;
     if (config.production && config.databaseUrl !== null)
       throw new ConfigError(
         'DATABASE_URL is the address of the owner of the database, which no service has in production: run ' +
@@ -109,7 +116,8 @@ export async function givePasswords(
     const given = config.databaseUrls[service];
     if (given === undefined) continue;
     const user = decodeURIComponent(new URL(given).username);
-    if (user === loginOf(service)) await givePassword(owner, service, given);
+    if (user === loginOf(service))
+      await explained(givePassword(owner, service, given), { variable: databaseVariable(service), url: given });
     else warn(`The service ${service} signs in to the database as ${user}, not as ${loginOf(service)}.`);
   }
 }

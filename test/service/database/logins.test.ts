@@ -248,13 +248,6 @@ describe('the password of a login', function () {
     await chosenFit();
   });
 
-  it('is never derived in production, where no service has the address of the owner', async () => {
-    await assert.rejects(startAsOwner(PRODUCTION), /address of the owner.*npm run migrate.*DATABASE_URL_DATA/);
-    await assert.rejects(startAsOwner({ ...PRODUCTION, ...variables() }), /address of the owner/);
-    await chosenFit();
-    await (await start(readConfig(testEnvironment('', { ...PRODUCTION, ...variables() })))).stop();
-  });
-
   it('that no longer fits makes a process unready and its operations unavailable, until it fits again', async () => {
     const running = await start(readConfig(testEnvironment('', variables())));
     try {
@@ -273,5 +266,39 @@ describe('the password of a login', function () {
       await running.stop();
       forgetTokens(running.baseUrl!);
     }
+  });
+
+  it('that is wrong is told with the variable that has it, and so are another login and a certificate', async () => {
+    const refusal = async (service: ServiceName, change: (url: URL) => void): Promise<string> => {
+      const url = new URL(chosen.get(service)!);
+      change(url);
+      const env = { ...variables(), [databaseVariable(service)]: url.href };
+      let said = '';
+      await assert.rejects(start(readConfig(testEnvironment('', env))), ({ name, message }: Error) => {
+        said = message;
+        return name === 'ConfigError';
+      });
+      return said;
+    };
+    assert.match(
+      await refusal('data', (url) => (url.password = 'x')),
+      /The database of DATABASE_URL_DATA refuses us: password/,
+    );
+    assert.match(
+      await refusal('data', (url) => (url.href = chosen.get('auth')!)),
+      /DATABASE_URL_DATA lacks a right: .*\(it is login_auth, where login_data is expected\)/,
+    );
+    assert.match(
+      await refusal('auth', (url) => (url.search = '?sslmode=verify-full&sslrootcert=/nowhere/ca.crt')),
+      /The file \/nowhere\/ca\.crt that DATABASE_URL_AUTH names/,
+    );
+    assert.match(await refusal('auth', (url) => (url.port = '1')), /DATABASE_URL_AUTH cannot be reached: /);
+  });
+
+  it('is never derived in production, where no service has the address of the owner', async () => {
+    await assert.rejects(startAsOwner(PRODUCTION), /address of the owner.*npm run migrate.*DATABASE_URL_DATA/);
+    await assert.rejects(startAsOwner({ ...PRODUCTION, ...variables() }), /address of the owner/);
+    await chosenFit();
+    await (await start(readConfig(testEnvironment('', { ...PRODUCTION, ...variables() })))).stop();
   });
 });
