@@ -158,16 +158,20 @@ export async function start(config: Config, options: { control?: boolean } = {})
       await Promise.all([jobs.stop(), broker.stop()]);
       await health?.close();
     });
-    await broker.start();
-    if (config.seedDemo && config.services.includes('metadata')) await seedDemo(broker, config, databaseOf('metadata'));
-    const gateway = broker.getLocalService('gateway') as unknown as
-      | { baseUrl?: string; readiness?: () => Promise<Record<string, boolean>> }
-      | undefined;
+    let started = false;
+    const gatewayService = (): { baseUrl?: string; readiness?: () => Promise<Record<string, boolean>> } | undefined =>
+      broker?.getLocalService('gateway') as never;
     if (config.healthPort !== null) {
       const address = { port: config.healthPort, host: config.healthHost };
-      health = await startHealthServer(platform(config.services[0]!), broker, address, gateway?.readiness);
+      // Before the bus is there: a process that waits for it is alive, and must not be killed for its silence.
+      health = await startHealthServer(platform(config.services[0]!), broker, address, (own) =>
+        started ? (gatewayService()?.readiness ?? own)() : own().then((checks) => ({ ...checks, started })),
+      );
     }
-    return { broker, config, baseUrl: gateway?.baseUrl ?? null, stop };
+    await broker.start();
+    if (config.seedDemo && config.services.includes('metadata')) await seedDemo(broker, config, databaseOf('metadata'));
+    started = true;
+    return { broker, config, baseUrl: gatewayService()?.baseUrl ?? null, stop };
   } catch (error) {
     await stop().catch(() => {});
     throw error;

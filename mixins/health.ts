@@ -138,15 +138,16 @@ export interface HealthServer {
   close(): Promise<void>;
 }
 
-/** Serves /healthz, /readyz and /metrics. `readiness`: of a process whose service knows better what it needs. */
+/** Serves /healthz, /readyz and /metrics. `readiness`: of a process that knows better what it needs than its database and bus. */
 export async function startHealthServer(
   platform: Platform,
   broker: ServiceBroker,
   listen: { port: number; host: string },
-  readiness: () => Promise<Checks> = readinessOf(platform, broker),
+  readiness: (own: () => Promise<Checks>) => Promise<Checks> = (own) => own(),
 ): Promise<HealthServer> {
   registerProcessMetrics(platform, broker);
   const scrape = rememberedBriefly(() => platform.metrics.text());
+  const own = readinessOf(platform, broker);
   let draining = false;
   const server: Server = createServer(async (request, response) => {
     const path = (request.url ?? '').split('?')[0];
@@ -158,7 +159,7 @@ export async function startHealthServer(
     if (path === '/healthz') return answer(200, 'application/json', '{"status":"alive"}');
     if (path === '/metrics') return answer(200, platform.metrics.contentType, await scrape());
     if (path !== '/readyz') return answer(404, 'text/plain', 'not found\n');
-    const checks = await readiness();
+    const checks = await readiness(own);
     const ok = !draining && Object.values(checks).every(Boolean);
     answer(ok ? 200 : 503, 'application/json', JSON.stringify({ status: ok ? 'ready' : 'unready', checks }));
   });

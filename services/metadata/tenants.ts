@@ -64,7 +64,9 @@ function checkNewTenant(given: NewTenant): void {
   const errors = wrong
     .filter(([, ok]) => !ok)
     .map(([name, , what]) => violation(`/${name}`, 'PARAMETER_INVALID', `${name} must be ${what}.`));
-  if (errors.length > 0) throw new PlatformError('PARAMETER_INVALID', 'The tenant cannot be created.', { errors });
+  // A console shows the message alone.
+  const message = ['The tenant cannot be created.', ...errors.map((error) => error.message)].join(' ');
+  if (errors.length > 0) throw new PlatformError('PARAMETER_INVALID', message, { errors });
 }
 
 export const platformActor = () => ({ userId: null, clientId: null, agentRunId: null, requestId: requestId() });

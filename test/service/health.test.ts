@@ -54,6 +54,24 @@ describe('health of a process without the gateway', () => {
     assert.equal((await fetch(`${address}/healthz`, { method: 'HEAD' })).status, 200);
   });
 
+  it('answers before there is a bus: alive, and not ready', async () => {
+    const late = await startNats();
+    await late.stop();
+    const port = await freePort();
+    const env = { SERVICES: 'ratelimit', NATS_URL: late.url, HEALTH_PORT: String(port) };
+    const starting = start(readConfig(testEnvironment(database.url, env)));
+    const ask = (path: string): Promise<Response | null> => fetch(`http://127.0.0.1:${port}${path}`).catch(() => null);
+    for (let i = 0; !(await ask('/healthz')) && i < 100; i++) await new Promise((r) => setTimeout(r, 100));
+    assert.equal((await ask('/healthz'))?.status, 200);
+    const ready = await ask('/readyz');
+    assert.equal(ready?.status, 503);
+    const { checks } = (await ready.json()) as { checks: unknown };
+    assert.deepEqual(checks, { database: true, bus: false, started: false });
+    await late.start();
+    await (await starting).stop();
+    await late.stop();
+  });
+
   it('/readyz names what is missing', async () => {
     const ready = async (): Promise<{ status: number; body: unknown }> => {
       const response = await fetch(`${address}/readyz`);
