@@ -33,6 +33,8 @@ export const LIMITS = {
   statement_timeout_ms: 25_000,
   database_included_ms: 250,
   database_unit_ms: 10,
+  answer_included_bytes: 1024 * 1024,
+  answer_mib_units: 3,
   request_timeout_ms: 30_000,
   answer_timeout_ms: 60_000,
   unsent_max_bytes: 256 * 1024 * 1024,

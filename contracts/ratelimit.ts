@@ -137,6 +137,10 @@ export function anonymousPolicy(defaults: RateDefaults, ip: string): RatePolicy 
 export const databaseUnits = (milliseconds: number): number =>
   Math.max(0, Math.ceil((milliseconds - LIMITS.database_included_ms) / LIMITS.database_unit_ms));
 
+/** Units that a request pays for a long answer, which takes time to write, to compress and to send. */
+export const answerUnits = (bytes: number): number =>
+  Math.max(0, Math.ceil((bytes - LIMITS.answer_included_bytes) / (1024 * 1024))) * LIMITS.answer_mib_units;
+
 /** Whether a counter is one of a network, of which callers can have any number. */
 export const isAnonymous = (key: string): boolean => key.startsWith('anonymous:');
 

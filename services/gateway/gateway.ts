@@ -10,7 +10,7 @@ import { LIMITS } from '../../config/limits.ts';
 import { ALL_SERVICES, SERVICES } from '../../config/services.ts';
 import { call } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
-import { databaseUnits } from '../../contracts/ratelimit.ts';
+import { answerUnits, databaseUnits } from '../../contracts/ratelimit.ts';
 import type { DatabaseTimeMeta } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationReply } from '../../lib/operation.ts';
@@ -348,14 +348,15 @@ export class Gateway {
     const { action } = x.route.operation;
     const answered = this.broker.call<OperationReply, unknown>(action, x.call, { meta, requestID: x.requestId });
     // Also when the call has failed, or answers after the caller has left.
-    const settle = (): void => this.#settle(x, meta.databaseMs ?? 0);
-    answered.then(settle, settle);
+    const settle = (reply?: OperationReply): void =>
+      this.#settle(x, meta.databaseMs ?? 0, reply?.body instanceof Uint8Array ? reply.body.length : 0);
+    answered.then(settle, () => settle());
     return this.abortable(x, answered);
   }
 
-  /** Charges the time in the database that the price of the operation does not include. */
-  #settle({ session }: Exchange, databaseMs: number): void {
-    const units = databaseUnits(databaseMs);
+  /** Charges the time in the database and the bytes that the price of the operation does not include. */
+  #settle({ session }: Exchange, databaseMs: number, bytes: number): void {
+    const units = databaseUnits(databaseMs) + answerUnits(bytes);
     if (units > 0 && session?.connection) this.budgets.settle(session.connection, units);
   }
 
@@ -372,14 +373,25 @@ export class Gateway {
     if (unsent > LIMITS.unsent_max_bytes) this.#dropUnread(unsent);
   }
 
-  /** The oldest first: who asks for much and does not read must not take the memory of all. */
+  /** Who asks for much and does not read must not take the memory of all: the oldest of the tenant that holds most. */
   #dropUnread(unsent: number): void {
-    let left = unsent;
+    const holders = new Map<string, { bytes: number; answers: Exchange[] }>();
     for (const x of this.#active) {
-      if (left <= LIMITS.unsent_max_bytes) return;
       if (!x.answered) continue;
-      left -= x.res.writableLength;
-      x.res.destroy();
+      const key = x.session?.tenantId ?? x.ip;
+      const holder = holders.get(key) ?? { bytes: 0, answers: [] };
+      holder.bytes += x.res.writableLength;
+      holder.answers.push(x);
+      holders.set(key, holder);
+    }
+    for (let left = unsent; left > LIMITS.unsent_max_bytes; ) {
+      const most = [...holders.values()].reduce((a, b) => (b.bytes > a.bytes ? b : a));
+      const oldest = most.answers.shift();
+      if (!oldest) return;
+      const bytes = oldest.res.writableLength;
+      most.bytes -= bytes;
+      left -= bytes;
+      oldest.res.destroy();
     }
   }
 }

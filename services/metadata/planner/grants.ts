@@ -25,7 +25,6 @@ import { isUserObject } from '../../../lib/schema/user-object.ts';
 import { CUSTOM_FIELD, type FieldComponent } from '../kinds/bodies/custom-field.ts';
 import { CUSTOM_OBJECT, type ObjectComponent } from '../kinds/bodies/custom-object.ts';
 import { STATE_MODEL } from '../kinds/bodies/state-model.ts';
-import { VALUE_SET } from '../kinds/bodies/value-set.ts';
 import { changedFields } from '../kinds/changes.ts';
 import { compileField } from '../kinds/compile-field.ts';
 import {

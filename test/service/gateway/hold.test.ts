@@ -21,12 +21,15 @@ describe('The edge: what callers can make it hold', function () {
     return socket;
   };
   /** Sends a request and never reads the answer. */
-  const askAndIgnore = async (): Promise<Socket> => {
+  const askAndIgnore = async (token?: string): Promise<Socket> => {
     const socket = await open();
     socket.pause();
-    socket.write(`GET /api/v1/stub/A HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${await stage.token()}\r\n\r\n`);
+    const bearer = token ?? (await stage.token());
+    socket.write(`GET /api/v1/stub/A HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${bearer}\r\n\r\n`);
     return socket;
   };
+  /** The gateway looks at what is unread ten times a second. */
+  const looked = () => new Promise((resolve) => setTimeout(resolve, 1_000));
   const closed = (socket: Socket): boolean => socket.closed || socket.destroyed;
   const until = async (check: () => boolean | Promise<boolean>, seconds: number): Promise<void> => {
     for (const end = performance.now() + seconds * 1_000; !(await check()); ) {
@@ -85,6 +88,7 @@ describe('The edge: what callers can make it hold', function () {
     stage.answer = () => ({ body: big });
     const [first] = [await askAndIgnore()];
     for (let i = 0; i < 8; i++) await askAndIgnore();
+    await looked();
     // The client learns of it when it reads on: the answer ends early.
     let received = 0;
     first.on('data', (chunk) => (received += chunk.length));
@@ -95,6 +99,25 @@ describe('The edge: what callers can make it hold', function () {
     assert.ok(received < big.length, `${received} bytes`);
     stage.answer = () => ({ body: {} });
     assert.equal((await stage.send('GET', '/stub/B')).status, 200);
+  });
+
+  it('drops those of the tenant that holds most, not those of others', async () => {
+    stage = await startStage({ CONCURRENCY: '100' });
+    const big = Buffer.alloc(48 * 1024 * 1024, 'x');
+    stage.answer = () => ({ body: big });
+    const other = await stage.token({ tenant_id: '00000000-0000-4000-8000-00000000000b' });
+    const modest = await askAndIgnore(other);
+    const greedy: Socket[] = [];
+    for (let i = 0; i < 8; i++) greedy.push(await askAndIgnore());
+    await looked();
+    await until(() => {
+      for (const socket of greedy) socket.resume();
+      return greedy.some(closed);
+    }, 20);
+    let received = 0;
+    modest.on('data', (chunk) => (received += chunk.length));
+    modest.resume();
+    await until(() => received > big.length, 20);
   });
 
   it('closes connections of an address beyond its number, and takes new ones when others end', async () => {
