@@ -419,6 +419,15 @@ export class Tenant {
     return true;
   }
 
+  /**
+   * Seen, not told: the permission on the field and the reach of the records may come from different people, and each is
+   * held to be given by itself.
+   */
+  isSeen(ability: string, sets: readonly (ReadonlySet<string> | undefined)[]): boolean {
+    if (ability.startsWith('sees ')) return true;
+    return ability.startsWith('told ') && sets.some((set) => set?.has(ability.replace('told', 'sees')));
+  }
+
   /** It concerns what only a step of the sequence has made. */
   isNew(ability: string): boolean {
     return /^(?:\w+ Extra|field Alpha__c\.(?:Copy|Count)__c)(?: |$)/.test(ability);
@@ -468,9 +477,10 @@ export function abilities(tenant: Tenant, id: string): Set<string> {
     if (!permission || !meta) continue;
     const tells = meta.duplicateRules.some((rule) => rule.active && (rule.scope === 'all' || rule.revealHiddenCount));
     const all = permission.viewAll || meta.sharingDefault !== 'private';
-    if (all || (meta.features.duplicates && tells)) found.add(`told count ${object}`);
+    if (all) found.add(`sees count ${object}`);
+    if (meta.features.duplicates && tells) found.add(`told count ${object}`);
     for (const field of FIELDS)
-      if (all && field.startsWith(`${object}.`) && found.has(`field ${field} read`)) found.add(`told every ${field}`);
+      if (all && field.startsWith(`${object}.`) && found.has(`field ${field} read`)) found.add(`sees every ${field}`);
   }
   for (const field of [...FIELDS, ...COMPUTED])
     if (found.has(`field ${field} read`)) for (const told of toldBy(snapshot, field)) found.add(`told ${told}`);

@@ -29,9 +29,12 @@ describe('climbing', () => {
             const before = had.get(name);
             const said = `${JSON.stringify(one)} by ${actor}: ${name}`;
             for (const what of has)
-              assert.ok(own.has(what) || before?.has(what) || tenant.isNew(what), `${said} got ${what}`);
+              assert.ok(
+                own.has(what) || before?.has(what) || tenant.isNew(what) || tenant.isSeen(what, [has, own, before]),
+                `${said} got ${what}`,
+              );
             for (const what of tenant.controlled.has(name) ? [] : (before ?? []))
-              assert.ok(has.has(what) || own.has(what) || what.startsWith('told '), `${said} lost ${what}`);
+              assert.ok(has.has(what) || own.has(what) || /^(?:told|sees) /.test(what), `${said} lost ${what}`);
           }
         }
       }),
