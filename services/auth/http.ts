@@ -106,15 +106,15 @@ async function withoutHurry({ provider, store }: HttpParts, request: HttpRequest
   return runProvider(provider, request);
 }
 
-/** Whoever types codes that do not exist has to wait, so that nobody finds one by trying. */
+/** After codes that do not exist a wait follows, so that nobody finds one by trying. */
 async function withCodeGuard({ provider, store }: HttpParts, request: HttpRequest): Promise<HttpReply> {
   const typed = new URLSearchParams(request.body?.toString('utf8') ?? '').get('user_code');
   if (typed === null) return runProvider(provider, request);
-  const attempt = `code ${siteOf(request.remoteAddress)}`;
-  const seconds = await store.attempts.count(attempt, DEVICE_CODE_ATTEMPTS);
+  const counters = [{ key: `code ${siteOf(request.remoteAddress)}`, limit: DEVICE_CODE_ATTEMPTS, shared: true }];
+  const seconds = await store.attempts.count(counters);
   if (seconds > 0) return pageReply(tooManyCodes(seconds));
   const known = await store.artifacts.find('DeviceCode', 'user_code', normalizedCode(typed));
-  if (known) await store.attempts.uncount(attempt);
+  if (known) await store.attempts.takeBack(counters);
   return runProvider(provider, request);
 }
 

@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
 import { networkOf } from '../../lib/values/network.ts';
-import { type AttemptLimit, NETWORK_ATTEMPTS, TENANT_ATTEMPTS, USER_ATTEMPTS } from './attempt-limits.ts';
+import { type AttemptCounter, networkCounter, TENANT_ATTEMPTS, USER_ATTEMPTS } from './attempt-limits.ts';
 import type { Clients } from './clients.ts';
 import { HashQueue, PLATFORM, type Place, QueueFull } from './hash-queue.ts';
 import type { Refusal, RefusalCode } from './refusals.ts';
@@ -77,7 +77,7 @@ export async function signIn({ store, clients }: SignInParts, attempt: SignInAtt
   const tenantId = name.tenantId ?? attempt.tenantId;
   const meant = await store.credentials.forSignIn({ ...name, tenantId, browser, network: ofNetwork });
   const found = meant.credential;
-  const counts = countsFor(meant, name, network, browser, ofNetwork);
+  const counters = countersFor(meant, name, attempt.address, browser, ofNetwork);
   const place: Place = { name: network, known: found !== null && (found.knownBrowser || found.knownNetwork) };
   const refusal = (code: RefusalCode): Refusal => ({
     code,
@@ -86,10 +86,8 @@ export async function signIn({ store, clients }: SignInParts, attempt: SignInAtt
   });
   const wait = (seconds: number): SignIn => ({ outcome: 'wait', seconds, refusal: refusal('SIGN_IN_BLOCKED') });
   if (!queue.hasRoom(place)) return wait(QUEUE_FULL_WAIT_SECONDS);
-  for (const { key, limit } of counts) {
-    const seconds = await store.attempts.count(key, limit);
-    if (seconds > 0) return wait(seconds);
-  }
+  const seconds = await store.attempts.count(counters);
+  if (seconds > 0) return wait(seconds);
   const unusable = whyUnusable(found, attempt.tenantId);
   const stored = unusable ? null : (found?.passwordHash ?? null);
   const right = await verifyOrPretend(stored, attempt.password.slice(0, 4 * PASSWORD_MAX_CHARS), place);
@@ -97,10 +95,7 @@ export async function signIn({ store, clients }: SignInParts, attempt: SignInAtt
   if (!found || !right) return { outcome: 'refused', refusal: refusal(unusable ?? 'PASSWORD_WRONG') };
   const token = attempt.browser ?? randomBytes(32).toString('base64url');
   const { userId } = found;
-  await Promise.all([
-    ...counts.map(({ key, shared }) => (shared ? store.attempts.uncount(key) : store.attempts.forget(key))),
-    store.credentials.recordSignIn(found.tenantId, userId),
-  ]);
+  await Promise.all([store.attempts.takeBack(counters), store.credentials.recordSignIn(found.tenantId, userId)]);
   return { outcome: 'signedIn', credential: found, browser: token };
 }
 
@@ -112,38 +107,30 @@ function whyUnusable(found: Credential | null, clientTenantId: string | null): R
   return found.passwordHash === null ? 'PASSWORD_NOT_SET' : null;
 }
 
-interface Count {
-  key: string;
-  limit: AttemptLimit;
-  /** Others fail there as well, so a success takes back one failure, not all. */
-  shared: boolean;
-}
-
 /** What an attempt counts for, in the order in which it is counted. */
-function countsFor(
+function countersFor(
   { tenantId, credential: found }: { tenantId: string | null; credential: SignInCredential | null },
   { username, domain }: TypedName,
-  network: string,
+  address: string,
   browser: Buffer | null,
   ofNetwork: Buffer,
-): Count[] {
+): AttemptCounter[] {
   // A name that nobody has counts like a user. By the user's id, since several spellings may mean one user.
   const name = found?.userId ?? digest(`${tenantId} ${username.toLowerCase()}`).toString('base64url');
   const ofName = { limit: USER_ATTEMPTS, shared: false };
-  const known = (origin: Buffer): Count => ({ ...ofName, key: `known ${origin.toString('base64url')} ${name}` });
+  const known = (origin: Buffer): AttemptCounter => ({
+    ...ofName,
+    key: `known ${origin.toString('base64url')} ${name}`,
+  });
   if (found?.knownBrowser && browser) return [known(browser)];
-  const address: Count = {
-    key: `address ${network}`,
-    limit: NETWORK_ATTEMPTS,
-    shared: true,
-  };
-  if (found?.knownNetwork) return [address, known(ofNetwork)];
-  const tenant: Count = {
+  const byNetwork = networkCounter(address);
+  if (found?.knownNetwork) return [byNetwork, known(ofNetwork)];
+  const byTenant: AttemptCounter = {
     key: `tenant ${tenantId ?? digest(domain ?? '').toString('base64url')}`,
     limit: TENANT_ATTEMPTS,
     shared: true,
   };
-  return [address, { ...ofName, key: `user ${name}` }, tenant];
+  return [byNetwork, { ...ofName, key: `user ${name}` }, byTenant];
 }
 
 /** One hash of the same cost in every case. */

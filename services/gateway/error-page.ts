@@ -2,8 +2,9 @@
 import Negotiator from 'negotiator';
 import { CATALOGUE } from '../../lib/errors/catalogue.ts';
 import type { PlatformError } from '../../lib/errors/platform-error.ts';
+import { escapeHtml } from '../../lib/values/html.ts';
 import type { Exchange } from './exchange.ts';
-import { escapeHtml, HTML_HEADERS, HTML_TYPE, htmlPage } from './html.ts';
+import { HTML_HEADERS, HTML_TYPE, htmlPage } from './html.ts';
 import { errorHeaders, type ReplyOptions, send } from './reply.ts';
 
 /** True when the client prefers a page to JSON, as browsers do that open an address. */

@@ -94,7 +94,7 @@ function readPath(x: Exchange, route: Route, problems: Problems): Record<string,
 }
 
 /** Percent-encoded text decoded; null when it is malformed. */
-function decode(text: string): string | null {
+export function decode(text: string): string | null {
   if (!text.includes('%')) return text;
   try {
     return decodeURIComponent(text);

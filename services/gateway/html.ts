@@ -1,4 +1,5 @@
 /** The frame of the few pages that the gateway itself answers. */
+import { escapeHtml } from '../../lib/values/html.ts';
 
 const STYLE =
   'body{font:16px/1.6 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}';
@@ -14,9 +15,6 @@ export const HTML_HEADERS: readonly string[] = [
   'X-Frame-Options',
   'DENY',
 ];
-
-export const escapeHtml = (value: string): string =>
-  value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
 /** A page with the title as its heading; `body` is HTML. */
 export const htmlPage = (title: string, body: string): string =>

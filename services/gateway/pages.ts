@@ -2,10 +2,12 @@
  * What is found outside the API: health, readiness and metrics for operators, a page that points on, and auth's pages.
  * moleculer-web routes to them; each handler answers by itself, also its errors, because the router would wrap them.
  */
+
+import { escapeHtml } from '../../lib/values/html.ts';
 import type { Exchange } from './exchange.ts';
 import { pageNotFound } from './failures.ts';
 import type { Gateway } from './gateway.ts';
-import { escapeHtml, HTML_HEADERS, HTML_TYPE, htmlPage } from './html.ts';
+import { HTML_HEADERS, HTML_TYPE, htmlPage } from './html.ts';
 import { belongsToAuth, passToAuth } from './passthrough.ts';
 import { API_VERSION, commonHeaders, send } from './reply.ts';
 

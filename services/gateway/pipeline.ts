@@ -13,7 +13,7 @@ import type { OperationReply } from '../../lib/operation.ts';
 import { isUuid } from '../../lib/values/ids.ts';
 import { mark } from '../../mixins/watchdog/work.ts';
 import type { Exchange } from './exchange.ts';
-import { readForm } from './form.ts';
+import { decode, readForm } from './form.ts';
 import { checkContentType, hasBody, readBytes } from './intake.ts';
 import type { Budgets, Connection } from './rate/budget.ts';
 import { allowed, type Router } from './router.ts';
@@ -121,13 +121,20 @@ async function refuseToken(gate: Gate, x: Exchange, error: unknown): Promise<nev
 }
 
 function challenge(gate: Gate, error: PlatformError): PlatformError {
-  const metadata = `resource_metadata="${gate.baseUrl}/.well-known/oauth-protected-resource/api/v1"`;
   const value =
     error.code === 'TOKEN_MISSING'
-      ? `Bearer ${metadata}`
-      : `Bearer error="invalid_token", error_description="${error.message.replaceAll('"', "'")}", ${metadata}`;
+      ? `Bearer ${resourceMetadata(gate)}`
+      : bearerError(gate, 'invalid_token', error.message.replaceAll('"', "'"));
   return new PlatformError(error.code, error.message, { headers: { 'WWW-Authenticate': value }, cause: error.cause });
 }
+
+/** The challenge of RFC 6750; `more`: parameters of the error. */
+const bearerError = (gate: Gate, error: string, description: string, more: readonly string[] = []): string =>
+  `Bearer ${[`error="${error}"`, `error_description="${description}"`, ...more, resourceMetadata(gate)].join(', ')}`;
+
+/** Where a client finds out how to get a token (RFC 9728). */
+const resourceMetadata = ({ baseUrl }: Gate): string =>
+  `resource_metadata="${baseUrl}/.well-known/oauth-protected-resource/api/v1"`;
 
 function checkGrant(gate: Gate, x: Exchange): void | Promise<void> {
   const { session } = x;
@@ -201,8 +208,8 @@ function checkPermission(gate: Gate, x: Exchange): void | Promise<void> {
 }
 
 /**
- * A person who changes what users may do, or the configuration, has just signed in with two factors (RFC 9470). Whoever
- * may not do so is told that instead, by the service, and whoever only asks what would happen is not asked.
+ * A person who changes what users may do, or the configuration, has just signed in with two factors (RFC 9470). A
+ * person who may not do so gets the service's refusal instead, and a dry run needs no sign-in.
  */
 function checkSignIn(gate: Gate, x: Exchange): void | Promise<void> {
   // Whether it is a dry run is known for certain when the query has been read.
@@ -222,22 +229,21 @@ function demandSignIn(gate: Gate, x: Exchange): void | Promise<void> {
   if (signedIn?.multiFactor && gate.now() - signedIn.at * 1_000 <= STEP_UP_MAX_AGE_SECONDS * 1_000) return undefined;
   // The permission that an operation needs as a whole has been checked before.
   if (stepUp === true) throw signInInsufficient(gate);
-  const objectApiName = decoded(x.pathValues[x.route.parameterNames.indexOf('objectApiName')] ?? '');
-  if (!stepUp.includes(objectApiName)) return undefined;
+  const objectApiName = decode(x.pathValues[x.route.parameterNames.indexOf('objectApiName')] ?? '');
+  if (objectApiName === null || !stepUp.includes(objectApiName)) return undefined;
   return gate.sessions.currentUser(session).then(({ systemPermissions }) => {
     if (holdsPermission(systemPermissions, ACCESS_PERMISSION)) throw signInInsufficient(gate);
   });
 }
 
 function signInInsufficient(gate: Gate): PlatformError {
-  const request = `acr_values="${MULTI_FACTOR_ACR}", max_age=${STEP_UP_MAX_AGE_SECONDS}`;
-  const metadata = `resource_metadata="${gate.baseUrl}/.well-known/oauth-protected-resource/api/v1"`;
   const message =
     'This operation needs a recent sign-in with two factors: authorize again with acr_values and max_age.';
+  const demanded = [`acr_values="${MULTI_FACTOR_ACR}"`, `max_age=${STEP_UP_MAX_AGE_SECONDS}`];
   return new PlatformError('AUTHENTICATION_INSUFFICIENT', message, {
     details: { acrValues: [MULTI_FACTOR_ACR], maxAgeSeconds: STEP_UP_MAX_AGE_SECONDS },
     headers: {
-      'WWW-Authenticate': `Bearer error="insufficient_user_authentication", error_description="${message}", ${request}, ${metadata}`,
+      'WWW-Authenticate': bearerError(gate, 'insufficient_user_authentication', message, demanded),
     },
   });
 }
@@ -272,16 +278,8 @@ function freeOncePerSecond(x: Exchange, tenantId: string, connectionKey: string)
   if (operation.operationId === 'me.limits.get') return connectionKey;
   if (operation.method !== 'GET' || !/\/\{(?:deploymentId|jobId|runId)\}$/.test(operation.path)) return null;
   // Another way to write an id is not another id.
-  const id = decoded(x.pathValues.at(-1) ?? '').toLowerCase();
+  const id = decode(x.pathValues.at(-1) ?? '')?.toLowerCase();
   return isUuid(id) ? `${tenantId}:${operation.operationId}:${id}` : null;
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 function receiveBody(_gate: Gate, x: Exchange): void | Promise<void> {

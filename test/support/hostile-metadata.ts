@@ -5,19 +5,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-
-export interface HostileRequest {
-  readonly name: string;
-  readonly method: 'GET' | 'POST';
-  /** Below /api/v1. */
-  readonly path: string;
-  /** All but Authorization. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array | null;
-}
-
-/** A name that says what is hostile, and the request. */
-export type HostileGenerator = () => HostileRequest;
+import { COMPONENT_TYPES } from '../../lib/schema/snapshot.ts';
+import type { HostileGenerator, HostileRequest } from './hostile.ts';
 
 type Files = Readonly<Record<string, string>>;
 
@@ -39,23 +28,7 @@ function post(name: string, path: string, body: string | Uint8Array, gzip = fals
   };
 }
 
-const EVERYTHING = [
-  'TenantSettings',
-  'ValueSet',
-  'CustomObject',
-  'CustomField',
-  'RecordType',
-  'ValidationRule',
-  'DuplicateRule',
-  'SharingRule',
-  'StateModel',
-  'CustomAction',
-  'Role',
-  'Group',
-  'Profile',
-  'PermissionSet',
-  'ExternalClient',
-].map((name) => ({ name, members: ['*'] }));
+const EVERYTHING = COMPONENT_TYPES.map((name) => ({ name, members: ['*'] }));
 
 /** A validation of files; the package names whatever they are. */
 const validation = (name: string, files: Files, pkg: unknown = { version: 1, types: EVERYTHING }): HostileGenerator => {

@@ -1,5 +1,6 @@
 /** The account page: passkeys, authenticator app, recovery codes, sessions. */
-import { escapeHtml, type Page } from './layout.ts';
+import { escapeHtml } from '../../../lib/values/html.ts';
+import type { Page } from './layout.ts';
 import { hiddenInput, passkeyForm, passkeysNeedMore, problem } from './parts.ts';
 import { setUpApp } from './second-step.ts';
 

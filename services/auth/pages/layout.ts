@@ -4,6 +4,7 @@
  * browser; only passkeys need the script.
  */
 import { createHash } from 'node:crypto';
+import { escapeHtml } from '../../../lib/values/html.ts';
 import { PASSKEY_SCRIPT } from './passkey-script.ts';
 
 export interface Page {
@@ -18,10 +19,6 @@ export interface Page {
   /** Seconds, for a page that asks to wait. */
   retryAfterSeconds?: number;
 }
-
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-
-export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => ENTITIES[char] ?? char);
 
 const STYLE = `
 :root{color-scheme:light dark;--ground:#eef1f4;--card:#fff;--ink:#16212c;--soft:#4c5a68;--line:#8593a1;--hair:#d9e0e6;

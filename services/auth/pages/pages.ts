@@ -1,7 +1,8 @@
 /** The pages of sign-in and consent. Each is a function from what it shows to HTML; none decides anything. */
 import { SCOPES } from '../../../lib/operation.ts';
+import { escapeHtml } from '../../../lib/values/html.ts';
 import { RETRY_AFTER_SECONDS } from '../unavailable.ts';
-import { escapeHtml, type Page } from './layout.ts';
+import type { Page } from './layout.ts';
 import { hiddenInput, passkeyForm, problem, waitText } from './parts.ts';
 
 export { headers, type Page, render } from './layout.ts';

@@ -1,5 +1,5 @@
 /** What several pages have in common. */
-import { escapeHtml } from './layout.ts';
+import { escapeHtml } from '../../../lib/values/html.ts';
 
 /** The one thing that went wrong, announced as soon as the page is read. */
 export const problem = (title: string, text: string): string =>

@@ -1,5 +1,6 @@
 /** The pages after the right password: proving the second factor, setting one up, and its recovery codes. */
-import { escapeHtml, type Page } from './layout.ts';
+import { escapeHtml } from '../../../lib/values/html.ts';
+import type { Page } from './layout.ts';
 import { codeField, hiddenInput, passkeyForm, passkeysNeedMore, problem, waitText } from './parts.ts';
 
 export interface StepView {

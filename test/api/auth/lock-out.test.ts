@@ -102,7 +102,8 @@ describe('guessing passwords', () => {
     const mine = new Browser();
     assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 200);
     const { attempts } = new AuthStore(auth.database);
-    for (let i = 0; i < 299; i++) await attempts.count(`tenant ${DEMO}`, TENANT_ATTEMPTS);
+    for (let i = 0; i < 299; i++)
+      await attempts.count([{ key: `tenant ${DEMO}`, limit: TENANT_ATTEMPTS, shared: true }]);
     assert.equal((await attempt('ada@demo.example', 'guess', '203.0.113.1')).status, 401);
     const waiting = await attempt('ada@demo.example', PASSWORD, '203.0.113.2');
     assert.equal(waiting.status, 429);

@@ -67,7 +67,11 @@ describe('sign-in', () => {
     const limit = { freeFailures: 1_000, waitMaxSeconds: 60 };
     const waits: number[] = [];
     for (let round = 0; round < 20; round++)
-      waits.push(...(await Promise.all(Array.from({ length: 20 }, () => store.attempts.count('address', limit)))));
+      waits.push(
+        ...(await Promise.all(
+          Array.from({ length: 20 }, () => store.attempts.count([{ key: 'address', limit, shared: true }])),
+        )),
+      );
     assert.deepEqual(
       waits.filter((seconds) => seconds > 0),
       [],
