@@ -28,6 +28,11 @@ const SHOWN_CHARS = 40;
  * list that a json field takes fits.
  */
 export const JSON_VALUES_MAX = 70_000;
+/**
+ * Members of all objects together: each costs several times what an item of a list does, and more where one is unknown.
+ * The largest package of files fits.
+ */
+export const JSON_MEMBERS_MAX = 15_000;
 /** Characters between the values, as many as the largest body of records has in all. */
 const WHITE_SPACE_MAX_CHARS = 1_048_576;
 
@@ -50,11 +55,12 @@ function scan(text: string, maxDepth: number): Scan {
     if (c === QUOTE) {
       at = closingQuote(text, at);
       if (at < 0) break; // JSON.parse says what is wrong
-    } else if (c === 0x3a) members++;
-    else if (c === 0x2c) {
-      if (++values > JSON_VALUES_MAX) throw tooManyValues();
+    } else if (c === 0x3a) {
+      if (++members > JSON_MEMBERS_MAX) throw tooMany('members', JSON_MEMBERS_MAX);
+    } else if (c === 0x2c) {
+      if (++values > JSON_VALUES_MAX) throw tooMany('values', JSON_VALUES_MAX);
     } else if (c === 0x7b || c === 0x5b) {
-      if (++values > JSON_VALUES_MAX) throw tooManyValues();
+      if (++values > JSON_VALUES_MAX) throw tooMany('values', JSON_VALUES_MAX);
       if (++depth > maxDepth) throw new JsonError(`The JSON is nested deeper than ${maxDepth} levels.`, { maxDepth });
     } else if (c === 0x7d || c === 0x5d) depth--;
     else if (c === 0x2d || (c >= 0x30 && c <= 0x39)) {
@@ -74,8 +80,8 @@ function scan(text: string, maxDepth: number): Scan {
   return { members, exact };
 }
 
-const tooManyValues = (): JsonError =>
-  new JsonError(`The JSON has more than ${JSON_VALUES_MAX} values.`, { max: JSON_VALUES_MAX });
+const tooMany = (what: 'members' | 'values', max: number): JsonError =>
+  new JsonError(`The JSON has more than ${max} ${what}.`, { max });
 
 /** Where the string that opens at `from` ends; negative when it does not. */
 function closingQuote(text: string, from: number): number {

@@ -7,7 +7,7 @@ import { LIMITS } from '../../config/limits.ts';
 import type { ErrorCode } from '../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { ViolationList } from '../../lib/errors/violation-list.ts';
-import { fingerprint, fingerprintHead } from '../../lib/json/fingerprint.ts';
+import { completeFingerprint, fingerprintHead } from '../../lib/json/fingerprint.ts';
 import { JsonError, parseJson, parseJsonBytes } from '../../lib/json/parse.ts';
 import type { Operation, OperationCall, OperationHeaders, Parameter } from '../../lib/operation.ts';
 import { collectBodyViolations, valueProblem } from '../../lib/validation.ts';
@@ -48,7 +48,10 @@ class Problems {
   }
 }
 
-/** Builds the call of the operation, or throws everything that is wrong with the form of the request. */
+/**
+ * Builds the call of the operation, or throws everything that is wrong with the form of the request. The fingerprint of a
+ * mutation does not cover the body yet: `coverBody` does that, since it takes long for a large one.
+ */
 export function readForm(x: Exchange, route: Route): OperationCall {
   const { operation } = route;
   const problems = new Problems();
@@ -56,14 +59,13 @@ export function readForm(x: Exchange, route: Route): OperationCall {
   const pairs = readPairs(x.rawQuery, problems);
   const query = readQuery(pairs, operation.queryParameters ?? [], problems);
   const headers = readHeaders(x, operation, query, problems);
-  const raw = operation.requestBody?.raw === true;
   const body = readBody(x, operation, problems);
   const refusal = problems.refusal();
   if (refusal) throw refusal;
   const call: OperationCall = { operationId: operation.operationId, path, query, headers };
   if (body !== undefined) call.body = body;
   if (operation.mutation) {
-    const parts = {
+    call.fingerprint = fingerprintHead({
       method: operation.method,
       path: x.path,
       query: pairs,
@@ -71,11 +73,16 @@ export function readForm(x: Exchange, route: Route): OperationCall {
       expectedRevision: headers.expectedRevision === undefined ? undefined : String(headers.expectedRevision),
       duplicateConfirmation: headers.duplicateConfirmation,
       agentRunId: header(x, 'x-agent-run-id'),
-    };
-    call.fingerprint = raw ? fingerprintHead(parts) : fingerprint({ ...parts, body });
+    });
   }
   if (wantsIeee754Compatible(x)) call.ieee754Compatible = true;
   return call;
+}
+
+/** Completes the fingerprint of a mutation whose body is parsed here. */
+export function coverBody(call: OperationCall, operation: Operation): void {
+  if (call.fingerprint !== undefined && operation.requestBody?.raw !== true)
+    call.fingerprint = completeFingerprint(call.fingerprint, call.body);
 }
 
 function readPath(x: Exchange, route: Route, problems: Problems): Record<string, string> {

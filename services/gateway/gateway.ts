@@ -16,6 +16,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationReply } from '../../lib/operation.ts';
 import { busConnected, databaseAnswers, registerProcessMetrics, rememberedBriefly } from '../../mixins/health.ts';
 import type { Platform } from '../../mixins/platform.ts';
+import { type TurnLimits, Turns } from '../../mixins/turns.ts';
 import { mark, workOn } from '../../mixins/watchdog/work.ts';
 import { AccessLog } from './access-log.ts';
 import { ClusterView } from './cluster.ts';
@@ -40,6 +41,8 @@ const DRAIN_CHECK_MS = 20;
 const DATABASE_ANSWER_MS = 2_000;
 /** Answered without a look at anything: the answer costs less than counting it. */
 const FREE_PAGES: ReadonlySet<string> = new Set(['/healthz']);
+/** Each of them takes up to 32 MiB as sent and again as unpacked, and a slow sender keeps its place for 30 s. */
+const HUGE_BODIES: TurnLimits = { places: 16, waitingPerTenant: 20, waiting: 200 };
 const LOGGED_LEVELS = ['info', 'debug', 'trace'];
 /** Services that must have been available once before the gateway calls itself ready. */
 const NEEDED_SERVICES = ALL_SERVICES.filter((name) => SERVICES[name].awaitedByGateway);
@@ -295,6 +298,7 @@ export class Gateway {
       router: this.#router,
       sessions: this.#sessions,
       budgets: this.budgets,
+      hugeBodies: new Turns(HUGE_BODIES),
       originAllowed: (origin, clientId) => origins.allowed(origin, clientId),
       forward: (x) => this.#forward(x),
       refused: (x, error) => this.#denials.note(x, error, x.session?.grant ? requestContextOf(x) : undefined),

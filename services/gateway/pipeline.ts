@@ -11,9 +11,11 @@ import { apiAccessDisabled } from '../../lib/errors/access.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import { isUuid } from '../../lib/values/ids.ts';
+import { LongWork } from '../../mixins/long-work.ts';
+import type { Turns } from '../../mixins/turns.ts';
 import { mark } from '../../mixins/watchdog/work.ts';
 import type { Exchange } from './exchange.ts';
-import { decode, readForm } from './form.ts';
+import { coverBody, decode, readForm } from './form.ts';
 import { checkContentType, hasBody, readBytes } from './intake.ts';
 import type { Budgets, Connection } from './rate/budget.ts';
 import { allowed, type Router } from './router.ts';
@@ -24,6 +26,8 @@ export interface Gate {
   readonly router: Router;
   readonly sessions: Sessions;
   readonly budgets: Budgets;
+  /** One body of many megabytes of each tenant is received and answered at a time. */
+  readonly hugeBodies: Turns;
   readonly originAllowed: (origin: string, clientId?: string) => boolean | Promise<boolean>;
   readonly forward: (x: Exchange) => Promise<OperationReply>;
   /** Called with every request that a check refused. */
@@ -35,12 +39,14 @@ export const API_PREFIX = '/api/v1';
 /** Answered even to users without the API permission, so that a client can find out who it is. */
 const WITHOUT_API_PERMISSION = new Set(['me.identity.get']);
 const BODYLESS_MAX_BYTES = 64 * 1024;
+/** Reading it takes a millisecond or more. */
+const LARGE_BODY_BYTES = 32 * 1024;
 /** Nobody else can write the records of ACCESS_OBJECTS. */
 const ACCESS_PERMISSION = 'manageUsers';
 
 type Step = (gate: Gate, x: Exchange) => void | Promise<void>;
 
-const STEPS: readonly Step[] = [
+const BEFORE_BODY: readonly Step[] = [
   findRoute,
   authenticate,
   checkGrant,
@@ -49,15 +55,24 @@ const STEPS: readonly Step[] = [
   checkPermission,
   checkSignIn,
   spendUnits,
-  receiveBody,
-  checkForm,
-  checkSignInOfDryRun,
 ];
+
+const FROM_BODY: readonly Step[] = [receiveBody, giveWay, checkForm, giveWay, identify, checkSignInOfDryRun];
 
 /** Runs the checks, then the operation. */
 export async function answer(gate: Gate, x: Exchange): Promise<OperationReply> {
+  await check(gate, x, BEFORE_BODY);
+  const rest = async (): Promise<OperationReply> => {
+    await check(gate, x, FROM_BODY);
+    return gate.forward(x);
+  };
+  if (!x.session || !mayBeHuge(x)) return rest();
+  return gate.hugeBodies.take(x.session.tenantId, rest);
+}
+
+async function check(gate: Gate, x: Exchange, steps: readonly Step[]): Promise<void> {
   try {
-    for (const step of STEPS) {
+    for (const step of steps) {
       const waiting = step(gate, x);
       if (waiting) await waiting;
     }
@@ -65,7 +80,13 @@ export async function answer(gate: Gate, x: Exchange): Promise<OperationReply> {
     gate.refused(x, error);
     throw error;
   }
-  return gate.forward(x);
+}
+
+/** Whether the body may take much memory; a compressed one does not say. */
+function mayBeHuge({ route, req }: Exchange): boolean {
+  if ((route.operation.requestBody?.maxBytes ?? 0) <= LIMITS.body_max_bytes) return false;
+  const { 'content-length': length, 'content-encoding': encoding } = req.headers;
+  return length === undefined || encoding !== undefined || Number(length) > LARGE_BODY_BYTES;
 }
 
 function findRoute(gate: Gate, x: Exchange): void {
@@ -293,8 +314,17 @@ function receiveBody(_gate: Gate, x: Exchange): void | Promise<void> {
   });
 }
 
+/** Large bodies are read one after the other, and leave time to other requests. */
+function giveWay(_gate: Gate, { body }: Exchange): void | Promise<void> {
+  return body !== null && body.length > LARGE_BODY_BYTES ? new LongWork().turn().then(mark) : undefined;
+}
+
 function checkForm(_gate: Gate, x: Exchange): void {
   x.call = readForm(x, x.route);
+}
+
+function identify(_gate: Gate, x: Exchange): void {
+  if (x.call) coverBody(x.call, x.route.operation);
 }
 
 /** The context that is sent with the call: caller, tenant and deadline. */

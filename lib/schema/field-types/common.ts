@@ -50,7 +50,8 @@ export const isBlankText = (text: string): boolean => /^[\p{Z}\t-\r\x1c-\x1f\x85
 
 /** A letter of any script has a few; UAX #15 (Stream-Safe Text Process) takes 30 as more than any text needs. */
 export const COMBINING_MARKS_MAX = 30;
-const TOO_MANY_MARKS = new RegExp(`\\p{M}{${COMBINING_MARKS_MAX + 1}}`, 'u');
+/** From the beginning of a run alone, so that no mark is counted more than once. */
+const TOO_MANY_MARKS = new RegExp(`(?:^|\\P{M})\\p{M}{${COMBINING_MARKS_MAX + 1}}`, 'u');
 
 /**
  * Why a text can be neither stored nor compared, as the end of a sentence; null when it can. To be asked before a text is

@@ -14,6 +14,7 @@ import { isWritable } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import type { PatternBudget } from '../../../lib/values/pattern.ts';
+import { LongWork } from '../../../mixins/long-work.ts';
 import type { View } from '../view.ts';
 import { typeGiven, typeTakes, withDefaultType } from './record-types.ts';
 import { pointerTo, unseenValue } from './violations.ts';
@@ -47,19 +48,21 @@ export function bodyObject(body: unknown): Record<string, unknown> {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Reads what a body says; `access` is the user's access to the object. */
-export function readBody(
+/** Reads what a body says, in pieces when that takes long; `access` is the user's access to the object. */
+export async function readBody(
   view: View,
   object: ObjectMeta,
   access: ObjectAccess,
   body: Record<string, unknown>,
   how: 'create' | 'update',
   budget: PatternBudget,
-): Body {
+): Promise<Body> {
+  const work = new LongWork();
   const given: FieldValue[] = [];
   const invalid: Violation[] = [];
   const denied: Violation[] = [];
   for (const name of Object.keys(body)) {
+    if (work.isLong) await work.turn();
     const field = ownEntry(access.fields, name)?.read ? fieldOf(object, name) : undefined;
     if (!field) {
       // One more than an answer shows, so that it says that there are more.

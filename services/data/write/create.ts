@@ -36,9 +36,9 @@ function mayCreate({ view, object }: Write): void {
   requireObject(view.access, object.apiName, 'create');
 }
 
-function readValues(write: Write): void {
+async function readValues(write: Write): Promise<void> {
   const { view, object, access, body, unit } = write;
-  const given = readBody(view, object, access, body, 'create', unit.budget);
+  const given = await readBody(view, object, access, body, 'create', unit.budget);
   const read = completeCreate(view, object, access, body, given, unit.budget);
   write.given = read.given;
   write.denied = read.denied;

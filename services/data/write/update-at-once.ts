@@ -21,7 +21,7 @@ import type { Write } from './write.ts';
 /** Null: nothing was done. */
 export async function updateAtOnce(write: Write): Promise<OperationReply | null> {
   if (!canRunAsSingleStatement(write)) return null;
-  readValues(write);
+  await readValues(write);
   if (!isPlain(write)) return null;
   const row = await write.unit.commit<AtOnceRow>(updateAtOnceSql(write)).catch((error: unknown) => {
     if (waitedForWriter(error)) return null;

@@ -52,8 +52,8 @@ export const UPDATE_STEPS: readonly Step[] = [
   store,
 ];
 
-export function readValues(write: Write): void {
-  const read = readBody(write.view, write.object, write.access, write.body, 'update', write.unit.budget);
+export async function readValues(write: Write): Promise<void> {
+  const read = await readBody(write.view, write.object, write.access, write.body, 'update', write.unit.budget);
   write.given = read.given;
   write.denied = read.denied;
   write.invalid.push(...read.invalid);

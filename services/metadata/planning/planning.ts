@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { MessageChannel } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { Turns } from '../../../mixins/turns.ts';
 import type { Door, TASKS, TaskName } from './tasks.ts';
 import type { Errand, Outcome, Question } from './thread.ts';
-import { Turns } from './turns.ts';
 
 export interface PlanningLimits {
   readonly threads: number;
@@ -131,6 +131,8 @@ export class Planning {
       minThreads: 0,
       maxThreads: this.#limits.threads,
       idleTimeout: IDLE_MS,
+      // Where cores are few, the thread that answers requests goes before.
+      niceIncrement: 10,
       // A thread that blocks on a shared counter hears nothing from its port.
       atomics: 'disabled',
       resourceLimits: { maxOldGenerationSizeMb: this.#limits.memoryMb },

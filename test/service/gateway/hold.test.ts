@@ -134,6 +134,30 @@ describe('The edge: what callers can make it hold', function () {
     }, 5);
   });
 
+  it('receives one body of many megabytes of a tenant at a time, and small ones meanwhile', async () => {
+    stage = await startStage();
+    stage.permissions = ['metadataRead'];
+    let [busy, most] = [0, 0];
+    stage.answer = async ({ operationId }) => {
+      if (operationId !== 'stub.configuration.check') return { body: {} };
+      most = Math.max(most, ++busy);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      busy--;
+      return { body: {} };
+    };
+    const check = async (chars: number): Promise<number> =>
+      (await stage.send('POST', '/configuration', { body: { name: 'x'.repeat(chars) } })).status;
+    const all = [check(2_000_000), check(2_000_000), check(100_000), check(100_000)];
+    assert.equal((await stage.send('GET', '/stub/A')).status, 200);
+    assert.deepEqual(await Promise.all(all), [200, 200, 200, 200]);
+    assert.equal(most, 1);
+    most = 0;
+    assert.deepEqual(await Promise.all([check(10), check(10)]), [200, 200]);
+    assert.equal(most, 2);
+    const refused = (await Promise.all(Array.from({ length: 23 }, () => check(100_000)))).filter((s) => s === 429);
+    assert.equal(refused.length, 2, 'one is answered and twenty wait');
+  });
+
   it('takes what a proxy wrote for an address only when it is one, with or without a port', async () => {
     stage = await startStage({ TRUSTED_PROXIES: '1', RATE_ANONYMOUS_REQUESTS: '2' });
     const status = async (entry: string): Promise<number> =>

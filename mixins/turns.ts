@@ -2,7 +2,7 @@
  * Who works next at a few places: every tenant has one place at a time, those who wait take turns tenant by tenant, and
  * nobody waits in a long row. So the work of one tenant delays that of another by one piece of work at most.
  */
-import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { PlatformError } from '../lib/errors/platform-error.ts';
 
 export interface TurnLimits {
   /** Pieces of work at a time. */
@@ -70,7 +70,7 @@ export class Turns {
         details: { max },
       });
     if (this.#waiting >= this.#limits.waiting)
-      throw new PlatformError('SERVICE_UNAVAILABLE', 'Too many configurations are being checked.', options);
+      throw new PlatformError('SERVICE_UNAVAILABLE', 'Too much work of this kind waits already.', options);
   }
 
   #begin(row: Row): void {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { Turns } from '../../../services/metadata/planning/turns.ts';
+import { Turns } from '../../../mixins/turns.ts';
 
-describe('metadata: turns of tenants', () => {
+describe('turns of tenants', () => {
   /** Work that lasts until it is let go, and says when it began. */
   const stage = (limits: { places: number; waitingPerTenant?: number; waiting?: number }) => {
     const turns = new Turns({ waitingPerTenant: 10, waiting: 100, ...limits });
