@@ -18,7 +18,12 @@ export interface RequestContext {
   readonly scopes: readonly Scope[];
   /** The client is flagged as an agent. */
   readonly agent: boolean;
+  /** The run that agent has admitted the call to. */
   readonly agentRunId: string | null;
+  /** The approval that the change consumes, and the fingerprint of the approved request. */
+  readonly approval?: { readonly id: string; readonly fingerprint: string };
+  /** A mutation is carried out and rolled back. */
+  readonly dryRun?: boolean;
   /** RFC 3339, end of the access token's life; null for internal work. */
   readonly tokenExpiresAt: string | null;
   /** Network address of the caller, for the audit trail. */
