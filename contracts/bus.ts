@@ -11,8 +11,6 @@ import { OPERATIONS, type PublicAction } from './operations.ts';
 type Caller = ServiceName | typeof OPERATOR;
 
 const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly Caller[]>> = {
-  'agent.runs.admit': ['gateway'],
-  'agent.steps.settle': ['gateway'],
   'auth.http.handle': ['gateway'],
   'auth.keys.list': ['gateway'],
   'auth.keys.rotate': [OPERATOR],
