@@ -26,6 +26,7 @@ export const LIMITS = {
   idempotency_retention_hours: 24,
   idempotency_wait_ms: 2_000,
   record_shares_max: 200,
+  request_records_max: 100,
   delete_cascade_max: 10_000,
   recycle_bin_days: 30,
   audit_retention_days: 730,

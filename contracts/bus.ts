@@ -37,6 +37,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'data.audit.suppress': ['gateway', 'auth'],
   'data.audit.seal': [OPERATOR],
   'data.audit.verify': [OPERATOR],
+  'data.trail.ofRequests': [],
   'metadata.snapshots.get': ['auth', 'data'],
   'metadata.tenants.get': ['auth', OPERATOR],
   'metadata.tenants.list': ['auth', 'data', OPERATOR],

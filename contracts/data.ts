@@ -31,6 +31,12 @@ export interface UserIdentity {
   systemPermissions: string[];
 }
 
+/** A record by its name. */
+export interface RecordName {
+  readonly objectApiName: string;
+  readonly id: string;
+}
+
 export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
   /** The user behind a token, with what decides about access; null when absent. */
   'data.users.get': { params: { tenantId: string; userId: string }; result: UserIdentity | null };
@@ -102,6 +108,14 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
   };
   /** Records how many more mutations of a tenant were refused like that since `since` (RFC 3339), without an entry each. */
   'data.audit.suppress': { params: { tenantId: string; count: number; since: string }; result: null };
+  /**
+   * The records that requests of an agent run have changed, by request: in the order of the changes, at most
+   * `LIMITS.request_records_max` of each, and of them those that the user can see or could before they were deleted.
+   */
+  'data.trail.ofRequests': {
+    params: { tenantId: string; userId: string; agentRunId: string; requestIds: readonly string[] };
+    result: Readonly<Record<string, readonly RecordName[]>>;
+  };
   /** Puts all committed audit rows of a tenant into its chain now; a background job does the same. */
   'data.audit.seal': { params: { tenantId: string }; result: { sealed: number } };
   /** Checks a part of a tenant's audit trail against its chain; `next` of the result is `from` of the next part. */

@@ -17,6 +17,12 @@ const cursor = defineParameter({
   schema: Type.String(),
 });
 
+const agentRunId = defineParameter({
+  name: 'agentRunId',
+  description: 'Of this agent run: what was done under it, and what people did about it.',
+  schema: Type.String({ format: 'uuid' }),
+});
+
 const dateTime = Type.String({ format: 'date-time' });
 const nextCursor = Type.Union([Type.String(), Type.Null()], { description: 'null marks the last page.' });
 
@@ -107,7 +113,7 @@ export const TRAIL_OPERATIONS = [
     description: 'Newest first. Changes of nothing but fields that the user cannot read are left out.',
     scopes: ['audit:read', 'data:read'],
     pathParameters: [objectApiName, id],
-    queryParameters: [take, cursor],
+    queryParameters: [agentRunId, take, cursor],
     response: {
       status: 200,
       description: 'One page of changes; empty for objects whose history is not kept.',
@@ -236,6 +242,7 @@ export const TRAIL_OPERATIONS = [
         schema: Type.String({ pattern: '^[A-Za-z][A-Za-z0-9_]{0,39}$' }),
       },
       { name: 'recordId', description: 'Of this record.', schema: Type.String({ format: 'uuid' }) },
+      agentRunId,
       {
         name: 'operationId',
         description: 'Of this operation, such as `data.records.update`.',

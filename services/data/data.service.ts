@@ -54,7 +54,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       ...transitionActions(handlers),
       ...shareActions(handlers),
       ...explainActions(handlers),
-      ...trailActions(handlers, database, () => stopped),
+      ...trailActions(handlers, database, tenants, () => stopped),
       ...userActions(database, tenants),
     } satisfies DataHandlers,
     events: userEvents(database, () => broker.logger),

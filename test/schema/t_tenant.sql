@@ -208,6 +208,10 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON t_tenant._state TO t_tenant;
 
 CREATE INDEX _audit_record ON t_tenant._audit USING btree (record_id, audit_id);
 
+CREATE INDEX _audit_run ON t_tenant._audit USING btree (agent_run_id, audit_id) WHERE (agent_run_id IS NOT NULL);
+
+CREATE INDEX _audit_run_request ON t_tenant._audit USING btree (agent_run_id, request_id) WHERE (agent_run_id IS NOT NULL);
+
 CREATE INDEX _audit_tx ON t_tenant._audit USING btree (tx, object);
 
 CREATE INDEX _audit_user ON t_tenant._audit USING btree (user_id, audit_id);

@@ -2,14 +2,16 @@
 import { requestContext } from '../../../lib/context.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import type { DataHandlers, Handlers } from '../handlers.ts';
+import type { Tenants } from '../tenants.ts';
 import { listAudit } from './audit-list.ts';
 import { sealTenant } from './chain.ts';
 import { listChanges } from './changes.ts';
 import { recordAct, recordDenial, recordSignInDenial, recordSuppressed } from './denial.ts';
 import { listHistory } from './history.ts';
+import { recordsOfRequests } from './of-requests.ts';
 import { verifyTenant } from './verify.ts';
 
-export const trailActions = ({ read }: Handlers, database: Database, stopped: () => boolean) =>
+export const trailActions = ({ read }: Handlers, database: Database, tenants: Tenants, stopped: () => boolean) =>
   ({
     'history.list': read(listHistory),
     'changes.list': read(listChanges),
@@ -18,6 +20,7 @@ export const trailActions = ({ read }: Handlers, database: Database, stopped: ()
     'audit.deny': (ctx) => recordDenial(database, requestContext(ctx), ctx.params),
     'audit.note': (ctx) => recordAct(database, ctx.params),
     'audit.denySignIn': (ctx) => recordSignInDenial(database, ctx.params),
+    'trail.ofRequests': (ctx) => recordsOfRequests(database, tenants, ctx.params),
     'audit.seal': async (ctx) => ({
       sealed: await sealTenant(database, ctx.params.tenantId, stopped),
     }),

@@ -17,6 +17,7 @@ const EXAMINED_MAX = 50_000;
 export interface AuditFilters {
   readonly actorId: string | null;
   readonly recordId: string | null;
+  readonly agentRunId: string | null;
   /** Milliseconds since 1970. */
   readonly from: number | null;
   readonly to: number | null;
@@ -84,10 +85,11 @@ const unindexedWhere = (sql: Sql, { objectApiName, operationId, outcome }: Audit
 
 /** `FROM … WHERE … ORDER BY …` of the entries after an id that match the filters with an index, newest first. */
 function examinedSql(sql: Sql, schema: string, filters: AuditFilters, afterId: string | null): string {
-  const { actorId, recordId, from, to } = filters;
+  const { actorId, recordId, agentRunId, from, to } = filters;
   const conditions = [
     ...equalSql(sql, 'user_id', actorId, 'uuid'),
     ...equalSql(sql, 'record_id', recordId, 'uuid'),
+    ...equalSql(sql, 'agent_run_id', agentRunId, 'uuid'),
     ...(afterId === null ? [] : [`audit.audit_id < ${sql.bind(afterId, 'uuid')}`]),
   ];
   if (from !== null)

@@ -67,6 +67,7 @@ function filtersOf(query: OperationInput<'events.audit.list'>['query']): AuditFi
   return {
     actorId: query.actorId?.toLowerCase() ?? null,
     recordId: query.recordId?.toLowerCase() ?? null,
+    agentRunId: query.agentRunId?.toLowerCase() ?? null,
     from,
     to,
     objectApiName: query.objectApiName ?? null,

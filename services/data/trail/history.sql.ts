@@ -11,6 +11,8 @@ import { bindShown, fieldChangesSql } from './field-changes.sql.ts';
 interface HistoryOf {
   readonly object: ObjectMeta;
   readonly id: string;
+  /** Only what was changed in this run; null: everything. */
+  readonly agentRunId: string | null;
   readonly readable: readonly FieldMeta[];
   /** The caller can read the state, so they may see which transitions led to it. */
   readonly showsTransitions: boolean;
@@ -29,7 +31,7 @@ export type HistoryRow = Versions & { readonly visible: boolean } & (Entry | { r
 /** The newest entries of a record after a version and change id. */
 export function historyStatement(
   view: View,
-  { object, id, readable, showsTransitions, ieee754Compatible }: HistoryOf,
+  { object, id, agentRunId, readable, showsTransitions, ieee754Compatible }: HistoryOf,
   after: readonly string[] | null,
   limit: number,
 ): Statement {
@@ -37,6 +39,7 @@ export function historyStatement(
   const schema = identifier(tenantSchema(view.tenantId));
   const recordId = sql.bind(id, 'uuid');
   const shown = bindShown(sql, readable, ieee754Compatible);
+  const ofRun = agentRunId === null ? '' : ` AND history.agent_run_id = ${sql.bind(agentRunId, 'uuid')}`;
   const rest = after
     ? ` AND (history.record_version, history.change_id)
           < (${sql.bind(after[0], 'integer')}, ${sql.bind(after[1], 'uuid')})`
@@ -60,6 +63,6 @@ export function historyStatement(
       FROM ${schema}._history history
       WHERE sharing.visible AND ${object.features.history} AND history.record_id = ${recordId}
         AND history.object = ${sql.bind(object.apiName, 'text')}
-        AND (history.operation NOT IN ('update', 'transition') OR history.changes ?| ${shown.names})${rest}
+        AND (history.operation NOT IN ('update', 'transition') OR history.changes ?| ${shown.names})${ofRun}${rest}
       ORDER BY history.record_version DESC, history.change_id DESC LIMIT ${limit}) page ON true`);
 }

@@ -18,7 +18,9 @@ import { pageReply } from './page.ts';
 
 export const listHistory: Handler<'data.history.list', ReadDeps> = async (deps, request, call) => {
   const { tenantId, userId } = request;
-  const { take, takeClamped, cursor } = parseListQuery(call.query, 'query');
+  const { agentRunId: run, ...paging } = call.query;
+  const { take, takeClamped, cursor } = parseListQuery(paging, 'query');
+  const agentRunId = run?.toLowerCase() ?? null;
   const { objectApiName } = call.path;
   const id = call.path.id.toLowerCase();
   return deps.tenants.withView(tenantId, userId, async (view) => {
@@ -26,12 +28,12 @@ export const listHistory: Handler<'data.history.list', ReadDeps> = async (deps, 
     // A caller who cannot read the state must not learn it from the transitions.
     const { stateModel, actions } = object;
     const showsTransitions = stateModel ? ownEntry(fields, stateModel.field)?.read === true : actions.length > 0;
-    const list: ListIdentity = { name: 'history', parameters: { objectApiName, id, take } };
+    const list: ListIdentity = { name: 'history', parameters: { objectApiName, id, agentRunId, take } };
     const seal = sealFor(request, deps.sealingKeys, Date.now());
     const after = cursor === null ? null : openListCursor(list, cursor, seal);
     if (!isUuid(id)) throw recordNotFound();
     const ieee754Compatible = call.ieee754Compatible ?? false;
-    const history = { object, id, readable, showsTransitions, ieee754Compatible };
+    const history = { object, id, agentRunId, readable, showsTransitions, ieee754Compatible };
     const { rows, more } = await deps.database.tenant(tenantId, (tx) =>
       tx.allUpTo<HistoryRow>(historyStatement(view, history, after, take + 1), LIMITS.page_max_bytes),
     );

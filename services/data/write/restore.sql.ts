@@ -15,7 +15,7 @@ import { randomTrailIds, trailSql } from './trail.ts';
 import type { Write } from './write.ts';
 
 /** The row that a deleted record was: only what is still a field, and only values that its column still takes. */
-function formerRow(write: Write, sql: Sql, object: ObjectMeta, record: string): string {
+export function formerRow(schema: string, sql: Sql, object: ObjectMeta, record: string): string {
   const typed = storedFields(object)
     .map((field) => ({ name: field.apiName, type: columnType(field) ?? '' }))
     .filter(({ type }) => CHECKED_TYPES.test(type));
@@ -27,7 +27,7 @@ function formerRow(write: Write, sql: Sql, object: ObjectMeta, record: string): 
     typed.map(({ type }) => type),
     'text[]',
   );
-  return `jsonb_populate_record(NULL::${table(write.unit.schema, object.apiName)}, ${record} - ARRAY(
+  return `jsonb_populate_record(NULL::${table(schema, object.apiName)}, ${record} - ARRAY(
     SELECT typed.name FROM unnest(${names}, ${types}) typed (name, type)
     WHERE ${record} ->> typed.name IS NOT NULL AND NOT pg_input_is_valid(${record} ->> typed.name, typed.type)))`;
 }
@@ -46,7 +46,7 @@ export function lockDeletedSql(write: Write): Statement {
     SELECT ${CLAIM_COLUMNS}, locked.version AS "recordVersion", locked.reached
     FROM state LEFT JOIN (
       SELECT bin.record_version AS version, ${reachedSql(write, sql, 't', 'delete')} AS reached
-      FROM bin, LATERAL ${formerRow(write, sql, object, 'bin.record')} t
+      FROM bin, LATERAL ${formerRow(unit.schema, sql, object, 'bin.record')} t
       WHERE ${reachSql(view, sql, object.apiName, 'read', 't')}) locked ON true${actorSql(write, sql, true)}`);
 }
 
@@ -153,7 +153,7 @@ export function restoreSql(write: Write, returning: Ids, gone: ReadonlyMap<Field
         WHERE object = ${sql.bind(object.apiName, 'text')} AND record_id = ANY(${sql.bind([...ids], 'uuid[]')})
         RETURNING record_id, record, record_version)`,
       `${row} AS (INSERT INTO ${table(schema, object.apiName)} (${fields.map(columnName).join(', ')})
-        SELECT ${values.join(', ')} FROM ${bin} bin, LATERAL ${formerRow(write, sql, object, 'bin.record')} former
+        SELECT ${values.join(', ')} FROM ${bin} bin, LATERAL ${formerRow(schema, sql, object, 'bin.record')} former
         RETURNING *)`,
       `change${index} AS MATERIALIZED (SELECT ${row}."id" AS record_id, ${row}."recordVersion" AS record_version,
           ${first} + (row_number() OVER (ORDER BY ${row}."id" <> ${sql.bind(write.id, 'uuid')}))::int - 1 AS position,

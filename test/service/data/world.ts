@@ -230,6 +230,7 @@ export interface CallOptions {
   confirmation?: string;
   scopes?: readonly Scope[];
   ieee754Compatible?: boolean;
+  agentRunId?: string;
 }
 
 export interface Person {
@@ -324,7 +325,7 @@ async function fill(platform: TestPlatform): Promise<World> {
         grantId: 'grant',
         scopes: options.scopes ?? ALL_SCOPES,
         agent: false,
-        agentRunId: null,
+        agentRunId: options.agentRunId ?? null,
         tokenExpiresAt: null,
         ip: '127.0.0.1',
         channel: 'api',
