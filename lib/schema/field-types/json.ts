@@ -33,6 +33,7 @@ function jsonProblem(value: unknown, depth = 1): string | null {
 export const json: FieldType = {
   name: 'json',
   writable: true,
+  maxChars: TEXT_MAX_CHARS,
   bindType: 'jsonb',
   blank: 'null',
   needsTextComparison: true,

@@ -21,6 +21,8 @@ const FIELDS_PER_OBJECT_MAX = 500;
 const MASTER_DETAILS_MAX = 2;
 /** Characters of the default values of an object: a create of few bytes stores them all. */
 const DEFAULTS_PER_OBJECT_MAX_CHARS = 262_144;
+/** Characters that all texts of a record can have: whoever reads a record reads all of it, and a page has 8 MiB. */
+const TEXTS_PER_OBJECT_MAX_CHARS = 1_638_400;
 /** Characters times the size of a pattern: a body has many texts, and nobody else is served while they are matched. */
 const PATTERN_STEPS_MAX = 1_000_000;
 /** For the default values of all fields that a deployment checks. */
@@ -67,6 +69,7 @@ export const customField = defineKind({
     checkPerObject(context, CUSTOM_FIELD, 'fields', FIELDS_PER_OBJECT_MAX);
     checkMasterDetails(context);
     checkDefaults(context);
+    checkTexts(context);
     checkRelationshipNames(context);
     checkMasterDetailCycles(context);
     checkControllingCircles(context);
@@ -111,16 +114,35 @@ function checkMasterDetails(context: CheckContext): void {
 }
 
 function checkDefaults(context: CheckContext): void {
-  const max = DEFAULTS_PER_OBJECT_MAX_CHARS;
+  const charsOf = ({ defaultValue = '' }: FieldComponent['body']): number =>
+    (typeof defaultValue === 'string' ? defaultValue : JSON.stringify(defaultValue)).length;
+  checkChars(context, charsOf, DEFAULTS_PER_OBJECT_MAX_CHARS, '/defaultValue', 'default values');
+}
+
+function checkTexts(context: CheckContext): void {
+  const charsOf = (body: FieldComponent['body']): number => {
+    const { calculated, chars, maxChars = 0 } = fieldType(body.fieldType);
+    return calculated ? 0 : (body.length ?? chars?.default ?? maxChars);
+  };
+  checkChars(context, charsOf, TEXTS_PER_OBJECT_MAX_CHARS, '/length', 'texts');
+}
+
+/** At most `max` characters of all fields of an object together; the field that passes the bound has the problem. */
+function checkChars(
+  context: CheckContext,
+  charsOf: (body: FieldComponent['body']) => number,
+  max: number,
+  pointer: string,
+  plural: string,
+): void {
   for (const list of componentsByObject(context.after, CUSTOM_FIELD).values()) {
     let chars = 0;
     for (const field of list) {
-      const { defaultValue = '' } = field.body;
       const before = chars;
-      chars += (typeof defaultValue === 'string' ? defaultValue : JSON.stringify(defaultValue)).length;
+      chars += charsOf(field.body);
       if (before > max || chars <= max) continue;
-      const message = `The default values of an object have ${max} characters together at most.`;
-      context.problem('LIMIT_EXCEEDED', field, '/defaultValue', message, { details: { max } });
+      const message = `The ${plural} of an object have ${max} characters together at most.`;
+      context.problem('LIMIT_EXCEEDED', field, pointer, message, { details: { max } });
     }
   }
 }

@@ -69,6 +69,26 @@ describe('metadata: the planner', () => {
     );
   });
 
+  it('refuses texts of an object that may be long together', async () => {
+    const fields = (last: string): Files =>
+      objectFiles('Long__c', {
+        ...Object.fromEntries(
+          Array.from('ABCDEFGHIJKL', (letter, i) => [
+            `${letter}__c`,
+            i % 2 ? 'fieldType: json' : 'fieldType: longText\nlength: 131072',
+          ]),
+        ),
+        M__c: last,
+      });
+    // Twelve texts of 131,072 leave half of one; the name of the object has 255.
+    assert.deepEqual((await plan(core, fields('fieldType: longText\nlength: 60000'))).blocked, []);
+    const [problem, ...others] = (await plan(core, fields('fieldType: longText\nlength: 66000'))).blocked;
+    assert.deepEqual(
+      [problem?.code, problem?.fullName, problem?.details, others],
+      ['LIMIT_EXCEEDED', 'Long__c.M__c', { max: 1_638_400 }, []],
+    );
+  });
+
   it('leads from any configuration to any that contains it; from there to the same is no change', async () => {
     await fc.assert(
       fc.asyncProperty(configuration, configuration, async (one, two) => {
