@@ -139,7 +139,7 @@ export function readConfig(
   env: NodeJS.ProcessEnv = process.env,
   { operator, command = operator !== undefined }: { command?: boolean; operator?: string } = {},
 ): Config {
-  // First: whoever mistypes it must not get a development process on the data of production.
+  // First: a mistyped mode must not start a development process on the data of production.
   const mode = oneOf(env, 'NODE_ENV', ['production', 'development', 'test'] as const, 'development');
   const wanted = (env['SERVICES'] ?? '')
     .split(',')

@@ -93,7 +93,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
     };
     result: null;
   };
-  /** Records what somebody did that is no request of a user: an operator, or whoever had a link. */
+  /** Records what somebody did that is no request of a user: an operator, or the holder of a link. */
   'data.audit.note': {
     params: {
       tenantId: string;

@@ -72,7 +72,7 @@ export const RATE_LIMIT_MAX = 1_000_000_000_000;
 const REPAIR_UNITS = 300;
 
 /**
- * The least to which a tenant can narrow itself, where it has more: whoever may repair the configuration gets through,
+ * The least to which a tenant can narrow itself, where it has more: a user who may repair the configuration gets through,
  * at any time of the day.
  */
 export const OWN_MINIMUM: Readonly<Record<keyof RateLimitOverrides, number>> = {

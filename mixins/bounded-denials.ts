@@ -1,5 +1,5 @@
 /**
- * Refusals on their way to the audit trail, bounded: in each minute a tenant, and whoever was refused there, have so many
+ * Refusals on their way to the audit trail, bounded: in each minute a tenant, and the caller who was refused there, have so many
  * entries; the others are counted, and the count is one more entry when the minute is over. So a flood in one tenant
  * neither fills its trail nor takes anything from another's. Source: docs/reference/audit.md.
  */

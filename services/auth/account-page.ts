@@ -1,5 +1,5 @@
 /**
- * The page on which people manage their passkeys and second factor. It is shown to whoever has signed in with this
+ * The page on which people manage their passkeys and second factor. It is shown to users who have signed in with this
  * browser; a change needs a sign-in within the last five minutes, with two factors once there are two.
  */
 import { errors, type Provider, type Session } from 'oidc-provider';
@@ -50,7 +50,7 @@ export async function accountPage(parts: AccountParts, query: URLSearchParams, f
   const user = session.accountId ? await store.credentials.byUser(session.accountId) : null;
   if (!user?.active) {
     const error = query.get('error');
-    // Whoever cancels the sign-in is not asked again and again.
+    // A user who cancels the sign-in is not asked again and again.
     return error === null ? { redirect: signInAddress(provider.issuer, {}) } : failure(error.slice(0, 100), null);
   }
   const has = await store.factors.counts(user);
@@ -208,7 +208,7 @@ async function added(visit: Visit, event: FactorEvent, method: 'user' | 'otp'): 
 }
 
 /**
- * Whoever has just typed the password and then used the new factor has proved both, as in a sign-in that sets one up. The
+ * A user who has just typed the password and then used the new factor has proved both, as in a sign-in that sets one up. The
  * time of the sign-in stays what it was.
  */
 async function countAsTwoFactors({ session }: Visit, method: 'user' | 'otp'): Promise<void> {

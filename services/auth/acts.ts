@@ -29,7 +29,7 @@ export class Acts {
     await this.#note({ tenantId, operationId, userId: userId ?? null, channel: 'job', changes });
   }
 
-  /** Whoever has a link needs no sign-in, so nobody is named as the one who did it. */
+  /** The holder of a link needs no sign-in, so nobody is named as the one who did it. */
   async passwordSet(tenantId: string, userId: string): Promise<void> {
     await this.#note({ tenantId, operationId: 'auth.users.setPassword', userId, channel: 'ui', changes: null });
   }

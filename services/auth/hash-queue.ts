@@ -85,7 +85,7 @@ export class HashQueue {
     try {
       return await work();
     } finally {
-      // Whoever is next takes over the slot; the count changes only when nobody is.
+      // The next one takes over the slot; the count changes only when nobody is.
       const next = this.#known.next() ?? this.#strangers.next();
       if (next) next();
       else this.#running--;

@@ -4,7 +4,7 @@ import type { SecondFactorPolicy } from '../../../lib/schema/snapshot.ts';
 import type { Clients } from '../clients.ts';
 import type { UserKey } from '../store/factors.ts';
 
-/** Whoever holds one of these changes what others may do, or the configuration: an administrator. */
+/** A user who holds one of these changes what others may do, or the configuration: an administrator. */
 const ADMINISTRATION: ReadonlySet<string> = new Set(KEPT_PERMISSIONS);
 
 export interface PolicyParts {

@@ -27,7 +27,7 @@ export async function recordDenial(
 
 const SIGN_IN = 'auth.user.signIn';
 
-/** Nobody is signed in, so the entry has no actor: whoever it was named the user of the record, and may be anybody. */
+/** Nobody is signed in, so the entry has no actor: the caller named the user of the record, and may be anybody. */
 export async function recordSignInDenial(
   database: Database,
   { tenantId, userId, code, clientId, ip, requestId }: DataActions['data.audit.denySignIn']['params'],
@@ -41,7 +41,7 @@ export async function recordSignInDenial(
   return null;
 }
 
-/** Of an operator, or of whoever had a link: the platform knows no user who did it. */
+/** Of an operator, or of the holder of a link: the platform knows no user who did it. */
 export async function recordAct(
   database: Database,
   { tenantId, operationId, userId, channel, changes }: DataActions['data.audit.note']['params'],

@@ -21,7 +21,7 @@ const FIELDS_PER_OBJECT_MAX = 500;
 const MASTER_DETAILS_MAX = 2;
 /** Characters of the default values of an object: a create of few bytes stores them all. */
 const DEFAULTS_PER_OBJECT_MAX_CHARS = 262_144;
-/** Characters that all texts of a record can have: whoever reads a record reads all of it, and a page has 8 MiB. */
+/** Characters that all texts of a record can have: a reader of a record reads all of it, and a page has 8 MiB. */
 const TEXTS_PER_OBJECT_MAX_CHARS = 1_638_400;
 /** Characters times the size of a pattern: a body has many texts, and nobody else is served while they are matched. */
 const PATTERN_STEPS_MAX = 1_000_000;

@@ -40,7 +40,7 @@ const TENANT_SETTINGS = componentType('TenantSettings', {
   secondFactor: optional(
     Type.Enum([...SECOND_FACTOR_POLICIES], {
       description:
-        'Who must sign in with a second factor: nobody, whoever administers users or configuration, or everyone.',
+        'Who must sign in with a second factor: nobody, administrators of users or configuration, or everyone.',
     }),
   ),
 });

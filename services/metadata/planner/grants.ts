@@ -535,7 +535,7 @@ class Grants {
     }
   }
 
-  /** A client acts as its user without asking, for whoever holds its secret or one of its keys. */
+  /** A client acts as its user without asking, for every holder of its secret or one of its keys. */
   #client(component: ComponentOf<typeof EXTERNAL_CLIENT>): void {
     const { body, fullName } = component;
     const old = findComponent(this.#context.before, EXTERNAL_CLIENT, fullName)?.body;
@@ -546,7 +546,7 @@ class Grants {
         'ACTS_AS_USER',
         component,
         '/integrationUser',
-        `Whoever holds the secret or a key of the client does everything that ${body.integrationUser} may do.`,
+        `A holder of the secret or a key of the client can do everything that ${body.integrationUser} may do.`,
       );
     if (managesAccess(this.#actor)) return;
     const [now, then] = [body.integrationUser?.toLowerCase(), old?.integrationUser?.toLowerCase()];
@@ -556,7 +556,7 @@ class Grants {
       const user = this.#clientUsers.get(username);
       if (!this.#held({ kind: 'system', name: 'manageUsers' }))
         this.#denied(component, pointer, 'A client that acts as a user is changed by those who hold manageUsers.');
-      // Whoever took a name that nobody has would be the one that the client acts as.
+      // A user who took a name that nobody has would be the one that the client acts as.
       else if (!user || holdsMore(user, this.#actor))
         this.#denied(component, pointer, `Only who holds everything that ${username} holds can change the client.`);
     }
