@@ -1,7 +1,8 @@
 /** Public operations and internal actions of auth. */
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
 import type { RateLimitOverrides } from '../lib/schema/snapshot.ts';
+import { cursor, effectiveTake, nextCursor, READ, take } from './data/rows.ts';
 
 export interface HttpRequest {
   method: string;
@@ -20,6 +21,8 @@ export interface HttpReply {
 
 /** The client that every tenant has: public, for command lines. */
 export const CLI_CLIENT_ID = 'erp-cli';
+/** The account page, which is no application: it uses the browser's session and gets no token. */
+export const ACCOUNT_CLIENT_ID = 'erp-account';
 /** How long a sign-in is recent enough for operations with `stepUp`. */
 export const STEP_UP_MAX_AGE_SECONDS = 900;
 /** A sign-in with two factors, as `acr` says it: the profile of REFEDS, which IANA registers (RFC 6711). */
@@ -47,6 +50,34 @@ export interface GrantState {
   };
 }
 
+/** What a username or mail address of a user can be: one that auth takes. */
+export const SignInText = Type.String({ minLength: 1, maxLength: 512, pattern: '^[^\\0]*$' });
+const closed = { additionalProperties: false };
+
+/** What data tells auth of users. */
+export const UsersToSync = Type.Object(
+  {
+    tenantId: Type.String({ format: 'uuid' }),
+    users: Type.Array(
+      Type.Object(
+        {
+          userId: Type.String({ format: 'uuid' }),
+          username: SignInText,
+          email: SignInText,
+          active: Type.Boolean(),
+          password: Type.Optional(Type.String({ minLength: 1, maxLength: 1_000 })),
+        },
+        closed,
+      ),
+      { maxItems: 10_000 },
+    ),
+    checkOnly: Type.Optional(
+      Type.Boolean({ description: 'Changes nothing; only refuses usernames that others have.' }),
+    ),
+  },
+  closed,
+);
+
 export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
   /** Answers an HTTP request for /oauth2/*, /.well-known/*, /device and the sign-in pages. */
   'auth.http.handle': { params: HttpRequest; result: HttpReply };
@@ -64,6 +95,10 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
     params: { grants: { tenantId: string; grantId: string; clientId: string; userId: string }[] };
     result: GrantState[];
   };
+  /**
+   * Grants that ended outside of this service, by their ids: announced to all gateways, unless they are still there.
+   */
+  'auth.grants.noteEnded': { params: { grantIds: string[] }; result: null };
   /** Browser origins that any active client lists; for CORS preflight, which carries no token. */
   'auth.origins.check': { params: { origin: string; clientId?: string }; result: { allowed: boolean } };
   /**
@@ -74,15 +109,11 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
   /**
    * Creates or updates the credentials of User records (username, active); idempotent. Without `password` a
    * single-use set-password link is made and sent (development: logged). `active: false` ends the user's grants and
-   * browser sessions at once. Throws UNIQUE_VALUE_CONFLICT when another user of the tenant has the username.
+   * browser sessions at once. Throws UNIQUE_VALUE_CONFLICT when another user of the tenant has the username, and
+   * PARAMETER_INVALID with everything that is wrong with the form.
    */
   'auth.users.sync': {
-    params: {
-      tenantId: string;
-      users: { userId: string; username: string; email: string; active: boolean; password?: string }[];
-      /** Changes nothing; only refuses usernames that others have. */
-      checkOnly?: boolean;
-    };
+    params: Static<typeof UsersToSync>;
     /** What the active ones type to sign in, by username: `tenant\name` where the name alone does not mean them. */
     result: { signInNames: Record<string, string> };
   };
@@ -176,6 +207,17 @@ const Identity = Type.Object({
   apiVersion: Type.String(),
 });
 
+const Connection = Type.Object({
+  connectionId: Type.String({ description: 'The authorization that the person gave; `grantId` of the identity.' }),
+  clientId: Type.String(),
+  clientName: Type.String({ description: 'The client id where the application does not exist any more.' }),
+  scopes: Type.Array(Type.String(), { description: 'What the person allowed, at most.' }),
+  createdAt: Type.String({ format: 'date-time' }),
+  lastUsedAt: nullable(Type.String({ format: 'date-time', description: 'To the minute; null: not used yet.' })),
+  agent: Type.Boolean({ description: 'The application is an AI agent.' }),
+  current: Type.Boolean({ description: 'The connection that makes this request.' }),
+});
+
 export const AUTH_OPERATIONS = [
   defineOperation({
     operationId: 'me.identity.get',
@@ -233,5 +275,40 @@ export const AUTH_OPERATIONS = [
     },
     errors: [],
     action: 'auth.identity.get',
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'me.connections.list',
+    method: 'GET',
+    path: '/me/connections',
+    tag: 'me',
+    summary: 'List what acts in your name',
+    description:
+      'The applications that the user has signed in to, newest first: each authorization is a connection of its own. Browser sessions are none.',
+    scopes: ['me:read'],
+    queryParameters: [take, cursor],
+    response: {
+      status: 200,
+      description: 'A page of connections.',
+      schema: Type.Object({ records: Type.Array(Connection), nextCursor }),
+      headers: effectiveTake,
+      example: {
+        records: [
+          {
+            connectionId: 'q7dhHYldwRX5KJEs_VEKsne-u1Wclg0D8q9zz2YqKzt',
+            clientId: CLI_CLIENT_ID,
+            clientName: 'ERP command line',
+            scopes: ['data:read', 'data:write', 'me:read'],
+            createdAt: '2026-11-20T08:14:03.120+00:00',
+            lastUsedAt: '2026-11-21T00:01:22.123+00:00',
+            agent: false,
+            current: true,
+          },
+        ],
+        nextCursor: null,
+      },
+    },
+    errors: ['CURSOR_INVALID', 'CURSOR_EXPIRED', 'CURSOR_QUERY_MISMATCH'],
+    action: 'auth.connections.list',
   }),
 ] as const;

@@ -15,6 +15,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'auth.keys.list': ['gateway'],
   'auth.keys.rotate': [OPERATOR],
   'auth.grants.check': ['gateway', 'ratelimit'],
+  'auth.grants.noteEnded': ['data'],
   'auth.origins.check': ['gateway'],
   'auth.clients.rotateSecret': [OPERATOR],
   'auth.users.sync': ['data'],

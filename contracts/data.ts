@@ -1,5 +1,6 @@
 /** Public operations and internal actions of data. */
 import type { ActionsOf } from '../lib/operation.ts';
+import { CONNECTION_OPERATIONS } from './data/connections.ts';
 import { EXPLAIN_OPERATIONS } from './data/explain.ts';
 import { OBJECT_OPERATIONS } from './data/objects.ts';
 import { RECORD_OPERATIONS } from './data/records.ts';
@@ -14,6 +15,7 @@ export const DATA_OPERATIONS = [
   ...TRAIL_OPERATIONS,
   ...SHARE_OPERATIONS,
   ...EXPLAIN_OPERATIONS,
+  ...CONNECTION_OPERATIONS,
 ] as const;
 
 export interface UserIdentity {
@@ -101,6 +103,8 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
       /** The user it was done to. */
       userId: string | null;
       channel: 'job' | 'ui';
+      /** Who did it on a page of the platform, where that is known. */
+      actorId?: string;
       /** `{name: {from, to}}`; never a secret. */
       changes: Record<string, { from: string | null; to: string | null }> | null;
     };

@@ -1,5 +1,6 @@
 /** What the rows of this service's operations have in common. */
 import { Type } from 'typebox';
+import { LIMITS } from '../../config/limits.ts';
 import { defineParameter } from '../../lib/operation.ts';
 
 export const READ = {
@@ -31,6 +32,22 @@ export const KEY_ERRORS = [
   'IDEMPOTENCY_IN_PROGRESS',
   'WRITE_CONTENTION',
 ] as const;
+
+/** Parameters of lists other than of records, and what ends them. */
+export const take = defineParameter({
+  name: 'take',
+  description: `Page size; more than ${LIMITS.take_max} is answered with ${LIMITS.take_max} entries and \`X-Effective-Take\`.`,
+  schema: Type.Integer({ minimum: 1, default: LIMITS.take_default }),
+  example: 20,
+});
+
+export const cursor = defineParameter({
+  name: 'cursor',
+  description: 'The unmodified `nextCursor` of the previous page; every other parameter stays as it was.',
+  schema: Type.String(),
+});
+
+export const nextCursor = Type.Union([Type.String(), Type.Null()], { description: 'null marks the last page.' });
 
 /** Header of lists. */
 export const effectiveTake = {

@@ -1,21 +1,7 @@
 /** The public operations on what writes leave behind. */
 import { Type } from 'typebox';
-import { LIMITS } from '../../config/limits.ts';
 import { defineOperation, defineParameter, nullable } from '../../lib/operation.ts';
-import { effectiveTake, id, objectApiName, READ } from './rows.ts';
-
-const take = defineParameter({
-  name: 'take',
-  description: `Page size; more than ${LIMITS.take_max} is answered with ${LIMITS.take_max} entries and \`X-Effective-Take\`.`,
-  schema: Type.Integer({ minimum: 1, default: LIMITS.take_default }),
-  example: 20,
-});
-
-const cursor = defineParameter({
-  name: 'cursor',
-  description: 'The unmodified `nextCursor` of the previous page; every other parameter stays as it was.',
-  schema: Type.String(),
-});
+import { cursor, effectiveTake, id, nextCursor, objectApiName, READ, take } from './rows.ts';
 
 const agentRunId = defineParameter({
   name: 'agentRunId',
@@ -24,7 +10,6 @@ const agentRunId = defineParameter({
 });
 
 const dateTime = Type.String({ format: 'date-time' });
-const nextCursor = Type.Union([Type.String(), Type.Null()], { description: 'null marks the last page.' });
 
 const Actor = Type.Object(
   {

@@ -95,6 +95,7 @@ export const CATALOGUE = {
   NOTIFICATION_NOT_FOUND: e(404, 'Notification not found'),
   CALENDAR_NOT_FOUND: e(404, 'Calendar not found'),
   EVENT_NOT_FOUND: e(404, 'Event not found'),
+  CONNECTION_NOT_FOUND: e(404, 'Connection not found'),
   DOCS_VERSION_NOT_FOUND: e(404, 'Version of the documentation not found'),
   // 405 and 415: outside operations
   METHOD_NOT_ALLOWED: e(405, 'Method not allowed'),

@@ -122,6 +122,15 @@ export const setPasswordSql = (login: string, verifier: string): string =>
 export const callSql = (login: string, routines: readonly string[]): string =>
   `GRANT EXECUTE ON FUNCTION ${routines.join(', ')} TO ${identifier(login)}`;
 
+/** Lets a role call a function of another service's schema, as soon as both are there. */
+export const roleCallSql = (role: string, schema: string, routine: string): string => `DO $$ BEGIN
+  IF to_regrole(${literal(role)}) IS NULL OR to_regprocedure(${literal(`${schema}.${routine}`)}) IS NULL THEN RETURN; END IF;
+  IF NOT has_function_privilege(${literal(role)}, ${literal(`${schema}.${routine}`)}, 'EXECUTE') THEN
+    GRANT USAGE ON SCHEMA ${identifier(schema)} TO ${identifier(role)};
+    GRANT EXECUTE ON FUNCTION ${identifier(schema)}.${routine} TO ${identifier(role)};
+  END IF;
+END $$`;
+
 /** Whether this account may make roles: then it is the owner's, not that of a service. */
 export const MAY_CREATE_ROLES: Statement = {
   text: 'SELECT rolsuper OR rolcreaterole AS yes FROM pg_roles WHERE rolname = current_user',

@@ -17,6 +17,7 @@ import {
   isDerived,
   MAY_CREATE_ROLES,
   markDerivedSql,
+  roleCallSql,
   setPasswordSql,
   useSchemaSql,
 } from './logins.sql.ts';
@@ -44,6 +45,11 @@ const RIGHTS: Record<ServiceName, Rights> = {
   ratelimit: { roles: [], schemas: [], routines: [] },
 };
 
+/** What a service may do to the tables of another one: a function of the owner that does just that. */
+const CALLS: readonly { readonly role: string; readonly schema: string; readonly routine: string }[] = [
+  { role: 'svc_data', schema: 'auth', routine: 'end_grant(uuid, uuid, text)' },
+];
+
 /** Name of the role that the service signs in as. */
 export const loginOf = (service: ServiceName): string => `login_${service}`;
 
@@ -63,6 +69,7 @@ export function ensureLogins(owner: Database, services: readonly ServiceName[]):
       for (const schema of schemas) await tx.query(useSchemaSql(login, schema));
       if (routines.length > 0) await tx.query(callSql(login, routines));
     }
+    for (const { role, schema, routine } of CALLS) await tx.query(roleCallSql(role, schema, routine));
     await tx.query(ENTER_TENANTS);
   });
 }

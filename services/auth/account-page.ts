@@ -1,10 +1,12 @@
 /**
- * The page on which people manage their passkeys and second factor. It is shown to users who have signed in with this
- * browser; a change needs a sign-in within the last five minutes, with two factors once there are two.
+ * The page on which people manage their passkeys, their second factor and what acts in their name. It is shown to users
+ * who have signed in with this browser; a change needs a sign-in within the last five minutes, with two factors once there
+ * are two.
  */
 import { errors, type Provider, type Session } from 'oidc-provider';
-import { MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
-import { ACCOUNT_CLIENT_ID, ACCOUNT_PATH } from './clients.ts';
+import { ACCOUNT_CLIENT_ID, MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
+import { ACCOUNT_PATH, type Clients } from './clients.ts';
+import { presentConnections } from './connections.ts';
 import { csrfFor, isSameText } from './csrf.ts';
 import { acrOf, PASSWORD_AMR, withSecondFactor } from './factors/assurance.ts';
 import type { FactorEvent } from './factors/events.ts';
@@ -23,10 +25,13 @@ import type { AuthStore } from './store/store.ts';
 
 /** A change needs a sign-in that is no older. */
 const RECENT_SECONDS = 300;
+/** More of them are seen through the API. */
+const CONNECTIONS_SHOWN = 50;
 
 export interface AccountParts {
   provider: Provider;
   store: AuthStore;
+  clients: Clients;
   factors: SecondFactors;
   cookieKey: string;
   session: Session;
@@ -35,6 +40,8 @@ export interface AccountParts {
   browser: string | null;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
+  /** Ends one connection of a user; false: there is no such connection. */
+  revokeConnection(user: { tenantId: string; userId: string }, connectionId: string): Promise<boolean>;
 }
 
 /** One request of somebody who has signed in. */
@@ -99,6 +106,7 @@ const binding = ({ session }: Visit): string => `account ${session.uid}`;
 async function overview(visit: Visit, done: string | null, problem: string | null = null): Promise<Answer> {
   const { factors, user, has, csrf } = visit;
   const recent = isRecent(visit);
+  const connections = await visit.store.grants.connections(user, null, CONNECTIONS_SHOWN + 1);
   return pages.account({
     action: ACCOUNT_PATH,
     csrf,
@@ -108,6 +116,8 @@ async function overview(visit: Visit, done: string | null, problem: string | nul
     passkeys: has.passkeys > 0 ? await visit.store.factors.passkeys(user) : [],
     authenticator: has.authenticator,
     recoveryCodes: has.recoveryCodes,
+    connections: await presentConnections(visit, connections.slice(0, CONNECTIONS_SHOWN)),
+    moreConnections: connections.length > CONNECTIONS_SHOWN,
     passkeyOptions:
       recent && has.passkeys < PASSKEYS_MAX ? await factors.passkeys.registrationOptions(user, binding(visit)) : null,
     done,
@@ -132,6 +142,8 @@ function change(visit: Visit, form: Form): Promise<Answer> {
       return removeApp(visit);
     case 'newCodes':
       return newCodes(visit);
+    case 'revokeConnection':
+      return revokeConnection(visit, form.get('connection') ?? '');
     case 'endSessions':
       return endSessions(visit);
     default:
@@ -188,12 +200,18 @@ async function newCodes(visit: Visit): Promise<Answer> {
   return showCodes(visit);
 }
 
+async function revokeConnection(visit: Visit, id: string): Promise<Answer> {
+  const revoked = await visit.revokeConnection(visit.user, id);
+  return revoked ? finished('connectionRevoked') : overview(visit, null, CONNECTION_GONE);
+}
+
 async function endSessions({ user, revokeUser }: Visit): Promise<Answer> {
   await revokeUser(user.tenantId, user.userId);
   return pages.sessionsEnded(ACCOUNT_PATH);
 }
 
 const GONE = 'It was removed already.';
+const CONNECTION_GONE = 'This connection has ended already.';
 const LAST_FACTOR = 'A second factor is required for you. Add another one before you remove this one.';
 
 /** Whether the only second factor of somebody who must have one would be removed. */

@@ -1,8 +1,9 @@
 /** The actions of auth, each a call of its authorization server. */
-import type { AuthActions } from '../../contracts/auth.ts';
+import { type AuthActions, UsersToSync } from '../../contracts/auth.ts';
 import { type ActionHandlers, call } from '../../contracts/call.ts';
 import { requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { bodyViolations } from '../../lib/validation.ts';
 import { identity } from './identity.ts';
 import type { AuthServer } from './server.ts';
 
@@ -21,12 +22,20 @@ export function authActions(server: () => AuthServer) {
       return { resealed };
     },
     'grants.check': (ctx) => server().checkGrants(ctx.params.grants),
+    'grants.noteEnded': async (ctx) => {
+      await server().noteEnded(ctx.params.grantIds);
+      return null;
+    },
     'origins.check': async (ctx) => ({
       allowed: await server().clients.allowsOrigin(ctx.params.origin, ctx.params.clientId),
     }),
-    'users.sync': async (ctx) => ({
-      signInNames: await server().users.sync(ctx.params.tenantId, ctx.params.users, ctx.params.checkOnly),
-    }),
+    'users.sync': async (ctx) => {
+      const errors = bodyViolations(UsersToSync, ctx.params);
+      if (errors.length > 0)
+        throw new PlatformError('PARAMETER_INVALID', 'The users are not in form.', { errors: [...errors] });
+      const { tenantId, users, checkOnly } = ctx.params;
+      return { signInNames: await server().users.sync(tenantId, users, checkOnly) };
+    },
     'users.createLink': (ctx) => server().users.createPasswordLink(ctx.params.username, ctx.params.tenantId),
     'domains.add': async (ctx) => {
       const { tenantId } = ctx.params;
@@ -60,6 +69,7 @@ export function authActions(server: () => AuthServer) {
       });
       return { secret };
     },
+    'connections.list': (ctx) => server().connections(requestContext(ctx), ctx.params),
     'identity.get': (ctx) => {
       const request = requestContext(ctx);
       const { tenantId, userId } = request;

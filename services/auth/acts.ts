@@ -34,6 +34,16 @@ export class Acts {
     await this.#note({ tenantId, operationId: 'auth.users.setPassword', userId, channel: 'ui', changes: null });
   }
 
+  /** As through the API, where the same entry is made by the operation. */
+  async connectionRevoked(
+    { tenantId, userId }: { tenantId: string; userId: string },
+    { connectionId, clientId }: { connectionId: string; clientId: string },
+  ): Promise<void> {
+    const changes = { connection: { from: connectionId, to: null }, client: { from: clientId, to: null } };
+    const operationId = 'me.connections.revoke';
+    await this.#note({ tenantId, operationId, userId, actorId: userId, channel: 'ui', changes });
+  }
+
   /** What concerns every tenant is in the trail of each of them. */
   async noteForAll(act: Act): Promise<void> {
     for (let after: string | undefined; ; ) {

@@ -3,9 +3,11 @@ import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Config } from '../../config/env.ts';
 import { broadcast, call, type EventHandlers, emit } from '../../contracts/call.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
+import type { SealingKeys } from '../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import { agreeOnSecret } from '../../mixins/database/installation.ts';
 import type { Platform } from '../../mixins/platform.ts';
+import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { authActions } from './actions.ts';
 import type { TenantSource } from './clients.ts';
 import { Refusals } from './refusals.ts';
@@ -15,10 +17,12 @@ import { AuthStore } from './store/store.ts';
 const MAINTENANCE_MS = 5 * 60_000;
 const CLEANING_MS = 60_000;
 const SWEEP_MS = 5_000;
+const SEALING = { service: 'auth', purpose: 'cursors of connections' } as const;
 
 export default function authService({ config, database }: Platform): ServiceSchema {
   let server: AuthServer;
   let refusals: Refusals;
+  let keys: SealingKeys;
   let timers: NodeJS.Timeout[] = [];
   return {
     name: 'auth',
@@ -37,6 +41,7 @@ export default function authService({ config, database }: Platform): ServiceSche
         store: new AuthStore(database),
         source: tenantSource(broker),
         secrets: config,
+        sealingKeys: () => keys,
         baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
         baseUrlFixed: config.baseUrl !== null,
         ...announcements(broker),
@@ -54,6 +59,7 @@ export default function authService({ config, database }: Platform): ServiceSche
     },
     async started() {
       await server.start();
+      keys = await sealingKeys({ config, database }, SEALING);
       const every = (ms: number, work: () => Promise<void>): NodeJS.Timeout =>
         setInterval(() => {
           work().catch((error) => this.logger.warn({ err: error }, 'Maintenance of auth failed.'));

@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { CLI_CLIENT_ID } from '../../contracts/auth.ts';
+import { ACCOUNT_CLIENT_ID, CLI_CLIENT_ID } from '../../contracts/auth.ts';
 import { SCOPES } from '../../lib/operation.ts';
 import type {
   ExternalClientMeta,
@@ -16,8 +16,6 @@ import type {
 import type { AuthStore } from './store/store.ts';
 
 export const ALL_SCOPES = Object.keys(SCOPES);
-/** The account page, which is no application: it uses the browser's session and gets no token. */
-export const ACCOUNT_CLIENT_ID = 'erp-account';
 export const ACCOUNT_PATH = '/account';
 
 export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';

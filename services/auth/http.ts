@@ -33,6 +33,8 @@ export interface HttpParts {
   presentedTokens: PresentedTokens;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
+  /** Ends one connection of a user; false: there is no such connection. */
+  revokeConnection(user: { tenantId: string; userId: string }, connectionId: string): Promise<boolean>;
   passwordSet(tenantId: string, userId: string): Promise<void>;
   /** A person has just signed in. */
   signedIn(tenantId: string, userId: string): void;

@@ -5,9 +5,14 @@
 import { LRUCache } from 'lru-cache';
 import type { Provider } from 'oidc-provider';
 import type { GrantState, HttpReply, HttpRequest } from '../../contracts/auth.ts';
+import type { OperationInput } from '../../contracts/operations.ts';
+import type { RequestContext } from '../../lib/context.ts';
+import type { OperationReply } from '../../lib/operation.ts';
 import type { DeploymentSecrets } from '../../lib/values/derived-keys.ts';
+import type { SealingKeys } from '../../lib/values/sealed.ts';
 import { Acts, type NoteAct } from './acts.ts';
 import { Clients, type TenantSource } from './clients.ts';
+import { listConnections } from './connections.ts';
 import { TenantDomains } from './domains.ts';
 import { type SecondFactorParts, SecondFactors } from './factors/factors.ts';
 import { demandsSecondFactor } from './factors/policy.ts';
@@ -27,6 +32,8 @@ export interface AuthServerOptions extends UserNotices, Omit<SecondFactorParts, 
   store: AuthStore;
   source: TenantSource;
   secrets: DeploymentSecrets;
+  /** With which cursors are sealed; asked once the server has started. */
+  sealingKeys(): SealingKeys;
   /** The public address until a request arrives with the one that the gateway saw. */
   baseUrl: string;
   /** The deployment has fixed its address; what the gateway reports is ignored. */
@@ -134,6 +141,7 @@ export class AuthServer {
         store: this.#store,
         presentedTokens: this.#presentedTokens,
         revokeUser: (tenantId, userId) => this.users.revoke(tenantId, userId),
+        revokeConnection: (user, connectionId) => this.#revokeConnection(user, connectionId),
         // The password is set, whether or not the entry can be written.
         passwordSet: (tenantId, userId) => this.acts.passwordSet(tenantId, userId).catch(this.#options.onError),
         signedIn: this.#options.signedIn,
@@ -146,6 +154,27 @@ export class AuthServer {
   /** Whether grants are live, in the order of the request. */
   checkGrants(grants: readonly GrantReference[]): Promise<GrantState[]> {
     return checkGrants(this.#store, this.clients, grants, this.#options.secondFactor);
+  }
+
+  /** Tells the gateways of grants that another service has ended. One that is still there is none of them. */
+  async noteEnded(grantIds: readonly string[]): Promise<void> {
+    const stored = await Promise.all(grantIds.map((id) => this.#store.grants.payload(id)));
+    const ended = grantIds.filter((_, index) => stored[index] === null);
+    if (ended.length > 0) this.#options.grantsEnded(ended);
+  }
+
+  connections(request: RequestContext, call: OperationInput<'me.connections.list'>): Promise<OperationReply> {
+    const parts = { store: this.#store, clients: this.clients };
+    return listConnections(parts, this.#options.sealingKeys(), request, call);
+  }
+
+  /** For a person on the account page. */
+  async #revokeConnection(user: { tenantId: string; userId: string }, connectionId: string): Promise<boolean> {
+    const clientId = await this.users.revokeConnection(user, connectionId);
+    if (clientId === null) return false;
+    // It has ended, whether or not the entry can be written.
+    await this.acts.connectionRevoked(user, { connectionId, clientId }).catch(this.#options.onError);
+    return true;
   }
 
   #announceKeys(): void {

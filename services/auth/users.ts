@@ -67,6 +67,13 @@ export class Users {
     return ended.length;
   }
 
+  /** Ends one connection of a user; the client that had it, null when there is no such connection. */
+  async revokeConnection(user: { tenantId: string; userId: string }, connectionId: string): Promise<string | null> {
+    const clientId = await this.#store.grants.endConnection(user, connectionId);
+    if (clientId !== null) this.#options.grantsEnded([connectionId]);
+    return clientId;
+  }
+
   /** Removes every second factor of a user who has lost them, and ends all sessions. Names the user like a link. */
   async resetFactors(username: string, tenantId: string | undefined): Promise<FactorCounts> {
     const user = await this.#named(username, tenantId);

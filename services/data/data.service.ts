@@ -7,6 +7,7 @@ import { call } from '../../contracts/call.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
+import { connectionActions } from './connections/actions.ts';
 import { explainActions } from './explain/actions.ts';
 import { type DataHandlers, publicHandlers } from './handlers.ts';
 import { startPeriodicWork } from './maintenance/periodic.ts';
@@ -56,6 +57,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       ...explainActions(handlers),
       ...trailActions(handlers, database, tenants, () => stopped),
       ...userActions(database, tenants),
+      ...connectionActions(database, () => broker.logger),
     } satisfies DataHandlers,
     events: userEvents(database, () => broker.logger),
     created() {

@@ -3,6 +3,7 @@
 CREATE SCHEMA auth;
 GRANT USAGE ON SCHEMA auth TO login_auth;
 GRANT USAGE ON SCHEMA auth TO svc_auth;
+GRANT USAGE ON SCHEMA auth TO svc_data;
 
 CREATE TABLE auth.artifacts (
   model text NOT NULL,
@@ -181,6 +182,15 @@ ALTER TABLE auth.recovery_codes FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.recovery_codes TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.recovery_codes TO svc_auth;
 
+CREATE TABLE auth.secrets (
+  name text NOT NULL,
+  secret bytea NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT secrets_pkey PRIMARY KEY (name)
+);
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.secrets TO login_auth;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.secrets TO svc_auth;
+
 CREATE TABLE auth.tenant_origins (
   tenant_id uuid NOT NULL,
   metadata_version integer NOT NULL,
@@ -218,7 +228,7 @@ CREATE INDEX grants_expires ON auth.grants USING btree (expires_at);
 
 CREATE UNIQUE INDEX grants_id ON auth.grants USING btree (id);
 
-CREATE INDEX grants_user ON auth.grants USING btree (tenant_id, user_id);
+CREATE INDEX grants_user ON auth.grants USING btree (tenant_id, user_id, created_at, id);
 
 CREATE INDEX known_origins_used ON auth.known_origins USING btree (last_used_at);
 
@@ -291,3 +301,6 @@ CREATE POLICY directory ON auth.tenant_origins AS PERMISSIVE FOR ALL TO postgres
 CREATE POLICY directory_of_login ON auth.tenant_origins AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.tenant_origins AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE FUNCTION auth.end_grant(uuid,uuid,text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body f93b999160b1
+GRANT EXECUTE ON FUNCTION auth.end_grant(uuid,uuid,text) TO svc_data;

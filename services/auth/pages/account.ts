@@ -1,4 +1,4 @@
-/** The account page: passkeys, authenticator app, recovery codes, sessions. */
+/** The account page: passkeys, authenticator app, recovery codes, connections, sessions. */
 import { escapeHtml } from '../../../lib/values/html.ts';
 import type { Page } from './layout.ts';
 import { hiddenInput, passkeyForm, passkeysNeedMore, problem } from './parts.ts';
@@ -20,6 +20,17 @@ export interface AccountView {
   }[];
   authenticator: boolean;
   recoveryCodes: number;
+  /** Applications that act in the person's name, newest first. */
+  connections: readonly {
+    connectionId: string;
+    clientName: string;
+    scopes: readonly string[];
+    createdAt: string;
+    lastUsedAt: string | null;
+    agent: boolean;
+  }[];
+  /** There are older ones than those shown. */
+  moreConnections: boolean;
   /** Options for another passkey; null: there can be none, or the sign-in is not recent. */
   passkeyOptions: string | null;
   /** What has just been done. */
@@ -33,6 +44,7 @@ const DONE: ReadonlyMap<string, string> = new Map([
   ['passkeyRemoved', 'The passkey is removed here. Delete it on your device as well.'],
   ['authenticatorAdded', 'The authenticator app is set up.'],
   ['authenticatorRemoved', 'The authenticator app is removed.'],
+  ['connectionRevoked', 'The connection has ended. The application has to ask you again.'],
 ]);
 
 /** A form of one button. */
@@ -104,6 +116,27 @@ const codes = (view: AccountView): string =>
 ${view.recent ? button(view, 'newCodes', 'Make new codes') : ''}</section>`
     : '';
 
+function connection(view: AccountView, { connectionId, ...one }: AccountView['connections'][number]): string {
+  const name = escapeHtml(one.clientName);
+  const end = `<form method="post" action="${escapeHtml(view.action)}">${hiddenInput('csrf', view.csrf)}
+${hiddenInput('connection', connectionId)}
+<button type="submit" class="quiet" name="decision" value="revokeConnection">Revoke<span class="visually-hidden">
+the connection of ${name}</span></button></form>`;
+  return `<li><b>${name}</b>${one.agent ? ' · AI agent' : ''}
+<p class="hint">Allowed ${day(one.createdAt)} · ${one.lastUsedAt ? `last used ${day(one.lastUsedAt)}` : 'not used yet'}</p>
+<details><summary>What it may do<span class="visually-hidden">: ${name}</span></summary>
+<p class="hint">${one.scopes.map(escapeHtml).join(', ')}</p></details>
+${view.recent ? end : ''}</li>`;
+}
+
+function connections(view: AccountView): string {
+  const list = view.connections.map((one) => connection(view, one)).join('\n');
+  const more = view.moreConnections ? `<p class="hint">The ${view.connections.length} newest ones are shown.</p>` : '';
+  return `<section aria-labelledby="connections"><h2 id="connections">Connections</h2>
+<p class="hint">${list ? 'Applications that act in your name. One that is revoked stops at once.' : 'No application acts in your name.'}</p>
+${list ? `<ul class="keys">${list}</ul>` : ''}${more}</section>`;
+}
+
 const sessions = (view: AccountView): string =>
   view.recent
     ? `<section aria-labelledby="sessions"><h2 id="sessions">Sessions</h2>
@@ -127,6 +160,7 @@ ${view.recent ? '' : confirm}
 ${passkeys(view)}
 ${app(view)}
 ${codes(view)}
+${connections(view)}
 ${sessions(view)}`,
   };
 }

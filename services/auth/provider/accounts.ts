@@ -1,8 +1,8 @@
 /** Users as the provider knows them: whether one may use a client, and as whom an access token acts. */
 import { type Context, errors, type Grant, interactionPolicy, type Provider, type Token } from 'oidc-provider';
-import { MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
+import { ACCOUNT_CLIENT_ID, MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
 import { marksOf } from '../client-marks.ts';
-import { ACCOUNT_CLIENT_ID, type Clients } from '../clients.ts';
+import type { Clients } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import { GRANT_REUSE_MIN_SECONDS, LIFETIMES, nowSeconds } from './lifetimes.ts';

@@ -64,6 +64,55 @@ export function markGrantsUsed(tenantId: string, grantIds: readonly string[]): S
   );
 }
 
+/** The account page is no application: its grant only remembers that nobody is asked for consent. */
+const isConnection = (accountClientId: string, sql: Sql): string =>
+  `client_id <> ${sql.bind(accountClientId, 'text')} AND expires_at > now()`;
+
+/** A connection as it is listed; `createdAt` is exact to the microsecond, for the cursor. */
+export interface ConnectionRow {
+  id: string;
+  clientId: string;
+  payload: Record<string, unknown>;
+  createdAt: string;
+  lastUsedAt: string | null;
+}
+
+/** Newest first; `after`: those behind this one. */
+export function connectionsOfUser(
+  { tenantId, userId }: { tenantId: string; userId: string },
+  accountClientId: string,
+  after: Pick<ConnectionRow, 'createdAt' | 'id'> | null,
+  limit: number,
+): Statement {
+  const sql = new Sql();
+  const behind =
+    after === null
+      ? ''
+      : `AND (created_at, id) < (${sql.bind(after.createdAt, 'timestamptz')}, ${sql.bind(after.id, 'text')})`;
+  return sql.statement(
+    `SELECT id, client_id AS "clientId", payload, to_json(created_at) #>> '{}' AS "createdAt",
+       to_json(last_used_at) #>> '{}' AS "lastUsedAt"
+     FROM auth.grants
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}
+       AND ${isConnection(accountClientId, sql)} ${behind}
+     ORDER BY created_at DESC, id DESC LIMIT ${sql.bind(limit, 'integer')}`,
+  );
+}
+
+export function deleteConnection(
+  { tenantId, userId }: { tenantId: string; userId: string },
+  accountClientId: string,
+  id: string,
+): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `DELETE FROM auth.grants
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}
+       AND id = ${sql.bind(id, 'text')} AND ${isConnection(accountClientId, sql)}
+     RETURNING client_id AS "clientId"`,
+  );
+}
+
 export function deleteGrant(grantId: string): Statement {
   const sql = new Sql();
   return sql.statement(`DELETE FROM auth.grants WHERE id = ${sql.bind(grantId, 'text')}`);

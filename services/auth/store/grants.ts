@@ -1,4 +1,5 @@
 /** Grants: one authorization of one client by one user, with everything that depends on it. */
+import { ACCOUNT_CLIENT_ID } from '../../../contracts/auth.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { ArtifactModel } from '../models/artifact.ts';
@@ -59,6 +60,27 @@ export class Grants {
       const ended = tx.query(statements.deleteGrant(grantId));
       await ArtifactModel.destroy({ where: { grantId }, ...on(tx) });
       return (await ended).rowCount > 0;
+    });
+  }
+
+  /** What acts in the name of a user, newest first. */
+  connections(
+    user: { tenantId: string; userId: string },
+    after: Pick<statements.ConnectionRow, 'createdAt' | 'id'> | null,
+    limit: number,
+  ): Promise<statements.ConnectionRow[]> {
+    return this.#database.shared('auth', user.tenantId, (tx) =>
+      tx.all<statements.ConnectionRow>(statements.connectionsOfUser(user, ACCOUNT_CLIENT_ID, after, limit)),
+    );
+  }
+
+  /** Ends one connection of a user; the client that had it, null when there was none. */
+  endConnection(user: { tenantId: string; userId: string }, grantId: string): Promise<string | null> {
+    return this.#database.shared('auth', user.tenantId, async (tx) => {
+      const ended = await tx.first<{ clientId: string }>(statements.deleteConnection(user, ACCOUNT_CLIENT_ID, grantId));
+      if (!ended) return null;
+      await ArtifactModel.destroy({ where: { grantId }, ...on(tx) });
+      return ended.clientId;
     });
   }
 

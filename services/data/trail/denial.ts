@@ -41,16 +41,16 @@ export async function recordSignInDenial(
   return null;
 }
 
-/** Of an operator, or of the holder of a link: the platform knows no user who did it. */
+/** Of an operator or of the holder of a link, whom the platform does not know; or of a user on a page (`actorId`). */
 export async function recordAct(
   database: Database,
-  { tenantId, operationId, userId, channel, changes }: DataActions['data.audit.note']['params'],
+  { tenantId, operationId, userId, channel, actorId, changes }: DataActions['data.audit.note']['params'],
 ): Promise<null> {
   const sql = new Sql();
   const objectApiName = userId === null ? null : 'User';
   const entry = { operationId, outcome: 'committed', objectApiName, recordId: userId } as const;
   await database.tenant(tenantId, (tx) => {
-    const caller = new CallerSql(sql, platformCaller(channel, requestId()));
+    const caller = new CallerSql(sql, platformCaller(channel, requestId(), actorId));
     const columns = changes ? { changes: sql.bind(JSON.stringify(changes), 'jsonb') } : {};
     return tx.query(sql.statement(auditSql(tx.schema, sql, caller, entry, columns)));
   });

@@ -4,6 +4,7 @@
  * docs/reference/records.md.
  */
 
+import { SignInText } from '../../../contracts/auth.ts';
 import {
   counts,
   holderSql,
@@ -16,6 +17,7 @@ import { accessFor } from '../../../lib/access/rules.ts';
 import type { Access, ObjectAccess, Principal } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
+import { valueProblem } from '../../../lib/validation.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
@@ -113,7 +115,8 @@ async function usernameConflict(
   { mutation, body: { username } }: Task,
 ): Promise<PlatformError | null> {
   if ((mutation !== 'create' && mutation !== 'update') || !access.permission[mutation]) return null;
-  if (typeof username !== 'string' || username.trim() === '') return null;
+  // What no username can be is refused as a value of the field.
+  if (typeof username !== 'string' || username.trim() === '' || valueProblem(SignInText, username)) return null;
   try {
     await deps.checkUsername(tenantId, userId, username);
     return null;

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { call } from '../../../contracts/call.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { SoftwareAuthenticator } from '../../support/authenticator.ts';
-import { authorizeUrl, Browser, pkce, type Seen } from './browser.ts';
+import { authorizeUrl, Browser, claims, pkce, refresh, type Seen, tokens } from './browser.ts';
 import { codeFor, codesOn, optionsOn, sealedOn, secretOn } from './factor-pages.ts';
 import { ADA, type AuthHarness, DEMO, PASSWORD, SAM, startAuth } from './harness.ts';
 
@@ -44,6 +44,8 @@ describe('account page', () => {
   };
   const passkeyIds = (page: Seen): string[] =>
     [...page.html.matchAll(/name="id" value="([^"]*)"/g)].map(([, id]) => id!);
+  const connectionIds = (page: Seen): string[] =>
+    [...page.html.matchAll(/name="connection" value="([^"]*)"/g)].map(([, id]) => id!);
   const addPasskey = async (browser: Browser, page: Seen, name = 'Laptop') => {
     const device = new SoftwareAuthenticator(auth.baseUrl);
     const credential = device.create(optionsOn(page));
@@ -261,6 +263,36 @@ describe('account page', () => {
       [DEMO, SAM],
     );
     assert.match((await browser.visit(address())).html, /10 passkeys, and there can be no more/);
+  });
+
+  it('shows what acts in the name of a person, and ends one connection alone', async () => {
+    const offline = { scope: 'data:read me:write offline_access' };
+    const [first, second] = [await tokens(auth.baseUrl, offline), await tokens(auth.baseUrl, offline)];
+    const ids = [first, second].map(({ access_token }) => String(claims(access_token).grant_id));
+    const adas = claims((await tokens(auth.baseUrl, offline, 'ada@demo.example')).access_token).grant_id;
+    const [browser, page] = await open();
+    const shown = connectionIds(page);
+    assert.deepEqual(shown, ids.toReversed(), 'newest first, and neither the page itself nor others');
+    assert.match(page.html, /<b>ERP command line<\/b>[\s\S]*data:read, me:write, offline_access/);
+    assert.equal((await send(browser, page, { decision: 'revokeConnection', connection: adas })).status, 422);
+    assert.equal((await refresh(auth.baseUrl, second.refresh_token)).status, 200);
+
+    auth.notes.length = 0;
+    const revoked = await send(browser, page, { decision: 'revokeConnection', connection: ids[0]! });
+    assert.match(revoked.html, /The connection has ended/);
+    assert.deepEqual(connectionIds(revoked), [ids[1]]);
+    assert.ok(auth.revoked.includes(ids[0]!) && !auth.revoked.includes(ids[1]!));
+    assert.equal((await refresh(auth.baseUrl, first.refresh_token)).body.error, 'invalid_grant');
+    assert.deepEqual(
+      auth.notes.map(({ operationId, userId, actorId, channel }) => [operationId, userId, actorId, channel]),
+      [['me.connections.revoke', SAM, SAM, 'ui']],
+    );
+    const again = await send(browser, page, { decision: 'revokeConnection', connection: ids[0]! });
+    assert.match(again.html, /has ended already/);
+    await age(301);
+    const stale = await browser.visit(address());
+    assert.match(stale.html, /<b>ERP command line<\/b>/);
+    assert.deepEqual(connectionIds(stale), [], 'seen, and not to be ended');
   });
 
   it('signs out everywhere', async () => {

@@ -255,6 +255,27 @@ describe('grants, refresh tokens and their end', () => {
       );
     });
 
+    it('are taken over only in form, with all that is wrong at once', async () => {
+      const sync = (params: unknown): Promise<unknown> => Promise.resolve(auth.broker.call('auth.users.sync', params));
+      const user = { userId: SAM, username: 'sam@demo.example', email: 'sam@demo.example', active: true };
+      const refused = (error: { code: string; errors: { pointer: string }[] }, pointers: string[]): true => {
+        assert.equal(error.code, 'PARAMETER_INVALID');
+        assert.deepEqual(error.errors.map(({ pointer }) => pointer).sort(), pointers);
+        return true;
+      };
+      const wrong = { ...user, userId: 'sam', username: '', active: 'yes', admin: true };
+      await assert.rejects(sync({ tenantId: DEMO, users: [user, wrong] }), (error: never) =>
+        refused(error, ['/users/1/active', '/users/1/admin', '/users/1/userId', '/users/1/username']),
+      );
+      const long = { ...user, username: 'x'.repeat(513), email: 'a\0b' };
+      await assert.rejects(sync({ tenantId: 'demo', users: [long] }), (error: never) =>
+        refused(error, ['/tenantId', '/users/0/email', '/users/0/username']),
+      );
+      await assert.rejects(sync({}), (error: never) => refused(error, ['/tenantId', '/users']));
+      const { rows } = await auth.database.query("SELECT FROM auth.credentials WHERE username LIKE 'x%'");
+      assert.equal(rows.length, 0);
+    });
+
     it('of one tenant are out of reach for work of another, by the database itself', async () => {
       const seen = await auth.database.shared('auth', '01990000-0000-7000-8000-000000000002', async (tx) => {
         const { rows } = await tx.query<{ username: string }>('SELECT username FROM auth.credentials');

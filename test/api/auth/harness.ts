@@ -66,6 +66,8 @@ export interface AuthHarness {
   factorChanges: AuthEvents['auth.user.factorChanged'][];
   /** Refused sign-ins that were reported for the audit trail. */
   refusals: DataActions['data.audit.denySignIn']['params'][];
+  /** What was reported for the audit trail as done. */
+  notes: DataActions['data.audit.note']['params'][];
   /** Set-password links that were logged. */
   links: string[];
   stop(): Promise<void>;
@@ -127,6 +129,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
   const harness = {} as AuthHarness;
   const revoked: string[] = [];
   const factorChanges: AuthEvents['auth.user.factorChanged'][] = [];
+  const notes: AuthHarness['notes'] = [];
   const links: string[] = [];
   let version = 1;
   const tenants = () => [
@@ -166,7 +169,10 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
   broker.createService({
     name: 'data',
     actions: {
-      'audit.note': () => null,
+      'audit.note': (ctx: Context<AuthHarness['notes'][number]>) => {
+        notes.push(ctx.params);
+        return null;
+      },
       'audit.denySignIn': (ctx: Context<AuthHarness['refusals'][number]>) => {
         harness.refusals.push(ctx.params);
         return null;
@@ -245,6 +251,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     revoked,
     factorChanges,
     refusals: [],
+    notes,
     links,
     async bump(tenantId = DEMO) {
       version++;

@@ -61,6 +61,10 @@ const all = (text: string): pages.Page[] => [
       passkeys: [{ id: text, name: text, backedUp: true, createdAt: text, lastUsedAt: text }],
       authenticator: true,
       recoveryCodes: 3,
+      connections: [
+        { connectionId: text, clientName: text, scopes: [text], createdAt: text, lastUsedAt: text, agent: true },
+      ],
+      moreConnections: true,
       passkeyOptions: text,
       done: text,
       problem: recent ? text : null,

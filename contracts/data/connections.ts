@@ -1,0 +1,36 @@
+/**
+ * The end of a connection. Grants belong to auth, but the key and the audit entry of a mutation are with the records of
+ * its tenant, so that this service makes all three in one transaction.
+ */
+import { Type } from 'typebox';
+import { defineOperation } from '../../lib/operation.ts';
+import { KEY_ERRORS, WRITE } from './rows.ts';
+
+export const CONNECTION_OPERATIONS = [
+  defineOperation({
+    ...WRITE,
+    operationId: 'me.connections.revoke',
+    method: 'DELETE',
+    path: '/me/connections/{connectionId}',
+    tag: 'me',
+    summary: 'Revoke a connection',
+    description:
+      'Ends this one authorization: its access tokens and refresh tokens are refused from now on, and its agent runs are canceled. Other connections of the same application go on. It may be the one that makes the request.',
+    scopes: ['me:write'],
+    risk: 'high',
+    cost: 1,
+    precondition: 'none',
+    pathParameters: [
+      {
+        name: 'connectionId',
+        required: true,
+        description: 'Id of the connection, as it is listed.',
+        schema: Type.String(),
+        example: 'q7dhHYldwRX5KJEs_VEKsne-u1Wclg0D8q9zz2YqKzt',
+      },
+    ],
+    response: { status: 204, description: 'The connection has ended.' },
+    errors: [...KEY_ERRORS, 'CONNECTION_NOT_FOUND'],
+    action: 'data.connections.revoke',
+  }),
+] as const;

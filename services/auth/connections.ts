@@ -1,0 +1,90 @@
+/** What acts in a person's name: the grants of a user, as the API and the account page show them. */
+import type { OperationInput, OperationOutput } from '../../contracts/operations.ts';
+import type { RequestContext } from '../../lib/context.ts';
+import type { OperationReply } from '../../lib/operation.ts';
+import { CURSOR_MESSAGES, cursorError } from '../../lib/query/cursor.ts';
+import { type ListIdentity, openListCursor, sealListCursor } from '../../lib/query/list-cursor.ts';
+import { parseListQuery } from '../../lib/query/parse.ts';
+import { type SealingKeys, sealFor } from '../../lib/values/sealed.ts';
+import { formatTimestamp } from '../../lib/values/time.ts';
+import { ALL_SCOPES, type Clients } from './clients.ts';
+import type { ConnectionRow } from './store/grants.sql.ts';
+import type { AuthStore } from './store/store.ts';
+
+export interface ConnectionParts {
+  readonly store: AuthStore;
+  readonly clients: Clients;
+}
+
+/** An application that somebody has allowed to act in their name. */
+export interface Connection {
+  readonly connectionId: string;
+  readonly clientId: string;
+  readonly clientName: string;
+  readonly scopes: readonly string[];
+  readonly createdAt: string;
+  readonly lastUsedAt: string | null;
+  readonly agent: boolean;
+}
+
+/** Answers `GET /me/connections`. */
+export async function listConnections(
+  parts: ConnectionParts,
+  keys: SealingKeys,
+  request: RequestContext,
+  call: OperationInput<'me.connections.list'>,
+): Promise<OperationReply & { body: OperationOutput<'me.connections.list'> }> {
+  const { take: asked, cursor } = call.query;
+  const { take, takeClamped } = parseListQuery(asked === undefined ? {} : { take: asked }, 'query');
+  const list: ListIdentity = { name: 'connections', parameters: { take } };
+  const seal = sealFor(request, keys, Date.now());
+  const after = cursor === undefined ? null : lastOfPage(openListCursor(list, cursor, seal));
+  const rows = await parts.store.grants.connections(request, after, take + 1);
+  const page = rows.slice(0, take);
+  const last = rows.length > take ? page.at(-1) : undefined;
+  return {
+    ...(takeClamped ? { headers: { 'X-Effective-Take': String(take) } } : {}),
+    body: {
+      records: (await presentConnections(parts, page)).map((connection) => ({
+        ...connection,
+        current: connection.connectionId === request.grantId,
+      })),
+      nextCursor: last ? sealListCursor(list, [last.createdAt, last.id], seal) : null,
+    },
+  };
+}
+
+function lastOfPage([createdAt, id]: readonly string[]): Pick<ConnectionRow, 'createdAt' | 'id'> {
+  if (createdAt === undefined || id === undefined)
+    throw cursorError('CURSOR_INVALID', CURSOR_MESSAGES.invalid, 'query:cursor');
+  return { createdAt, id };
+}
+
+export function presentConnections(
+  { clients }: ConnectionParts,
+  rows: readonly ConnectionRow[],
+): Promise<Connection[]> {
+  return Promise.all(
+    rows.map(async ({ id, clientId, payload, createdAt, lastUsedAt }) => {
+      const client = await clients.find(clientId);
+      return {
+        connectionId: id,
+        clientId,
+        clientName: client?.name ?? clientId,
+        scopes: scopesOf(payload),
+        createdAt: formatTimestamp(new Date(createdAt)),
+        lastUsedAt: lastUsedAt === null ? null : formatTimestamp(new Date(lastUsedAt)),
+        agent: client?.meta?.agent ?? false,
+      };
+    }),
+  );
+}
+
+/** Every scope that a grant has, those of the API in the order of their catalogue. */
+function scopesOf(payload: Record<string, unknown>): string[] {
+  const { openid, resources } = payload as { openid?: { scope?: string }; resources?: Record<string, string> };
+  const given = new Set([openid?.scope ?? '', ...Object.values(resources ?? {})].flatMap((text) => text.split(' ')));
+  given.delete('');
+  const known = ALL_SCOPES.filter((scope) => given.delete(scope));
+  return [...known, ...given];
+}

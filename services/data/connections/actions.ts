@@ -1,0 +1,18 @@
+/** What acts in a person's name, and its end. */
+import type { ServiceBroker } from 'moleculer';
+import { call } from '../../../contracts/call.ts';
+import { requestContext } from '../../../lib/context.ts';
+import type { Database } from '../../../mixins/database/database.ts';
+import type { DataHandlers } from '../handlers.ts';
+import { revokeConnection } from './revoke.ts';
+
+export const connectionActions = (database: Database, log: () => ServiceBroker['logger']) =>
+  ({
+    'connections.revoke': (ctx) => {
+      const grantEnded = (grantId: string): Promise<unknown> =>
+        call(ctx, 'auth.grants.noteEnded', { grantIds: [grantId] }).catch((error: unknown) =>
+          log().warn({ err: error }, 'The end of a connection was not announced; gateways see it within seconds.'),
+        );
+      return revokeConnection({ database, grantEnded }, requestContext(ctx), ctx.params);
+    },
+  }) satisfies Partial<DataHandlers>;
