@@ -47,7 +47,7 @@ const migrationFiles = (service: string): string[] =>
   existsSync(migrationsOf(service)) ? readdirSync(migrationsOf(service)).filter((file) => file.endsWith('.sql')) : [];
 
 /** Services that work on job queues. */
-const WITH_JOBS: readonly ServiceName[] = ['data', 'metadata'];
+const WITH_JOBS: readonly ServiceName[] = ['data', 'metadata', 'analytics'];
 
 /**
  * Migrations, roles and logins of the named services, as the owner of the database. Every process may run it, the

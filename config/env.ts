@@ -119,6 +119,7 @@ function databaseUrlsOf(env: NodeJS.ProcessEnv, services: readonly ServiceName[]
     auth: address(env, 'DATABASE_URL_AUTH', schemes),
     data: address(env, 'DATABASE_URL_DATA', schemes),
     metadata: address(env, 'DATABASE_URL_METADATA', schemes),
+    analytics: address(env, 'DATABASE_URL_ANALYTICS', schemes),
     ratelimit: address(env, 'DATABASE_URL_RATELIMIT', schemes),
   };
   const lacking = services.filter((service) => given[service] === null);

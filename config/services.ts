@@ -63,6 +63,16 @@ export const SERVICES = {
       limits: { cpu: '1', memory: '1Gi' },
     },
   },
+  analytics: {
+    purpose: 'Dashboards. Results of their widgets stay in memory for a while.',
+    listens: 'health',
+    awaitedByGateway: true,
+    kubernetes: {
+      replicas: { min: 2, max: 10 },
+      requests: { cpu: '100m', memory: '192Mi' },
+      limits: { cpu: '1', memory: '512Mi' },
+    },
+  },
   ratelimit: {
     purpose: 'Counters of all gateways: every counter lives in one process, chosen by its key.',
     listens: 'health',

@@ -29,6 +29,8 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'auth.secrets.reseal': [OPERATOR],
   'data.users.get': ['auth', 'gateway', 'metadata', OPERATOR],
   'data.users.find': [OPERATOR],
+  'data.users.access': ['analytics'],
+  'data.principals.check': ['analytics'],
   // The demo tenants are made by the process that has metadata.
   'data.users.provision': ['metadata', OPERATOR],
   'data.samples.load': ['metadata'],
@@ -41,7 +43,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'data.trail.ofRequests': [],
   'metadata.snapshots.get': ['auth', 'data'],
   'metadata.tenants.get': ['auth', OPERATOR],
-  'metadata.tenants.list': ['auth', 'data', OPERATOR],
+  'metadata.tenants.list': ['analytics', 'auth', 'data', OPERATOR],
   'metadata.tenants.create': [OPERATOR],
   'metadata.tenants.setLimits': [OPERATOR],
   'metadata.tenants.listLimits': [OPERATOR],

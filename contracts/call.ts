@@ -2,13 +2,19 @@
  * Every action and event of the services, with the types of what they carry. Services import contracts and never each
  * other; a misspelt action or event does not compile, neither where it is called or emitted nor where it is handled.
  */
+import type { AnalyticsActions } from './analytics.ts';
 import type { AuthActions, AuthEvents } from './auth.ts';
 import type { DataActions } from './data.ts';
 import type { GatewayActions } from './gateway.ts';
 import type { MetadataActions, MetadataEvents } from './metadata.ts';
 import type { RatelimitActions } from './ratelimit.ts';
 
-export type ActionMap = AuthActions & DataActions & GatewayActions & MetadataActions & RatelimitActions;
+export type ActionMap = AnalyticsActions &
+  AuthActions &
+  DataActions &
+  GatewayActions &
+  MetadataActions &
+  RatelimitActions;
 
 export type EventMap = AuthEvents & MetadataEvents;
 

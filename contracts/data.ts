@@ -1,4 +1,5 @@
 /** Public operations and internal actions of data. */
+import type { PRINCIPAL_TYPES } from '../lib/access/sharing.ts';
 import type { ActionsOf } from '../lib/operation.ts';
 import { CONNECTION_OPERATIONS } from './data/connections.ts';
 import { EXPLAIN_OPERATIONS } from './data/explain.ts';
@@ -17,6 +18,8 @@ export const DATA_OPERATIONS = [
   ...EXPLAIN_OPERATIONS,
   ...CONNECTION_OPERATIONS,
 ] as const;
+
+type PrincipalType = (typeof PRINCIPAL_TYPES)[number];
 
 export interface UserIdentity {
   id: string;
@@ -39,9 +42,34 @@ export interface RecordName {
   readonly id: string;
 }
 
+export interface UserAccess {
+  metadataVersion: number;
+  accessVersion: number;
+  /** IANA name; the tenant's when the user has none. */
+  timezone: string;
+  systemPermissions: string[];
+  /** Roles whose shares the user receives: their own and those below it. */
+  roles: string[];
+  groups: string[];
+}
+
 export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
   /** The user behind a token, with what decides about access; null when absent. */
   'data.users.get': { params: { tenantId: string; userId: string }; result: UserIdentity | null };
+  /**
+   * What the user behind the request may do with things that are shared with people, and what names their view of the
+   * records: at the versions of configuration and permissions as they are now. Throws TOKEN_REVOKED.
+   */
+  'data.users.access': { params: { tenantId: string; userId: string }; result: UserAccess };
+  /** Those of the principals whom nobody can share with: places in the list. */
+  'data.principals.check': {
+    params: {
+      tenantId: string;
+      userId: string;
+      principals: readonly { principalType: PrincipalType; principalId: string }[];
+    };
+    result: number[];
+  };
   /** User by username, for sign-in; null when absent. */
   'data.users.find': { params: { tenantId: string; username: string }; result: UserIdentity | null };
   /**

@@ -2,6 +2,7 @@
 import { LIMITS } from '../config/limits.ts';
 import type { RequestContext } from '../lib/context.ts';
 import type { InputOf, Operation, OperationReply, OutputOf } from '../lib/operation.ts';
+import { ANALYTICS_OPERATIONS } from './analytics.ts';
 import { AUTH_OPERATIONS } from './auth.ts';
 import { DATA_OPERATIONS } from './data.ts';
 import { GATEWAY_OPERATIONS } from './gateway.ts';
@@ -13,6 +14,7 @@ const ROWS = [
   ...AUTH_OPERATIONS,
   ...RATELIMIT_OPERATIONS,
   ...DATA_OPERATIONS,
+  ...ANALYTICS_OPERATIONS,
   ...METADATA_OPERATIONS,
 ] as const;
 

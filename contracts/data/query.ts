@@ -4,22 +4,22 @@ import { LIMITS } from '../../config/limits.ts';
 import { defineParameter } from '../../lib/operation.ts';
 import { OPERATORS } from '../../lib/schema/field-types/types.ts';
 
-const FiltersSchema = Type.Object(
+/** One condition of a filter. */
+export const ConditionSchema = Type.Object(
+  {
+    id: Type.String({ minLength: 1, maxLength: 64 }),
+    field: Type.String(),
+    operator: Type.Union(OPERATORS.map((name) => Type.Literal(name))),
+    value: Type.Optional(Type.Unknown()),
+    valueTo: Type.Optional(Type.Unknown()),
+  },
+  { additionalProperties: false },
+);
+
+export const FiltersSchema = Type.Object(
   {
     logic: Type.Union([Type.Literal('and'), Type.Literal('or')]),
-    conditions: Type.Array(
-      Type.Object(
-        {
-          id: Type.String({ minLength: 1, maxLength: 64 }),
-          field: Type.String(),
-          operator: Type.Union(OPERATORS.map((name) => Type.Literal(name))),
-          value: Type.Optional(Type.Unknown()),
-          valueTo: Type.Optional(Type.Unknown()),
-        },
-        { additionalProperties: false },
-      ),
-      { minItems: 1, maxItems: LIMITS.filter_conditions_max },
-    ),
+    conditions: Type.Array(ConditionSchema, { minItems: 1, maxItems: LIMITS.filter_conditions_max }),
   },
   { additionalProperties: false },
 );

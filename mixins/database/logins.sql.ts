@@ -108,7 +108,7 @@ BEGIN
   IF to_regproc('metadata.ensure_tenant_roles') IS NULL THEN RETURN; END IF;
   FOR tenant IN SELECT t.id FROM metadata.tenants t
     JOIN pg_roles records ON records.rolname = 't_' || replace(t.id::text, '-', '')
-    WHERE EXISTS (SELECT FROM pg_roles login WHERE login.rolname IN ('login_data', 'login_metadata')
+    WHERE EXISTS (SELECT FROM pg_roles login WHERE login.rolname IN ('login_data', 'login_metadata', 'login_analytics', 'login_agent')
       AND NOT EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = records.oid AND m.member = login.oid))
   LOOP
     PERFORM metadata.ensure_tenant_roles(tenant);

@@ -32,7 +32,7 @@ interface Rights {
   readonly routines: readonly string[];
 }
 
-/** Roles of tenants are entered by data and metadata: services/metadata/migrations, ensure_tenant_roles. */
+/** Which services enter the roles of tenants: services/metadata/migrations, ensure_tenant_roles. */
 const RIGHTS: Record<ServiceName, Rights> = {
   gateway: { roles: [], schemas: [], routines: [] },
   auth: { roles: ['svc_auth'], schemas: ['auth'], routines: [] },
@@ -42,6 +42,7 @@ const RIGHTS: Record<ServiceName, Rights> = {
     schemas: ['metadata', 'pgboss', 'seed'],
     routines: ['metadata.create_tenant_schema', 'metadata.adopt_tenant_schema'],
   },
+  analytics: { roles: ['svc_analytics'], schemas: ['analytics', 'pgboss'], routines: [] },
   ratelimit: { roles: [], schemas: [], routines: [] },
 };
 

@@ -223,7 +223,7 @@ function readHeaders(
   const headers: OperationHeaders = {};
   const known = new Set(operation.headerParameters?.map((one) => one.name.toLowerCase()));
   if (operation.mutation) readIdempotencyKey(x, headers, problems);
-  if (operation.precondition === 'ifMatch' || known.has('if-match')) readIfMatch(x, operation, headers, problems);
+  if (operation.precondition !== 'none' || known.has('if-match')) readIfMatch(x, operation, headers, problems);
   if (operation.precondition === 'expectedRevision' || known.has('x-expected-revision'))
     readRevision(x, operation, query, headers, problems);
   const agentRunId = header(x, 'x-agent-run-id');
@@ -286,7 +286,7 @@ function readRevision(
     problems.add('PARAMETER_CONFLICT', pointer, 'X-Expected-Revision and expectedRevision differ.');
   else if (text !== undefined) headers.expectedRevision = Number(text);
   else if (typeof inQuery === 'number') headers.expectedRevision = inQuery;
-  else if (operation.precondition === 'expectedRevision' && x.body === null)
+  else if (operation.precondition === 'expectedRevision' && x.body === null && header(x, 'if-match') === undefined)
     problems.add('EXPECTED_REVISION_REQUIRED', pointer, 'X-Expected-Revision is required: the revision that was read.');
 }
 

@@ -85,6 +85,9 @@ describe('isolation of every operation', () => {
     real['transitionKey'] = 'send';
     const identity = await ada.get('/identity');
     assert.equal(identity.status, 200, identity.text);
+    const dashboard = await ada.post('/analytics/dashboards', { name: 'Isolation', visibility: 'public' });
+    assert.equal(dashboard.status, 201, dashboard.text);
+    real['dashboardId'] = dashboard.body.dashboardId;
     real['connectionId'] = identity.body.connection.grantId;
   });
 

@@ -163,4 +163,4 @@ GRANT EXECUTE ON FUNCTION metadata.adopt_tenant_schema(uuid) TO login_metadata;
 CREATE FUNCTION metadata.create_tenant_schema(uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 8e1a9d5d5e18
 GRANT EXECUTE ON FUNCTION metadata.create_tenant_schema(uuid) TO login_metadata;
 
-CREATE FUNCTION metadata.ensure_tenant_roles(uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body 6fbdc40e958c
+CREATE FUNCTION metadata.ensure_tenant_roles(uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body 97d2c96013a8

@@ -5,6 +5,7 @@ import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import type { DataHandlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
+import { accessOfUser, unknownPrincipals } from './access.ts';
 import { findUser, noteFactorChange, noteSignIn, provisionUsers } from './directory.ts';
 import { forgetUnsent } from './sync.ts';
 
@@ -14,6 +15,11 @@ export const userActions = (database: Database, tenants: Tenants) =>
       const { tenantId, userId } = ctx.params;
       return isUuid(tenantId) && isUuid(userId) ? findUser(database, tenants, tenantId, { userId }) : null;
     },
+    'users.access': async (ctx) => {
+      const { tenantId, userId } = ctx.params;
+      return accessOfUser(tenants, tenantId, userId);
+    },
+    'principals.check': async (ctx) => unknownPrincipals(database, tenants, ctx.params),
     'users.find': async (ctx) => {
       const { tenantId, username } = ctx.params;
       return isUuid(tenantId) ? findUser(database, tenants, tenantId, { username }) : null;

@@ -62,7 +62,8 @@ function codesOf(operation: Operation): ErrorCode[] {
   if (operation.mutation)
     add('IDEMPOTENCY_KEY_REQUIRED', 'IDEMPOTENCY_KEY_INVALID', 'IDEMPOTENCY_KEY_REUSED', 'IDEMPOTENCY_IN_PROGRESS');
   if (operation.precondition === 'ifMatch') add('IF_MATCH_REQUIRED', 'IF_MATCH_INVALID', 'ETAG_MISMATCH');
-  if (operation.precondition === 'expectedRevision') add('EXPECTED_REVISION_REQUIRED', 'REVISION_MISMATCH');
+  if (operation.precondition === 'expectedRevision')
+    add('EXPECTED_REVISION_REQUIRED', 'PARAMETER_CONFLICT', 'IF_MATCH_INVALID', 'REVISION_MISMATCH');
   add(...operation.errors);
   return [...codes];
 }
@@ -276,6 +277,8 @@ function impliedHeaders(operation: Operation): Parameter[] {
   if (operation.precondition === 'ifMatch') text('If-Match', true, 'Strong ETag that was read. Never `*`.', {}, '"k7"');
   if (operation.precondition === 'expectedRevision')
     text('X-Expected-Revision', false, 'Revision that was read.', { pattern: '^[0-9]+$' }, '4');
+  if (operation.precondition === 'expectedRevision')
+    text('If-Match', false, 'ETag that was read, in place of the revision. Never `*`.', {}, '"r4"');
   return headers;
 }
 

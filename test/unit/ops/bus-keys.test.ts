@@ -92,7 +92,7 @@ describe('the keys of the bus', () => {
   it('stay in use when all folders were taken away but those of the authority, the operator and the gateway', async () => {
     const before = read('nats', 'nats.conf');
     const key = contextKeys('data').get('data')![0];
-    for (const name of ['nats', 'data', 'auth', 'metadata', 'ratelimit', 'data+gateway'])
+    for (const name of ['nats', 'data', 'auth', 'metadata', 'analytics', 'ratelimit', 'data+gateway'])
       rmSync(join(folder, name), { recursive: true });
     await makeBusKeys({ folder });
     assert.equal(read('nats', 'nats.conf'), before);

@@ -1,0 +1,566 @@
+/** Public operations of analytics: dashboards and the results of their widgets. */
+import { type Static, Type } from 'typebox';
+import { LIMITS } from '../config/limits.ts';
+import { PRINCIPAL_TYPES } from '../lib/access/sharing.ts';
+import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
+import { OPERATORS } from '../lib/schema/field-types/types.ts';
+import { ConditionSchema, FiltersSchema } from './data/query.ts';
+import { KEY_ERRORS } from './data/rows.ts';
+
+export type AnalyticsActions = ActionsOf<typeof ANALYTICS_OPERATIONS>;
+
+const closed = { additionalProperties: false };
+const uuid = (description?: string) => Type.String({ format: 'uuid', ...(description ? { description } : {}) });
+const timestamp = (description?: string) =>
+  Type.String({ format: 'date-time', ...(description ? { description } : {}) });
+
+export const VISIBILITIES = ['private', 'shared', 'public'] as const;
+export const DASHBOARD_VERSIONS = ['draft', 'published'] as const;
+export const WIDGET_TYPES = ['metric', 'table', 'bar', 'line', 'area', 'pie', 'funnel', 'pivot', 'text'] as const;
+export const GRANULARITIES = ['day', 'week', 'month', 'quarter', 'year'] as const;
+export const AGGREGATIONS = ['count', 'countDistinct', 'sum', 'avg', 'min', 'max'] as const;
+/** Names of widgets within their dashboard. */
+export const WIDGET_KEY_PATTERN = '^[a-z][a-z0-9_-]{0,63}$';
+/** Names of filters and measures. */
+const KEY_PATTERN = '^[A-Za-z][A-Za-z0-9_-]{0,63}$';
+
+const Visibility = Type.Enum([...VISIBILITIES]);
+const Version = Type.Enum([...DASHBOARD_VERSIONS]);
+const ApiName = Type.String({ minLength: 1, maxLength: 80 });
+const Revision = Type.Integer({ minimum: 1, maximum: 2_147_483_647 });
+
+const Share = Type.Object(
+  {
+    principalType: Type.Enum([...PRINCIPAL_TYPES]),
+    principalId: Type.String({
+      minLength: 1,
+      maxLength: 255,
+      description: 'Id of the user, or apiName of the role or group.',
+    }),
+    access: Type.Enum(['view', 'edit']),
+  },
+  closed,
+);
+
+const filterFields = {
+  filterKey: Type.String({ pattern: KEY_PATTERN, description: 'Names the filter in `filterValues` of a run.' }),
+  label: Type.String({ minLength: 1, maxLength: 120 }),
+  objectApiName: ApiName,
+  field: ApiName,
+  operator: Type.Union(OPERATORS.map((name) => Type.Literal(name))),
+  value: Type.Optional(Type.Unknown({ description: 'Absent: the filter applies only to runs that give one.' })),
+  valueTo: Type.Optional(Type.Unknown({ description: 'Upper end of `between`.' })),
+};
+
+const GivenFilter = Type.Object(
+  {
+    ...filterFields,
+    locked: Type.Optional(Type.Boolean({ default: false, description: 'No run can give another value.' })),
+  },
+  { ...closed, description: 'A condition on all widgets of the object.' },
+);
+
+const DashboardFilter = Type.Object({ ...filterFields, locked: Type.Boolean() });
+
+const WidgetQuery = Type.Object(
+  {
+    objectApiName: ApiName,
+    dimensions: Type.Array(
+      Type.Object({ field: ApiName, granularity: Type.Optional(Type.Enum([...GRANULARITIES])) }, closed),
+      { maxItems: LIMITS.widget_dimensions_max },
+    ),
+    measures: Type.Array(
+      Type.Object(
+        {
+          key: Type.String({ pattern: KEY_PATTERN, description: 'Key of the column.' }),
+          aggregation: Type.Enum([...AGGREGATIONS]),
+          field: Type.Optional(ApiName),
+        },
+        closed,
+      ),
+      { minItems: 1, maxItems: LIMITS.widget_measures_max },
+    ),
+    filters: Type.Optional(FiltersSchema),
+    sort: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            id: Type.String({ minLength: 1, maxLength: 160, description: 'Key of a column.' }),
+            desc: Type.Optional(Type.Boolean()),
+          },
+          closed,
+        ),
+        { maxItems: LIMITS.sort_max },
+      ),
+    ),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.widget_rows_max })),
+  },
+  { ...closed, description: 'Groups and measures of the records that the caller can see.' },
+);
+
+const widgetFields = {
+  widgetKey: Type.String({ pattern: WIDGET_KEY_PATTERN }),
+  title: Type.String({ maxLength: 200 }),
+  type: Type.Enum([...WIDGET_TYPES]),
+  layout: Type.Object(
+    {
+      x: Type.Integer({ minimum: 0, maximum: 11 }),
+      y: Type.Integer({ minimum: 0, maximum: 1_000 }),
+      w: Type.Integer({ minimum: 1, maximum: 12 }),
+      h: Type.Integer({ minimum: 1, maximum: 100 }),
+    },
+    { ...closed, description: 'Place on a grid of 12 columns.' },
+  ),
+};
+const Options = Type.Object({}, { additionalProperties: true, maxProperties: 50, description: 'How it is drawn.' });
+
+const GivenWidget = Type.Object(
+  {
+    ...widgetFields,
+    query: Type.Optional(nullable(WidgetQuery)),
+    options: Type.Optional(Options),
+  },
+  closed,
+);
+
+const Widget = Type.Object({ ...widgetFields, query: nullable(WidgetQuery), options: Options });
+
+const summaryFields = {
+  dashboardId: uuid(),
+  name: Type.String(),
+  description: nullable(Type.String()),
+  ownerId: nullable(uuid('null: the platform, with a template.')),
+  visibility: Visibility,
+  sharedWith: Type.Array(Share, {
+    description: 'All shares for those who may edit; for others those that let them in.',
+  }),
+  version: Type.Enum([...DASHBOARD_VERSIONS], { description: 'Which version this is.' }),
+  state: Type.Enum(['draft', 'published', 'modified'], {
+    description: '`modified`: changed since it was published.',
+  }),
+  revision: Revision,
+  publishedRevision: nullable(Revision),
+  publishedAt: nullable(timestamp()),
+  publishedById: nullable(uuid()),
+  timezone: nullable(Type.String({ description: 'null: that of who looks.' })),
+  capabilities: Type.Object({
+    editable: Type.Boolean(),
+    publishable: Type.Boolean(),
+    deletable: Type.Boolean(),
+    shareable: Type.Boolean(),
+  }),
+  createdAt: timestamp(),
+  createdById: nullable(uuid()),
+  updatedAt: timestamp(),
+  updatedById: nullable(uuid()),
+};
+
+const Dashboard = Type.Object({
+  ...summaryFields,
+  filters: Type.Array(DashboardFilter),
+  widgets: Type.Array(Widget),
+});
+
+export type Dashboard = Static<typeof Dashboard>;
+export type DashboardFilter = Static<typeof DashboardFilter>;
+export type DashboardShare = Static<typeof Share>;
+export type Widget = Static<typeof Widget>;
+export type WidgetQuery = Static<typeof WidgetQuery>;
+export type GivenFilter = Static<typeof GivenFilter>;
+export type GivenWidget = Static<typeof GivenWidget>;
+
+const contentFields = {
+  description: Type.Optional(nullable(Type.String({ maxLength: 2_000 }))),
+  visibility: Type.Optional(Type.Enum([...VISIBILITIES], { description: 'Default: private.' })),
+  sharedWith: Type.Optional(Type.Array(Share, { maxItems: LIMITS.dashboard_shares_max })),
+  timezone: Type.Optional(nullable(Type.String({ maxLength: 64, description: 'IANA name; null: that of who looks.' }))),
+  filters: Type.Optional(Type.Array(GivenFilter, { maxItems: LIMITS.dashboard_filters_max })),
+  widgets: Type.Optional(Type.Array(GivenWidget, { maxItems: LIMITS.dashboard_widgets_max })),
+};
+const Name = Type.String({ minLength: 1, maxLength: 120 });
+const expectedRevision = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    maximum: 2_147_483_647,
+    description: 'Revision that was read; or X-Expected-Revision or If-Match in its place.',
+  }),
+);
+
+const CreateBody = Type.Object({ name: Name, ...contentFields }, closed);
+const UpdateBody = Type.Object({ name: Type.Optional(Name), ...contentFields, expectedRevision }, closed);
+const PublishBody = Type.Object(
+  {
+    expectedRevision,
+    comment: Type.Optional(Type.String({ maxLength: LIMITS.comment_max_chars, description: 'For the audit trail.' })),
+  },
+  closed,
+);
+
+export type CreateBody = Static<typeof CreateBody>;
+export type UpdateBody = Static<typeof UpdateBody>;
+
+const RunBody = Type.Object(
+  {
+    version: Type.Optional(Version),
+    filterValues: Type.Optional(
+      Type.Record(
+        Type.String({ maxLength: 64 }),
+        Type.Object({ value: Type.Unknown(), valueTo: Type.Optional(Type.Unknown()) }, closed),
+        { maxProperties: LIMITS.dashboard_filters_max, description: 'Values of the filters of the dashboard, by key.' },
+      ),
+    ),
+    conditions: Type.Optional(
+      Type.Array(
+        Type.Object({ ...ConditionSchema.properties, id: Type.Optional(ConditionSchema.properties.id) }, closed),
+        {
+          maxItems: LIMITS.filter_conditions_max,
+          description: 'Further conditions, all of which must hold.',
+        },
+      ),
+    ),
+    timezone: Type.Optional(Type.String({ maxLength: 64, description: 'IANA name of the zone in which days begin.' })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.widget_rows_max })),
+    cursor: Type.Optional(
+      Type.String({ maxLength: LIMITS.uri_max_bytes, description: 'nextCursor of the page before.' }),
+    ),
+    maxAgeSeconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: LIMITS.widget_result_age_max_s,
+        default: LIMITS.widget_result_age_default_s,
+        description: 'How old a kept result may be; 0: it is computed now.',
+      }),
+    ),
+  },
+  closed,
+);
+
+export type RunBody = Static<typeof RunBody>;
+
+const resultFields = {
+  columns: Type.Array(
+    Type.Object({
+      key: Type.String(),
+      label: Type.String(),
+      role: Type.Enum(['dimension', 'measure']),
+      fieldType: Type.String(),
+      currency: nullable(Type.String({ description: 'ISO 4217 code of all values of the column.' })),
+    }),
+  ),
+  rows: Type.Array(Type.Array(Type.Unknown()), { description: 'Values in the order of `columns`.' }),
+  totals: nullable(
+    Type.Object({}, { additionalProperties: true, description: 'By key of the measure, over all groups.' }),
+  ),
+  rowCount: Type.Integer({ minimum: 0 }),
+  truncated: Type.Boolean({ description: 'There are more rows than these.' }),
+  nextCursor: nullable(Type.String({ description: 'null marks the last page.' })),
+  computedAt: timestamp(),
+  dataAsOf: timestamp('The records as they were then.'),
+  accessNotes: Type.Array(
+    Type.Object({
+      code: Type.Enum(['FIELD_HIDDEN', 'ROWS_RESTRICTED']),
+      field: nullable(Type.String()),
+      message: Type.String(),
+    }),
+  ),
+};
+
+const WidgetResult = Type.Object({
+  dashboardId: uuid(),
+  widgetKey: Type.String(),
+  version: Version,
+  revision: Revision,
+  ...resultFields,
+  fromCache: Type.Boolean({ description: 'A kept result, computed at `computedAt`.' }),
+  durationMs: Type.Number({ minimum: 0, description: 'Milliseconds that this run took.' }),
+});
+
+export type WidgetResult = Static<typeof WidgetResult>;
+
+const EXAMPLE_ID = '0193d3b1-2c40-7e0a-9b7e-5f1d7a2c8e44';
+const EXAMPLE_USER = '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33';
+
+const EXAMPLE_WIDGET = {
+  widgetKey: 'by-status',
+  title: 'Invoices by status',
+  type: 'bar',
+  layout: { x: 0, y: 0, w: 6, h: 4 },
+  query: {
+    objectApiName: 'Invoice__c',
+    dimensions: [{ field: 'Status__c' }],
+    measures: [{ key: 'invoices', aggregation: 'count' }],
+  },
+  options: {},
+};
+
+const EXAMPLE_BODY = { name: 'Receivables', description: 'What is open, and with whom.', widgets: [EXAMPLE_WIDGET] };
+
+const EXAMPLE_SUMMARY = {
+  dashboardId: EXAMPLE_ID,
+  name: 'Receivables',
+  description: 'What is open, and with whom.',
+  ownerId: EXAMPLE_USER,
+  visibility: 'private',
+  sharedWith: [],
+  version: 'draft',
+  state: 'draft',
+  revision: 1,
+  publishedRevision: null,
+  publishedAt: null,
+  publishedById: null,
+  timezone: null,
+  capabilities: { editable: true, publishable: true, deletable: true, shareable: true },
+  createdAt: '2026-11-21T00:01:22.123+00:00',
+  createdById: EXAMPLE_USER,
+  updatedAt: '2026-11-21T00:01:22.123+00:00',
+  updatedById: EXAMPLE_USER,
+};
+
+const EXAMPLE_DASHBOARD = { ...EXAMPLE_SUMMARY, filters: [], widgets: [EXAMPLE_WIDGET] };
+
+const EXAMPLE_PUBLISHED = {
+  ...EXAMPLE_DASHBOARD,
+  state: 'published',
+  version: 'published',
+  revision: 2,
+  publishedRevision: 2,
+  publishedAt: '2026-11-21T00:04:10.004+00:00',
+  publishedById: EXAMPLE_USER,
+};
+
+const dashboardId = defineParameter({
+  name: 'dashboardId',
+  required: true,
+  description: 'Id of the dashboard.',
+  schema: Type.String({ format: 'uuid' }),
+  example: EXAMPLE_ID,
+});
+
+const etag = { ETag: { description: '`"r<revision>"`, for If-Match.', schema: Type.String() } };
+
+const common = {
+  tag: 'analytics',
+  mcpAvailable: false,
+  stability: 'stable',
+} as const;
+const READ = {
+  ...common,
+  scopes: ['analytics:read'],
+  risk: 'low',
+  cost: 2,
+  mutation: false,
+  precondition: 'none',
+  agentApproval: 'never',
+} as const;
+const CHANGE = {
+  ...common,
+  scopes: ['analytics:run'],
+  cost: 3,
+  mutation: true,
+  agentApproval: 'policy',
+} as const;
+
+const DASHBOARD_ERRORS = ['DASHBOARD_NOT_FOUND', 'RECORD_ACCESS_DENIED'] as const;
+const CONTENT_ERRORS = [
+  'PARAMETER_INVALID',
+  'DASHBOARD_INVALID',
+  'WIDGET_QUERY_INVALID',
+  'VALIDATION_FAILED',
+  'TOO_MANY_ITEMS',
+] as const;
+
+export const ANALYTICS_OPERATIONS = [
+  defineOperation({
+    ...CHANGE,
+    operationId: 'analytics.dashboards.create',
+    method: 'POST',
+    path: '/analytics/dashboards',
+    summary: 'Create a dashboard',
+    description:
+      'A draft that belongs to the caller. Sharing a dashboard never shares records: who looks at it sees their own.',
+    risk: 'medium',
+    precondition: 'none',
+    requestBody: {
+      required: true,
+      schema: CreateBody,
+      maxBytes: LIMITS.dashboard_max_bytes,
+      example: EXAMPLE_BODY,
+    },
+    response: {
+      status: 201,
+      description: 'The dashboard, at revision 1.',
+      schema: Dashboard,
+      headers: { ...etag, Location: { description: 'Address of the dashboard.', schema: Type.String() } },
+      example: EXAMPLE_DASHBOARD,
+    },
+    errors: [...KEY_ERRORS, ...CONTENT_ERRORS],
+    action: 'analytics.dashboards.create',
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'analytics.dashboards.list',
+    method: 'GET',
+    path: '/analytics/dashboards',
+    summary: 'List dashboards',
+    description: 'Dashboards that the caller can see, by name; without filters and widgets.',
+    queryParameters: [
+      {
+        name: 'scope',
+        description: '`mine`: the caller is the owner; `shared`: with the caller by name, role or group.',
+        schema: Type.Enum(['all', 'mine', 'public', 'shared'], { default: 'all' }),
+        example: 'mine',
+      },
+      {
+        name: 'search',
+        description: 'Part of the name or description, in any case.',
+        schema: Type.String({ minLength: 1, maxLength: LIMITS.search_max_chars }),
+        example: 'receiv',
+      },
+      {
+        name: 'page',
+        description: 'From 1.',
+        schema: Type.Integer({ minimum: 1, maximum: LIMITS.dashboard_page_max, default: 1 }),
+        example: 1,
+      },
+      {
+        name: 'pageSize',
+        description: 'Dashboards on a page.',
+        schema: Type.Integer({
+          minimum: 1,
+          maximum: LIMITS.dashboard_page_size_max,
+          default: LIMITS.dashboard_page_size_default,
+        }),
+        example: 25,
+      },
+    ],
+    response: {
+      status: 200,
+      description: 'A page of dashboards.',
+      schema: Type.Object({
+        records: Type.Array(Type.Object({ ...summaryFields, widgetCount: Type.Integer({ minimum: 0 }) })),
+        page: Type.Integer({ minimum: 1 }),
+        pageSize: Type.Integer({ minimum: 1 }),
+        total: Type.Integer({ minimum: 0, description: 'Dashboards on all pages.' }),
+        nextCursor: Type.Null({ description: 'Pages have numbers.' }),
+      }),
+      example: {
+        records: [{ ...EXAMPLE_SUMMARY, widgetCount: 1 }],
+        page: 1,
+        pageSize: 25,
+        total: 1,
+        nextCursor: null,
+      },
+    },
+    errors: [],
+    action: 'analytics.dashboards.list',
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'analytics.dashboards.get',
+    method: 'GET',
+    path: '/analytics/dashboards/{dashboardId}',
+    summary: 'Read a dashboard',
+    description: 'Without `version`: the published one, or the draft where there is none and the caller may edit it.',
+    pathParameters: [dashboardId],
+    queryParameters: [
+      {
+        name: 'version',
+        description: 'The draft is for those who may edit it.',
+        schema: Version,
+        example: 'published',
+      },
+    ],
+    headerParameters: [
+      {
+        name: 'If-None-Match',
+        description: 'ETag of an earlier answer; 304 when nothing changed.',
+        schema: Type.String(),
+      },
+    ],
+    response: {
+      status: 200,
+      description: 'The dashboard.',
+      schema: Dashboard,
+      headers: etag,
+      example: EXAMPLE_DASHBOARD,
+    },
+    errors: ['DASHBOARD_NOT_FOUND', 'DASHBOARD_VERSION_NOT_FOUND'],
+    action: 'analytics.dashboards.get',
+  }),
+  defineOperation({
+    ...CHANGE,
+    operationId: 'analytics.dashboards.update',
+    method: 'PATCH',
+    path: '/analytics/dashboards/{dashboardId}',
+    summary: 'Change the draft of a dashboard',
+    description:
+      'What the body does not name stays; lists are replaced as a whole. Who looks goes on seeing the published version, while visibility and sharing, which the owner sets, take effect at once.',
+    risk: 'medium',
+    precondition: 'expectedRevision',
+    pathParameters: [dashboardId],
+    requestBody: {
+      required: true,
+      schema: UpdateBody,
+      maxBytes: LIMITS.dashboard_max_bytes,
+      example: { name: 'Receivables by status', expectedRevision: 1 },
+    },
+    response: {
+      status: 200,
+      description: 'The draft, one revision later.',
+      schema: Dashboard,
+      headers: etag,
+      example: { ...EXAMPLE_DASHBOARD, name: 'Receivables by status', revision: 2 },
+    },
+    errors: [...KEY_ERRORS, ...DASHBOARD_ERRORS, ...CONTENT_ERRORS],
+    action: 'analytics.dashboards.update',
+  }),
+  defineOperation({
+    ...CHANGE,
+    operationId: 'analytics.dashboards.delete',
+    method: 'DELETE',
+    path: '/analytics/dashboards/{dashboardId}',
+    summary: 'Delete a dashboard',
+    description: `Both versions are gone for everybody. It is kept for ${LIMITS.dashboard_kept_days} days, so that it can be restored.`,
+    risk: 'high',
+    precondition: 'expectedRevision',
+    pathParameters: [dashboardId],
+    queryParameters: [
+      {
+        name: 'expectedRevision',
+        description: 'Revision that was read; or X-Expected-Revision or If-Match in its place.',
+        schema: Revision,
+        example: 1,
+      },
+    ],
+    response: { status: 204, description: 'The dashboard is gone.' },
+    errors: [...KEY_ERRORS, ...DASHBOARD_ERRORS],
+    action: 'analytics.dashboards.delete',
+  }),
+  defineOperation({
+    ...CHANGE,
+    operationId: 'analytics.dashboards.publish',
+    method: 'POST',
+    path: '/analytics/dashboards/{dashboardId}/publish',
+    summary: 'Publish a dashboard',
+    description:
+      'Makes the draft at the expected revision what everybody sees, until it is published again. The event `analytics.dashboard.published` is written in the same transaction.',
+    risk: 'medium',
+    precondition: 'expectedRevision',
+    pathParameters: [dashboardId],
+    requestBody: {
+      required: true,
+      schema: PublishBody,
+      maxBytes: LIMITS.transition_body_max_bytes,
+      example: { expectedRevision: 1, comment: 'Agreed with Finance.' },
+    },
+    response: {
+      status: 201,
+      description: 'The published version, one revision later.',
+      schema: Dashboard,
+      headers: etag,
+      example: EXAMPLE_PUBLISHED,
+    },
+    errors: [...KEY_ERRORS, ...DASHBOARD_ERRORS, 'PARAMETER_INVALID'],
+    action: 'analytics.dashboards.publish',
+  }),
+] as const;

@@ -1,0 +1,233 @@
+/**
+ * Creating, changing, publishing and deleting dashboards. Every change raises the one revision that the next change must
+ * name. Source: docs/reference/analytics.md#revisions.
+ */
+import { LIMITS } from '../../../config/limits.ts';
+import type { DashboardShare } from '../../../contracts/analytics.ts';
+import type { Handler } from '../../../contracts/operations.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
+import type { Tx } from '../../../mixins/database/database.ts';
+import { NOW } from '../../../mixins/models/sequelize.ts';
+import { mutate } from '../../../mixins/mutation/mutate.ts';
+import type { Unit } from '../../../mixins/mutation/unit.ts';
+import type { AnalyticsDeps } from '../deps.ts';
+import { type Viewer, viewerOf } from '../viewer.ts';
+import { type Content, contentOf, contentProblems, refuseProblems, refuseSize } from './content.ts';
+import { etagOf, presentDashboard } from './present.ts';
+import {
+  countDashboardsSql,
+  type FullDashboardRow,
+  findDashboardSql,
+  lockDashboardSql,
+  lockTenantSql,
+  type Version,
+} from './read.sql.ts';
+import { dashboardNotFound, visibleDashboard } from './read.ts';
+import { expectedRevisionOf, requireRevision } from './revision.ts';
+import { type DashboardKey, insertDashboard, publishDraft, updateDashboard, updateDraft } from './store.ts';
+
+export const createDashboard: Handler<'analytics.dashboards.create', AnalyticsDeps> = async (deps, request, call) => {
+  const viewer = await viewerOf(deps.findAccess, request);
+  const content = contentOf(call.body, null);
+  const unknown = unknownShares(deps, viewer, content.sharedWith);
+  return change(deps, request, call, async (unit) => {
+    const { tx } = unit;
+    const key = { tenantId: viewer.tenantId, dashboardId: uuidv7() };
+    refuseContent(content, null, await unknown);
+    await tx.query(lockTenantSql(viewer.tenantId));
+    const { ofTenant, ofUser } = await tx.one<{ ofTenant: number; ofUser: number }>(
+      countDashboardsSql(viewer.tenantId, viewer.userId),
+    );
+    refuseTooMany(ofTenant, LIMITS.dashboards_per_tenant_max, 'A tenant');
+    refuseTooMany(ofUser, LIMITS.dashboards_per_user_max, 'A user');
+    await insertDashboard(tx, key, content, viewer);
+    const row = await visibleDashboard(tx, viewer, key.dashboardId, 'draft');
+    unit.audit({ recordId: key.dashboardId, kind: 'create', changes: changesOf(null, content, row.revision) });
+    const { headers, body } = replyOf(row, viewer);
+    return { status: 201, headers: { ...headers, Location: addressOf(key.dashboardId) }, body };
+  });
+};
+
+export const updateDashboardDraft: Handler<'analytics.dashboards.update', AnalyticsDeps> = async (
+  deps,
+  request,
+  call,
+) => {
+  const { expectedRevision: _, ...given } = call.body;
+  const expectedRevision = expectedRevisionOf(call.headers, call.body);
+  const viewer = await viewerOf(deps.findAccess, request);
+  const unknown = unknownShares(deps, viewer, given.sharedWith ?? []);
+  return change(deps, request, call, async (unit) => {
+    const { tx } = unit;
+    const before = await lockedDashboard(tx, viewer, call.path.dashboardId);
+    const former = contentOfRow(before);
+    const content = contentOf(given, former);
+    const sharing = ({ visibility, sharedWith }: Content): string => JSON.stringify([visibility, sharedWith]);
+    if (before.reach !== 'own' && sharing(content) !== sharing(former))
+      throw accessDenied('Only its owner decides who reaches a dashboard.');
+    requireRevision(expectedRevision, before.revision);
+    if (Object.keys(given).length === 0)
+      throw new PlatformError('VALIDATION_FAILED', 'The body changes nothing.', {
+        errors: [violation('', 'FIELD_REQUIRED', 'Name what to change.')],
+      });
+    refuseContent(content, former, await unknown);
+    const key = keyOf(before, viewer);
+    const { visibility } = content;
+    await updateDraft(tx, key, content);
+    await updateDashboard(tx, key, { visibility, revision: before.revision + 1 }, viewer);
+    const row = await visibleDashboard(tx, viewer, key.dashboardId, 'draft');
+    unit.audit({ recordId: key.dashboardId, kind: 'update', changes: changesOf(former, content, row.revision) });
+    return replyOf(row, viewer);
+  });
+};
+
+export const publishDashboard: Handler<'analytics.dashboards.publish', AnalyticsDeps> = async (deps, request, call) => {
+  const expectedRevision = expectedRevisionOf(call.headers, call.body);
+  const viewer = await viewerOf(deps.findAccess, request);
+  return change(deps, request, call, async (unit) => {
+    const { tx } = unit;
+    const before = await lockedDashboard(tx, viewer, call.path.dashboardId);
+    requireRevision(expectedRevision, before.revision);
+    const key = keyOf(before, viewer);
+    const revision = before.revision + 1;
+    await publishDraft(tx, key);
+    await updateDashboard(
+      tx,
+      key,
+      { revision, publishedRevision: revision, publishedAt: NOW, publishedById: viewer.userId },
+      viewer,
+    );
+    const row = await visibleDashboard(tx, viewer, key.dashboardId, 'published');
+    const { comment = null } = call.body;
+    unit.audit({
+      recordId: key.dashboardId,
+      kind: 'publish',
+      changes: {
+        publishedRevision: { from: before.publishedRevision, to: revision },
+        comment: { from: null, to: comment },
+      },
+    });
+    unit.emit({
+      type: 'analytics.dashboard.published',
+      recordId: key.dashboardId,
+      data: { dashboardId: key.dashboardId, revision, comment },
+    });
+    return { ...replyOf(row, viewer), status: 201 };
+  });
+};
+
+export const deleteDashboard: Handler<'analytics.dashboards.delete', AnalyticsDeps> = async (deps, request, call) => {
+  const expectedRevision = expectedRevisionOf(call.headers, null);
+  const viewer = await viewerOf(deps.findAccess, request);
+  return change(deps, request, call, async (unit) => {
+    const { tx } = unit;
+    const before = await lockedDashboard(tx, viewer, call.path.dashboardId);
+    if (before.reach !== 'own') throw accessDenied('Only its owner deletes a dashboard.');
+    if (before.apiName !== null)
+      throw accessDenied(`A deployment made this dashboard: delete the component Dashboard ${before.apiName}.`);
+    requireRevision(expectedRevision, before.revision);
+    const key = keyOf(before, viewer);
+    await updateDashboard(
+      tx,
+      key,
+      { revision: before.revision + 1, deletedAt: NOW, deletedById: viewer.userId },
+      viewer,
+    );
+    unit.audit({ recordId: key.dashboardId, kind: 'delete', changes: { name: { from: before.name, to: null } } });
+    return { status: 204, body: null };
+  });
+};
+
+const change = (
+  { database }: AnalyticsDeps,
+  request: RequestContext,
+  call: OperationCall,
+  work: (unit: Unit) => Promise<OperationReply>,
+): Promise<OperationReply> => mutate(database, request, call, { role: { service: 'analytics' }, work });
+
+/** The draft of a dashboard that the viewer may change, locked. */
+async function lockedDashboard(tx: Tx, viewer: Viewer, dashboardId: string): Promise<FullDashboardRow> {
+  const id = dashboardId.toLowerCase();
+  const locking = tx.query(lockDashboardSql(viewer.tenantId, id));
+  const draft: Version = 'draft';
+  const row = await tx.first<FullDashboardRow>(findDashboardSql(viewer, id, draft));
+  await locking;
+  if (!row || (row.reach === 'view' && row.publishedRevision === null)) throw dashboardNotFound();
+  if (row.reach === 'view') throw accessDenied('You may look at this dashboard, but you may not change it.');
+  return row;
+}
+
+const accessDenied = (message: string): PlatformError => new PlatformError('RECORD_ACCESS_DENIED', message);
+
+const keyOf = ({ dashboardId }: FullDashboardRow, { tenantId }: Viewer): DashboardKey => ({ tenantId, dashboardId });
+
+const contentOfRow = ({ name, description, visibility, sharedWith, timezone, content }: FullDashboardRow): Content => ({
+  name,
+  description,
+  visibility,
+  sharedWith,
+  timezone,
+  filters: content.filters,
+  widgets: content.widgets,
+});
+
+const replyOf = (row: FullDashboardRow, viewer: Viewer): OperationReply => ({
+  headers: { ETag: etagOf(row.revision) },
+  body: presentDashboard(row, viewer),
+});
+
+const addressOf = (dashboardId: string): string => `/api/v1/analytics/dashboards/${dashboardId}`;
+
+/** Shares of a body with those whom the caller cannot name. Asked before the transaction, which holds a connection. */
+async function unknownShares(
+  deps: AnalyticsDeps,
+  { tenantId, userId }: Viewer,
+  sharedWith: readonly DashboardShare[],
+): Promise<ReadonlySet<string>> {
+  if (sharedWith.length === 0) return new Set();
+  const principals = sharedWith.map(({ principalType, principalId }) => ({
+    principalType,
+    principalId: principalType === 'user' ? principalId.toLowerCase() : principalId,
+  }));
+  const places = await deps.unknownPrincipals({ tenantId, userId, principals });
+  return new Set(places.map((place) => shareName(principals[place]!)));
+}
+
+const shareName = ({
+  principalType,
+  principalId,
+}: Pick<Content['sharedWith'][number], 'principalType' | 'principalId'>) => `${principalType} ${principalId}`;
+
+/** 422 with everything that is wrong. Shares that are there may stay when their principal has gone. */
+function refuseContent(content: Content, former: Content | null, unknown: ReadonlySet<string>): void {
+  const problems = contentProblems(content);
+  const known = new Set(former?.sharedWith.map(shareName));
+  content.sharedWith.forEach((share, at) => {
+    const name = shareName(share);
+    if (unknown.has(name) && !known.has(name))
+      problems.add(() =>
+        violation(`/sharedWith/${at}/principalId`, 'REFERENCE_NOT_FOUND', `There is no such ${share.principalType}.`),
+      );
+  });
+  refuseProblems(problems);
+  refuseSize(content);
+}
+
+function refuseTooMany(count: number, max: number, whose: string): void {
+  if (count >= max)
+    throw new PlatformError('TOO_MANY_ITEMS', `${whose} has ${max} dashboards at most.`, { details: { max } });
+}
+
+/** What the audit trail says about a change: the values of short properties, and which of the others changed. */
+function changesOf(before: Content | null, after: Content, revision: number): Record<string, unknown> {
+  const changes: Record<string, unknown> = { revision: { from: before ? revision - 1 : null, to: revision } };
+  for (const name of ['name', 'visibility', 'sharedWith', 'timezone'] as const)
+    if (JSON.stringify(before?.[name]) !== JSON.stringify(after[name]))
+      changes[name] = { from: before?.[name] ?? null, to: after[name] };
+  for (const name of ['description', 'filters', 'widgets'] as const)
+    if (before && JSON.stringify(before[name]) !== JSON.stringify(after[name])) changes[name] = { changed: true };
+  return changes;
+}

@@ -1,0 +1,76 @@
+/** Dashboards as the API shows them. */
+import type { OperationOutput } from '../../../contracts/operations.ts';
+import { formatTimestamp } from '../../../lib/values/time.ts';
+import type { Viewer } from '../viewer.ts';
+import type { DashboardRow, FullDashboardRow } from './read.sql.ts';
+
+type Summary = Omit<OperationOutput<'analytics.dashboards.list'>['records'][number], 'widgetCount'>;
+
+const time = (text: string): string => formatTimestamp(new Date(text));
+
+export const etagOf = (revision: number): string => `"r${revision}"`;
+
+/** Who only looks sees nothing of what happened to the draft since it was published. */
+const changesOf = (row: DashboardRow): Pick<Summary, 'state' | 'revision' | 'updatedAt' | 'updatedById'> =>
+  row.reach === 'view' && row.publishedRevision !== null && row.publishedAt !== null
+    ? {
+        state: 'published',
+        revision: row.publishedRevision,
+        updatedAt: time(row.publishedAt),
+        updatedById: row.publishedById,
+      }
+    : {
+        state: stateOf(row),
+        revision: row.revision,
+        updatedAt: time(row.updatedAt),
+        updatedById: row.updatedById,
+      };
+
+function stateOf({ revision, publishedRevision }: DashboardRow): Summary['state'] {
+  if (publishedRevision === null) return 'draft';
+  return revision === publishedRevision ? 'published' : 'modified';
+}
+
+function summaryOf(row: DashboardRow, viewer: Viewer): Summary {
+  const owns = viewer.mayRun && row.reach === 'own';
+  const edits = viewer.mayRun && row.reach !== 'view';
+  return {
+    dashboardId: row.dashboardId,
+    name: row.name,
+    description: row.description,
+    ownerId: row.ownerId,
+    visibility: row.visibility,
+    sharedWith: row.sharedWith,
+    version: row.version,
+    ...changesOf(row),
+    publishedRevision: row.publishedRevision,
+    publishedAt: row.publishedAt === null ? null : time(row.publishedAt),
+    publishedById: row.publishedById,
+    timezone: row.timezone,
+    // What a deployment brought goes with a deployment.
+    capabilities: { editable: edits, publishable: edits, deletable: owns && row.apiName === null, shareable: owns },
+    createdAt: time(row.createdAt),
+    createdById: row.createdById,
+  };
+}
+
+/** An item of the list. */
+export const presentSummary = (
+  row: DashboardRow,
+  viewer: Viewer,
+): OperationOutput<'analytics.dashboards.list'>['records'][number] => ({
+  ...summaryOf(row, viewer),
+  widgetCount: row.widgetCount,
+});
+
+export const presentDashboard = (
+  row: FullDashboardRow,
+  viewer: Viewer,
+): OperationOutput<'analytics.dashboards.get'> => ({
+  ...summaryOf(row, viewer),
+  filters: row.content.filters,
+  widgets: row.content.widgets,
+});
+
+/** The revision of what the viewer is shown. */
+export const revisionShown = (row: DashboardRow): number => changesOf(row).revision;
