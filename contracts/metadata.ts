@@ -245,6 +245,20 @@ const EXAMPLE_CHANGE = {
   reversible: true,
 };
 
+const EXAMPLE_VALIDATION = {
+  valid: true,
+  blocked: [],
+  warnings: [],
+  creates: [],
+  updates: [EXAMPLE_CHANGE],
+  deletes: [],
+  noops: [],
+  manifestHash: EXAMPLE_HASH,
+  planHash: EXAMPLE_HASH,
+  metadataVersion: 7,
+  validatedAt: '2026-11-21T00:01:22.123+00:00',
+};
+
 const EXAMPLE_DEPLOYMENT = {
   deploymentId: EXAMPLE_ID,
   status: 'SUCCEEDED',
@@ -405,19 +419,7 @@ export const METADATA_OPERATIONS = [
       status: 200,
       description: 'The plan.',
       schema: Validation,
-      example: {
-        valid: true,
-        blocked: [],
-        warnings: [],
-        creates: [],
-        updates: [EXAMPLE_CHANGE],
-        deletes: [],
-        noops: [],
-        manifestHash: EXAMPLE_HASH,
-        planHash: EXAMPLE_HASH,
-        metadataVersion: 7,
-        validatedAt: '2026-11-21T00:01:22.123+00:00',
-      },
+      example: EXAMPLE_VALIDATION,
     },
     errors: PROJECT_ERRORS,
     action: 'metadata.components.validate',
@@ -436,6 +438,7 @@ export const METADATA_OPERATIONS = [
     stepUp: true,
     cost: 10,
     mutation: true,
+    dryRun: true,
     agentApproval: 'policy',
     mcpAvailable: false,
     requestBody: {
@@ -470,6 +473,14 @@ export const METADATA_OPERATIONS = [
         links: { self: `/api/v1/metadata/deployments/${EXAMPLE_ID}` },
       },
     },
+    alternatives: [
+      {
+        status: 200,
+        description: 'Under a run that is a dry run: the plan, as metadata.components.validate answers it.',
+        schema: Validation,
+        example: EXAMPLE_VALIDATION,
+      },
+    ],
     errors: [...PROJECT_ERRORS, 'PLAN_CHANGED', 'DESTRUCTIVE_CHANGES_NOT_ALLOWED'],
     action: 'metadata.deployments.create',
   }),

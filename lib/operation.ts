@@ -109,6 +109,8 @@ export interface Operation {
   mutation: boolean;
   /** Milliseconds that one statement of it may take in the database; default: 5,000 for reads, 25,000 for mutations. */
   statementTimeoutMs?: number;
+  /** A mutation that can be tried out: with `dryRun` in its context it answers what it would do, and changes nothing. */
+  dryRun?: true;
   precondition: 'ifMatch' | 'expectedRevision' | 'none';
   /**
    * A person needs a recent sign-in with two factors, where the tenant requires second factors (RFC 9470): the operation

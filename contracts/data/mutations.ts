@@ -39,12 +39,12 @@ const CheckResult = Type.Object(
 );
 
 /** What every mutation that can be tried out says about it. */
-export const CHECKED = {
-  queryParameters: [checkOnly],
+export const TRIED = {
+  dryRun: true,
   alternatives: [
     {
       status: 200,
-      description: 'With `checkOnly=true`: the verdict; nothing was changed.',
+      description: 'Of a dry run: the verdict; nothing was changed.',
       schema: CheckResult,
       example: {
         checkOnly: true,
@@ -58,6 +58,9 @@ export const CHECKED = {
     },
   ],
 } as const;
+
+/** What those say that take `checkOnly`. */
+export const CHECKED = { ...TRIED, queryParameters: [checkOnly] } as const;
 
 /** On operations that store the values of a record. */
 export const duplicateConfirmation = defineParameter({

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
 import { PRINCIPAL_TYPES } from '../../lib/access/sharing.ts';
 import { defineOperation, defineParameter } from '../../lib/operation.ts';
+import { TRIED } from './mutations.ts';
 import { id, KEY_ERRORS, objectApiName, READ, WRITE } from './rows.ts';
 
 const shareId = defineParameter({
@@ -36,7 +37,14 @@ const EXAMPLE_SHARE = {
 
 const ERRORS = ['OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND', 'RECORD_ACCESS_DENIED'] as const;
 
-const CHANGE = { ...WRITE, tag: 'data', scopes: ['data:write'], risk: 'medium', precondition: 'none' } as const;
+const CHANGE = {
+  ...WRITE,
+  ...TRIED,
+  tag: 'data',
+  scopes: ['data:write'],
+  risk: 'medium',
+  precondition: 'none',
+} as const;
 
 export const SHARE_OPERATIONS = [
   defineOperation({

@@ -37,7 +37,7 @@ interface KeyRow {
 /** The key of a mutation, or 400. */
 export function idempotencyKey(
   call: { headers: { idempotencyKey?: string }; fingerprint?: string },
-  request: { clientId: string; userId: string; requestId: string },
+  request: { clientId: string; userId: string; requestId: string; dryRun?: boolean },
   checkOnly = false,
 ): IdempotencyKey {
   const key = call.headers.idempotencyKey;
@@ -50,7 +50,7 @@ export function idempotencyKey(
     key,
     fingerprint: call.fingerprint,
     requestId: request.requestId,
-    checkOnly,
+    checkOnly: checkOnly || request.dryRun === true,
     part: false,
   };
 }

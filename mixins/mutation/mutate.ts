@@ -12,6 +12,7 @@ import { isTransient, platformErrorOf, waitedForDeployment, waitedForTableOrValu
 import { type IdempotencyKey, idempotencyKey } from './key.ts';
 import { concludeDryRun, concludeRefusal } from './refusal.ts';
 import { type DataRole, type Hook, inTransaction, singleStatementUnit, type Unit, type UnitOptions } from './unit.ts';
+import { approving, refused } from './verdict.ts';
 
 /** A mutation waits for a deployment until this long before its deadline. */
 const DEPLOYMENT_PATIENCE_MS = 15_000;
@@ -51,14 +52,21 @@ export function mutate(
   { role, work, hooks = [], dryRun = false, ...errorMapping }: Mutation,
 ): Promise<OperationReply> {
   const key = idempotencyKey(call, request, dryRun);
-  return runIdempotent({ database, request, call, key, hooks, ...errorMapping }, ({ inUnit }) =>
+  const verdictOf = request.dryRun ? { verdictOf: refused } : {};
+  return runIdempotent({ database, request, call, key, hooks, ...verdictOf, ...errorMapping }, ({ inUnit }) =>
     inUnit(async (unit) => {
       const stored = await unit.claim();
       if (stored) return stored;
       unit.actAs(role);
-      return unit.complete(await work(unit));
+      const reply = await unit.complete(await work(unit));
+      return request.dryRun ? verdictOn(reply, unit) : reply;
     }),
   );
+}
+
+/** `reply`: what the mutation would have answered. */
+function verdictOn({ body }: OperationReply, { effects }: Unit): OperationReply {
+  return approving(Buffer.isBuffer(body) ? body.toString() : JSON.stringify(body), effects);
 }
 
 /** A mutation whose statements claim and complete the key by themselves. */

@@ -25,6 +25,9 @@ const LOST_ACCESS: ReadonlySet<string> = new Set([
   'METADATA_PERMISSION_DENIED',
 ]);
 
+const lostAccess = (outcome: OperationReply | PlatformError): boolean =>
+  outcome instanceof PlatformError && LOST_ACCESS.has(outcome.code);
+
 /**
  * Records the refusal with its key and throws it. When the key already has an outcome (a retry that would now fail for
  * other reasons), that outcome is the answer.
@@ -45,7 +48,7 @@ export async function concludeRefusal(concluded: ConcludedRequest, failure: Plat
     throw error;
   }
   // A caller who may no longer see the object gets 404, not the stored body.
-  if (stored && !LOST_ACCESS.has(failure.code)) return stored;
+  if (stored && !lostAccess(failure)) return stored;
   throw failure;
 }
 
@@ -100,6 +103,8 @@ export async function concludeDryRun(
   await database.tenant(request.tenantId, async (tx) => {
     const used = await findKey(tx, key);
     if (used && used.fingerprint !== key.fingerprint) answer = keyReused(used);
+    // What was carried out cannot be tried out any more: the dry run of a call under a run has the fingerprint of the call.
+    else if (!lostAccess(answer)) answer = answerOf(used, key) ?? answer;
     const sql = new Sql();
     await tx.query(sql.statement(attemptSql(tx, sql, concluded, answer instanceof PlatformError ? answer : null)));
   });

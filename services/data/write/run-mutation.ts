@@ -6,11 +6,12 @@ import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { type Attempt, runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
+import { refused } from '../../../mixins/mutation/verdict.ts';
 import { recordNotFound, visibleObject } from '../object-access.ts';
 import { SHARE_STEPS, UNSHARE_STEPS } from '../shares/steps.ts';
 import type { View } from '../view.ts';
 import { bodyObject } from './body.ts';
-import { passed, refused } from './check-only.ts';
+import { passed } from './check-only.ts';
 import { recordError } from './constraint-errors.ts';
 import { CREATE_STEPS } from './create.ts';
 import { DELETE_STEPS } from './delete.ts';
@@ -79,7 +80,7 @@ export function runRecordMutation(
     (attempt) =>
       deps.tenants.withView(request.tenantId, request.userId, (current) => {
         view = current;
-        const context: AttemptContext = { deps, request, attempt, ifMatch, view: current };
+        const context: AttemptContext = { deps, request, checkOnly: key.checkOnly, attempt, ifMatch, view: current };
         if (mutation !== 'upsert') return runTask(context, { mutation, call, body, external: null });
         return upsert(database, current, call, body, (task) => runTask(context, task));
       }),
@@ -102,13 +103,15 @@ function bodyOf(mutation: RequestedMutation, call: MutationCall): Record<string,
 interface AttemptContext {
   readonly deps: MutationDeps;
   readonly request: RequestContext;
+  readonly checkOnly: boolean;
   readonly attempt: Attempt;
   readonly ifMatch: readonly string[];
   readonly view: View;
 }
 
 /** Runs one task in a unit of its own. */
-async function runTask({ deps, request, attempt, ifMatch, view }: AttemptContext, task: Task): Promise<OperationReply> {
+async function runTask(context: AttemptContext, task: Task): Promise<OperationReply> {
+  const { deps, request, checkOnly, attempt, ifMatch, view } = context;
   const { mutation, call, body } = task;
   const access = visibleObject(view, call.path.objectApiName);
   const id = mutation === 'create' ? uuidv7() : (call.path['id'] ?? '').toLowerCase();
@@ -127,7 +130,7 @@ async function runTask({ deps, request, attempt, ifMatch, view }: AttemptContext
     .catch(async (error: unknown) => {
       throw await withAllConflicts(deps.platform.database, write, error);
     });
-  if (call.query['checkOnly'] !== true) await special?.committed(deps, request.tenantId);
+  if (!checkOnly) await special?.committed(deps, request.tenantId);
   return reply;
 }
 

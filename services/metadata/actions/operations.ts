@@ -1,6 +1,7 @@
 /** The public operations of metadata. */
 
 import { LIMITS } from '../../../config/limits.ts';
+import type { UserIdentity } from '../../../contracts/data.ts';
 import type { OperationInput } from '../../../contracts/operations.ts';
 import { ceilings } from '../../../contracts/ratelimit.ts';
 import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
@@ -60,7 +61,11 @@ export class MetadataOperations {
     findUser: FindUser,
   ): Promise<OperationReply> {
     const user = await requirePermission(findUser, request, 'metadataRead');
-    const source = { operation: 'validate', body: call.body } as const;
+    return this.#tryOut(request, user, { operation: 'validate', body: call.body });
+  }
+
+  /** What a deployment of the project would do. */
+  async #tryOut(request: RequestContext, user: UserIdentity, source: Source): Promise<OperationReply> {
     const planned = await this.#plan(request.tenantId, user.id, source);
     refuseDrift(planned);
     const { draft, counting, manifestHash, planHash, version } = planned;
@@ -72,7 +77,7 @@ export class MetadataOperations {
       facts,
       counted: mayCount(user),
     });
-    return { body: answer && Buffer.from(answer) };
+    return { status: 200, body: answer && Buffer.from(answer) };
   }
 
   async deploy(
@@ -80,12 +85,14 @@ export class MetadataOperations {
     call: OperationInput<'metadata.deployments.create'>,
     findUser: FindUser,
   ): Promise<OperationReply> {
-    await requirePermission(findUser, request, 'metadataManage');
+    const allowed = await requirePermission(findUser, request, 'metadataManage');
+    if (request.dryRun) return this.#tryOut(request, allowed, { operation: 'deploy', body: call.body });
     const accepted = await this.#planning.run(request.tenantId, 'accept', { body: call.body, head: call.fingerprint });
     const known = { ...call, fingerprint: accepted.fingerprint };
     const key = idempotencyKey(known, request);
     const { database } = this.#platform;
-    const reply = await runIdempotent({ database, request, call: known, key }, async ({ inUnit }) => {
+    const mutation = { database, request, call: known, key };
+    const reply = await runIdempotent(mutation, async ({ inUnit }) => {
       const user = await requirePermission(findUser, request, 'metadataManage');
       await this.#checkAcceptable(request, call.body, accepted);
       return inUnit(

@@ -152,6 +152,42 @@ describe('the frame of mutations', () => {
     assert.equal((await create('tried', key)).headers?.['Idempotency-Replayed'], undefined);
   });
 
+  describe('tries a mutation out where the context says so', () => {
+    const tryOut = (name: string, key: string = randomUUID(), more: Partial<Mutation> = {}): Promise<OperationReply> =>
+      mutate(world.database, { ...requestOf(), dryRun: true }, callOf(name, key), creating(name, more));
+
+    it('and answers a verdict, with nothing changed', async () => {
+      const reply = await tryOut('thought of');
+      assert.equal(reply.status, 200);
+      const { checkOnly, valid, record } = JSON.parse(textOf(reply));
+      assert.deepEqual({ checkOnly, valid, record }, { checkOnly: true, valid: true, record: { name: 'thought of' } });
+      assert.ok(!(await names()).includes('thought of'));
+    });
+
+    it('and answers what stands against the content', async () => {
+      await create('thought of before');
+      const { valid, errors } = JSON.parse(textOf(await tryOut('thought of before')));
+      assert.equal(valid, false);
+      assert.deepEqual(
+        errors.map(({ code }: { code: string }) => code),
+        ['UNIQUE_VALUE_CONFLICT'],
+      );
+    });
+
+    it('and answers the outcome of the same request when it was carried out before', async () => {
+      const key = 'frame-key-6';
+      const first = await create('carried out', key);
+      for (const more of [{}, { work: () => Promise.reject(new PlatformError('ETAG_MISMATCH', 'It has changed.')) }]) {
+        const again = await tryOut('carried out', key, more);
+        assert.equal(again.headers?.['Idempotency-Replayed'], 'true');
+        assert.equal(textOf(again), textOf(first));
+      }
+      const lost = { work: () => Promise.reject(new PlatformError('OBJECT_NOT_FOUND', 'There is none.')) };
+      assert.equal((await refusal(tryOut('carried out', key, lost))).code, 'OBJECT_NOT_FOUND');
+      assert.equal((await refusal(tryOut('something else', key))).code, 'IDEMPOTENCY_KEY_REUSED');
+    });
+  });
+
   it('commits two tasks of a unit together or not at all', async () => {
     const both = (second: string): Partial<Mutation> => ({
       work: async (unit) => {
