@@ -1,6 +1,7 @@
 /** Public operations and internal actions of data. */
 import type { PRINCIPAL_TYPES } from '../lib/access/sharing.ts';
 import type { ActionsOf } from '../lib/operation.ts';
+import type { AggregateQuery, AggregateResult, ObjectCatalog } from './data/aggregate.ts';
 import { CONNECTION_OPERATIONS } from './data/connections.ts';
 import { EXPLAIN_OPERATIONS } from './data/explain.ts';
 import { OBJECT_OPERATIONS } from './data/objects.ts';
@@ -92,6 +93,13 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
     };
     result: { userIds: Record<string, string>; signInNames: Record<string, string> };
   };
+  /**
+   * Groups of records that the request's user can list, and measures of each. 404 OBJECT_NOT_FOUND, 400 CURSOR_*, 422
+   * WIDGET_QUERY_INVALID with pointers into the query.
+   */
+  'data.records.aggregate': { params: AggregateQuery; result: AggregateResult };
+  /** What the request's user can ask `data.records.aggregate` about an object. */
+  'data.objects.catalog': { params: { objectApiName: string }; result: ObjectCatalog };
   /** Loads generated rows of one object as the platform: ids given, no history or events. Only for templates' sample data. */
   'data.samples.load': {
     params: { tenantId: string; objectApiName: string; columns: string[]; rows: unknown[][] };

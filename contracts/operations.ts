@@ -21,14 +21,15 @@ const ROWS = [
 /** The rows of all public operations, in the order of the documents. */
 export const OPERATIONS: readonly Operation[] = ROWS;
 
-const STATEMENT_TIMEOUTS = new Map(
-  OPERATIONS.map((row) => [
+const STATEMENT_TIMEOUTS = new Map<string, number>([
+  ...OPERATIONS.map((row): [string, number] => [
     row.action,
     row.statementTimeoutMs ?? (row.mutation ? LIMITS.statement_timeout_ms : LIMITS.read_statement_timeout_ms),
   ]),
-);
+  ['data.records.aggregate', LIMITS.read_statement_timeout_ms],
+]);
 
-/** Milliseconds that one statement of the action may take; undefined for actions that answer no public operation. */
+/** Milliseconds that one statement of the action may take; undefined where the limit is that of every statement. */
 export const statementTimeoutOf = (action: string): number | undefined => STATEMENT_TIMEOUTS.get(action);
 
 type Row = (typeof ROWS)[number];

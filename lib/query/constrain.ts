@@ -5,14 +5,14 @@
 import type { Predicate } from '../access/predicate.ts';
 import { reach } from '../access/sharing.ts';
 import type { Access } from '../access/types.ts';
-import type { ConstrainedPlan, Plan } from './types.ts';
+import type { AggregatePlan, Constrained, Plan } from './types.ts';
 
-export function constrain(plan: Plan, access: Access): ConstrainedPlan {
+export function constrain<P extends Plan | AggregatePlan>(plan: P, access: Access): Constrained<P> {
   return {
     ...plan,
     filter: plan.filter && constrainNode(plan.filter, access),
     sharing: reach(access, plan.object.apiName, 'read'),
-  } as ConstrainedPlan;
+  } as unknown as Constrained<P>;
 }
 
 function constrainNode(node: Predicate, access: Access): Predicate {

@@ -54,27 +54,39 @@ export function rangesAfter(
     return [[`${rowSql(columns)} ${first.desc ? '<' : '>'} ${rowSql(bounds)}`]];
   }
   const split = !first.desc && first.nullable && first.bound !== null;
-  // (k1 after v1) OR (k1 = v1 AND k2 after v2) OR …
-  const steps: string[] = [];
-  const equal: string[] = [];
-  for (const key of keys) {
-    const { column, bound } = key;
-    const step = stepSql(key, key.nullable && !(split && key === first));
-    if (step) steps.push([...equal, step].join(' AND '));
-    equal.push(bound === null ? `${column} IS NULL` : `${column} = ${bound}`);
-  }
-  const after = steps.length === 0 ? 'false' : `(${steps.map((step) => `(${step})`).join(' OR ')})`;
+  const after = afterSql(keys, split ? first : null);
   if (first.bound === null) return [[...(first.desc ? [] : [`${first.column} IS NULL`]), after]];
   // Follows from the steps, in a form that an index scan can start from.
   const start = `${first.column} ${first.desc ? '<=' : '>='} ${first.bound}`;
   return split ? [[start, after], [`${first.column} IS NULL`]] : [[start, after]];
 }
 
+/** A column of an order, and what is bound for its last value; null: that is null. */
+interface OrderedColumn {
+  readonly column: string;
+  readonly desc: boolean;
+  readonly nullable: boolean;
+  readonly bound: string | null;
+}
+
+/**
+ * The rows after the last one: (k1 after v1) OR (k1 = v1 AND k2 after v2) OR … `withoutNulls`: a column whose nulls are
+ * looked for elsewhere.
+ */
+export function afterSql(columns: readonly OrderedColumn[], withoutNulls: OrderedColumn | null = null): string {
+  const steps: string[] = [];
+  const equal: string[] = [];
+  for (const one of columns) {
+    const { column, bound } = one;
+    const step = stepSql(one, one.nullable && one !== withoutNulls);
+    if (step) steps.push([...equal, step].join(' AND '));
+    equal.push(bound === null ? `${column} IS NULL` : `${column} = ${bound}`);
+  }
+  return steps.length === 0 ? 'false' : `(${steps.map((step) => `(${step})`).join(' OR ')})`;
+}
+
 /** The values of one sort key after the last one, also nulls when `withNulls`; null when there are none. */
-function stepSql(
-  { column, desc, bound }: { readonly column: string; readonly desc: boolean; readonly bound: string | null },
-  withNulls: boolean,
-): string | null {
+function stepSql({ column, desc, bound }: OrderedColumn, withNulls: boolean): string | null {
   if (bound === null) return desc ? `${column} IS NOT NULL` : null;
   if (desc) return `${column} < ${bound}`;
   return withNulls ? `(${column} > ${bound} OR ${column} IS NULL)` : `${column} > ${bound}`;

@@ -6,8 +6,6 @@ import { hash } from 'node:crypto';
 import type { Seal } from '../values/sealed.ts';
 import { CURSOR_MESSAGES, CURSOR_VALID_MS, cursorError, openPayload, sealPayload } from './cursor.ts';
 
-const POINTER = 'query:cursor';
-
 /** Which list a cursor belongs to. */
 export interface ListIdentity {
   readonly name: string;
@@ -33,16 +31,21 @@ export const sealListCursor = (list: ListIdentity, keys: readonly string[], seal
  * The keys in a cursor.
  * @throws PlatformError 400 CURSOR_INVALID, CURSOR_EXPIRED, CURSOR_QUERY_MISMATCH with `details.changed`.
  */
-export function openListCursor(list: ListIdentity, cursor: string, seal: Seal): readonly string[] {
+export function openListCursor(
+  list: ListIdentity,
+  cursor: string,
+  seal: Seal,
+  pointer = 'query:cursor',
+): readonly string[] {
   const payload = openPayload<Payload>(cursor, seal, list.name);
-  if (!payload) throw cursorError('CURSOR_INVALID', CURSOR_MESSAGES.invalid, POINTER);
-  if (payload.e <= seal.now) throw cursorError('CURSOR_EXPIRED', CURSOR_MESSAGES.expired, POINTER);
+  if (!payload) throw cursorError('CURSOR_INVALID', CURSOR_MESSAGES.invalid, pointer);
+  if (payload.e <= seal.now) throw cursorError('CURSOR_EXPIRED', CURSOR_MESSAGES.expired, pointer);
   const now = hashes(list.parameters);
   const changed = [...new Set([...Object.keys(now), ...Object.keys(payload.p)])].filter(
     (name) => now[name] !== payload.p[name],
   );
   if (changed.length > 0)
-    throw cursorError('CURSOR_QUERY_MISMATCH', CURSOR_MESSAGES.mismatch(changed), POINTER, { changed });
+    throw cursorError('CURSOR_QUERY_MISMATCH', CURSOR_MESSAGES.mismatch(changed), pointer, { changed });
   return payload.k;
 }
 

@@ -5,7 +5,7 @@
  */
 import { pointerPart } from '../errors/pointer.ts';
 import { countChars, isTooLongForNfc, textProblem } from '../schema/field-types/common.ts';
-import { OPERATORS, type Operator } from '../schema/field-types/types.ts';
+import { CONDITION_LIMITS, ConditionReader, isObject, quoted } from './conditions.ts';
 import type { Condition, ListRequest, RawListQuery } from './types.ts';
 import { Violations } from './violations.ts';
 
@@ -14,21 +14,15 @@ export const LIST_LIMITS = {
   take_default: 50,
   take_max: 200,
   skip_max: 10_000,
-  filter_conditions_max: 10,
+  ...CONDITION_LIMITS,
   sort_max: 2,
-  in_values_max: 200,
   fields_max: 100,
   search_min_chars: 2,
   search_max_chars: 200,
   search_words_max: 20,
   /** Entries of `where`, and of `whereIn`. */
   where_max: 50,
-  condition_id_max_chars: 64,
-  pattern_max_chars: 1_000,
 } as const;
-
-/** Operators that look for a text within another: the database compares each place in the one with all of the other. */
-const SEEKING: ReadonlySet<string> = new Set<Operator>(['contains', 'not_contains', 'starts_with']);
 
 const PARAMETERS = new Set([
   'take',
@@ -47,16 +41,8 @@ const PARAMETERS = new Set([
   'cursor',
 ]);
 
-const OPERATOR_SET: ReadonlySet<unknown> = new Set(OPERATORS);
-const UNARY: ReadonlySet<Operator> = new Set(['is_blank', 'is_not_blank']);
-
 /** The source of a value decides how errors point at it and whether it may still be text. */
 export type QuerySource = 'query' | 'body';
-
-type JsonObject = Record<string, unknown>;
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * Reads the parameters of `GET /data/{objectApiName}` (source `query`, with `where`, `whereIn`, `filters` and `sort`
@@ -71,8 +57,7 @@ class Parser {
   readonly #raw: RawListQuery;
   readonly #source: QuerySource;
   readonly #problems = new Violations();
-  readonly #conditionIds = new Set<string>();
-  #conditionCount = 0;
+  readonly #conditions = new ConditionReader(this.#problems);
 
   constructor(raw: RawListQuery, source: QuerySource) {
     this.#raw = raw;
@@ -217,7 +202,7 @@ class Parser {
 
   #whereIn(): Condition[] {
     return this.#fieldMap('whereIn').map(([field, value, pointer]) => {
-      this.#valueList(value, pointer, field, null);
+      this.#conditions.valueList(value, pointer, field, null);
       return { id: null, pointer, field, operator: 'in', value };
     });
   }
@@ -244,192 +229,7 @@ class Parser {
 
   #filters(): ListRequest['filters'] {
     const value = this.#given('filters');
-    if (value === undefined) return null;
-    const pointer = this.#pointer('filters');
-    if (!isObject(value)) {
-      this.#problems.add(pointer, 'FILTER_INVALID', 'filters must be an object {logic, conditions}.');
-      return null;
-    }
-    this.#onlyKeys(value, ['logic', 'conditions'], pointer, null);
-    const logic = this.#logic(value.logic, pointer, null);
-    if (!Array.isArray(value.conditions) || value.conditions.length === 0) {
-      this.#problems.add(`${pointer}/conditions`, 'FILTER_INVALID', 'conditions must be a list of 1 to 10 conditions.');
-      return null;
-    }
-    const conditions = this.#conditions(value.conditions, `${pointer}/conditions`, true);
-    if (this.#conditionCount > LIST_LIMITS.filter_conditions_max)
-      this.#problems.add(
-        pointer,
-        'FILTER_TOO_MANY_CONDITIONS',
-        `filters must not have more than ${LIST_LIMITS.filter_conditions_max} conditions, including those inside in_related.`,
-        { details: { max: LIST_LIMITS.filter_conditions_max } },
-      );
-    return { logic, conditions };
-  }
-
-  #logic(value: unknown, pointer: string, conditionId: string | null): 'and' | 'or' {
-    if (value === 'and' || value === 'or') return value;
-    this.#problems.add(`${pointer}/logic`, 'FILTER_INVALID', 'logic must be "and" or "or".', { conditionId });
-    return 'and';
-  }
-
-  #onlyKeys(value: JsonObject, allowed: readonly string[], pointer: string, conditionId: string | null): void {
-    for (const key of Object.keys(value)) {
-      if (allowed.includes(key)) continue;
-      this.#problems.add(
-        `${pointer}/${pointerPart(key)}`,
-        'FILTER_INVALID',
-        `${quoted(key)} is not allowed here. Allowed: ${allowed.join(', ')}.`,
-        { conditionId },
-      );
-    }
-  }
-
-  #conditions(list: readonly unknown[], pointer: string, outer: boolean): Condition[] {
-    this.#conditionCount += list.length;
-    if (this.#conditionCount > LIST_LIMITS.filter_conditions_max) return [];
-    const conditions: Condition[] = [];
-    for (const [index, item] of list.entries()) {
-      const condition = this.#condition(item, `${pointer}/${index}`, outer);
-      if (condition) conditions.push(condition);
-    }
-    return conditions;
-  }
-
-  #condition(item: unknown, pointer: string, outer: boolean): Condition | null {
-    if (!isObject(item)) {
-      this.#problems.add(
-        pointer,
-        'FILTER_INVALID',
-        'A condition must be an object {id, field, operator, value, valueTo}.',
-      );
-      return null;
-    }
-    if ('conditions' in item || 'logic' in item) {
-      this.#problems.add(pointer, 'FILTER_NESTED_GROUP', 'Groups of conditions cannot be nested.');
-      return null;
-    }
-    const id = this.#conditionId(item.id, pointer);
-    this.#onlyKeys(item, ['id', 'field', 'operator', 'value', 'valueTo'], pointer, id);
-    const { field, operator } = item;
-    if (typeof field !== 'string' || field === '') {
-      this.#problems.add(`${pointer}/field`, 'FILTER_INVALID', 'field must be the apiName of a field.', {
-        conditionId: id,
-      });
-      return null;
-    }
-    if (!OPERATOR_SET.has(operator)) {
-      this.#problems.add(
-        `${pointer}/operator`,
-        'FILTER_OPERATOR_UNSUPPORTED',
-        `Unknown operator. Allowed: ${OPERATORS.join(', ')}.`,
-        {
-          field,
-          conditionId: id,
-          details: { allowed: OPERATORS },
-        },
-      );
-      return null;
-    }
-    return this.#operands({ id, pointer, field, operator: operator as Operator }, item, outer);
-  }
-
-  #conditionId(id: unknown, pointer: string): string | null {
-    if (typeof id !== 'string' || id === '' || countChars(id) > LIST_LIMITS.condition_id_max_chars) {
-      this.#problems.add(
-        `${pointer}/id`,
-        'FILTER_INVALID',
-        `Every condition needs an id of 1 to ${LIST_LIMITS.condition_id_max_chars} characters.`,
-      );
-      return null;
-    }
-    if (this.#conditionIds.has(id))
-      this.#problems.add(`${pointer}/id`, 'FILTER_INVALID', 'The ids of conditions must be unique.', {
-        conditionId: id,
-      });
-    this.#conditionIds.add(id);
-    return id;
-  }
-
-  #operands(condition: Condition, item: JsonObject, outer: boolean): Condition | null {
-    const { id, pointer, field, operator } = condition;
-    const value = item.value ?? undefined;
-    const valueTo = item.valueTo ?? undefined;
-    const wrong = (at: string, message: string, details?: JsonObject): null => {
-      this.#problems.add(`${pointer}/${at}`, 'FILTER_VALUE_INVALID', message, {
-        field,
-        conditionId: id,
-        ...(details && { details }),
-      });
-      return null;
-    };
-    if (valueTo !== undefined && operator !== 'between')
-      return wrong('valueTo', 'valueTo is only allowed with the operator between.');
-    if (UNARY.has(operator))
-      return value === undefined ? condition : wrong('value', `The operator ${operator} does not take a value.`);
-    if (value === undefined)
-      return wrong('value', `The operator ${operator} needs a value. Use is_blank to find empty fields.`);
-    if (operator === 'between')
-      return valueTo === undefined
-        ? wrong('valueTo', 'The operator between needs valueTo.')
-        : { ...condition, value, valueTo };
-    if (operator === 'in' || operator === 'not_in') {
-      this.#valueList(value, `${pointer}/value`, field, id);
-      return { ...condition, value };
-    }
-    const { pattern_max_chars: max } = LIST_LIMITS;
-    if (SEEKING.has(operator) && typeof value === 'string' && countChars(value) > max)
-      return wrong('value', `The operator ${operator} takes a text of ${max} characters at most.`, { max });
-    if (operator !== 'in_related') return { ...condition, value };
-    if (!outer) {
-      this.#problems.add(pointer, 'FILTER_NESTED_GROUP', 'in_related conditions cannot be nested.', {
-        field,
-        conditionId: id,
-      });
-      return null;
-    }
-    return this.#related(condition, value);
-  }
-
-  /** `{objectApiName, field, logic?, conditions?}`; without conditions any related record matches. */
-  #related(condition: Condition, value: unknown): Condition | null {
-    const { id } = condition;
-    const pointer = `${condition.pointer}/value`;
-    const invalid = (at: string, message: string): null => {
-      this.#problems.add(at, 'FILTER_INVALID', message, { field: condition.field, conditionId: id });
-      return null;
-    };
-    if (!isObject(value))
-      return invalid(pointer, 'The value of in_related must be an object {objectApiName, field, logic, conditions}.');
-    this.#onlyKeys(value, ['objectApiName', 'field', 'logic', 'conditions'], pointer, id);
-    if (typeof value.objectApiName !== 'string' || value.objectApiName === '')
-      return invalid(`${pointer}/objectApiName`, 'objectApiName must be the apiName of an object.');
-    if (typeof value.field !== 'string' || value.field === '')
-      return invalid(`${pointer}/field`, 'field must be the apiName of a field of the related object.');
-    const logic = value.logic === undefined ? 'and' : this.#logic(value.logic, pointer, id);
-    const list = value.conditions ?? [];
-    if (!Array.isArray(list)) return invalid(`${pointer}/conditions`, 'conditions must be a list.');
-    const related: RelatedValue = {
-      objectApiName: value.objectApiName,
-      field: value.field,
-      logic,
-      conditions: this.#conditions(list, `${pointer}/conditions`, false),
-    };
-    return { ...condition, value: related };
-  }
-
-  #valueList(value: unknown, pointer: string, field: string, conditionId: string | null): void {
-    if (Array.isArray(value) && value.length >= 1 && value.length <= LIST_LIMITS.in_values_max) return;
-    this.#problems.add(
-      pointer,
-      'FILTER_VALUE_INVALID',
-      `The value must be a list of 1 to ${LIST_LIMITS.in_values_max} values.`,
-      {
-        field,
-        conditionId,
-        details: { max: LIST_LIMITS.in_values_max },
-      },
-    );
+    return value === undefined ? null : this.#conditions.group(value, this.#pointer('filters'));
   }
 
   #sort(): ListRequest['sort'] {
@@ -514,18 +314,7 @@ class Parser {
   }
 }
 
-/** A name of the caller in a message; long ones are cut. */
-export const quoted = (name: string): string => JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
-
 /** The different words of a search text, which is in NFC: runs of letters, marks and digits. */
 export const searchTokens = (text: string): string[] => [
   ...new Set(text.split(/[^\p{L}\p{N}\p{M}]+/u).filter((token) => /[\p{L}\p{N}]/u.test(token))),
 ];
-
-/** The value of an in_related condition after parsing. */
-export interface RelatedValue {
-  readonly objectApiName: string;
-  readonly field: string;
-  readonly logic: 'and' | 'or';
-  readonly conditions: readonly Condition[];
-}

@@ -11,7 +11,8 @@ import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
 import { dateOfDay } from '../values/calendar.ts';
 import { RELATIVE_DATES, relativeDays, startOfDay } from '../values/relative-dates.ts';
 import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from './capabilities.ts';
-import { LIST_LIMITS, quoted, type RelatedValue, searchTokens } from './parse.ts';
+import { quoted, type RelatedValue } from './conditions.ts';
+import { LIST_LIMITS, searchTokens } from './parse.ts';
 import type { Condition, ListRequest, Plan, PlanOptions, QueryView, SortKey } from './types.ts';
 import { Violations } from './violations.ts';
 
@@ -69,13 +70,26 @@ export function planGet(
   return plan;
 }
 
+/** The filter of a plan: a group of conditions, and others that hold as well. Violations are added to `problems`. */
+export function planConditions(
+  group: ListRequest['filters'],
+  conditions: readonly Condition[],
+  object: ObjectMeta,
+  view: QueryView,
+  problems: Violations,
+): Predicate | null {
+  const planner = new Planner(object, view, 'body', problems);
+  return planner.filter({ where: conditions, whereIn: [], filters: group, search: null });
+}
+
 class Planner {
-  readonly problems = new Violations();
+  readonly problems: Violations;
   readonly #object: ObjectMeta;
   readonly #view: QueryView;
   readonly #source: ListRequest['source'];
 
-  constructor(object: ObjectMeta, view: QueryView, source: ListRequest['source']) {
+  constructor(object: ObjectMeta, view: QueryView, source: ListRequest['source'], problems = new Violations()) {
+    this.problems = problems;
     this.#object = object;
     this.#view = view;
     this.#source = source;
@@ -93,7 +107,7 @@ class Planner {
     return chosen;
   }
 
-  filter(request: ListRequest): Predicate | null {
+  filter(request: Pick<ListRequest, 'where' | 'whereIn' | 'filters' | 'search'>): Predicate | null {
     const nodes: Predicate[] = [];
     const put = (node: Predicate | null): void => {
       if (node) nodes.push(node);

@@ -229,6 +229,10 @@ export interface Relations {
   readonly shares: string;
 }
 
+/** The table of an object. `schema` is the tenant's schema, unquoted. */
+export const tableSql = (schema: string, object: ObjectMeta): string =>
+  `${identifier(schema)}.${identifier(object.apiName)}`;
+
 interface Columns {
   /** Number of columns in `outer`. */
   readonly shown: number;
@@ -482,7 +486,8 @@ const blankSql = {
   emptyList: (column: string) => `${column} = '{}'`,
 } as const;
 
-const notBlankSql = {
+/** SQL of "it is not blank", by the kind of blank values that a type has in addition to null. */
+export const notBlankSql = {
   whiteSpace: (column: string) => `${column} ~ '\\S'`,
   emptyList: (column: string) => `${column} <> '{}'`,
 } as const;

@@ -6,7 +6,7 @@
  */
 import type { Predicate } from '../access/predicate.ts';
 import type { Access } from '../access/types.ts';
-import type { Operator, SqlValue } from '../schema/field-types/types.ts';
+import type { Aggregation, Operator, SqlValue } from '../schema/field-types/types.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../schema/snapshot.ts';
 
 /** Query parameters of a list after JSON parsing, still untrusted. GET /data/{o} and POST /data/{o}/query share it. */
@@ -85,7 +85,82 @@ export interface CompiledQuery {
   readonly name?: string;
 }
 
+/** Lengths of the periods that dates and moments are grouped into. A week begins on Monday (ISO 8601). */
+export const GRANULARITIES = ['day', 'week', 'month', 'quarter', 'year'] as const;
+
+export type Granularity = (typeof GRANULARITIES)[number];
+
+export interface AggregateQuery {
+  objectApiName: string;
+  dimensions?: readonly {
+    field: string;
+    /** Of dates and moments alone; absent: each of their values is a group. */
+    granularity?: Granularity;
+  }[];
+  measures: readonly {
+    /** Key of the column. */
+    key: string;
+    aggregation: Aggregation;
+    /** Absent with `count`: records are counted, whatever they hold. */
+    field?: string;
+  }[];
+  /** One group of conditions `{logic, conditions}`, as in a list of records. */
+  filters?: unknown;
+  /** Conditions that hold in addition, from elsewhere than the query. Their ids are apart from those of `filters`. */
+  conditions?: readonly unknown[];
+  /** By keys of columns; the dimensions follow, in ascending order. */
+  sort?: readonly { id: string; desc?: boolean }[];
+  limit?: number;
+  cursor?: string;
+  /** IANA name; default: the zone of the user. */
+  timezone?: string;
+  /** Decimals as JSON strings. */
+  ieee754Compatible?: boolean;
+}
+
+export interface Dimension {
+  /** Of its column. */
+  readonly key: string;
+  readonly field: FieldMeta;
+  readonly granularity: Granularity | null;
+}
+
+export interface Measure {
+  readonly key: string;
+  readonly aggregation: Aggregation;
+  /** The name that was asked for; null: records are counted. */
+  readonly named: string | null;
+  /** null when it is hidden, too. */
+  readonly field: FieldMeta | null;
+  /** Its values are amounts of one currency each. */
+  readonly isAmount: boolean;
+  /** The field with the currency of an amount; null: that of the tenant. */
+  readonly currency: FieldMeta | null;
+  /** There is no such field, or the caller cannot read it or the currency of its amounts: it has no values. */
+  readonly hidden: boolean;
+}
+
+/** Records in groups. */
+export interface AggregatePlan {
+  readonly object: ObjectMeta;
+  readonly dimensions: readonly Dimension[];
+  /** Fields by which groups are split beside the dimensions, so that amounts of different currencies stay apart. */
+  readonly currencies: readonly FieldMeta[];
+  readonly measures: readonly Measure[];
+  readonly filter: Predicate | null;
+  /** What the dimensions and currencies follow, in ascending order. */
+  readonly sort: readonly { readonly column: Dimension | Measure; readonly desc: boolean }[];
+  readonly limit: number;
+  /** IANA name: where periods begin. */
+  readonly timezone: string;
+  readonly ieee754Compatible: boolean;
+  /** Values of the columns that the last group of the previous page was sorted by, as PostgreSQL prints them. */
+  readonly after: readonly (string | null)[] | null;
+}
+
 declare const constrained: unique symbol;
 
 /** A plan that carries the caller's record access. Made by lib/query/constrain.ts alone. */
-export type ConstrainedPlan = Plan & { readonly sharing: Predicate | null; readonly [constrained]: true };
+export type Constrained<P> = P & { readonly sharing: Predicate | null; readonly [constrained]: true };
+
+export type ConstrainedPlan = Constrained<Plan>;

@@ -1,13 +1,17 @@
 /** Objects and records as callers read them. */
 import type { Handlers } from '../handlers.ts';
+import { aggregateRecords } from './aggregate.ts';
+import { catalogOf } from './catalog.ts';
 import { describe, getSchema, listObjects } from './objects.ts';
 import { getRecord, listRecords, queryRecords } from './records.ts';
 
-export const readActions = ({ read }: Handlers) => ({
+export const readActions = ({ read, ask }: Handlers) => ({
   'objects.list': read(listObjects),
   'objects.describe': read(describe),
   'objects.getSchema': read(getSchema),
   'records.list': read(listRecords),
   'records.query': read(queryRecords),
   'records.get': read(getRecord),
+  'records.aggregate': ask('data.records.aggregate', aggregateRecords),
+  'objects.catalog': ask('data.objects.catalog', catalogOf),
 });

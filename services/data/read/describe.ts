@@ -6,7 +6,15 @@
 import { hash } from 'node:crypto';
 import { capabilities } from '../../../lib/access/decide.ts';
 import type { Access, Capabilities, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
-import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from '../../../lib/query/capabilities.ts';
+import {
+  aggregationsOf,
+  filterable,
+  groupable,
+  operatorsFor,
+  searchable,
+  searchedByDefault,
+  sortable,
+} from '../../../lib/query/capabilities.ts';
 import { fieldType, isNumbered, isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../../lib/schema/record-types.ts';
@@ -149,8 +157,8 @@ const queriesOf = (field: FieldMeta) => ({
   filterable: filterable(field),
   filterOperators: operatorsFor(field),
   sortable: sortable(field),
-  groupable: typeOf(field).groupable,
-  aggregations: typeOf(field).aggregations,
+  groupable: groupable(field),
+  aggregations: aggregationsOf(field),
   searchable: searchable(field),
 });
 

@@ -14,11 +14,11 @@ import { notModified, type ReadDeps } from './read.ts';
  * Answers from the configuration alone, but never from an outdated one: the versions are read first, which costs one
  * short statement.
  */
-async function fromSnapshot(
+export async function fromCurrentView<Answer>(
   deps: ReadDeps,
   request: RequestContext,
-  answer: (view: View) => OperationReply,
-): Promise<OperationReply> {
+  answer: (view: View) => Answer,
+): Promise<Answer> {
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
     const versions = await deps.tenants.versions(request.tenantId);
     assertFresh(view, versions.metadataVersion, versions.accessVersion);
@@ -28,10 +28,10 @@ async function fromSnapshot(
 }
 
 export const listObjects: Handler<'schema.objects.list', ReadDeps> = (deps, request) =>
-  fromSnapshot(deps, request, (view) => ({ body: describeObjects(view.access, request.scopes) }));
+  fromCurrentView<OperationReply>(deps, request, (view) => ({ body: describeObjects(view.access, request.scopes) }));
 
 export const describe: Handler<'schema.objects.describe', ReadDeps> = (deps, request, call) =>
-  fromSnapshot(deps, request, (view) => {
+  fromCurrentView<OperationReply>(deps, request, (view) => {
     const description = describeObject(view.access, visibleObject(view, call.path.objectApiName), request.scopes);
     const etag = `"${description['schemaVersion']}"`;
     if (matchesEtag(call.headers.ifNoneMatch, etag)) return notModified(etag);
@@ -39,7 +39,7 @@ export const describe: Handler<'schema.objects.describe', ReadDeps> = (deps, req
   });
 
 export const getSchema: Handler<'schema.objects.getSchema', ReadDeps> = (deps, request, call) =>
-  fromSnapshot(deps, request, (view) => {
+  fromCurrentView<OperationReply>(deps, request, (view) => {
     const object = visibleObject(view, call.path.objectApiName);
     const etag = `"${describeObject(view.access, object, request.scopes)['schemaVersion']}"`;
     if (matchesEtag(call.headers.ifNoneMatch, etag)) return notModified(etag);

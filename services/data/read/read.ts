@@ -28,15 +28,15 @@ const READ_ATTEMPTS_MAX = 3;
  * Runs a read and repeats it after a lost connection or when a deployment held a lock; other failures become errors of
  * the catalogue.
  */
-export async function runRead<Input extends OperationCall>(
-  read: Read<Input>,
+export async function runRead<Input, Answer>(
+  read: (deps: ReadDeps, request: RequestContext, input: Input) => Promise<Answer>,
   deps: ReadDeps,
   request: RequestContext,
-  call: Input,
-): Promise<OperationReply> {
+  input: Input,
+): Promise<Answer> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await read(deps, request, call);
+      return await read(deps, request, input);
     } catch (error) {
       if (error instanceof PlatformError) throw error;
       const passing = isConnectionError(error) || PASSING_STATES.has(sqlState(error) ?? '');

@@ -4,6 +4,7 @@
  */
 import { hash, randomUUID } from 'node:crypto';
 import { call } from '../../../contracts/call.ts';
+import type { DataActions } from '../../../contracts/data.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply, Scope } from '../../../lib/operation.ts';
@@ -236,6 +237,8 @@ export interface CallOptions {
 export interface Person {
   readonly userId: string;
   readonly tenantId: string;
+  /** An internal action, as a service calls it for this person. */
+  ask<K extends keyof DataActions>(action: K, params: DataActions[K]['params']): Promise<DataActions[K]['result']>;
   send(
     operationId: string,
     path: Record<string, string>,
@@ -315,22 +318,23 @@ async function fill(platform: TestPlatform): Promise<World> {
   const otherTenantId = await makeTenant('two');
 
   const person = (tenant: string, userId: string, clientId = 'test'): Person => {
+    const contextOf = ({ scopes = ALL_SCOPES, agentRunId }: CallOptions = {}): RequestContext => ({
+      requestId: requestId(),
+      clientRequestId: null,
+      tenantId: tenant,
+      userId,
+      clientId,
+      grantId: 'grant',
+      scopes,
+      agent: false,
+      agentRunId: agentRunId ?? null,
+      tokenExpiresAt: null,
+      ip: '127.0.0.1',
+      channel: 'api',
+      deadline: Date.now() + 30_000,
+    });
     const send: Person['send'] = async (operationId, path, query = {}, body, options = {}) => {
-      const request: RequestContext = {
-        requestId: requestId(),
-        clientRequestId: null,
-        tenantId: tenant,
-        userId,
-        clientId,
-        grantId: 'grant',
-        scopes: options.scopes ?? ALL_SCOPES,
-        agent: false,
-        agentRunId: options.agentRunId ?? null,
-        tokenExpiresAt: null,
-        ip: '127.0.0.1',
-        channel: 'api',
-        deadline: Date.now() + 30_000,
-      };
+      const request = contextOf(options);
       const params: OperationCall = { operationId, path, query, headers: {} };
       if (body !== undefined) params.body = body;
       if (options.etag !== undefined) params.headers.ifMatch = options.etag;
@@ -354,6 +358,7 @@ async function fill(platform: TestPlatform): Promise<World> {
       userId,
       tenantId: tenant,
       send,
+      ask: (action, params) => call(broker, action, params, { meta: { request: contextOf() } }),
       list: (objectApiName, query, options) => send('data.records.list', { objectApiName }, query, undefined, options),
       get: (objectApiName, id, options) =>
         send(

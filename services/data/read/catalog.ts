@@ -1,0 +1,57 @@
+/** What a user can ask about the records of an object. Source: docs/reference/aggregation.md. */
+import type { ObjectCatalog } from '../../../contracts/data/aggregate.ts';
+import type { Access, ObjectAccess } from '../../../lib/access/types.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { AGGREGATE_LIMITS, aggregationsFor } from '../../../lib/query/aggregate.ts';
+import { granularitiesOf, groupable, operatorsFor } from '../../../lib/query/capabilities.ts';
+import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
+import { visibleObject } from '../object-access.ts';
+import { fromCurrentView } from './objects.ts';
+import type { ReadDeps } from './read.ts';
+
+export const catalogOf = (
+  deps: ReadDeps,
+  request: RequestContext,
+  { objectApiName }: { objectApiName: string },
+): Promise<ObjectCatalog> =>
+  fromCurrentView(deps, request, (view) => catalog(view.access, visibleObject(view, objectApiName)));
+
+function catalog(access: Access, entry: ObjectAccess): ObjectCatalog {
+  const { object, readable } = entry;
+  return {
+    objectApiName: object.apiName,
+    label: object.label,
+    dimensions: readable.filter(groupable).map((field) => ({
+      field: field.apiName,
+      label: field.label,
+      fieldType: valueTypeName(field),
+      granularities: granularitiesOf(field),
+      filterOperators: operatorsFor(field),
+    })),
+    measures: readable.flatMap((field) => {
+      const aggregations = aggregationsFor(field, entry);
+      return aggregations.length === 0
+        ? []
+        : [
+            {
+              field: field.apiName,
+              label: field.label,
+              fieldType: valueTypeName(field),
+              aggregations,
+              semantics: field.semantics,
+            },
+          ];
+    }),
+    relationships: object.childRelationships
+      .filter(
+        ({ objectApiName: child, field }) =>
+          Object.hasOwn(access.objects, child) && access.objects[child]!.fields[field]?.read,
+      )
+      .map(({ relationshipName, objectApiName: child }) => ({ relationshipName, objectApiName: child })),
+    limits: {
+      maxDimensions: AGGREGATE_LIMITS.dimensions_max,
+      maxMeasures: AGGREGATE_LIMITS.measures_max,
+      maxRows: AGGREGATE_LIMITS.rows_max,
+    },
+  };
+}
