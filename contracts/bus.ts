@@ -33,8 +33,8 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'data.principals.check': ['analytics'],
   // The demo tenants are made by the process that has metadata.
   'data.users.provision': ['metadata', OPERATOR],
-  'data.records.aggregate': [],
-  'data.objects.catalog': [],
+  'data.records.aggregate': ['analytics'],
+  'data.objects.catalog': ['analytics'],
   'data.samples.load': ['metadata'],
   'data.audit.deny': ['gateway'],
   'data.audit.denySignIn': ['auth'],

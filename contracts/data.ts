@@ -1,5 +1,6 @@
 /** Public operations and internal actions of data. */
 import type { PRINCIPAL_TYPES } from '../lib/access/sharing.ts';
+import type { Asker } from '../lib/context.ts';
 import type { ActionsOf } from '../lib/operation.ts';
 import type { AggregateQuery, AggregateResult, ObjectCatalog } from './data/aggregate.ts';
 import { CONNECTION_OPERATIONS } from './data/connections.ts';
@@ -94,12 +95,12 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
     result: { userIds: Record<string, string>; signInNames: Record<string, string> };
   };
   /**
-   * Groups of records that the request's user can list, and measures of each. 404 OBJECT_NOT_FOUND, 400 CURSOR_*, 422
+   * Groups of records that `asker` can list, and measures of each. 404 OBJECT_NOT_FOUND, 400 CURSOR_*, 422
    * WIDGET_QUERY_INVALID with pointers into the query.
    */
-  'data.records.aggregate': { params: AggregateQuery; result: AggregateResult };
-  /** What the request's user can ask `data.records.aggregate` about an object. */
-  'data.objects.catalog': { params: { objectApiName: string }; result: ObjectCatalog };
+  'data.records.aggregate': { params: { asker: Asker; query: AggregateQuery }; result: AggregateResult };
+  /** What `asker` can ask `data.records.aggregate` about an object. */
+  'data.objects.catalog': { params: { asker: Asker; objectApiName: string }; result: ObjectCatalog };
   /** Loads generated rows of one object as the platform: ids given, no history or events. Only for templates' sample data. */
   'data.samples.load': {
     params: { tenantId: string; objectApiName: string; columns: string[]; rows: unknown[][] };

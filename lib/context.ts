@@ -33,6 +33,9 @@ export interface RequestContext {
   readonly deadline: number;
 }
 
+/** For whom a service asks another one something in its parameters: of a request context what such an answer needs. */
+export type Asker = Pick<RequestContext, 'requestId' | 'tenantId' | 'userId' | 'clientId' | 'deadline'>;
+
 /** What an action that worked for a request reports in the meta of its answer. */
 export interface DatabaseTimeMeta {
   /** Milliseconds that connections to the database were held. */

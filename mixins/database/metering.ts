@@ -1,10 +1,11 @@
 /**
- * Every action that works for a request measures the database time of the request and reports it in the answer's meta,
- * where the gateway finds it, whether or not the action failed. Wraps every action of a process.
+ * Every action that works for a request, its own or that of the `asker` in its parameters, measures the database time of the
+ * request and reports it in the answer's meta, where the gateway finds it, whether or not the action failed. Wraps every
+ * action of a process.
  */
 import type { Middleware } from 'moleculer';
 import { LIMITS } from '../../config/limits.ts';
-import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
+import type { Asker, DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
 import { currentUse, type DatabaseUse, measured } from './use.ts';
 
 interface ActionOf {
@@ -12,6 +13,7 @@ interface ActionOf {
 }
 
 interface MeteredContext {
+  readonly params: unknown;
   readonly meta: { request?: RequestContext } & DatabaseTimeMeta;
 }
 
@@ -24,7 +26,7 @@ export const databaseMetering = (timeoutOf: (action: string) => number | undefin
     localAction(next: Handler, { name }: ActionOf): Handler {
       const timeoutMs = timeoutOf(name) ?? LIMITS.statement_timeout_ms;
       return (ctx) => {
-        const { request } = ctx.meta;
+        const request = ctx.meta.request ?? (ctx.params as { asker?: Asker } | null | undefined)?.asker;
         // An action that another one called in this process works within the limits of the first, at its expense.
         if (!request || currentUse()) return next(ctx);
         const use: DatabaseUse = {
@@ -34,7 +36,8 @@ export const databaseMetering = (timeoutOf: (action: string) => number | undefin
           ended: false,
         };
         return measured(use, () => next(ctx)).finally(() => {
-          if (use.heldMs >= 1) ctx.meta.databaseMs = Math.round(use.heldMs);
+          // What other processes have used for the request on behalf of this action is in its meta by now.
+          if (use.heldMs >= 1) ctx.meta.databaseMs = Math.round(use.heldMs) + (ctx.meta.databaseMs ?? 0);
         });
       };
     },

@@ -3,7 +3,7 @@
 import type { ServiceBroker } from 'moleculer';
 import type { ActionContext, ActionHandlers } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
-import { type RequestContext, requestContext } from '../../lib/context.ts';
+import { type Asker, requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { type Read, type ReadDeps, runRead } from './read/read.ts';
@@ -18,11 +18,11 @@ type PublicHandler<Input> = (ctx: ActionContext<Input>) => Promise<OperationRepl
 export interface Handlers {
   /** The handler of an operation that changes nothing. */
   readonly read: <Input extends OperationCall>(operation: Read<Input>) => PublicHandler<Input>;
-  /** The handler of an internal action that reads for the user of the request. `name`: of the action, for the log. */
+  /** The handler of an internal action that reads for somebody, by its name. */
   readonly ask: <Input, Answer>(
     name: string,
-    work: (deps: ReadDeps, request: RequestContext, input: Input) => Promise<Answer>,
-  ) => (ctx: ActionContext<Input>) => Promise<Answer>;
+    work: (deps: ReadDeps, asker: Asker, input: Input) => Promise<Answer>,
+  ) => (ctx: ActionContext<Input & { asker: Asker }>) => Promise<Answer>;
   /** The handler of a mutation of records. */
   readonly write: (mutation: RequestedMutation) => PublicHandler<MutationCall>;
 }
@@ -34,18 +34,24 @@ export function publicHandlers(
   log: () => ServiceBroker['logger'],
 ): Handlers {
   /** The cause of a failure is for the log; the caller gets the code and the request id. */
-  const logged = <Answer>(ctx: ActionContext<unknown>, name: string, answer: Promise<Answer>): Promise<Answer> =>
+  const logged = <Answer>(name: string, { requestId }: Asker, answer: Promise<Answer>): Promise<Answer> =>
     answer.catch((error: unknown) => {
       const cause = error instanceof PlatformError ? error.cause : error;
-      const { requestId } = requestContext(ctx);
       if (cause !== undefined) log().error({ err: cause, requestId }, `${name} failed.`);
       throw error;
     });
   return {
-    read: (operation) => (ctx) =>
-      logged(ctx, ctx.params.operationId, runRead(operation, readDeps(), requestContext(ctx), ctx.params)),
-    ask: (name, work) => (ctx) => logged(ctx, name, runRead(work, readDeps(), requestContext(ctx), ctx.params)),
-    write: (mutation) => (ctx) =>
-      logged(ctx, ctx.params.operationId, runRecordMutation(writeDeps, mutation, requestContext(ctx), ctx.params)),
+    read: (operation) => (ctx) => {
+      const request = requestContext(ctx);
+      return logged(ctx.params.operationId, request, runRead(operation, readDeps(), request, ctx.params));
+    },
+    ask: (name, work) => (ctx) => {
+      const { asker } = ctx.params;
+      return logged(name, asker, runRead(work, readDeps(), asker, ctx.params));
+    },
+    write: (mutation) => (ctx) => {
+      const request = requestContext(ctx);
+      return logged(ctx.params.operationId, request, runRecordMutation(writeDeps, mutation, request, ctx.params));
+    },
   };
 }

@@ -9,7 +9,7 @@ import type {
 import type { Predicate } from '../../../lib/access/predicate.ts';
 import { reach } from '../../../lib/access/sharing.ts';
 import type { Access } from '../../../lib/access/types.ts';
-import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
+import { type Asker, tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { planAggregate } from '../../../lib/query/aggregate.ts';
 import {
@@ -38,16 +38,16 @@ import type { ReadDeps } from './read.ts';
 /** What a user's question is answered; never more than a list of the same records tells them. */
 export function aggregateRecords(
   deps: ReadDeps,
-  request: RequestContext,
-  query: AggregateQuery,
+  asker: Asker,
+  { query }: { readonly query: AggregateQuery },
 ): Promise<AggregateResult> {
-  const { tenantId, userId } = request;
+  const { tenantId, userId } = asker;
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const { access, snapshot } = view;
     const now = Date.now();
     const object = visibleObject(view, query.objectApiName);
     const planned = planAggregate({ ...query }, object, { access, snapshot, now, timezone: timezoneOf(view) });
-    const seal = sealFor(request, deps.sealingKeys, now);
+    const seal = sealFor(asker, deps.sealingKeys, now);
     const identity = identityOf(query, planned);
     const plan = constrain({ ...planned, after: positionIn(query.cursor ?? null, identity, seal) }, access);
     const compiled = compileAggregate(plan, {

@@ -1,7 +1,7 @@
 /** What a user can ask about the records of an object. Source: docs/reference/aggregation.md. */
 import type { ObjectCatalog } from '../../../contracts/data/aggregate.ts';
 import type { Access, ObjectAccess } from '../../../lib/access/types.ts';
-import type { RequestContext } from '../../../lib/context.ts';
+import type { Asker } from '../../../lib/context.ts';
 import { AGGREGATE_LIMITS, aggregationsFor } from '../../../lib/query/aggregate.ts';
 import { granularitiesOf, groupable, operatorsFor } from '../../../lib/query/capabilities.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
@@ -11,10 +11,10 @@ import type { ReadDeps } from './read.ts';
 
 export const catalogOf = (
   deps: ReadDeps,
-  request: RequestContext,
+  asker: Asker,
   { objectApiName }: { objectApiName: string },
 ): Promise<ObjectCatalog> =>
-  fromCurrentView(deps, request, (view) => catalog(view.access, visibleObject(view, objectApiName)));
+  fromCurrentView(deps, asker, (view) => catalog(view.access, visibleObject(view, objectApiName)));
 
 function catalog(access: Access, entry: ObjectAccess): ObjectCatalog {
   const { object, readable } = entry;

@@ -1,7 +1,7 @@
 /** The objects that a user can see, and their descriptions. Source: docs/reference/records.md. */
 
 import type { Handler } from '../../../contracts/operations.ts';
-import type { RequestContext } from '../../../lib/context.ts';
+import type { Asker } from '../../../lib/context.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { matchesEtag } from '../../../lib/values/etags.ts';
 import { requireApi, visibleObject } from '../object-access.ts';
@@ -16,7 +16,7 @@ import { notModified, type ReadDeps } from './read.ts';
  */
 export async function fromCurrentView<Answer>(
   deps: ReadDeps,
-  request: RequestContext,
+  request: Asker,
   answer: (view: View) => Answer,
 ): Promise<Answer> {
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {

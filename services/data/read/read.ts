@@ -1,6 +1,6 @@
 /** What all reads of this service have in common: signature, dependencies and the handling of failures. */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { RequestContext } from '../../../lib/context.ts';
+import type { Asker, RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import type { SealingKeys } from '../../../lib/values/sealed.ts';
@@ -28,10 +28,10 @@ const READ_ATTEMPTS_MAX = 3;
  * Runs a read and repeats it after a lost connection or when a deployment held a lock; other failures become errors of
  * the catalogue.
  */
-export async function runRead<Input, Answer>(
-  read: (deps: ReadDeps, request: RequestContext, input: Input) => Promise<Answer>,
+export async function runRead<By extends Asker, Input, Answer>(
+  read: (deps: ReadDeps, request: By, input: Input) => Promise<Answer>,
   deps: ReadDeps,
-  request: RequestContext,
+  request: By,
   input: Input,
 ): Promise<Answer> {
   for (let attempt = 1; ; attempt++) {

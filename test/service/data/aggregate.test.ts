@@ -1,5 +1,6 @@
 /** Groups of records, as a service asks for them for a user. Random questions: test/service/query/aggregate.test.ts. */
 import assert from 'node:assert/strict';
+import { call } from '../../../contracts/call.ts';
 import type { AggregateQuery, AggregateResult } from '../../../contracts/data/aggregate.ts';
 import { codes, createWorld, type Person, refusal, type World } from './world.ts';
 
@@ -24,7 +25,10 @@ describe('groups of records', () => {
   after(() => world?.stop());
 
   const ask = (by: Person, query: Partial<AggregateQuery>): Promise<AggregateResult> =>
-    by.ask('data.records.aggregate', { objectApiName: 'Company__c', measures: [COUNT], ...query });
+    call(world.platform.broker, 'data.records.aggregate', {
+      asker: by.asker,
+      query: { objectApiName: 'Company__c', measures: [COUNT], ...query },
+    });
   const rows = (result: AggregateResult): unknown => JSON.parse(result.rowsJson);
 
   it('adds up, with null as a group of its own, and totals over all', async () => {

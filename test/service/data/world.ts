@@ -4,8 +4,7 @@
  */
 import { hash, randomUUID } from 'node:crypto';
 import { call } from '../../../contracts/call.ts';
-import type { DataActions } from '../../../contracts/data.ts';
-import type { RequestContext } from '../../../lib/context.ts';
+import type { Asker, RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply, Scope } from '../../../lib/operation.ts';
 import { requestId } from '../../../lib/values/ids.ts';
@@ -237,8 +236,8 @@ export interface CallOptions {
 export interface Person {
   readonly userId: string;
   readonly tenantId: string;
-  /** An internal action, as a service calls it for this person. */
-  ask<K extends keyof DataActions>(action: K, params: DataActions[K]['params']): Promise<DataActions[K]['result']>;
+  /** For whom a service asks when it asks for this person. */
+  readonly asker: Asker;
   send(
     operationId: string,
     path: Record<string, string>,
@@ -358,7 +357,9 @@ async function fill(platform: TestPlatform): Promise<World> {
       userId,
       tenantId: tenant,
       send,
-      ask: (action, params) => call(broker, action, params, { meta: { request: contextOf() } }),
+      get asker() {
+        return contextOf();
+      },
       list: (objectApiName, query, options) => send('data.records.list', { objectApiName }, query, undefined, options),
       get: (objectApiName, id, options) =>
         send(
