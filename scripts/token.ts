@@ -1,6 +1,8 @@
 /**
- * `npm run --silent token -- --user sam@demo.example [--code 123456] [--scope "data:read data:write"] [--base-url URL]`:
- * signs a user in through the real authorization-code flow with PKCE (RFC 6749, RFC 7636) as the client `erp-cli`, as a browser
+ * `npm run --silent token -- --user sam@demo.example [--code 123456] [--scope "data:read data:write"] [--client demo-App]
+ * [--base-url URL]`:
+ * signs a user in through the real authorization-code flow with PKCE (RFC 6749, RFC 7636), as the client `erp-cli` or another one
+ * that may have its scopes (`--scope`) and lists `http://127.0.0.1/callback`, as a browser
  * without JavaScript would, and prints the access token alone on stdout. Without --scope: all scopes of the client.
  * The password is in DEMO_PASSWORD (default: that of the demo tenants), the code of an authenticator app in --code. Problems go to stderr, with exit code 1.
  */
@@ -13,6 +15,7 @@ try {
       user: { type: 'string' },
       code: { type: 'string' },
       scope: { type: 'string' },
+      client: { type: 'string' },
       'base-url': { type: 'string' },
     },
   });
@@ -27,6 +30,7 @@ try {
     password,
     code: values.code,
     scope: values.scope,
+    ...(values.client === undefined ? {} : { clientId: values.client }),
   });
   console.log(access_token);
 } catch (error) {

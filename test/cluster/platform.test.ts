@@ -124,6 +124,18 @@ describe('a cluster', function () {
     assert.equal(configuration.status, 200, configuration.text.slice(0, 500));
   });
 
+  it('ends a connection that its person revokes, before the answer is there', async () => {
+    const scope = 'me:read me:write';
+    const [kept, ended] = [await stage.as('sue', scope), await stage.as('sue', `${scope} data:read`)];
+    const connectionId = (await ended.get('/identity')).body.connection.grantId;
+    const listed = await kept.get('/me/connections');
+    assert.ok(listed.body.records.some((one: { connectionId: string }) => one.connectionId === connectionId));
+    const revoked = await kept.delete(`/me/connections/${connectionId}`);
+    assert.equal(revoked.status, 204, revoked.text);
+    assert.equal((await ended.get('/identity')).body.code, 'TOKEN_REVOKED');
+    assert.equal((await kept.get('/identity')).status, 200);
+  });
+
   it('deploys a new field that a record can have at once', async () => {
     const ada = await stage.as('ada');
     const files = fieldFile('Account', 'Cluster__c', 'fieldType: text\nlength: 40');

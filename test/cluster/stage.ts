@@ -19,7 +19,7 @@ export interface Stage {
   readonly database: EmbeddedDatabase;
   readonly processes: Map<ServiceName, ServiceProcess>;
   /** The API as a user of the demo tenant. */
-  as(user: string): Promise<Api>;
+  as(user: string, scope?: string): Promise<Api>;
   /** Of the demo tenant. */
   tenantId(): Promise<string>;
   /** Starts a service that was killed or stopped. */
@@ -69,7 +69,7 @@ export async function startStage(): Promise<Stage> {
     await stop();
     throw error;
   }
-  const as = async (user: string): Promise<Api> => api(baseUrl, await tokenFor(baseUrl, user));
+  const as = async (user: string, scope?: string): Promise<Api> => api(baseUrl, await tokenFor(baseUrl, user, scope));
   return {
     baseUrl,
     nats,
