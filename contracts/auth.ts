@@ -23,6 +23,11 @@ export interface HttpReply {
 export const CLI_CLIENT_ID = 'erp-cli';
 /** The account page, which is no application: it uses the browser's session and gets no token. */
 export const ACCOUNT_CLIENT_ID = 'erp-account';
+/** The page on which dashboards are drawn: a public client in the browser, for users of every tenant. */
+export const DASHBOARDS_CLIENT_ID = 'erp-dashboards';
+export const DASHBOARDS_PATH = '/dashboards';
+/** All that this page may do, no matter who has signed in. */
+export const DASHBOARDS_SCOPES = ['analytics:read', 'analytics:run'] as const;
 /** How long a sign-in is recent enough for operations with `stepUp`. */
 export const STEP_UP_MAX_AGE_SECONDS = 900;
 /** A sign-in with two factors, as `acr` says it: the profile of REFEDS, which IANA registers (RFC 6711). */

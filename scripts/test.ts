@@ -7,6 +7,7 @@ import { existsSync, globSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
+import { CHROMIUM } from '../test/support/chromium.ts';
 import { startTestServer } from '../test/support/database.ts';
 import { createPlatformDatabase } from '../test/support/platform.ts';
 
@@ -22,6 +23,7 @@ interface Suite {
   jobs: number;
   needsDatabase: boolean;
   needsNats: boolean;
+  needsChromium?: boolean;
 }
 
 const SUITES: readonly Suite[] = [
@@ -31,7 +33,9 @@ const SUITES: readonly Suite[] = [
   { name: 'api', jobs: 2, needsDatabase: true, needsNats: false },
   { name: 'isolation', jobs: 1, needsDatabase: true, needsNats: false },
   { name: 'cluster', jobs: 1, needsDatabase: true, needsNats: true },
+  { name: 'browser', jobs: 1, needsDatabase: true, needsNats: false, needsChromium: true },
 ];
+const BROWSER_CODE = 'services/gateway/dashboards/browser';
 const SUITE_MINUTES_MAX = 12;
 /** Of what ended without counting its failures. */
 const REPORT_CHARACTERS_MAX = 4_000;
@@ -104,28 +108,40 @@ async function mocha(name: string, files: string[], jobs: number, env: NodeJS.Pr
   reports.push(`== ${name}\n${output.slice(said < 0 ? -REPORT_CHARACTERS_MAX : said).trimEnd()}`);
 }
 
+/** Installs a Debian package when we may; what counts is whether it works afterwards. */
+function install(name: string): void {
+  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return;
+  say(`${name} is missing: installing the Debian package ${name}`);
+  for (const args of [
+    ['-o', 'DPkg::Lock::Timeout=120', 'update', '-qq'],
+    ['-o', 'DPkg::Lock::Timeout=120', 'install', '-y', '-qq', name],
+  ]) {
+    try {
+      execFileSync('apt-get', args, {
+        stdio: ['ignore', 'ignore', 'inherit'],
+        env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+      });
+    } catch {
+      // The caller looks whether it is there.
+    }
+  }
+}
+
+const present = (command: string): boolean => spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
+
 /** nats-server on the PATH, or installed when we may; otherwise one line says what to do. */
 function ensureNats(): boolean {
-  const present = (): boolean => spawnSync('nats-server', ['--version'], { stdio: 'ignore' }).status === 0;
-  if (present()) return true;
-  if (process.getuid?.() === 0 && existsSync('/usr/bin/apt-get')) {
-    say('nats-server is missing: installing the Debian package nats-server');
-    for (const args of [
-      ['-o', 'DPkg::Lock::Timeout=120', 'update', '-qq'],
-      ['-o', 'DPkg::Lock::Timeout=120', 'install', '-y', '-qq', 'nats-server'],
-    ]) {
-      try {
-        execFileSync('apt-get', args, {
-          stdio: ['ignore', 'ignore', 'inherit'],
-          env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-        });
-      } catch {
-        // What counts is whether the server is there afterwards.
-      }
-    }
-    if (present()) return true;
-  }
+  if (!present('nats-server')) install('nats-server');
+  if (present('nats-server')) return true;
   console.log('Install nats-server to run the cluster suite: apt install nats-server, or https://nats.io/download.');
+  return false;
+}
+
+/** Chromium on the PATH, or installed when we may; without one the suite is skipped, and that is said. */
+function ensureChromium(): boolean {
+  if (!present(CHROMIUM)) install('chromium');
+  if (present(CHROMIUM)) return true;
+  console.log('The browser suite is skipped: install Chromium to run it (Debian: apt install chromium).');
   return false;
 }
 
@@ -160,6 +176,7 @@ try {
   if (!wanted.length) {
     await check('lint (biome)', 'biome', ['check', '.']);
     await check('types (tsc)', 'tsc', ['--noEmit']);
+    await check('types of what browsers run (tsc)', 'tsc', ['--noEmit', '--project', BROWSER_CODE]);
   }
   const env: NodeJS.ProcessEnv = {};
   if (suites.some((suite) => suite.needsDatabase)) {
@@ -179,6 +196,7 @@ try {
   }
   for (const suite of suites) {
     if (suite.needsNats && !ensureNats()) count(suite.name, false);
+    else if (suite.needsChromium && !ensureChromium()) skipped += suite.files.length;
     else await mocha(suite.name, suite.files, suite.jobs, suite.needsDatabase ? env : {});
   }
 } catch (error) {

@@ -1,10 +1,16 @@
 /**
- * Who may ask for tokens: the built-in command-line client of every tenant, and the external client applications that
- * each tenant's configuration declares. auth adds only what configuration must not hold, the hashes of secrets.
+ * Who may ask for tokens: the built-in clients of every tenant, and the external client applications that each tenant's
+ * configuration declares. auth adds only what configuration must not hold, the hashes of secrets.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { ACCOUNT_CLIENT_ID, CLI_CLIENT_ID } from '../../contracts/auth.ts';
+import {
+  ACCOUNT_CLIENT_ID,
+  CLI_CLIENT_ID,
+  DASHBOARDS_CLIENT_ID,
+  DASHBOARDS_PATH,
+  DASHBOARDS_SCOPES,
+} from '../../contracts/auth.ts';
 import { SCOPES } from '../../lib/operation.ts';
 import type {
   ExternalClientMeta,
@@ -69,7 +75,13 @@ const CLI: BuiltInClient = {
   meta: null,
 };
 
-const ACCOUNT: BuiltInClient = { ...CLI, clientId: ACCOUNT_CLIENT_ID, name: 'your account' };
+const BUILT_IN: ReadonlyMap<string, BuiltInClient> = new Map(
+  [
+    CLI,
+    { ...CLI, clientId: ACCOUNT_CLIENT_ID, name: 'your account' },
+    { ...CLI, clientId: DASHBOARDS_CLIENT_ID, name: 'your dashboards' },
+  ].map((client) => [client.clientId, client]),
+);
 
 /** How long a tenant is not read again; every request of a sign-in needs it several times. */
 const TENANT_FRESH_MS = 1_000;
@@ -123,8 +135,8 @@ export class Clients {
   }
 
   async find(clientId: string): Promise<KnownClient | null> {
-    if (clientId === CLI_CLIENT_ID) return CLI;
-    if (clientId === ACCOUNT_CLIENT_ID) return ACCOUNT;
+    const builtIn = BUILT_IN.get(clientId);
+    if (builtIn) return builtIn;
     const [, key] = /^([a-z][a-z0-9]{1,30})-[A-Za-z][A-Za-z0-9_]{0,39}$/.exec(clientId) ?? [];
     if (!key) return null;
     const tenant = await this.tenant({ key });
@@ -241,8 +253,10 @@ export class Clients {
   }
 }
 
-const builtInMetadata = (clientId: string, issuer: string): object =>
-  clientId === ACCOUNT_CLIENT_ID ? accountMetadata(issuer) : CLI_METADATA;
+function builtInMetadata(clientId: string, issuer: string): object {
+  if (clientId === ACCOUNT_CLIENT_ID) return accountMetadata(issuer);
+  return clientId === DASHBOARDS_CLIENT_ID ? dashboardsMetadata(issuer) : CLI_METADATA;
+}
 
 const accountMetadata = (issuer: string): object => ({
   application_type: 'web',
@@ -251,6 +265,17 @@ const accountMetadata = (issuer: string): object => ({
   response_types: ['none'],
   token_endpoint_auth_method: 'none',
   scope: 'openid',
+});
+
+/** A browser names the origin of the page when it asks for the token, also where it is our own. */
+const dashboardsMetadata = (issuer: string): object => ({
+  application_type: 'web',
+  redirect_uris: [issuer + DASHBOARDS_PATH],
+  origins: [issuer],
+  grant_types: ['authorization_code'],
+  response_types: ['code'],
+  token_endpoint_auth_method: 'none',
+  scope: DASHBOARDS_SCOPES.join(' '),
 });
 
 const CLI_METADATA = {

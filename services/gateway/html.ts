@@ -1,15 +1,17 @@
 /** The frame of the few pages that the gateway itself answers. */
+import { hash } from 'node:crypto';
 import { escapeHtml } from '../../lib/values/html.ts';
+import { DESIGN } from '../../lib/values/page-design.ts';
 
-const STYLE =
-  'body{font:16px/1.6 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}';
+const STYLE = `${DESIGN}body{max-width:44rem;margin:3rem auto;padding:0 1rem}`;
+const STYLE_HASH = hash('sha256', STYLE, 'base64');
 
 export const HTML_TYPE = 'text/html; charset=utf-8';
 
 /** Names and values of the headers that go with each of these pages. */
 export const HTML_HEADERS: readonly string[] = [
   'Content-Security-Policy',
-  "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+  `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`,
   'Referrer-Policy',
   'same-origin',
   'X-Frame-Options',

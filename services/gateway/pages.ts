@@ -1,9 +1,12 @@
 /**
- * What is found outside the API: health, readiness and metrics for operators, a page that points on, and auth's pages.
+ * What is found outside the API: health, readiness and metrics for operators, a page that points on, the page of
+ * dashboards and auth's pages.
  * moleculer-web routes to them; each handler answers by itself, also its errors, because the router would wrap them.
  */
 
+import { DASHBOARDS_PATH } from '../../contracts/auth.ts';
 import { escapeHtml } from '../../lib/values/html.ts';
+import { answerDashboards, belongsToDashboards } from './dashboards/page.ts';
 import type { Exchange } from './exchange.ts';
 import { pageNotFound } from './failures.ts';
 import type { Gateway } from './gateway.ts';
@@ -46,7 +49,7 @@ export function pageRoute(gateway: () => Gateway): object {
     bodyParsers: false,
     logging: false,
     etag: false,
-    use: [authHandler(gateway)],
+    use: [authHandler(gateway), dashboardsHandler(gateway)],
     aliases: Object.fromEntries(aliases),
   };
 }
@@ -70,6 +73,15 @@ function authHandler(gateway: () => Gateway): Handler {
   return (request, _response, next) => {
     const x = request.$ctx.params.exchange;
     if (belongsToAuth(x.path)) answerSafely(gateway(), x, () => passToAuth(x, gateway()));
+    else next();
+  };
+}
+
+/** Below one path, so no alias: the page has an address for each dashboard. */
+function dashboardsHandler(gateway: () => Gateway): Handler {
+  return (request, _response, next) => {
+    const x = request.$ctx.params.exchange;
+    if (belongsToDashboards(x.path)) answerSafely(gateway(), x, async () => answerDashboards(x, gateway()));
     else next();
   };
 }
@@ -98,6 +110,7 @@ function welcome(x: Exchange, gateway: Gateway): void {
     openapi: `${api}/openapi.json`,
     capabilities: `${api}/capabilities`,
     scopes: `${api}/scopes`,
+    dashboards: `${baseUrl}${DASHBOARDS_PATH}`,
     authorizationServer: `${baseUrl}/.well-known/oauth-authorization-server`,
     health: `${baseUrl}/healthz`,
   };

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { escapeHtml } from '../../../lib/values/html.ts';
+import { DESIGN, MARK } from '../../../lib/values/page-design.ts';
 import { PASSKEY_SCRIPT } from './passkey-script.ts';
 
 export interface Page {
@@ -20,15 +21,7 @@ export interface Page {
   retryAfterSeconds?: number;
 }
 
-const STYLE = `
-:root{color-scheme:light dark;--ground:#eef1f4;--card:#fff;--ink:#16212c;--soft:#4c5a68;--line:#8593a1;--hair:#d9e0e6;
---accent:#0b5c8a;--accent-ink:#fff;--accent-deep:#084a70;--bad:#a3191f;--bad-ground:#fdf0f0;--good:#1b6b3a}
-@media(prefers-color-scheme:dark){:root{--ground:#10161c;--card:#19222b;--ink:#eaf0f5;--soft:#a9b6c2;--line:#71808e;
---hair:#2c3843;--accent:#6fc0ee;--accent-ink:#06202f;--accent-deep:#97d3f5;--bad:#ff9a9a;--bad-ground:#3a1b1e;
---good:#7fd6a0}}
-*{box-sizing:border-box}
-html{background:var(--ground);color:var(--ink);
-font:100%/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
+const STYLE = `${DESIGN}
 body{margin:0;min-height:100vh;min-height:100dvh;display:flex;flex-direction:column;align-items:center;
 padding:clamp(1rem,8vh,6rem) 1rem 1rem}
 header{width:100%;max-width:26rem;display:flex;align-items:center;gap:.6rem;padding:0 .25rem 1rem;font-weight:650;
@@ -36,35 +29,19 @@ letter-spacing:.01em}
 header svg{width:1.75rem;height:1.75rem;flex:none}
 main{width:100%;max-width:26rem;background:var(--card);border:1px solid var(--hair);border-radius:.75rem;padding:2rem;
 box-shadow:0 1px 2px rgb(16 32 48/.06),0 12px 32px -12px rgb(16 32 48/.18)}
-h1{font-size:1.5rem;line-height:1.25;margin:0 0 .35rem;font-weight:650;letter-spacing:-.01em}
-p{margin:0 0 1rem}.lead{color:var(--soft);margin-bottom:1.5rem}.lead strong,.lead b{color:var(--ink);
+.lead{color:var(--soft);margin-bottom:1.5rem}.lead strong,.lead b{color:var(--ink);
 overflow-wrap:anywhere}
 label,.label{display:block;font-weight:600;margin:0 0 .35rem}
 .hint{color:var(--soft);font-size:.9rem;margin:.35rem 0 0}
 .field{margin:0 0 1.25rem}
-input{width:100%;font:inherit;color:inherit;background:var(--card);border:1px solid var(--line);border-radius:.5rem;
-padding:.65rem .75rem;min-height:2.75rem}
 input[aria-invalid=true]{border-color:var(--bad);border-width:2px}
 input.code{font:600 1.4rem/1.3 ui-monospace,"SF Mono",Menlo,Consolas,monospace;letter-spacing:.15em;
 text-align:center;text-transform:uppercase}
-button{font:inherit;font-weight:650;width:100%;min-height:2.9rem;padding:.6rem 1rem;border-radius:.5rem;
-border:1px solid transparent;cursor:pointer;
-background:var(--accent);color:var(--accent-ink)}
-button:hover{background:var(--accent-deep)}
-button.quiet{background:transparent;color:var(--ink);border-color:var(--line);margin-top:.75rem}
-button.quiet:hover{background:var(--ground)}
-a{color:var(--accent)}
-:focus-visible{outline:3px solid var(--accent);outline-offset:2px}
-.problem{border:1px solid var(--bad);border-left-width:.35rem;background:var(--bad-ground);border-radius:.5rem;
-padding:.75rem 1rem;margin:0 0 1.25rem}
-.problem h2{font-size:1rem;margin:0;color:var(--bad)}.problem p{margin:.15rem 0 0}
-.problem:focus-visible{outline-offset:3px}
 .scopes{margin:0 0 1.25rem;border:1px solid var(--hair);border-radius:.5rem;max-height:19rem;overflow:auto}
 .scopes ul{list-style:none;margin:0;padding:0}
 .scopes li{padding:.55rem .85rem;border-top:1px solid var(--hair)}.scopes li:first-child{border-top:0}
 .scopes code{display:block;color:var(--soft)}
 .spaced{margin-top:1.25rem}
-code{font:.85em/1.4 ui-monospace,"SF Mono",Menlo,Consolas,monospace}
 .usercode{font:650 1.75rem/1.3 ui-monospace,"SF Mono",Menlo,Consolas,monospace;letter-spacing:.12em;
 text-align:center;background:var(--ground);border-radius:.5rem;padding:.75rem;margin:0 0 1.25rem}
 .done{color:var(--good)}
@@ -85,22 +62,15 @@ h2{font-size:1.1rem;margin:0 0 .5rem}
 .keys{list-style:none;margin:.75rem 0 1rem;padding:0}.keys>li{border:1px solid var(--hair);border-radius:.5rem;
 padding:.75rem .85rem;margin:0 0 .6rem}.keys b{overflow-wrap:anywhere}.keys .hint{margin:.1rem 0 0}
 .keys details{margin:.35rem 0 0}
-.visually-hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 .notice{border:1px solid var(--good);border-left-width:.35rem;border-radius:.5rem;padding:.75rem 1rem;margin:0 0 1.25rem}
 .notice p{margin:0}
 footer{max-width:26rem;width:100%;color:var(--soft);font-size:.85rem;padding:1rem .25rem}
 @media(max-width:30rem){main{padding:1.5rem 1.25rem}}
-@media(forced-colors:active){button{border-color:ButtonText}}
 `;
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('base64');
 const STYLE_HASH = sha256(STYLE);
 const SCRIPT_HASH = sha256(PASSKEY_SCRIPT);
-
-const MARK = `<svg viewBox="0 0 28 28" aria-hidden="true" focusable="false">
-<rect width="28" height="28" rx="7" fill="currentColor" opacity=".12"/>
-<path d="M7 8h14M7 14h9M7 20h14" stroke="currentColor" stroke-width="2.6" stroke-linecap="round"/>
-</svg>`;
 
 export function render(page: Page): string {
   return `<!doctype html>

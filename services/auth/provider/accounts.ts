@@ -1,11 +1,17 @@
 /** Users as the provider knows them: whether one may use a client, and as whom an access token acts. */
 import { type Context, errors, type Grant, interactionPolicy, type Provider, type Token } from 'oidc-provider';
-import { ACCOUNT_CLIENT_ID, MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
+import {
+  ACCOUNT_CLIENT_ID,
+  DASHBOARDS_CLIENT_ID,
+  DASHBOARDS_SCOPES,
+  MULTI_FACTOR_ACR,
+} from '../../../contracts/auth.ts';
 import { marksOf } from '../client-marks.ts';
 import type { Clients } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import { GRANT_REUSE_MIN_SECONDS, LIFETIMES, nowSeconds } from './lifetimes.ts';
+import { apiResource } from './paths.ts';
 import { isTooOld, requestedAcrs } from './step-up.ts';
 
 interface Principal {
@@ -71,16 +77,23 @@ export async function existingGrant(
   const found = grantId ? await provider.Grant.find(grantId) : undefined;
   const lasting = given || (found && found.exp - nowSeconds() > GRANT_REUSE_MIN_SECONDS);
   const grant = lasting && found?.accountId === accountId ? found : undefined;
-  if (clientId === ACCOUNT_CLIENT_ID) return grant ?? accountPageGrant(provider, accountId);
+  if (OWN_PAGES.has(clientId)) return grant ?? ownPageGrant(provider, clientId, accountId);
   if (!grant || given) return grant;
   const client = await clients.find(clientId);
   return client && grant.clientMarks?.declaration === marksOf(client).declaration ? grant : undefined;
 }
 
-/** The account page belongs to the platform: a person who signs in to it is not asked for consent. */
-async function accountPageGrant(provider: Provider, accountId: string): Promise<Grant> {
-  const grant = new provider.Grant({ accountId, clientId: ACCOUNT_CLIENT_ID });
-  grant.addOIDCScope('openid');
+/** Scopes of the pages that belong to the platform: a person who signs in to one is not asked for consent. */
+const OWN_PAGES: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
+  [ACCOUNT_CLIENT_ID, []],
+  [DASHBOARDS_CLIENT_ID, DASHBOARDS_SCOPES],
+]);
+
+async function ownPageGrant(provider: Provider, clientId: string, accountId: string): Promise<Grant> {
+  const scopes = OWN_PAGES.get(clientId) ?? [];
+  const grant = new provider.Grant({ accountId, clientId });
+  grant.addOIDCScope(['openid', ...scopes].join(' '));
+  if (scopes.length > 0) grant.addResourceScope(apiResource(provider.issuer), scopes.join(' '));
   await grant.save();
   return grant;
 }

@@ -3,6 +3,7 @@
  * its own aliases. They are for reading only: an alias with an action would let requests past the pipeline.
  */
 import type { Operation } from '../../../lib/operation.ts';
+import { DASHBOARD_PAGES } from '../dashboards/page.ts';
 import { PAGE_PATHS } from '../pages.ts';
 import { AUTH_ROOTS } from '../passthrough.ts';
 import { API_PREFIX } from '../pipeline.ts';
@@ -26,7 +27,7 @@ export function publicAliases(operations: readonly Operation[]): PublicAlias[] {
   });
   return [
     ...operations.map(({ action, method, path }) => alias(action, method, path, API_PREFIX)),
-    ...PAGE_PATHS.map((path) => alias(null, 'GET', path)),
+    ...[...PAGE_PATHS, ...DASHBOARD_PAGES].map((path) => alias(null, 'GET', path)),
     ...AUTH_ROOTS.map((root) => alias('auth.http.handle', '*', `/${root}/…`)),
   ];
 }

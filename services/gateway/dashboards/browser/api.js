@@ -1,0 +1,71 @@
+/** Calls of the public API in the name of the person. */
+import { accessToken, signInAgain } from './sign-in.js';
+
+/** Repeated after a wait that the answer names: too many calls at once, or a service that is just coming back. */
+const REPEATED = new Set([429, 503]);
+const REPEATS_MAX = 2;
+const WAIT_MAX_SECONDS = 5;
+
+/** An answer that is an error of the API, or none at all. */
+export class CallFailed extends Error {
+  /**
+   * @param {number} status 0: there was no answer
+   * @param {string} code
+   * @param {string} message
+   */
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** @param {number} seconds */
+const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
+
+/**
+ * @param {string} path below /api/v1
+ * @param {{ body?: object, signal?: AbortSignal }} [options]
+ * @returns {Promise<any>} the body of the answer
+ */
+export async function call(path, { body, signal } = {}) {
+  for (let repeats = 0; ; repeats++) {
+    const response = await send(path, body, signal);
+    if (response.ok) return response.json();
+    if (response.status === 401) return signInAgain();
+    const seconds = Number(response.headers.get('retry-after') ?? 1);
+    if (!REPEATED.has(response.status) || repeats === REPEATS_MAX || seconds > WAIT_MAX_SECONDS)
+      throw await failure(response);
+    await wait(seconds);
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {object | undefined} body
+ * @param {AbortSignal | undefined} signal
+ */
+async function send(path, body, signal) {
+  const token = await accessToken();
+  /** @type {RequestInit} */
+  const request = { headers: { authorization: `Bearer ${token}` }, cache: 'no-store' };
+  if (signal) request.signal = signal;
+  if (body)
+    Object.assign(request, {
+      method: 'POST',
+      headers: { ...request.headers, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  try {
+    return await fetch(`/api/v1${path}`, request);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new CallFailed(0, 'NO_ANSWER', 'The platform cannot be reached. Check your connection and try again.');
+  }
+}
+
+/** @param {Response} response */
+async function failure(response) {
+  const { code, message } = await response.json().catch(() => ({}));
+  return new CallFailed(response.status, String(code ?? response.status), String(message ?? response.statusText));
+}

@@ -1,0 +1,277 @@
+/** Draws charts with Chart.js, in the colours of the page, without motion for those who ask for none. */
+
+import { number } from './format.js';
+import { chartData, description, SERIES_MAX, slices } from './result.js';
+
+/** @import { ChartConfiguration, ChartDataset } from 'chart.js' */
+/** @import { Column, Place, Series, Widget, WidgetResult } from './types.d.ts' */
+
+/** Kinds of widgets that are drawn; the others are written. */
+export const KINDS = new Map([
+  ['bar', 'Bar chart'],
+  ['line', 'Line chart'],
+  ['area', 'Area chart'],
+  ['pie', 'Pie chart'],
+  ['funnel', 'Funnel chart'],
+]);
+
+/** Longer names of categories stand better at the side. */
+const LONG_LABEL = 14;
+const LABEL_MAX = 24;
+const LABEL_MAX_NARROW = 16;
+/** Pixels below which names of categories leave no room for their bars. */
+const NARROW = 420;
+const POINTS = /** @type {const} */ ([
+  'circle',
+  'rect',
+  'triangle',
+  'rectRot',
+  'star',
+  'crossRot',
+  'rectRounded',
+  'dash',
+]);
+const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [10, 4], [1, 3], [6, 2, 2, 2]];
+
+const still = matchMedia('(prefers-reduced-motion: reduce)');
+
+/** @param {string} name */
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** @param {number} index */
+const seriesColour = (index) => colour(`--series-${(index % SERIES_MAX) + 1}`);
+/** @param {string} label @param {number} [max] */
+const shortened = (label, max = LABEL_MAX) => (label.length > max ? `${label.slice(0, max - 1)}…` : label);
+
+/**
+ * What a chart is made of, before anything is drawn.
+ * @param {Widget} widget
+ * @param {WidgetResult} result
+ * @param {Place} place
+ */
+export function chartOf(widget, result, place) {
+  const data = chartData(result, widget, place);
+  const kind = KINDS.get(widget.type) ?? '';
+  /** @param {number} value @param {Column} column */
+  const written = (value, column) => number(value, column, place);
+  return { data, left: data.left, label: `${widget.title}. ${description(kind, data, written)}` };
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Widget} widget
+ * @param {ReturnType<typeof chartOf>} chart
+ * @param {Place} place
+ * @returns {{ destroy(): void }}
+ */
+export function draw(canvas, widget, { data }, place) {
+  Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+  Chart.defaults.color = colour('--soft');
+  Chart.defaults.borderColor = colour('--hair');
+  if (widget.type === 'pie') return new Chart(canvas, pie(widget, data, place));
+  if (widget.type === 'funnel') return new Chart(canvas, funnel(data, place));
+  return new Chart(canvas, cartesian(widget, data, place));
+}
+
+/** Common to all kinds. */
+const common = () => ({
+  responsive: true,
+  maintainAspectRatio: false,
+  ...(still.matches ? { animation: /** @type {const} */ (false) } : { animation: { duration: 300 } }),
+});
+
+/** @param {boolean} shown */
+const legend = (shown) => ({
+  display: shown,
+  position: /** @type {const} */ ('bottom'),
+  labels: { usePointStyle: true, boxHeight: 8, color: colour('--ink'), padding: 12 },
+});
+
+/**
+ * @param {Widget} widget
+ * @param {ReturnType<typeof chartData>} data
+ * @param {Place} place
+ * @returns {ChartConfiguration<'pie', number[], string>}
+ */
+function pie(widget, data, place) {
+  const { labels, values } = slices(data, widget);
+  const total = values.reduce((sum, value) => sum + value, 0);
+  const column = data.series[0]?.column;
+  /** @param {number} value */
+  const written = (value) => (column ? number(value, column, place) : String(value));
+  return {
+    type: 'pie',
+    data: {
+      labels: labels.map((label) => shortened(label)),
+      datasets: [
+        {
+          data: values,
+          backgroundColor: values.map((_, index) => seriesColour(index)),
+          borderColor: colour('--card'),
+          borderWidth: 2,
+        },
+      ],
+    },
+    options: {
+      ...common(),
+      plugins: {
+        legend: { ...legend(true), position: 'right' },
+        tooltip: {
+          callbacks: {
+            label: ({ dataIndex }) => {
+              const value = values[dataIndex] ?? 0;
+              const share = total > 0 ? ` (${Math.round((value / total) * 100)} %)` : '';
+              return ` ${labels[dataIndex]}: ${written(value)}${share}`;
+            },
+          },
+        },
+      },
+    },
+  };
+}
+
+/**
+ * Bars about one middle: the wider, the more.
+ * @param {ReturnType<typeof chartData>} data
+ * @param {Place} place
+ * @returns {ChartConfiguration<'bar', [number, number][], string>}
+ */
+function funnel({ categories, series }, place) {
+  const [only] = series;
+  const values = (only?.values ?? []).map((value) => value ?? 0);
+  const most = Math.max(1, ...values);
+  const names = categories.map((category, index) => {
+    const value = only ? number(values[index] ?? 0, only.column, place, { short: true }) : '';
+    return [shortened(category), value];
+  });
+  return {
+    type: 'bar',
+    data: {
+      labels: /** @type {any[]} */ (names),
+      datasets: [
+        {
+          label: only?.label ?? '',
+          data: values.map((value) => [-value / 2, value / 2]),
+          backgroundColor: seriesColour(0),
+          borderSkipped: false,
+          borderRadius: 4,
+          barPercentage: 0.98,
+          categoryPercentage: 0.94,
+        },
+      ],
+    },
+    options: {
+      ...common(),
+      indexAxis: 'y',
+      scales: {
+        x: { display: false, min: -most / 2, max: most / 2 },
+        y: { grid: { display: false }, border: { display: false }, ticks: { color: colour('--ink') } },
+      },
+      plugins: {
+        legend: legend(false),
+        tooltip: {
+          callbacks: {
+            title: ([item]) => categories[item?.dataIndex ?? 0] ?? '',
+            label: ({ dataIndex }) => {
+              const value = values[dataIndex] ?? 0;
+              const share = values[0] ? ` (${Math.round((value / values[0]) * 100)} % of the first)` : '';
+              return only ? ` ${number(value, only.column, place)}${share}` : '';
+            },
+          },
+        },
+      },
+    },
+  };
+}
+
+/** @param {Column} column */
+const unit = ({ fieldType, currency }) => (fieldType === 'percent' ? '%' : (currency ?? ''));
+
+/**
+ * @param {Widget} widget
+ * @param {ReturnType<typeof chartData>} data
+ * @param {Place} place
+ * @returns {ChartConfiguration<'bar' | 'line', (number | null)[], string>}
+ */
+function cartesian(widget, { categories, series, time }, place) {
+  const bars = widget.type === 'bar';
+  const sideways = bars && !time && categories.some((label) => label.length > LONG_LABEL);
+  const stacked = widget.options['stacked'] === true;
+  const [firstUnit = '', ...otherUnits] = [...new Set(series.map(({ column }) => unit(column)))];
+  const twoAxes = otherUnits.length > 0 && !sideways;
+  /** @param {Series} one */
+  const axisOf = ({ column }) => (twoAxes && unit(column) !== firstUnit ? 'second' : sideways ? 'x' : 'y');
+  const dense = categories.length > 40;
+  /** @type {ChartDataset<'bar' | 'line', (number | null)[]>[]} */
+  const datasets = series.map((one, index) => {
+    const shade = seriesColour(index);
+    const axis = sideways ? { xAxisID: 'x', yAxisID: 'y' } : { yAxisID: axisOf(one) };
+    const shared = { label: one.label, data: one.values, ...axis, borderColor: shade };
+    if (bars) return { ...shared, type: 'bar', backgroundColor: shade, borderRadius: 3, maxBarThickness: 48 };
+    return {
+      ...shared,
+      type: 'line',
+      backgroundColor: widget.type === 'area' ? `${shade}40` : shade,
+      fill: widget.type === 'area' && axis.yAxisID !== 'second' ? (stacked && index > 0 ? '-1' : 'origin') : false,
+      borderWidth: 2,
+      borderDash: DASHES[index % DASHES.length] ?? [],
+      pointStyle: POINTS[index % POINTS.length] ?? 'circle',
+      pointRadius: dense ? 0 : 3,
+      pointHitRadius: 12,
+      tension: 0.2,
+    };
+  });
+  const measure = series.find((one) => axisOf(one) !== 'second')?.column;
+  const second = series.find((one) => axisOf(one) === 'second')?.column;
+  /** @param {Column | undefined} column */
+  const figures = (column) => ({
+    beginAtZero: true,
+    stacked,
+    border: { display: false },
+    ticks: {
+      maxTicksLimit: 6,
+      callback: (/** @type {string | number} */ value) =>
+        column ? number(Number(value), column, place, { short: true }) : String(value),
+    },
+  });
+  const names = {
+    stacked,
+    grid: { display: false },
+    ticks: {
+      color: colour('--ink'),
+      maxRotation: 45,
+      autoSkipPadding: 10,
+      ...(sideways ? { autoSkip: false } : {}),
+      /** @this {{ chart: { width: number } }} @param {string | number} _value @param {number} index */
+      callback(_value, index) {
+        return shortened(categories[index] ?? '', this.chart.width < NARROW ? LABEL_MAX_NARROW : LABEL_MAX);
+      },
+    },
+  };
+  return {
+    type: bars ? 'bar' : 'line',
+    data: { labels: categories, datasets },
+    options: {
+      ...common(),
+      indexAxis: sideways ? 'y' : 'x',
+      interaction: { mode: 'index', axis: sideways ? 'y' : 'x', intersect: false },
+      scales: {
+        x: sideways ? figures(measure) : names,
+        y: sideways ? names : figures(measure),
+        ...(twoAxes ? { second: { ...figures(second), position: 'right', grid: { drawOnChartArea: false } } } : {}),
+      },
+      plugins: {
+        legend: legend(series.length > 1),
+        tooltip: {
+          callbacks: {
+            title: ([item]) => categories[item?.dataIndex ?? 0] ?? '',
+            label: (item) => {
+              const one = series[item.datasetIndex];
+              const value = one?.values[item.dataIndex];
+              return one && typeof value === 'number' ? ` ${one.label}: ${number(value, one.column, place)}` : '';
+            },
+          },
+        },
+      },
+    },
+  };
+}

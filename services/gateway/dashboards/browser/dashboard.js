@@ -1,0 +1,91 @@
+/** One dashboard: its widgets on a grid of twelve columns, all asked for at once. */
+import { call } from './api.js';
+import { announce, button, element, fill, foreign } from './elements.js';
+import { filterForm, filterValues } from './filters.js';
+import { WidgetView } from './widget.js';
+
+/** @import { Dashboard, Place, View } from './types.d.ts' */
+
+const dark = matchMedia('(prefers-color-scheme: dark)');
+
+/**
+ * @param {HTMLElement} main
+ * @param {string} dashboardId
+ * @param {() => Promise<Place>} place
+ * @param {(address: string) => void} go
+ * @returns {Promise<View>}
+ */
+export async function showDashboard(main, dashboardId, place, go) {
+  const address = new URLSearchParams(location.search);
+  const version = address.get('version');
+  const query = version === null ? '' : `?${new URLSearchParams({ version })}`;
+  const [dashboard, where] = await Promise.all([
+    /** @type {Promise<Dashboard>} */ (call(`/analytics/dashboards/${encodeURIComponent(dashboardId)}${query}`)),
+    place(),
+  ]);
+  // In the order in which they are read on the grid; a phone and a screen reader go through them one by one.
+  const widgets = dashboard.widgets.toSorted((a, b) => a.layout.y - b.layout.y || a.layout.x - b.layout.x);
+  const views = widgets.map((widget) => new WidgetView(dashboard, widget, where));
+  const apply = (/** @type {URLSearchParams} */ next) => {
+    const search = next.size > 0 ? `?${next}` : '';
+    go(`${location.pathname}${search}`);
+  };
+  const form = filterForm(dashboard.filters, address, apply);
+  const values = filterValues(dashboard.filters, address);
+  let asking = new AbortController();
+  const run = async (/** @type {boolean} */ fresh) => {
+    asking.abort();
+    asking = new AbortController();
+    const { signal } = asking;
+    const outcomes = await Promise.all(views.map((view) => view.run({ filterValues: values, fresh, signal })));
+    if (signal.aborted) return;
+    const failed = outcomes.filter((outcome) => outcome === 'failed').length;
+    const shown = `${outcomes.length - failed} of ${outcomes.length} widgets are shown.`;
+    announce(failed > 0 ? `${shown} ${failed} failed.` : shown);
+    document.body.dataset['shown'] = String(outcomes.length - failed);
+  };
+  const grid = element('div', { class: 'grid' }, ...views.map(({ section }) => section));
+  fill(main, ...heading(dashboard, () => void run(true)), ...(form ? [form] : []), grid);
+  if (views.length === 0) grid.replaceWith(element('p', { class: 'empty' }, 'This dashboard has no widgets yet.'));
+  const repaint = () => {
+    for (const view of views) view.show();
+  };
+  dark.addEventListener('change', repaint);
+  const ran = run(false);
+  return {
+    title: dashboard.name,
+    ran,
+    close: () => {
+      asking.abort();
+      dark.removeEventListener('change', repaint);
+      for (const view of views) view.close();
+    },
+  };
+}
+
+/**
+ * @param {Dashboard} dashboard
+ * @param {() => void} refresh
+ */
+function heading({ name, description, version, state }, refresh) {
+  const badge = version === 'draft' ? [element('span', { class: 'badge' }, 'Draft')] : [];
+  const changed =
+    version === 'published' && state === 'modified'
+      ? [element('p', { class: 'note' }, 'There are changes that are not published yet.')]
+      : [];
+  return [
+    element(
+      'nav',
+      { class: 'crumbs', 'aria-label': 'Where you are' },
+      element('a', { href: '/dashboards' }, 'Dashboards'),
+    ),
+    element(
+      'div',
+      { class: 'title' },
+      element('h1', { tabindex: '-1' }, foreign(name), ...badge),
+      button('Refresh', refresh, { class: 'small' }),
+    ),
+    ...(description ? [element('p', { class: 'lead', dir: 'auto' }, description)] : []),
+    ...changed,
+  ];
+}

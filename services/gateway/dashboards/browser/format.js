@@ -1,0 +1,140 @@
+/** Values as people of a place write them: numbers, money, days and buckets of time. */
+
+/** @import { Column, Granularity, Place } from './types.d.ts' */
+
+/** @type {Map<string, Intl.NumberFormat | Intl.DateTimeFormat>} */
+const formats = new Map();
+
+/**
+ * Making one costs more than using it.
+ * @template {Intl.NumberFormat | Intl.DateTimeFormat} Format
+ * @param {string} key
+ * @param {() => Format} make
+ * @returns {Format}
+ */
+function remembered(key, make) {
+  const known = /** @type {Format | undefined} */ (formats.get(key));
+  if (known) return known;
+  const made = make();
+  formats.set(key, made);
+  return made;
+}
+
+/**
+ * The locale of the person when browsers know it, else that of the browser.
+ * @param {string} locale
+ * @returns {string | undefined}
+ */
+export function knownLocale(locale) {
+  try {
+    return Intl.getCanonicalLocales(locale)[0];
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * @param {string} timezone
+ * @returns {string} the time zone when browsers know it, else UTC
+ */
+export function knownTimezone(timezone) {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: timezone }).resolvedOptions().timeZone;
+  } catch {
+    return 'UTC';
+  }
+}
+
+/**
+ * A number as JSON has it: decimals arrive as numbers or as texts.
+ * @param {unknown} value
+ * @returns {number | null}
+ */
+export function numeric(value) {
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+  if (typeof value !== 'string' || value.trim() === '') return null;
+  const number = Number(value);
+  return Number.isFinite(number) ? number : null;
+}
+
+/**
+ * @param {number} value
+ * @param {Column} column
+ * @param {Place} place
+ * @param {{ short?: boolean }} [options] short: for an axis or a large figure
+ */
+export function number(value, { fieldType, currency }, { locale }, { short = false } = {}) {
+  const unit = fieldType === 'percent' ? 'percent' : (currency ?? '');
+  const key = `number ${locale} ${unit} ${short}`;
+  const format = remembered(key, () => {
+    /** @type {Intl.NumberFormatOptions} */
+    const options = short ? { notation: 'compact', maximumFractionDigits: 1 } : { maximumFractionDigits: 2 };
+    if (/^[A-Z]{3}$/.test(unit)) Object.assign(options, { style: 'currency', currency: unit });
+    // Money has the decimals of its currency.
+    if (currency && !short) delete options.maximumFractionDigits;
+    return new Intl.NumberFormat(locale, options);
+  });
+  const text = format.format(value);
+  return unit === 'percent' ? `${text} %` : text;
+}
+
+const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
+const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}/;
+
+/**
+ * The name of a bucket of time, of which the API gives the first day.
+ * @param {string} date
+ * @param {Granularity} granularity
+ * @param {string} locale
+ */
+function bucket(date, granularity, locale) {
+  const day = new Date(`${date}T00:00:00Z`);
+  const year = day.getUTCFullYear();
+  /** @param {Intl.DateTimeFormatOptions} options */
+  const format = (options) =>
+    remembered(
+      `bucket ${locale} ${granularity}`,
+      () => new Intl.DateTimeFormat(locale, { ...options, timeZone: 'UTC' }),
+    );
+  if (granularity === 'year') return String(year);
+  if (granularity === 'quarter') return `Q${Math.floor(day.getUTCMonth() / 3) + 1} ${year}`;
+  if (granularity === 'month') return format({ month: 'short', year: 'numeric' }).format(day);
+  const text = format({ dateStyle: 'medium' }).format(day);
+  return granularity === 'week' ? `Week of ${text}` : text;
+}
+
+/**
+ * @param {unknown} value
+ * @param {Column} column
+ * @param {Place} place
+ * @param {Granularity | undefined} [granularity]
+ * @returns {string}
+ */
+export function text(value, column, place, granularity) {
+  if (value === null || value === undefined || value === '') return '–';
+  if (typeof value === 'boolean') return value ? 'Yes' : 'No';
+  if (Array.isArray(value)) return value.map((one) => text(one, column, place)).join(', ');
+  if (typeof value === 'object') return JSON.stringify(value);
+  if (column.role === 'measure' || NUMBERS.has(column.fieldType)) {
+    const figure = numeric(value);
+    if (figure !== null) return number(figure, column, place);
+  }
+  const written = String(value);
+  if (DATE.test(written)) return bucket(written, granularity ?? 'day', place.locale);
+  return DATE_TIME.test(written) && column.fieldType === 'dateTime' ? moment(written, place) : written;
+}
+
+const NUMBERS = new Set(['integer', 'decimal', 'currency', 'percent']);
+
+/**
+ * @param {string} at a point in time
+ * @param {Place} place
+ */
+export function moment(at, { locale, timezone }) {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return at;
+  return remembered(
+    `moment ${locale} ${timezone}`,
+    () => new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short', timeZone: timezone }),
+  ).format(date);
+}

@@ -1,0 +1,123 @@
+/**
+ * Signs the person in: authorization code with PKCE, as a public client. The access token is held in memory alone and
+ * is gone with the page; who has signed in with this browser gets the next one without being asked.
+ */
+
+const { base = '', client = '', scope = '' } = document.body.dataset;
+const HOME = '/dashboards';
+const WAITING = 'erp-dashboards:';
+const LAST = 'erp-dashboards-last';
+/** A token refused so soon after it was given is refused for another reason than its age. */
+const LOOP_MS = 10_000;
+/** A token that ends while its request is under way would be refused. */
+const SPARE_MS = 30_000;
+
+/** @type {{ accessToken: string, endsAt: number } | null} */
+let held = null;
+
+/** Somebody came back without a token: why, in words for people. */
+export class SignInFailed extends Error {}
+
+/** @param {Uint8Array} bytes */
+const base64url = (bytes) =>
+  btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '');
+
+const random = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
+
+const here = () => location.pathname + location.search;
+
+/**
+ * Moves to the address that the platform is known by: tokens go nowhere else.
+ * @returns {boolean} whether the page is about to be left
+ */
+export function moveHome() {
+  if (location.origin === base) return false;
+  location.replace(base + here());
+  return true;
+}
+
+/** The token; without one this leaves the page for the sign-in and never returns. */
+export async function accessToken() {
+  if (held && held.endsAt > Date.now() + SPARE_MS) return held.accessToken;
+  return leaveForSignIn();
+}
+
+/**
+ * The API has refused the token.
+ * @returns {Promise<never>}
+ */
+export function signInAgain() {
+  held = null;
+  if (Date.now() - Number(sessionStorage.getItem(LAST) ?? 0) < LOOP_MS)
+    throw new SignInFailed('The platform does not accept this sign-in. Try again in a moment.');
+  return leaveForSignIn();
+}
+
+/** @returns {Promise<never>} */
+async function leaveForSignIn() {
+  const state = random();
+  const verifier = random();
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier));
+  sessionStorage.setItem(WAITING + state, JSON.stringify({ verifier, returnTo: here() }));
+  const parameters = new URLSearchParams({
+    client_id: client,
+    response_type: 'code',
+    redirect_uri: base + HOME,
+    scope,
+    state,
+    code_challenge: base64url(new Uint8Array(digest)),
+    code_challenge_method: 'S256',
+  });
+  location.assign(`/oauth2/authorize?${parameters}`);
+  return new Promise(() => {});
+}
+
+/** Takes the answer of a sign-in out of the address, if there is one. */
+export async function completeSignIn() {
+  const answer = new URLSearchParams(location.search);
+  const state = answer.get('state');
+  if (location.pathname !== HOME || state === null) return;
+  const waiting = sessionStorage.getItem(WAITING + state);
+  for (const key of Object.keys(sessionStorage)) if (key.startsWith(WAITING)) sessionStorage.removeItem(key);
+  /** @type {{ verifier: string, returnTo: string }} */
+  const { verifier, returnTo } = waiting === null ? { verifier: '', returnTo: HOME } : JSON.parse(waiting);
+  history.replaceState(null, '', returnTo);
+  // An answer that this page did not ask for is none; whose issuer is another one neither (RFC 9207).
+  if (waiting === null || (answer.has('iss') && answer.get('iss') !== base)) return;
+  const code = answer.get('code');
+  if (code === null)
+    throw new SignInFailed(
+      answer.get('error') === 'access_denied'
+        ? 'You have canceled the sign-in.'
+        : 'The sign-in did not work. Try again in a moment.',
+    );
+  const response = await fetch('/oauth2/token', {
+    method: 'POST',
+    body: new URLSearchParams({
+      grant_type: 'authorization_code',
+      client_id: client,
+      redirect_uri: base + HOME,
+      code,
+      code_verifier: verifier,
+    }),
+  });
+  if (!response.ok) throw new SignInFailed('The sign-in took too long or was used already. Sign in once more.');
+  const { access_token, expires_in } = await response.json();
+  held = { accessToken: access_token, endsAt: Date.now() + expires_in * 1_000 };
+  sessionStorage.setItem(LAST, String(Date.now()));
+}
+
+/** Ends what this page may do, before the browser's session is ended. */
+export async function revoke() {
+  const token = held?.accessToken;
+  held = null;
+  if (token === undefined) return;
+  await fetch('/oauth2/revoke', {
+    method: 'POST',
+    body: new URLSearchParams({ client_id: client, token }),
+    keepalive: true,
+  }).catch(() => {});
+}

@@ -1,0 +1,134 @@
+/** Results as tables, plain and pivoted, and as single figures. */
+import { element, foreign } from './elements.js';
+import { number, numeric, text } from './format.js';
+import { columnsOf, pivot, writerOf } from './result.js';
+
+/** @import { Column, Place, Widget, WidgetResult } from './types.d.ts' */
+
+/** Characters of a figure that fit in its place. */
+const FIGURE_MAX = 11;
+
+/**
+ * A table may be wider than its place: then the keyboard scrolls it, too.
+ * @param {string} title
+ * @param {HTMLElement} table
+ */
+const scrolled = (title, table) =>
+  element('div', { class: 'table', role: 'region', tabindex: '0', 'aria-label': `Table: ${title}` }, table);
+
+/** @param {string} title */
+const caption = (title) => element('caption', { class: 'visually-hidden' }, foreign(title));
+
+/** @param {Column} column */
+const align = ({ role }) => (role === 'measure' ? { class: 'figure' } : {});
+
+/**
+ * @param {Column} column
+ * @returns {string} the label, with the unit where its values do not show one
+ */
+const head = ({ label, currency }) => (currency && !label.includes(currency) ? `${label} (${currency})` : label);
+
+/**
+ * @param {Widget} widget
+ * @param {WidgetResult} result
+ * @param {Place} place
+ */
+export function table(widget, result, place) {
+  const { columns, rows, totals } = result;
+  const written = writerOf(result, widget, place);
+  const heads = columns.map((column) => element('th', { scope: 'col', ...align(column) }, foreign(head(column))));
+  const lines = rows.map((row) =>
+    element(
+      'tr',
+      {},
+      ...columns.map((column, index) => {
+        const cell = foreign(written(row, index));
+        const first = index === 0 && column.role === 'dimension';
+        return first ? element('th', { scope: 'row' }, cell) : element('td', align(column), cell);
+      }),
+    ),
+  );
+  const parts = [
+    caption(widget.title),
+    element('thead', {}, element('tr', {}, ...heads)),
+    element('tbody', {}, ...lines),
+  ];
+  if (totals && columns[0]?.role === 'dimension') parts.push(element('tfoot', {}, totalsRow(columns, totals, place)));
+  return scrolled(widget.title, element('table', {}, ...parts));
+}
+
+/**
+ * @param {Column[]} columns
+ * @param {Record<string, unknown>} totals
+ * @param {Place} place
+ */
+const totalsRow = (columns, totals, place) =>
+  element(
+    'tr',
+    {},
+    ...columns.map((column, index) => {
+      if (index === 0) return element('th', { scope: 'row' }, 'Total');
+      const value = totals[column.key];
+      return element(
+        'td',
+        align(column),
+        column.role === 'measure' && value !== undefined ? text(value, column, place) : '',
+      );
+    }),
+  );
+
+/**
+ * @param {Widget} widget
+ * @param {WidgetResult} result
+ * @param {Place} place
+ */
+export function pivotTable(widget, result, place) {
+  const { corner, heads, lines } = pivot(result, widget, place);
+  const columns = [...heads];
+  const head = element(
+    'tr',
+    {},
+    element('th', { scope: 'col' }, foreign(corner)),
+    ...columns.map(([, { label }]) => element('th', { scope: 'col', class: 'figure' }, foreign(label))),
+  );
+  const body = [...lines].map(([line, cells]) =>
+    element(
+      'tr',
+      {},
+      element('th', { scope: 'row' }, foreign(line)),
+      ...columns.map(([key]) => element('td', { class: 'figure' }, foreign(cells.get(key) ?? '–'))),
+    ),
+  );
+  return scrolled(
+    widget.title,
+    element('table', {}, caption(widget.title), element('thead', {}, head), element('tbody', {}, ...body)),
+  );
+}
+
+/**
+ * A figure for each measure; for each of its rows where the API keeps currencies apart.
+ * @param {Widget} widget
+ * @param {WidgetResult} result
+ * @param {Place} place
+ */
+export function figures(widget, result, place) {
+  const { columns, rows } = result;
+  const written = writerOf(result, widget, place);
+  const columnOf = columnsOf(result);
+  const entries = rows.flatMap((row) => {
+    const name = columns.flatMap(({ role }, index) => (role === 'dimension' ? [written(row, index)] : [])).join(' · ');
+    return columns.flatMap(({ role, label }, index) => {
+      if (role !== 'measure') return [];
+      const value = numeric(row[index]);
+      const full = written(row, index);
+      // A figure that does not fit is shortened, and written in full below.
+      const short =
+        value !== null && full.length > FIGURE_MAX ? number(value, columnOf(row, index), place, { short: true }) : full;
+      const parts = [element('span', { class: 'big' }, foreign(short))];
+      if (short !== full) parts.push(element('span', { class: 'full' }, foreign(full)));
+      const term = element('dt', {}, foreign([name, label].filter(Boolean).join(' · ')));
+      return [element('div', { class: 'figure-of' }, term, element('dd', {}, ...parts))];
+    });
+  });
+  return element('dl', { class: 'figures' }, ...entries);
+}

@@ -1,0 +1,130 @@
+/** What the page reads of the public API (docs/reference/analytics.md), and the global of the chart library. */
+
+export interface Identity {
+  tenant: { name: string };
+  user: { displayName: string; locale: string; timezone: string };
+}
+
+export interface ApiError {
+  status: number;
+  code: string;
+  message: string;
+  retryAfterSeconds: number | null;
+}
+
+export interface DashboardSummary {
+  dashboardId: string;
+  name: string;
+  description: string | null;
+  visibility: string;
+  state: string;
+  updatedAt: string;
+  widgetCount: number;
+}
+
+export interface DashboardList {
+  records: DashboardSummary[];
+  page: number;
+  pageSize: number;
+  total: number;
+}
+
+export interface DashboardFilter {
+  filterKey: string;
+  label: string;
+  objectApiName: string;
+  field: string;
+  operator: string;
+  value?: unknown;
+  valueTo?: unknown;
+  locked: boolean;
+}
+
+export interface WidgetQuery {
+  objectApiName: string;
+  dimensions: { field: string; granularity?: Granularity }[];
+  measures: { key: string; aggregation: string; field?: string }[];
+}
+
+export type Granularity = 'day' | 'week' | 'month' | 'quarter' | 'year';
+
+export interface Widget {
+  widgetKey: string;
+  title: string;
+  type: string;
+  layout: { x: number; y: number; w: number; h: number };
+  query: WidgetQuery | null;
+  options: Record<string, unknown>;
+}
+
+export interface Dashboard {
+  dashboardId: string;
+  name: string;
+  description: string | null;
+  version: string;
+  state: string;
+  publishedAt: string | null;
+  timezone: string | null;
+  filters: DashboardFilter[];
+  widgets: Widget[];
+}
+
+export interface Column {
+  key: string;
+  label: string;
+  role: 'dimension' | 'measure';
+  fieldType: string;
+  currency: string | null;
+}
+
+export interface WidgetResult {
+  columns: Column[];
+  rows: unknown[][];
+  totals: Record<string, unknown> | null;
+  rowCount: number;
+  truncated: boolean;
+  computedAt: string;
+  dataAsOf: string;
+  fromCache: boolean;
+  accessNotes: { code: string; field: string | null; message: string }[];
+  /** What people call the values of a dimension, by its key and the value: names of records, labels of choices. */
+  labels?: Record<string, Record<string, string>>;
+}
+
+/** Writes a value of a row. */
+export type Writer = (row: unknown[], index: number) => string;
+
+export interface FilterValue {
+  value: unknown;
+  valueTo?: unknown;
+}
+
+/** In whose language and time zone values are written. */
+export interface Place {
+  locale: string;
+  timezone: string;
+}
+
+export interface Series {
+  label: string;
+  /** A value for each category; null: there is none. */
+  values: (number | null)[];
+  column: Column;
+}
+
+export interface ChartData {
+  categories: string[];
+  series: Series[];
+}
+
+/** What the page shows at an address. */
+export interface View {
+  title: string;
+  /** Until everything is there. */
+  ran: Promise<unknown>;
+  close(): void;
+}
+
+declare global {
+  const Chart: typeof import('chart.js').Chart;
+}

@@ -1,0 +1,87 @@
+/** The client of the page that draws dashboards: of the platform, public, and for nothing but dashboards. */
+import assert from 'node:assert/strict';
+import { authorizeUrl, Browser, claims, exchange, pkce, post } from './browser.ts';
+import { type AuthHarness, DEMO, PASSWORD, SAM, startAuth } from './harness.ts';
+
+describe('the client of the dashboards page', () => {
+  let auth: AuthHarness;
+  before(async () => {
+    auth = await startAuth();
+  });
+  after(() => auth.stop());
+
+  const client = (): { client_id: string; redirect_uri: string } => ({
+    client_id: 'erp-dashboards',
+    redirect_uri: `${auth.baseUrl}/dashboards`,
+  });
+  const start = (challenge: string, more: Record<string, string> = {}): URL =>
+    authorizeUrl(auth.baseUrl, challenge, { ...client(), scope: 'analytics:read analytics:run', ...more });
+  /** Signs in; answers the way back to the page. */
+  const signIn = async (browser: Browser, challenge: string): Promise<URL> => {
+    const form = await browser.visit(start(challenge));
+    let page = await browser.open(
+      new URL(/action="([^"]+)"/.exec(form.html)![1]!, auth.baseUrl),
+      new URLSearchParams({
+        csrf: /name="csrf" value="([^"]+)"/.exec(form.html)![1]!,
+        username: 'sam@demo.example',
+        password: PASSWORD,
+        decision: 'signIn',
+      }),
+    );
+    while (page.location && page.location.pathname !== '/dashboards') page = await browser.open(page.location);
+    assert.ok(page.location, `the way back, not: ${page.html.slice(-500)}`);
+    return page.location;
+  };
+  const token = async (browser: Browser): Promise<{ access_token: string; scope: string; refresh_token?: string }> => {
+    const { verifier, challenge } = pkce();
+    const code = (await signIn(browser, challenge)).searchParams.get('code')!;
+    const { status, body } = await exchange(auth.baseUrl, code, verifier, client());
+    assert.equal(status, 200, JSON.stringify(body));
+    return body;
+  };
+
+  it('gets a token for dashboards alone, without a refresh token and without asking for consent', async () => {
+    const answer = await token(new Browser());
+    assert.deepEqual(answer.scope.split(' ').sort(), ['analytics:read', 'analytics:run']);
+    assert.equal(answer.refresh_token, undefined);
+    const { sub, tenant_id, client_id } = claims(answer.access_token);
+    assert.deepEqual([sub, tenant_id, client_id], [SAM, DEMO, 'erp-dashboards']);
+  });
+
+  it('is answered at once, under the same grant, in a browser that has signed in', async () => {
+    const browser = new Browser();
+    const first = await token(browser);
+    const { verifier, challenge } = pkce();
+    const back = await browser.open(start(challenge));
+    assert.equal(back.location?.pathname, '/dashboards');
+    const { body } = await exchange(auth.baseUrl, back.location.searchParams.get('code')!, verifier, client());
+    assert.equal(claims(body.access_token).grant_id, claims(first.access_token).grant_id);
+  });
+
+  it('gets no other scope', async () => {
+    for (const scope of ['analytics:read data:read', 'analytics:run metadata:deploy', 'openid']) {
+      const seen = await new Browser().open(start(pkce().challenge, { scope }));
+      assert.equal(seen.location?.searchParams.get('error'), 'invalid_scope', scope);
+    }
+  });
+
+  it('returns to the page of this address alone', async () => {
+    for (const redirect_uri of ['https://evil.example/dashboards', `${auth.baseUrl}/dashboards/`, auth.baseUrl]) {
+      const seen = await new Browser().open(start(pkce().challenge, { redirect_uri }));
+      assert.deepEqual([seen.status, seen.location], [400, null], redirect_uri);
+    }
+  });
+
+  it('takes its token from a page of this origin, and from no other', async () => {
+    const form = { grant_type: 'authorization_code', ...client() };
+    for (const [origin, status] of [
+      ['https://evil.example', 400],
+      [auth.baseUrl, 200],
+    ] as const) {
+      const { verifier, challenge } = pkce();
+      const code = (await signIn(new Browser(), challenge)).searchParams.get('code')!;
+      const answer = await post(`${auth.baseUrl}/oauth2/token`, { ...form, code, code_verifier: verifier }, { origin });
+      assert.equal(answer.status, status, `${origin}: ${JSON.stringify(answer.body)}`);
+    }
+  });
+});
