@@ -71,7 +71,8 @@ async function leaveForSignIn() {
     code_challenge: base64url(new Uint8Array(digest)),
     code_challenge_method: 'S256',
   });
-  location.assign(`/oauth2/authorize?${parameters}`);
+  // No entry of the history: going back from here leads to what was looked at before.
+  location.replace(`/oauth2/authorize?${parameters}`);
   return new Promise(() => {});
 }
 

@@ -45,7 +45,7 @@ export class WidgetView {
     const { x, w, h } = widget.layout;
     this.section = element(
       'section',
-      { class: `widget ${KINDS.has(widget.type) ? 'chart' : widget.type}`, 'aria-labelledby': heading },
+      { class: `widget kind-${widget.type}`, 'aria-labelledby': heading },
       ...(widget.type === 'text' && widget.title === '' ? [] : [head]),
       this.#body,
       this.#notes,

@@ -1,0 +1,440 @@
+/** The page of dashboards in headless Chromium, signed in as a person does, over results that show every kind. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { signIn, startChromium, type Visitor, visit } from '../support/chromium.ts';
+import { columns, FAKE_ID, type FakeDashboard, type FakeWidget, fakeDashboards } from '../support/fake-dashboards.ts';
+import { startPlatform, type TestPlatform } from '../support/platform.ts';
+
+const { dimension, measure } = columns;
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const MONTHS = ['2026-08-01', '2026-09-01', '2026-10-01', '2026-11-01'];
+const REGIONS = ['North', 'South', 'West'];
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true } as const;
+
+const at = (index: number): FakeWidget['layout'] => ({ x: (index % 2) * 6, y: Math.floor(index / 2) * 4, w: 6, h: 4 });
+const revenue = measure('revenue', 'Net amount', 'currency', 'EUR');
+const byMonth = {
+  columns: [dimension('IssueDate__c_month', 'Issued', 'date'), dimension('Region__c', 'Region', 'picklist'), revenue],
+  rows: MONTHS.flatMap((month, i) => REGIONS.map((region, k) => [month, region, 1_000 * (i + 1) * (k + 1)])),
+};
+const byStatus = {
+  columns: [dimension('Status__c', 'Status', 'picklist'), measure('invoices', 'Invoices')],
+  rows: [
+    ['paid', 3_800],
+    ['sent', 420],
+    ['overdue', 210],
+  ],
+  labels: { Status__c: { paid: 'Paid', sent: 'Sent', overdue: 'Overdue' } },
+};
+
+/** One widget of each kind. */
+const EVERY_KIND: FakeDashboard = {
+  name: 'Every kind',
+  description: 'One widget of each kind.',
+  filters: [
+    {
+      filterKey: 'region',
+      label: 'Region',
+      objectApiName: 'Invoice__c',
+      field: 'Region__c',
+      operator: 'eq',
+      value: 'North',
+      locked: false,
+    },
+    {
+      filterKey: 'status',
+      label: 'Status',
+      objectApiName: 'Invoice__c',
+      field: 'Status__c',
+      operator: 'neq',
+      value: 'draft',
+      locked: true,
+    },
+  ],
+  widgets: (
+    [
+      { title: 'Revenue', type: 'metric', result: { columns: [revenue], rows: [[1_284_550.25]] } },
+      { title: 'By month', type: 'line', granularity: 'month', result: byMonth },
+      { title: 'By month, filled', type: 'area', granularity: 'month', result: byMonth },
+      { title: 'By month, in bars', type: 'bar', granularity: 'month', options: { stacked: true }, result: byMonth },
+      { title: 'By status', type: 'pie', result: byStatus },
+      { title: 'From sent to paid', type: 'funnel', result: byStatus },
+      { title: 'As a table', type: 'table', result: { ...byStatus, totals: { invoices: 4_430 } } },
+      { title: 'As a pivot', type: 'pivot', granularity: 'month', result: byMonth },
+      { title: 'In words', type: 'text', options: { text: 'Amounts are net.\n\nAsk finance.' } },
+    ] satisfies Omit<FakeWidget, 'layout'>[]
+  ).map((widget, index) => ({ ...widget, layout: at(index) })),
+};
+
+const only = (widget: Omit<FakeWidget, 'layout' | 'title'> & { title?: string }): FakeDashboard => ({
+  name: 'One widget',
+  widgets: [{ title: 'The widget', ...widget, layout: { x: 0, y: 0, w: 12, h: 6 } }],
+});
+
+describe('the page of dashboards in Chromium', () => {
+  let platform: TestPlatform;
+  let browser: Browser;
+  before(async () => {
+    [platform, browser] = await Promise.all([startPlatform(), startChromium()]);
+  });
+  after(async () => {
+    await browser?.close();
+    await platform?.stop();
+  });
+
+  const address = (more = ''): string => `${platform.baseUrl}/dashboards/${FAKE_ID}${more}`;
+  const shown = (page: Page): Promise<unknown> => page.waitForSelector('body[data-shown]');
+  let visitors: Visitor[] = [];
+  afterEach(async () => {
+    for (const { context } of visitors) await context.close();
+    visitors = [];
+  });
+
+  /** The cookies of a browser in which mia has signed in. */
+  let signedIn: NonNullable<BrowserContextOptions['storageState']> | undefined;
+
+  const begin = async (options: BrowserContextOptions = {}): Promise<Visitor> => {
+    const visitor = await visit(browser, platform.baseUrl, { reducedMotion: 'reduce', ...options });
+    visitors.push(visitor);
+    return visitor;
+  };
+  /** Opens the dashboard as mia, who signs in the first time. */
+  const open = async (dashboard: FakeDashboard, options: BrowserContextOptions = {}, more = '') => {
+    const visitor = await begin({ ...options, ...(signedIn ? { storageState: signedIn } : {}) });
+    const runs = await fakeDashboards(visitor.page, dashboard);
+    await visitor.page.goto(address(more));
+    if (!signedIn) await signIn(visitor.page, 'mia@demo.example');
+    await shown(visitor.page);
+    signedIn ??= await visitor.context.storageState();
+    return { ...visitor, runs };
+  };
+
+  it('signs in through OAuth, comes back to the address, and keeps its token nowhere', async () => {
+    const { page, complaints, strangers, context } = await open(EVERY_KIND, {}, '?filter.region=South');
+    assert.equal(page.url(), address('?filter.region=South'));
+    assert.equal(await page.title(), 'Every kind · ERP platform');
+    assert.match(await page.innerText('#who'), /Mia Hartmann/);
+    const kept = await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])');
+    assert.doesNotMatch(String(kept), /eyJ|verifier/);
+    assert.ok((await context.cookies()).every(({ httpOnly }) => httpOnly));
+    assert.deepEqual(complaints, []);
+    assert.deepEqual(strangers, [], 'nothing is loaded from elsewhere');
+    const second = await context.newPage();
+    await fakeDashboards(second, EVERY_KIND);
+    await second.goto(address());
+    await shown(second);
+    assert.equal(second.url(), address(), 'another tab is signed in without a question');
+  });
+
+  it('asks for all widgets at once, with the version that it shows', async () => {
+    const { runs } = await open(EVERY_KIND);
+    assert.equal(runs.length, 8, 'the widget of words asks nothing');
+    for (const { body } of runs) assert.deepEqual(body, { version: 'published' });
+  });
+
+  it('draws every kind of chart, and writes figures, tables, pivots and words', async () => {
+    const { page, complaints } = await open(EVERY_KIND);
+    const charts = await page.locator('canvas').all();
+    assert.equal(charts.length, 5);
+    for (const chart of charts) {
+      const colours = await chart.evaluate((canvas) => {
+        const { width, height } = canvas as unknown as { width: number; height: number };
+        const { data } = (
+          canvas as unknown as { getContext(kind: '2d'): { getImageData(...at: number[]): { data: Uint8Array } } }
+        )
+          .getContext('2d')
+          .getImageData(0, 0, width, height);
+        const seen = new Set<string>();
+        for (let i = 0; i < data.length; i += 4)
+          if (data[i + 3] === 255) seen.add(`${data[i]} ${data[i + 1]} ${data[i + 2]}`);
+        return seen.size;
+      });
+      assert.ok(colours > 1, `${await chart.getAttribute('aria-label')}: ${colours} colours`);
+      assert.match(
+        String(await chart.getAttribute('aria-label')),
+        /chart, \d+ categor.*The table holds every value\.$/,
+      );
+    }
+    assert.match(await page.innerText('.kind-metric'), /€1\.3M\s+€1,284,550\.25/);
+    assert.match(await page.innerText('.kind-table'), /Paid\s+3,800[\s\S]*Total\s+4,430/);
+    assert.match(await page.innerText('.kind-pivot'), /Issued\s+North\s+South\s+West\s+Aug 2026\s+€1,000\.00/);
+    assert.equal(await page.locator('.kind-text p.words').count(), 2);
+    assert.match(await page.innerText('.filters'), /Status neq draft/);
+    assert.deepEqual(complaints, []);
+  });
+
+  it('gives the numbers of a chart as a table, by keyboard', async () => {
+    const { page } = await open(only({ type: 'line', granularity: 'month', result: byMonth }));
+    await page.locator('.toggle').focus();
+    await page.keyboard.press('Enter');
+    assert.match(await page.innerText('.table'), /Aug 2026\s+North\s+€1,000\.00/);
+    assert.equal(await page.locator('.table tbody tr').count(), 12);
+    assert.equal(await page.locator('canvas').count(), 0);
+    assert.equal(await page.evaluate('document.activeElement.textContent'), 'Chart');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.locator('canvas').count(), 1);
+  });
+
+  it('says what was left out, what is hidden from the person, and how old the result is', async () => {
+    const { page } = await open(
+      only({
+        type: 'table',
+        result: {
+          ...byStatus,
+          truncated: true,
+          rowCount: 600,
+          fromCache: true,
+          accessNotes: [{ code: 'ROWS_RESTRICTED', field: null, message: 'You see only some of the invoices.' }],
+        },
+      }),
+    );
+    const notes = await page.innerText('.notes');
+    assert.match(notes, /first 3 of 600 rows/);
+    assert.match(notes, /You see only some of the invoices\./);
+    assert.match(notes, /As of Nov 22, 2026, 10:30\sAM, kept from an earlier look/);
+  });
+
+  it('keeps currencies apart, each written in its own', async () => {
+    const { page } = await open(
+      only({
+        type: 'metric',
+        result: {
+          columns: [dimension('Currency__c', 'Currency', 'picklist'), measure('open', 'Open', 'currency')],
+          rows: [
+            ['EUR', 33_000.5],
+            ['JPY', 1_200],
+          ],
+        },
+      }),
+    );
+    assert.match(await page.innerText('.figures'), /EUR · Open\s+€33,000\.50\s+JPY · Open\s+¥1,200/);
+  });
+
+  it('shows the error of one widget beside the others, and asks again on request', async () => {
+    const broken: FakeWidget = {
+      title: 'Broken',
+      type: 'bar',
+      layout: at(1),
+      failure: { status: 422, code: 'WIDGET_QUERY_INVALID', message: 'The field Gone__c is not known.' },
+    };
+    const whole: FakeWidget = { title: 'Whole', type: 'table', layout: at(0), result: byStatus };
+    const { page, runs } = await open({ name: 'Half', widgets: [whole, broken] });
+    assert.match(await page.innerText('.problem'), /The field Gone__c is not known\.\s+WIDGET_QUERY_INVALID/);
+    assert.equal(await page.locator('.kind-table tbody tr').count(), 3);
+    delete broken.failure;
+    broken.result = byStatus;
+    await page.click('.problem button');
+    await page.waitForSelector('canvas');
+    assert.deepEqual(runs.at(-1), { key: 'w1', body: { version: 'published', maxAgeSeconds: 0 } });
+  });
+
+  it('waits and asks again when there were too many calls at once', async () => {
+    const busy: FakeWidget = {
+      title: 'Busy',
+      type: 'table',
+      layout: at(0),
+      failure: { status: 429, code: 'CONCURRENCY_EXCEEDED', message: 'Too many requests at once.', retryAfter: '1' },
+    };
+    const visitor = await begin();
+    const runs = await fakeDashboards(visitor.page, { name: 'Busy', widgets: [busy] });
+    await visitor.page.goto(address());
+    await signIn(visitor.page, 'mia@demo.example');
+    await visitor.page.waitForSelector('.widget[aria-busy]');
+    while (runs.length === 0) await visitor.page.waitForTimeout(20);
+    delete busy.failure;
+    busy.result = byStatus;
+    await visitor.page.waitForSelector('.table');
+    assert.equal(runs.length, 2);
+  });
+
+  it('shows texts of others as texts', async () => {
+    const hostile = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
+    const { page, complaints } = await open({
+      name: hostile,
+      description: `${hostile}\u202e reversed`,
+      filters: [{ ...EVERY_KIND.filters?.[0], label: hostile, value: `"><b>${hostile}` }],
+      widgets: [
+        { title: hostile, type: 'text', layout: at(0), options: { text: hostile } },
+        {
+          title: hostile,
+          type: 'table',
+          layout: at(1),
+          result: {
+            columns: [dimension('Name', hostile), measure('n', hostile)],
+            rows: [
+              [hostile, 1],
+              ['javascript:alert(1)', '<b>2</b>'],
+              [{ html: hostile }, null],
+              [`__proto__`, 1],
+            ],
+            labels: { Name: { 'javascript:alert(1)': hostile } },
+            accessNotes: [{ code: 'FIELD_HIDDEN', field: hostile, message: hostile }],
+          },
+        },
+        {
+          title: hostile,
+          type: 'bar',
+          layout: at(2),
+          result: { columns: [dimension('Name', hostile), measure('n', hostile)], rows: [[hostile, 3]] },
+        },
+        { title: hostile, type: 'pie', layout: at(3), failure: { status: 422, code: hostile, message: hostile } },
+      ],
+    });
+    assert.equal(await page.title(), `${hostile} · ERP platform`);
+    assert.equal(await page.locator('main img, main script, main b:not(.filters b)').count(), 0);
+    assert.equal(await page.locator('h1').innerText(), hostile);
+    assert.equal(await page.locator('.widget h2').first().innerText(), hostile);
+    assert.equal((await page.locator('canvas').getAttribute('aria-label'))?.startsWith(hostile), true);
+    assert.deepEqual(
+      complaints.filter((text) => !text.includes('422')),
+      [],
+    );
+    await page.click('.brand');
+    await page.waitForSelector('.dashboards');
+    assert.equal(await page.locator('.dashboards a').innerText(), hostile);
+    assert.equal(await page.locator('main img').count(), 0);
+  });
+
+  it('filters all widgets, and puts the filter into the address that one shares', async () => {
+    const { page, runs } = await open(EVERY_KIND);
+    runs.length = 0;
+    await page.fill('input[name="filter.region"]', 'South');
+    await page.click('.filters button[type=submit]');
+    await shown(page);
+    assert.equal(page.url(), address('?filter.region=South'));
+    assert.equal(runs.length, 8);
+    for (const { body } of runs)
+      assert.deepEqual(body, { version: 'published', filterValues: { region: { value: 'South' } } });
+    runs.length = 0;
+    await page.reload();
+    await shown(page);
+    assert.equal(await page.inputValue('input[name="filter.region"]'), 'South');
+    assert.equal(runs.length, 8);
+    await page.goBack();
+    await shown(page);
+    assert.equal(page.url(), address());
+  });
+
+  it('is one column on a phone, without anything to scroll sideways', async () => {
+    const { page } = await open(EVERY_KIND, PHONE);
+    const left = await page
+      .locator('.widget')
+      .evaluateAll((all) => [
+        ...new Set(all.map((one) => Math.round((one as unknown as { offsetLeft: number }).offsetLeft))),
+      ]);
+    assert.equal(left.length, 1);
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), true);
+  });
+
+  it('stands on a grid of twelve columns on a desk', async () => {
+    const { page } = await open(EVERY_KIND);
+    const boxes = await page.locator('.widget').evaluateAll((all) =>
+      all.map((one) => {
+        const { offsetLeft, offsetTop } = one as unknown as { offsetLeft: number; offsetTop: number };
+        return [offsetLeft, offsetTop];
+      }),
+    );
+    assert.equal(new Set(boxes.map(([x]) => x)).size, 2);
+    assert.equal(boxes[0]![1], boxes[1]![1]);
+  });
+
+  it('follows the colours of the system while it is open', async () => {
+    const { page, complaints } = await open(EVERY_KIND, { colorScheme: 'light' });
+    const colour = (): Promise<unknown> =>
+      page.evaluate('Chart.getChart(document.querySelector("canvas")).data.datasets[0].borderColor');
+    const light = await colour();
+    await page.emulateMedia({ colorScheme: 'dark' });
+    while ((await colour()) === light) await page.waitForTimeout(20);
+    assert.deepEqual(complaints, []);
+  });
+
+  it('moves nothing for those who ask for no motion', async () => {
+    const { page } = await open(EVERY_KIND);
+    assert.equal(await page.evaluate('Chart.getChart(document.querySelector("canvas")).options.animation'), false);
+  });
+
+  it('has no serious findings of axe, on a phone and a desk, in light and dark', async () => {
+    for (const size of [{}, PHONE])
+      for (const colorScheme of ['light', 'dark'] as const) {
+        const { page } = await open(
+          {
+            ...EVERY_KIND,
+            widgets: [
+              ...EVERY_KIND.widgets,
+              { title: 'Broken', type: 'bar', layout: at(9), failure: { status: 422, code: 'X', message: 'Gone.' } },
+            ],
+          },
+          { ...size, colorScheme, bypassCSP: true },
+        );
+        await page.locator('.toggle:visible').first().click();
+        assert.deepEqual(await findings(page), []);
+        await page.click('.brand');
+        await page.waitForSelector('.dashboards');
+        assert.deepEqual(await findings(page), []);
+      }
+  });
+
+  it('leads the keyboard to the content, and to the heading of what a link opens', async () => {
+    const { page } = await open(EVERY_KIND);
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the content');
+    await page.focus('.brand');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.dashboards');
+    assert.equal(await page.evaluate('document.activeElement.textContent'), 'Dashboards');
+  });
+
+  it('says that there is no such dashboard, and that somebody has canceled the sign-in', async () => {
+    const { page } = await begin();
+    await page.goto(address());
+    await signIn(page, 'mia@demo.example');
+    await page.waitForSelector('[role=alert]');
+    assert.match(await page.innerText('main'), /There is no such dashboard/);
+    const other = await begin();
+    await other.page.goto(address());
+    await other.page.click('button[value=cancel]');
+    await other.page.waitForSelector('[role=alert]');
+    assert.match(await other.page.innerText('main'), /You have canceled the sign-in/);
+    assert.equal(other.page.url(), address());
+  });
+
+  it('takes no answer of a sign-in that it did not begin', async () => {
+    const { page } = await begin();
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+    await page.goto(`${platform.baseUrl}/dashboards?code=stolen&state=made-up`);
+    await page.waitForSelector('#username');
+    assert.ok(!asked.includes('/oauth2/token'));
+  });
+
+  it('ends its token when the person signs out', async () => {
+    const { page } = await begin();
+    await fakeDashboards(page, EVERY_KIND);
+    let token = '';
+    page.on('request', (request) => {
+      token ||= request.headers()['authorization'] ?? '';
+    });
+    await page.goto(address());
+    await signIn(page, 'mia@demo.example');
+    await shown(page);
+    const identity = (): Promise<Response> =>
+      fetch(`${platform.baseUrl}/api/v1/identity`, { headers: { authorization: token } });
+    assert.equal((await identity()).status, 200);
+    await page.click('#leave');
+    await page.waitForSelector('button[name=logout]');
+    assert.equal((await identity()).status, 401);
+  });
+});
+
+/** Findings that axe calls serious or critical. */
+async function findings(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const found = (await page.evaluate('axe.run()')) as {
+    violations: { id: string; impact: string; nodes: { html: string }[] }[];
+  };
+  return found.violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);
+}

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { type Answer, type Stage, startStage } from './stage.ts';
+
+const ID = '0193d3b1-2c40-7e0a-9b7e-5f1d7a2c8e44';
+
+describe('The page of dashboards', () => {
+  let stage: Stage;
+  before(async () => {
+    stage = await startStage();
+  });
+  after(() => stage.stop());
+
+  /** One slash in front more than the path has: not below the API. */
+  const open = (path: string, method = 'GET'): Promise<Answer> => stage.send(method, `/${path}`, { token: null });
+  const assetsOf = ({ text }: Answer): string[] => [
+    ...new Set([...text.matchAll(/(?:href|src)="(\/dashboards\/assets\/[^"]+)"/g)].map(([, path]) => path!)),
+  ];
+
+  it('is one document for everybody, at the list and at each dashboard', async () => {
+    const list = await open('/dashboards');
+    const one = await open(`/dashboards/${ID}`);
+    assert.deepEqual([list.status, one.status], [200, 200]);
+    assert.equal(list.text, one.text);
+    assert.match(String(list.headers['content-type']), /^text\/html/);
+    assert.equal(list.headers['cache-control'], 'no-store');
+    assert.equal((await open('/dashboards', 'HEAD')).text, '');
+  });
+
+  it('allows its own files and nothing else: nothing inline, no eval, no frame, no markup made of text', async () => {
+    const { headers, text } = await open('/dashboards');
+    const policy = new Map(
+      String(headers['content-security-policy'])
+        .split('; ')
+        .map((directive) => [directive.split(' ')[0]!, directive.split(' ').slice(1).join(' ')]),
+    );
+    assert.deepEqual(Object.fromEntries(policy), {
+      'default-src': "'none'",
+      'script-src': "'self'",
+      'style-src': "'self'",
+      'connect-src': "'self'",
+      'form-action': "'none'",
+      'frame-ancestors': "'none'",
+      'base-uri': "'none'",
+      'require-trusted-types-for': "'script'",
+      'trusted-types': "'none'",
+    });
+    assert.equal(headers['referrer-policy'], 'no-referrer');
+    assert.equal(headers['cross-origin-opener-policy'], 'same-origin');
+    assert.doesNotMatch(text, /<script(?![^>]* src=)|<style| style=| on[a-z]+=/, 'nothing inline');
+  });
+
+  it('loads files of this version, which browsers keep', async () => {
+    const assets = assetsOf(await open('/dashboards'));
+    assert.ok(assets.some((path) => path.endsWith('/chart-library.js')));
+    assert.ok(assets.length > 10);
+    for (const path of assets) {
+      const { status, headers, body } = await open(path);
+      assert.equal(status, 200, path);
+      assert.equal(headers['cache-control'], 'public, max-age=31536000, immutable', path);
+      assert.equal(headers['x-content-type-options'], 'nosniff');
+      assert.match(String(headers['content-type']), path.endsWith('.css') ? /^text\/css/ : /^text\/javascript/);
+      assert.ok(body.length > 100, path);
+    }
+  });
+
+  it('loads every module that another one imports', async () => {
+    const assets = assetsOf(await open('/dashboards'));
+    for (const path of assets.filter((one) => one.endsWith('.js') && !one.endsWith('chart-library.js')))
+      for (const [, name] of (await open(path)).text.matchAll(/ from '\.\/([^']+)';$/gm))
+        assert.ok(
+          assets.some((one) => one.endsWith(`/${name}`)),
+          `${path} imports ${name}`,
+        );
+  });
+
+  it('answers the addresses of another version with what it has, and lets nobody keep that', async () => {
+    const { status, headers } = await open('/dashboards/assets/0123456789abcdef/main.js');
+    assert.deepEqual([status, headers['cache-control']], [200, 'no-store']);
+  });
+
+  it('is at no other address, and takes nothing', async () => {
+    const [asset = ''] = assetsOf(await open('/dashboards'));
+    const folder = asset.slice(0, asset.lastIndexOf('/'));
+    for (const path of [
+      '/dashboards/',
+      '/dashboards/x',
+      '/dashboardsx',
+      `/dashboards/${ID}/`,
+      `/dashboards/${ID}/widgets`,
+      `${folder}/`,
+      `${folder}/page.ts`,
+      `${folder}/types.d.ts`,
+      `${folder}/../page.ts`,
+      `${folder}/%2e%2e/page.ts`,
+      '/dashboards/assets/main.js',
+    ])
+      assert.equal((await open(path)).status, 404, path);
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS'])
+      assert.equal((await open('/dashboards', method)).status, 404, method);
+  });
+});
