@@ -49,6 +49,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'metadata.tenants.create': [OPERATOR],
   'metadata.tenants.setLimits': [OPERATOR],
   'metadata.tenants.listLimits': [OPERATOR],
+  'metadata.dashboards.list': ['analytics'],
   'metadata.templates.deploy': [OPERATOR],
   'ratelimit.leases.read': ['ratelimit'],
   'ratelimit.leases.take': ['gateway'],

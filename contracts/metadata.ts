@@ -49,6 +49,18 @@ export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
     };
     result: { tenantId: string; created: boolean };
   };
+  /**
+   * The dashboards that deployments have brought, by apiName, a few at a time (`next`: there are more, ask with it as
+   * `after`). `body`: the component as JSON, when it has changed after version `since`; null otherwise.
+   */
+  'metadata.dashboards.list': {
+    params: { tenantId: string; since: number; after?: string };
+    result: {
+      version: number;
+      dashboards: { apiName: string; updatedById: string | null; body: string | null }[];
+      next: string | null;
+    };
+  };
   /** Deploys a project with the platform as actor (templates); waits for the end. Throws METADATA_INVALID when blocked. */
   'metadata.templates.deploy': {
     params: { tenantId: string; files: Record<string, string> };

@@ -26,6 +26,7 @@ export const COMPONENT_TYPES = [
   'Profile',
   'PermissionSet',
   'ExternalClient',
+  'Dashboard',
 ] as const;
 
 export type ComponentTypeName = (typeof COMPONENT_TYPES)[number];

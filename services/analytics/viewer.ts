@@ -1,6 +1,7 @@
 /** Who looks at dashboards, as far as that decides which ones and with what result. */
 import type { UserAccess } from '../../contracts/data.ts';
 import type { RequestContext } from '../../lib/context.ts';
+import type { AnalyticsDeps } from './deps.ts';
 
 export interface Viewer extends UserAccess {
   readonly tenantId: string;
@@ -11,11 +12,14 @@ export interface Viewer extends UserAccess {
   readonly mayRun: boolean;
 }
 
-export type FindAccess = (tenantId: string, userId: string) => Promise<UserAccess>;
-
-export async function viewerOf(findAccess: FindAccess, request: RequestContext): Promise<Viewer> {
+/** The user behind a request; when it is known, dashboards of the newest deployment are there. */
+export async function viewerOf(
+  deps: Pick<AnalyticsDeps, 'findAccess' | 'takeDeployed'>,
+  request: RequestContext,
+): Promise<Viewer> {
   const { tenantId, userId, scopes } = request;
-  const access = await findAccess(tenantId, userId);
+  const access = await deps.findAccess(tenantId, userId);
+  await deps.takeDeployed(tenantId, access.metadataVersion);
   return {
     ...access,
     tenantId,

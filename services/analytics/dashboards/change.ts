@@ -6,7 +6,10 @@ import { LIMITS } from '../../../config/limits.ts';
 import type { DashboardShare } from '../../../contracts/analytics.ts';
 import type { Handler } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
+import { contentProblems } from '../../../lib/dashboards/content.ts';
+import type { ViolationCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { ViolationList } from '../../../lib/errors/violation-list.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
@@ -15,7 +18,7 @@ import { mutate } from '../../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import type { AnalyticsDeps } from '../deps.ts';
 import { type Viewer, viewerOf } from '../viewer.ts';
-import { type Content, contentOf, contentProblems, refuseProblems, refuseSize } from './content.ts';
+import { type Content, contentOf, refuseProblems, refuseSize } from './content.ts';
 import { etagOf, presentDashboard } from './present.ts';
 import {
   countDashboardsSql,
@@ -30,7 +33,7 @@ import { expectedRevisionOf, requireRevision } from './revision.ts';
 import { type DashboardKey, insertDashboard, publishDraft, updateDashboard, updateDraft } from './store.ts';
 
 export const createDashboard: Handler<'analytics.dashboards.create', AnalyticsDeps> = async (deps, request, call) => {
-  const viewer = await viewerOf(deps.findAccess, request);
+  const viewer = await viewerOf(deps, request);
   const content = contentOf(call.body, null);
   const unknown = unknownShares(deps, viewer, content.sharedWith);
   return change(deps, request, call, async (unit) => {
@@ -58,7 +61,7 @@ export const updateDashboardDraft: Handler<'analytics.dashboards.update', Analyt
 ) => {
   const { expectedRevision: _, ...given } = call.body;
   const expectedRevision = expectedRevisionOf(call.headers, call.body);
-  const viewer = await viewerOf(deps.findAccess, request);
+  const viewer = await viewerOf(deps, request);
   const unknown = unknownShares(deps, viewer, given.sharedWith ?? []);
   return change(deps, request, call, async (unit) => {
     const { tx } = unit;
@@ -86,7 +89,7 @@ export const updateDashboardDraft: Handler<'analytics.dashboards.update', Analyt
 
 export const publishDashboard: Handler<'analytics.dashboards.publish', AnalyticsDeps> = async (deps, request, call) => {
   const expectedRevision = expectedRevisionOf(call.headers, call.body);
-  const viewer = await viewerOf(deps.findAccess, request);
+  const viewer = await viewerOf(deps, request);
   return change(deps, request, call, async (unit) => {
     const { tx } = unit;
     const before = await lockedDashboard(tx, viewer, call.path.dashboardId);
@@ -121,13 +124,11 @@ export const publishDashboard: Handler<'analytics.dashboards.publish', Analytics
 
 export const deleteDashboard: Handler<'analytics.dashboards.delete', AnalyticsDeps> = async (deps, request, call) => {
   const expectedRevision = expectedRevisionOf(call.headers, null);
-  const viewer = await viewerOf(deps.findAccess, request);
+  const viewer = await viewerOf(deps, request);
   return change(deps, request, call, async (unit) => {
     const { tx } = unit;
     const before = await lockedDashboard(tx, viewer, call.path.dashboardId);
     if (before.reach !== 'own') throw accessDenied('Only its owner deletes a dashboard.');
-    if (before.apiName !== null)
-      throw accessDenied(`A deployment made this dashboard: delete the component Dashboard ${before.apiName}.`);
     requireRevision(expectedRevision, before.revision);
     const key = keyOf(before, viewer);
     await updateDashboard(
@@ -203,7 +204,8 @@ const shareName = ({
 
 /** 422 with everything that is wrong. Shares that are there may stay when their principal has gone. */
 function refuseContent(content: Content, former: Content | null, unknown: ReadonlySet<string>): void {
-  const problems = contentProblems(content);
+  const problems = new ViolationList<ViolationCode>();
+  contentProblems(content, (pointer, message) => problems.add(() => violation(pointer, 'DASHBOARD_INVALID', message)));
   const known = new Set(former?.sharedWith.map(shareName));
   content.sharedWith.forEach((share, at) => {
     const name = shareName(share);

@@ -47,8 +47,7 @@ function summaryOf(row: DashboardRow, viewer: Viewer): Summary {
     publishedAt: row.publishedAt === null ? null : time(row.publishedAt),
     publishedById: row.publishedById,
     timezone: row.timezone,
-    // What a deployment brought goes with a deployment.
-    capabilities: { editable: edits, publishable: edits, deletable: owns && row.apiName === null, shareable: owns },
+    capabilities: { editable: edits, publishable: edits, deletable: owns, shareable: owns },
     createdAt: time(row.createdAt),
     createdById: row.createdById,
   };

@@ -14,7 +14,6 @@ export type Version = 'draft' | 'published';
 export interface DashboardRow {
   readonly dashboardId: string;
   readonly ownerId: string | null;
-  readonly apiName: string | null;
   readonly visibility: 'private' | 'shared' | 'public';
   readonly revision: number;
   readonly publishedRevision: number | null;
@@ -73,7 +72,7 @@ const columnsSql = (
   sql: Sql,
   v: 'v' | 'd',
 ): string => `d.dashboard_id AS "dashboardId", d.owner_id AS "ownerId",
-  d.api_name AS "apiName", d.visibility, d.revision, d.published_revision AS "publishedRevision",
+  d.visibility, d.revision, d.published_revision AS "publishedRevision",
   d.published_at AS "publishedAt", d.published_by_id AS "publishedById", d.created_at AS "createdAt",
   d.created_by_id AS "createdById", d.updated_at AS "updatedAt", d.updated_by_id AS "updatedById", d.reach,
   ${sharesSql(viewer, sql)} AS "sharedWith",

@@ -37,7 +37,7 @@ export async function visibleDashboard(
 }
 
 export const getDashboard: Handler<'analytics.dashboards.get', AnalyticsDeps> = async (deps, request, call) => {
-  const viewer = await viewerOf(deps.findAccess, request);
+  const viewer = await viewerOf(deps, request);
   const row = await deps.database.shared('analytics', viewer.tenantId, (tx) =>
     visibleDashboard(tx, viewer, call.path.dashboardId, call.query.version ?? null),
   );
@@ -47,7 +47,7 @@ export const getDashboard: Handler<'analytics.dashboards.get', AnalyticsDeps> = 
 };
 
 export const listDashboards: Handler<'analytics.dashboards.list', AnalyticsDeps> = async (deps, request, call) => {
-  const viewer = await viewerOf(deps.findAccess, request);
+  const viewer = await viewerOf(deps, request);
   const { scope = 'all', search, page = 1, pageSize = LIMITS.dashboard_page_size_default } = call.query;
   const asked = { scope, search: search ?? null, take: pageSize, skip: (page - 1) * pageSize };
   const rows = await deps.database.shared('analytics', viewer.tenantId, (tx) =>

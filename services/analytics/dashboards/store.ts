@@ -19,7 +19,7 @@ export async function insertDashboard(
   tx: Tx,
   key: DashboardKey,
   content: Content,
-  { userId }: { readonly userId: string },
+  { userId }: { readonly userId: string | null },
 ): Promise<void> {
   await DashboardModel.create(
     { ...key, ownerId: userId, visibility: content.visibility, createdById: userId, updatedById: userId },
@@ -40,7 +40,7 @@ export async function updateDashboard(
   tx: Tx,
   key: DashboardKey,
   changes: Changes,
-  { userId }: { readonly userId: string },
+  { userId }: { readonly userId: string | null },
 ): Promise<void> {
   await DashboardModel.update({ ...changes, updatedAt: NOW, updatedById: userId }, { where: { ...key }, ...on(tx) });
 }

@@ -4,6 +4,7 @@ import type { MetadataActions } from '../../../contracts/metadata.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Platform } from '../../../mixins/platform.ts';
+import { listDashboardComponents } from '../dashboards.ts';
 import { listOperatorLimits, setOperatorLimits } from '../operator-limits.ts';
 import { Snapshots } from '../snapshots.ts';
 import { findTenant, listTenants } from '../store.ts';
@@ -35,6 +36,7 @@ export const tenantActions = (
     'tenants.setLimits': ({ params }) => setOperatorLimits(database, params),
     'tenants.listLimits': ({ params: { after, take = TENANTS_DEFAULT } }) =>
       listOperatorLimits(database, { after, take: Math.min(take, TENANTS_MAX) }),
+    'dashboards.list': ({ params }) => listDashboardComponents(database, params),
     'templates.deploy': async ({ params: { tenantId, files } }) => {
       const { applied, ...result } = await deployTemplate(database, tenantId, files);
       if (applied) changed(tenantId, result.metadataVersion);

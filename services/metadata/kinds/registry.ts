@@ -3,6 +3,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { customAction } from './custom-action.ts';
 import { customField } from './custom-field.ts';
 import { customObject } from './custom-object.ts';
+import { dashboard } from './dashboard.ts';
 import { duplicateRule } from './duplicate-rule.ts';
 import { externalClient } from './external-client.ts';
 import { group } from './group.ts';
@@ -32,6 +33,7 @@ export const KINDS: readonly Kind[] = [
   profile,
   permissionSet,
   externalClient,
+  dashboard,
 ];
 
 const byType: ReadonlyMap<string, { readonly kind: Kind; readonly order: number }> = new Map(

@@ -1,0 +1,112 @@
+/**
+ * What a dashboard may contain beyond the form of its parts, whether it comes with a request or with a deployment. Pure.
+ * Source: docs/reference/analytics.md#content.
+ */
+import { textProblem } from '../schema/field-types/common.ts';
+import { isTimezone } from '../values/time.ts';
+
+interface Filter {
+  readonly filterKey: string;
+}
+
+interface Share {
+  readonly principalType: string;
+  readonly principalId: string;
+}
+
+interface WidgetQuery {
+  readonly dimensions: readonly { readonly field: string; readonly granularity?: string }[];
+  readonly measures: readonly { readonly key: string; readonly aggregation: string; readonly field?: string }[];
+  readonly sort?: readonly { readonly id: string }[];
+}
+
+interface Widget {
+  readonly widgetKey: string;
+  readonly type: string;
+  readonly layout: { readonly x: number; readonly w: number };
+  readonly query: WidgetQuery | null;
+}
+
+/** What is looked at, of everything that somebody can set about a dashboard. */
+export interface DashboardContent {
+  readonly name: string;
+  readonly description: string | null;
+  readonly visibility: string;
+  readonly sharedWith: readonly Share[];
+  readonly timezone: string | null;
+  readonly filters: readonly Filter[];
+  readonly widgets: readonly Widget[];
+}
+
+/** Takes a problem at a place, a JSON Pointer into the dashboard. */
+export type AddProblem = (pointer: string, message: string) => void;
+
+/** Reports everything that is wrong with a dashboard. */
+export function contentProblems(content: DashboardContent, add: AddProblem): void {
+  textProblems(content, add);
+  shareProblems(content, add);
+  duplicates(content.filters, ({ filterKey }) => filterKey).forEach((at) => {
+    add(`/filters/${at}/filterKey`, 'Another filter has this key.');
+  });
+  duplicates(content.widgets, ({ widgetKey }) => widgetKey).forEach((at) => {
+    add(`/widgets/${at}/widgetKey`, 'Another widget has this key.');
+  });
+  content.widgets.forEach((widget, at) => {
+    widgetProblems(widget, `/widgets/${at}`, add);
+  });
+}
+
+function textProblems({ name, description, timezone }: DashboardContent, add: AddProblem): void {
+  if (name.trim() === '') add('/name', 'The name is blank.');
+  for (const [pointer, text] of [
+    ['/name', name],
+    ['/description', description],
+  ] as const) {
+    const problem = text === null ? null : textProblem(text);
+    if (problem !== null) add(pointer, `The text ${problem}`);
+  }
+  if (timezone !== null && !isTimezone(timezone))
+    add('/timezone', 'timezone is the IANA name of a time zone, such as Europe/Berlin.');
+}
+
+function shareProblems({ visibility, sharedWith }: DashboardContent, add: AddProblem): void {
+  if (visibility === 'private' && sharedWith.length > 0)
+    add('/sharedWith', 'A private dashboard is shared with nobody: set visibility to shared, or sharedWith to [].');
+  duplicates(sharedWith, ({ principalType, principalId }) => `${principalType} ${principalId}`).forEach((at) => {
+    add(`/sharedWith/${at}`, 'The list names this principal twice.');
+  });
+}
+
+function widgetProblems({ type, layout, query }: Widget, pointer: string, add: AddProblem): void {
+  if (layout.x + layout.w > 12) add(`${pointer}/layout/w`, 'The widget ends beyond the 12 columns of the grid.');
+  if (query === null) return;
+  if (type === 'text') add(`${pointer}/query`, 'A text widget has no query.');
+  const { dimensions, measures, sort = [] } = query;
+  const columns = [...dimensions.map(columnKey), ...measures.map(({ key }) => key)];
+  duplicates(columns, (key) => key).forEach((at) => {
+    const [list, place] = at < dimensions.length ? ['dimensions', at] : ['measures', at - dimensions.length];
+    add(`${pointer}/query/${list}/${place}`, 'Another column has the same key.');
+  });
+  measures.forEach(({ aggregation, field }, at) => {
+    if (field === undefined && aggregation !== 'count')
+      add(`${pointer}/query/measures/${at}/field`, `${aggregation} needs a field.`);
+  });
+  sort.forEach(({ id }, at) => {
+    if (!columns.includes(id)) add(`${pointer}/query/sort/${at}/id`, 'There is no column with this key.');
+  });
+}
+
+/** Key of a dimension's column. */
+export const columnKey = ({ field, granularity }: { field: string; granularity?: string }): string =>
+  granularity === undefined ? field : `${field}_${granularity}`;
+
+/** Places of the items whose key an earlier one has. */
+function duplicates<T>(items: readonly T[], keyOf: (item: T) => string): number[] {
+  const seen = new Set<string>();
+  return items.flatMap((item, at) => {
+    const key = keyOf(item);
+    if (seen.has(key)) return [at];
+    seen.add(key);
+    return [];
+  });
+}
