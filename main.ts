@@ -47,7 +47,7 @@ const migrationFiles = (service: string): string[] =>
   existsSync(migrationsOf(service)) ? readdirSync(migrationsOf(service)).filter((file) => file.endsWith('.sql')) : [];
 
 /** Services that work on job queues. */
-const WITH_JOBS: readonly ServiceName[] = ['data', 'metadata', 'analytics'];
+const WITH_JOBS: readonly ServiceName[] = ['data', 'metadata', 'analytics', 'agent'];
 
 /**
  * Migrations, roles and logins of the named services, as the owner of the database. Every process may run it, the

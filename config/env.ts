@@ -121,6 +121,7 @@ function databaseUrlsOf(env: NodeJS.ProcessEnv, services: readonly ServiceName[]
     metadata: address(env, 'DATABASE_URL_METADATA', schemes),
     analytics: address(env, 'DATABASE_URL_ANALYTICS', schemes),
     ratelimit: address(env, 'DATABASE_URL_RATELIMIT', schemes),
+    agent: address(env, 'DATABASE_URL_AGENT', schemes),
   };
   const lacking = services.filter((service) => given[service] === null);
   if (!env['DATABASE_URL'] && lacking.length > 0 && lacking.length < services.length)

@@ -83,6 +83,16 @@ export const SERVICES = {
       limits: { cpu: '1', memory: '256Mi' },
     },
   },
+  agent: {
+    purpose: 'Runs of agents: what they may do, what waits for a person, and what they did.',
+    listens: 'health',
+    awaitedByGateway: false,
+    kubernetes: {
+      replicas: { min: 2, max: 10 },
+      requests: { cpu: '100m', memory: '256Mi' },
+      limits: { cpu: '1', memory: '512Mi' },
+    },
+  },
 } as const satisfies Record<string, ServiceDescription>;
 
 export type ServiceName = keyof typeof SERVICES;

@@ -11,10 +11,14 @@ import { OPERATIONS, type PublicAction } from './operations.ts';
 type Caller = ServiceName | typeof OPERATOR;
 
 const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly Caller[]>> = {
+  'agent.runs.admit': ['gateway'],
+  'agent.steps.settle': ['gateway'],
+  'agent.approvals.preview': ['gateway'],
+  'agent.approvals.withdraw': ['gateway'],
   'auth.http.handle': ['gateway'],
   'auth.keys.list': ['gateway'],
   'auth.keys.rotate': [OPERATOR],
-  'auth.grants.check': ['gateway', 'ratelimit'],
+  'auth.grants.check': ['agent', 'gateway', 'ratelimit'],
   'auth.grants.noteEnded': ['data'],
   'auth.origins.check': ['gateway'],
   'auth.clients.rotateSecret': [OPERATOR],
@@ -27,7 +31,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'auth.users.revoke': [OPERATOR],
   'auth.factors.reset': [OPERATOR],
   'auth.secrets.reseal': [OPERATOR],
-  'data.users.get': ['auth', 'gateway', 'metadata', OPERATOR],
+  'data.users.get': ['agent', 'auth', 'gateway', 'metadata', OPERATOR],
   'data.users.find': [OPERATOR],
   'data.users.access': ['analytics'],
   'data.principals.check': ['analytics'],
@@ -42,8 +46,8 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'data.audit.suppress': ['gateway', 'auth'],
   'data.audit.seal': [OPERATOR],
   'data.audit.verify': [OPERATOR],
-  'data.trail.ofRequests': [],
-  'metadata.snapshots.get': ['auth', 'data'],
+  'data.trail.ofRequests': ['agent'],
+  'metadata.snapshots.get': ['agent', 'auth', 'data'],
   'metadata.tenants.get': ['auth', OPERATOR],
   'metadata.tenants.list': ['analytics', 'auth', 'data', OPERATOR],
   'metadata.tenants.create': [OPERATOR],
@@ -58,7 +62,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
 const EVENTS: Readonly<
   Record<keyof EventMap, { readonly from: readonly Caller[]; readonly to: readonly ServiceName[] }>
 > = {
-  'auth.grants.revoked': { from: ['auth'], to: ['gateway'] },
+  'auth.grants.revoked': { from: ['auth'], to: ['agent', 'gateway'] },
   'auth.keys.rotated': { from: ['auth'], to: ['auth', 'gateway'] },
   'auth.user.signedIn': { from: ['auth'], to: ['data'] },
   'auth.user.factorChanged': { from: ['auth'], to: ['data'] },

@@ -2,6 +2,7 @@
  * Every action and event of the services, with the types of what they carry. Services import contracts and never each
  * other; a misspelt action or event does not compile, neither where it is called or emitted nor where it is handled.
  */
+import type { AgentActions } from './agent.ts';
 import type { AnalyticsActions } from './analytics.ts';
 import type { AuthActions, AuthEvents } from './auth.ts';
 import type { DataActions } from './data.ts';
@@ -9,7 +10,8 @@ import type { GatewayActions } from './gateway.ts';
 import type { MetadataActions, MetadataEvents } from './metadata.ts';
 import type { RatelimitActions } from './ratelimit.ts';
 
-export type ActionMap = AnalyticsActions &
+export type ActionMap = AgentActions &
+  AnalyticsActions &
   AuthActions &
   DataActions &
   GatewayActions &

@@ -34,6 +34,7 @@ export interface UserIdentity {
   profileApiName: string;
   roleApiName: string | null;
   permissionSetApiNames: string[];
+  managerId: string | null;
   apiEnabled: boolean;
   systemPermissions: string[];
 }

@@ -2,6 +2,7 @@
 import { LIMITS } from '../config/limits.ts';
 import type { RequestContext } from '../lib/context.ts';
 import type { InputOf, Operation, OperationReply, OutputOf } from '../lib/operation.ts';
+import { AGENT_OPERATIONS } from './agent.ts';
 import { ANALYTICS_OPERATIONS } from './analytics.ts';
 import { AUTH_OPERATIONS } from './auth.ts';
 import { DATA_OPERATIONS } from './data.ts';
@@ -16,6 +17,7 @@ const ROWS = [
   ...DATA_OPERATIONS,
   ...ANALYTICS_OPERATIONS,
   ...METADATA_OPERATIONS,
+  ...AGENT_OPERATIONS,
 ] as const;
 
 /** The rows of all public operations, in the order of the documents. */

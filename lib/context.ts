@@ -18,6 +18,8 @@ export interface RequestContext {
   readonly scopes: readonly Scope[];
   /** The client is flagged as an agent. */
   readonly agent: boolean;
+  /** A person signed in, and no agent acts for them; false for a client that acts for itself. */
+  readonly person: boolean;
   /** The run that agent has admitted the call to. */
   readonly agentRunId: string | null;
   /** The approval that the change consumes, and the fingerprint of the approved request. */

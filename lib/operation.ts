@@ -51,7 +51,7 @@ export type Tag =
   | 'metadata';
 
 /** System permissions without which an operation is of no use to a user. */
-type NeededPermission = 'metadataRead' | 'metadataManage' | 'viewAudit';
+type NeededPermission = 'metadataRead' | 'metadataManage' | 'viewAudit' | 'approveAgentActions';
 
 type Risk = 'low' | 'medium' | 'high';
 

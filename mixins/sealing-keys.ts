@@ -13,7 +13,7 @@ const NAME = 'cursor';
 /** The same in every process of the deployment. `service` has a table of secrets. */
 export async function sealingKeys(
   { config, database }: Pick<Platform, 'config' | 'database'>,
-  { service, purpose }: { readonly service: 'auth' | 'data' | 'metadata'; readonly purpose: string },
+  { service, purpose }: { readonly service: 'agent' | 'auth' | 'data' | 'metadata'; readonly purpose: string },
 ): Promise<SealingKeys> {
   const [newest, ...older] = derivedKeys(config, purpose);
   if (newest) return [newest, ...older];

@@ -27,6 +27,7 @@ export const COMPONENT_TYPES = [
   'PermissionSet',
   'ExternalClient',
   'Dashboard',
+  'AgentPolicy',
 ] as const;
 
 export type ComponentTypeName = (typeof COMPONENT_TYPES)[number];
@@ -324,6 +325,51 @@ export interface ExternalClientMeta {
   readonly jwks?: { readonly keys: readonly Record<string, unknown>[] };
 }
 
+/** Who decides about a request of an agent; exactly one of them is named. */
+export interface ApproverMeta {
+  /** Holders of the role and of the roles above it. */
+  readonly role?: string;
+  readonly group?: string;
+  /** Username. */
+  readonly user?: string;
+  /** The manager of the user in whose name the agent acts. */
+  readonly manager?: true;
+}
+
+export type AgentDecision = 'allow' | 'approve' | 'deny';
+
+/** What it names must all fit; what it does not name fits everything. */
+export interface AgentRuleMeta {
+  /** Ids of operations, or beginnings that end in `.*`; empty: all. */
+  readonly operationIds: readonly string[];
+  readonly risk: 'low' | 'medium' | 'high' | null;
+  /** Empty: all, and operations on no object. */
+  readonly objects: readonly string[];
+  readonly decision: AgentDecision;
+  /** Empty: everybody who may approve actions of agents. */
+  readonly approvers: readonly ApproverMeta[];
+  readonly requiredApprovals: number;
+  readonly expiresInSeconds: number | null;
+  readonly escalateAfterSeconds: number | null;
+  readonly escalateTo: readonly ApproverMeta[];
+}
+
+/** What agents may do, and what waits for a person. The first rule that fits a call decides. */
+export interface AgentPolicyMeta {
+  readonly apiName: string;
+  /** apiNames of external clients, `erp-cli`, or `*`. */
+  readonly clients: readonly string[];
+  readonly rules: readonly AgentRuleMeta[];
+  /** The most that a run can ask for; null: as much as the platform allows. */
+  readonly budgets: {
+    readonly maxCost: number | null;
+    readonly maxMutations: number | null;
+    readonly maxRecords: number | null;
+  };
+  /** The user in whose name the agent acts may decide. */
+  readonly allowSelfApproval: boolean;
+}
+
 export const RATE_LIMIT_NAMES = ['connection', 'tenant', 'daily', 'concurrency'] as const;
 
 /**
@@ -365,6 +411,7 @@ export interface Snapshot {
   readonly roles: Readonly<Record<string, RoleMeta>>;
   readonly groups: Readonly<Record<string, GroupMeta>>;
   readonly externalClients: Readonly<Record<string, ExternalClientMeta>>;
+  readonly agentPolicies: Readonly<Record<string, AgentPolicyMeta>>;
   /** null: as the deployment decides. */
   readonly secondFactor: SecondFactorPolicy | null;
 }
@@ -377,6 +424,7 @@ export const NO_CONFIGURATION = {
   roles: {},
   groups: {},
   externalClients: {},
+  agentPolicies: {},
   secondFactor: null,
 } satisfies Omit<Snapshot, 'tenant' | 'version'>;
 

@@ -44,11 +44,17 @@ const RIGHTS: Record<ServiceName, Rights> = {
   },
   analytics: { roles: ['svc_analytics'], schemas: ['analytics', 'pgboss'], routines: [] },
   ratelimit: { roles: [], schemas: [], routines: [] },
+  agent: { roles: ['svc_agent'], schemas: ['agent', 'pgboss'], routines: [] },
 };
 
 /** What a service may do to the tables of another one: a function of the owner that does just that. */
 const CALLS: readonly { readonly role: string; readonly schema: string; readonly routine: string }[] = [
   { role: 'svc_data', schema: 'auth', routine: 'end_grant(uuid, uuid, text)' },
+  // The mutation that an approval allows consumes it.
+  { role: 'svc_agent', schema: 'agent', routine: 'consume_approval(uuid, uuid, uuid, text, text)' },
+  { role: 'svc_analytics', schema: 'agent', routine: 'consume_approval(uuid, uuid, uuid, text, text)' },
+  { role: 'svc_data', schema: 'agent', routine: 'consume_approval(uuid, uuid, uuid, text, text)' },
+  { role: 'svc_metadata', schema: 'agent', routine: 'consume_approval(uuid, uuid, uuid, text, text)' },
 ];
 
 /** Name of the role that the service signs in as. */

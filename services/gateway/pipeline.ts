@@ -327,6 +327,9 @@ function identify(_gate: Gate, x: Exchange): void {
   if (x.call) coverBody(x.call, x.route.operation);
 }
 
+/** A client that is flagged as an agent, or a token that was exchanged for one. */
+const isAgent = ({ grant, actor }: Session): boolean => grant?.agent === true || actor;
+
 /** The context that is sent with the call: caller, tenant and deadline. */
 export function requestContextOf(x: Exchange): RequestContext | undefined {
   const { session } = x;
@@ -340,7 +343,8 @@ export function requestContextOf(x: Exchange): RequestContext | undefined {
     clientId: session.clientId,
     grantId: session.grantId,
     scopes: session.scopes,
-    agent: session.grant?.agent === true || session.actor,
+    agent: isAgent(session),
+    person: session.signedIn !== null && !isAgent(session),
     agentRunId: typeof agentRunId === 'string' ? agentRunId.toLowerCase() : null,
     tokenExpiresAt: session.tokenExpiresAt,
     ip: x.ip,

@@ -109,6 +109,7 @@ describe("a process with data's credentials", function () {
     grantId: 'x',
     scopes: ['metadata:deploy', 'metadata:read', 'data:read', 'data:write'],
     agent: false,
+    person: true,
     agentRunId: null,
     tokenExpiresAt: null,
     ip: null,

@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'mocha';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import type { Operation } from '../../lib/operation.ts';
 import { uuidv7 } from '../../lib/values/ids.ts';
+import { aDeletion, admit, contextOf } from '../support/agents.ts';
 import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
@@ -88,6 +89,12 @@ describe('isolation of every operation', () => {
     const dashboard = await ada.post('/analytics/dashboards', { name: 'Isolation', visibility: 'public' });
     assert.equal(dashboard.status, 201, dashboard.text);
     real['dashboardId'] = dashboard.body.dashboardId;
+    const run = await ada.post('/agent/runs', { agentKey: 'isolation', goal: 'To be looked for by others.' });
+    assert.equal(run.status, 201, run.text);
+    real['runId'] = run.body.runId;
+    const asked = await admit(platform, await contextOf(ada), aDeletion(run.body.runId)).catch((error) => error);
+    assert.equal(asked.code, 'APPROVAL_REQUIRED', String(asked));
+    real['approvalId'] = asked.details.approvalId;
     real['connectionId'] = identity.body.connection.grantId;
   });
 

@@ -1,6 +1,7 @@
 -- Written by `npm run schema:dump` from what the migrations make.
 
 CREATE SCHEMA platform;
+GRANT USAGE ON SCHEMA platform TO login_agent;
 GRANT USAGE ON SCHEMA platform TO login_analytics;
 GRANT USAGE ON SCHEMA platform TO login_auth;
 GRANT USAGE ON SCHEMA platform TO login_data;
@@ -14,6 +15,7 @@ CREATE TABLE platform.installation (
   set_at timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT installation_pkey PRIMARY KEY (property)
 );
+GRANT INSERT, SELECT ON platform.installation TO login_agent;
 GRANT INSERT, SELECT ON platform.installation TO login_analytics;
 GRANT INSERT, SELECT, UPDATE ON platform.installation TO login_auth;
 GRANT INSERT, SELECT ON platform.installation TO login_data;

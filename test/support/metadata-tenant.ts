@@ -100,6 +100,7 @@ export async function createMetadataTenant(platform: TestPlatform): Promise<Meta
       grantId: randomUUID(),
       scopes,
       agent: false,
+      person: true,
       agentRunId: null,
       tokenExpiresAt: null,
       ip: '127.0.0.1',

@@ -19,6 +19,7 @@ export interface UserRow {
   readonly profileApiName: string;
   readonly roleApiName: string | null;
   readonly permissionSetApiNames: string[] | null;
+  readonly managerId: string | null;
 }
 
 export type UserKey = { readonly userId: string } | { readonly username: string };
@@ -33,7 +34,7 @@ export function findUserStatement(schema: string, key: UserKey): Statement {
     name: `user by ${name} ${schema}`,
     text: `SELECT state.metadata_version AS "metadataVersion", "user"."id", "user"."username", "user"."displayName",
         "user"."email", "user"."active", "user"."locale", "user"."timezone", "user"."profileApiName",
-        "user"."roleApiName", "user"."permissionSetApiNames"
+        "user"."roleApiName", "user"."permissionSetApiNames", "user"."managerId"
       FROM ${schema}._state state CROSS JOIN ${table(schema, 'User')} "user" WHERE ${condition}`,
     values: [value],
   };

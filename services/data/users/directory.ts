@@ -82,6 +82,7 @@ function identityOf(snapshot: Snapshot, row: UserRow): UserIdentity {
     profileApiName: row.profileApiName,
     roleApiName: row.roleApiName,
     permissionSetApiNames: row.permissionSetApiNames ?? [],
+    managerId: row.managerId,
     apiEnabled: active && system.has('apiEnabled'),
     systemPermissions: active ? [...system].sort() : [],
   };

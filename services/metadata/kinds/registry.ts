@@ -1,5 +1,6 @@
 /** Every kind of component, in the order in which they are applied and compiled. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { agentPolicy } from './agent-policy.ts';
 import { customAction } from './custom-action.ts';
 import { customField } from './custom-field.ts';
 import { customObject } from './custom-object.ts';
@@ -34,6 +35,7 @@ export const KINDS: readonly Kind[] = [
   permissionSet,
   externalClient,
   dashboard,
+  agentPolicy,
 ];
 
 const byType: ReadonlyMap<string, { readonly kind: Kind; readonly order: number }> = new Map(

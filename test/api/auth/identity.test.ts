@@ -26,6 +26,7 @@ describe('GET /identity', () => {
     grantId: 'a-grant',
     scopes: ['data:read'],
     agent: false,
+    person: true,
     agentRunId: null,
     tokenExpiresAt: '2026-11-21T01:01:22+00:00',
     ip: null,

@@ -326,6 +326,7 @@ async function fill(platform: TestPlatform): Promise<World> {
       grantId: 'grant',
       scopes,
       agent: false,
+      person: true,
       agentRunId: agentRunId ?? null,
       tokenExpiresAt: null,
       ip: '127.0.0.1',

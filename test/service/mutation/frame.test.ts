@@ -52,6 +52,7 @@ describe('the frame of mutations', () => {
     grantId: 'grant',
     scopes: [],
     agent: false,
+    person: true,
     agentRunId: null,
     tokenExpiresAt: null,
     ip: '127.0.0.1',

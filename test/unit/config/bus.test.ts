@@ -93,7 +93,7 @@ describe('the configuration of the bus', () => {
         name,
       );
     assert.deepEqual(problemsOf({ ...env, NATS_ALLOW_INSECURE: 'true' }), []);
-    const keys = ['analytics', 'auth', 'data', 'metadata', 'ratelimit'].map(
+    const keys = ['agent', 'analytics', 'auth', 'data', 'metadata', 'ratelimit'].map(
       (name) => `${name} ${Buffer.alloc(32, name).toString('base64url')}`,
     );
     const secure = {

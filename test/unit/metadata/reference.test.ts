@@ -26,6 +26,7 @@ function pathOf(text: string): string {
     StateModel: 'stateModels',
     ValidationRule: 'validationRules',
   };
+  if (key('type') === 'AgentPolicy') return `agentPolicies/${key('apiName')}.yaml`;
   return `objects/${key('object')}/${folder[key('type')]}/${key('apiName')}.yaml`;
 }
 
@@ -56,6 +57,7 @@ const GROUND: Readonly<Record<string, string>> = Object.fromEntries([
       ['OrderLine__c', 'OrderId__c', 'fieldType: masterDetail\nreferenceTo:\n  - Order__c'],
     ] as const
   ).map(([owner, name, rest]) => [`objects/${owner}/fields/${name}.yaml`, field(owner, name, rest)]),
+  ['roles/SalesManager.yaml', 'type: Role\napiName: SalesManager\nlabel: Sales manager\n'],
   ['groups/Finance.yaml', 'type: Group\napiName: Finance\nlabel: Finance\n'],
 ]);
 

@@ -19,6 +19,7 @@ const ADA: RequestContext = {
   grantId: 'grant',
   scopes: ['data:read'],
   agent: false,
+  person: true,
   agentRunId: null,
   tokenExpiresAt: null,
   ip: '192.0.2.1',

@@ -1,0 +1,715 @@
+/**
+ * Public operations and internal actions of agent: runs of agents, what they did, and what people decided about it.
+ * Source: docs/reference/agents.md.
+ */
+import { type Static, Type } from 'typebox';
+import { LIMITS } from '../config/limits.ts';
+import { type ActionsOf, defineOperation, defineParameter, nullable, type Operation } from '../lib/operation.ts';
+
+export const RUN_STATUSES = ['RUNNING', 'WAITING_APPROVAL', 'COMPLETED', 'FAILED', 'CANCELED', 'EXPIRED'] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
+
+export const APPROVAL_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'EXPIRED', 'CANCELED', 'CONSUMED'] as const;
+export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number];
+
+export const RUN_OUTCOMES = ['succeeded', 'failed', 'canceled'] as const;
+export type RunOutcome = (typeof RUN_OUTCOMES)[number];
+
+/** What the gateway asks before it forwards a call under a run. */
+export interface Admission {
+  readonly runId: string;
+  readonly operationId: string;
+  readonly method: string;
+  /** As received, below the host: `/api/v1/data/Invoice__c/0193…`. */
+  readonly path: string;
+  /** Parameters of the path by name, such as `objectApiName`, `id`, `transitionKey`. */
+  readonly pathParameters: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, unknown>>;
+  /** The JSON body for the approver; absent where there is none, or where it is not parsed in the gateway. */
+  readonly body?: unknown;
+  /** Headers that belong to the fingerprint, by their names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** SHA-256 (hex) of what makes the request the same request; null for operations that are no mutations. */
+  readonly fingerprint: string | null;
+  readonly idempotencyKey: string | null;
+  readonly risk: Operation['risk'];
+  readonly cost: number;
+  readonly mutation: boolean;
+  readonly agentApproval: Operation['agentApproval'];
+  readonly requestId: string;
+  /** The request confirms a duplicate, which always needs an approval. */
+  readonly duplicateConfirmation: boolean;
+}
+
+export interface Admitted {
+  readonly stepId: string;
+  /** The run is a dry run: the mutation is carried out and rolled back. */
+  readonly dryRun: boolean;
+  /** The approval that the mutation consumes in its transaction; null: it needs none. */
+  readonly approvalId: string | null;
+}
+
+/** How the consumption of an approval ended, as `agent.consume_approval` returns it. `CONSUMED`: it is used up now. */
+export type Consumption =
+  | 'CONSUMED'
+  | 'APPROVAL_REQUIRED'
+  | 'APPROVAL_PENDING'
+  | 'APPROVAL_REJECTED'
+  | 'APPROVAL_EXPIRED'
+  | 'APPROVAL_FINGERPRINT_MISMATCH'
+  | 'RUN_NOT_ACTIVE';
+
+export interface AgentActions extends ActionsOf<typeof AGENT_OPERATIONS> {
+  /**
+   * Admits a call of the request's user and client to one of their runs, in one round trip: the budget is counted, the
+   * step is stored, the policy is asked. Throws RUN_NOT_FOUND, RUN_NOT_ACTIVE, AGENT_POLICY_DENIED,
+   * AGENT_BUDGET_EXCEEDED, and APPROVAL_REQUIRED (an approval was created), APPROVAL_PENDING, APPROVAL_REJECTED,
+   * APPROVAL_EXPIRED with `details.approvalId`.
+   */
+  'agent.runs.admit': { params: Admission; result: Admitted };
+  /** How an admitted call ended. A lost one loses the status of the step, never the step. */
+  'agent.steps.settle': {
+    params: { stepId: string; status: number; requestId?: string; approvalId?: string };
+    result: null;
+  };
+  /** What a pending approval would change, as the dry run of the request answered it; the first one is kept. */
+  'agent.approvals.preview': { params: { approvalId: string; preview: object }; result: null };
+  /** The request cannot succeed whatever is decided: its dry run was refused. The pending approval is canceled. */
+  'agent.approvals.withdraw': { params: { approvalId: string }; result: null };
+}
+
+const closed = { additionalProperties: false };
+const uuid = (description?: string) => Type.String({ format: 'uuid', ...(description ? { description } : {}) });
+const timestamp = (description?: string) =>
+  Type.String({ format: 'date-time', ...(description ? { description } : {}) });
+const text = (maxLength: number, description: string, minLength = 1) =>
+  Type.String({ minLength, maxLength, description });
+
+const Budget = Type.Object(
+  {
+    maxCost: Type.Integer({ description: 'Cost units of all calls.' }),
+    maxMutations: Type.Integer({ description: 'Calls that change something.' }),
+    maxRecords: Type.Integer({ description: 'Records that calls change; no further call begins beyond it.' }),
+  },
+  { description: 'What the calls of the run may cost and change together.' },
+);
+
+const Usage = Type.Object(
+  {
+    cost: Type.Integer({ description: 'Cost units of the admitted calls.' }),
+    requests: Type.Integer({ description: 'Calls under the run, refused ones included.' }),
+    mutations: Type.Integer({ description: 'Admitted mutations; a repetition under the same key counts once.' }),
+    recordsChanged: Type.Integer({ description: 'Records that mutations have changed.' }),
+  },
+  { description: 'What the run has used of its budget.' },
+);
+
+const agentKey = Type.String({ pattern: '^[a-z][a-z0-9._-]{1,63}$', description: 'Which agent; a stable name.' });
+const context = Type.Object(
+  {
+    objectApiName: Type.String({ pattern: '^[A-Za-z][A-Za-z0-9_]{0,39}$', description: 'apiName of an object.' }),
+    recordId: uuid('Id of a record of it.'),
+  },
+  { ...closed, description: 'The record that the run is about, for people who look at it. It gives no access.' },
+);
+const plan = Type.Array(
+  Type.Object(
+    {
+      stepKey: text(64, 'Name of the step within the plan.'),
+      operationId: text(100, 'The operation that the step calls.'),
+      summary: text(500, 'What the step is for, in a sentence.', 0),
+    },
+    closed,
+  ),
+  { maxItems: 100, description: 'What the agent intends, for people who look at it. It permits nothing.' },
+);
+const modelUsage = Type.Object(
+  {
+    provider: text(100, 'Who runs the model.'),
+    model: text(200, 'Name of the model.'),
+    inputTokens: Type.Integer({ minimum: 0, maximum: 1_000_000_000_000, description: 'Tokens read.' }),
+    outputTokens: Type.Integer({ minimum: 0, maximum: 1_000_000_000_000, description: 'Tokens written.' }),
+  },
+  { ...closed, description: 'Model and tokens, as the agent reports them.' },
+);
+
+const Run = Type.Object({
+  runId: uuid(),
+  agentKey: Type.String(),
+  agentVersion: nullable(Type.String()),
+  goal: Type.String(),
+  status: Type.Enum([...RUN_STATUSES]),
+  dryRun: Type.Boolean({ description: 'Mutations are carried out and rolled back.' }),
+  createdAt: timestamp(),
+  startedAt: timestamp(),
+  completedAt: nullable(timestamp('When it ended, in whatever way.')),
+  expiresAt: timestamp(),
+  userId: uuid('In whose name it acts.'),
+  clientId: Type.String(),
+  context: nullable(context),
+  plan: nullable(plan),
+  budget: Budget,
+  usage: Usage,
+  pendingApprovals: Type.Array(
+    Type.Object({
+      approvalId: uuid(),
+      operationId: Type.String(),
+      summary: Type.String(),
+      expiresAt: timestamp(),
+    }),
+    { description: 'What waits for a decision, oldest first.' },
+  ),
+  outcome: nullable(Type.Enum([...RUN_OUTCOMES])),
+  summary: nullable(Type.String()),
+  output: nullable(Type.Object({}, { additionalProperties: true })),
+  modelUsage: nullable(modelUsage),
+});
+
+export type AgentRun = Static<typeof Run>;
+
+/** Entries of lists are without what can be large. */
+const { output: _output, plan: _plan, pendingApprovals: _pending, ...summaryProperties } = Run.properties;
+const RunSummary = Type.Object(summaryProperties);
+
+export const CreateRunBody = Type.Object(
+  {
+    agentKey,
+    goal: text(4_000, 'What the run is for.'),
+    agentVersion: Type.Optional(text(64, 'Version of the agent.')),
+    context: Type.Optional(context),
+    plan: Type.Optional(plan),
+    budget: Type.Optional(
+      Type.Object(
+        {
+          maxCost: Type.Optional(
+            Type.Integer({ minimum: 0, maximum: 10_000, default: 500, description: 'Cost units of all calls.' }),
+          ),
+          maxMutations: Type.Optional(
+            Type.Integer({ minimum: 0, maximum: 1_000, default: 20, description: 'Calls that change something.' }),
+          ),
+          maxRecords: Type.Optional(
+            Type.Integer({ minimum: 0, maximum: 10_000, default: 200, description: 'Records that calls change.' }),
+          ),
+        },
+        { ...closed, description: 'Agent policies can allow less.' },
+      ),
+    ),
+    expiresInSeconds: Type.Optional(
+      Type.Integer({ minimum: 60, maximum: 86_400, default: 3_600, description: 'The run ends by itself after this.' }),
+    ),
+    dryRun: Type.Optional(
+      Type.Boolean({ default: false, description: 'Every mutation of the run is carried out and rolled back.' }),
+    ),
+  },
+  closed,
+);
+
+export type CreateRun = Static<typeof CreateRunBody>;
+
+export const CompleteRunBody = Type.Object(
+  {
+    outcome: Type.Enum([...RUN_OUTCOMES], { description: 'How it ended.' }),
+    summary: text(8_000, 'What was done, for people.', 0),
+    output: Type.Optional(
+      Type.Object(
+        {},
+        {
+          additionalProperties: true,
+          description: `Results for programs; ${LIMITS.agent_output_max_bytes / 1024} KiB as JSON at most.`,
+        },
+      ),
+    ),
+    modelUsage: Type.Optional(modelUsage),
+  },
+  closed,
+);
+
+const Step = Type.Object({
+  stepId: uuid(),
+  at: timestamp(),
+  operationId: Type.String(),
+  method: Type.String(),
+  path: Type.String(),
+  status: nullable(Type.Integer({ description: 'HTTP status of the answer; null while it is not known.' })),
+  requestId: Type.String(),
+  cost: Type.Integer(),
+  approvalId: nullable(uuid('The approval that was asked for or used.')),
+  recordsChanged: Type.Array(Type.Object({ objectApiName: Type.String(), id: uuid() })),
+});
+
+const Approver = Type.Object({
+  kind: Type.Enum(['role', 'group', 'user', 'manager']),
+  id: nullable(
+    Type.String({ description: 'apiName of the role or group, username, or id of the manager (null: there is none).' }),
+  ),
+});
+
+const Approval = Type.Object({
+  approvalId: uuid(),
+  runId: uuid(),
+  status: Type.Enum([...APPROVAL_STATUSES]),
+  operationId: Type.String(),
+  method: Type.String(),
+  path: Type.String(),
+  risk: Type.Enum(['low', 'medium', 'high']),
+  summary: Type.String(),
+  request: Type.Object(
+    {
+      query: Type.Object({}, { additionalProperties: true }),
+      headers: Type.Object({}, { additionalProperties: true, description: 'Those that belong to the fingerprint.' }),
+      body: Type.Unknown({ description: 'Fields that the reader may not read are "[hidden]".' }),
+      bodyOmitted: Type.Boolean({
+        description: `The body is longer than ${LIMITS.agent_request_max_bytes / 1024} KiB and was not kept.`,
+      }),
+    },
+    { description: 'What is to be executed.' },
+  ),
+  preview: nullable(
+    Type.Object(
+      {},
+      {
+        additionalProperties: true,
+        description: 'What a dry run of the request answered, with the same fields hidden.',
+      },
+    ),
+  ),
+  fingerprint: Type.String({ description: '`sha256:` and 64 hexadecimal digits over the request.' }),
+  requestedAt: timestamp(),
+  expiresAt: timestamp('Until then it can be decided; once approved, until then it can be used.'),
+  policyApiName: nullable(Type.String({ description: 'null: the default of the platform.' })),
+  requiredApprovals: Type.Integer(),
+  approvers: Type.Array(Approver, { description: 'Empty: everybody who may approve actions of agents.' }),
+  escalatedAt: nullable(timestamp()),
+  decisions: Type.Array(
+    Type.Object({
+      userId: uuid(),
+      decision: Type.Enum(['approve', 'reject']),
+      comment: nullable(Type.String()),
+      decidedAt: timestamp(),
+    }),
+  ),
+  consumedAt: nullable(timestamp()),
+  consumedRequestId: nullable(Type.String()),
+});
+
+export type AgentApproval = Static<typeof Approval>;
+
+const DecisionBody = Type.Object(
+  {
+    decision: Type.Enum(['approve', 'reject']),
+    fingerprint: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description: 'fingerprint of the approval: proves which request was looked at.',
+    }),
+    comment: Type.Optional(
+      Type.String({ maxLength: LIMITS.comment_max_chars, description: 'Required with reject; the agent is shown it.' }),
+    ),
+  },
+  closed,
+);
+
+const EXAMPLE_RUN_ID = '0193d3b0-52f1-7d42-8a11-5e0c9f7b2d10';
+const EXAMPLE_APPROVAL_ID = '0193d3b1-9c1e-7b62-9f0a-3d5c8e7a1b24';
+const EXAMPLE_USER = '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33';
+const EXAMPLE_APPROVER = '0193d3a7-11c4-7f02-9b3a-8c5d2e6f1a44';
+const EXAMPLE_INVOICE = '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24';
+const EXAMPLE_FINGERPRINT = 'sha256:9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab';
+const EXAMPLE_PATH = `/api/v1/data/Invoice__c/${EXAMPLE_INVOICE}`;
+
+const EXAMPLE_SUMMARY = {
+  runId: EXAMPLE_RUN_ID,
+  agentKey: 'dunning',
+  agentVersion: '1.4.0',
+  goal: 'Remind customers of invoices that are overdue by more than two weeks.',
+  status: 'WAITING_APPROVAL',
+  dryRun: false,
+  createdAt: '2026-11-21T00:01:22.123+00:00',
+  startedAt: '2026-11-21T00:01:22.123+00:00',
+  completedAt: null,
+  expiresAt: '2026-11-21T01:01:22.123+00:00',
+  userId: EXAMPLE_USER,
+  clientId: 'demo-DunningAgent',
+  context: { objectApiName: 'Invoice__c', recordId: EXAMPLE_INVOICE },
+  budget: { maxCost: 500, maxMutations: 20, maxRecords: 200 },
+  usage: { cost: 14, requests: 9, mutations: 2, recordsChanged: 2 },
+  outcome: null,
+  summary: null,
+  modelUsage: null,
+};
+
+const EXAMPLE_RUN = {
+  ...EXAMPLE_SUMMARY,
+  plan: [{ stepKey: 'find', operationId: 'data.records.list', summary: 'Find overdue invoices.' }],
+  pendingApprovals: [
+    {
+      approvalId: EXAMPLE_APPROVAL_ID,
+      operationId: 'data.records.delete',
+      summary: 'DELETE Invoice__c',
+      expiresAt: '2026-11-22T00:01:25.01+00:00',
+    },
+  ],
+  output: null,
+};
+
+const EXAMPLE_ENDED = {
+  ...EXAMPLE_RUN,
+  status: 'COMPLETED',
+  completedAt: '2026-11-21T00:06:02.5+00:00',
+  pendingApprovals: [],
+  outcome: 'succeeded',
+  summary: 'Two reminders sent.',
+  output: { reminded: 2 },
+  modelUsage: { provider: 'example', model: 'example-1', inputTokens: 5_120, outputTokens: 731 },
+};
+
+const EXAMPLE_APPROVAL = {
+  approvalId: EXAMPLE_APPROVAL_ID,
+  runId: EXAMPLE_RUN_ID,
+  status: 'PENDING',
+  operationId: 'data.records.delete',
+  method: 'DELETE',
+  path: EXAMPLE_PATH,
+  risk: 'high',
+  summary: 'DELETE Invoice__c',
+  request: { query: {}, headers: { 'if-match': '"k7"' }, body: null, bodyOmitted: false },
+  preview: {
+    checkOnly: true,
+    valid: true,
+    record: null,
+    errors: [],
+    duplicates: [],
+    effects: [{ kind: 'delete', objectApiName: 'Invoice__c', id: EXAMPLE_INVOICE, fields: [] }],
+    approvalRequired: true,
+  },
+  fingerprint: EXAMPLE_FINGERPRINT,
+  requestedAt: '2026-11-21T00:01:25.01+00:00',
+  expiresAt: '2026-11-22T00:01:25.01+00:00',
+  policyApiName: 'Default',
+  requiredApprovals: 1,
+  approvers: [{ kind: 'role', id: 'SalesManager' }],
+  escalatedAt: null,
+  decisions: [],
+  consumedAt: null,
+  consumedRequestId: null,
+};
+
+const runId = defineParameter({
+  name: 'runId',
+  required: true,
+  description: 'Id of the run (UUID in lower case).',
+  schema: Type.String(),
+  example: EXAMPLE_RUN_ID,
+});
+
+const approvalId = defineParameter({
+  name: 'approvalId',
+  required: true,
+  description: 'Id of the approval (UUID in lower case).',
+  schema: Type.String(),
+  example: EXAMPLE_APPROVAL_ID,
+});
+
+const take = defineParameter({
+  name: 'take',
+  description: `Page size; more than ${LIMITS.take_max} is answered with ${LIMITS.take_max} and \`X-Effective-Take\`.`,
+  schema: Type.Integer({ minimum: 1, default: LIMITS.take_default }),
+  example: 20,
+});
+
+const cursor = defineParameter({
+  name: 'cursor',
+  description: 'nextCursor of the page before.',
+  schema: Type.String(),
+});
+
+const nextCursor = nullable(Type.String({ description: 'null marks the last page.' }));
+const effectiveTake = {
+  'X-Effective-Take': { description: 'The page size, when `take` was larger than allowed.', schema: Type.Integer() },
+};
+
+const CURSOR_ERRORS = ['PARAMETER_INVALID', 'CURSOR_INVALID', 'CURSOR_EXPIRED', 'CURSOR_QUERY_MISMATCH'] as const;
+const KEY_ERRORS = [
+  'IDEMPOTENCY_KEY_REQUIRED',
+  'IDEMPOTENCY_KEY_INVALID',
+  'IDEMPOTENCY_KEY_REUSED',
+  'IDEMPOTENCY_IN_PROGRESS',
+  'WRITE_CONTENTION',
+] as const;
+const BODY_ERRORS = [
+  'BODY_REQUIRED',
+  'BODY_PROPERTY_UNKNOWN',
+  'PARAMETER_REQUIRED',
+  'PARAMETER_INVALID',
+  'REQUEST_TOO_LARGE',
+] as const;
+
+const COMMON = {
+  tag: 'agent',
+  precondition: 'none',
+  stability: 'stable',
+  agentApproval: 'never',
+  mcpAvailable: false,
+} as const;
+const READ = { ...COMMON, method: 'GET', risk: 'low', cost: 1, mutation: false } as const;
+const CHANGE = { ...COMMON, method: 'POST', cost: 2, mutation: true } as const;
+
+export const AGENT_OPERATIONS = [
+  defineOperation({
+    ...CHANGE,
+    operationId: 'agent.runs.create',
+    path: '/agent/runs',
+    risk: 'medium',
+    summary: 'Begin a run',
+    description:
+      'The envelope of the work of an agent in the name of the user. Send its id as X-Agent-Run-Id with every later call: policies and budget then apply to it, and what it did stays together. Complete the run at the end.',
+    scopes: ['agent:run'],
+    requestBody: {
+      required: true,
+      schema: CreateRunBody,
+      maxBytes: LIMITS.agent_body_max_bytes,
+      example: {
+        agentKey: 'dunning',
+        goal: EXAMPLE_SUMMARY.goal,
+        agentVersion: '1.4.0',
+        context: EXAMPLE_SUMMARY.context,
+        plan: EXAMPLE_RUN.plan,
+        budget: { maxCost: 100, maxMutations: 10 },
+        expiresInSeconds: 3_600,
+        dryRun: false,
+      },
+    },
+    response: {
+      status: 201,
+      description: 'The run, which is active now.',
+      schema: Run,
+      headers: { Location: { description: 'Address of the run.', schema: Type.String() } },
+      example: { ...EXAMPLE_RUN, status: 'RUNNING', pendingApprovals: [] },
+    },
+    errors: [...KEY_ERRORS, ...BODY_ERRORS, 'AGENT_POLICY_DENIED'],
+    action: 'agent.runs.create',
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'agent.runs.list',
+    path: '/agent/runs',
+    summary: 'List runs',
+    description:
+      'Newest first: the runs of the user, for a client that is an agent only its own; of all users for those who approve actions of agents (scope agent:approve). Without plan, output and pending approvals.',
+    scopes: ['agent:run'],
+    queryParameters: [
+      {
+        name: 'status',
+        description: 'Only runs in this state.',
+        schema: Type.Enum([...RUN_STATUSES]),
+        example: 'RUNNING',
+      },
+      { name: 'agentKey', description: 'Only runs of this agent.', schema: Type.String(), example: 'dunning' },
+      {
+        name: 'mine',
+        description: 'Only runs in the name of the user who asks.',
+        schema: Type.Boolean({ default: false }),
+        example: true,
+      },
+      take,
+      cursor,
+    ],
+    response: {
+      status: 200,
+      description: 'A page of runs.',
+      schema: Type.Object({ records: Type.Array(RunSummary), nextCursor }),
+      headers: effectiveTake,
+      example: { records: [EXAMPLE_SUMMARY], nextCursor: null },
+    },
+    errors: CURSOR_ERRORS,
+    action: 'agent.runs.list',
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'agent.runs.get',
+    path: '/agent/runs/{runId}',
+    summary: 'Read a run',
+    description: 'State, budget and what waits for a decision. Seen by the same callers who see it in the list.',
+    scopes: ['agent:run'],
+    pathParameters: [runId],
+    response: { status: 200, description: 'The run.', schema: Run, example: EXAMPLE_RUN },
+    errors: ['RUN_NOT_FOUND'],
+    action: 'agent.runs.get',
+  }),
+  defineOperation({
+    ...CHANGE,
+    operationId: 'agent.runs.complete',
+    path: '/agent/runs/{runId}/complete',
+    risk: 'medium',
+    summary: 'Complete a run',
+    description: 'By the user and client that began it. What still waits for a decision is canceled.',
+    scopes: ['agent:run'],
+    pathParameters: [runId],
+    requestBody: {
+      required: true,
+      schema: CompleteRunBody,
+      maxBytes: LIMITS.agent_body_max_bytes,
+      example: {
+        outcome: 'succeeded',
+        summary: EXAMPLE_ENDED.summary,
+        output: EXAMPLE_ENDED.output,
+        modelUsage: EXAMPLE_ENDED.modelUsage,
+      },
+    },
+    response: { status: 201, description: 'The run, which has ended.', schema: Run, example: EXAMPLE_ENDED },
+    errors: [...KEY_ERRORS, ...BODY_ERRORS, 'RUN_NOT_FOUND', 'RUN_NOT_ACTIVE'],
+    action: 'agent.runs.complete',
+  }),
+  defineOperation({
+    ...CHANGE,
+    operationId: 'agent.runs.cancel',
+    path: '/agent/runs/{runId}/cancel',
+    risk: 'medium',
+    summary: 'Cancel a run',
+    description:
+      'Stops a run: no further call is admitted, and what waits for a decision is canceled. Needs the scope agent:run for runs of the user, or agent:approve with the permission to approve actions of agents for those of others.',
+    scopes: 'authenticated',
+    pathParameters: [runId],
+    response: {
+      status: 201,
+      description: 'The run, which has ended.',
+      schema: Run,
+      example: {
+        ...EXAMPLE_ENDED,
+        status: 'CANCELED',
+        outcome: 'canceled',
+        summary: null,
+        output: null,
+        modelUsage: null,
+      },
+    },
+    errors: [...KEY_ERRORS, 'SCOPE_INSUFFICIENT', 'RUN_NOT_FOUND', 'RUN_NOT_ACTIVE'],
+    action: 'agent.runs.cancel',
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'agent.steps.list',
+    path: '/agent/runs/{runId}/steps',
+    summary: 'List the calls of a run',
+    description:
+      'Every call that was made under the run, oldest first, with how it ended and which records it changed.',
+    scopes: ['agent:run'],
+    pathParameters: [runId],
+    queryParameters: [take, cursor],
+    response: {
+      status: 200,
+      description: 'A page of steps.',
+      schema: Type.Object({ records: Type.Array(Step), nextCursor }),
+      headers: effectiveTake,
+      example: {
+        records: [
+          {
+            stepId: '0193d3b1-9b2d-7a10-8c44-1d2e3f4a5b6c',
+            at: '2026-11-21T00:01:25.003+00:00',
+            operationId: 'data.records.update',
+            method: 'PATCH',
+            path: EXAMPLE_PATH,
+            status: 200,
+            requestId: 'req_01JD9TZK5N3V8Q2W4X6Y7Z8A9B',
+            cost: 2,
+            approvalId: null,
+            recordsChanged: [{ objectApiName: 'Invoice__c', id: EXAMPLE_INVOICE }],
+          },
+        ],
+        nextCursor: null,
+      },
+    },
+    errors: ['RUN_NOT_FOUND', ...CURSOR_ERRORS],
+    action: 'agent.steps.list',
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'agent.approvals.list',
+    path: '/agent/approvals',
+    summary: 'List approvals',
+    description: 'What the user may decide or could have decided, and what was asked for in their name; newest first.',
+    scopes: ['agent:approve'],
+    queryParameters: [
+      {
+        name: 'status',
+        description: 'Only approvals in this state.',
+        schema: Type.Enum([...APPROVAL_STATUSES]),
+        example: 'PENDING',
+      },
+      take,
+      cursor,
+    ],
+    response: {
+      status: 200,
+      description: 'A page of approvals.',
+      schema: Type.Object({ records: Type.Array(Approval), nextCursor }),
+      headers: effectiveTake,
+      example: { records: [EXAMPLE_APPROVAL], nextCursor: null },
+    },
+    errors: CURSOR_ERRORS,
+    action: 'agent.approvals.list',
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'agent.approvals.get',
+    path: '/agent/approvals/{approvalId}',
+    summary: 'Read an approval',
+    description:
+      'The request, its preview and the decisions. Needs the scope agent:approve, or agent:run for an approval that a run of the user asked for.',
+    scopes: 'authenticated',
+    pathParameters: [approvalId],
+    response: { status: 200, description: 'The approval.', schema: Approval, example: EXAMPLE_APPROVAL },
+    errors: ['SCOPE_INSUFFICIENT', 'APPROVAL_NOT_FOUND'],
+    action: 'agent.approvals.get',
+  }),
+  defineOperation({
+    ...CHANGE,
+    operationId: 'agent.approvals.decide',
+    path: '/agent/approvals/{approvalId}/decision',
+    risk: 'high',
+    summary: 'Approve or reject a request of an agent',
+    description:
+      'By a person other than the one in whose name the agent acts, who may approve actions of agents and may execute the operation. An approved request can be executed once, within 60 minutes, by sending it again unchanged.',
+    scopes: ['agent:approve'],
+    permission: 'approveAgentActions',
+    pathParameters: [approvalId],
+    requestBody: {
+      required: true,
+      schema: DecisionBody,
+      maxBytes: LIMITS.agent_body_max_bytes,
+      example: { decision: 'approve', fingerprint: EXAMPLE_FINGERPRINT, comment: 'Duplicate of INV-1204.' },
+    },
+    response: {
+      status: 201,
+      description: 'The approval with the decision.',
+      schema: Approval,
+      example: {
+        ...EXAMPLE_APPROVAL,
+        status: 'APPROVED',
+        expiresAt: '2026-11-21T01:02:40.2+00:00',
+        decisions: [
+          {
+            userId: EXAMPLE_APPROVER,
+            decision: 'approve',
+            comment: 'Duplicate of INV-1204.',
+            decidedAt: '2026-11-21T00:02:40.2+00:00',
+          },
+        ],
+      },
+    },
+    errors: [
+      ...KEY_ERRORS,
+      ...BODY_ERRORS,
+      'OBJECT_PERMISSION_DENIED',
+      'RECORD_ACCESS_DENIED',
+      'METADATA_PERMISSION_DENIED',
+      'APPROVAL_NOT_FOUND',
+      'APPROVAL_ACTOR_NOT_HUMAN',
+      'APPROVAL_SELF_NOT_ALLOWED',
+      'APPROVAL_ALREADY_DECIDED',
+      'APPROVAL_FINGERPRINT_MISMATCH',
+      'APPROVAL_EXPIRED',
+    ],
+    action: 'agent.approvals.decide',
+  }),
+] as const;

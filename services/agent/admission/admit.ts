@@ -1,0 +1,223 @@
+/**
+ * Admits a call to a run of the caller: counts it, asks the policies, and hands out the approval that it needs, or has
+ * people asked for one. One transaction decides, whatever else happens to the run at the same moment. Source:
+ * docs/reference/agents.md#what-happens-to-a-call.
+ */
+import { LIMITS } from '../../../config/limits.ts';
+import type { Admission, Admitted } from '../../../contracts/agent.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { Snapshot } from '../../../lib/schema/snapshot.ts';
+import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
+import type { Tx } from '../../../mixins/database/database.ts';
+import {
+  expireApprovalStatement,
+  insertApprovalStatement,
+  type KnownApprovalRow,
+  knownApprovalStatement,
+  type NewApproval,
+  type OpenApprovals,
+  pendingStatement,
+} from '../approvals/approval.sql.ts';
+import { ownRuns } from '../callers.ts';
+import type { AgentDeps } from '../deps.ts';
+import { type Events, writeEvents } from '../events.ts';
+import { type ApprovalTerms, evaluate, policiesOf } from '../policy/evaluate.ts';
+import { endRunsStatement } from '../runs/end.sql.ts';
+import { time } from '../runs/present.ts';
+import { endedRefusal, runNotFound } from '../runs/refusals.ts';
+import { type LockedRun, lockRunStatement } from '../runs/run.sql.ts';
+import { type AdmittedCall, admittedBeforeStatement, countStatement, refusedStepStatement } from './admit.sql.ts';
+import { budgetRefusal, standingOf } from './decide.ts';
+
+/** What a transaction that refuses has written is kept, so that it answers instead of throwing. */
+type Outcome = Admitted | PlatformError;
+
+export async function admit(deps: AgentDeps, request: RequestContext, call: Admission): Promise<Admitted> {
+  if (!isUuid(call.runId)) throw runNotFound();
+  const admission = { request, call, stepId: uuidv7() };
+  const outcome = isOwnBusiness(call)
+    ? await lookAt(deps, admission)
+    : await deps.configurations.transaction(request.tenantId, (tx, snapshot) => decide(deps, tx, snapshot, admission));
+  if (outcome instanceof PlatformError) throw outcome;
+  return outcome;
+}
+
+/** What an agent does about its runs is neither a step of them nor taken from their budget. */
+const isOwnBusiness = ({ operationId }: Admission): boolean =>
+  operationId.startsWith('agent.') || operationId === 'me.identity.get';
+
+/** Of such a call only the run must exist: whether it is active is checked where it matters. */
+async function lookAt({ database }: AgentDeps, { request, call, stepId }: AdmittedCall): Promise<Outcome> {
+  const { tenantId } = request;
+  const statement = lockRunStatement(tenantId, call.runId, ownRuns(request));
+  const run = await database.shared('agent', tenantId, (tx) => tx.first<LockedRun>(statement));
+  return run ? { stepId, dryRun: false, approvalId: null } : runNotFound();
+}
+
+async function decide(deps: AgentDeps, tx: Tx, snapshot: Snapshot, admission: AdmittedCall): Promise<Outcome> {
+  const { request, call } = admission;
+  const verdict = evaluate(policiesOf(snapshot, request.clientId), {
+    operationId: call.operationId,
+    risk: call.risk,
+    agentApproval: call.agentApproval,
+    objectApiName: call.pathParameters['objectApiName'] ?? null,
+    duplicateConfirmation: call.mutation && call.duplicateConfirmation,
+  });
+  if (verdict.decision === 'allow') return count(tx, admission, null);
+  const refusal = await refusalOfRun(tx, admission);
+  if (refusal) return refusal;
+  if (verdict.decision === 'deny') return deny(tx, admission, verdict.policy);
+  return askFor(deps, tx, admission, verdict.terms);
+}
+
+/** Executes the call as far as this service is concerned. */
+async function count(tx: Tx, admission: AdmittedCall, approvalId: string | null): Promise<Outcome> {
+  const counted = await tx.first<{ dryRun: boolean }>(countStatement(admission, approvalId));
+  if (counted) return { stepId: admission.stepId, dryRun: counted.dryRun, approvalId };
+  return (await refusalOfRun(tx, admission)) ?? contention();
+}
+
+/** Another call was completed between the two statements. */
+const contention = (): PlatformError =>
+  new PlatformError('WRITE_CONTENTION', 'Other calls of the run are in progress; try again.', { retryAfterSeconds: 1 });
+
+/** Why the run lets no such call through; null: it does, and stays as it is until the transaction ends. */
+async function refusalOfRun(tx: Tx, { request, call }: AdmittedCall): Promise<PlatformError | null> {
+  const { tenantId } = request;
+  const run = await tx.first<LockedRun>(lockRunStatement(tenantId, call.runId, ownRuns(request)));
+  if (!run) return runNotFound();
+  if (run.status === 'RUNNING' && !run.live) {
+    await tx.query(endRunsStatement(tenantId, [call.runId], 'EXPIRED'));
+    await writeEvents(tx, request, [
+      { type: 'agent.run.expired', data: { runId: call.runId, agentKey: run.agentKey } },
+    ]);
+  }
+  return endedRefusal(run) ?? budgetRefusal(run, await chargeOf(tx, { request, call, stepId: '' }));
+}
+
+async function chargeOf(tx: Tx, admission: AdmittedCall): Promise<{ cost: number; mutations: number }> {
+  const { cost, mutation } = admission.call;
+  if (!mutation) return { cost, mutations: 0 };
+  const { yes } = await tx.one<{ yes: boolean }>(admittedBeforeStatement(admission));
+  return { cost, mutations: yes ? 0 : 1 };
+}
+
+async function deny(tx: Tx, admission: AdmittedCall, policy: string): Promise<Outcome> {
+  await tx.query(refusedStepStatement(admission, 403, null));
+  const { operationId } = admission.call;
+  return new PlatformError('AGENT_POLICY_DENIED', `The agent policy ${policy} denies ${operationId}.`, {
+    details: { policyApiName: policy, operationId },
+  });
+}
+
+async function askFor(deps: AgentDeps, tx: Tx, admission: AdmittedCall, terms: ApprovalTerms): Promise<Outcome> {
+  const { request, call } = admission;
+  const { tenantId } = request;
+  const { fingerprint, idempotencyKey } = call;
+  if (fingerprint === null || idempotencyKey === null)
+    throw new PlatformError('INTERNAL_ERROR', `${call.operationId} cannot be approved: it is no mutation.`);
+  const known = await tx.first<KnownApprovalRow>(
+    knownApprovalStatement(tenantId, call.runId, fingerprint, idempotencyKey),
+  );
+  const standing = standingOf(known);
+  if (standing.next === 'execute') return count(tx, admission, standing.approvalId);
+  if (known && !known.live) await tx.query(expireApprovalStatement(tenantId, known.approvalId));
+  if (known && standing.next === 'refuse') return standingRefusal(standing.code, admission, known);
+  const full = await requireRoom(tx, admission);
+  if (full) return full;
+  const approval = await newApproval(deps, admission, terms, { fingerprint, idempotencyKey });
+  const { expiresAt } = await tx.one<{ expiresAt: string }>(insertApprovalStatement(approval));
+  const { approvalId, runId, operationId } = approval;
+  await tx.query(refusedStepStatement(admission, 403, approvalId));
+  const events: Events = [{ type: 'agent.approval.requested', data: { approvalId, runId, operationId } }];
+  await writeEvents(tx, request, [...events, { type: 'agent.run.waitingApproval', data: { runId, approvalId } }]);
+  return approvalRefusal('APPROVAL_REQUIRED', 'A person must approve this request before it is executed.', {
+    approvalId,
+    runId,
+    status: 'PENDING',
+    fingerprint: `sha256:${fingerprint}`,
+    expiresAt: time(expiresAt),
+  });
+}
+
+const approvalRefusal = (code: ErrorCode, message: string, details: Record<string, unknown>): PlatformError =>
+  new PlatformError(code, message, { details });
+
+const MESSAGES = {
+  APPROVAL_PENDING: 'The request still waits for a decision.',
+  APPROVAL_REJECTED: 'The request was rejected; it is not executed in this run.',
+  APPROVAL_EXPIRED: 'The approval has expired; send the request with another Idempotency-Key to ask again.',
+} as const;
+
+function standingRefusal(
+  code: keyof typeof MESSAGES,
+  { call }: AdmittedCall,
+  { approvalId, expiresAt, comment }: KnownApprovalRow,
+): PlatformError {
+  const details = { approvalId, runId: call.runId, fingerprint: `sha256:${call.fingerprint}` };
+  if (code === 'APPROVAL_REJECTED') return approvalRefusal(code, MESSAGES[code], { ...details, comment });
+  return approvalRefusal(code, MESSAGES[code], { ...details, expiresAt: time(expiresAt) });
+}
+
+/** What waits for people is bounded: nobody can decide about thousands of requests. */
+async function requireRoom(tx: Tx, { request, call }: AdmittedCall): Promise<PlatformError | null> {
+  const { ofRun, ofTenant } = await tx.one<OpenApprovals>(pendingStatement(request.tenantId, call.runId));
+  const max = LIMITS.agent_approvals_of_run_max;
+  if (ofRun >= max)
+    return new PlatformError('AGENT_BUDGET_EXCEEDED', `${max} requests of the run wait for a decision already.`, {
+      details: { budget: 'maxPendingApprovals', used: ofRun, max },
+    });
+  if (ofTenant < LIMITS.agent_approvals_of_tenant_max) return null;
+  return new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', 'Too many requests of agents wait for a decision.', {
+    retryAfterSeconds: 60,
+    details: { max: LIMITS.agent_approvals_of_tenant_max },
+  });
+}
+
+async function newApproval(
+  { findUser }: AgentDeps,
+  { request, call }: AdmittedCall,
+  terms: ApprovalTerms,
+  identity: Pick<NewApproval, 'fingerprint' | 'idempotencyKey'>,
+): Promise<NewApproval> {
+  const { tenantId, userId } = request;
+  const asksManager = [...terms.approvers, ...terms.escalateTo].some(({ manager }) => manager);
+  const managerId = asksManager ? ((await findUser(tenantId, userId))?.managerId ?? null) : null;
+  const named = (list: ApprovalTerms['approvers']): NewApproval['approvers'] =>
+    list.map(({ manager, ...one }) => (manager ? { manager: managerId } : one));
+  const body = call.body === undefined ? null : JSON.stringify(call.body);
+  const isKept = body !== null && Buffer.byteLength(body) <= LIMITS.agent_request_max_bytes;
+  return {
+    ...identity,
+    tenantId,
+    approvalId: uuidv7(),
+    runId: call.runId,
+    userId,
+    operationId: call.operationId,
+    method: call.method,
+    path: call.path,
+    pathParameters: call.pathParameters,
+    risk: call.risk,
+    summary: summaryOf(call),
+    query: call.query,
+    headers: call.headers,
+    body: isKept ? body : null,
+    bodyOmitted: body !== null && !isKept,
+    policy: terms.policy,
+    requiredApprovals: terms.requiredApprovals,
+    approvers: named(terms.approvers),
+    allowSelfApproval: terms.allowSelfApproval,
+    escalateAfterSeconds: terms.escalateAfterSeconds,
+    escalateTo: named(terms.escalateTo),
+    expiresInSeconds: terms.expiresInSeconds,
+  };
+}
+
+/** `DELETE Invoice__c`, `execute send on Invoice__c`, else the operation. */
+function summaryOf({ method, operationId, pathParameters }: Admission): string {
+  const { objectApiName, transitionKey } = pathParameters;
+  if (objectApiName === undefined) return operationId;
+  return transitionKey === undefined ? `${method} ${objectApiName}` : `Execute ${transitionKey} on ${objectApiName}`;
+}

@@ -1,0 +1,77 @@
+/** Whether a run lets a call through: pure. Source: docs/reference/agents.md#what-happens-to-a-call. */
+import { LIMITS } from '../../../config/limits.ts';
+import type { ApprovalStatus } from '../../../contracts/agent.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { LockedRun } from '../runs/run.sql.ts';
+
+/** What a call takes from the budget of its run. */
+export interface Charge {
+  readonly cost: number;
+  /** 0 or 1. */
+  readonly mutations: number;
+}
+
+/** 403 for a call that the budget has no room for; null: it has. */
+export function budgetRefusal(run: LockedRun, { cost, mutations }: Charge): PlatformError | null {
+  if (run.requests >= LIMITS.agent_requests_of_run_max)
+    return exceeded('maxRequests', run.requests, LIMITS.agent_requests_of_run_max);
+  if (run.cost + cost > run.maxCost) return exceeded('maxCost', run.cost, run.maxCost);
+  if (mutations === 0) return null;
+  if (run.mutations + mutations > run.maxMutations) return exceeded('maxMutations', run.mutations, run.maxMutations);
+  if (run.recordsChanged >= run.maxRecords) return exceeded('maxRecords', run.recordsChanged, run.maxRecords);
+  return null;
+}
+
+const exceeded = (budget: string, used: number, max: number): PlatformError =>
+  new PlatformError('AGENT_BUDGET_EXCEEDED', `The run has used ${used} of ${max} (${budget}).`, {
+    details: { budget, used, max },
+  });
+
+/** The newest approval that was asked for by the same request of the run. */
+export interface KnownApproval {
+  readonly approvalId: string;
+  readonly status: ApprovalStatus;
+  /** Its time has not passed. */
+  readonly live: boolean;
+  readonly expiresAt: string;
+  /** The request that asked for it has the same key. */
+  readonly sameKey: boolean;
+  /** The request that used it up has the same key: this is its repetition. */
+  readonly usedByKey: boolean;
+  /** Of a rejection. */
+  readonly comment: string | null;
+}
+
+/** What becomes of a call that needs an approval. */
+export type Standing =
+  /** Nobody was asked yet, or it is over and the request is a new one by its key. */
+  | { readonly next: 'ask' }
+  /** It is approved, or this is the repetition of the request that used the approval up. */
+  | { readonly next: 'execute'; readonly approvalId: string }
+  | { readonly next: 'refuse'; readonly code: 'APPROVAL_PENDING' | 'APPROVAL_REJECTED' | 'APPROVAL_EXPIRED' };
+
+/**
+ * What an approval means for the same request. A rejection holds for the whole run; after an expiry or a use another
+ * Idempotency-Key asks anew.
+ */
+export function standingOf(approval: KnownApproval | null): Standing {
+  if (!approval) return { next: 'ask' };
+  const { approvalId, status, live, sameKey, usedByKey } = approval;
+  switch (status) {
+    case 'PENDING':
+      if (live) return { next: 'refuse', code: 'APPROVAL_PENDING' };
+      break;
+    case 'APPROVED':
+      if (live) return { next: 'execute', approvalId };
+      break;
+    case 'REJECTED':
+      return { next: 'refuse', code: 'APPROVAL_REJECTED' };
+    case 'CONSUMED':
+      return usedByKey ? { next: 'execute', approvalId } : { next: 'ask' };
+    case 'CANCELED':
+      return { next: 'ask' };
+    case 'EXPIRED':
+      break;
+  }
+  return sameKey ? { next: 'refuse', code: 'APPROVAL_EXPIRED' } : { next: 'ask' };
+}

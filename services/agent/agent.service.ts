@@ -1,0 +1,83 @@
+import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { AgentActions } from '../../contracts/agent.ts';
+import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
+import { type RequestContext, requestContext } from '../../lib/context.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { OperationCall } from '../../lib/operation.ts';
+import type { Platform } from '../../mixins/platform.ts';
+import { sealingKeys } from '../../mixins/sealing-keys.ts';
+import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
+import { admit } from './admission/admit.ts';
+import { keepPreview, settleStep, withdraw } from './admission/settle.ts';
+import { decideApproval } from './approvals/decide.ts';
+import { getApproval, listApprovals } from './approvals/read.ts';
+import { Configurations } from './configurations.ts';
+import type { AgentDeps } from './deps.ts';
+import { createRun } from './runs/create.ts';
+import { cancelRun, completeRun } from './runs/end.ts';
+import { getRun, listRuns } from './runs/read.ts';
+import { listSteps } from './runs/steps.ts';
+
+const SEALING = { service: 'agent', purpose: 'cursors of agent lists' } as const;
+
+/** The Moleculer schema of agent: it declares and delegates. */
+export default function agentService(platform: Platform): ServiceSchema {
+  const { database } = platform;
+  let broker: ServiceBroker;
+  let deps: AgentDeps;
+  const snapshots = new SnapshotCache((tenantId, version) =>
+    call(broker, 'metadata.snapshots.get', version === undefined ? { tenantId } : { tenantId, version }),
+  );
+
+  /** The cause of a failure is for the log; the caller gets the code and the request id. */
+  const logged = async <T>(name: string, { requestId }: RequestContext, answer: Promise<T>): Promise<T> =>
+    answer.catch((error: unknown) => {
+      const cause = error instanceof PlatformError ? error.cause : error;
+      if (cause !== undefined) broker.logger.error({ err: cause, requestId }, `${name} failed.`);
+      throw error;
+    });
+  const answers =
+    <Input extends OperationCall, T>(
+      operation: (deps: AgentDeps, request: RequestContext, input: Input) => Promise<T>,
+    ) =>
+    (ctx: ActionContext<Input>): Promise<T> => {
+      const request = requestContext(ctx);
+      return logged(ctx.params.operationId, request, operation(deps, request, ctx.params));
+    };
+  const serves =
+    <Params, T>(name: string, work: (deps: AgentDeps, request: RequestContext, params: Params) => Promise<T>) =>
+    (ctx: ActionContext<Params>): Promise<T> => {
+      const request = requestContext(ctx);
+      return logged(name, request, work(deps, request, ctx.params));
+    };
+
+  return {
+    name: 'agent',
+    actions: {
+      'runs.create': answers(createRun),
+      'runs.list': answers(listRuns),
+      'runs.get': answers(getRun),
+      'runs.complete': answers(completeRun),
+      'runs.cancel': answers(cancelRun),
+      'steps.list': answers(listSteps),
+      'approvals.list': answers(listApprovals),
+      'approvals.get': answers(getApproval),
+      'approvals.decide': answers(decideApproval),
+      'runs.admit': serves('agent.runs.admit', admit),
+      'steps.settle': serves('agent.steps.settle', settleStep),
+      'approvals.preview': serves('agent.approvals.preview', keepPreview),
+      'approvals.withdraw': serves('agent.approvals.withdraw', withdraw),
+    } satisfies ActionHandlers<'agent', AgentActions>,
+    created() {
+      broker = this.broker;
+    },
+    async started() {
+      deps = {
+        database,
+        configurations: new Configurations(database, snapshots),
+        sealingKeys: await sealingKeys(platform, SEALING),
+        findUser: (tenantId, userId) => call(broker, 'data.users.get', { tenantId, userId }),
+      };
+    },
+  };
+}

@@ -1,0 +1,256 @@
+/** Statements about approvals. What has passed its time is over, whatever is written down. */
+import type { AgentApproval, ApprovalStatus } from '../../../contracts/agent.ts';
+import type { ApproverMeta } from '../../../lib/schema/snapshot.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+import type { KnownApproval } from '../admission/decide.ts';
+
+/** An approver; a manager is the one of the moment at which it was asked for. */
+export type Approver = Omit<ApproverMeta, 'manager'> & { readonly manager?: string | null };
+
+export interface NewApproval {
+  readonly tenantId: string;
+  readonly approvalId: string;
+  readonly runId: string;
+  readonly userId: string;
+  readonly operationId: string;
+  readonly method: string;
+  readonly path: string;
+  readonly pathParameters: Readonly<Record<string, string>>;
+  readonly risk: string;
+  readonly summary: string;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON; null: there is none, or it is not kept. */
+  readonly body: string | null;
+  readonly bodyOmitted: boolean;
+  readonly fingerprint: string;
+  readonly idempotencyKey: string;
+  readonly policy: string | null;
+  readonly requiredApprovals: number;
+  readonly approvers: readonly Approver[];
+  readonly allowSelfApproval: boolean;
+  readonly escalateAfterSeconds: number | null;
+  readonly escalateTo: readonly Approver[];
+  readonly expiresInSeconds: number;
+}
+
+/** Answers when the new approval expires. */
+export function insertApprovalStatement(approval: NewApproval): Statement {
+  const sql = new Sql();
+  const { bind } = sql;
+  const json = (value: unknown, type: 'json' | 'jsonb'): string => bind(JSON.stringify(value), type);
+  return sql.statement(
+    `INSERT INTO agent.approvals (tenant_id, approval_id, run_id, user_id, operation_id, method, path, path_parameters,
+      risk, summary, query, headers, body, body_omitted, fingerprint, idempotency_key, policy, required_approvals,
+      approvers, allow_self_approval, escalate_at, escalate_to, expires_at)
+    VALUES (${bind(approval.tenantId, 'uuid')}, ${bind(approval.approvalId, 'uuid')}, ${bind(approval.runId, 'uuid')},
+      ${bind(approval.userId, 'uuid')}, ${bind(approval.operationId, 'text')}, ${bind(approval.method, 'text')},
+      ${bind(approval.path, 'text')}, ${json(approval.pathParameters, 'jsonb')}, ${bind(approval.risk, 'text')},
+      ${bind(approval.summary, 'text')}, ${json(approval.query, 'json')}, ${json(approval.headers, 'jsonb')},
+      ${bind(approval.body, 'json')}, ${bind(approval.bodyOmitted, 'boolean')}, ${bind(approval.fingerprint, 'text')},
+      ${bind(approval.idempotencyKey, 'text')}, ${bind(approval.policy, 'text')},
+      ${bind(approval.requiredApprovals, 'smallint')}, ${json(approval.approvers, 'jsonb')},
+      ${bind(approval.allowSelfApproval, 'boolean')},
+      clock_timestamp() + make_interval(secs => ${bind(approval.escalateAfterSeconds, 'float8')}),
+      ${json(approval.escalateTo, 'jsonb')},
+      clock_timestamp() + make_interval(secs => ${bind(approval.expiresInSeconds, 'float8')}))
+    RETURNING expires_at AS "expiresAt"`,
+  );
+}
+
+export interface OpenApprovals {
+  readonly ofRun: number;
+  readonly ofTenant: number;
+}
+
+/** How many approvals wait for a decision. */
+export function pendingStatement(tenantId: string, runId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT count(*) FILTER (WHERE run_id = ${sql.bind(runId, 'uuid')})::integer AS "ofRun",
+      count(*)::integer AS "ofTenant"
+    FROM agent.approvals
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND status = 'PENDING' AND expires_at > clock_timestamp()`,
+  );
+}
+
+/** The newest approval that the same request of a run asked for, held until the transaction ends. */
+export function knownApprovalStatement(
+  tenantId: string,
+  runId: string,
+  fingerprint: string,
+  idempotencyKey: string | null,
+): Statement {
+  const sql = new Sql();
+  const { bind } = sql;
+  const key = bind(idempotencyKey, 'text');
+  return sql.statement(
+    `WITH known AS MATERIALIZED (
+      SELECT * FROM agent.approvals
+      WHERE tenant_id = ${bind(tenantId, 'uuid')} AND run_id = ${bind(runId, 'uuid')}
+        AND fingerprint = ${bind(fingerprint, 'text')}
+      ORDER BY approval_id DESC LIMIT 1 FOR NO KEY UPDATE)
+    SELECT known.approval_id AS "approvalId", known.status, known.expires_at > clock_timestamp() AS live,
+      known.expires_at AS "expiresAt", known.idempotency_key = ${key} AS "sameKey",
+      EXISTS (SELECT FROM agent.steps s WHERE s.tenant_id = known.tenant_id AND s.run_id = known.run_id
+        AND s.mutation AND s.idempotency_key = ${key} AND s.request_id = known.consumed_request_id) AS "usedByKey",
+      (SELECT d.comment FROM agent.decisions d WHERE d.tenant_id = known.tenant_id
+        AND d.approval_id = known.approval_id AND d.decision = 'reject' LIMIT 1) AS comment
+    FROM known`,
+  );
+}
+
+export type KnownApprovalRow = KnownApproval;
+
+/** Writes down that an approval has passed its time. */
+export function expireApprovalStatement(tenantId: string, approvalId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE agent.approvals SET status = 'EXPIRED'
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND approval_id = ${sql.bind(approvalId, 'uuid')}
+      AND status IN ('PENDING', 'APPROVED') AND expires_at <= clock_timestamp()`,
+  );
+}
+
+/** Of a pending approval that a run of this user and client asked for. */
+const PENDING_OF = ({ bind }: Sql, of: Requester): string =>
+  `a.tenant_id = ${bind(of.tenantId, 'uuid')} AND a.approval_id = ${bind(of.approvalId, 'uuid')}
+    AND a.status = 'PENDING' AND EXISTS (SELECT FROM agent.runs r WHERE r.tenant_id = a.tenant_id
+      AND r.run_id = a.run_id AND r.user_id = ${bind(of.userId, 'uuid')} AND r.client_id = ${bind(of.clientId, 'text')})`;
+
+export interface Requester {
+  readonly tenantId: string;
+  readonly approvalId: string;
+  readonly userId: string;
+  readonly clientId: string;
+}
+
+/** Keeps the first preview. */
+export function previewStatement(of: Requester, preview: string): Statement {
+  const sql = new Sql();
+  const text = sql.bind(preview, 'json');
+  return sql.statement(
+    `UPDATE agent.approvals a SET preview = ${text} WHERE ${PENDING_OF(sql, of)} AND a.preview IS NULL`,
+  );
+}
+
+export function withdrawStatement(of: Requester): Statement {
+  const sql = new Sql();
+  return sql.statement(`UPDATE agent.approvals a SET status = 'CANCELED' WHERE ${PENDING_OF(sql, of)}`);
+}
+
+export interface ApprovalRow {
+  readonly approvalId: string;
+  readonly runId: string;
+  readonly status: ApprovalStatus;
+  /** In whose name the agent asks. */
+  readonly userId: string;
+  readonly clientId: string;
+  readonly operationId: string;
+  readonly method: string;
+  readonly path: string;
+  readonly pathParameters: Readonly<Record<string, string>>;
+  readonly risk: AgentApproval['risk'];
+  readonly summary: string;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON texts, so that numbers keep their digits. */
+  readonly body: string | null;
+  readonly bodyOmitted: boolean;
+  readonly preview: string | null;
+  readonly fingerprint: string;
+  readonly requestedAt: string;
+  readonly expiresAt: string;
+  readonly policy: string | null;
+  readonly requiredApprovals: number;
+  readonly approvers: readonly Approver[];
+  readonly escalateTo: readonly Approver[];
+  readonly allowSelfApproval: boolean;
+  readonly escalatedAt: string | null;
+  readonly consumedAt: string | null;
+  readonly consumedRequestId: string | null;
+  readonly decisions: readonly {
+    readonly userId: string;
+    readonly decision: 'approve' | 'reject';
+    readonly comment: string | null;
+    readonly decidedAt: string;
+  }[];
+}
+
+/** As it is at the moment: an open one whose time or whose run is over is not open any more. */
+const STATUS = `CASE
+    WHEN a.status NOT IN ('PENDING', 'APPROVED') THEN a.status
+    WHEN r.status <> 'RUNNING' OR r.expires_at <= statement_timestamp() THEN 'CANCELED'
+    WHEN a.expires_at <= statement_timestamp() THEN 'EXPIRED'
+    ELSE a.status END`;
+
+const COLUMNS = `a.approval_id AS "approvalId", a.run_id AS "runId", ${STATUS} AS status, a.user_id AS "userId",
+    r.client_id AS "clientId", a.operation_id AS "operationId", a.method, a.path, a.path_parameters AS "pathParameters",
+    a.risk, a.summary, a.query, a.headers, a.body::text AS body, a.body_omitted AS "bodyOmitted",
+    a.preview::text AS preview, a.fingerprint, a.requested_at AS "requestedAt", a.expires_at AS "expiresAt", a.policy,
+    a.required_approvals AS "requiredApprovals", a.approvers, a.escalate_to AS "escalateTo",
+    a.allow_self_approval AS "allowSelfApproval",
+    coalesce(a.escalated_at, CASE WHEN a.status = 'PENDING' AND a.escalate_at <= statement_timestamp()
+      THEN a.escalate_at END) AS "escalatedAt",
+    a.consumed_at AS "consumedAt", a.consumed_request_id AS "consumedRequestId",
+    (SELECT coalesce(json_agg(json_build_object('userId', d.user_id, 'decision', d.decision, 'comment', d.comment,
+        'decidedAt', d.decided_at) ORDER BY d.decided_at), '[]')
+      FROM agent.decisions d WHERE d.tenant_id = a.tenant_id AND d.approval_id = a.approval_id) AS decisions`;
+
+const FROM = `FROM agent.approvals a JOIN agent.runs r ON r.tenant_id = a.tenant_id AND r.run_id = a.run_id`;
+
+export function approvalStatement(tenantId: string, approvalId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT ${COLUMNS} ${FROM}
+    WHERE a.tenant_id = ${sql.bind(tenantId, 'uuid')} AND a.approval_id = ${sql.bind(approvalId, 'uuid')}`,
+  );
+}
+
+/** Holds the approval until the transaction ends; what is read behind it is its state from then on. */
+export function lockApprovalStatement(tenantId: string, approvalId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT FROM agent.approvals
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND approval_id = ${sql.bind(approvalId, 'uuid')}
+    FOR NO KEY UPDATE`,
+  );
+}
+
+export interface ApprovalFilter {
+  readonly status: ApprovalStatus | null;
+  /** Only approvals that were asked for before this one. */
+  readonly before: string | null;
+  readonly take: number;
+}
+
+/** Newest first, of the whole tenant: who sees which is decided about each. */
+export function approvalsStatement(tenantId: string, { status, before, take }: ApprovalFilter): Statement {
+  const sql = new Sql();
+  const { bind } = sql;
+  return sql.statement(
+    `SELECT ${COLUMNS} ${FROM}
+    WHERE a.tenant_id = ${bind(tenantId, 'uuid')}
+      ${status === null ? '' : `AND ${STATUS} = ${bind(status, 'text')}`}
+      ${before === null ? '' : `AND a.approval_id < ${bind(before, 'uuid')}`}
+    ORDER BY a.approval_id DESC LIMIT ${bind(take, 'integer')}`,
+  );
+}
+
+/** Settles a pending approval; an approved one can be used for so many seconds. */
+export function decideStatement(
+  tenantId: string,
+  approvalId: string,
+  status: 'APPROVED' | 'REJECTED',
+  usableSeconds: number,
+): Statement {
+  const sql = new Sql();
+  const { bind } = sql;
+  const state = bind(status, 'text');
+  return sql.statement(
+    `UPDATE agent.approvals SET status = ${state}, expires_at = CASE WHEN ${state} = 'APPROVED'
+      THEN clock_timestamp() + make_interval(secs => ${bind(usableSeconds, 'float8')}) ELSE expires_at END
+    WHERE tenant_id = ${bind(tenantId, 'uuid')} AND approval_id = ${bind(approvalId, 'uuid')} AND status = 'PENDING'`,
+  );
+}

@@ -1,0 +1,19 @@
+/** Who may decide about a request of an agent: pure. Source: docs/reference/agents.md#approvals. */
+import type { Access } from '../../../lib/access/types.ts';
+import type { ApprovalRow, Approver } from './approval.sql.ts';
+
+/** Whether the user is one of those who decide; an escalated approval is decided by more people. */
+export function isApprover(
+  { approvers, escalateTo, escalatedAt }: Pick<ApprovalRow, 'approvers' | 'escalateTo' | 'escalatedAt'>,
+  access: Access,
+): boolean {
+  if (approvers.length === 0 || approvers.some((one) => isOne(one, access))) return true;
+  return escalatedAt !== null && escalateTo.some((one) => isOne(one, access));
+}
+
+function isOne({ role, group, user, manager }: Approver, { principal, memberships }: Access): boolean {
+  if (role !== undefined) return memberships.roles.includes(role);
+  if (group !== undefined) return memberships.groups.has(group);
+  if (user !== undefined) return principal.username.toLowerCase() === user.toLowerCase();
+  return manager === principal.userId;
+}

@@ -1,0 +1,87 @@
+/** Decides about a request of an agent: one person at a time. Source: docs/reference/agents.md#approvals. */
+import { LIMITS } from '../../../config/limits.ts';
+import type { Handler, OperationInput } from '../../../contracts/operations.ts';
+import { permissionDenied } from '../../../lib/access/system-permission.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
+import { on } from '../../../mixins/models/sequelize.ts';
+import { mutate } from '../../../mixins/mutation/mutate.ts';
+import type { Unit } from '../../../mixins/mutation/unit.ts';
+import { accessOf, requireActiveUser } from '../callers.ts';
+import type { AgentDeps } from '../deps.ts';
+import { DecisionModel } from '../models/decision.ts';
+import { type ApprovalRow, approvalStatement, decideStatement, lockApprovalStatement } from './approval.sql.ts';
+import { isApprover } from './approvers.ts';
+import { presentApproval } from './present.ts';
+import { approvalNotFound } from './read.ts';
+
+type Decision = OperationInput<'agent.approvals.decide'>['body'];
+
+export const decideApproval: Handler<'agent.approvals.decide', AgentDeps> = async (deps, request, call) => {
+  const { tenantId } = request;
+  const user = await requireActiveUser(deps.findUser, request);
+  if (!user.systemPermissions.includes('approveAgentActions')) throw permissionDenied('approveAgentActions');
+  requireComment(call.body);
+  const access = accessOf(await deps.configurations.latest(tenantId), user);
+  const { approvalId } = call.path;
+  return mutate(deps.database, request, call, {
+    role: { service: 'agent' },
+    work: async (unit) => {
+      const { tx } = unit;
+      if (isUuid(approvalId)) await tx.query(lockApprovalStatement(tenantId, approvalId));
+      const row = isUuid(approvalId) ? await tx.first<ApprovalRow>(approvalStatement(tenantId, approvalId)) : null;
+      if (!row || !(row.userId === user.id || isApprover(row, access))) throw approvalNotFound();
+      requirePerson(request);
+      requireOtherEyes(row, request);
+      if (!isApprover(row, access)) throw approvalNotFound();
+      requireOpen(row, request);
+      if (call.body.fingerprint !== `sha256:${row.fingerprint}`) throw otherFingerprint();
+      await store(unit, row, call.body);
+      return { status: 201, body: presentApproval(await tx.one<ApprovalRow>(approvalStatement(tenantId, approvalId))) };
+    },
+  });
+};
+
+/** An agent is told why. */
+function requireComment({ decision, comment }: Decision): void {
+  if (decision === 'approve' || (comment ?? '').trim() !== '') return;
+  const message = 'comment is required with the decision reject.';
+  throw new PlatformError('PARAMETER_REQUIRED', message, {
+    errors: [violation('/comment', 'PARAMETER_REQUIRED', message)],
+  });
+}
+
+function requirePerson({ person, agentRunId }: RequestContext): void {
+  if (person && agentRunId === null) return;
+  throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide: sign in as one, and under no run.');
+}
+
+function requireOtherEyes({ userId, allowSelfApproval }: ApprovalRow, request: RequestContext): void {
+  if (userId !== request.userId || allowSelfApproval) return;
+  throw new PlatformError('APPROVAL_SELF_NOT_ALLOWED', 'The agent acts in your name: somebody else must decide.');
+}
+
+function requireOpen({ status, decisions }: ApprovalRow, { userId }: RequestContext): void {
+  if (status === 'EXPIRED') throw new PlatformError('APPROVAL_EXPIRED', 'The approval has expired.');
+  if (status === 'PENDING' && !decisions.some((one) => one.userId === userId)) return;
+  const message = status === 'PENDING' ? 'You have decided already.' : `The approval is ${status} already.`;
+  throw new PlatformError('APPROVAL_ALREADY_DECIDED', message, { details: { status } });
+}
+
+const otherFingerprint = (): PlatformError =>
+  new PlatformError('APPROVAL_FINGERPRINT_MISMATCH', 'fingerprint is not that of the approval: read it again.');
+
+/** The last approval that is needed, and any rejection, settles it. */
+async function store(unit: Unit, row: ApprovalRow, { decision, comment }: Decision): Promise<void> {
+  const { tx, request } = unit;
+  const { approvalId, runId, requiredApprovals, decisions } = row;
+  const { tenantId, userId } = request;
+  await DecisionModel.create({ tenantId, approvalId, userId, decision, comment: comment ?? null }, on(tx));
+  const status =
+    decision === 'reject' ? 'REJECTED' : decisions.length + 1 >= requiredApprovals ? 'APPROVED' : 'PENDING';
+  if (status !== 'PENDING')
+    await tx.query(decideStatement(tenantId, approvalId, status, LIMITS.agent_approved_seconds));
+  unit.audit({ changes: { approvalId: { from: approvalId, to: approvalId }, decision: { from: null, to: decision } } });
+  unit.emit({ type: 'agent.approval.decided', data: { approvalId, runId, decision, status } });
+}

@@ -1,0 +1,47 @@
+/** Who asks, and which runs and approvals they see. Source: docs/reference/agents.md. */
+import type { UserIdentity } from '../../contracts/data.ts';
+import { accessFor } from '../../lib/access/rules.ts';
+import type { Access } from '../../lib/access/types.ts';
+import type { RequestContext } from '../../lib/context.ts';
+import { apiAccessDisabled } from '../../lib/errors/access.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { Scope } from '../../lib/operation.ts';
+import type { Snapshot } from '../../lib/schema/snapshot.ts';
+import type { Sight } from './runs/run.sql.ts';
+
+/** Looks a user up by id; null: there is none. */
+export type FindUser = (tenantId: string, userId: string) => Promise<UserIdentity | null>;
+
+/** The user behind the request; 403 unless they are active and have the API permission. */
+export async function requireActiveUser(findUser: FindUser, request: RequestContext): Promise<UserIdentity> {
+  const user = await findUser(request.tenantId, request.userId);
+  if (!user?.active || !user.apiEnabled) throw apiAccessDisabled();
+  return user;
+}
+
+/** What a user may do, as far as it concerns no particular record. */
+export const accessOf = (snapshot: Snapshot, user: UserIdentity): Access =>
+  accessFor(snapshot, { ...user, userId: user.id, timezone: user.timezone ?? snapshot.tenant.timezone });
+
+/** Whether the connection is that of somebody who looks after the agents of the tenant. */
+export const overseesAgents = (request: RequestContext, user: UserIdentity): boolean =>
+  request.scopes.includes('agent:approve') && request.person && user.systemPermissions.includes('approveAgentActions');
+
+/** The runs that are acted under: those of this user and client. */
+export const ownRuns = ({ userId, clientId }: RequestContext): Sight => ({ userId, clientId });
+
+/** The runs that are shown: those of the user, to an agent only its own, to people who oversee agents all. */
+export function visibleRuns(request: RequestContext, user: UserIdentity): Sight {
+  if (overseesAgents(request, user)) return { userId: null, clientId: null };
+  return { userId: request.userId, clientId: request.agent ? request.clientId : null };
+}
+
+/** 403 for a connection with none of these scopes. */
+export function requireScope({ scopes }: RequestContext, accepted: readonly [Scope, ...Scope[]]): void {
+  if (accepted.some((scope) => scopes.includes(scope))) return;
+  const [first] = accepted;
+  throw new PlatformError('SCOPE_INSUFFICIENT', `The access token lacks the scope ${accepted.join(' or ')}.`, {
+    details: { required: [first], granted: [...scopes], layer: 'scope' },
+    headers: { 'WWW-Authenticate': `Bearer error="insufficient_scope", scope="${first}"` },
+  });
+}

@@ -1,0 +1,119 @@
+/**
+ * What the agent policies of a tenant say about a call: pure. The first rule that fits decides; where none fits, calls of
+ * high risk wait for a person and all others are allowed. Source: docs/reference/agents.md#policies.
+ */
+import { LIMITS } from '../../../config/limits.ts';
+import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
+import type { Operation } from '../../../lib/operation.ts';
+import type { AgentPolicyMeta, AgentRuleMeta, ApproverMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+
+/** What of a call policies look at. */
+export interface PolicyCall {
+  readonly operationId: string;
+  readonly risk: Operation['risk'];
+  readonly agentApproval: Operation['agentApproval'];
+  /** The object that the call is about; null: none. */
+  readonly objectApiName: string | null;
+  /** It creates what a duplicate rule has stopped, which a person must always have seen. */
+  readonly duplicateConfirmation: boolean;
+}
+
+/** Who decides about a call, and by when. */
+export interface ApprovalTerms {
+  /** apiName; null: the default of the platform. */
+  readonly policy: string | null;
+  /** Empty: everybody who may approve actions of agents. */
+  readonly approvers: readonly ApproverMeta[];
+  readonly requiredApprovals: number;
+  readonly expiresInSeconds: number;
+  readonly allowSelfApproval: boolean;
+  readonly escalateAfterSeconds: number | null;
+  readonly escalateTo: readonly ApproverMeta[];
+}
+
+export type Verdict =
+  | { readonly decision: 'allow' }
+  | { readonly decision: 'deny'; readonly policy: string }
+  | { readonly decision: 'approve'; readonly terms: ApprovalTerms };
+
+/** The policies that bind the runs of a client: those that name it before those for all, each in the order of names. */
+export function policiesOf(snapshot: Snapshot, clientId: string): readonly AgentPolicyMeta[] {
+  const client = Object.values(snapshot.externalClients).find((one) => one.clientId === clientId);
+  const name = client?.apiName ?? (clientId === CLI_CLIENT_ID ? CLI_CLIENT_ID : null);
+  const all = Object.values(snapshot.agentPolicies).sort((a, b) => (a.apiName < b.apiName ? -1 : 1));
+  const naming = all.filter(({ clients }) => name !== null && clients.includes(name));
+  return [...naming, ...all.filter((policy) => policy.clients.includes('*') && !naming.includes(policy))];
+}
+
+/** Whether a call may be executed, waits for people, or is denied. `policies` in the order in which they are asked. */
+export function evaluate(policies: readonly AgentPolicyMeta[], call: PolicyCall): Verdict {
+  const found = firstMatch(policies, call);
+  const decision = found?.rule.decision ?? (call.risk === 'high' ? 'approve' : 'allow');
+  if (found && decision === 'deny') return { decision, policy: found.policy.apiName };
+  const always = call.agentApproval === 'always' || call.duplicateConfirmation;
+  const waits = always || (decision === 'approve' && call.agentApproval !== 'never');
+  return waits ? { decision: 'approve', terms: termsOf(found) } : { decision: 'allow' };
+}
+
+interface Match {
+  readonly policy: AgentPolicyMeta;
+  readonly rule: AgentRuleMeta;
+}
+
+function firstMatch(policies: readonly AgentPolicyMeta[], call: PolicyCall): Match | null {
+  for (const policy of policies) for (const rule of policy.rules) if (matches(rule, call)) return { policy, rule };
+  return null;
+}
+
+const matches = ({ operationIds, risk, objects }: AgentRuleMeta, call: PolicyCall): boolean =>
+  (operationIds.length === 0 || operationIds.some((id) => names(id, call.operationId))) &&
+  (risk === null || risk === call.risk) &&
+  (objects.length === 0 || (call.objectApiName !== null && objects.includes(call.objectApiName)));
+
+/** `data.*` names everything that begins with `data.`. */
+const names = (id: string, operationId: string): boolean =>
+  id.endsWith('.*') ? operationId.startsWith(id.slice(0, -1)) : id === operationId;
+
+const termsOf = (found: Match | null): ApprovalTerms => ({
+  policy: found?.policy.apiName ?? null,
+  approvers: found?.rule.approvers ?? [],
+  requiredApprovals: found?.rule.requiredApprovals ?? 1,
+  expiresInSeconds: found?.rule.expiresInSeconds ?? LIMITS.agent_approval_seconds,
+  allowSelfApproval: found?.policy.allowSelfApproval ?? false,
+  escalateAfterSeconds: found?.rule.escalateAfterSeconds ?? null,
+  escalateTo: found?.rule.escalateTo ?? [],
+});
+
+export interface Budget {
+  readonly maxCost: number;
+  readonly maxMutations: number;
+  readonly maxRecords: number;
+}
+
+const DEFAULT_BUDGET: Budget = { maxCost: 500, maxMutations: 20, maxRecords: 200 };
+const BUDGET_NAMES = ['maxCost', 'maxMutations', 'maxRecords'] as const;
+
+/** A part of a budget that is more than a policy allows. */
+export interface Excess {
+  readonly name: keyof Budget;
+  readonly max: number;
+  readonly policy: string;
+}
+
+/** The budget of a new run: what was asked for, else the default, but never more than each policy allows. */
+export function budgetOf(
+  policies: readonly AgentPolicyMeta[],
+  asked: { readonly [K in keyof Budget]?: number | undefined },
+): { readonly budget: Budget; readonly excess: readonly Excess[] } {
+  const budget = { ...DEFAULT_BUDGET };
+  const excess: Excess[] = [];
+  for (const name of BUDGET_NAMES) {
+    const narrowest = policies
+      .flatMap(({ apiName, budgets }) => (budgets[name] === null ? [] : [{ max: budgets[name], policy: apiName }]))
+      .sort((a, b) => a.max - b.max)[0];
+    const wanted = asked[name];
+    if (wanted !== undefined && narrowest && wanted > narrowest.max) excess.push({ name, ...narrowest });
+    budget[name] = Math.min(wanted ?? DEFAULT_BUDGET[name], narrowest?.max ?? Number.POSITIVE_INFINITY);
+  }
+  return { budget, excess };
+}

@@ -1,0 +1,48 @@
+/** Statements that end runs, with what still waits for a decision or for its use. */
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+
+export interface EndedRun {
+  readonly runId: string;
+  readonly agentKey: string;
+}
+
+/** Of these runs: those that are active. Their open approvals are canceled. */
+export function endRunsStatement(
+  tenantId: string,
+  runIds: readonly string[],
+  status: 'COMPLETED' | 'FAILED' | 'CANCELED' | 'EXPIRED',
+): Statement {
+  const sql = new Sql();
+  const tenant = sql.bind(tenantId, 'uuid');
+  return sql.statement(
+    `WITH ended AS (
+      UPDATE agent.runs SET status = ${sql.bind(status, 'text')},
+        ended_at = CASE WHEN expires_at <= clock_timestamp() THEN expires_at ELSE clock_timestamp() END
+      WHERE tenant_id = ${tenant} AND run_id = ANY (${sql.bind(runIds, 'uuid[]')}) AND status = 'RUNNING'
+      RETURNING run_id, agent_key),
+    canceled AS (
+      UPDATE agent.approvals SET status = 'CANCELED'
+      WHERE tenant_id = ${tenant} AND status IN ('PENDING', 'APPROVED') AND run_id IN (SELECT run_id FROM ended))
+    SELECT run_id AS "runId", agent_key AS "agentKey" FROM ended`,
+  );
+}
+
+export interface Report {
+  readonly outcome: string;
+  readonly summary: string | null;
+  /** JSON. */
+  readonly output: string | null;
+  readonly modelUsage: string | null;
+}
+
+/** What is reported of a run that has just ended. */
+export function reportStatement(tenantId: string, runId: string, report: Report): Statement {
+  const sql = new Sql();
+  const { bind } = sql;
+  return sql.statement(
+    `UPDATE agent.runs SET outcome = ${bind(report.outcome, 'text')}, summary = ${bind(report.summary, 'text')},
+      output = ${bind(report.output, 'json')}, model_usage = ${bind(report.modelUsage, 'jsonb')}
+    WHERE tenant_id = ${bind(tenantId, 'uuid')} AND run_id = ${bind(runId, 'uuid')}`,
+  );
+}

@@ -1,0 +1,152 @@
+/** Statements that read runs as they are at this moment: what has passed its time is over, whatever is written down. */
+import type { AgentRun, RunStatus } from '../../../contracts/agent.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+
+export interface RunRow {
+  readonly runId: string;
+  readonly status: RunStatus;
+  readonly agentKey: string;
+  readonly agentVersion: string | null;
+  readonly goal: string;
+  readonly dryRun: boolean;
+  readonly userId: string;
+  readonly clientId: string;
+  readonly context: AgentRun['context'];
+  readonly plan: AgentRun['plan'];
+  readonly maxCost: number;
+  readonly maxMutations: number;
+  readonly maxRecords: number;
+  readonly cost: number;
+  readonly requests: number;
+  readonly mutations: number;
+  readonly recordsChanged: number;
+  readonly createdAt: string;
+  readonly expiresAt: string;
+  readonly endedAt: string | null;
+  readonly outcome: AgentRun['outcome'];
+  readonly summary: string | null;
+  readonly output: AgentRun['output'];
+  readonly modelUsage: AgentRun['modelUsage'];
+  readonly pending: readonly { approvalId: string; operationId: string; summary: string; expiresAt: string }[];
+}
+
+/** What lists show of a run. */
+export type RunSummaryRow = Omit<RunRow, 'plan' | 'output' | 'pending'>;
+
+/** Waits for a decision, and still can be decided. */
+const PENDING = `a.tenant_id = r.tenant_id AND a.run_id = r.run_id AND a.status = 'PENDING'
+  AND a.expires_at > statement_timestamp()`;
+
+const STATUS = `CASE
+    WHEN r.status <> 'RUNNING' THEN r.status
+    WHEN r.expires_at <= statement_timestamp() THEN 'EXPIRED'
+    WHEN EXISTS (SELECT FROM agent.approvals a WHERE ${PENDING}) THEN 'WAITING_APPROVAL'
+    ELSE 'RUNNING' END`;
+
+const SUMMARY = `r.run_id AS "runId", ${STATUS} AS status, r.agent_key AS "agentKey", r.agent_version AS "agentVersion",
+    r.goal, r.dry_run AS "dryRun", r.user_id AS "userId", r.client_id AS "clientId", r.context,
+    r.max_cost AS "maxCost", r.max_mutations AS "maxMutations", r.max_records AS "maxRecords",
+    r.cost, r.requests, r.mutations, r.records_changed AS "recordsChanged",
+    r.created_at AS "createdAt", r.expires_at AS "expiresAt",
+    CASE WHEN r.status = 'RUNNING' AND r.expires_at <= statement_timestamp() THEN r.expires_at ELSE r.ended_at END
+      AS "endedAt",
+    r.outcome, r.summary, r.model_usage AS "modelUsage"`;
+
+const ENTIRE = `${SUMMARY}, r.plan, r.output, (
+    SELECT coalesce(json_agg(json_build_object('approvalId', a.approval_id, 'operationId', a.operation_id,
+      'summary', a.summary, 'expiresAt', a.expires_at) ORDER BY a.approval_id), '[]')
+    FROM agent.approvals a WHERE ${PENDING}) AS pending`;
+
+/** Whose runs are seen. */
+export interface Sight {
+  /** null: runs of all users. */
+  readonly userId: string | null;
+  /** null: runs of all clients. */
+  readonly clientId: string | null;
+}
+
+const inSight = ({ bind }: Sql, { userId, clientId }: Sight): string =>
+  [
+    ...(userId === null ? [] : [`AND r.user_id = ${bind(userId, 'uuid')}`]),
+    ...(clientId === null ? [] : [`AND r.client_id = ${bind(clientId, 'text')}`]),
+  ].join(' ');
+
+export function runStatement(tenantId: string, runId: string, sight: Sight): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT ${ENTIRE} FROM agent.runs r
+    WHERE r.tenant_id = ${sql.bind(tenantId, 'uuid')} AND r.run_id = ${sql.bind(runId, 'uuid')} ${inSight(sql, sight)}`,
+  );
+}
+
+export interface RunFilter {
+  readonly status: RunStatus | null;
+  readonly agentKey: string | null;
+  /** Only runs that began before this one. */
+  readonly before: string | null;
+  readonly take: number;
+}
+
+/** Newest first. */
+export function runsStatement(tenantId: string, sight: Sight, filter: RunFilter): Statement {
+  const sql = new Sql();
+  const { bind } = sql;
+  const { status, agentKey, before, take } = filter;
+  return sql.statement(
+    `SELECT ${SUMMARY} FROM agent.runs r
+    WHERE r.tenant_id = ${bind(tenantId, 'uuid')} ${inSight(sql, sight)}
+      ${status === null ? '' : `AND ${STATUS} = ${bind(status, 'text')}`}
+      ${agentKey === null ? '' : `AND r.agent_key = ${bind(agentKey, 'text')}`}
+      ${before === null ? '' : `AND r.run_id < ${bind(before, 'uuid')}`}
+    ORDER BY r.run_id DESC LIMIT ${bind(take, 'integer')}`,
+  );
+}
+
+export interface ActiveRuns {
+  readonly ofUser: number;
+  readonly ofTenant: number;
+}
+
+export function activeRunsStatement(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT count(*) FILTER (WHERE user_id = ${sql.bind(userId, 'uuid')})::integer AS "ofUser",
+      count(*)::integer AS "ofTenant"
+    FROM agent.runs
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND status = 'RUNNING' AND expires_at > clock_timestamp()`,
+  );
+}
+
+export interface LockedRun {
+  readonly status: 'RUNNING' | 'COMPLETED' | 'FAILED' | 'CANCELED' | 'EXPIRED';
+  /** Its time has not passed. */
+  readonly live: boolean;
+  readonly agentKey: string;
+  readonly userId: string;
+  readonly clientId: string;
+  readonly dryRun: boolean;
+  readonly maxCost: number;
+  readonly maxMutations: number;
+  readonly maxRecords: number;
+  readonly cost: number;
+  readonly requests: number;
+  readonly mutations: number;
+  readonly recordsChanged: number;
+}
+
+/** The run as it is now, held until the transaction ends. */
+export function lockRunStatement(tenantId: string, runId: string, sight: Sight): Statement {
+  const sql = new Sql();
+  // The clock is read behind the lock: the row may have been waited for.
+  return sql.statement(
+    `WITH locked AS MATERIALIZED (
+      SELECT * FROM agent.runs r
+      WHERE r.tenant_id = ${sql.bind(tenantId, 'uuid')} AND r.run_id = ${sql.bind(runId, 'uuid')} ${inSight(sql, sight)}
+      FOR NO KEY UPDATE)
+    SELECT status, expires_at > clock_timestamp() AS live, agent_key AS "agentKey", user_id AS "userId",
+      client_id AS "clientId", dry_run AS "dryRun", max_cost AS "maxCost", max_mutations AS "maxMutations",
+      max_records AS "maxRecords", cost, requests, mutations, records_changed AS "recordsChanged"
+    FROM locked`,
+  );
+}

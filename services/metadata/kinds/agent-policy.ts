@@ -1,0 +1,195 @@
+/** AgentPolicy: what agents may do by themselves, and what waits for a person. */
+import { type Static, Type } from 'typebox';
+import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
+import { OPERATIONS } from '../../../contracts/operations.ts';
+import type { ApproverMeta } from '../../../lib/schema/snapshot.ts';
+import { type ComponentOf, componentsOf, componentType } from './component.ts';
+import { type CheckContext, defineKind, type Reference } from './kind.ts';
+import { API_NAME, apiName, flag, group, listOf, optional, setOf, shownFlag } from './schema.ts';
+
+export const AGENT_POLICIES_MAX = 100;
+export const AGENT_RULES_MAX = 200;
+const APPROVERS_MAX = 50;
+/** An operation, or all whose ids begin like this. */
+const OPERATION_ID = '^[a-z][A-Za-z]*(\\.[a-z][A-Za-z]*)*(\\.\\*)?$';
+
+const approver = group(
+  {
+    role: optional(Type.String({ pattern: API_NAME, description: 'The users of this role and of those above it.' })),
+    group: optional(Type.String({ pattern: API_NAME, description: 'The members of this group.' })),
+    user: optional(Type.String({ minLength: 1, maxLength: 255, description: 'The user with this username.' })),
+    manager: optional(flag(false, 'The manager of the user in whose name the agent acts.')),
+  },
+  'One of them.',
+);
+
+const approvers = (description: string) => optional(listOf(approver, description, APPROVERS_MAX));
+const seconds = (minimum: number, description: string) =>
+  optional(Type.Integer({ minimum, maximum: 604_800, description }));
+
+const RULE = group(
+  {
+    operationIds: optional(
+      setOf(
+        Type.String({ maxLength: 100, pattern: OPERATION_ID }),
+        'Operations; `data.*` stands for all of data.',
+        200,
+      ),
+    ),
+    risk: optional(Type.Enum(['low', 'medium', 'high'], { description: 'Operations of this risk.' })),
+    objects: optional(setOf(Type.String({ pattern: API_NAME }), 'Operations on these objects.', 500)),
+    decision: Type.Enum(['allow', 'approve', 'deny'], { description: 'What happens to a call that fits.' }),
+    approvers: approvers('approve: who decides; everybody who may approve actions of agents when there are none.'),
+    requiredApprovals: optional(
+      Type.Integer({ minimum: 1, maximum: 10, description: 'approve: how many people; default 1.' }),
+    ),
+    expiresInSeconds: seconds(300, 'approve: how long a decision is waited for; default 24 hours.'),
+    escalateAfterSeconds: seconds(
+      60,
+      'approve: after this without a decision, the people of escalateTo decide as well.',
+    ),
+    escalateTo: approvers('approve: who else decides after escalateAfterSeconds.'),
+  },
+  'A rule; all that it names must fit.',
+);
+
+type Rule = Static<typeof RULE>;
+
+const limit = (maximum: number, description: string) => optional(Type.Integer({ minimum: 0, maximum, description }));
+
+export const AGENT_POLICY = componentType('AgentPolicy', {
+  apiName: apiName('Stable name; approvals name it.'),
+  appliesTo: group(
+    {
+      clients: setOf(
+        Type.String({ pattern: `^(\\*|${CLI_CLIENT_ID}|[A-Za-z][A-Za-z0-9_]{0,39})$` }),
+        'apiNames of external clients; `*` stands for all.',
+      ),
+    },
+    'For the runs of which clients. Policies that name a client come before those for all.',
+    { 'x-erp-always': true },
+  ),
+  rules: optional(listOf(RULE, 'The first rule that fits decides.', AGENT_RULES_MAX)),
+  budgets: optional(
+    group(
+      {
+        maxCost: limit(10_000, 'Cost units.'),
+        maxMutations: limit(1_000, 'Calls that change something.'),
+        maxRecords: limit(10_000, 'Records that calls change.'),
+      },
+      'The most that a run can ask for.',
+    ),
+  ),
+  allowSelfApproval: shownFlag(false, 'The user in whose name the agent acts may decide.'),
+});
+
+type PolicyComponent = ComponentOf<typeof AGENT_POLICY>;
+
+export const agentPolicy = defineKind({
+  ...AGENT_POLICY,
+  memberFormat: '<AgentPolicy>',
+  pathPattern: 'agentPolicies/{apiName}.yaml',
+  child: false,
+  reversible: true,
+
+  references({ appliesTo, rules = [] }) {
+    const found: Reference[] = [];
+    for (const [i, name] of appliesTo.clients.entries())
+      if (name !== '*' && name !== CLI_CLIENT_ID)
+        found.push({ type: 'ExternalClient', fullName: name, pointer: `/appliesTo/clients/${i}` });
+    for (const [i, rule] of rules.entries()) {
+      for (const [n, name] of (rule.objects ?? []).entries())
+        found.push({ type: 'CustomObject', fullName: name, pointer: `/rules/${i}/objects/${n}` });
+      for (const key of ['approvers', 'escalateTo'] as const)
+        for (const [n, { role, group: members }] of (rule[key] ?? []).entries()) {
+          const pointer = `/rules/${i}/${key}/${n}`;
+          if (role !== undefined) found.push({ type: 'Role', fullName: role, pointer: `${pointer}/role` });
+          if (members !== undefined) found.push({ type: 'Group', fullName: members, pointer: `${pointer}/group` });
+        }
+    }
+    return found;
+  },
+
+  check(component, context) {
+    for (const [i, rule] of (component.body.rules ?? []).entries()) {
+      checkOperations(component, rule, `/rules/${i}`, context);
+      checkApprovers(component, rule, `/rules/${i}`, context);
+    }
+  },
+
+  checkAll(context) {
+    const policies = componentsOf(context.after, AGENT_POLICY);
+    const last = policies.at(-1);
+    if (last && policies.length > AGENT_POLICIES_MAX)
+      context.problem('LIMIT_EXCEEDED', last, '', `A tenant has ${AGENT_POLICIES_MAX} agent policies at most.`, {
+        details: { max: AGENT_POLICIES_MAX },
+      });
+  },
+
+  compile(component, draft) {
+    const { apiName: name, appliesTo, rules = [], budgets = {}, allowSelfApproval } = component.body;
+    draft.agentPolicies[name] = {
+      apiName: name,
+      clients: appliesTo.clients,
+      rules: rules.map((rule) => ({
+        operationIds: rule.operationIds ?? [],
+        risk: rule.risk ?? null,
+        objects: rule.objects ?? [],
+        decision: rule.decision,
+        approvers: (rule.approvers ?? []).map(approverMeta),
+        requiredApprovals: rule.requiredApprovals ?? 1,
+        expiresInSeconds: rule.expiresInSeconds ?? null,
+        escalateAfterSeconds: rule.escalateAfterSeconds ?? null,
+        escalateTo: (rule.escalateTo ?? []).map(approverMeta),
+      })),
+      budgets: {
+        maxCost: budgets.maxCost ?? null,
+        maxMutations: budgets.maxMutations ?? null,
+        maxRecords: budgets.maxRecords ?? null,
+      },
+      allowSelfApproval,
+    };
+  },
+});
+
+function approverMeta({ role, group: members, user }: Static<typeof approver>): ApproverMeta {
+  if (role !== undefined) return { role };
+  if (members !== undefined) return { group: members };
+  return user === undefined ? { manager: true } : { user };
+}
+
+function checkOperations(component: PolicyComponent, rule: Rule, pointer: string, context: CheckContext): void {
+  for (const [i, id] of (rule.operationIds ?? []).entries()) {
+    const known = id.endsWith('.*')
+      ? OPERATIONS.some(({ operationId }) => operationId.startsWith(id.slice(0, -1)))
+      : OPERATIONS.some(({ operationId }) => operationId === id);
+    if (known) continue;
+    context.problem('REFERENCE_INVALID', component, `${pointer}/operationIds/${i}`, `There is no operation ${id}.`, {
+      remedy: 'GET /capabilities lists all operations.',
+    });
+  }
+}
+
+/** Each approver is one, and only what needs people names them. */
+function checkApprovers(component: PolicyComponent, rule: Rule, pointer: string, context: CheckContext): void {
+  const invalid = (at: string, message: string): void =>
+    context.problem('YAML_SCHEMA_INVALID', component, `${pointer}${at}`, message);
+  const forPeople = [
+    'approvers',
+    'requiredApprovals',
+    'expiresInSeconds',
+    'escalateAfterSeconds',
+    'escalateTo',
+  ] as const;
+  if (rule.decision !== 'approve')
+    for (const key of forPeople) if (rule[key] !== undefined) invalid(`/${key}`, `${key} is for decision approve.`);
+  for (const key of ['approvers', 'escalateTo'] as const)
+    for (const [i, { role, group: members, user, manager }] of (rule[key] ?? []).entries())
+      if ([role, members, user, manager || undefined].filter((named) => named !== undefined).length !== 1)
+        invalid(`/${key}/${i}`, 'Name one of role, group, user or manager: true.');
+  if ((rule.escalateAfterSeconds === undefined) !== (rule.escalateTo === undefined))
+    invalid('', 'escalateAfterSeconds and escalateTo belong together.');
+  const expires = rule.expiresInSeconds ?? 86_400;
+  if ((rule.escalateAfterSeconds ?? 0) >= expires)
+    invalid('/escalateAfterSeconds', `The approval expires before that, after ${expires} s.`);
+}
