@@ -220,6 +220,17 @@ describe('users are records', () => {
     assert.equal((await credentials(other.id))!['username'], 'admin@two.example');
   });
 
+  it('refuses a username that none can be as a value of its field, without asking auth', async () => {
+    for (const username of ['x'.repeat(300), 'x'.repeat(100_000), 'sam\0@one.example']) {
+      const error = await refusal(make('unusual', { username }));
+      assert.deepEqual([error.status, error.code], [422, 'VALIDATION_FAILED']);
+      assert.deepEqual(
+        error.errors?.map(({ pointer }) => pointer),
+        ['/username'],
+      );
+    }
+  });
+
   it('gives and takes rights at once, with history', async () => {
     const user = await make('riser', { profileApiName: 'Standard' });
     const person = world.person(world.tenantId, user.id);
