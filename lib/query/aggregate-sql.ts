@@ -173,8 +173,9 @@ class Compiler {
       ...currencies.map((field, index) => `${columnSql(field, 'r')} AS c${index}`),
     ];
     const columns = [...groups, ...measures.flatMap((measure, index) => partsOf(measure, index))];
-    const by = groups.length > 0 ? ` GROUP BY ${groups.map((_, index) => index + 1).join(', ')}` : '';
-    return `SELECT ${columns.join(', ')}${this.#records(where)}${by}`;
+    // Also where nothing is measured, all records are one group and not one each.
+    const by = groups.length > 0 ? groups.map((_, index) => index + 1).join(', ') : '()';
+    return `SELECT ${columns.join(', ')}${this.#records(where)} GROUP BY ${by}`;
   }
 
   #dimension({ field, granularity }: Dimension): string {
@@ -183,8 +184,9 @@ class Compiler {
     if (typeOf(field).relativeDates === 'days')
       return granularity === 'day' ? column : `date_trunc('${granularity}', ${column}::timestamp)::date`;
     const local = `(${column} AT TIME ZONE erp.expr_zone(${literal(this.#plan.timezone)}))`;
-    // A moment at the end of the calendar can be a day beyond it elsewhere.
-    return `date_trunc('${granularity}', least(greatest(${local}, ${FIRST_DAY}), ${LAST_DAY}))::date`;
+    // A moment at the end of the calendar can be a day beyond it elsewhere. Of null, greatest would make the first day.
+    const bucket = `date_trunc('${granularity}', least(greatest(${local}, ${FIRST_DAY}), ${LAST_DAY}))::date`;
+    return `CASE WHEN ${column} IS NOT NULL THEN ${bucket} END`;
   }
 
   /** Values that are counted once over all groups. */

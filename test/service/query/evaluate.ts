@@ -195,7 +195,7 @@ export function compare(a: Exclude<Value, null>, b: Exclude<Value, null>, field:
 }
 
 /** A decimal as an integer of 10^-20. */
-function scaled(text: string): bigint {
+export function scaled(text: string): bigint {
   const match = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text)!;
   return BigInt(`${match[1]}${match[2]}${(match[3] ?? '').padEnd(20, '0')}`);
 }
@@ -210,7 +210,7 @@ export function microseconds(iso: string): bigint {
   return (days * 86_400n + seconds) * 1_000_000n + BigInt((match[8] ?? '').padEnd(6, '0'));
 }
 
-function localDate(time: number, timeZone: string): string {
+export function localDate(time: number, timeZone: string): string {
   const parts = new Intl.DateTimeFormat('en-CA', { timeZone, year: 'numeric', month: '2-digit', day: '2-digit' });
   return parts.format(time);
 }

@@ -94,12 +94,19 @@ const MOMENTS = [
   '2024-02-29T12:00:00.5Z',
 ].map((text) => Date.parse(text));
 
-const ZONES = ['UTC', 'Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'Pacific/Kiritimati', 'Asia/Kolkata'];
+export const ZONES = [
+  'UTC',
+  'Europe/Berlin',
+  'America/New_York',
+  'Australia/Lord_Howe',
+  'Pacific/Kiritimati',
+  'Asia/Kolkata',
+];
 
 const uuid = (g: Generate, among: number): string =>
   `01939f6e-0000-7000-8000-${g(fc.integer, { min: 1, max: among }).toString(16).padStart(12, '0')}`;
 
-const pick = <T>(g: Generate, list: readonly T[]): T => g(() => fc.constantFrom(...list));
+export const pick = <T>(g: Generate, list: readonly T[]): T => g(() => fc.constantFrom(...list));
 
 const moment = (g: Generate): number =>
   pick(g, MOMENTS) + pick(g, [0, 0, 1, -1, 3_600_000, -3_600_000, 86_400_000, 12_345_678]);
@@ -178,7 +185,10 @@ function randomObject(g: Generate, apiName: string, other: string): ObjectMeta {
     const decimal = type === 'decimal' || type === 'currency' || type === 'percent';
     const externalId = g(fc.boolean);
     const length = type === 'text' ? { length: 200 } : {};
-    return aField(`${type}__c`, type, decimal ? { precision: scale + 10, scale } : { externalId, ...length });
+    const ownCurrency = type === 'currency' && types.includes('picklist') && g(fc.boolean);
+    const currency = ownCurrency ? { currencyField: 'picklist__c' } : {};
+    const more = decimal ? { precision: scale + 10, scale, ...currency } : { externalId, ...length };
+    return aField(`${type}__c`, type, more);
   });
   for (const { fieldType: resultType, apiName: source, precision, scale } of fields.filter(isResult)) {
     const formula = { expression: `record.name == "x" ? record.${source} : record.${source}`, resultType };
