@@ -66,8 +66,8 @@ class Reader {
   readonly #raw: Readonly<Record<string, unknown>>;
   readonly #access: ObjectAccess;
   readonly #view: QueryView;
-  /** Keys of columns as they are asked for, also by what is refused. */
-  readonly #keys = new Set<string>();
+  /** Keys of columns as they are asked for, also by what is refused, with the pointer of each. */
+  readonly #keys = new Map<string, string>();
 
   constructor(raw: Readonly<Record<string, unknown>>, access: ObjectAccess, view: QueryView) {
     this.#raw = raw;
@@ -87,8 +87,10 @@ class Reader {
     const currencies = new Set(
       measures.flatMap(({ currency }) => (currency && !grouped.has(currency) ? [currency] : [])),
     );
-    for (const [index, { key }] of measures.entries())
-      if ([...currencies].some(({ apiName }) => apiName === key)) this.#keyTaken(`/measures/${index}/key`, key);
+    for (const { apiName } of currencies) {
+      const taken = this.#keys.get(apiName);
+      if (taken !== undefined) this.#keyTaken(taken, apiName);
+    }
     return {
       object,
       dimensions,
@@ -150,7 +152,7 @@ class Reader {
     if (typeof name !== 'string') return this.#invalid(`${at}/field`, 'field must be the apiName of a field.');
     const key = dimensionKey(name, granularity === null ? null : String(granularity).slice(0, 10));
     if (this.#keys.has(key)) this.#keyTaken(at, key);
-    this.#keys.add(key);
+    this.#keys.set(key, at);
     const field = this.#readable(name);
     if (!field) {
       this.problems.add(`${at}/field`, 'FIELD_UNKNOWN', `There is no field ${quoted(name)}.`, { field: name });
@@ -188,7 +190,7 @@ class Reader {
     if (!hasKey) this.#invalid(`${at}/key`, 'key must be a letter and up to 63 letters, digits, _ or -.');
     else {
       if (this.#keys.has(key)) this.#keyTaken(`${at}/key`, key);
-      this.#keys.add(key);
+      this.#keys.set(key, `${at}/key`);
     }
     if (!aggregation)
       this.#invalid(`${at}/aggregation`, `aggregation must be one of ${AGGREGATIONS.join(', ')}.`, null, {
