@@ -1,4 +1,6 @@
 /** Headless Chromium of the machine (Debian: package chromium), driven by playwright-core. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
 /** Name on the PATH, or a path. */
@@ -48,4 +50,17 @@ export async function signIn(page: Page, username: string, password = 'demo-pass
   await page.fill('#username', username);
   await page.fill('#password', password);
   await page.click('button[value=signIn]');
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Findings that axe calls serious or critical. */
+export async function findings(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const found = (await page.evaluate('axe.run()')) as {
+    violations: { id: string; impact: string; nodes: { html: string }[] }[];
+  };
+  return found.violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);
 }

@@ -38,6 +38,8 @@ export interface FakeDashboard {
   version?: string;
   state?: string;
   filters?: object[];
+  /** Fields of every object. */
+  catalog?: { field: string; fieldType: string }[];
   widgets: FakeWidget[];
 }
 
@@ -70,6 +72,9 @@ export async function fakeDashboards(page: Page, dashboard: FakeDashboard): Prom
   };
   const answer = (route: Route, status: number, body: object, headers: Record<string, string> = {}): Promise<void> =>
     route.fulfill({ status, contentType: 'application/json', headers, body: JSON.stringify(body) });
+  await page.route('**/api/v1/analytics/catalog/*', (route) =>
+    answer(route, 200, { dimensions: dashboard.catalog ?? [] }),
+  );
   await page.route('**/api/v1/analytics/dashboards?*', (route) =>
     answer(route, 200, {
       records: [{ ...summary, widgetCount: dashboard.widgets.length }],

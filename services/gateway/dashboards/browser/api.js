@@ -5,6 +5,8 @@ import { accessToken, signInAgain } from './sign-in.js';
 const REPEATED = new Set([429, 503]);
 const REPEATS_MAX = 2;
 const WAIT_MAX_SECONDS = 5;
+/** Fewer costly calls than the platform takes of one connection at once, so that none is refused and asked again. */
+const COSTLY_AT_ONCE = 6;
 
 /** An answer that is an error of the API, or none at all. */
 export class CallFailed extends Error {
@@ -37,6 +39,29 @@ export async function call(path, { body, signal } = {}) {
     if (!REPEATED.has(response.status) || repeats === REPEATS_MAX || seconds > WAIT_MAX_SECONDS)
       throw await failure(response);
     await wait(seconds);
+  }
+}
+
+let running = 0;
+/** @type {(() => void)[]} */
+const waiting = [];
+
+/**
+ * Does costly work as soon as there is a place for it.
+ * @template Result
+ * @param {() => Promise<Result>} work
+ * @returns {Promise<Result>}
+ */
+export async function inTurn(work) {
+  if (running < COSTLY_AT_ONCE) running++;
+  else await new Promise((/** @type {(value: void) => void} */ go) => waiting.push(go));
+  try {
+    return await work();
+  } finally {
+    const next = waiting.shift();
+    // The place passes on to who has waited longest.
+    if (next) next();
+    else running--;
   }
 }
 

@@ -1,10 +1,10 @@
 /** One dashboard: its widgets on a grid of twelve columns, all asked for at once. */
 import { call } from './api.js';
 import { announce, button, element, fill, foreign } from './elements.js';
-import { filterForm, filterValues } from './filters.js';
+import { fieldTypes, filterForm, filterValues, isFiltered, offerChoices } from './filters.js';
 import { WidgetView } from './widget.js';
 
-/** @import { Dashboard, Place, View } from './types.d.ts' */
+/** @import { Dashboard, FieldTypes, Place, View } from './types.d.ts' */
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
@@ -23,20 +23,19 @@ export async function showDashboard(main, dashboardId, place, go) {
     /** @type {Promise<Dashboard>} */ (call(`/analytics/dashboards/${encodeURIComponent(dashboardId)}${query}`)),
     place(),
   ]);
+  const { filters } = dashboard;
   // In the order in which they are read on the grid; a phone and a screen reader go through them one by one.
   const widgets = dashboard.widgets.toSorted((a, b) => a.layout.y - b.layout.y || a.layout.x - b.layout.x);
   const views = widgets.map((widget) => new WidgetView(dashboard, widget, where));
-  const apply = (/** @type {URLSearchParams} */ next) => {
-    const search = next.size > 0 ? `?${next}` : '';
-    go(`${location.pathname}${search}`);
-  };
-  const form = filterForm(dashboard.filters, address, apply);
-  const values = filterValues(dashboard.filters, address);
+  const leaving = new AbortController();
   let asking = new AbortController();
-  const run = async (/** @type {boolean} */ fresh) => {
+
+  /** @param {FieldTypes} types @param {boolean} fresh */
+  const run = async (types, fresh) => {
     asking.abort();
     asking = new AbortController();
-    const { signal } = asking;
+    const signal = AbortSignal.any([asking.signal, leaving.signal]);
+    const values = filterValues(filters, types, address);
     const outcomes = await Promise.all(views.map((view) => view.run({ filterValues: values, fresh, signal })));
     if (signal.aborted) return;
     const failed = outcomes.filter((outcome) => outcome === 'failed').length;
@@ -44,24 +43,42 @@ export async function showDashboard(main, dashboardId, place, go) {
     announce(failed > 0 ? `${shown} ${failed} failed.` : shown);
     document.body.dataset['shown'] = String(outcomes.length - failed);
   };
+  const types = filters.length > 0 ? fieldTypes(filters, leaving.signal) : Promise.resolve(new Map());
+  const form = element('div');
   const grid = element('div', { class: 'grid' }, ...views.map(({ section }) => section));
-  fill(main, ...heading(dashboard, () => void run(true)), ...(form ? [form] : []), grid);
+  const refresh = async () => run(await types, true);
+  fill(main, ...heading(dashboard, () => void refresh()), form, grid);
   if (views.length === 0) grid.replaceWith(element('p', { class: 'empty' }, 'This dashboard has no widgets yet.'));
   const repaint = () => {
     for (const view of views) view.show();
   };
   dark.addEventListener('change', repaint);
-  const ran = run(false);
+  const begin = async () => {
+    // Only a value in the address has to wait until its kind is known.
+    const ran = isFiltered(filters, address) ? types.then((known) => run(known, false)) : run(new Map(), false);
+    if (filters.length > 0) {
+      fill(
+        form,
+        filterForm(filters, await types, address, (next) => go(location.pathname + search(next))),
+      );
+      await ran;
+      offerChoices(form, filters, views);
+    }
+    await ran;
+  };
   return {
     title: dashboard.name,
-    ran,
+    ran: begin(),
     close: () => {
-      asking.abort();
+      leaving.abort();
       dark.removeEventListener('change', repaint);
       for (const view of views) view.close();
     },
   };
 }
+
+/** @param {URLSearchParams} parameters */
+const search = (parameters) => (parameters.size > 0 ? `?${parameters}` : '');
 
 /**
  * @param {Dashboard} dashboard

@@ -31,8 +31,10 @@ export function granularityOf({ key }, { query }) {
  * @returns {(row: unknown[], index: number) => Column}
  */
 export function columnsOf({ columns, rows }) {
-  /** @param {number} index */
-  const isCurrency = (index) => rows.every((row) => CURRENCY_CODE.test(String(row[index])));
+  /** An empty currency is one of its own. @param {number} index */
+  const isCurrency = (index) =>
+    rows.some((row) => row[index] !== null) &&
+    rows.every((row) => row[index] === null || CURRENCY_CODE.test(String(row[index])));
   const at = columns.findLastIndex(({ role }, index) => role === 'dimension' && isCurrency(index));
   return (row, index) => {
     const column = /** @type {Column} */ (columns[index]);

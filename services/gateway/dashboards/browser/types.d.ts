@@ -99,6 +99,13 @@ export interface FilterValue {
   valueTo?: unknown;
 }
 
+export interface Catalog {
+  dimensions: { field: string; fieldType: string }[];
+}
+
+/** Types of the fields that filters name, by object and field; without those that are not known. */
+export type FieldTypes = Map<string, string>;
+
 /** In whose language and time zone values are written. */
 export interface Place {
   locale: string;

@@ -2,7 +2,7 @@
  * One widget: asks for its result and shows it, while it waits, and when it fails. What the person may not see and what
  * was left out is said below.
  */
-import { CallFailed, call } from './api.js';
+import { CallFailed, call, inTurn } from './api.js';
 import { chartOf, draw, KINDS } from './chart.js';
 import { button, element, fill, foreign } from './elements.js';
 import { moment } from './format.js';
@@ -107,6 +107,11 @@ export class WidgetView {
     this.#say(result, 0);
   }
 
+  /** The result that is shown; null: none yet. */
+  get result() {
+    return this.#result;
+  }
+
   /** Frees what the chart holds. */
   close() {
     this.#drawn?.destroy();
@@ -120,7 +125,8 @@ export class WidgetView {
   #ask({ filterValues, fresh, signal }) {
     const { dashboardId, version } = this.dashboard;
     const body = { version, ...(filterValues ? { filterValues } : {}), ...(fresh ? { maxAgeSeconds: 0 } : {}) };
-    return call(`/analytics/dashboards/${dashboardId}/widgets/${this.widget.widgetKey}/run`, { body, signal });
+    const path = `/analytics/dashboards/${dashboardId}/widgets/${this.widget.widgetKey}/run`;
+    return inTurn(() => call(path, { body, signal }));
   }
 
   #wait() {
