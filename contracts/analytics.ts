@@ -5,7 +5,7 @@ import { PRINCIPAL_TYPES } from '../lib/access/sharing.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
 import { OPERATORS } from '../lib/schema/field-types/types.ts';
 import { ConditionSchema, FiltersSchema } from './data/query.ts';
-import { KEY_ERRORS } from './data/rows.ts';
+import { KEY_ERRORS, objectApiName } from './data/rows.ts';
 
 export type AnalyticsActions = ActionsOf<typeof ANALYTICS_OPERATIONS>;
 
@@ -251,7 +251,7 @@ const resultFields = {
   totals: nullable(
     Type.Object({}, { additionalProperties: true, description: 'By key of the measure, over all groups.' }),
   ),
-  rowCount: Type.Integer({ minimum: 0 }),
+  rowCount: Type.Integer({ minimum: 0, description: 'Rows of all pages.' }),
   truncated: Type.Boolean({ description: 'There are more rows than these.' }),
   nextCursor: nullable(Type.String({ description: 'null marks the last page.' })),
   computedAt: timestamp(),
@@ -271,11 +271,68 @@ const WidgetResult = Type.Object({
   version: Version,
   revision: Revision,
   ...resultFields,
+  labels: Type.Record(Type.String(), Type.Record(Type.String(), Type.String()), {
+    description: 'By key of a dimension: what people call its values, such as names of records.',
+  }),
   fromCache: Type.Boolean({ description: 'A kept result, computed at `computedAt`.' }),
   durationMs: Type.Number({ minimum: 0, description: 'Milliseconds that this run took.' }),
 });
 
 export type WidgetResult = Static<typeof WidgetResult>;
+
+const Catalog = Type.Object({
+  objectApiName: Type.String(),
+  label: Type.String(),
+  dimensions: Type.Array(
+    Type.Object({
+      field: Type.String(),
+      label: Type.String(),
+      fieldType: Type.String({ description: 'Of the values; of a formula or rollup that of its result.' }),
+      granularities: Type.Array(Type.Enum([...GRANULARITIES])),
+      filterOperators: Type.Array(Type.String()),
+    }),
+  ),
+  measures: Type.Array(
+    Type.Object({
+      field: Type.String(),
+      label: Type.String(),
+      fieldType: Type.String({ description: 'Of the values; of a formula or rollup that of its result.' }),
+      aggregations: Type.Array(Type.Enum([...AGGREGATIONS])),
+      semantics: nullable(Type.String({ description: 'What the values mean, and what they do not.' })),
+    }),
+  ),
+  relationships: Type.Array(Type.Object({ relationshipName: Type.String(), objectApiName: Type.String() })),
+  limits: Type.Object({
+    maxDimensions: Type.Integer(),
+    maxMeasures: Type.Integer(),
+    maxRows: Type.Integer(),
+  }),
+});
+
+const EXAMPLE_CATALOG = {
+  objectApiName: 'Invoice__c',
+  label: 'Invoice',
+  dimensions: [
+    {
+      field: 'IssueDate__c',
+      label: 'Issue date',
+      fieldType: 'date',
+      granularities: [...GRANULARITIES],
+      filterOperators: ['eq', 'between'],
+    },
+  ],
+  measures: [
+    {
+      field: 'Amount__c',
+      label: 'Amount',
+      fieldType: 'currency',
+      aggregations: [...AGGREGATIONS],
+      semantics: null,
+    },
+  ],
+  relationships: [{ relationshipName: 'InvoiceLines__r', objectApiName: 'InvoiceLine__c' }],
+  limits: { maxDimensions: 3, maxMeasures: 10, maxRows: 2000 },
+};
 
 const EXAMPLE_ID = '0193d3b1-2c40-7e0a-9b7e-5f1d7a2c8e44';
 const EXAMPLE_USER = '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33';
@@ -370,6 +427,18 @@ const CONTENT_ERRORS = [
 ] as const;
 
 export const ANALYTICS_OPERATIONS = [
+  defineOperation({
+    ...READ,
+    operationId: 'analytics.catalog.get',
+    method: 'GET',
+    path: '/analytics/catalog/{objectApiName}',
+    summary: 'Say what can be asked of an object',
+    description: 'The fields that the caller reads and can group by or measure.',
+    pathParameters: [objectApiName],
+    response: { status: 200, description: 'Dimensions and measures.', schema: Catalog, example: EXAMPLE_CATALOG },
+    errors: ['OBJECT_NOT_FOUND'],
+    action: 'analytics.catalog.get',
+  }),
   defineOperation({
     ...CHANGE,
     operationId: 'analytics.dashboards.create',
@@ -562,5 +631,79 @@ export const ANALYTICS_OPERATIONS = [
     },
     errors: [...KEY_ERRORS, ...DASHBOARD_ERRORS, 'PARAMETER_INVALID'],
     action: 'analytics.dashboards.publish',
+  }),
+  defineOperation({
+    ...common,
+    operationId: 'analytics.dashboards.widgets.run',
+    method: 'POST',
+    path: '/analytics/dashboards/{dashboardId}/widgets/{widgetKey}/run',
+    summary: 'Run a widget',
+    description:
+      'Groups and measures the records that the caller can see. A result of the last minute may be answered again, to the same user with the same permissions: `fromCache`, `computedAt` and `dataAsOf` say so.',
+    scopes: ['analytics:run'],
+    risk: 'medium',
+    cost: 5,
+    mutation: false,
+    precondition: 'none',
+    agentApproval: 'never',
+    pathParameters: [
+      dashboardId,
+      {
+        name: 'widgetKey',
+        required: true,
+        description: 'Key of the widget.',
+        schema: Type.String(),
+        example: 'by-status',
+      },
+    ],
+    requestBody: {
+      required: false,
+      schema: RunBody,
+      maxBytes: LIMITS.body_max_bytes,
+      example: { conditions: [{ id: 'c1', field: 'Amount__c', operator: 'gt', value: 1000 }], limit: 50 },
+    },
+    response: {
+      status: 200,
+      description: 'The result.',
+      schema: WidgetResult,
+      example: {
+        dashboardId: EXAMPLE_ID,
+        widgetKey: 'by-status',
+        version: 'published',
+        revision: 2,
+        columns: [
+          { key: 'Status__c', label: 'Status', role: 'dimension', fieldType: 'picklist', currency: null },
+          { key: 'invoices', label: 'Count', role: 'measure', fieldType: 'integer', currency: null },
+        ],
+        rows: [
+          ['sent', 41],
+          ['overdue', 7],
+        ],
+        totals: { invoices: 48 },
+        rowCount: 2,
+        truncated: false,
+        nextCursor: null,
+        computedAt: '2026-11-21T00:01:22.123+00:00',
+        dataAsOf: '2026-11-21T00:01:22.101+00:00',
+        accessNotes: [
+          { code: 'ROWS_RESTRICTED', field: null, message: 'Only records that you have access to are counted.' },
+        ],
+        labels: { Status__c: { sent: 'Sent', overdue: 'Overdue' } },
+        fromCache: false,
+        durationMs: 12.4,
+      },
+    },
+    errors: [
+      'DASHBOARD_NOT_FOUND',
+      'DASHBOARD_VERSION_NOT_FOUND',
+      'WIDGET_NOT_FOUND',
+      'WIDGET_QUERY_INVALID',
+      'PARAMETER_INVALID',
+      'CURSOR_INVALID',
+      'CURSOR_EXPIRED',
+      'CURSOR_QUERY_MISMATCH',
+      'WRITE_CONTENTION',
+    ],
+    action: 'analytics.dashboards.widgets.run',
   }),
 ] as const;

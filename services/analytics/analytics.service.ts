@@ -1,4 +1,5 @@
 import type { ServiceSchema } from 'moleculer';
+import { LIMITS } from '../../config/limits.ts';
 import type { AnalyticsActions } from '../../contracts/analytics.ts';
 import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
@@ -8,38 +9,65 @@ import { createDashboard, deleteDashboard, publishDashboard, updateDashboardDraf
 import { DeployedDashboards } from './dashboards/deployed.ts';
 import { getDashboard, listDashboards } from './dashboards/read.ts';
 import type { AnalyticsDeps } from './deps.ts';
+import { getCatalog } from './widgets/catalog.ts';
+import { WidgetResults } from './widgets/results.ts';
+import { runWidget } from './widgets/run.ts';
 
 /** The Moleculer schema of analytics: it declares and delegates. */
-export default function analyticsService({ database }: Platform): ServiceSchema {
+export default function analyticsService({ database, metrics }: Platform): ServiceSchema {
   let warn: (error: unknown, tenantId: string) => void = () => {};
   const deployed = new DeployedDashboards(database, (error, tenantId) => warn(error, tenantId));
+  const results = new WidgetResults({
+    maxBytes: LIMITS.widget_results_max_bytes,
+    tenantMaxBytes: LIMITS.widget_results_tenant_max_bytes,
+  });
+
   /** Answers an operation with what its call can reach. */
   const answer =
     <Input>(handler: (deps: AnalyticsDeps, request: RequestContext, input: Input) => Promise<OperationReply>) =>
-    (ctx: ActionContext<Input>): Promise<OperationReply> =>
-      handler(
+    (ctx: ActionContext<Input>): Promise<OperationReply> => {
+      const request = requestContext(ctx);
+      const { requestId, tenantId, userId, clientId, deadline } = request;
+      const asker = { requestId, tenantId, userId, clientId, deadline };
+      return handler(
         {
           database,
           findAccess: (tenantId, userId) => call(ctx, 'data.users.access', { tenantId, userId }),
           takeDeployed: (tenantId, version) =>
             deployed.upTo(version, tenantId, (asked) => call(ctx, 'metadata.dashboards.list', asked)),
+          catalogOf: (objectApiName) => call(ctx, 'data.objects.catalog', { asker, objectApiName }),
+          aggregate: (query) => call(ctx, 'data.records.aggregate', { asker, query }),
+          results,
           unknownPrincipals: (asked) => call(ctx, 'data.principals.check', asked),
         },
-        requestContext(ctx),
+        request,
         ctx.params,
       );
+    };
 
   return {
     name: 'analytics',
     actions: {
+      'catalog.get': answer(getCatalog),
       'dashboards.create': answer(createDashboard),
       'dashboards.list': answer(listDashboards),
       'dashboards.get': answer(getDashboard),
       'dashboards.update': answer(updateDashboardDraft),
       'dashboards.publish': answer(publishDashboard),
       'dashboards.delete': answer(deleteDashboard),
+      'dashboards.widgets.run': answer(runWidget),
     } satisfies ActionHandlers<'analytics', AnalyticsActions>,
     created() {
+      metrics.gauge('erp_analytics_widget_results_bytes', 'Results of widgets in memory.', () => results.bytes);
+      metrics.counters(
+        'erp_analytics_widget_runs_total',
+        'Runs of widgets that may be answered by a kept result.',
+        ['kept'],
+        () => [
+          [{ kept: 'yes' }, results.hits],
+          [{ kept: 'no' }, results.misses],
+        ],
+      );
       warn = (err, tenantId) =>
         this.logger.warn(
           { err, tenantId },

@@ -1,6 +1,8 @@
 /** What the operations of this service work with. */
+import type { AggregateQuery, AggregateResult, ObjectCatalog } from '../../contracts/data/aggregate.ts';
 import type { DataActions, UserAccess } from '../../contracts/data.ts';
 import type { Database } from '../../mixins/database/database.ts';
+import type { WidgetResults } from './widgets/results.ts';
 
 export interface AnalyticsDeps {
   readonly database: Database;
@@ -9,4 +11,9 @@ export interface AnalyticsDeps {
   readonly unknownPrincipals: (asked: DataActions['data.principals.check']['params']) => Promise<number[]>;
   /** Takes over the dashboards that deployments up to this version have brought. */
   readonly takeDeployed: (tenantId: string, metadataVersion: number) => Promise<void>;
+  /** What the caller can ask of an object. */
+  readonly catalogOf: (objectApiName: string) => Promise<ObjectCatalog>;
+  /** Groups of the records that the caller can see. */
+  readonly aggregate: (query: AggregateQuery) => Promise<AggregateResult>;
+  readonly results: WidgetResults;
 }

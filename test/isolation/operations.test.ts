@@ -86,8 +86,13 @@ describe('isolation of every operation', () => {
     real['transitionKey'] = 'send';
     const identity = await ada.get('/identity');
     assert.equal(identity.status, 200, identity.text);
-    const dashboard = await ada.post('/analytics/dashboards', { name: 'Isolation', visibility: 'public' });
+    const dashboard = await ada.post('/analytics/dashboards', {
+      name: 'Isolation',
+      visibility: 'public',
+      widgets: [{ widgetKey: 'note', title: '', type: 'text', layout: { x: 0, y: 0, w: 1, h: 1 } }],
+    });
     assert.equal(dashboard.status, 201, dashboard.text);
+    real['widgetKey'] = 'note';
     real['dashboardId'] = dashboard.body.dashboardId;
     const run = await ada.post('/agent/runs', { agentKey: 'isolation', goal: 'To be looked for by others.' });
     assert.equal(run.status, 201, run.text);

@@ -1,0 +1,7 @@
+/** What can be asked of an object, for who builds a widget. */
+import type { Handler } from '../../../contracts/operations.ts';
+import type { AnalyticsDeps } from '../deps.ts';
+
+export const getCatalog: Handler<'analytics.catalog.get', AnalyticsDeps> = async ({ catalogOf }, _request, call) => ({
+  body: await catalogOf(call.path.objectApiName),
+});

@@ -1,0 +1,246 @@
+/** Widgets over HTTP: what a run answers, to whom, and for how long. */
+import assert from 'node:assert/strict';
+import { LIMITS } from '../../../config/limits.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
+import type { Answer, Api } from '../../support/client.ts';
+import { type Deals, startDeals } from '../data/deals.ts';
+
+const refused = (reply: Answer, status: number, code: string): void =>
+  assert.deepEqual([reply.status, reply.body.code], [status, code], reply.text);
+const pointers = (reply: Answer): string[] => reply.body.errors.map((one: { pointer: string }) => one.pointer);
+
+describe('widgets over HTTP', () => {
+  let deals: Deals;
+  let ada: Api;
+  let sam: Api;
+  let sue: Api;
+  let eve: Api;
+
+  const QUERY = {
+    objectApiName: 'Deal__c',
+    dimensions: [{ field: 'Stage__c' }],
+    measures: [{ key: 'deals', aggregation: 'count' }],
+    sort: [{ id: 'deals', desc: true }],
+  };
+  const widget = (widgetKey: string, query: object | null, more: object = {}) => ({
+    widgetKey,
+    title: widgetKey,
+    type: query ? 'bar' : 'text',
+    layout: { x: 0, y: 0, w: 6, h: 4 },
+    query,
+    ...more,
+  });
+
+  before(async function () {
+    this.timeout(120_000);
+    deals = await startDeals();
+    ({ ada, sam, sue, eve } = deals.as);
+    for (const Stage__c of ['open', 'open', 'won']) await deals.deal(sam, { Stage__c });
+    await deals.deal(sue, { Stage__c: 'lost' });
+  });
+  after(() => deals?.platform.stop());
+
+  /** A public dashboard of sam; answers the path of its widgets. */
+  const dashboard = async (widgets: object[], more: object = {}): Promise<string> => {
+    const made = await sam.post('/analytics/dashboards', { name: 'Deals', visibility: 'public', widgets, ...more });
+    assert.equal(made.status, 201, made.text);
+    const at = `/analytics/dashboards/${made.body.dashboardId}`;
+    const published = await sam.post(`${at}/publish`, { expectedRevision: 1 });
+    assert.equal(published.status, 201, published.text);
+    return at;
+  };
+  const run = (at: string, key: string, body?: object, who = sam): Promise<Answer> =>
+    who.post(`${at}/widgets/${key}/run`, body, { idempotencyKey: null });
+  const rows = async (at: string, body: object, who = sam): Promise<unknown[]> => {
+    const reply = await run(at, 'stages', { maxAgeSeconds: 0, ...body }, who);
+    assert.equal(reply.status, 200, reply.text);
+    return reply.body.rows;
+  };
+
+  it('answer groups of the records that whoever asks can see', async () => {
+    const at = await dashboard([widget('stages', QUERY)]);
+    const reply = await run(at, 'stages');
+    assert.equal(reply.status, 200, reply.text);
+    const { computedAt, dataAsOf, durationMs, ...rest } = reply.body;
+    assert.deepEqual(rest, {
+      dashboardId: at.split('/').at(-1),
+      widgetKey: 'stages',
+      version: 'published',
+      revision: 2,
+      columns: [
+        { key: 'Stage__c', label: 'Stage__c', role: 'dimension', fieldType: 'text', currency: null },
+        { key: 'deals', label: 'Count', role: 'measure', fieldType: 'integer', currency: null },
+      ],
+      rows: [
+        ['open', 2],
+        ['won', 1],
+      ],
+      totals: { deals: 3 },
+      rowCount: 2,
+      truncated: false,
+      nextCursor: null,
+      accessNotes: [
+        { code: 'ROWS_RESTRICTED', field: null, message: 'Only records that you have access to are counted.' },
+      ],
+      labels: {},
+      fromCache: false,
+    });
+    assert.ok(durationMs > 0 && dataAsOf <= computedAt);
+    assert.deepEqual((await run(at, 'stages', {}, sue)).body.rows, [['lost', 1]]);
+    assert.equal((await run(at, 'stages', {}, ada)).body.totals.deals, 4);
+    refused(await run(at, 'stages', {}, eve), 404, 'DASHBOARD_NOT_FOUND');
+  });
+
+  it('keep a result for who asked, as long as they accept its age, wherever the question stands', async () => {
+    const at = await dashboard([widget('stages', { ...QUERY, limit: 111 })]);
+    const first = (await run(at, 'stages')).body;
+    const id = (await deals.deal(sam, { Stage__c: 'won' })).body.id;
+    const kept = (await run(at, 'stages')).body;
+    assert.deepEqual(
+      [kept.fromCache, kept.rows, kept.computedAt, kept.dataAsOf],
+      [true, first.rows, first.computedAt, first.dataAsOf],
+    );
+    assert.equal((await run(at, 'stages', {}, sue)).body.fromCache, false);
+    assert.equal((await run(at, 'stages', { limit: 7 })).body.fromCache, false);
+    const fresh = (await run(at, 'stages', { maxAgeSeconds: 0 })).body;
+    assert.deepEqual([fresh.fromCache, fresh.totals.deals], [false, 4]);
+    const again = (await run(at, 'stages', { maxAgeSeconds: 3_600 })).body;
+    assert.deepEqual([again.fromCache, again.totals.deals], [true, 4], 'what was computed last');
+    await sam.delete(`/data/Deal__c/${id}`, { etag: (await sam.get(`/data/Deal__c/${id}`)).headers.get('etag')! });
+  });
+
+  it('forget what they kept when the permissions of the user change', async () => {
+    const at = await dashboard([widget('stages', QUERY)]);
+    assert.equal((await run(at, 'stages', {}, sue)).status, 200);
+    const { permissionSetApiNames } = (await ada.get(`/data/User/${deals.ids.sue}?fields=permissionSetApiNames`)).body;
+    await deals.setUser('sue', {
+      permissionSetApiNames: permissionSetApiNames.filter((name: string) => !name.startsWith('Deals')),
+    });
+    refused(await run(at, 'stages', {}, sue), 422, 'WIDGET_QUERY_INVALID');
+    await deals.setUser('sue', { permissionSetApiNames });
+    assert.deepEqual((await run(at, 'stages', {}, sue)).body.rows, [['lost', 1]]);
+  });
+
+  it('take the filters of the dashboard, values for them, and further conditions', async () => {
+    const filter = (filterKey: string, more: object) => ({
+      filterKey,
+      label: filterKey,
+      objectApiName: 'Deal__c',
+      field: 'Stage__c',
+      operator: 'eq',
+      ...more,
+    });
+    const at = await dashboard(
+      [widget('stages', QUERY), widget('accounts', { ...QUERY, objectApiName: 'Account', dimensions: [], sort: [] })],
+      {
+        filters: [
+          filter('stage', { value: 'open' }),
+          filter('other', {}),
+          filter('never', { operator: 'neq', value: 'lost', locked: true }),
+        ],
+      },
+    );
+    assert.deepEqual(await rows(at, {}), [['open', 2]]);
+    assert.deepEqual(await rows(at, { filterValues: { stage: { value: 'won' } } }), [['won', 1]]);
+    assert.deepEqual(await rows(at, { filterValues: { other: { value: 'won' } } }), []);
+    const condition = { id: 'mine', field: 'Stage__c', operator: 'starts_with', value: 'w' };
+    assert.deepEqual(await rows(at, { conditions: [condition] }), []);
+    assert.deepEqual(await rows(at, { conditions: [condition], filterValues: { stage: { value: 'won' } } }), [
+      ['won', 1],
+    ]);
+    assert.equal((await run(at, 'accounts')).status, 200, 'filters on other objects do not matter');
+    assert.deepEqual(await rows(at, {}, sue), []);
+    const wrong = await run(at, 'stages', { filterValues: { never: { value: 'won' }, nothing: { value: 1 } } });
+    refused(wrong, 400, 'PARAMETER_INVALID');
+    assert.deepEqual(pointers(wrong), ['/filterValues/never', '/filterValues/nothing']);
+  });
+
+  it('answer in pages, and say that there are more', async () => {
+    const at = await dashboard([widget('stages', { ...QUERY, limit: 1 })]);
+    const first = (await run(at, 'stages')).body;
+    assert.deepEqual([first.rows, first.rowCount, first.truncated], [[['open', 2]], 2, true]);
+    const next = (await run(at, 'stages', { cursor: first.nextCursor })).body;
+    assert.deepEqual([next.rows, next.truncated, next.nextCursor], [[['won', 1]], false, null]);
+    const all = (await run(at, 'stages', { limit: LIMITS.widget_rows_max })).body;
+    assert.equal(all.rows.length, 2);
+    refused(await run(at, 'stages', { cursor: 'x' }), 400, 'CURSOR_INVALID');
+    refused(await run(at, 'stages', { cursor: first.nextCursor, limit: 5 }), 400, 'CURSOR_QUERY_MISMATCH');
+    refused(await run(at, 'stages', { cursor: first.nextCursor }, sue), 400, 'CURSOR_INVALID');
+  });
+
+  it('say where a question goes wrong', async () => {
+    const at = await dashboard([widget('note', null), widget('stages', QUERY), widget('empty', null, { type: 'bar' })]);
+    for (const [key, pointer] of [
+      ['note', '/widgets/0/query'],
+      ['empty', '/widgets/2/query'],
+    ] as const) {
+      const reply = await run(at, key);
+      refused(reply, 422, 'WIDGET_QUERY_INVALID');
+      assert.deepEqual(pointers(reply), [pointer]);
+    }
+    refused(await run(at, 'nothing'), 404, 'WIDGET_NOT_FOUND');
+    refused(await run(at, 'stages', { version: 'draft' }, sue), 404, 'DASHBOARD_VERSION_NOT_FOUND');
+    refused(await run(at.replace(/[^/]+$/, uuidv7()), 'stages'), 404, 'DASHBOARD_NOT_FOUND');
+    const conditions = [
+      { field: 'Stage__c', operator: 'eq', value: 'open' },
+      { id: 'mine', field: 'Secret__c', operator: 'eq', value: 'x' },
+    ];
+    const hidden = await run(at, 'stages', { conditions });
+    refused(hidden, 422, 'WIDGET_QUERY_INVALID');
+    assert.deepEqual(pointers(hidden), ['/conditions/1/field']);
+    const absent = await run(at, 'stages', { conditions: [conditions[0], { ...conditions[1], field: 'Absent__c' }] });
+    assert.equal(
+      absent.text.replaceAll('Absent__c', 'Secret__c').replaceAll(/req_\w+/g, ''),
+      hidden.text.replaceAll(/req_\w+/g, ''),
+    );
+    refused(await run(at, 'stages', { timezone: 'Mars' }), 400, 'PARAMETER_INVALID');
+    for (const body of [
+      { limit: 0 },
+      { limit: LIMITS.widget_rows_max + 1 },
+      { maxAgeSeconds: 3_601 },
+      { conditions: Array(11).fill(conditions[0]) },
+    ])
+      refused(await run(at, 'stages', body), 400, 'PARAMETER_INVALID');
+    refused(await run(at, 'stages', { colour: 'red' }), 400, 'BODY_PROPERTY_UNKNOWN');
+  });
+
+  it('say so when what they show is hidden from who asks, or has gone', async () => {
+    const at = await dashboard([widget('secrets', { ...QUERY, dimensions: [{ field: 'Stage__c' }], sort: [] })]);
+    const grouped = await ada.patch(at, {
+      widgets: [
+        widget('grouped', { ...QUERY, dimensions: [{ field: 'Stage__c' }, { field: 'Secret__c' }] }),
+        widget('measured', {
+          ...QUERY,
+          measures: [{ key: 'deals', aggregation: 'countDistinct', field: 'Secret__c' }],
+          sort: [],
+        }),
+      ],
+      expectedRevision: 2,
+    });
+    assert.equal(grouped.status, 200, grouped.text);
+    await ada.post(`${at}/publish`, { expectedRevision: 3 });
+    const hidden = await run(at, 'grouped');
+    refused(hidden, 422, 'WIDGET_QUERY_INVALID');
+    assert.deepEqual(pointers(hidden), ['/widgets/0/query/dimensions/1/field']);
+    const measured = await run(at, 'measured');
+    assert.equal(measured.status, 200, measured.text);
+    assert.deepEqual(
+      measured.body.accessNotes.map((one: { code: string; field: string }) => [one.code, one.field])[0],
+      ['FIELD_HIDDEN', 'Secret__c'],
+    );
+    assert.equal((await run(at, 'grouped', {}, ada)).status, 200);
+  });
+
+  it('know what can be asked of an object', async () => {
+    const catalog = await sam.get('/analytics/catalog/Deal__c');
+    assert.equal(catalog.status, 200, catalog.text);
+    const fields = catalog.body.dimensions.map((one: { field: string }) => one.field);
+    assert.ok(fields.includes('Stage__c') && !fields.includes('Secret__c'), fields.join());
+    assert.deepEqual(catalog.body.limits, { maxDimensions: 3, maxMeasures: 10, maxRows: 2_000 });
+    refused(await sam.get('/analytics/catalog/Nothing__c'), 404, 'OBJECT_NOT_FOUND');
+    const reader = await deals.sign('sam', 'analytics:read');
+    assert.equal((await reader.get('/analytics/catalog/Deal__c')).status, 200);
+    const at = await dashboard([widget('stages', QUERY)]);
+    refused(await run(at, 'stages', {}, reader), 403, 'SCOPE_INSUFFICIENT');
+  });
+});
