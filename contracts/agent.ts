@@ -294,6 +294,9 @@ const Approval = Type.Object({
 
 export type AgentApproval = Static<typeof Approval>;
 
+const { request: _request, preview: _preview, ...approvalSummary } = Approval.properties;
+const ApprovalSummary = Type.Object(approvalSummary);
+
 const DecisionBody = Type.Object(
   {
     decision: Type.Enum(['approve', 'reject']),
@@ -393,6 +396,8 @@ const EXAMPLE_APPROVAL = {
   consumedAt: null,
   consumedRequestId: null,
 };
+
+const { request: _exampleRequest, preview: _examplePreview, ...EXAMPLE_APPROVAL_SUMMARY } = EXAMPLE_APPROVAL;
 
 const runId = defineParameter({
   name: 'runId',
@@ -627,7 +632,8 @@ export const AGENT_OPERATIONS = [
     operationId: 'agent.approvals.list',
     path: '/agent/approvals',
     summary: 'List approvals',
-    description: 'What the user may decide or could have decided, and what was asked for in their name; newest first.',
+    description:
+      'What the user may decide or could have decided, and what was asked for in their name; newest first, without request and preview.',
     scopes: ['agent:approve'],
     queryParameters: [
       {
@@ -642,9 +648,9 @@ export const AGENT_OPERATIONS = [
     response: {
       status: 200,
       description: 'A page of approvals.',
-      schema: Type.Object({ records: Type.Array(Approval), nextCursor }),
+      schema: Type.Object({ records: Type.Array(ApprovalSummary), nextCursor }),
       headers: effectiveTake,
-      example: { records: [EXAMPLE_APPROVAL], nextCursor: null },
+      example: { records: [EXAMPLE_APPROVAL_SUMMARY], nextCursor: null },
     },
     errors: CURSOR_ERRORS,
     action: 'agent.approvals.list',

@@ -34,6 +34,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'data.users.get': ['agent', 'auth', 'gateway', 'metadata', OPERATOR],
   'data.users.find': [OPERATOR],
   'data.users.access': ['analytics'],
+  'data.access.check': ['agent'],
   'data.principals.check': ['analytics'],
   // The demo tenants are made by the process that has metadata.
   'data.users.provision': ['metadata', OPERATOR],

@@ -1,6 +1,8 @@
 /** Public operations and internal actions of data. */
+import type { RecordOperation } from '../lib/access/decide.ts';
 import type { PRINCIPAL_TYPES } from '../lib/access/sharing.ts';
 import type { Asker } from '../lib/context.ts';
+import type { PlatformErrorWire } from '../lib/errors/platform-error.ts';
 import type { ActionsOf } from '../lib/operation.ts';
 import type { AggregateQuery, AggregateResult, ObjectCatalog } from './data/aggregate.ts';
 import { CONNECTION_OPERATIONS } from './data/connections.ts';
@@ -64,6 +66,21 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
    * records: at the versions of configuration and permissions as they are now. Throws TOKEN_REVOKED.
    */
   'data.users.access': { params: { tenantId: string; userId: string }; result: UserAccess };
+  /**
+   * Whether the user could execute operations on an object, and on its record when `recordId` is given: why not, else null.
+   * Throws OBJECT_NOT_FOUND for an object that the user cannot read.
+   */
+  'data.access.check': {
+    params: {
+      tenantId: string;
+      userId: string;
+      objectApiName: string;
+      recordId: string | null;
+      operations: readonly RecordOperation[];
+      transitionKey: string | null;
+    };
+    result: { readsRecord: boolean; refusal: PlatformErrorWire | null };
+  };
   /** Those of the principals whom nobody can share with: places in the list. */
   'data.principals.check': {
     params: {

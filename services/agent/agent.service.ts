@@ -77,6 +77,8 @@ export default function agentService(platform: Platform): ServiceSchema {
         configurations: new Configurations(database, snapshots),
         sealingKeys: await sealingKeys(platform, SEALING),
         findUser: (tenantId, userId) => call(broker, 'data.users.get', { tenantId, userId }),
+        checkAccess: (question) => call(broker, 'data.access.check', question),
+        recordsOfRequests: (question) => call(broker, 'data.trail.ofRequests', question),
       };
     },
   };

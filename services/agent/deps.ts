@@ -1,12 +1,20 @@
 /** What the handlers of this service work with. */
+
+import type { ActionMap } from '../../contracts/call.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
 import type { Database } from '../../mixins/database/database.ts';
 import type { FindUser } from './callers.ts';
 import type { Configurations } from './configurations.ts';
+
+type Ask<Name extends keyof ActionMap> = (params: ActionMap[Name]['params']) => Promise<ActionMap[Name]['result']>;
 
 export interface AgentDeps {
   readonly database: Database;
   readonly configurations: Configurations;
   readonly sealingKeys: SealingKeys;
   readonly findUser: FindUser;
+  /** Asks data whether a user could execute an operation on a record. */
+  readonly checkAccess: Ask<'data.access.check'>;
+  /** Asks data what requests of a run have changed. */
+  readonly recordsOfRequests: Ask<'data.trail.ofRequests'>;
 }

@@ -54,7 +54,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       ...writeActions(handlers, database, tenants),
       ...transitionActions(handlers),
       ...shareActions(handlers),
-      ...explainActions(handlers),
+      ...explainActions(handlers, database, tenants),
       ...trailActions(handlers, database, tenants, () => stopped),
       ...userActions(database, tenants),
       ...connectionActions(database, () => broker.logger),

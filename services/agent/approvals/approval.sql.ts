@@ -140,7 +140,8 @@ export function withdrawStatement(of: Requester): Statement {
   return sql.statement(`UPDATE agent.approvals a SET status = 'CANCELED' WHERE ${PENDING_OF(sql, of)}`);
 }
 
-export interface ApprovalRow {
+/** What lists show of an approval. */
+export interface ApprovalSummaryRow {
   readonly approvalId: string;
   readonly runId: string;
   readonly status: ApprovalStatus;
@@ -153,12 +154,6 @@ export interface ApprovalRow {
   readonly pathParameters: Readonly<Record<string, string>>;
   readonly risk: AgentApproval['risk'];
   readonly summary: string;
-  readonly query: Readonly<Record<string, unknown>>;
-  readonly headers: Readonly<Record<string, string>>;
-  /** JSON texts, so that numbers keep their digits. */
-  readonly body: string | null;
-  readonly bodyOmitted: boolean;
-  readonly preview: string | null;
   readonly fingerprint: string;
   readonly requestedAt: string;
   readonly expiresAt: string;
@@ -178,6 +173,15 @@ export interface ApprovalRow {
   }[];
 }
 
+export interface ApprovalRow extends ApprovalSummaryRow {
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON texts, so that numbers keep their digits. */
+  readonly body: string | null;
+  readonly bodyOmitted: boolean;
+  readonly preview: string | null;
+}
+
 /** As it is at the moment: an open one whose time or whose run is over is not open any more. */
 const STATUS = `CASE
     WHEN a.status NOT IN ('PENDING', 'APPROVED') THEN a.status
@@ -185,10 +189,9 @@ const STATUS = `CASE
     WHEN a.expires_at <= statement_timestamp() THEN 'EXPIRED'
     ELSE a.status END`;
 
-const COLUMNS = `a.approval_id AS "approvalId", a.run_id AS "runId", ${STATUS} AS status, a.user_id AS "userId",
+const SUMMARY = `a.approval_id AS "approvalId", a.run_id AS "runId", ${STATUS} AS status, a.user_id AS "userId",
     r.client_id AS "clientId", a.operation_id AS "operationId", a.method, a.path, a.path_parameters AS "pathParameters",
-    a.risk, a.summary, a.query, a.headers, a.body::text AS body, a.body_omitted AS "bodyOmitted",
-    a.preview::text AS preview, a.fingerprint, a.requested_at AS "requestedAt", a.expires_at AS "expiresAt", a.policy,
+    a.risk, a.summary, a.fingerprint, a.requested_at AS "requestedAt", a.expires_at AS "expiresAt", a.policy,
     a.required_approvals AS "requiredApprovals", a.approvers, a.escalate_to AS "escalateTo",
     a.allow_self_approval AS "allowSelfApproval",
     coalesce(a.escalated_at, CASE WHEN a.status = 'PENDING' AND a.escalate_at <= statement_timestamp()
@@ -198,12 +201,15 @@ const COLUMNS = `a.approval_id AS "approvalId", a.run_id AS "runId", ${STATUS} A
         'decidedAt', d.decided_at) ORDER BY d.decided_at), '[]')
       FROM agent.decisions d WHERE d.tenant_id = a.tenant_id AND d.approval_id = a.approval_id) AS decisions`;
 
+const ENTIRE = `${SUMMARY}, a.query, a.headers, a.body::text AS body, a.body_omitted AS "bodyOmitted",
+    a.preview::text AS preview`;
+
 const FROM = `FROM agent.approvals a JOIN agent.runs r ON r.tenant_id = a.tenant_id AND r.run_id = a.run_id`;
 
 export function approvalStatement(tenantId: string, approvalId: string): Statement {
   const sql = new Sql();
   return sql.statement(
-    `SELECT ${COLUMNS} ${FROM}
+    `SELECT ${ENTIRE} ${FROM}
     WHERE a.tenant_id = ${sql.bind(tenantId, 'uuid')} AND a.approval_id = ${sql.bind(approvalId, 'uuid')}`,
   );
 }
@@ -230,7 +236,7 @@ export function approvalsStatement(tenantId: string, { status, before, take }: A
   const sql = new Sql();
   const { bind } = sql;
   return sql.statement(
-    `SELECT ${COLUMNS} ${FROM}
+    `SELECT ${SUMMARY} ${FROM}
     WHERE a.tenant_id = ${bind(tenantId, 'uuid')}
       ${status === null ? '' : `AND ${STATUS} = ${bind(status, 'text')}`}
       ${before === null ? '' : `AND a.approval_id < ${bind(before, 'uuid')}`}

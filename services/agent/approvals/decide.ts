@@ -1,7 +1,8 @@
 /** Decides about a request of an agent: one person at a time. Source: docs/reference/agents.md#approvals. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
-import { permissionDenied } from '../../../lib/access/system-permission.ts';
+import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
+import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
@@ -12,36 +13,69 @@ import { accessOf, requireActiveUser } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { DecisionModel } from '../models/decision.ts';
 import { type ApprovalRow, approvalStatement, decideStatement, lockApprovalStatement } from './approval.sql.ts';
-import { isApprover } from './approvers.ts';
+import { permissionOf, recordQuestionOf } from './operations.ts';
 import { presentApproval } from './present.ts';
-import { approvalNotFound } from './read.ts';
+import { approvalNotFound, decides, readsRecord } from './read.ts';
 
 type Decision = OperationInput<'agent.approvals.decide'>['body'];
 
 export const decideApproval: Handler<'agent.approvals.decide', AgentDeps> = async (deps, request, call) => {
   const { tenantId } = request;
   const user = await requireActiveUser(deps.findUser, request);
-  if (!user.systemPermissions.includes('approveAgentActions')) throw permissionDenied('approveAgentActions');
-  requireComment(call.body);
   const access = accessOf(await deps.configurations.latest(tenantId), user);
   const { approvalId } = call.path;
+  // What a person may do is asked before anything is locked; what a request is about never changes.
+  const judged = await judge(deps, request, access, approvalId);
   return mutate(deps.database, request, call, {
     role: { service: 'agent' },
     work: async (unit) => {
+      if (!access.system.has('approveAgentActions')) throw permissionDenied('approveAgentActions');
+      requireComment(call.body);
+      if (!judged) throw approvalNotFound();
       const { tx } = unit;
-      if (isUuid(approvalId)) await tx.query(lockApprovalStatement(tenantId, approvalId));
-      const row = isUuid(approvalId) ? await tx.first<ApprovalRow>(approvalStatement(tenantId, approvalId)) : null;
-      if (!row || !(row.userId === user.id || isApprover(row, access))) throw approvalNotFound();
+      await tx.query(lockApprovalStatement(tenantId, approvalId));
+      const row = await tx.one<ApprovalRow>(approvalStatement(tenantId, approvalId));
       requirePerson(request);
       requireOtherEyes(row, request);
-      if (!isApprover(row, access)) throw approvalNotFound();
+      if (!decides(row, access)) throw approvalNotFound();
+      if (judged.refusal) throw judged.refusal;
       requireOpen(row, request);
       if (call.body.fingerprint !== `sha256:${row.fingerprint}`) throw otherFingerprint();
       await store(unit, row, call.body);
-      return { status: 201, body: presentApproval(await tx.one<ApprovalRow>(approvalStatement(tenantId, approvalId))) };
+      const decided = await tx.one<ApprovalRow>(approvalStatement(tenantId, approvalId));
+      return { status: 201, body: presentApproval(decided, { access, readsRecord: judged.readsRecord }) };
     },
   });
 };
+
+interface Judged {
+  /** Why the person could not execute the request themselves; null: they could. */
+  readonly refusal: PlatformError | null;
+  readonly readsRecord: boolean;
+}
+
+/** What the person may know and do about the request; null: they see no such approval. */
+async function judge(
+  deps: AgentDeps,
+  request: RequestContext,
+  access: Access,
+  approvalId: string,
+): Promise<Judged | null> {
+  const { tenantId, userId } = request;
+  if (!isUuid(approvalId)) return null;
+  const row = await deps.database.shared('agent', tenantId, (tx) =>
+    tx.first<ApprovalRow>(approvalStatement(tenantId, approvalId)),
+  );
+  if (!row || !(row.userId === userId || decides(row, access))) return null;
+  const needed = permissionOf(row);
+  if (needed && !holdsPermission(access.system, needed))
+    return { refusal: permissionDenied(needed), readsRecord: false };
+  const question = recordQuestionOf(row);
+  if (!question) return { refusal: null, readsRecord: true };
+  if (!decides(row, access)) return { refusal: null, readsRecord: await readsRecord(deps, request, row) };
+  const answer = await deps.checkAccess({ ...question, tenantId, userId });
+  return { ...answer, refusal: answer.refusal && PlatformError.fromWire(answer.refusal) };
+}
 
 /** An agent is told why. */
 function requireComment({ decision, comment }: Decision): void {
@@ -62,8 +96,9 @@ function requireOtherEyes({ userId, allowSelfApproval }: ApprovalRow, request: R
   throw new PlatformError('APPROVAL_SELF_NOT_ALLOWED', 'The agent acts in your name: somebody else must decide.');
 }
 
-function requireOpen({ status, decisions }: ApprovalRow, { userId }: RequestContext): void {
-  if (status === 'EXPIRED') throw new PlatformError('APPROVAL_EXPIRED', 'The approval has expired.');
+function requireOpen({ approvalId, status, decisions }: ApprovalRow, { userId }: RequestContext): void {
+  if (status === 'EXPIRED')
+    throw new PlatformError('APPROVAL_EXPIRED', 'The approval has expired.', { details: { approvalId } });
   if (status === 'PENDING' && !decisions.some((one) => one.userId === userId)) return;
   const message = status === 'PENDING' ? 'You have decided already.' : `The approval is ${status} already.`;
   throw new PlatformError('APPROVAL_ALREADY_DECIDED', message, { details: { status } });

@@ -1,12 +1,26 @@
-/** Approvals as the API shows them. */
-
+/** Approvals as the API shows them to a reader. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { AgentApproval } from '../../../contracts/agent.ts';
+import type { OperationOutput } from '../../../contracts/operations.ts';
+import { holdsPermission } from '../../../lib/access/system-permission.ts';
+import type { Access } from '../../../lib/access/types.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { time, timeOrNull } from '../runs/present.ts';
-import type { ApprovalRow, Approver } from './approval.sql.ts';
+import type { ApprovalRow, ApprovalSummaryRow, Approver } from './approval.sql.ts';
+import { HIDDEN, hideFields, hidePreview } from './hide.ts';
+import { bodyHasFields, permissionOf, recordQuestionOf } from './operations.ts';
 
-export const presentApproval = (row: ApprovalRow): AgentApproval => ({
+/** What decides about what a reader is shown. */
+export interface Reader {
+  readonly access: Access;
+  /** Sharing shows them the record that the request is about. */
+  readonly readsRecord: boolean;
+}
+
+export const presentSummary = (
+  row: ApprovalSummaryRow,
+): OperationOutput<'agent.approvals.list'>['records'][number] => ({
   approvalId: row.approvalId,
   runId: row.runId,
   status: row.status,
@@ -15,13 +29,6 @@ export const presentApproval = (row: ApprovalRow): AgentApproval => ({
   path: row.path,
   risk: row.risk,
   summary: row.summary,
-  request: {
-    query: row.query,
-    headers: row.headers,
-    body: row.body === null ? null : parseJson(row.body, LIMITS.json_depth_max),
-    bodyOmitted: row.bodyOmitted,
-  },
-  preview: row.preview === null ? null : (parseJson(row.preview, LIMITS.json_depth_max) as object),
   fingerprint: `sha256:${row.fingerprint}`,
   requestedAt: time(row.requestedAt),
   expiresAt: time(row.expiresAt),
@@ -33,6 +40,42 @@ export const presentApproval = (row: ApprovalRow): AgentApproval => ({
   consumedAt: timeOrNull(row.consumedAt),
   consumedRequestId: row.consumedRequestId,
 });
+
+export const presentApproval = (row: ApprovalRow, reader: Reader): AgentApproval => ({
+  ...presentSummary(row),
+  approvers: row.approvers.map(presentApprover),
+  decisions: row.decisions.map((one) => ({ ...one, decidedAt: time(one.decidedAt) })),
+  request: {
+    query: row.query,
+    headers: row.headers,
+    body: row.body === null ? null : shownBody(row, reader, parseJson(row.body, LIMITS.json_depth_max)),
+    bodyOmitted: row.bodyOmitted,
+  },
+  preview: row.preview === null ? null : shownPreview(row, reader, parseJson(row.preview, LIMITS.json_depth_max)),
+});
+
+/** Of an operation that needs a system permission as a whole, the content is for those who hold it. */
+const seesContent = (row: ApprovalRow, { access }: Reader): boolean => {
+  const needed = permissionOf(row);
+  return !needed || holdsPermission(access.system, needed);
+};
+
+function shownBody(row: ApprovalRow, reader: Reader, body: unknown): unknown {
+  if (!seesContent(row, reader)) return HIDDEN;
+  const question = recordQuestionOf(row);
+  if (!question) return body;
+  const object = ownEntry(reader.access.objects, question.objectApiName);
+  if (!object) return HIDDEN;
+  return bodyHasFields(row) ? hideFields(body, object) : body;
+}
+
+function shownPreview(row: ApprovalRow, reader: Reader, preview: unknown): object {
+  if (typeof preview !== 'object' || preview === null || !seesContent(row, reader)) return { hidden: true };
+  const question = recordQuestionOf(row);
+  if (!question) return preview;
+  const readsRecord = question.recordId === null || reader.readsRecord;
+  return hidePreview({ ...preview }, reader.access, question.objectApiName, readsRecord);
+}
 
 function presentApprover({ role, group, user, manager }: Approver): AgentApproval['approvers'][number] {
   if (role !== undefined) return { kind: 'role', id: role };

@@ -1,52 +1,81 @@
-/** Approvals, to those who decide and to those in whose name they were asked for. */
+/** Approvals, to those who decide and to those in whose name they were asked for. Source: docs/reference/agents.md#approvals. */
 import type { Handler } from '../../../contracts/operations.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { accessOf, overseesAgents, requireActiveUser, requireScope } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { pageOf } from '../page.ts';
-import { type ApprovalFilter, type ApprovalRow, approvalStatement, approvalsStatement } from './approval.sql.ts';
+import { type ApprovalRow, type ApprovalSummaryRow, approvalStatement, approvalsStatement } from './approval.sql.ts';
 import { isApprover } from './approvers.ts';
-import { presentApproval } from './present.ts';
+import { recordQuestionOf } from './operations.ts';
+import { presentApproval, presentSummary } from './present.ts';
 
 export const approvalNotFound = (): PlatformError =>
   new PlatformError('APPROVAL_NOT_FOUND', 'There is no such approval.');
 
-/** Whether a reader sees an approval. */
-export type Sees = (row: ApprovalRow) => boolean;
+/** Whether it was asked for in the name of the reader; an agent sees those of its own client. */
+const isOwn = (row: ApprovalSummaryRow, { userId, agent, clientId }: RequestContext): boolean =>
+  row.userId === userId && (!agent || row.clientId === clientId);
 
-/** Their own runs', for an agent those of its client; what they decide or could have decided, for people who approve. */
-export function seesAs(request: RequestContext, access: Access, oversees: boolean): Sees {
-  return (row) => {
-    if (row.userId === request.userId && (!request.agent || row.clientId === request.clientId)) return true;
-    return oversees && isApprover(row, access);
-  };
+/** Whether the reader is one of those who decide; nobody decides about an object that they cannot read. */
+export function decides(row: ApprovalSummaryRow, access: Access): boolean {
+  const question = recordQuestionOf(row);
+  if (question && !ownEntry(access.objects, question.objectApiName)) return false;
+  return isApprover(row, access);
 }
 
-async function readerOf(deps: AgentDeps, request: RequestContext): Promise<Sees> {
+interface Caller {
+  readonly access: Access;
+  readonly sees: (row: ApprovalSummaryRow) => boolean;
+}
+
+async function callerOf(deps: AgentDeps, request: RequestContext): Promise<Caller> {
   const user = await requireActiveUser(deps.findUser, request);
-  const snapshot = await deps.configurations.latest(request.tenantId);
-  return seesAs(request, accessOf(snapshot, user), overseesAgents(request, user));
+  const access = accessOf(await deps.configurations.latest(request.tenantId), user);
+  const oversees = overseesAgents(request, user);
+  return { access, sees: (row) => isOwn(row, request) || (oversees && decides(row, access)) };
 }
 
 export const getApproval: Handler<'agent.approvals.get', AgentDeps> = async (deps, request, { path }) => {
   requireScope(request, ['agent:approve', 'agent:run']);
   const { tenantId } = request;
-  const sees = await readerOf(deps, request);
+  const { access, sees } = await callerOf(deps, request);
   const row = isUuid(path.approvalId)
     ? await deps.database.shared('agent', tenantId, (tx) =>
         tx.first<ApprovalRow>(approvalStatement(tenantId, path.approvalId)),
       )
     : null;
   if (!row || !sees(row)) throw approvalNotFound();
-  return { body: presentApproval(row) };
+  return { body: presentApproval(row, { access, readsRecord: await readsRecord(deps, request, row) }) };
 };
+
+/** Whether sharing shows the record of a request to the reader. */
+export async function readsRecord(
+  deps: AgentDeps,
+  { tenantId, userId }: RequestContext,
+  row: ApprovalSummaryRow,
+): Promise<boolean> {
+  const question = recordQuestionOf(row);
+  if (!question?.recordId) return true;
+  const check = { ...question, tenantId, userId, operations: ['read'] as const, transitionKey: null };
+  return deps.checkAccess(check).then(
+    (answer) => answer.readsRecord,
+    (error: unknown) => {
+      if (error instanceof PlatformError && error.code === 'OBJECT_NOT_FOUND') return false;
+      throw error;
+    },
+  );
+}
+
+/** Approvals that are looked at for one page at most: those of others may lie between. */
+const LOOKED_AT_MAX = 5_000;
 
 export const listApprovals: Handler<'agent.approvals.list', AgentDeps> = async (deps, request, { query }) => {
   const { tenantId } = request;
-  const sees = await readerOf(deps, request);
+  const { sees } = await callerOf(deps, request);
   const status = query.status ?? null;
   return pageOf(
     deps,
@@ -56,17 +85,20 @@ export const listApprovals: Handler<'agent.approvals.list', AgentDeps> = async (
     {
       rows: (before, take) =>
         deps.database.shared('agent', tenantId, async (tx) => {
-          const seen: ApprovalRow[] = [];
-          for (let last = before; ; ) {
-            const filter: ApprovalFilter = { status, before: last, take };
-            const found = await tx.all<ApprovalRow>(approvalsStatement(tenantId, filter));
+          const seen: ApprovalSummaryRow[] = [];
+          let last = before;
+          for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX; lookedAt += take) {
+            const found = await tx.all<ApprovalSummaryRow>(
+              approvalsStatement(tenantId, { status, before: last, take }),
+            );
             seen.push(...found.filter(sees));
             last = found.at(-1)?.approvalId ?? null;
-            if (found.length < take || seen.length >= take) return seen.slice(0, take);
+            if (found.length < take || seen.length >= take) break;
           }
+          return seen.slice(0, take);
         }),
       key: ({ approvalId }) => approvalId,
-      present: presentApproval,
+      present: presentSummary,
     },
   );
 };

@@ -1,6 +1,6 @@
-/** What was called under a run. Source: docs/reference/agents.md#runs. */
+/** What was called under a run, and what it changed. Source: docs/reference/agents.md#runs. */
 import { Op } from 'sequelize';
-import type { Handler } from '../../../contracts/operations.ts';
+import type { Handler, OperationOutput } from '../../../contracts/operations.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { requireActiveUser, visibleRuns } from '../callers.ts';
@@ -11,13 +11,15 @@ import { time } from './present.ts';
 import { runNotFound } from './refusals.ts';
 import { type RunRow, runStatement } from './run.sql.ts';
 
-type Row = Pick<
-  StepModel,
-  'stepId' | 'at' | 'operationId' | 'method' | 'path' | 'status' | 'requestId' | 'cost' | 'approvalId'
->;
+type Step = OperationOutput<'agent.steps.list'>['records'][number];
+
+interface ShownStep {
+  readonly row: StepModel;
+  readonly recordsChanged: Step['recordsChanged'];
+}
 
 export const listSteps: Handler<'agent.steps.list', AgentDeps> = async (deps, request, { path: { runId }, query }) => {
-  const { tenantId } = request;
+  const { tenantId, userId } = request;
   const sight = visibleRuns(request, await requireActiveUser(deps.findUser, request));
   const run = isUuid(runId)
     ? await deps.database.shared('agent', tenantId, (tx) => tx.first<RunRow>(runStatement(tenantId, runId, sight)))
@@ -29,22 +31,26 @@ export const listSteps: Handler<'agent.steps.list', AgentDeps> = async (deps, re
     query,
     { name: 'agent.steps', parameters: { runId } },
     {
-      rows: (after, limit) =>
-        deps.database.shared('agent', tenantId, (tx) =>
+      rows: async (after, limit): Promise<ShownStep[]> => {
+        const rows = await deps.database.shared('agent', tenantId, (tx) =>
           StepModel.findAll({
             where: { tenantId, runId, ...(after === null ? {} : { stepId: { [Op.gt]: after } }) },
             order: [['stepId', 'ASC']],
             limit,
             ...on(tx),
           }),
-        ),
-      key: ({ stepId }) => stepId,
+        );
+        const requestIds = rows.filter(({ mutation }) => mutation).map(({ requestId }) => requestId);
+        const changed = await deps.recordsOfRequests({ tenantId, userId, agentRunId: runId, requestIds });
+        return rows.map((row) => ({ row, recordsChanged: changed[row.requestId] ?? [] }));
+      },
+      key: ({ row }) => row.stepId,
       present: presentStep,
     },
   );
 };
 
-const presentStep = (row: Row) => ({
+const presentStep = ({ row, recordsChanged }: ShownStep): Step => ({
   stepId: row.stepId,
   at: time(String(row.at)),
   operationId: row.operationId,
@@ -54,5 +60,5 @@ const presentStep = (row: Row) => ({
   requestId: row.requestId,
   cost: row.cost,
   approvalId: row.approvalId,
-  recordsChanged: [],
+  recordsChanged,
 });
