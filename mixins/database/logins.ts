@@ -50,11 +50,14 @@ const RIGHTS: Record<ServiceName, Rights> = {
 /** What a service may do to the tables of another one: a function of the owner that does just that. */
 const CALLS: readonly { readonly role: string; readonly schema: string; readonly routine: string }[] = [
   { role: 'svc_data', schema: 'auth', routine: 'end_grant(uuid, uuid, text)' },
-  // The mutation that an approval allows consumes it.
-  { role: 'svc_agent', schema: 'agent', routine: 'consume_approval(uuid, uuid, uuid, text, text)' },
-  { role: 'svc_analytics', schema: 'agent', routine: 'consume_approval(uuid, uuid, uuid, text, text)' },
-  { role: 'svc_data', schema: 'agent', routine: 'consume_approval(uuid, uuid, uuid, text, text)' },
-  { role: 'svc_metadata', schema: 'agent', routine: 'consume_approval(uuid, uuid, uuid, text, text)' },
+  // A mutation under a run asks whether the run goes on, and consumes the approval that allows it.
+  ...['agent', 'analytics', 'data', 'metadata'].flatMap((service) =>
+    ['continue_run(uuid, uuid, integer)', 'consume_approval(uuid, uuid, uuid, text, text)'].map((routine) => ({
+      role: `svc_${service}`,
+      schema: 'agent',
+      routine,
+    })),
+  ),
 ];
 
 /** Name of the role that the service signs in as. */

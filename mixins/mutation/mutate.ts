@@ -11,6 +11,7 @@ import type { Database } from '../database/database.ts';
 import { isTransient, platformErrorOf, waitedForDeployment, waitedForTableOrValue } from './errors.ts';
 import { type IdempotencyKey, idempotencyKey } from './key.ts';
 import { concludeDryRun, concludeRefusal } from './refusal.ts';
+import { runHook } from './run.ts';
 import { type DataRole, type Hook, inTransaction, singleStatementUnit, type Unit, type UnitOptions } from './unit.ts';
 import { approving, refused } from './verdict.ts';
 
@@ -52,8 +53,9 @@ export function mutate(
   { role, work, hooks = [], dryRun = false, ...errorMapping }: Mutation,
 ): Promise<OperationReply> {
   const key = idempotencyKey(call, request, dryRun);
+  const service = role === 'tenant' ? 'data' : role.service;
   const verdictOf = request.dryRun ? { verdictOf: refused } : {};
-  return runIdempotent({ database, request, call, key, hooks, ...verdictOf, ...errorMapping }, ({ inUnit }) =>
+  return runIdempotent({ database, request, call, key, service, hooks, ...verdictOf, ...errorMapping }, ({ inUnit }) =>
     inUnit(async (unit) => {
       const stored = await unit.claim();
       if (stored) return stored;
@@ -75,6 +77,8 @@ export interface IdempotentMutation extends ErrorMapping {
   readonly request: RequestContext;
   readonly call: OperationCall;
   readonly key: IdempotencyKey;
+  /** Which service runs it. */
+  readonly service: string;
   readonly hooks?: readonly Hook[];
 }
 
@@ -120,7 +124,9 @@ export async function runIdempotent(
 }
 
 /** `cautious`: after an attempt that failed on a lock, the single statement is not tried again. */
-function attemptOf({ database, request, call, key, hooks = [] }: IdempotentMutation, cautious: boolean): Attempt {
+function attemptOf(mutation: IdempotentMutation, cautious: boolean): Attempt {
+  const { database, request, call, key } = mutation;
+  const hooks = hooksOf(mutation);
   const options: UnitOptions = { request, call, key, hooks };
   return {
     inUnit: (work, single) =>
@@ -132,6 +138,12 @@ function attemptOf({ database, request, call, key, hooks = [] }: IdempotentMutat
         return inTransaction(tx, options, cautious, work);
       }),
   };
+}
+
+/** A dry run commits nothing, so that it needs nobody's leave. */
+function hooksOf({ request, key, service, hooks = [] }: IdempotentMutation): readonly Hook[] {
+  const underRun = key.checkOnly ? null : runHook(service, request);
+  return underRun ? [...hooks, underRun] : hooks;
 }
 
 function mayRepeat(error: unknown, count: number, deadline: number): boolean {

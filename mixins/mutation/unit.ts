@@ -64,6 +64,8 @@ export interface Unit {
   readonly transactionId: string;
   /** What a dry run would change, noted by the work. */
   readonly effects: Effect[];
+  /** How many records the mutation changes, before it commits; the work says so when it is not one. */
+  readonly tally: { records: number };
   /** Runs the hooks, then sends the last statement of the transaction, which has one row, together with COMMIT. */
   commit<R>(statement: Statement): Promise<R>;
   /** This unit as one part of a larger mutation sees it: the part neither claims the key nor commits. */
@@ -152,6 +154,7 @@ function unitOf(tx: Tx, { request, call, key }: UnitOptions, commit: Commit): Un
     schema,
     transactionId: uuidv7(),
     effects: [],
+    tally: { records: 1 },
     commit,
     part: () => ({
       ...unit,

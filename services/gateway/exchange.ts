@@ -1,7 +1,7 @@
 /** One HTTP request on its way through the gateway: what the steps have found out about it so far. */
 import { randomFillSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { OperationCall } from '../../lib/operation.ts';
+import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import type { Budget } from './rate/budget.ts';
 import type { Route } from './router.ts';
@@ -18,6 +18,16 @@ function randomForId(): Uint8Array {
     drawn = 0;
   }
   return pool.subarray(drawn, (drawn += ID_BYTES));
+}
+
+/** A call that was admitted to a run. */
+export interface AdmittedCall {
+  readonly runId: string;
+  readonly stepId: string;
+  /** A mutation is tried out. */
+  readonly dryRun: boolean;
+  /** What the change uses up; null: it needs no approval. */
+  readonly approval: { readonly id: string; readonly fingerprint: string } | null;
 }
 
 const CLIENT_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
@@ -54,6 +64,12 @@ export class Exchange {
   allowedOrigin: string | null = null;
   body: Buffer | null = null;
   call: OperationCall | null = null;
+  /** The run that has admitted the call. */
+  run: AdmittedCall | null = null;
+  /** The run of the caller that did not admit the call: the trail names it. */
+  refusedByRun: string | null = null;
+  /** What the call was answered when it was carried out before. */
+  outcome: OperationReply | null = null;
   abort: ((error: Error) => void) | null = null;
   /** The client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;

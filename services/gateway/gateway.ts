@@ -11,9 +11,9 @@ import { ALL_SERVICES, SERVICES } from '../../config/services.ts';
 import { call } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
 import { answerUnits, databaseUnits } from '../../contracts/ratelimit.ts';
-import type { DatabaseTimeMeta } from '../../lib/context.ts';
+import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { Operation, OperationReply } from '../../lib/operation.ts';
+import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
 import { busConnected, databaseAnswers, registerProcessMetrics, rememberedBriefly } from '../../mixins/health.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { type TurnLimits, Turns } from '../../mixins/turns.ts';
@@ -32,6 +32,7 @@ import { API_PREFIX, answer, type Gate, requestContextOf } from './pipeline.ts';
 import { Budgets, tightest } from './rate/budget.ts';
 import { type ReplyOptions, sendError, sendReply } from './reply.ts';
 import { allowed, Router } from './router.ts';
+import type { RunCalls } from './run-calls.ts';
 import { Sessions } from './session.ts';
 
 const WATCH_MS = 100;
@@ -300,6 +301,7 @@ export class Gateway {
       budgets: this.budgets,
       hugeBodies: new Turns(HUGE_BODIES),
       originAllowed: (origin, clientId) => origins.allowed(origin, clientId),
+      runs: this.#openRuns(),
       forward: (x) => this.#forward(x),
       refused: (x, error) => this.#denials.note(x, error, x.session?.grant ? requestContextOf(x) : undefined),
       now: Date.now,
@@ -342,20 +344,62 @@ export class Gateway {
     sendOptions(x, allowed(match.methods), this.replyOptions());
   }
 
+  #openRuns(): RunCalls {
+    const { broker } = this;
+    const asCaller = (x: Exchange): { meta: { request: RequestContext | undefined } } => ({
+      meta: { request: requestContextOf(x) },
+    });
+    return {
+      admit: (x, admission) => this.abortable(x, call(broker, 'agent.runs.admit', admission, asCaller(x))),
+      settle: (x, stepId, status) => {
+        call(broker, 'agent.steps.settle', { stepId, status }, asCaller(x)).catch(() => {});
+      },
+      tryOut: (x, asked) => {
+        const request = requestContextOf(x);
+        return this.abortable(
+          x,
+          this.#ask(x, x.route.operation.action, asked, request && { ...request, dryRun: true }),
+        );
+      },
+      read: (x, asked) => this.abortable(x, this.#ask(x, 'data.records.get', asked, requestContextOf(x))),
+      preview: (x, approvalId, preview) =>
+        this.abortable(x, call(broker, 'agent.approvals.preview', { approvalId, preview }, asCaller(x))),
+      withdraw: (x, approvalId) => call(broker, 'agent.approvals.withdraw', { approvalId }, asCaller(x)),
+    };
+  }
+
   #forward(x: Exchange): Promise<OperationReply> {
-    const request = requestContextOf(x);
+    const { operation } = x.route;
+    const answered = this.#ask(x, operation.action, x.call, requestContextOf(x));
+    const { run } = x;
+    if (run) {
+      const settle = (status: number): void => this.#gate.runs.settle(x, run.stepId, status);
+      answered.then(
+        ({ status = operation.response.status }) => settle(status),
+        (error) => settle(toPlatformError(error).error.status),
+      );
+    }
+    return this.abortable(x, answered);
+  }
+
+  /** Calls an action for the caller, who pays for what it takes beyond the price of the operation. */
+  #ask(
+    x: Exchange,
+    action: string,
+    asked: OperationCall | null,
+    request: RequestContext | undefined,
+  ): PromiseLike<OperationReply> {
     const { traceparent } = x;
     const meta: object & DatabaseTimeMeta = {
       ...(request ? { request } : {}),
       ...(traceparent ? { traceparent } : {}),
     };
-    const { action } = x.route.operation;
-    const answered = this.broker.call<OperationReply, unknown>(action, x.call, { meta, requestID: x.requestId });
+    const answered = this.broker.call<OperationReply, unknown>(action, asked, { meta, requestID: x.requestId });
     // Also when the call has failed, or answers after the caller has left.
     const settle = (reply?: OperationReply): void =>
       this.#settle(x, meta.databaseMs ?? 0, reply?.body instanceof Uint8Array ? reply.body.length : 0);
     answered.then(settle, () => settle());
-    return this.abortable(x, answered);
+    return answered;
   }
 
   /** Charges the time in the database and the bytes that the price of the operation does not include. */

@@ -19,6 +19,7 @@ import { coverBody, decode, readForm } from './form.ts';
 import { checkContentType, hasBody, readBytes } from './intake.ts';
 import type { Budgets, Connection } from './rate/budget.ts';
 import { allowed, type Router } from './router.ts';
+import { enterRun, isAgent, type RunCalls, runOf } from './run-calls.ts';
 import type { Session, Sessions } from './session.ts';
 
 export interface Gate {
@@ -29,6 +30,7 @@ export interface Gate {
   /** One body of many megabytes of each tenant is received and answered at a time. */
   readonly hugeBodies: Turns;
   readonly originAllowed: (origin: string, clientId?: string) => boolean | Promise<boolean>;
+  readonly runs: RunCalls;
   readonly forward: (x: Exchange) => Promise<OperationReply>;
   /** Called with every request that a check refused. */
   readonly refused: (x: Exchange, error: unknown) => void;
@@ -57,14 +59,14 @@ const BEFORE_BODY: readonly Step[] = [
   spendUnits,
 ];
 
-const FROM_BODY: readonly Step[] = [receiveBody, giveWay, checkForm, giveWay, identify, checkSignInOfDryRun];
+const FROM_BODY: readonly Step[] = [receiveBody, giveWay, checkForm, giveWay, identify, checkSignInOfDryRun, askRun];
 
 /** Runs the checks, then the operation. */
 export async function answer(gate: Gate, x: Exchange): Promise<OperationReply> {
   await check(gate, x, BEFORE_BODY);
   const rest = async (): Promise<OperationReply> => {
     await check(gate, x, FROM_BODY);
-    return gate.forward(x);
+    return x.outcome ?? gate.forward(x);
   };
   if (!x.session || !mayBeHuge(x)) return rest();
   return gate.hugeBodies.take(x.session.tenantId, rest);
@@ -327,15 +329,21 @@ function identify(_gate: Gate, x: Exchange): void {
   if (x.call) coverBody(x.call, x.route.operation);
 }
 
-/** A client that is flagged as an agent, or a token that was exchanged for one. */
-const isAgent = ({ grant, actor }: Session): boolean => grant?.agent === true || actor;
+/** A call that names a run needs its leave; an agent's call without one is refused. */
+function askRun(gate: Gate, x: Exchange): void | Promise<void> {
+  const runId = runOf(x);
+  if (runId === null) return undefined;
+  return enterRun(gate.runs, x, runId).then((outcome) => {
+    x.outcome = outcome;
+    mark();
+  });
+}
 
 /** The context that is sent with the call: caller, tenant and deadline. */
 export function requestContextOf(x: Exchange): RequestContext | undefined {
-  const { session } = x;
+  const { session, run } = x;
   if (!session) return undefined;
-  const agentRunId = x.req.headers['x-agent-run-id'];
-  return {
+  const context: RequestContext = {
     requestId: x.requestId,
     clientRequestId: x.clientRequestId,
     tenantId: session.tenantId,
@@ -345,10 +353,12 @@ export function requestContextOf(x: Exchange): RequestContext | undefined {
     scopes: session.scopes,
     agent: isAgent(session),
     person: session.signedIn !== null && !isAgent(session),
-    agentRunId: typeof agentRunId === 'string' ? agentRunId.toLowerCase() : null,
+    agentRunId: run?.runId ?? x.refusedByRun,
     tokenExpiresAt: session.tokenExpiresAt,
     ip: x.ip,
     channel: session.clientId === CLI_CLIENT_ID ? 'cli' : 'api',
     deadline: x.startedAt + LIMITS.request_timeout_ms,
   };
+  if (!run) return context;
+  return { ...context, dryRun: run.dryRun, ...(run.approval ? { approval: run.approval } : {}) };
 }

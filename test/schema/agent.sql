@@ -184,8 +184,14 @@ CREATE POLICY directory_of_login ON agent.steps AS PERMISSIVE FOR ALL TO login_a
 
 CREATE POLICY tenant ON agent.steps AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
-CREATE FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body dea932eb506b
+CREATE FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 1e2cef87e469
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_analytics;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_data;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_metadata;
+
+CREATE FUNCTION agent.continue_run(uuid,uuid,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 2666802d340b
+GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_agent;
+GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_analytics;
+GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_data;
+GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_metadata;

@@ -66,9 +66,11 @@ async function decide(deps: AgentDeps, tx: Tx, snapshot: Snapshot, admission: Ad
     duplicateConfirmation: call.mutation && call.duplicateConfirmation,
   });
   if (verdict.decision === 'allow') return count(tx, admission, null);
-  const refusal = await refusalOfRun(tx, admission);
-  if (refusal) return refusal;
+  const run = await openRun(tx, admission);
+  if (run instanceof PlatformError) return run;
   if (verdict.decision === 'deny') return deny(tx, admission, verdict.policy);
+  // What is tried out changes nothing that anybody would have to approve.
+  if (run.dryRun) return count(tx, admission, null);
   return askFor(deps, tx, admission, verdict.terms);
 }
 
@@ -76,15 +78,16 @@ async function decide(deps: AgentDeps, tx: Tx, snapshot: Snapshot, admission: Ad
 async function count(tx: Tx, admission: AdmittedCall, approvalId: string | null): Promise<Outcome> {
   const counted = await tx.first<{ dryRun: boolean }>(countStatement(admission, approvalId));
   if (counted) return { stepId: admission.stepId, dryRun: counted.dryRun, approvalId };
-  return (await refusalOfRun(tx, admission)) ?? contention();
+  const run = await openRun(tx, admission);
+  return run instanceof PlatformError ? run : contention();
 }
 
 /** Another call was completed between the two statements. */
 const contention = (): PlatformError =>
   new PlatformError('WRITE_CONTENTION', 'Other calls of the run are in progress; try again.', { retryAfterSeconds: 1 });
 
-/** Why the run lets no such call through; null: it does, and stays as it is until the transaction ends. */
-async function refusalOfRun(tx: Tx, { request, call }: AdmittedCall): Promise<PlatformError | null> {
+/** The run, which stays as it is until the transaction ends; or why it lets no such call through. */
+async function openRun(tx: Tx, { request, call }: AdmittedCall): Promise<LockedRun | PlatformError> {
   const { tenantId } = request;
   const run = await tx.first<LockedRun>(lockRunStatement(tenantId, call.runId, ownRuns(request)));
   if (!run) return runNotFound();
@@ -94,7 +97,7 @@ async function refusalOfRun(tx: Tx, { request, call }: AdmittedCall): Promise<Pl
       { type: 'agent.run.expired', data: { runId: call.runId, agentKey: run.agentKey } },
     ]);
   }
-  return endedRefusal(run) ?? budgetRefusal(run, await chargeOf(tx, { request, call, stepId: '' }));
+  return endedRefusal(run) ?? budgetRefusal(run, await chargeOf(tx, { request, call, stepId: '' })) ?? run;
 }
 
 async function chargeOf(tx: Tx, admission: AdmittedCall): Promise<{ cost: number; mutations: number }> {

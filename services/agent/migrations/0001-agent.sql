@@ -147,16 +147,16 @@ CREATE FUNCTION agent.consume_approval(tenant uuid, approval uuid, run uuid, req
   RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
   AS $$ DECLARE
-    found agent.approvals%ROWTYPE;
+    asked agent.approvals%ROWTYPE;
   BEGIN
     IF tenant IS DISTINCT FROM NULLIF(current_setting('app.tenant_id', true), '')::uuid THEN
       RAISE EXCEPTION 'The transaction is bound to another tenant.' USING ERRCODE = 'insufficient_privilege';
     END IF;
-    SELECT * INTO found FROM agent.approvals a
+    SELECT * INTO asked FROM agent.approvals a
       WHERE a.tenant_id = tenant AND a.approval_id = approval AND a.run_id = run FOR UPDATE;
     IF NOT FOUND THEN RETURN 'APPROVAL_REQUIRED'; END IF;
-    IF found.fingerprint <> request_fingerprint THEN RETURN 'APPROVAL_FINGERPRINT_MISMATCH'; END IF;
-    CASE found.status
+    IF asked.fingerprint <> request_fingerprint THEN RETURN 'APPROVAL_FINGERPRINT_MISMATCH'; END IF;
+    CASE asked.status
       WHEN 'PENDING' THEN RETURN 'APPROVAL_PENDING';
       WHEN 'REJECTED' THEN RETURN 'APPROVAL_REJECTED';
       WHEN 'EXPIRED' THEN RETURN 'APPROVAL_EXPIRED';
@@ -164,7 +164,7 @@ CREATE FUNCTION agent.consume_approval(tenant uuid, approval uuid, run uuid, req
       WHEN 'CONSUMED' THEN RETURN 'APPROVAL_REQUIRED';
       ELSE NULL;
     END CASE;
-    IF found.expires_at <= clock_timestamp() THEN RETURN 'APPROVAL_EXPIRED'; END IF;
+    IF asked.expires_at <= clock_timestamp() THEN RETURN 'APPROVAL_EXPIRED'; END IF;
     IF NOT EXISTS (SELECT FROM agent.runs r WHERE r.tenant_id = tenant AND r.run_id = run
         AND r.status = 'RUNNING' AND r.expires_at > clock_timestamp()) THEN
       RETURN 'RUN_NOT_ACTIVE';

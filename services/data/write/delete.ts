@@ -154,6 +154,7 @@ async function detach(write: Write, doomed: Ids): Promise<void> {
     const counted = write.unit.tx.one<{ count: number }>(detachSql(write, child, references, doomed));
     statements.push(
       counted.then(({ count }) => {
+        write.unit.tally.records += count;
         if (count) noteEffect(write, 'update', child, { id: null, count, fields });
       }),
     );
@@ -166,7 +167,9 @@ async function remove(write: Write, doomed: Ids, hidden: ReadonlySet<string>): P
   const deletion = deletionAt(new Date());
   const counts = new Map<string, number>();
   for (const [{ apiName }, ids] of doomed) counts.set(apiName, [...ids].filter((id) => !hidden.has(id)).length);
-  // The record itself is not one of those that were deleted with it.
+  for (const ids of doomed.values()) write.unit.tally.records += ids.size;
+  // The record itself is not one of those that were deleted with it, and is counted already.
+  write.unit.tally.records--;
   counts.set(object.apiName, (counts.get(object.apiName) ?? 1) - 1);
   const cascaded = visibleCounts(write, counts);
   const body = JSON.stringify({

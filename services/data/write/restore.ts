@@ -58,6 +58,7 @@ async function bringBack(write: Write): Promise<void> {
   const { recordVersion, body } = await unit.tx.one<{ recordVersion: number; body: string }>(restoredSql(write));
   const headers = { ETag: etagOf(recordVersion), Location: `/api/v1/data/${object.apiName}/${write.id}` };
   await noteEffects(write, returning);
+  unit.tally.records = [...returning.values()].reduce((sum, ids) => sum + ids.size, 0);
   await unit.commit(completeSql(write, headers, body));
   write.reply = { status: 201, headers, body: Buffer.from(body) };
 }

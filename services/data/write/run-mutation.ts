@@ -74,6 +74,7 @@ export function runRecordMutation(
       request,
       call,
       key,
+      service: 'data',
       toError: (error) => recordError(view, call, error),
       verdictOf: refused,
     },

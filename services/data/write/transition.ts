@@ -270,6 +270,7 @@ async function createRecords(write: Write, transition: TransitionOrAction, facts
       invalid,
     });
     await asPart(part, () => runSteps(part, CREATE_STEPS));
+    write.unit.tally.records++;
     created.push({ kind: 'create', objectApiName, id: part.id });
   }
   return created;

@@ -105,6 +105,7 @@ function refuseContent({ invalid }: Write): void {
 async function keepWhenEqual(write: Write): Promise<void> {
   if (write.changed.length) return;
   const headers = { ETag: etagOf(write.recordVersion) };
+  write.unit.tally.records = 0;
   const { body } = await write.unit.commit<ReplyRow>(completeUnchangedSql(write, headers));
   write.reply = { status: 200, headers, body: Buffer.from(body) };
 }

@@ -12,6 +12,7 @@ import {
   IDEMPOTENCY_KEY_PATTERN,
 } from '../../../lib/values/idempotency-key.ts';
 import { API_VERSION } from '../reply.ts';
+import { belongsToRuns } from '../run-calls.ts';
 import { TAG_NAMES } from './capabilities.ts';
 
 type Json = Record<string, unknown>;
@@ -52,6 +53,9 @@ function codesOf(operation: Operation): ErrorCode[] {
     add('CONCURRENCY_LIMIT_EXCEEDED', 'DAILY_LIMIT_EXCEEDED');
   }
   if (typeof operation.scopes !== 'string') add('SCOPE_INSUFFICIENT');
+  if (belongsToRuns(operation)) add('RUN_NOT_FOUND', 'RUN_NOT_ACTIVE', 'AGENT_POLICY_DENIED', 'AGENT_BUDGET_EXCEEDED');
+  if (operation.mutation && belongsToRuns(operation))
+    add('APPROVAL_REQUIRED', 'APPROVAL_PENDING', 'APPROVAL_REJECTED', 'APPROVAL_EXPIRED');
   if (operation.stepUp) add('AUTHENTICATION_INSUFFICIENT');
   if (operation.queryParameters?.some((one) => one.required)) add('PARAMETER_REQUIRED');
   if (operation.requestBody) {
@@ -273,6 +277,14 @@ function impliedHeaders(operation: Operation): Parameter[] {
         pattern: IDEMPOTENCY_KEY_PATTERN,
       },
       'order-7f3a-1',
+    );
+  if (belongsToRuns(operation))
+    text(
+      'X-Agent-Run-Id',
+      false,
+      'The run that the call belongs to. Clients that are agents must send it.',
+      { format: 'uuid' },
+      '0193d3b0-52f1-7d42-8a11-5e0c9f7b2d10',
     );
   if (operation.precondition === 'ifMatch') text('If-Match', true, 'Strong ETag that was read. Never `*`.', {}, '"k7"');
   if (operation.precondition === 'expectedRevision')

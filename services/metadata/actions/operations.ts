@@ -91,7 +91,7 @@ export class MetadataOperations {
     const known = { ...call, fingerprint: accepted.fingerprint };
     const key = idempotencyKey(known, request);
     const { database } = this.#platform;
-    const mutation = { database, request, call: known, key };
+    const mutation = { database, request, call: known, key, service: 'metadata' };
     const reply = await runIdempotent(mutation, async ({ inUnit }) => {
       const user = await requirePermission(findUser, request, 'metadataManage');
       await this.#checkAcceptable(request, call.body, accepted);

@@ -316,6 +316,16 @@ async function fill(platform: TestPlatform): Promise<World> {
   const tenantId = await makeTenant('one');
   const otherTenantId = await makeTenant('two');
 
+  /** A run that is active; agent would have made it. */
+  const beginRun = (tenant: string, userId: string, clientId: string, runId: string) =>
+    database.query({
+      text: `INSERT INTO agent.runs (tenant_id, run_id, agent_key, goal, dry_run, user_id, client_id, grant_id,
+          max_cost, max_mutations, max_records, expires_at)
+        VALUES ($1, $2, 'test', 'Tests.', false, $3, $4, 'grant', 10000, 1000, 10000, now() + interval '1 hour')
+        ON CONFLICT DO NOTHING`,
+      values: [tenant, runId, userId, clientId],
+    });
+
   const person = (tenant: string, userId: string, clientId = 'test'): Person => {
     const contextOf = ({ scopes = ALL_SCOPES, agentRunId }: CallOptions = {}): RequestContext => ({
       requestId: requestId(),
@@ -334,6 +344,7 @@ async function fill(platform: TestPlatform): Promise<World> {
       deadline: Date.now() + 30_000,
     });
     const send: Person['send'] = async (operationId, path, query = {}, body, options = {}) => {
+      if (options.agentRunId) await beginRun(tenant, userId, clientId, options.agentRunId);
       const request = contextOf(options);
       const params: OperationCall = { operationId, path, query, headers: {} };
       if (body !== undefined) params.body = body;

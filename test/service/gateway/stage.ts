@@ -9,6 +9,7 @@ import { ServiceBroker } from 'moleculer';
 import { type TSchema, Type } from 'typebox';
 import { brokerOptions } from '../../../config/broker.ts';
 import { type Config, readConfig } from '../../../config/env.ts';
+import type { Admission, Admitted } from '../../../contracts/agent.ts';
 import type { GrantState, HttpReply, HttpRequest } from '../../../contracts/auth.ts';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
@@ -110,6 +111,7 @@ export const STUB_OPERATIONS: readonly Operation[] = [
     path: '/stub/{objectApiName}/{id}',
     scopes: ['data:write'],
     mutation: true,
+    dryRun: true,
     precondition: 'ifMatch',
     cost: 2,
     requestBody: {
@@ -125,8 +127,12 @@ export const STUB_OPERATIONS: readonly Operation[] = [
     method: 'DELETE',
     path: '/stub/{objectApiName}/{id}',
     scopes: ['data:delete'],
+    risk: 'high',
     mutation: true,
+    dryRun: true,
+    agentApproval: 'policy',
     precondition: 'ifMatch',
+    queryParameters: [parameter('checkOnly', Type.Boolean())],
     cost: 2,
   }),
   row({
@@ -184,6 +190,12 @@ export interface Stage {
     context: RequestContext | undefined,
     meta: Record<string, unknown>,
   ) => Promise<OperationReply> | OperationReply;
+  /** What agent says about a call under a run. */
+  admit: (admission: Admission, context: RequestContext | undefined) => Admitted | Promise<Admitted>;
+  /** What agent was told afterwards: action and parameters. */
+  readonly told: [action: string, params: Record<string, unknown>][];
+  /** The record that data has. */
+  record: () => OperationReply;
   authAnswer: (request: HttpRequest) => Promise<HttpReply> | HttpReply;
   grant: Partial<GrantState>;
   apiEnabled: boolean;
@@ -209,7 +221,7 @@ export interface Stage {
 
 export async function startStage(
   env: Record<string, string> = {},
-  options: { ratelimit?: boolean } = {},
+  options: { ratelimit?: boolean; agent?: boolean } = {},
 ): Promise<Stage> {
   const config = readConfig({ PORT: '0', HOST: '127.0.0.1', LOG_LEVEL: 'silent', ...env });
   const broker = new ServiceBroker({
@@ -233,6 +245,7 @@ export async function startStage(
   let kid = 'key-1';
   let published = [{ ...(await exportJWK(keys.publicKey)), kid, alg: 'EdDSA', use: 'sig' }];
   const calls: Record<string, number> = {};
+  const told: Stage['told'] = [];
   const count = (name: string): void => {
     calls[name] = (calls[name] ?? 0) + 1;
   };
@@ -282,8 +295,26 @@ export async function startStage(
         const { apiEnabled, permissions } = stage;
         return { id: USER, active: true, apiEnabled, systemPermissions: permissions };
       },
+      'records.get': () => stage.record(),
     },
   });
+  const tell = (action: string) => (ctx: { params: Record<string, unknown> }) => {
+    told.push([action, ctx.params]);
+    return null;
+  };
+  if (options.agent !== false)
+    broker.createService({
+      name: 'agent',
+      actions: {
+        'runs.admit'(ctx: { params: Admission; meta: { request?: RequestContext } }) {
+          count('runs.admit');
+          return stage.admit(ctx.params, ctx.meta.request);
+        },
+        'steps.settle': tell('settle'),
+        'approvals.preview': tell('preview'),
+        'approvals.withdraw': tell('withdraw'),
+      },
+    });
   broker.createService({ name: 'metadata', actions: {} });
   broker.createService({
     name: 'stub',
@@ -309,6 +340,9 @@ export async function startStage(
     baseUrl,
     config,
     answer: () => ({ body: {} }),
+    admit: () => ({ stepId: uuidv7(), dryRun: false, approvalId: null }),
+    told,
+    record: () => ({ body: Buffer.from('{}') }),
     authAnswer: () => ({ status: 200, headers: {}, body: Buffer.from('') }),
     grant: {},
     apiEnabled: true,

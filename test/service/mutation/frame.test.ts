@@ -4,7 +4,7 @@ import { hash, randomUUID } from 'node:crypto';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
-import { requestId } from '../../../lib/values/ids.ts';
+import { requestId, uuidv7 } from '../../../lib/values/ids.ts';
 import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { ensureServiceRole } from '../../../mixins/database/migrate.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
@@ -242,6 +242,153 @@ describe('the frame of mutations', () => {
     assert.deepEqual(await names('approvals'), []);
     assert.equal((await create('hooked', key, { hooks: [approval(true)] })).status, 201);
     assert.deepEqual(await names('approvals'), ['used']);
+  });
+
+  describe('under a run', () => {
+    const beginRun = async (more: { maxRecords?: number; expiresIn?: string } = {}): Promise<string> => {
+      const runId = uuidv7();
+      await world.database.query(
+        `INSERT INTO agent.runs (tenant_id, run_id, agent_key, goal, dry_run, user_id, client_id, grant_id, max_cost,
+          max_mutations, max_records, expires_at)
+        VALUES ($1, $2, 'test', 'Tests.', false, $3, 'test', 'grant', 500, 20, $4, now() + $5::interval)`,
+        [world.tenantId, runId, world.clerk.userId, more.maxRecords ?? 20, more.expiresIn ?? '1 hour'],
+      );
+      return runId;
+    };
+    const FINGERPRINT = hash('sha256', 'approved');
+    const approve = async (runId: string, status = 'APPROVED', expiresIn = '1 hour'): Promise<string> => {
+      const id = uuidv7();
+      await world.database.query(
+        `INSERT INTO agent.approvals (tenant_id, approval_id, run_id, status, user_id, operation_id, method, path,
+          path_parameters, risk, summary, query, headers, body_omitted, fingerprint, idempotency_key, required_approvals,
+          approvers, allow_self_approval, escalate_to, expires_at)
+        VALUES ($1, $2, $3, $4, $5, 'shop.rows.create', 'POST', '/rows', '{}', 'high', 'POST rows', '{}', '{}', false, $6,
+          'key', 1, '[]', false, '[]', now() + $7::interval)`,
+        [world.tenantId, id, runId, status, world.clerk.userId, FINGERPRINT, expiresIn],
+      );
+      return id;
+    };
+    const statusOf = async (id: string): Promise<unknown> =>
+      (await world.database.query('SELECT status FROM agent.approvals WHERE approval_id = $1', [id])).rows[0]?.[
+        'status'
+      ];
+    const recordsOf = async (runId: string): Promise<unknown> =>
+      (await world.database.query('SELECT records_changed AS n FROM agent.runs WHERE run_id = $1', [runId])).rows[0]?.[
+        'n'
+      ];
+    /** A service that may ask agent. */
+    const createUnder = (
+      name: string,
+      agentRunId: string,
+      approval: RequestContext['approval'] | null = null,
+      key: string = randomUUID(),
+      more: Partial<Mutation> = {},
+    ): Promise<OperationReply> =>
+      mutate(world.database, { ...requestOf(), agentRunId, ...(approval ? { approval } : {}) }, callOf(name, key), {
+        ...creating(name, more),
+        role: 'tenant',
+        work: more.work ?? (async () => ({ status: 201, body: { name } })),
+      });
+
+    it('commits while the run is active, and counts', async () => {
+      const runId = await beginRun();
+      assert.equal((await createUnder('a', runId)).status, 201);
+      assert.equal(await recordsOf(runId), 1);
+    });
+
+    it('commits nothing when the run has ended meanwhile', async () => {
+      for (const runId of [uuidv7(), await beginRun({ expiresIn: '-1 second' })])
+        assert.equal((await refusal(createUnder('b', runId))).code, 'RUN_NOT_ACTIVE');
+      const runId = await beginRun();
+      const late = createUnder('b', runId, null, randomUUID(), {
+        work: async () => {
+          await world.database.query(`UPDATE agent.runs SET status = 'CANCELED', ended_at = now() WHERE run_id = $1`, [
+            runId,
+          ]);
+          return { status: 201, body: null };
+        },
+      });
+      assert.equal((await refusal(late)).code, 'RUN_NOT_ACTIVE');
+      assert.equal(await recordsOf(runId), 0);
+    });
+
+    it('never changes more records than the budget of the run', async () => {
+      const runId = await beginRun({ maxRecords: 5 });
+      const outcomes = await Promise.allSettled(Array.from({ length: 12 }, (_, i) => createUnder(`c${i}`, runId)));
+      const refusals = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason.code] : []));
+      assert.deepEqual(
+        refusals,
+        Array.from({ length: 7 }, () => 'AGENT_BUDGET_EXCEEDED'),
+      );
+      assert.equal(await recordsOf(runId), 5);
+      const many = (count: number): Partial<Mutation> => ({
+        work: async (unit) => {
+          unit.tally.records = count;
+          return { body: null };
+        },
+      });
+      const other = await beginRun({ maxRecords: 5 });
+      assert.equal((await refusal(createUnder('d', other, null, randomUUID(), many(6)))).code, 'AGENT_BUDGET_EXCEEDED');
+      assert.equal((await createUnder('d', other, null, randomUUID(), many(5))).status, 200);
+    });
+
+    it('uses an approval up together with the change, once', async () => {
+      const runId = await beginRun();
+      const id = await approve(runId);
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 8 }, () => createUnder('e', runId, { id, fingerprint: FINGERPRINT })),
+      );
+      assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1);
+      const codes = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason.code] : []));
+      assert.deepEqual(new Set(codes), new Set(['APPROVAL_REQUIRED']));
+      assert.equal(await statusOf(id), 'CONSUMED');
+      assert.equal(await recordsOf(runId), 1);
+    });
+
+    it('uses nothing up when the change fails, and replays the outcome afterwards', async () => {
+      const runId = await beginRun();
+      const approval = { id: await approve(runId), fingerprint: FINGERPRINT };
+      const key = randomUUID();
+      const failing = { work: () => Promise.reject(new PlatformError('ETAG_MISMATCH', 'It has changed.')) };
+      assert.equal((await refusal(createUnder('f', runId, approval, key, failing))).code, 'ETAG_MISMATCH');
+      assert.equal(await statusOf(approval.id), 'APPROVED');
+      assert.equal((await createUnder('f', runId, approval, key)).headers?.['Idempotency-Replayed'], undefined);
+      assert.equal(await statusOf(approval.id), 'CONSUMED');
+      assert.equal((await createUnder('f', runId, approval, key)).headers?.['Idempotency-Replayed'], 'true');
+      assert.equal(await recordsOf(runId), 1);
+    });
+
+    it('takes no approval that is not for this request, run and moment', async () => {
+      const runId = await beginRun();
+      const use = async (id: string, fingerprint = FINGERPRINT, run = runId) =>
+        (await refusal(createUnder('g', run, { id, fingerprint }))).code;
+      const id = await approve(runId);
+      assert.equal(await use(id, hash('sha256', 'another')), 'APPROVAL_FINGERPRINT_MISMATCH');
+      assert.equal(await use(id, FINGERPRINT, await beginRun()), 'APPROVAL_REQUIRED');
+      assert.equal(await statusOf(id), 'APPROVED');
+      await world.database.query('DELETE FROM agent.approvals WHERE approval_id = $1', [id]);
+      assert.equal(await use(await approve(runId, 'PENDING')), 'APPROVAL_PENDING');
+      await world.database.query('DELETE FROM agent.approvals WHERE run_id = $1', [runId]);
+      assert.equal(await use(await approve(runId, 'REJECTED')), 'APPROVAL_REJECTED');
+      assert.equal(await use(await approve(runId, 'APPROVED', '-1 second')), 'APPROVAL_EXPIRED');
+    });
+
+    it('lets no service ask for another tenant', async () => {
+      const runId = await beginRun();
+      for (const text of [
+        `SELECT agent.continue_run('${world.otherTenantId}', '${runId}', 1)`,
+        `SELECT agent.consume_approval('${world.otherTenantId}', '${uuidv7()}', '${runId}', '', '')`,
+      ]) {
+        const asking = world.database.shared('data', world.tenantId, (tx) => tx.query(text));
+        await assert.rejects(asking, (error) => sqlState(error) === '42501');
+      }
+      await assert.rejects(
+        world.database.tenantTransaction(world.tenantId, (tx) =>
+          tx.query(`SELECT agent.continue_run('${world.tenantId}', '${runId}', 1)`),
+        ),
+        (error) => sqlState(error) === '42501',
+      );
+    });
   });
 
   it('gives work and hooks no tables but those of their role', async () => {

@@ -1,0 +1,51 @@
+/**
+ * A change under a run of an agent is committed only while the run is active and its budget lasts, and together with the
+ * approval that it uses up: of any number of attempts with one approval one is committed, and one that fails has used
+ * nothing. Reasons: docs/decisions/approvals-in-the-transaction.md.
+ */
+import type { RequestContext } from '../../lib/context.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { Statement } from '../database/statement.ts';
+import { consumeApprovalSql, continueRunSql } from './run.sql.ts';
+import type { Hook, Unit } from './unit.ts';
+
+const REFUSALS = {
+  RUN_NOT_ACTIVE: 'The run ended while the call was under way; nothing was changed.',
+  AGENT_BUDGET_EXCEEDED: 'The call would change more records than the budget of the run has left; nothing was changed.',
+  APPROVAL_REQUIRED: 'The approval is used up; send the request with a new Idempotency-Key to ask for another.',
+  APPROVAL_PENDING: 'The approval has not been given.',
+  APPROVAL_REJECTED: 'The approval was refused.',
+  APPROVAL_EXPIRED: 'The approval has expired; send the request with a new Idempotency-Key to ask for another.',
+  APPROVAL_FINGERPRINT_MISMATCH: 'The approval was given for another request.',
+} as const;
+
+const isRefusal = (verdict: string): verdict is keyof typeof REFUSALS => Object.hasOwn(REFUSALS, verdict);
+
+/** What a change asks before it is committed; null: its request is under no run. */
+export function runHook(service: string, request: RequestContext): Hook | null {
+  const { tenantId, requestId, agentRunId: runId, approval } = request;
+  if (runId === null) return null;
+  const asked = { tenantId, runId, requestId };
+  return {
+    role: { service },
+    run: async (unit) => {
+      const { records } = unit.tally;
+      // The run before the approval, as everything locks them that ends a run.
+      await demand(unit, continueRunSql(asked, records), 'RUNNING', { runId, records });
+      if (approval)
+        await demand(unit, consumeApprovalSql(asked, approval), 'CONSUMED', { runId, approvalId: approval.id });
+    },
+  };
+}
+
+async function demand(
+  { tx }: Unit,
+  statement: Statement,
+  expected: 'RUNNING' | 'CONSUMED',
+  details: Record<string, unknown>,
+): Promise<void> {
+  const { verdict } = await tx.one<{ verdict: string }>(statement);
+  if (verdict === expected) return;
+  if (!isRefusal(verdict)) throw new Error(`The run answers ${verdict} to a change.`);
+  throw new PlatformError(verdict, REFUSALS[verdict], { details });
+}

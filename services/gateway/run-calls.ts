@@ -1,0 +1,201 @@
+/**
+ * Calls under a run of an agent: agent admits each before it is forwarded and hears how it was answered. Where somebody
+ * has to approve a mutation first, a dry run in the caller's name shows what it would do.
+ * Source: docs/reference/agents.md#enforcement.
+ */
+import { LIMITS } from '../../config/limits.ts';
+import type { Admission, Admitted } from '../../contracts/agent.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { completeFingerprint } from '../../lib/json/fingerprint.ts';
+import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
+import type { Exchange } from './exchange.ts';
+
+/** What is asked of other services in the name of the caller. */
+export interface RunCalls {
+  /** Throws the refusal of agent. */
+  readonly admit: (x: Exchange, admission: Admission) => Promise<Admitted>;
+  /** Not waited for. */
+  readonly settle: (x: Exchange, stepId: string, status: number) => void;
+  /** The dry run of the call. */
+  readonly tryOut: (x: Exchange, call: OperationCall) => Promise<OperationReply>;
+  /** The record that the call is about, as the caller sees it. */
+  readonly read: (x: Exchange, call: OperationCall) => Promise<OperationReply>;
+  /** Gives a pending approval its preview. */
+  readonly preview: (x: Exchange, approvalId: string, preview: object) => Promise<unknown>;
+  /** Cancels a pending approval of a call that cannot succeed. */
+  readonly withdraw: (x: Exchange, approvalId: string) => Promise<unknown>;
+}
+
+/**
+ * What an agent needs before it has a run, and to see to one: neither a step of the run nor on its budget, which would
+ * keep it from ending a run whose budget is used up. Approvals are decided by people, and agent refuses others.
+ */
+const OUTSIDE_RUNS: ReadonlySet<string> = new Set([
+  'me.identity.get',
+  'agent.runs.create',
+  'agent.runs.list',
+  'agent.runs.get',
+  'agent.runs.complete',
+  'agent.runs.cancel',
+  'agent.steps.list',
+  'agent.approvals.list',
+  'agent.approvals.get',
+  'agent.approvals.decide',
+]);
+
+/** Whether calls of the operation can be placed under a run. */
+export const belongsToRuns = ({ operationId, scopes }: Operation): boolean =>
+  scopes !== 'public' && !OUTSIDE_RUNS.has(operationId);
+
+/** The client is flagged as an agent, or its token was given to one. */
+export const isAgent = ({ grant, actor }: NonNullable<Exchange['session']>): boolean => grant?.agent === true || actor;
+
+/** The run that the call belongs to; null: none. Throws when an agent names none. */
+export function runOf({ session, req, label }: Exchange): string | null {
+  if (!session || OUTSIDE_RUNS.has(label)) return null;
+  const runId = req.headers['x-agent-run-id'];
+  if (typeof runId === 'string') return runId.toLowerCase();
+  if (!isAgent(session)) return null;
+  throw new PlatformError(
+    'AGENT_POLICY_DENIED',
+    'Calls of agents belong to a run: create one, and send its runId in the header X-Agent-Run-Id.',
+  );
+}
+
+/**
+ * Asks agent for admission. A reply: the call was carried out before, and this is its outcome.
+ */
+export async function enterRun(runs: RunCalls, x: Exchange, runId: string): Promise<OperationReply | null> {
+  const call = callOf(x);
+  const admission = admissionOf(x, call, runId);
+  let admitted: Admitted;
+  try {
+    admitted = await runs.admit(x, admission);
+  } catch (error) {
+    // Of a run that is not theirs, callers leave no trace in it.
+    if (error instanceof PlatformError && error.code !== 'RUN_NOT_FOUND') x.refusedByRun = runId;
+    const approvalId = newApproval(error);
+    if (approvalId === null) throw error;
+    const outcome = await preview(runs, x, call, approvalId);
+    if (outcome) return outcome;
+    throw error;
+  }
+  const { stepId, dryRun, approvalId } = admitted;
+  const { fingerprint } = admission;
+  const approval = approvalId === null || fingerprint === null ? null : { id: approvalId, fingerprint };
+  x.run = { runId, stepId, dryRun, approval };
+  if (dryRun && admission.mutation && !x.route.operation.dryRun) {
+    runs.settle(x, stepId, 403);
+    throw new PlatformError(
+      'AGENT_POLICY_DENIED',
+      `The run is a dry run, and ${x.label} cannot be tried out: it was not carried out.`,
+      { details: { runId } },
+    );
+  }
+  return null;
+}
+
+function callOf({ call, label }: Exchange): OperationCall {
+  if (!call) throw new Error(`The form of ${label} has not been read.`);
+  return call;
+}
+
+function admissionOf(x: Exchange, call: OperationCall, runId: string): Admission {
+  const { operationId, risk, cost, mutation, agentApproval, requestBody } = x.route.operation;
+  const { ifMatch, expectedRevision, duplicateConfirmation, idempotencyKey } = call.headers;
+  const named = {
+    'if-match': ifMatch,
+    'x-expected-revision': expectedRevision === undefined ? undefined : String(expectedRevision),
+    'x-duplicate-confirmation': duplicateConfirmation,
+  };
+  const headers = Object.fromEntries(Object.entries(named).filter((entry): entry is [string, string] => !!entry[1]));
+  // A dry run changes nothing that anybody would have to approve.
+  const changes = mutation && call.query['checkOnly'] !== true;
+  return {
+    runId,
+    operationId,
+    method: x.method,
+    path: x.path,
+    pathParameters: call.path,
+    query: call.query,
+    ...(call.body === undefined || requestBody?.raw ? {} : { body: call.body }),
+    headers,
+    fingerprint: changes ? fingerprintOf(call) : null,
+    idempotencyKey: changes ? (idempotencyKey ?? null) : null,
+    risk: changes || !mutation ? risk : 'low',
+    cost,
+    mutation: changes,
+    agentApproval: changes || !mutation ? agentApproval : 'never',
+    requestId: x.requestId,
+    duplicateConfirmation: changes && duplicateConfirmation !== undefined,
+  };
+}
+
+/** Of a body that its service parses, the bytes are covered: an approval is for these very bytes. */
+function fingerprintOf({ fingerprint = '', body }: OperationCall): string {
+  return body instanceof Uint8Array ? completeFingerprint(fingerprint, body) : fingerprint;
+}
+
+/** Id of an approval that was asked for just now. */
+function newApproval(error: unknown): string | null {
+  if (!(error instanceof PlatformError) || error.code !== 'APPROVAL_REQUIRED') return null;
+  const id = error.details?.['approvalId'];
+  return typeof id === 'string' ? id : null;
+}
+
+/**
+ * Makes the dry run and stores it with the approval. What it is refused for (an object that the caller does not see, a
+ * permission, a record that has changed) is refused now, and nobody is asked. A reply: the key has an outcome already.
+ */
+async function preview(
+  runs: RunCalls,
+  x: Exchange,
+  call: OperationCall,
+  approvalId: string,
+): Promise<OperationReply | null> {
+  if (!x.route.operation.dryRun) return null;
+  try {
+    // Decimals as text, which keeps all their digits.
+    const tried = { ...call, ieee754Compatible: true };
+    const [before, reply] = await Promise.all([recordBefore(runs, x, call), runs.tryOut(x, tried)]);
+    if (reply.headers?.['Idempotency-Replayed'] === 'true') {
+      await runs.withdraw(x, approvalId);
+      return reply;
+    }
+    const verdict = contentOf(reply);
+    await runs.preview(x, approvalId, { ...verdict, approvalRequired: true, before });
+    return null;
+  } catch (error) {
+    await runs.withdraw(x, approvalId).catch(() => {}); // nobody can approve it before it has been shown
+    throw error;
+  }
+}
+
+/** The record that the call changes; null: it has none, or none that the caller can see. */
+async function recordBefore(runs: RunCalls, x: Exchange, { path, headers }: OperationCall): Promise<object | null> {
+  const { objectApiName, id } = path;
+  if (objectApiName === undefined || id === undefined) return null;
+  const { acceptLanguage } = headers;
+  const read: OperationCall = {
+    operationId: 'data.records.get',
+    path: { objectApiName, id },
+    query: {},
+    headers: acceptLanguage === undefined ? {} : { acceptLanguage },
+    ieee754Compatible: true,
+  };
+  try {
+    return contentOf(await runs.read(x, read));
+  } catch (error) {
+    // A deleted record that is restored, or one that the dry run will refuse by itself.
+    if (error instanceof PlatformError && error.status < 500) return null;
+    throw error;
+  }
+}
+
+/** The object that a reply holds; what is too long to be looked at is left out. */
+function contentOf({ body }: OperationReply): Record<string, unknown> {
+  if (!(body instanceof Uint8Array)) return { ...body };
+  if (body.length > LIMITS.agent_request_max_bytes) return { omitted: true };
+  const content: unknown = JSON.parse(Buffer.from(body).toString());
+  return typeof content === 'object' && content !== null ? { ...content } : {};
+}

@@ -1,0 +1,393 @@
+/** Calls under a run over HTTP: what is approved is exactly what happens, once, and within the budget. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { signIn } from '../../../scripts/sign-in.ts';
+import { type Answer, type Api, api, type CallOptions } from '../../support/client.ts';
+import { type Deals, startDeals } from '../data/deals.ts';
+
+const GOAL = { agentKey: 'tester', goal: 'Tidy deals.' };
+
+/** Creating and changing deals wait for a person, besides what does so by default. */
+const POLICY = {
+  'agentPolicies/Deals.yaml': [
+    'type: AgentPolicy',
+    'apiName: Deals',
+    'appliesTo:',
+    '  clients:',
+    '    - "*"',
+    'rules:',
+    '  - operationIds:',
+    '      - data.records.upsert',
+    '    decision: deny',
+    '  - operationIds:',
+    '      - data.records.update',
+    '    objects:',
+    '      - DealLine__c',
+    '    decision: approve',
+    '  - operationIds:',
+    '      - data.records.create',
+    '    objects:',
+    '      - DealLine__c',
+    '    decision: approve',
+    '',
+  ].join('\n'),
+};
+
+describe('calls under a run over HTTP', () => {
+  let deals: Deals;
+  let database: Client;
+  let sam: Api;
+  let mia: Api;
+  before(async function () {
+    this.timeout(180_000);
+    deals = await startDeals();
+    ({ sam, mia } = deals.as);
+    await deals.deploy(POLICY);
+    database = new Client({ connectionString: deals.platform.database.url, application_name: 'agent test' });
+    await database.connect();
+    const { rows } = await database.query(`SELECT id FROM metadata.tenants WHERE key = 'demo'`);
+    await database.query(`SET search_path = "t_${rows[0].id.replaceAll('-', '')}"`);
+  });
+  after(async () => {
+    await database?.end();
+    await deals?.platform.stop();
+  });
+
+  const begin = async (more: object = {}, who = sam): Promise<string> => {
+    const reply = await who.post('/agent/runs', { ...GOAL, ...more });
+    assert.equal(reply.status, 201, reply.text);
+    return reply.body.runId;
+  };
+  const under = (runId: string, more: CallOptions = {}): CallOptions => ({
+    ...more,
+    headers: { ...more.headers, 'x-agent-run-id': runId },
+  });
+  const at = (id: string): string => `/data/Deal__c/${id}`;
+  const refused = (reply: Answer, status: number, code: string): void =>
+    assert.deepEqual([reply.status, reply.body?.code], [status, code], reply.text);
+  const decide = (reply: Answer, decision = 'approve', more: object = {}, who = mia): Promise<Answer> => {
+    const { approvalId, fingerprint } = reply.body.details;
+    return who.post(`/agent/approvals/${approvalId}/decision`, { decision, fingerprint, ...more });
+  };
+  const approve = async (reply: Answer): Promise<void> => {
+    refused(reply, 403, 'APPROVAL_REQUIRED');
+    const decided = await decide(reply);
+    assert.deepEqual([decided.status, decided.body.status], [201, 'APPROVED'], decided.text);
+  };
+  const approvalOf = async (reply: Answer) => (await mia.get(`/agent/approvals/${reply.body.details.approvalId}`)).body;
+  const newDeal = async (more: object = {}): Promise<{ id: string; etag: string }> => {
+    const reply = await deals.deal(sam, { name: `Deal ${randomUUID()}`, ...more });
+    return { id: reply.body.id, etag: reply.headers.get('etag')! };
+  };
+  const remove = (runId: string, { id, etag }: { id: string; etag: string }, key: string = randomUUID()) =>
+    sam.delete(at(id), under(runId, { etag, idempotencyKey: key }));
+  const isThere = async (id: string): Promise<boolean> => (await sam.get(at(id))).status === 200;
+
+  it('are approved by a person, carried out once, and replayed afterwards', async () => {
+    const runId = await begin();
+    const deal = await newDeal({ Stage__c: 'won' });
+    const key = randomUUID();
+    const asked = await remove(runId, deal, key);
+    refused(asked, 403, 'APPROVAL_REQUIRED');
+    const { approvalId } = asked.body.details;
+    const pending = await remove(runId, deal, key);
+    refused(pending, 403, 'APPROVAL_PENDING');
+    assert.equal(pending.body.details.approvalId, approvalId);
+    assert.ok(await isThere(deal.id));
+    const shown = await approvalOf(asked);
+    assert.equal(shown.status, 'PENDING');
+    assert.equal(shown.preview.valid, true);
+    assert.equal(shown.preview.before.Stage__c, 'won');
+    assert.equal(shown.preview.effects[0].kind, 'delete');
+    assert.equal(shown.preview.effects[0].id, deal.id);
+    await approve(asked);
+    const done = await remove(runId, deal, key);
+    assert.deepEqual([done.status, done.body.deleted], [200, true], done.text);
+    const { status, consumedRequestId } = await approvalOf(asked);
+    assert.deepEqual([status, consumedRequestId], ['CONSUMED', done.headers.get('x-request-id')]);
+    const again = await remove(runId, deal, key);
+    assert.deepEqual([again.status, again.text], [200, done.text]);
+    assert.equal(again.headers.get('idempotency-replayed'), 'true');
+    const run = (await sam.get(`/agent/runs/${runId}`)).body;
+    assert.equal(run.status, 'RUNNING');
+    assert.deepEqual([run.usage.mutations, run.usage.recordsChanged], [1, 1]);
+  });
+
+  it('show the run in history and audit trail', async () => {
+    const runId = await begin();
+    const deal = await newDeal();
+    const changed = await sam.patch(at(deal.id), { Stage__c: 'lost' }, under(runId, { etag: deal.etag }));
+    assert.equal(changed.status, 200, changed.text);
+    const history = await sam.get(`${at(deal.id)}/history`);
+    assert.equal(history.body.records[0].actor.agentRunId, runId);
+    const { rows } = await database.query('SELECT outcome FROM _audit WHERE agent_run_id = $1', [runId]);
+    assert.deepEqual(rows, [{ outcome: 'committed' }]);
+  });
+
+  it('change one record once when 200 attempts use one approval at a time', async function () {
+    this.timeout(120_000);
+    const runId = await begin({ budget: { maxCost: 10_000, maxMutations: 1_000, maxRecords: 10_000 } });
+    const { id } = await newDeal();
+    const line = { name: `Line ${randomUUID()}`, Deal__c: id };
+    const create = () => sam.post('/data/DealLine__c', line, under(runId));
+    const asked = await create();
+    await approve(asked);
+    const replies = await Promise.all(Array.from({ length: 200 }, create));
+    assert.equal(replies.filter(({ status }) => status === 201).length, 1);
+    for (const reply of replies.filter(({ status }) => status !== 201))
+      assert.ok(
+        reply.status === 403 && /^APPROVAL_(REQUIRED|PENDING)$/.test(reply.body.code),
+        `${reply.status} ${reply.text}`,
+      );
+    const { rows } = await database.query('SELECT count(*)::int AS n FROM "DealLine__c" WHERE name = $1', [line.name]);
+    assert.equal(rows[0].n, 1);
+    assert.equal((await approvalOf(asked)).status, 'CONSUMED');
+    assert.equal((await sam.get(`/agent/runs/${runId}`)).body.usage.recordsChanged, 1);
+  });
+
+  it('carry one request out once when it is sent 200 times at a time under one key', async function () {
+    this.timeout(120_000);
+    const runId = await begin({ budget: { maxCost: 10_000, maxMutations: 1_000, maxRecords: 10_000 } });
+    const deal = await newDeal();
+    const key = randomUUID();
+    await approve(await remove(runId, deal, key));
+    const replies = await Promise.all(Array.from({ length: 200 }, () => remove(runId, deal, key)));
+    const done = replies.filter(({ status }) => status === 200);
+    assert.equal(done.filter(({ headers }) => headers.get('idempotency-replayed') === null).length, 1);
+    for (const reply of replies.filter(({ status }) => status !== 200)) refused(reply, 409, 'IDEMPOTENCY_IN_PROGRESS');
+    assert.equal((await sam.get(`/agent/runs/${runId}`)).body.usage.recordsChanged, 1);
+  });
+
+  it('need another approval when one byte of the body differs', async () => {
+    const runId = await begin();
+    const { id } = await newDeal();
+    const create = (name: string) => sam.post('/data/DealLine__c', { name, Deal__c: id }, under(runId));
+    const asked = await create('Line 1');
+    await approve(asked);
+    const other = await create('Line 2');
+    refused(other, 403, 'APPROVAL_REQUIRED');
+    assert.notEqual(other.body.details.approvalId, asked.body.details.approvalId);
+    assert.equal((await create('Line 1')).status, 201);
+    refused(await create('Line 2'), 403, 'APPROVAL_PENDING');
+  });
+
+  it('use no approval up when the record has changed since', async () => {
+    const runId = await begin();
+    const deal = await newDeal();
+    const asked = await remove(runId, deal);
+    await approve(asked);
+    const changed = await sam.patch(at(deal.id), { Stage__c: 'later' }, { etag: deal.etag });
+    assert.equal(changed.status, 200, changed.text);
+    refused(await remove(runId, deal), 412, 'ETAG_MISMATCH');
+    assert.equal((await approvalOf(asked)).status, 'APPROVED');
+    assert.ok(await isThere(deal.id));
+  });
+
+  it('bother nobody with what the caller cannot do', async () => {
+    const runId = await begin();
+    const deal = await newDeal();
+    const pending = async () => (await sam.get(`/agent/runs/${runId}`)).body.pendingApprovals.length;
+    refused(await remove(runId, { id: randomUUID(), etag: deal.etag }), 404, 'RECORD_NOT_FOUND');
+    refused(await remove(runId, { id: deal.id, etag: '"zz"' }), 412, 'ETAG_MISMATCH');
+    const line = { name: 'Line', Deal__c: deal.id, Unknown__c: 1 };
+    assert.equal(await pending(), 0);
+    // What the content is refused for is shown to those who decide.
+    const asked = await sam.post('/data/DealLine__c', line, under(runId));
+    refused(asked, 403, 'APPROVAL_REQUIRED');
+    const { preview } = await approvalOf(asked);
+    assert.deepEqual([preview.valid, preview.errors[0].code], [false, 'FIELD_UNKNOWN']);
+    await approve(asked);
+    refused(await sam.post('/data/DealLine__c', line, under(runId)), 422, 'VALIDATION_FAILED');
+    assert.equal((await approvalOf(asked)).status, 'APPROVED');
+  });
+
+  it('are refused when they were rejected, with the reason', async () => {
+    const runId = await begin();
+    const deal = await newDeal();
+    const asked = await remove(runId, deal);
+    const decided = await decide(asked, 'reject', { comment: 'Keep it.' });
+    assert.equal(decided.status, 201, decided.text);
+    const again = await remove(runId, deal);
+    refused(again, 403, 'APPROVAL_REJECTED');
+    assert.equal(again.body.details.comment, 'Keep it.');
+    assert.ok(await isThere(deal.id));
+  });
+
+  it('are denied by a policy', async () => {
+    const denied = await sam.put('/data/Account/by/code/x', { name: 'X' }, under(await begin()));
+    refused(denied, 403, 'AGENT_POLICY_DENIED');
+  });
+
+  describe('and its budget', () => {
+    const name = (): string => `Budget ${randomUUID()}`;
+
+    it('are never more mutations than it has, however many come at a time', async () => {
+      const runId = await begin({ budget: { maxMutations: 5 } });
+      const marker = name();
+      const replies = await Promise.all(
+        Array.from({ length: 25 }, () => sam.post('/data/Deal__c', { name: marker }, under(runId))),
+      );
+      assert.equal(replies.filter(({ status }) => status === 201).length, 5);
+      for (const reply of replies.filter(({ status }) => status !== 201)) refused(reply, 403, 'AGENT_BUDGET_EXCEEDED');
+      const { rows } = await database.query('SELECT count(*)::int AS n FROM "Deal__c" WHERE name = $1', [marker]);
+      assert.equal(rows[0].n, 5);
+    });
+
+    it('never cost more than it has, reads included', async () => {
+      const runId = await begin({ budget: { maxCost: 7 } });
+      const replies = await Promise.all(Array.from({ length: 20 }, () => sam.get('/data/Deal__c', under(runId))));
+      assert.equal(replies.filter(({ status }) => status === 200).length, 7);
+      refused(replies.find(({ status }) => status !== 200)!, 403, 'AGENT_BUDGET_EXCEEDED');
+      const run = await sam.get(`/agent/runs/${runId}`, under(runId));
+      assert.deepEqual([run.status, run.body.usage.cost], [200, 7]);
+      const completed = await sam.post(
+        `/agent/runs/${runId}/complete`,
+        { outcome: 'failed', summary: 'The budget is used up.' },
+        under(runId),
+      );
+      assert.equal(completed.status, 201, completed.text);
+    });
+
+    it('never change more records than it has, with those that go along', async () => {
+      const runId = await begin({ budget: { maxRecords: 2 } });
+      const deal = await newDeal();
+      for (const line of ['one', 'two']) {
+        const reply = await sam.post('/data/DealLine__c', { name: line, Deal__c: deal.id });
+        assert.equal(reply.status, 201, reply.text);
+      }
+      const etag = (await sam.get(at(deal.id))).headers.get('etag')!;
+      const asked = await remove(runId, { id: deal.id, etag });
+      await approve(asked);
+      const tooMany = await remove(runId, { id: deal.id, etag });
+      refused(tooMany, 403, 'AGENT_BUDGET_EXCEEDED');
+      assert.equal(tooMany.body.details.records, 3);
+      assert.equal((await approvalOf(asked)).status, 'APPROVED');
+      assert.ok(await isThere(deal.id));
+    });
+
+    it('count a mutation once that is repeated under its key', async () => {
+      const runId = await begin({ budget: { maxMutations: 1 } });
+      const options = under(runId, { idempotencyKey: randomUUID() });
+      const body = { name: name() };
+      assert.equal((await sam.post('/data/Deal__c', body, options)).status, 201);
+      const again = await sam.post('/data/Deal__c', body, options);
+      assert.deepEqual([again.status, again.headers.get('idempotency-replayed')], [201, 'true'], again.text);
+      refused(await sam.post('/data/Deal__c', body, under(runId)), 403, 'AGENT_BUDGET_EXCEEDED');
+    });
+  });
+
+  it('change nothing any more when the run ends while they are under way', async () => {
+    const runId = await begin();
+    const deal = await newDeal();
+    await database.query('BEGIN');
+    await database.query('SELECT FROM "Deal__c" WHERE id = $1 FOR UPDATE', [deal.id]);
+    const waiting = sam.patch(at(deal.id), { Stage__c: 'late' }, under(runId, { etag: deal.etag }));
+    for (;;) {
+      await database.query('SELECT pg_stat_clear_snapshot()');
+      const { rows } = await database.query(
+        'SELECT count(*)::int AS n FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))',
+      );
+      if (rows[0].n > 0) break;
+    }
+    assert.equal((await sam.post(`/agent/runs/${runId}/cancel`)).status, 201);
+    await database.query('COMMIT');
+    refused(await waiting, 409, 'RUN_NOT_ACTIVE');
+    assert.notEqual((await sam.get(at(deal.id))).body.Stage__c, 'late');
+    refused(await sam.get(at(deal.id), under(runId)), 409, 'RUN_NOT_ACTIVE');
+  });
+
+  it('find no run of somebody else, as if there were none', async () => {
+    const runId = await begin();
+    const unknown = await sam.get('/data/Deal__c', under(randomUUID()));
+    refused(unknown, 404, 'RUN_NOT_FOUND');
+    for (const who of [mia, deals.as.ada, deals.as.eve]) {
+      const theirs = await who.get('/data/User', under(runId));
+      refused(theirs, 404, 'RUN_NOT_FOUND');
+      assert.equal(theirs.body.message, unknown.body.message);
+      assert.deepEqual(theirs.body.details, unknown.body.details);
+    }
+  });
+
+  describe('of a run that is a dry run', () => {
+    let runId: string;
+    before(async () => {
+      runId = await begin({ dryRun: true });
+    });
+
+    it('answer what they would do, and change nothing', async () => {
+      const deal = await newDeal({ Stage__c: 'open' });
+      const name = `Tried ${randomUUID()}`;
+      const tried = [
+        await sam.post('/data/Deal__c', { name }, under(runId)),
+        await sam.patch(at(deal.id), { Stage__c: 'won' }, under(runId, { etag: deal.etag })),
+        await remove(runId, deal),
+        await sam.post('/data/DealLine__c', { name, Deal__c: deal.id }, under(runId)),
+      ];
+      for (const reply of tried)
+        assert.deepEqual([reply.status, reply.body.checkOnly, reply.body.valid], [200, true, true], reply.text);
+      assert.equal(tried[1]?.body.record.Stage__c, 'won');
+      assert.equal((await sam.get(at(deal.id))).body.Stage__c, 'open');
+      const { rows } = await database.query('SELECT count(*)::int AS n FROM "Deal__c" WHERE name = $1', [name]);
+      assert.equal(rows[0].n, 0);
+      const run = (await sam.get(`/agent/runs/${runId}`)).body;
+      assert.deepEqual([run.usage.recordsChanged, run.pendingApprovals], [0, []]);
+    });
+
+    it('answer the plan of a deployment, and deploy nothing', async () => {
+      const files = { 'groups/Tried.yaml': 'type: Group\napiName: Tried\nlabel: Tried\n' };
+      const body = { files, package: { version: 1, types: [{ name: 'Group', members: ['Tried'] }] } };
+      const ada = deals.as.ada;
+      const plan = await ada.post('/metadata/deploy', body, under(await begin({ dryRun: true }, ada)));
+      assert.deepEqual([plan.status, plan.body.valid, plan.body.creates.length], [200, true, 1], plan.text);
+    });
+
+    it('are refused where nothing can be tried out', async () => {
+      const reply = await sam.delete(`/me/connections/${randomUUID()}`, under(runId));
+      refused(reply, 403, 'AGENT_POLICY_DENIED');
+      assert.match(reply.body.message, /dry run/);
+    });
+  });
+
+  it('are all that a client can make that is an agent', async () => {
+    const { baseUrl } = deals.platform;
+    const { access_token } = await signIn({
+      baseUrl,
+      user: 'sam@demo.example',
+      password: 'demo-password',
+      clientId: 'demo-DunningAgent',
+      scope: 'agent:run data:read data:write',
+    });
+    const agent = api(baseUrl, access_token);
+    refused(await agent.get('/data/Deal__c'), 403, 'AGENT_POLICY_DENIED');
+    refused(await agent.post('/data/Deal__c', { name: 'X' }), 403, 'AGENT_POLICY_DENIED');
+    assert.equal((await agent.get('/identity')).body.connection.agent, true);
+    assert.equal((await agent.get('/scopes')).status, 200);
+    const runId = await begin({}, agent);
+    assert.equal((await agent.get('/data/Deal__c', under(runId))).status, 200);
+    refused(await sam.get('/data/Deal__c', under(runId)), 404, 'RUN_NOT_FOUND');
+    assert.equal((await agent.get(`/agent/runs/${runId}`)).status, 200);
+    const completed = await agent.post(`/agent/runs/${runId}/complete`, { outcome: 'succeeded', summary: 'Done.' });
+    assert.equal(completed.status, 201, completed.text);
+    refused(await agent.get('/data/Deal__c', under(runId)), 409, 'RUN_NOT_ACTIVE');
+  });
+
+  it('are steps of the run, reads as well', async () => {
+    const runId = await begin();
+    const deal = await newDeal();
+    await sam.get(at(deal.id), under(runId));
+    await sam.get(at(randomUUID()), under(runId));
+    await remove(runId, deal);
+    for (let i = 0; ; i++) {
+      const { records } = (await sam.get(`/agent/runs/${runId}/steps`)).body;
+      const seen = records.map((step: { operationId: string; status: number }) => [step.operationId, step.status]);
+      if (i < 20 && records.some(({ status }: { status: number | null }) => status === null)) continue;
+      assert.deepEqual(seen, [
+        ['data.records.get', 200],
+        ['data.records.get', 404],
+        ['data.records.delete', 403],
+      ]);
+      break;
+    }
+  });
+});
