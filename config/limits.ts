@@ -27,6 +27,8 @@ export const LIMITS = {
   idempotency_wait_ms: 2_000,
   record_shares_max: 200,
   request_records_max: 100,
+  revert_records_max: 10_000,
+  revert_time_ms: 15_000,
   delete_cascade_max: 10_000,
   recycle_bin_days: 30,
   dashboards_per_tenant_max: 5_000,

@@ -76,6 +76,8 @@ export interface AgentActions extends ActionsOf<typeof AGENT_OPERATIONS> {
   'agent.approvals.preview': { params: { approvalId: string; preview: object }; result: null };
   /** The request cannot succeed whatever is decided: its dry run was refused. The pending approval is canceled. */
   'agent.approvals.withdraw': { params: { approvalId: string }; result: null };
+  /** How it is with a run at this moment; null: the tenant has no such run. */
+  'agent.runs.state': { params: { tenantId: string; runId: string }; result: { status: RunStatus } | null };
 }
 
 const closed = { additionalProperties: false };

@@ -15,6 +15,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'agent.steps.settle': ['gateway'],
   'agent.approvals.preview': ['gateway'],
   'agent.approvals.withdraw': ['gateway'],
+  'agent.runs.state': ['data'],
   'auth.http.handle': ['gateway'],
   'auth.keys.list': ['gateway'],
   'auth.keys.rotate': [OPERATOR],

@@ -4,6 +4,7 @@ import type { PRINCIPAL_TYPES } from '../lib/access/sharing.ts';
 import type { Asker } from '../lib/context.ts';
 import type { PlatformErrorWire } from '../lib/errors/platform-error.ts';
 import type { ActionsOf } from '../lib/operation.ts';
+import { AGENT_RUN_OPERATIONS } from './data/agent-runs.ts';
 import type { AggregateQuery, AggregateResult, ObjectCatalog } from './data/aggregate.ts';
 import { CONNECTION_OPERATIONS } from './data/connections.ts';
 import { EXPLAIN_OPERATIONS } from './data/explain.ts';
@@ -21,6 +22,7 @@ export const DATA_OPERATIONS = [
   ...SHARE_OPERATIONS,
   ...EXPLAIN_OPERATIONS,
   ...CONNECTION_OPERATIONS,
+  ...AGENT_RUN_OPERATIONS,
 ] as const;
 
 type PrincipalType = (typeof PRINCIPAL_TYPES)[number];

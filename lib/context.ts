@@ -22,6 +22,8 @@ export interface RequestContext {
   readonly person: boolean;
   /** The run that agent has admitted the call to. */
   readonly agentRunId: string | null;
+  /** The run that the request is about without being made under it: the trail of what it does names this run. */
+  readonly aboutRunId?: string;
   /** The approval that the change consumes, and the fingerprint of the approved request. */
   readonly approval?: { readonly id: string; readonly fingerprint: string };
   /** A mutation is carried out and rolled back. */

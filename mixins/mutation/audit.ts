@@ -12,10 +12,16 @@ export interface Caller {
   readonly userId: string | null;
   readonly clientId: string | null;
   readonly agentRunId: string | null;
+  /** See RequestContext. */
+  readonly aboutRunId?: string;
   readonly channel: RequestContext['channel'];
   readonly requestId: string;
   readonly ip: string | null;
 }
+
+/** The agent run that a row names: the one that its request is about, or was made under. */
+export const runOf = ({ aboutRunId, agentRunId }: Pick<Caller, 'aboutRunId' | 'agentRunId'>): string | null =>
+  aboutRunId ?? agentRunId;
 
 /** A caller whose values are bound to a statement when they are first used, for any number of rows that it writes. */
 export class CallerSql {
@@ -35,7 +41,7 @@ export class CallerSql {
     return this.#bind('clientId', 'text');
   }
   get agentRunId(): string {
-    return this.#bind('agentRunId', 'uuid');
+    return this.#bind('agentRunId', 'uuid', runOf(this.#caller));
   }
   get channel(): string {
     return this.#bind('channel', 'text');
@@ -47,9 +53,9 @@ export class CallerSql {
     return this.#bind('ip', 'text');
   }
 
-  #bind(name: keyof Caller, type: string): string {
+  #bind(name: keyof Caller, type: string, value: unknown = this.#caller[name]): string {
     let placeholder = this.#bound.get(name);
-    if (placeholder === undefined) this.#bound.set(name, (placeholder = this.#sql.bind(this.#caller[name], type)));
+    if (placeholder === undefined) this.#bound.set(name, (placeholder = this.#sql.bind(value, type)));
     return placeholder;
   }
 }

@@ -103,23 +103,40 @@ export async function runIdempotent(
   mutation: IdempotentMutation,
   attempt: (attempt: Attempt) => Promise<OperationReply>,
 ): Promise<OperationReply> {
-  const { request, key, toError, verdictOf } = mutation;
+  const { key, verdictOf } = mutation;
+  const outcome = await untilDecided(mutation, attempt);
+  if (key.checkOnly) return concludeDryRun(mutation, outcome, verdictOf);
+  if (!(outcome instanceof PlatformError)) return outcome;
+  return concludeRefusal(mutation, outcome);
+}
+
+/**
+ * A part of a mutation that is committed by itself, under a key with `part`: repeated after a transient failure. Its
+ * refusal is thrown and not recorded, because the mutation as a whole is still going on.
+ */
+export async function runPart(
+  mutation: IdempotentMutation,
+  attempt: (attempt: Attempt) => Promise<OperationReply>,
+): Promise<OperationReply> {
+  const outcome = await untilDecided(mutation, attempt);
+  if (outcome instanceof PlatformError) throw outcome;
+  return outcome;
+}
+
+async function untilDecided(
+  mutation: IdempotentMutation,
+  attempt: (attempt: Attempt) => Promise<OperationReply>,
+): Promise<OperationReply | PlatformError> {
+  const { request, toError } = mutation;
   for (let count = 0; ; count++) {
-    let outcome: OperationReply | PlatformError;
     try {
-      outcome = await attempt(attemptOf(mutation, count > 0));
+      return await attempt(attemptOf(mutation, count > 0));
     } catch (error) {
       // Nothing was begun, and to record that would have to wait for a connection once more.
       if (error instanceof PlatformError && error.code === 'CONCURRENCY_LIMIT_EXCEEDED') throw error;
-      if (mayRepeat(error, count, request.deadline)) {
-        await pause(5 + Math.random() * 20 * 2 ** Math.min(count, 5));
-        continue;
-      }
-      outcome = platformErrorOf(error, toError);
+      if (!mayRepeat(error, count, request.deadline)) return platformErrorOf(error, toError);
+      await pause(5 + Math.random() * 20 * 2 ** Math.min(count, 5));
     }
-    if (key.checkOnly) return concludeDryRun(mutation, outcome, verdictOf);
-    if (!(outcome instanceof PlatformError)) return outcome;
-    return concludeRefusal(mutation, outcome);
   }
 }
 

@@ -42,11 +42,15 @@ export interface Hook {
 export interface UnitEvent extends Pick<OutboxColumns, 'type' | 'objectApiName'> {
   readonly recordId?: string;
   readonly data: unknown;
+  /** The agent run that it is about, when the request was not made under it. */
+  readonly aboutRunId?: string;
 }
 
 /** An audit entry of a mutation; `changes` is any JSON value. */
 export interface UnitEntry extends Pick<AuditEntry, 'code' | 'objectApiName' | 'recordId' | 'kind'> {
   readonly changes?: unknown;
+  /** The agent run that it is about, when the request was not made under it. */
+  readonly aboutRunId?: string;
 }
 
 export interface Unit {
@@ -209,7 +213,10 @@ function bodyText({ body }: OperationReply): string | null {
   return Buffer.isBuffer(body) ? body.toString() : JSON.stringify(body);
 }
 
-function entryStatement({ schema, request, call, key }: Unit, { changes, ...entry }: UnitEntry): Statement {
+const about = (request: RequestContext, aboutRunId: string | undefined): RequestContext =>
+  aboutRunId === undefined ? request : { ...request, aboutRunId };
+
+function entryStatement({ schema, request, call, key }: Unit, { changes, aboutRunId, ...entry }: UnitEntry): Statement {
   const sql = new Sql();
   const columns: AuditColumns = changes === undefined ? {} : { changes: sql.bind(JSON.stringify(changes), 'jsonb') };
   const { operationId } = call;
@@ -217,17 +224,17 @@ function entryStatement({ schema, request, call, key }: Unit, { changes, ...entr
     auditSql(
       schema,
       sql,
-      new CallerSql(sql, request),
+      new CallerSql(sql, about(request, aboutRunId)),
       { ...entry, operationId, outcome: 'committed', idempotencyKey: key.key },
       columns,
     ),
   );
 }
 
-function eventStatement({ schema, request }: Unit, { data, recordId, ...event }: UnitEvent): Statement {
+function eventStatement({ schema, request }: Unit, { data, recordId, aboutRunId, ...event }: UnitEvent): Statement {
   const sql = new Sql();
   return sql.statement(
-    outboxSql(schema, new CallerSql(sql, request), {
+    outboxSql(schema, new CallerSql(sql, about(request, aboutRunId)), {
       ...event,
       recordId: sql.bind(recordId ?? null, 'uuid'),
       data: sql.bind(JSON.stringify(data), 'jsonb'),

@@ -15,7 +15,7 @@ import { Configurations } from './configurations.ts';
 import type { AgentDeps } from './deps.ts';
 import { createRun } from './runs/create.ts';
 import { cancelRun, completeRun } from './runs/end.ts';
-import { getRun, listRuns } from './runs/read.ts';
+import { getRun, listRuns, runState } from './runs/read.ts';
 import { listSteps } from './runs/steps.ts';
 
 const SEALING = { service: 'agent', purpose: 'cursors of agent lists' } as const;
@@ -67,6 +67,7 @@ export default function agentService(platform: Platform): ServiceSchema {
       'steps.settle': serves('agent.steps.settle', settleStep),
       'approvals.preview': serves('agent.approvals.preview', keepPreview),
       'approvals.withdraw': serves('agent.approvals.withdraw', withdraw),
+      'runs.state': (ctx) => runState(deps, ctx.params),
     } satisfies ActionHandlers<'agent', AgentActions>,
     created() {
       broker = this.broker;

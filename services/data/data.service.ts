@@ -14,6 +14,7 @@ import { startPeriodicWork } from './maintenance/periodic.ts';
 import { readActions } from './read/actions.ts';
 import { PreparedReads } from './read/prepared.ts';
 import type { ReadDeps } from './read/read.ts';
+import { revertActions } from './revert/actions.ts';
 import { shareActions } from './shares/actions.ts';
 import { Tenants } from './tenants.ts';
 import { trailActions } from './trail/actions.ts';
@@ -58,6 +59,10 @@ export default function dataService(platform: Platform): ServiceSchema {
       ...trailActions(handlers, database, tenants, () => stopped),
       ...userActions(database, tenants),
       ...connectionActions(database, () => broker.logger),
+      ...revertActions(handlers, {
+        ...writeDeps,
+        runState: (tenantId, runId) => call(broker, 'agent.runs.state', { tenantId, runId }),
+      }),
     } satisfies DataHandlers,
     events: userEvents(database, () => broker.logger),
     created() {

@@ -3,7 +3,7 @@
 import type { ServiceBroker } from 'moleculer';
 import type { ActionContext, ActionHandlers } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
-import { type Asker, requestContext } from '../../lib/context.ts';
+import { type Asker, type RequestContext, requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { type Read, type ReadDeps, runRead } from './read/read.ts';
@@ -25,6 +25,10 @@ export interface Handlers {
   ) => (ctx: ActionContext<Input & { asker: Asker }>) => Promise<Answer>;
   /** The handler of a mutation of records. */
   readonly write: (mutation: RequestedMutation) => PublicHandler<MutationCall>;
+  /** The handler of any other mutation. */
+  readonly mutation: <Input extends OperationCall>(
+    work: (request: RequestContext, call: Input) => Promise<OperationReply>,
+  ) => PublicHandler<Input>;
 }
 
 /** `readDeps` is asked at each call: parts of it are known only once the service has started. */
@@ -52,6 +56,10 @@ export function publicHandlers(
     write: (mutation) => (ctx) => {
       const request = requestContext(ctx);
       return logged(ctx.params.operationId, request, runRecordMutation(writeDeps, mutation, request, ctx.params));
+    },
+    mutation: (work) => (ctx) => {
+      const request = requestContext(ctx);
+      return logged(ctx.params.operationId, request, work(request, ctx.params));
     },
   };
 }

@@ -117,6 +117,9 @@ async function store(unit: Unit, row: ApprovalRow, { decision, comment }: Decisi
     decision === 'reject' ? 'REJECTED' : decisions.length + 1 >= requiredApprovals ? 'APPROVED' : 'PENDING';
   if (status !== 'PENDING')
     await tx.query(decideStatement(tenantId, approvalId, status, LIMITS.agent_approved_seconds));
-  unit.audit({ changes: { approvalId: { from: approvalId, to: approvalId }, decision: { from: null, to: decision } } });
+  unit.audit({
+    aboutRunId: runId,
+    changes: { approvalId: { from: approvalId, to: approvalId }, decision: { from: null, to: decision } },
+  });
   unit.emit({ type: 'agent.approval.decided', data: { approvalId, runId, decision, status } });
 }

@@ -50,7 +50,10 @@ export const createRun: Handler<'agent.runs.create', AgentDeps> = async (deps, r
         on(unit.tx),
       );
       const row = await unit.tx.one<RunRow>(runStatement(tenantId, runId, ownRuns(request)));
-      unit.audit({ changes: { runId: { from: null, to: runId }, agentKey: { from: null, to: body.agentKey } } });
+      unit.audit({
+        aboutRunId: runId,
+        changes: { runId: { from: null, to: runId }, agentKey: { from: null, to: body.agentKey } },
+      });
       unit.emit({ type: 'agent.run.created', data: { runId, agentKey: body.agentKey } });
       return { status: 201, headers: { Location: `/api/v1/agent/runs/${runId}` }, body: presentRun(row) };
     },

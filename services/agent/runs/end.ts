@@ -64,7 +64,10 @@ async function end(
   await tx.query(reportStatement(tenantId, runId, report));
   const row = await tx.one<RunRow>(runStatement(tenantId, runId, sight));
   const status = STATUS_OF[outcome];
-  unit.audit({ changes: { runId: { from: runId, to: runId }, status: { from: run.status, to: status } } });
+  unit.audit({
+    aboutRunId: runId,
+    changes: { runId: { from: runId, to: runId }, status: { from: run.status, to: status } },
+  });
   unit.emit({ type: `agent.run.${EVENT_OF[outcome]}`, data: { runId, agentKey: run.agentKey } });
   return { status: 201, body: presentRun(row) };
 }

@@ -1,4 +1,5 @@
 /** Runs as they are at this moment. Source: docs/reference/agents.md#runs. */
+import type { AgentActions } from '../../../contracts/agent.ts';
 import type { Handler } from '../../../contracts/operations.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { requireActiveUser, visibleRuns } from '../callers.ts';
@@ -40,3 +41,13 @@ export const listRuns: Handler<'agent.runs.list', AgentDeps> = async (deps, requ
     },
   );
 };
+
+/** For data, which changes records on behalf of people who revert runs. */
+export async function runState(
+  { database }: AgentDeps,
+  { tenantId, runId }: AgentActions['agent.runs.state']['params'],
+): Promise<AgentActions['agent.runs.state']['result']> {
+  const statement = runStatement(tenantId, runId, { userId: null, clientId: null });
+  const run = isUuid(runId) ? await database.shared('agent', tenantId, (tx) => tx.first<RunRow>(statement)) : null;
+  return run && { status: run.status };
+}

@@ -1,6 +1,6 @@
 /**
  * What requests of an agent run have changed, from the entries that they left in the audit trail, as far as a user may
- * know of the records. Source: docs/reference/audit.md.
+ * know of the records. Source: docs/reference/agents.md.
  */
 import type { DataActions, RecordName } from '../../../contracts/data.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';

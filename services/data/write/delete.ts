@@ -29,13 +29,12 @@ import { matchVersion } from './update.ts';
 import type { Step, Write } from './write.ts';
 
 /** In the order of the checks of every mutation. */
-export const DELETE_STEPS: readonly Step[] = [
-  lockRecord,
-  mayDelete,
-  refuseUnreached,
-  matchVersion,
-  removeWithDependents,
-];
+export const DELETE_STEPS: readonly Step[] = deletionSteps();
+
+/** `guard`: what else must hold before anything is removed. */
+export function deletionSteps(...guard: readonly Step[]): readonly Step[] {
+  return [lockRecord, mayDelete, refuseUnreached, matchVersion, ...guard, removeWithDependents];
+}
 
 /** More records than this are not deleted together with one. */
 const CASCADE_MAX = LIMITS.delete_cascade_max;

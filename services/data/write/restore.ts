@@ -30,7 +30,12 @@ import { pointerTo, validationFailed } from './violations.ts';
 import type { Step, Write } from './write.ts';
 
 /** In the order of the checks of every mutation. */
-export const RESTORE_STEPS: readonly Step[] = [lockDeleted, mayRestore, refuseUnreached, bringBack];
+export const RESTORE_STEPS: readonly Step[] = restoreSteps();
+
+/** `guard`: what else must hold before the record is brought back. */
+export function restoreSteps(...guard: readonly Step[]): readonly Step[] {
+  return [lockDeleted, mayRestore, refuseUnreached, ...guard, bringBack];
+}
 
 /** Claims the key and locks the deleted record. Of two restores one finds it gone. */
 async function lockDeleted(write: Write): Promise<void> {

@@ -17,6 +17,7 @@ import { memoize } from '../../../lib/values/memoize.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 
 import { Sql } from '../../../mixins/database/sql.ts';
+import { runOf } from '../../../mixins/mutation/audit.ts';
 import { reachSql, table } from '../sql.ts';
 import { noteEffect } from './check-only.ts';
 
@@ -44,7 +45,7 @@ export function actorSql(write: Write, sql: Sql, anyObject = false): string {
     checkOnly: write.unit.checkOnly,
     userId: request.userId,
     clientId: request.clientId,
-    agentRunId: request.agentRunId,
+    agentRunId: runOf(request),
     requestId: request.requestId,
     channel: request.channel,
     ip: request.ip,

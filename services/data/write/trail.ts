@@ -10,7 +10,7 @@ import type { Sql } from '../../../mixins/database/sql.ts';
 import { auditSql, CallerSql, outboxSql } from '../../../mixins/mutation/audit.ts';
 import type { Write } from './write.ts';
 
-type ChangeKind = 'create' | 'update' | 'delete' | 'restore' | 'transition';
+export type ChangeKind = 'create' | 'update' | 'delete' | 'restore' | 'transition';
 
 const EVENT_OF: Readonly<Record<ChangeKind, string>> = {
   create: 'data.record.created',

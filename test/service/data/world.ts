@@ -231,6 +231,8 @@ export interface CallOptions {
   scopes?: readonly Scope[];
   ieee754Compatible?: boolean;
   agentRunId?: string;
+  /** Milliseconds that the caller waits; default 30,000. */
+  patienceMs?: number;
 }
 
 export interface Person {
@@ -264,6 +266,8 @@ export interface World {
   /** Administrator of another tenant with the same objects. */
   readonly stranger: Person;
   person(tenantId: string, userId: string, clientId?: string): Person;
+  /** Ends an agent run of the tenant, which need not have begun. */
+  endRun(runId: string): Promise<void>;
   deploy(tenantId: string, files: Record<string, string>): Promise<void>;
   /** Rows of the tenant's schema, as the login role. */
   rows(text: string, values?: unknown[]): Promise<Record<string, Anything>[]>;
@@ -274,6 +278,7 @@ const ACTION_OF: Record<string, string> = {
   'schema.objects.list': 'data.objects.list',
   'schema.objects.describe': 'data.objects.describe',
   'schema.objects.getSchema': 'data.objects.getSchema',
+  'agent.runs.revert': 'data.agentRuns.revert',
 };
 
 export async function createWorld(): Promise<World> {
@@ -327,7 +332,7 @@ async function fill(platform: TestPlatform): Promise<World> {
     });
 
   const person = (tenant: string, userId: string, clientId = 'test'): Person => {
-    const contextOf = ({ scopes = ALL_SCOPES, agentRunId }: CallOptions = {}): RequestContext => ({
+    const contextOf = ({ scopes = ALL_SCOPES, agentRunId, patienceMs }: CallOptions = {}): RequestContext => ({
       requestId: requestId(),
       clientRequestId: null,
       tenantId: tenant,
@@ -341,7 +346,7 @@ async function fill(platform: TestPlatform): Promise<World> {
       tokenExpiresAt: null,
       ip: '127.0.0.1',
       channel: 'api',
-      deadline: Date.now() + 30_000,
+      deadline: Date.now() + (patienceMs ?? 30_000),
     });
     const send: Person['send'] = async (operationId, path, query = {}, body, options = {}) => {
       if (options.agentRunId) await beginRun(tenant, userId, clientId, options.agentRunId);
@@ -352,7 +357,7 @@ async function fill(platform: TestPlatform): Promise<World> {
       if (options.ifNoneMatch !== undefined) params.headers.ifNoneMatch = options.ifNoneMatch;
       if (options.confirmation !== undefined) params.headers.duplicateConfirmation = options.confirmation;
       if (options.ieee754Compatible) params.ieee754Compatible = true;
-      if (/\.(create|update|delete|upsert|restore|execute)$/.test(operationId)) {
+      if (/\.(create|update|delete|upsert|restore|execute|revert)$/.test(operationId)) {
         params.headers.idempotencyKey = options.key ?? randomUUID();
         params.fingerprint = hash(
           'sha256',
@@ -399,6 +404,15 @@ async function fill(platform: TestPlatform): Promise<World> {
     nobody: person(tenantId, users['nobody@one.example']!),
     stranger: person(otherTenantId, users['admin@two.example']!),
     person,
+    endRun: async (runId) => {
+      await database.query({
+        text: `INSERT INTO agent.runs (tenant_id, run_id, status, agent_key, goal, dry_run, user_id, client_id, grant_id,
+            max_cost, max_mutations, max_records, expires_at, ended_at)
+          VALUES ($1, $2, 'COMPLETED', 'test', 'Tests.', false, $3, 'test', 'grant', 0, 0, 0, now(), now())
+          ON CONFLICT (tenant_id, run_id) DO UPDATE SET status = 'COMPLETED', ended_at = now()`,
+        values: [tenantId, runId, users['clerk@one.example']],
+      });
+    },
     deploy: async (tenant, files) => {
       await call(broker, 'metadata.templates.deploy', { tenantId: tenant, files });
     },

@@ -1,0 +1,101 @@
+/** The public operation that takes back what an agent run has changed in records. */
+import { type Static, Type } from 'typebox';
+import { LIMITS } from '../../config/limits.ts';
+import { defineOperation, nullable } from '../../lib/operation.ts';
+
+/** Why a record was left as it is. */
+export const SKIP_REASONS = [
+  'CHANGED_SINCE',
+  'STATE_CHANGED',
+  'SHARING_CHANGED',
+  'DEPENDENTS_EXIST',
+  'NOT_PERMITTED',
+  'RECORD_NOT_FOUND',
+  'VALIDATION_FAILED',
+  'UNIQUE_VALUE_CONFLICT',
+  'DUPLICATE_RULE',
+  'WRITE_CONTENTION',
+] as const;
+
+export type SkipReason = (typeof SKIP_REASONS)[number];
+
+const objectApiName = Type.String({ description: 'apiName of the object.' });
+const id = Type.String({ format: 'uuid', description: 'Id of the record.' });
+
+const Revert = Type.Object({
+  reverted: Type.Array(Type.Object({ objectApiName, id }), {
+    description: 'Records that are as before the run, reverted by this call or an earlier one; newest change first.',
+  }),
+  skipped: Type.Array(
+    Type.Object({
+      objectApiName: nullable(objectApiName),
+      id: nullable(id),
+      reason: Type.Enum([...SKIP_REASONS], {
+        description:
+          'Why the record is as it was. RECORD_NOT_FOUND: it is gone, or the user cannot see it; it is not named.',
+      }),
+    }),
+  ),
+  remaining: Type.Integer({
+    description:
+      'Records that this call had no time for. More than 0: send the request again with the same key to go on.',
+  }),
+});
+
+export type RevertResult = Static<typeof Revert>;
+
+export const AGENT_RUN_OPERATIONS = [
+  defineOperation({
+    method: 'POST',
+    operationId: 'agent.runs.revert',
+    path: '/agent/runs/{runId}/revert',
+    tag: 'agent',
+    summary: 'Revert what a run has changed',
+    description: `Takes back the changes of a run that has ended: changed fields get the values from before the run, created records are deleted, deleted records restored. It is done in the name of the user who asks, under all rules that apply to that user, and only where nobody else has changed the record since. Each record is reverted whole or not at all. A run that has changed more than ${LIMITS.revert_records_max} records cannot be reverted.`,
+    scopes: ['agent:approve'],
+    permission: 'approveAgentActions',
+    risk: 'high',
+    cost: 10,
+    mutation: true,
+    precondition: 'none',
+    stepUp: true,
+    agentApproval: 'never',
+    mcpAvailable: false,
+    stability: 'stable',
+    pathParameters: [
+      {
+        name: 'runId',
+        required: true,
+        description: 'Id of the run (UUID in lower case).',
+        schema: Type.String(),
+        example: '0193d3b0-52f1-7d42-8a11-5e0c9f7b2d10',
+      },
+    ],
+    response: {
+      status: 201,
+      description: 'What became of each record.',
+      schema: Revert,
+      example: {
+        reverted: [{ objectApiName: 'Invoice__c', id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24' }],
+        skipped: [
+          { objectApiName: 'Account', id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b23', reason: 'CHANGED_SINCE' },
+          { objectApiName: null, id: null, reason: 'RECORD_NOT_FOUND' },
+        ],
+        remaining: 0,
+      },
+    },
+    errors: [
+      'IDEMPOTENCY_KEY_REQUIRED',
+      'IDEMPOTENCY_KEY_INVALID',
+      'IDEMPOTENCY_KEY_REUSED',
+      'IDEMPOTENCY_IN_PROGRESS',
+      'WRITE_CONTENTION',
+      'OBJECT_PERMISSION_DENIED',
+      'RUN_NOT_FOUND',
+      'STATE_CONFLICT',
+      'APPROVAL_ACTOR_NOT_HUMAN',
+      'TOO_MANY_ITEMS',
+    ],
+    action: 'data.agentRuns.revert',
+  }),
+] as const;

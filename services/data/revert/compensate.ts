@@ -1,0 +1,184 @@
+/**
+ * Takes back what an agent run has done to one record, in one transaction: with the steps of a restore, an update and a
+ * delete, so that all rules of such writes apply to who reverts.
+ */
+
+import { LIMITS } from '../../../config/limits.ts';
+import type { SkipReason } from '../../../contracts/data/agent-runs.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { parseJson } from '../../../lib/json/parse.ts';
+import { fieldOf, ownEntry } from '../../../lib/schema/lookup.ts';
+import { isWritable } from '../../../lib/schema/record-types.ts';
+import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import type { IdempotencyKey } from '../../../mixins/mutation/key.ts';
+import { type Attempt, runPart } from '../../../mixins/mutation/mutate.ts';
+import type { Unit } from '../../../mixins/mutation/unit.ts';
+import { etagOf } from '../sql.ts';
+import { assertFresh } from '../tenants.ts';
+import type { View } from '../view.ts';
+import { recordError } from '../write/constraint-errors.ts';
+import { deletionSteps } from '../write/delete.ts';
+import { restoreSteps } from '../write/restore.ts';
+import { standardObject } from '../write/standard-objects.ts';
+import { matchVersion, UPDATE_STEPS } from '../write/update.ts';
+import { type MutationCall, type MutationDeps, newWrite, runSteps, type Step, type Write } from '../write/write.ts';
+import { type ChangedRecord, dependsSql, REVERT_OPERATION, type RecordState, stateStatement } from './revert.sql.ts';
+
+/** A revert in progress. */
+export interface Revert {
+  readonly deps: MutationDeps;
+  /** Of the person who reverts; its run is the one that is reverted, so that the trail shows both together. */
+  readonly request: Unit['request'];
+  readonly key: IdempotencyKey;
+  readonly agentRunId: string;
+}
+
+type Compensation = 'restore' | 'update' | 'delete';
+
+const STEPS: Readonly<Record<Compensation, readonly Step[]>> = {
+  restore: restoreSteps(matchVersion),
+  update: UPDATE_STEPS,
+  delete: deletionSteps(refuseDependents),
+};
+
+/** What others have built on a created record stays, and with it the record. */
+async function refuseDependents(write: Write): Promise<void> {
+  const statement = dependsSql(write);
+  if (!statement) return;
+  const { depends } = await write.unit.tx.one<{ depends: boolean }>(statement);
+  if (depends) throw new PlatformError('DELETE_RESTRICTED', 'Other records depend on this one.');
+}
+
+/** How often a record is looked at again that somebody else changes at the same time. */
+const LOOKS_MAX = 3;
+
+/** Reverts the record; null: it is as before the run. Errors that are not about the record are thrown. */
+export async function compensate(revert: Revert, record: ChangedRecord): Promise<SkipReason | null> {
+  if (record.transitioned) return 'STATE_CHANGED';
+  for (let look = 1; ; look++)
+    try {
+      return await tryToCompensate(revert, record);
+    } catch (error) {
+      if (!(error instanceof PlatformError)) throw error;
+      if (error.code === 'ETAG_MISMATCH' && look < LOOKS_MAX) continue;
+      const reason = reasonOf(error);
+      if (reason === null) throw error;
+      return reason;
+    }
+}
+
+async function tryToCompensate(revert: Revert, record: ChangedRecord): Promise<SkipReason | null> {
+  const { deps, request, key } = revert;
+  const { database } = deps.platform;
+  const { objectApiName, id } = record;
+  const call: MutationCall = { operationId: REVERT_OPERATION, path: { objectApiName, id }, query: {}, headers: {} };
+  let view: View | undefined;
+  let skipped: SkipReason | null = null;
+  await runPart(
+    {
+      database,
+      request,
+      call,
+      key: { ...key, part: true },
+      service: 'data',
+      toError: (error) => recordError(view, call, error),
+    },
+    (attempt) =>
+      deps.tenants.withView(request.tenantId, request.userId, async (current) => {
+        view = current;
+        skipped = await compensateOnce(revert, current, attempt, call, record);
+        return { body: null };
+      }),
+  );
+  return skipped;
+}
+
+async function compensateOnce(
+  { deps, request, agentRunId }: Revert,
+  view: View,
+  attempt: Attempt,
+  call: MutationCall,
+  record: ChangedRecord,
+): Promise<SkipReason | null> {
+  const { tenantId } = request;
+  const { id } = record;
+  const access = ownEntry(view.access.objects, record.objectApiName);
+  if (!access) return 'RECORD_NOT_FOUND';
+  const { object } = access;
+  const state = await deps.platform.database.tenant(tenantId, (tx) =>
+    tx.one<RecordState>(stateStatement(view, object, agentRunId, record)),
+  );
+  assertFresh(view, state.metadataVersion, state.accessVersion);
+  const version = state.version ?? state.deletedVersion;
+  if (version === null) return 'RECORD_NOT_FOUND';
+  if (state.changedSince) return 'CHANGED_SINCE';
+  const body = bodyOf(object, state.before);
+  const compensations = compensationsOf(record, state, body);
+  if (compensations.length === 0) return null;
+  const special = standardObject(object);
+  const task = { mutation: 'update', call, body, external: null } as const;
+  // Asked before a connection is taken: another service needs one, too.
+  const usernameConflict = (await special?.usernameConflict(deps, tenantId, id, access, task)) ?? null;
+  await attempt.inUnit(async (unit) => {
+    let etag = etagOf(version);
+    for (const [index, mutation] of compensations.entries()) {
+      const ifMatch = [etag];
+      // The last one commits.
+      const own = index === compensations.length - 1 ? unit : unit.part();
+      const write = newWrite({ unit: own, deps, mutation, call, view, access, id, body, ifMatch, usernameConflict });
+      const { headers } = await runSteps(write, STEPS[mutation]);
+      etag = headers?.['ETag'] ?? etag;
+    }
+    return { body: null };
+  });
+  await special?.committed(deps, tenantId);
+  return null;
+}
+
+/** What brings the record back to where it was before the run, in this order. */
+export function compensationsOf(
+  { first, updated }: Pick<ChangedRecord, 'first' | 'updated'>,
+  { version }: Pick<RecordState, 'version'>,
+  body: Readonly<Record<string, unknown>>,
+): readonly Compensation[] {
+  const [wasThere, isThere] = [first !== 'create' && first !== 'restore', version !== null];
+  // What is in the recycle bin again, or was never there, is as before.
+  if (!wasThere && !isThere) return [];
+  const changed = updated && Object.keys(body).length > 0;
+  return [
+    ...(isThere ? [] : (['restore'] as const)),
+    ...(changed && first !== 'create' ? (['update'] as const) : []),
+    ...(wasThere ? [] : (['delete'] as const)),
+  ];
+}
+
+/** The values from before the run of fields that are still there and that callers can write. */
+function bodyOf(object: ObjectMeta, before: RecordState['before']): Record<string, unknown> {
+  const body: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(before ?? {})) {
+    const field = fieldOf(object, name);
+    if (field && isWritable(object, field)) body[name] = parseJson(value, LIMITS.json_depth_max);
+  }
+  return body;
+}
+
+const REASONS: Readonly<Record<string, SkipReason>> = {
+  ETAG_MISMATCH: 'CHANGED_SINCE',
+  DELETE_RESTRICTED: 'DEPENDENTS_EXIST',
+  OBJECT_PERMISSION_DENIED: 'NOT_PERMITTED',
+  FIELD_PERMISSION_DENIED: 'NOT_PERMITTED',
+  RECORD_ACCESS_DENIED: 'NOT_PERMITTED',
+  RECORD_NOT_FOUND: 'RECORD_NOT_FOUND',
+  OBJECT_NOT_FOUND: 'RECORD_NOT_FOUND',
+  VALIDATION_FAILED: 'VALIDATION_FAILED',
+  UNIQUE_VALUE_CONFLICT: 'UNIQUE_VALUE_CONFLICT',
+  DUPLICATE_RULE: 'DUPLICATE_RULE',
+  WRITE_CONTENTION: 'WRITE_CONTENTION',
+};
+
+/** Why a record cannot be reverted; null: the error is about something else. */
+export function reasonOf({ code, errors = [] }: PlatformError): SkipReason | null {
+  // The run has changed a field that this person cannot see.
+  if (code === 'VALIDATION_FAILED' && errors.some((item) => item.code === 'FIELD_UNKNOWN')) return 'NOT_PERMITTED';
+  return ownEntry(REASONS, code) ?? null;
+}

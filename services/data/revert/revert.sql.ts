@@ -1,0 +1,184 @@
+/** The statements of reverting an agent run: what it has changed, what a record was before, what refers to it. */
+import type { ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
+import { literal } from '../../../lib/values/sql-text.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+import { auditSql, CallerSql } from '../../../mixins/mutation/audit.ts';
+import type { IdempotencyKey } from '../../../mixins/mutation/key.ts';
+import type { Unit } from '../../../mixins/mutation/unit.ts';
+import { columnName, schemaOf, table } from '../sql.ts';
+import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
+import { linksTo } from '../write/delete.sql.ts';
+import { type ChangeKind, randomTrailIds } from '../write/trail.ts';
+import type { Write } from '../write/write.ts';
+
+export const REVERT_OPERATION = 'agent.runs.revert';
+
+/** A record that a run has changed, from the entries that it left in the audit trail. */
+export interface ChangedRecord {
+  readonly objectApiName: string;
+  readonly id: string;
+  /** What the run did to it first and last. */
+  readonly first: ChangeKind;
+  readonly last: ChangeKind;
+  /** The version of its first change. */
+  readonly firstVersion: number;
+  /** The run changed fields. */
+  readonly updated: boolean;
+  /** A transition was taken in one of the requests that changed it. */
+  readonly transitioned: boolean;
+  /** What has been done to it in reverts of the run. */
+  readonly undone: readonly ChangeKind[];
+  /** Why a request with this key has left it as it is; null: none has. */
+  readonly noted: string | null;
+}
+
+/** Rollup fields by object: they follow other changes, in both directions. */
+const rollupFields = memoize((objects: Snapshot['objects']): string =>
+  JSON.stringify(
+    Object.fromEntries(
+      Object.values(objects).flatMap(({ apiName, fields }) => {
+        const names = Object.values(fields).flatMap((field) => (field.rollup ? [field.apiName] : []));
+        return names.length > 0 ? [[apiName, names]] : [];
+      }),
+    ),
+  ),
+);
+
+/**
+ * The records that a run has changed, in the order in which they are reverted: the newest change first, but a created
+ * record by its creation, because later ones may refer to it. Of one transaction, restored records come before others,
+ * and the root of a deletion before what was deleted with it.
+ */
+export function changedRecordsStatement(
+  { snapshot, tenantId }: View,
+  agentRunId: string,
+  key: IdempotencyKey,
+  limit: number,
+): Statement {
+  const sql = new Sql();
+  const schema = schemaOf(tenantId);
+  const run = sql.bind(agentRunId, 'uuid');
+  const rollups = sql.bind(rollupFields(snapshot.objects), 'jsonb');
+  const forward = 'FILTER (WHERE NOT reverts)';
+  return sql.statement(`WITH
+    entries AS MATERIALIZED (
+      SELECT object, record_id, kind, record_version, at, tx::text::bigint AS tx, request_id,
+        operation_id = ${literal(REVERT_OPERATION)} AS reverts
+      FROM ${schema}._audit
+      WHERE agent_run_id = ${run} AND kind IS NOT NULL
+        AND NOT (kind = 'update' AND ${rollups} ? object
+          AND changes - ARRAY(SELECT jsonb_array_elements_text(${rollups} -> object)) = '{}')),
+    records AS (
+      SELECT object, record_id,
+        (array_agg(kind ORDER BY record_version, kind = 'delete') ${forward})[1] AS first,
+        (array_agg(kind ORDER BY record_version DESC, kind = 'delete' DESC) ${forward})[1] AS last,
+        min(record_version) ${forward} AS first_version,
+        bool_or(kind = 'update') ${forward} AS updated,
+        bool_or(request_id IN (SELECT request_id FROM entries WHERE kind = 'transition')) ${forward} AS transitioned,
+        coalesce(array_agg(DISTINCT kind) FILTER (WHERE reverts), '{}') AS undone,
+        min(at) ${forward} AS first_at, max(at) ${forward} AS last_at,
+        min(tx) ${forward} AS first_tx, max(tx) ${forward} AS last_tx
+      FROM entries GROUP BY object, record_id HAVING bool_or(NOT reverts)),
+    notes AS (
+      SELECT object, record_id, max(code) AS code FROM ${schema}._audit
+      WHERE agent_run_id = ${run} AND operation_id = ${literal(REVERT_OPERATION)} AND outcome <> 'committed'
+        AND record_id IS NOT NULL AND user_id = ${sql.bind(key.userId, 'uuid')}
+        AND client_id = ${sql.bind(key.clientId, 'text')} AND idempotency_key = ${sql.bind(key.key, 'text')}
+      GROUP BY object, record_id)
+    SELECT found.object AS "objectApiName", found.record_id AS id, first, last, first_version AS "firstVersion",
+      updated, transitioned, undone, notes.code AS noted
+    FROM records found
+    CROSS JOIN LATERAL (SELECT first IN ('create', 'restore') AND last <> 'delete' AS goes) it
+    LEFT JOIN ${schema}._recycle_bin bin ON bin.object = found.object AND bin.record_id = found.record_id
+    LEFT JOIN notes ON notes.object = found.object AND notes.record_id = found.record_id
+    ORDER BY CASE WHEN goes THEN first_at ELSE last_at END DESC, CASE WHEN goes THEN first_tx ELSE last_tx END DESC,
+      last <> 'delete', bin.root_id IS DISTINCT FROM found.record_id, goes, found.record_id
+    LIMIT ${limit}`);
+}
+
+/** Records whose sharing a run has changed by hand. */
+export function sharedRecordsStatement({ tenantId }: View, agentRunId: string, limit: number): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT DISTINCT object AS "objectApiName", record_id AS id FROM ${schemaOf(tenantId)}._audit
+    WHERE agent_run_id = ${sql.bind(agentRunId, 'uuid')} AND outcome = 'committed'
+      AND operation_id IN ('data.shares.create', 'data.shares.delete')
+    ORDER BY record_id LIMIT ${limit}`);
+}
+
+/** A changed record as it is now. */
+export interface RecordState extends Versions {
+  /** null: it is not there. */
+  readonly version: number | null;
+  /** Its version in the recycle bin; null: it is not there. */
+  readonly deletedVersion: number | null;
+  /** Somebody else has changed it since the run first did. */
+  readonly changedSince: boolean;
+  /** JSON of the value that each changed field had before the run; null: it changed none. */
+  readonly before: Readonly<Record<string, string>> | null;
+}
+
+export function stateStatement(
+  { tenantId }: View,
+  object: ObjectMeta,
+  agentRunId: string,
+  { id, firstVersion }: ChangedRecord,
+): Statement {
+  const sql = new Sql();
+  const schema = schemaOf(tenantId);
+  const run = sql.bind(agentRunId, 'uuid');
+  const first = sql.bind(firstVersion, 'integer');
+  const record = sql.bind(id, 'uuid');
+  const entries = `FROM ${schema}._audit audit
+        WHERE audit.record_id = ${record} AND audit.object = ${literal(object.apiName)}
+          AND audit.record_version >= ${first}`;
+  return sql.statement(`SELECT ${VERSION_COLUMNS}, live."recordVersion" AS version,
+      bin.record_version AS "deletedVersion",
+      EXISTS (SELECT ${entries} AND audit.kind IS NOT NULL AND audit.agent_run_id IS DISTINCT FROM ${run}
+        AND (audit.record_version > ${first} OR audit.kind = 'delete')) AS "changedSince",
+      (SELECT jsonb_object_agg(change.key, (change.value -> 'from')::text ORDER BY run.record_version DESC)
+        FROM (SELECT audit.record_version, audit.changes ${entries} AND audit.kind = 'update'
+          AND audit.agent_run_id = ${run} AND audit.operation_id <> ${literal(REVERT_OPERATION)}) run
+        CROSS JOIN LATERAL jsonb_each(run.changes) change) AS before
+    FROM ${schema}._state state
+    LEFT JOIN ${table(schema, object.apiName)} live ON live."id" = ${record}
+    LEFT JOIN ${schema}._recycle_bin bin ON bin.object = ${literal(object.apiName)} AND bin.record_id = ${record}`);
+}
+
+/** Whether another record refers to this one; null: no object can. */
+export function dependsSql({ view, object, id, unit }: Write): Statement | null {
+  const links = linksTo(view, object);
+  if (links.length === 0) return null;
+  const sql = new Sql();
+  const record = sql.bind(id, 'uuid');
+  const found = links.map(({ child, field }) => {
+    const other = child.apiName === object.apiName ? ` AND t."id" <> ${record}` : '';
+    const children = table(unit.schema, child.apiName);
+    return `EXISTS (SELECT FROM ${children} t WHERE t.${columnName(field)} = ${record}${other})`;
+  });
+  return sql.statement(`SELECT ${found.join(' OR ')} AS depends`);
+}
+
+/** Entries of the audit trail about records that a revert has left as they are for one reason. */
+export function skippedStatement(
+  { request, key }: Pick<Unit, 'request' | 'key'>,
+  reason: string,
+  records: readonly Pick<ChangedRecord, 'objectApiName' | 'id'>[],
+): Statement {
+  const sql = new Sql();
+  const outcome = reason === 'NOT_PERMITTED' || reason === 'RECORD_NOT_FOUND' ? 'denied' : 'failed';
+  const entry = { operationId: REVERT_OPERATION, outcome, code: reason, idempotencyKey: key.key } as const;
+  const ofRow = { auditId: 'audit_id', object: 'object', recordId: 'record_id' };
+  const objects = sql.bind(
+    records.map(({ objectApiName }) => objectApiName),
+    'text[]',
+  );
+  const ids = sql.bind(
+    records.map(({ id }) => id),
+    'uuid[]',
+  );
+  return sql.statement(`${auditSql(schemaOf(request.tenantId), sql, new CallerSql(sql, request), entry, ofRow)}
+    FROM (SELECT object, record_id, ${randomTrailIds}
+      FROM unnest(${objects}, ${ids}) named(object, record_id)) skipped`);
+}

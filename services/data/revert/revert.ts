@@ -1,0 +1,241 @@
+/**
+ * Reverts an agent run: record by record, each in a transaction of its own, until all are done or the time is up. What
+ * has been done is read from the audit trail, so that a call that goes on where another one ended, or died, does
+ * nothing twice and answers for all. Reasons: docs/decisions/revert-of-runs.md.
+ */
+import { LIMITS } from '../../../config/limits.ts';
+import { type RevertResult, SKIP_REASONS, type SkipReason } from '../../../contracts/data/agent-runs.ts';
+import type { RecordName } from '../../../contracts/data.ts';
+import type { OperationInput } from '../../../contracts/operations.ts';
+import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { OperationReply } from '../../../lib/operation.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import { failKeySql } from '../../../mixins/mutation/key.sql.ts';
+import { answerOf, findKey, type IdempotencyKey, idempotencyKey } from '../../../mixins/mutation/key.ts';
+import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
+import { requireApi } from '../object-access.ts';
+import { visibleIds } from '../trail/of-requests.ts';
+import type { MutationDeps } from '../write/write.ts';
+import { compensate, type Revert } from './compensate.ts';
+import { type ChangedRecord, changedRecordsStatement, sharedRecordsStatement, skippedStatement } from './revert.sql.ts';
+
+export interface RevertDeps extends MutationDeps {
+  /** How it is with a run; null: there is none. */
+  readonly runState: (tenantId: string, runId: string) => Promise<{ readonly status: string } | null>;
+}
+
+export type RevertInput = OperationInput<'agent.runs.revert'>;
+
+/** What remains of the time of a request when the last record is begun. */
+const RESERVE_MS = 10_000;
+
+export function revertRun(deps: RevertDeps, caller: RequestContext, call: RevertInput): Promise<OperationReply> {
+  const { database } = deps.platform;
+  const agentRunId = call.path.runId.toLowerCase();
+  const request = contextOf(caller, agentRunId);
+  const key = idempotencyKey(call, request);
+  const until = performance.now() + Math.min(LIMITS.revert_time_ms, request.deadline - Date.now() - RESERVE_MS);
+  return runIdempotent({ database, request, call, key, service: 'data' }, async ({ inUnit }) => {
+    await authorize(deps, caller, agentRunId);
+    const stored = await storedAnswer(deps, request, key);
+    if (stored) return stored;
+    const result = await revertUntil({ deps, request, key, agentRunId }, until);
+    const reply = { status: 201, body: result };
+    // Without a stored answer the same request goes on.
+    if (result.remaining > 0) return reply;
+    return inUnit(async (unit) => {
+      const known = await unit.claim();
+      if (known) return known;
+      const count = (value: readonly unknown[]) => ({ from: null, to: value.length });
+      unit.audit({ changes: { reverted: count(result.reverted), skipped: count(result.skipped) } });
+      return unit.complete(reply);
+    });
+  });
+}
+
+/** The context of the person who reverts. What it leaves in the trail is found by the run that it is about. */
+function contextOf(caller: RequestContext, agentRunId: string): RequestContext {
+  return isUuid(agentRunId) ? { ...caller, aboutRunId: agentRunId } : caller;
+}
+
+const ENDED: readonly string[] = ['COMPLETED', 'FAILED', 'CANCELED', 'EXPIRED'];
+
+async function authorize({ tenants, runState }: RevertDeps, caller: RequestContext, runId: string): Promise<void> {
+  const { tenantId, userId } = caller;
+  const view = await tenants.view(tenantId, userId);
+  requireApi(view);
+  if (!holdsPermission(view.access.system, 'approveAgentActions')) throw permissionDenied('approveAgentActions');
+  if (!caller.person || caller.agentRunId !== null)
+    throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'A run is reverted by a person, and not in a run itself.');
+  const run = isUuid(runId) ? await runState(tenantId, runId) : null;
+  if (!run) throw new PlatformError('RUN_NOT_FOUND', 'The run does not exist, or you have no access to it.');
+  if (!ENDED.includes(run.status))
+    throw new PlatformError('STATE_CONFLICT', 'The run is still active. Complete or cancel it first.', {
+      details: { currentState: run.status, allowed: [...ENDED] },
+    });
+}
+
+/**
+ * The answer that is stored under the key; null: the request has work to do. The key is then its own, in a state in
+ * which the same request may take it up again.
+ */
+function storedAnswer(
+  { platform }: RevertDeps,
+  request: RequestContext,
+  key: IdempotencyKey,
+): Promise<OperationReply | null> {
+  return platform.database.tenant(request.tenantId, async (tx) => {
+    const sql = new Sql();
+    if (await tx.first(sql.statement(failKeySql(tx.schema, key, sql)))) return null;
+    return answerOf(await findKey(tx, key), key);
+  });
+}
+
+/** A record of the run. `outcome`: null when it is as before the run, undefined while it is not known. */
+interface Item {
+  readonly record: ChangedRecord;
+  readonly visible: boolean;
+  outcome: SkipReason | null | undefined;
+}
+
+async function revertUntil(revert: Revert, until: number): Promise<RevertResult> {
+  const { items, shared } = await changesOf(revert);
+  const notes = new Notes(revert);
+  const attempt = async (item: Item): Promise<void> => {
+    const before = item.outcome;
+    item.outcome = await compensate(revert, item.record);
+    if (item.outcome !== null && item.outcome !== before) await notes.add(item);
+  };
+  try {
+    for (const item of items) if (!item.visible && item.record.noted === null) await notes.add(item);
+    for (const item of items) {
+      if (item.outcome !== undefined) continue;
+      await attempt(item);
+      if (performance.now() >= until) break;
+    }
+    await repeatDependent(items, until, attempt);
+  } finally {
+    await notes.write();
+  }
+  return resultOf(items, shared);
+}
+
+/** Reasons that may be gone when other records have been reverted. */
+const DEPENDENT: ReadonlySet<SkipReason> = new Set(['DEPENDENTS_EXIST', 'VALIDATION_FAILED', 'UNIQUE_VALUE_CONFLICT']);
+
+/** Tries records again that were in the way of each other, as long as that helps. */
+async function repeatDependent(
+  items: readonly Item[],
+  until: number,
+  attempt: (item: Item) => Promise<void>,
+): Promise<void> {
+  const blocked = (item: Item): boolean => item.visible && !!item.outcome && DEPENDENT.has(item.outcome);
+  if (items.some(({ outcome }) => outcome === undefined)) return;
+  let progress = items.some(({ outcome }) => outcome === null);
+  while (progress) {
+    progress = false;
+    for (const item of items.filter(blocked)) {
+      if (performance.now() >= until) return;
+      await attempt(item);
+      progress ||= item.outcome === null;
+    }
+  }
+}
+
+interface Changes {
+  readonly items: readonly Item[];
+  /** Records that the caller can see and whose sharing the run has changed. */
+  readonly shared: readonly RecordName[];
+}
+
+/** What the run has changed, as far as it is known what becomes of it. */
+function changesOf({ deps, request, key, agentRunId }: Revert): Promise<Changes> {
+  const { tenants, platform } = deps;
+  const max = LIMITS.revert_records_max;
+  return tenants.withView(request.tenantId, request.userId, async (view) => {
+    const [records, shared] = await platform.database.tenant(request.tenantId, (tx) =>
+      Promise.all([
+        tx.all<ChangedRecord>(changedRecordsStatement(view, agentRunId, key, max + 1)),
+        tx.all<RecordName>(sharedRecordsStatement(view, agentRunId, max)),
+      ]),
+    );
+    if (records.length > max)
+      throw new PlatformError('TOO_MANY_ITEMS', `The run has changed more than ${max} records.`, { details: { max } });
+    const seen = await visibleIds(platform.database, view, [...records, ...shared]);
+    return {
+      items: records.map((record) => {
+        const visible = seen.has(record.id);
+        return { record, visible, outcome: knownOutcome(record, visible) };
+      }),
+      shared: shared.filter(({ id }) => seen.has(id)),
+    };
+  });
+}
+
+/** What has become of the record in an earlier call; undefined: nothing yet. */
+function knownOutcome(record: ChangedRecord, visible: boolean): SkipReason | null | undefined {
+  if (!visible) return 'RECORD_NOT_FOUND';
+  if (isUndone(record)) return null;
+  return SKIP_REASONS.find((reason) => reason === record.noted);
+}
+
+/** Reverts have done all that the run's changes of the record ask for. */
+export function isUndone({ first, last, updated, undone }: ChangedRecord): boolean {
+  const created = first === 'create' || first === 'restore';
+  const needed = [
+    ...(created ? ['delete'] : []),
+    ...(!created && last === 'delete' ? ['restore'] : []),
+    ...(updated && first !== 'create' ? ['update'] : []),
+  ];
+  return needed.length > 0 && needed.every((kind) => undone.some((done) => done === kind));
+}
+
+function resultOf(items: readonly Item[], shared: readonly RecordName[]): RevertResult {
+  const nameOf = ({ record: { objectApiName, id } }: Item): RecordName => ({ objectApiName, id });
+  return {
+    reverted: items.filter(({ outcome }) => outcome === null).map(nameOf),
+    skipped: [
+      ...items.flatMap((item) => {
+        const { outcome } = item;
+        if (!outcome) return [];
+        const named = outcome === 'RECORD_NOT_FOUND' ? { objectApiName: null, id: null } : nameOf(item);
+        return [{ ...named, reason: outcome }];
+      }),
+      ...shared.map(({ objectApiName, id }) => ({ objectApiName, id, reason: 'SHARING_CHANGED' as const })),
+    ],
+    remaining: items.filter(({ outcome }) => outcome === undefined).length,
+  };
+}
+
+const NOTES_MAX = 200;
+
+/** What was left as it is, on its way into the audit trail: the next call with the same key does not try it again. */
+class Notes {
+  readonly #revert: Revert;
+  #items: Item[] = [];
+
+  constructor(revert: Revert) {
+    this.#revert = revert;
+  }
+
+  async add(item: Item): Promise<void> {
+    this.#items.push(item);
+    if (this.#items.length >= NOTES_MAX) await this.write();
+  }
+
+  async write(): Promise<void> {
+    const items = this.#items;
+    this.#items = [];
+    const { deps, request } = this.#revert;
+    for (const [reason, skipped] of Map.groupBy(items, ({ outcome }) => outcome)) {
+      if (!reason) continue;
+      const records = skipped.map(({ record }) => record);
+      await deps.platform.database.tenant(request.tenantId, (tx) =>
+        tx.query(skippedStatement(this.#revert, reason, records)),
+      );
+    }
+  }
+}

@@ -1,0 +1,286 @@
+/** Reverting an agent run: what comes back, what is left as it is and why, and what a repeated request does. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { type CallOptions, createWorld, type Person, refusal, type World } from './world.ts';
+
+const etag = (version: number): string => `"${version.toString(36)}"`;
+
+describe('reverting an agent run', () => {
+  let world: World;
+  let clerk: Person;
+  let admin: Person;
+  before(async function () {
+    this.timeout(60_000);
+    world = await createWorld();
+    ({ clerk, admin } = world);
+  });
+  after(() => world?.stop());
+
+  const revert = async (agentRunId: string, person = admin, options: CallOptions = {}) => {
+    await world.endRun(agentRunId);
+    const reply = await person.send('agent.runs.revert', { runId: agentRunId }, {}, undefined, options);
+    assert.equal(reply.status, 201, reply.text);
+    return reply.body;
+  };
+  const company = async (body: object = {}, options: CallOptions = {}): Promise<string> =>
+    (await clerk.create('Company__c', { name: 'Acme', ...body }, options)).body.id;
+  const named = (id: string, objectApiName = 'Company__c') => ({ objectApiName, id });
+  const isGone = async (id: string, objectApiName = 'Company__c') =>
+    (await refusal(admin.get(objectApiName, id))).code === 'RECORD_NOT_FOUND';
+
+  it('gives changed fields of every type their values from before the run, several changes at once', async () => {
+    const agentRunId = randomUUID();
+    const other = await company();
+    const values = {
+      name: 'Before',
+      Code__c: `C-${randomUUID()}`,
+      Amount__c: '9007199254740993.10',
+      Quantity__c: '1234567.125',
+      Count__c: 42,
+      Active__c: false,
+      Kind__c: 'b',
+      Sub__c: 'b1',
+      Tags__c: ['x', 'y'],
+      Website__c: 'https://example.com/a',
+      Email__c: 'a@example.com',
+      Day__c: '2026-02-28',
+      When__c: '2026-02-28T12:34:56.789Z',
+      Note__c: 'one\ntwo',
+      Data__c: { deep: [1, { x: null }, 0.1], '': 'empty' },
+      Place__c: { latitude: 52.52, longitude: 13.405 },
+      ParentId__c: other,
+    };
+    const id = await company(values);
+    const before = (await clerk.get('Company__c', id)).text;
+    await clerk.update(
+      'Company__c',
+      id,
+      {
+        ...Object.fromEntries(Object.keys(values).map((name) => [name, null])),
+        name: 'After',
+        Active__c: true,
+        Kind__c: 'a',
+        Sub__c: 'a1',
+      },
+      { etag: etag(1), agentRunId },
+    );
+    await clerk.update('Company__c', id, { name: 'Later', Amount__c: 1, Data__c: [] }, { etag: etag(2), agentRunId });
+    assert.deepEqual(await revert(agentRunId), { reverted: [named(id)], skipped: [], remaining: 0 });
+    const after = (await clerk.get('Company__c', id)).text;
+    const content = (text: string) => text.replace(/"(recordVersion|updatedAt|updatedById)":("[^"]*"|\d+)/g, '');
+    assert.equal(content(after), content(before));
+    assert.equal(JSON.parse(after).recordVersion, 4);
+    assert.equal(JSON.parse(after).updatedById, admin.userId);
+  });
+
+  it('deletes created records and restores deleted ones with what was deleted with them', async () => {
+    const agentRunId = randomUUID();
+    const kept = await company();
+    const { id: item } = (await clerk.create('Item__c', { name: 'One', CompanyId__c: kept })).body;
+    const { id: part } = (await clerk.create('Part__c', { name: 'Bolt', ItemId__c: item })).body;
+    // A company of which a ticket reminds, which forbids to delete it while the ticket is there.
+    const created = await company({}, { agentRunId });
+    const { id: ticket } = (await clerk.create('Ticket__c', { CompanyId__c: created }, { agentRunId })).body;
+    await clerk.update('Company__c', created, { Amount__c: 1 }, { etag: etag(1), agentRunId });
+    await clerk.update('Company__c', kept, { ParentId__c: created, Amount__c: 2 }, { etag: etag(1), agentRunId });
+    await clerk.delete('Company__c', kept, { etag: etag(2), agentRunId });
+    const { reverted, skipped, remaining } = await revert(agentRunId);
+    assert.deepEqual([skipped, remaining], [[], 0]);
+    assert.deepEqual(reverted.map(({ id }: { id: string }) => id).sort(), [kept, item, part, created, ticket].sort());
+    assert.ok((await isGone(created)) && (await isGone(ticket, 'Ticket__c')));
+    const { body } = await clerk.get('Company__c', kept);
+    assert.deepEqual([body.ParentId__c, body.Amount__c], [null, null]);
+    assert.equal((await clerk.get('Part__c', part)).status, 200);
+  });
+
+  it('deletes again what the run had restored, and takes created and deleted records for reverted', async () => {
+    const agentRunId = randomUUID();
+    const [restored, passing] = [await company({ Amount__c: 1 }), await company({}, { agentRunId })];
+    const { id: item } = (await clerk.create('Item__c', { name: 'One', CompanyId__c: restored })).body;
+    await clerk.delete('Company__c', restored, { etag: etag(1) });
+    await clerk.send('data.records.restore', { objectApiName: 'Company__c', id: restored }, {}, undefined, {
+      agentRunId,
+    });
+    await clerk.update('Company__c', restored, { Amount__c: 2 }, { etag: etag(2), agentRunId });
+    await clerk.delete('Company__c', passing, { etag: etag(1), agentRunId });
+    const { reverted, skipped } = await revert(agentRunId);
+    assert.deepEqual(skipped, []);
+    assert.equal(reverted.length, 3);
+    assert.ok((await isGone(restored)) && (await isGone(item, 'Item__c')) && (await isGone(passing)));
+    const [bin] = await world.rows(
+      `SELECT record ->> 'Amount__c' AS amount FROM $schema._recycle_bin WHERE record_id = $1`,
+      [restored],
+    );
+    assert.equal(bin?.['amount'], '1.00');
+  });
+
+  it('leaves alone what somebody else has changed, deleted or built on since', async () => {
+    const agentRunId = randomUUID();
+    const [changed, deleted, between, created, free] = [
+      await company(),
+      await company(),
+      await company(),
+      await company({}, { agentRunId }),
+      await company(),
+    ];
+    const edit = (id: string, version: number, amount: number, run?: string) =>
+      clerk.update(
+        'Company__c',
+        id,
+        { Amount__c: amount },
+        { etag: etag(version), ...(run ? { agentRunId: run } : {}) },
+      );
+    for (const id of [changed, deleted, between, free]) await edit(id, 1, 1, agentRunId);
+    await edit(changed, 2, 2);
+    await clerk.delete('Company__c', deleted, { etag: etag(2) });
+    await edit(between, 2, 2);
+    await edit(between, 3, 3, agentRunId);
+    await clerk.create('Ticket__c', { CompanyId__c: created });
+    await edit(free, 2, 2, agentRunId);
+    const { reverted, skipped, remaining } = await revert(agentRunId);
+    assert.deepEqual([reverted, remaining], [[named(free)], 0]);
+    assert.deepEqual(
+      Object.fromEntries(skipped.map(({ id, reason }: { id: string; reason: string }) => [id, reason])),
+      {
+        [changed]: 'CHANGED_SINCE',
+        [deleted]: 'CHANGED_SINCE',
+        [between]: 'CHANGED_SINCE',
+        [created]: 'DEPENDENTS_EXIST',
+      },
+    );
+    assert.equal((await clerk.get('Company__c', between)).body.Amount__c, 3);
+    assert.equal((await clerk.get('Company__c', created)).status, 200);
+  });
+
+  it('answers the same key with the same answer, and another one with what is true by now', async () => {
+    const agentRunId = randomUUID();
+    const [first, second] = [await company(), await company()];
+    for (const id of [first, second])
+      await clerk.update('Company__c', id, { Amount__c: 1 }, { etag: etag(1), agentRunId });
+    await clerk.update('Company__c', second, { Note__c: 'mine' }, { etag: etag(2) });
+    const key = randomUUID();
+    const answer = await revert(agentRunId, admin, { key });
+    assert.deepEqual(answer, {
+      reverted: [named(first)],
+      skipped: [{ ...named(second), reason: 'CHANGED_SINCE' }],
+      remaining: 0,
+    });
+    await clerk.update('Company__c', first, { Amount__c: 7 }, { etag: etag(3) });
+    assert.deepEqual(await revert(agentRunId, admin, { key }), answer);
+    assert.deepEqual(await revert(agentRunId), answer);
+    assert.equal((await clerk.get('Company__c', first)).body.Amount__c, 7);
+    const other = randomUUID();
+    await world.endRun(other);
+    const reused = await refusal(admin.send('agent.runs.revert', { runId: other }, {}, undefined, { key }));
+    assert.equal(reused.code, 'IDEMPOTENCY_KEY_REUSED');
+  });
+
+  it('reverts once when several ask at once', async () => {
+    const agentRunId = randomUUID();
+    const ids = await Promise.all(Array.from({ length: 5 }, () => company()));
+    for (const id of ids) await clerk.update('Company__c', id, { Amount__c: 1 }, { etag: etag(1), agentRunId });
+    const key = randomUUID();
+    const answers = await Promise.all([
+      revert(agentRunId, admin, { key }),
+      revert(agentRunId, admin, { key }),
+      revert(agentRunId),
+      revert(agentRunId),
+    ]);
+    for (const { reverted, skipped } of answers) assert.deepEqual([reverted.length, skipped], [5, []]);
+    for (const id of ids) assert.equal((await clerk.get('Company__c', id)).body.recordVersion, 3);
+  });
+
+  it('is in the trail and in the history with the run, in the name of who reverts', async () => {
+    const agentRunId = randomUUID();
+    const id = await company();
+    const skipped = await company();
+    for (const record of [id, skipped])
+      await clerk.update('Company__c', record, { Amount__c: 1 }, { etag: etag(1), agentRunId });
+    await clerk.update('Company__c', skipped, { Amount__c: 2 }, { etag: etag(2) });
+    await revert(agentRunId);
+    const { records } = (
+      await admin.send('data.audit.list', {}, { agentRunId, operationId: 'agent.runs.revert', take: 10 })
+    ).body;
+    const seen = records.map(
+      (entry: { recordId: string | null; outcome: string; code: string | null; actor: { userId: string } }) =>
+        `${entry.recordId} ${entry.outcome} ${entry.code} ${entry.actor.userId === admin.userId}`,
+    );
+    assert.deepEqual(
+      seen.sort(),
+      [`null committed null true`, `${id} committed null true`, `${skipped} failed CHANGED_SINCE true`].sort(),
+    );
+    const history = (await admin.send('data.history.list', { objectApiName: 'Company__c', id }, { agentRunId })).body
+      .records;
+    assert.deepEqual(
+      history.map((entry: { actor: { userId: string } }) => entry.actor.userId),
+      [admin.userId, clerk.userId],
+    );
+  });
+
+  it('takes up a revert that died between two records, and answers for all of it', async () => {
+    const agentRunId = randomUUID();
+    const ids = [await company(), await company(), await company()];
+    for (const id of ids) await clerk.update('Company__c', id, { Amount__c: 1 }, { etag: etag(1), agentRunId });
+    // The newest change is reverted first; the second record is held by somebody who takes long.
+    const [oldest, middle, newest] = ids as [string, string, string];
+    const lock = await world.database.pool.connect();
+    const key = randomUUID();
+    const schema = `"t_${world.tenantId.replaceAll('-', '')}"`;
+    await lock.query(`BEGIN; SELECT FROM ${schema}."Company__c" WHERE id = '${middle}' FOR UPDATE`);
+    try {
+      const { reverted, skipped } = await revert(agentRunId, admin, { key });
+      assert.deepEqual(reverted, [named(newest), named(oldest)]);
+      assert.deepEqual(skipped, [{ ...named(middle), reason: 'WRITE_CONTENTION' }]);
+    } finally {
+      await lock.query('ROLLBACK');
+      lock.release();
+    }
+    assert.deepEqual((await revert(agentRunId)).reverted, [named(newest), named(middle), named(oldest)]);
+  });
+
+  it('stops when the time is up, and goes on under the same key without doing anything twice', async function () {
+    this.timeout(60_000);
+    const agentRunId = randomUUID();
+    const ids = await Promise.all(Array.from({ length: 60 }, () => company()));
+    for (const id of ids) await clerk.update('Company__c', id, { Amount__c: 1 }, { etag: etag(1), agentRunId });
+    // One of them cannot be reverted, which is found out once.
+    const [refused] = ids as [string];
+    await clerk.update('Company__c', refused, { Note__c: 'mine' }, { etag: etag(2) });
+    const key = randomUUID();
+    const patienceMs = 10_030;
+    let calls = 1;
+    let answer = await revert(agentRunId, admin, { key, patienceMs });
+    assert.ok(answer.remaining > 0 && answer.reverted.length > 0, JSON.stringify(answer));
+    for (; answer.remaining > 0; calls++) {
+      const next = await revert(agentRunId, admin, { key, patienceMs });
+      assert.ok(next.remaining < answer.remaining);
+      assert.equal(next.reverted.length + next.skipped.length + next.remaining, ids.length);
+      answer = next;
+    }
+    assert.ok(calls > 2, `${calls} calls`);
+    assert.deepEqual([answer.reverted.length, answer.skipped], [59, [{ ...named(refused), reason: 'CHANGED_SINCE' }]]);
+    assert.deepEqual(await revert(agentRunId, admin, { key }), answer);
+    const versions = await world.rows(
+      'SELECT DISTINCT "recordVersion" AS v FROM $schema."Company__c" WHERE id = ANY($1)',
+      [ids.slice(1)],
+    );
+    assert.deepEqual(versions, [{ v: 3 }]);
+    const [noted] = await world.rows(
+      `SELECT count(*)::int AS n FROM $schema._audit WHERE agent_run_id = $1 AND code = 'CHANGED_SINCE'`,
+      [agentRunId],
+    );
+    assert.equal(noted?.['n'], 1);
+  });
+
+  it('is for people who approve actions of agents, outside of runs', async () => {
+    const agentRunId = randomUUID();
+    const send = (person: Person, options: CallOptions = {}) =>
+      refusal(person.send('agent.runs.revert', { runId: agentRunId }, {}, undefined, options));
+    const denied = await send(clerk);
+    assert.deepEqual(
+      [denied.code, denied.details?.['permission']],
+      ['OBJECT_PERMISSION_DENIED', 'approveAgentActions'],
+    );
+    assert.equal((await send(admin, { agentRunId: randomUUID() })).code, 'APPROVAL_ACTOR_NOT_HUMAN');
+  });
+});
