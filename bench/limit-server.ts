@@ -17,6 +17,7 @@ const SQL: Record<string, string> = {
   W4: `SELECT row_to_json(t)::text FROM (SELECT ${COLUMNS} FROM bench.invoice WHERE id = $1) t`,
   W5: `INSERT INTO bench.invoice AS t (${INSERT}) SELECT ${INSERT} FROM json_populate_record(NULL::bench.invoice, $1::json) RETURNING row_to_json(t)::text`,
   W6: `UPDATE bench.invoice AS t SET notes = $2::json->>'notes' WHERE id = $1 RETURNING row_to_json(t)::text`,
+  W7: page('SELECT status, sum(amount) AS sum, count(*) AS count FROM bench.invoice GROUP BY status'),
   W8K: page(`SELECT ${COLUMNS} FROM bench.invoice WHERE id > 100000 ORDER BY id LIMIT 50`),
   W9: `SELECT '{"total":' || (SELECT count(*) FROM bench.invoice) || ',"records":' || (${page(first(50))}) || '}'`,
 };

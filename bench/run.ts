@@ -87,6 +87,7 @@ async function startPlatform({ root: folder, databaseUrl, suffix }: Version, mod
     RATE_TENANT_UNITS: '100000000',
     RATE_DAILY_UNITS: '10000000000',
     CONCURRENCY: '10000',
+    CONCURRENCY_COSTLY: '10000',
     DATA_DIR: join(work, `data${suffix.replaceAll(' ', '-')}`),
   };
   if (mode === 'one') {

@@ -1,5 +1,6 @@
 /** What each workload asks of the limit server and of the platform, and what a right answer looks like. */
 
+import { randomUUID } from 'node:crypto';
 import { INVOICES, rowId } from './dataset.ts';
 import type { LoadRequest } from './load.ts';
 
@@ -8,6 +9,7 @@ export const WORKLOADS: Record<string, string> = {
   W2: 'list 200 invoices',
   W3: 'filter on 3 conditions, sort on 2 fields, 50 rows',
   W4: 'get one invoice by id',
+  W7: 'sum and count of 200,000 invoices by status: a widget of a dashboard, never from its cache',
   W8K: '50 invoices from the middle, by key',
   W9: 'list 50 with the total of all',
   W6: 'update one field of one invoice',
@@ -56,6 +58,27 @@ function checkRows(workload: string, rows: Row[], name: string, amount: string, 
   if (workload === 'W9') expect(total !== undefined && total >= INVOICES && total < INVOICES * 2, workload, { total });
 }
 
+/** Of the data set: statuses, and the sum of all amounts. */
+const STATUSES = 6;
+const AMOUNT = 1_000_100_958.72;
+
+interface Group {
+  sum: number;
+  count: number;
+}
+
+/** The groups of a widget's rows. */
+const groupsOf = ({ rows }: Row): Group[] =>
+  (rows as [string, number, number][]).map(([, sum, count]) => ({ sum, count }));
+
+/** By status, how many invoices there are and what they amount to. */
+function checkGroups(workload: string, groups: readonly Group[]): void {
+  const total = (pick: (group: Group) => number): number => groups.reduce((sum, group) => sum + Number(pick(group)), 0);
+  const sum = total((group) => group.sum);
+  expect(groups.length === STATUSES && total((group) => group.count) >= INVOICES, workload, groups);
+  expect(Math.abs(sum - AMOUNT) < AMOUNT / 100, workload, { sum });
+}
+
 export function limitTarget(baseUrl: string, pid: number): Target {
   const list = (name: string): LoadRequest[] => [{ path: `/${name}` }];
   const invoice = {
@@ -78,7 +101,7 @@ export function limitTarget(baseUrl: string, pid: number): Target {
     baseUrl,
     pids: [pid],
     requests: {
-      ...Object.fromEntries(['W1', 'W2', 'W3', 'W8K', 'W9'].map((name) => [name, list(name)])),
+      ...Object.fromEntries(['W1', 'W2', 'W3', 'W7', 'W8K', 'W9'].map((name) => [name, list(name)])),
       W4: READ_ROWS.map((i) => ({ path: `/W4/${i}` })),
       W5: [{ method: 'POST', path: '/W5', headers: JSON_HEADERS, body: JSON.stringify(invoice) }],
       W6: WRITE_ROWS.map((i) => ({
@@ -93,9 +116,43 @@ export function limitTarget(baseUrl: string, pid: number): Target {
       if (workload === 'W4') expect(typeof b['number'] === 'string', workload, b);
       else if (workload === 'W5') expect(b['account_id'] === 4711, workload, b);
       else if (workload === 'W6') expect(String(b['notes']).startsWith('changed'), workload, b);
+      else if (workload === 'W7') checkGroups(workload, body);
       else checkRows(workload, workload === 'W9' ? b.records! : (body as Row[]), 'number', 'amount', b.total);
     },
   };
+}
+
+const DASHBOARD = {
+  name: 'Invoices',
+  widgets: [
+    {
+      widgetKey: 'by-status',
+      title: 'Invoices by status',
+      type: 'bar',
+      layout: { x: 0, y: 0, w: 12, h: 4 },
+      query: {
+        objectApiName: 'BenchInvoice__c',
+        dimensions: [{ field: 'Status__c' }],
+        measures: [
+          { key: 'sum', aggregation: 'sum', field: 'Amount__c' },
+          { key: 'count', aggregation: 'count' },
+        ],
+      },
+    },
+  ],
+};
+
+/** The path on which the widget of a new dashboard runs; null: this version has no dashboards yet. */
+async function widgetPath(baseUrl: string, headers: Record<string, string>): Promise<string | null> {
+  const response = await fetch(`${baseUrl}/api/v1/analytics/dashboards`, {
+    method: 'POST',
+    headers: { ...headers, ...JSON_HEADERS, 'idempotency-key': randomUUID() },
+    body: JSON.stringify(DASHBOARD),
+  });
+  if (response.status === 404) return null;
+  const { dashboardId } = (await response.json()) as { dashboardId: string };
+  if (!response.ok) throw new Error(`creating a dashboard: ${response.status}`);
+  return `/api/v1/analytics/dashboards/${dashboardId}/widgets/by-status/run`;
 }
 
 const INVOICES_PATH = '/api/v1/data/BenchInvoice__c';
@@ -124,6 +181,7 @@ async function cursorOfTheMiddle(baseUrl: string, headers: Record<string, string
 export async function platformTarget(name: string, baseUrl: string, pids: number[], token: string): Promise<Target> {
   const headers = { authorization: `Bearer ${token}` };
   const path = INVOICES_PATH;
+  const widget = await widgetPath(baseUrl, headers);
   const deepCursor = await cursorOfTheMiddle(baseUrl, headers);
   const list = (parameters: Record<string, unknown>): LoadRequest[] => [
     {
@@ -170,6 +228,17 @@ export async function platformTarget(name: string, baseUrl: string, pids: number
         ],
       }),
       W4: READ_ROWS.map((i) => ({ path: `${path}/${rowId(i)}?fields=${FIELDS}`, headers })),
+      W7:
+        widget === null
+          ? []
+          : [
+              {
+                method: 'POST',
+                path: widget,
+                headers: { ...headers, ...JSON_HEADERS },
+                body: '{"maxAgeSeconds":0}',
+              },
+            ],
       W8K: list({ take: 50, sort: byId, cursor: deepCursor }),
       W9: list({ take: 50, sort: byId, includeTotal: true }),
       W5: [
@@ -191,6 +260,7 @@ export async function platformTarget(name: string, baseUrl: string, pids: number
       const b = body as { records?: Row[]; total?: number } & Row;
       if (workload === 'W4') expect(typeof b['name'] === 'string' && Object.keys(b).length === 15, workload, b);
       else if (workload === 'W5') expect(b['Account__c'] === rowId(4711), workload, b);
+      else if (workload === 'W7') checkGroups(workload, groupsOf(b));
       else if (workload === 'W6') expect(String(b['Notes__c']).startsWith('changed'), workload, b);
       else checkRows(workload, b.records!, 'name', 'Amount__c', b.total);
     },
