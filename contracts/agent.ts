@@ -37,6 +37,8 @@ export interface Admission {
   readonly mutation: boolean;
   readonly agentApproval: Operation['agentApproval'];
   readonly requestId: string;
+  /** A dry run by itself (`checkOnly`): it changes nothing, is counted as a read, and needs no approval. */
+  readonly checkOnly: boolean;
   /** The request confirms a duplicate, which always needs an approval. */
   readonly duplicateConfirmation: boolean;
 }
@@ -47,6 +49,8 @@ export interface Admitted {
   readonly dryRun: boolean;
   /** The approval that the mutation consumes in its transaction; null: it needs none. */
   readonly approvalId: string | null;
+  /** Of a dry run: the mutation itself would need an approval. */
+  readonly approvalRequired: boolean;
 }
 
 /** How the consumption of an approval ended, as `agent.consume_approval` returns it. `CONSUMED`: it is used up now. */

@@ -28,6 +28,8 @@ export interface RequestContext {
   readonly approval?: { readonly id: string; readonly fingerprint: string };
   /** A mutation is carried out and rolled back. */
   readonly dryRun?: boolean;
+  /** Of a dry run under a run: the mutation itself would need an approval. */
+  readonly approvalRequired?: boolean;
   /** RFC 3339, end of the access token's life; null for internal work. */
   readonly tokenExpiresAt: string | null;
   /** Network address of the caller, for the audit trail. */

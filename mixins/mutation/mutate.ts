@@ -54,7 +54,7 @@ export function mutate(
 ): Promise<OperationReply> {
   const key = idempotencyKey(call, request, dryRun);
   const service = role === 'tenant' ? 'data' : role.service;
-  const verdictOf = request.dryRun ? { verdictOf: refused } : {};
+  const verdictOf = request.dryRun ? { verdictOf: (failure: PlatformError) => refused(request, failure) } : {};
   return runIdempotent({ database, request, call, key, service, hooks, ...verdictOf, ...errorMapping }, ({ inUnit }) =>
     inUnit(async (unit) => {
       const stored = await unit.claim();
@@ -67,8 +67,8 @@ export function mutate(
 }
 
 /** `reply`: what the mutation would have answered. */
-function verdictOn({ body }: OperationReply, { effects }: Unit): OperationReply {
-  return approving(Buffer.isBuffer(body) ? body.toString() : JSON.stringify(body), effects);
+function verdictOn({ body }: OperationReply, { request, effects }: Unit): OperationReply {
+  return approving(request, Buffer.isBuffer(body) ? body.toString() : JSON.stringify(body), effects);
 }
 
 /** A mutation whose statements claim and complete the key by themselves. */

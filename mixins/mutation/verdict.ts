@@ -1,4 +1,5 @@
 /** The answer of a dry run. Source: docs/reference/records.md#dry-run. */
+import type { RequestContext } from '../../lib/context.ts';
 import { type PlatformError, type Violation, violation } from '../../lib/errors/platform-error.ts';
 import { VIOLATIONS_MAX } from '../../lib/errors/violation-list.ts';
 import type { OperationReply } from '../../lib/operation.ts';
@@ -13,21 +14,23 @@ const CONFLICTS: ReadonlySet<string> = new Set([
 ]);
 
 /** Nothing was wrong. `record` is JSON already: numbers stay as the database wrote them. */
-export const approving = (record: string, effects: readonly Effect[]): OperationReply =>
-  answer(true, record, [], [], effects);
+export const approving = (request: RequestContext, record: string, effects: readonly Effect[]): OperationReply =>
+  answer(request, true, record, [], [], effects);
 
 /** The answer of a dry run that was refused for its content; null: the refusal stays an error. */
-export function refused(failure: PlatformError): OperationReply | null {
+export function refused(request: RequestContext, failure: PlatformError): OperationReply | null {
   if (failure.status !== 422 && !CONFLICTS.has(failure.code)) return null;
-  if (failure.code === 'DUPLICATE_RULE') return answer(false, 'null', [], failure.details?.['rules'] ?? [], []);
+  if (failure.code === 'DUPLICATE_RULE')
+    return answer(request, false, 'null', [], failure.details?.['rules'] ?? [], []);
   const { details = {}, code, message } = failure;
   const errors: readonly Violation[] = failure.errors?.length
     ? failure.errors.slice(0, VIOLATIONS_MAX)
     : [violation('', code, message, { params: { ...details } })];
-  return answer(false, 'null', errors, [], []);
+  return answer(request, false, 'null', errors, [], []);
 }
 
 const answer = (
+  { approvalRequired = false }: RequestContext,
   valid: boolean,
   record: string,
   errors: readonly Violation[],
@@ -38,6 +41,6 @@ const answer = (
   headers: {},
   body: Buffer.from(
     `{"checkOnly":true,"valid":${valid},"record":${record},"errors":${JSON.stringify(errors)},` +
-      `"duplicates":${JSON.stringify(duplicates)},"effects":${JSON.stringify(effects)},"approvalRequired":false}`,
+      `"duplicates":${JSON.stringify(duplicates)},"effects":${JSON.stringify(effects)},"approvalRequired":${approvalRequired}}`,
   ),
 });

@@ -26,6 +26,7 @@ export interface AdmittedCall {
   readonly stepId: string;
   /** A mutation is tried out. */
   readonly dryRun: boolean;
+  readonly approvalRequired: boolean;
   /** What the change uses up; null: it needs no approval. */
   readonly approval: { readonly id: string; readonly fingerprint: string } | null;
 }

@@ -360,5 +360,6 @@ export function requestContextOf(x: Exchange): RequestContext | undefined {
     deadline: x.startedAt + LIMITS.request_timeout_ms,
   };
   if (!run) return context;
-  return { ...context, dryRun: run.dryRun, ...(run.approval ? { approval: run.approval } : {}) };
+  const { dryRun, approvalRequired, approval } = run;
+  return { ...context, dryRun, approvalRequired, ...(approval ? { approval } : {}) };
 }

@@ -80,10 +80,10 @@ export async function enterRun(runs: RunCalls, x: Exchange, runId: string): Prom
     if (outcome) return outcome;
     throw error;
   }
-  const { stepId, dryRun, approvalId } = admitted;
+  const { stepId, dryRun, approvalId, approvalRequired } = admitted;
   const { fingerprint } = admission;
   const approval = approvalId === null || fingerprint === null ? null : { id: approvalId, fingerprint };
-  x.run = { runId, stepId, dryRun, approval };
+  x.run = { runId, stepId, dryRun, approvalRequired, approval };
   if (dryRun && admission.mutation && !x.route.operation.dryRun) {
     runs.settle(x, stepId, 403);
     throw new PlatformError(
@@ -109,8 +109,8 @@ function admissionOf(x: Exchange, call: OperationCall, runId: string): Admission
     'x-duplicate-confirmation': duplicateConfirmation,
   };
   const headers = Object.fromEntries(Object.entries(named).filter((entry): entry is [string, string] => !!entry[1]));
-  // A dry run changes nothing that anybody would have to approve.
-  const changes = mutation && call.query['checkOnly'] !== true;
+  const checkOnly = call.query['checkOnly'] === true;
+  const changes = mutation && !checkOnly;
   return {
     runId,
     operationId,
@@ -122,12 +122,13 @@ function admissionOf(x: Exchange, call: OperationCall, runId: string): Admission
     headers,
     fingerprint: changes ? fingerprintOf(call) : null,
     idempotencyKey: changes ? (idempotencyKey ?? null) : null,
-    risk: changes || !mutation ? risk : 'low',
+    risk,
     cost,
     mutation: changes,
-    agentApproval: changes || !mutation ? agentApproval : 'never',
+    agentApproval,
+    checkOnly,
     requestId: x.requestId,
-    duplicateConfirmation: changes && duplicateConfirmation !== undefined,
+    duplicateConfirmation: mutation && duplicateConfirmation !== undefined,
   };
 }
 

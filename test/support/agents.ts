@@ -51,6 +51,7 @@ export function aDeletion(runId: string, more: Partial<Admission> & { id?: strin
     mutation: true,
     agentApproval: 'policy',
     requestId: requestId(),
+    checkOnly: false,
     duplicateConfirmation: false,
     ...rest,
   };

@@ -53,7 +53,7 @@ async function lookAt({ database }: AgentDeps, { request, call, stepId }: Admitt
   const { tenantId } = request;
   const statement = lockRunStatement(tenantId, call.runId, ownRuns(request));
   const run = await database.shared('agent', tenantId, (tx) => tx.first<LockedRun>(statement));
-  return run ? { stepId, dryRun: false, approvalId: null } : runNotFound();
+  return run ? { stepId, dryRun: false, approvalId: null, approvalRequired: false } : runNotFound();
 }
 
 async function decide(deps: AgentDeps, tx: Tx, snapshot: Snapshot, admission: AdmittedCall): Promise<Outcome> {
@@ -63,21 +63,24 @@ async function decide(deps: AgentDeps, tx: Tx, snapshot: Snapshot, admission: Ad
     risk: call.risk,
     agentApproval: call.agentApproval,
     objectApiName: call.pathParameters['objectApiName'] ?? null,
-    duplicateConfirmation: call.mutation && call.duplicateConfirmation,
+    duplicateConfirmation: call.duplicateConfirmation,
   });
   if (verdict.decision === 'allow') return count(tx, admission, null);
   const run = await openRun(tx, admission);
   if (run instanceof PlatformError) return run;
   if (verdict.decision === 'deny') return deny(tx, admission, verdict.policy);
   // What is tried out changes nothing that anybody would have to approve.
-  if (run.dryRun) return count(tx, admission, null);
+  if (run.dryRun || call.checkOnly) {
+    const counted = await count(tx, admission, null);
+    return counted instanceof PlatformError ? counted : { ...counted, approvalRequired: true };
+  }
   return askFor(deps, tx, admission, verdict.terms);
 }
 
 /** Executes the call as far as this service is concerned. */
 async function count(tx: Tx, admission: AdmittedCall, approvalId: string | null): Promise<Outcome> {
   const counted = await tx.first<{ dryRun: boolean }>(countStatement(admission, approvalId));
-  if (counted) return { stepId: admission.stepId, dryRun: counted.dryRun, approvalId };
+  if (counted) return { stepId: admission.stepId, dryRun: counted.dryRun, approvalId, approvalRequired: false };
   const run = await openRun(tx, admission);
   return run instanceof PlatformError ? run : contention();
 }

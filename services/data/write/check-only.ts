@@ -34,5 +34,5 @@ export function passed(write: Write, reply: OperationReply): OperationReply {
   // A new record gets its id when it is created, and a deleted one has no state to show.
   const record = write.mutation !== 'delete' && Buffer.isBuffer(reply.body) ? reply.body.toString() : 'null';
   const shown = write.mutation === 'create' ? record.replace(`"id":"${write.id}"`, '"id":null') : record;
-  return approving(shown, write.unit.effects);
+  return approving(write.unit.request, shown, write.unit.effects);
 }

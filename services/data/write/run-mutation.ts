@@ -76,7 +76,7 @@ export function runRecordMutation(
       key,
       service: 'data',
       toError: (error) => recordError(view, call, error),
-      verdictOf: refused,
+      verdictOf: (failure) => refused(request, failure),
     },
     (attempt) =>
       deps.tenants.withView(request.tenantId, request.userId, (current) => {

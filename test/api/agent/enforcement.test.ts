@@ -202,6 +202,16 @@ describe('calls under a run over HTTP', () => {
     assert.equal((await approvalOf(asked)).status, 'APPROVED');
   });
 
+  it('need no approval when they are dry runs by themselves, which say that the call does', async () => {
+    const runId = await begin();
+    const deal = await newDeal();
+    const tried = await sam.delete(`${at(deal.id)}?checkOnly=true`, under(runId, { etag: deal.etag }));
+    assert.deepEqual([tried.status, tried.body.valid, tried.body.approvalRequired], [200, true, true], tried.text);
+    const { usage } = (await sam.get(`/agent/runs/${runId}`)).body;
+    assert.deepEqual([usage.requests, usage.mutations, usage.recordsChanged], [1, 0, 0]);
+    assert.ok(await isThere(deal.id));
+  });
+
   it('are refused when they were rejected, with the reason', async () => {
     const runId = await begin();
     const deal = await newDeal();
@@ -327,6 +337,8 @@ describe('calls under a run over HTTP', () => {
       for (const reply of tried)
         assert.deepEqual([reply.status, reply.body.checkOnly, reply.body.valid], [200, true, true], reply.text);
       assert.equal(tried[1]?.body.record.Stage__c, 'won');
+      const needed = tried.map(({ body }) => body.approvalRequired);
+      assert.deepEqual(needed, [false, false, true, true]);
       assert.equal((await sam.get(at(deal.id))).body.Stage__c, 'open');
       const { rows } = await database.query('SELECT count(*)::int AS n FROM "Deal__c" WHERE name = $1', [name]);
       assert.equal(rows[0].n, 0);

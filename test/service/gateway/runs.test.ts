@@ -9,7 +9,7 @@ import { type Answer, type SendOptions, type Stage, startStage } from './stage.t
 const RUN = uuidv7();
 const APPROVAL = uuidv7();
 const STEP = uuidv7();
-const admitted = { stepId: STEP, dryRun: false, approvalId: null };
+const admitted = { stepId: STEP, dryRun: false, approvalId: null, approvalRequired: false };
 const needsApproval = () =>
   new PlatformError('APPROVAL_REQUIRED', 'Somebody has to approve this.', { details: { approvalId: APPROVAL } });
 
@@ -257,13 +257,18 @@ describe('The edge: calls under a run', () => {
     });
   });
 
-  it('are reads for the policy when they are dry runs by themselves', async () => {
+  it('say when they are dry runs by themselves, and hear whether the call would need an approval', async () => {
+    stage.admit = (admission) => {
+      asked.push(admission);
+      return { ...admitted, approvalRequired: true };
+    };
     await remove({}, '/stub/Account/r-1?checkOnly=true');
-    const { mutation, risk, agentApproval, fingerprint } = asked[0]!;
+    const { mutation, risk, checkOnly, fingerprint } = asked[0]!;
     assert.deepEqual(
-      { mutation, risk, agentApproval, fingerprint },
-      { mutation: false, risk: 'low', agentApproval: 'never', fingerprint: null },
+      { mutation, risk, checkOnly, fingerprint },
+      { mutation: false, risk: 'high', checkOnly: true, fingerprint: null },
     );
+    assert.equal(contexts[0]?.approvalRequired, true);
   });
 
   describe('of clients that are agents', () => {

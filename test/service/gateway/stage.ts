@@ -340,7 +340,7 @@ export async function startStage(
     baseUrl,
     config,
     answer: () => ({ body: {} }),
-    admit: () => ({ stepId: uuidv7(), dryRun: false, approvalId: null }),
+    admit: () => ({ stepId: uuidv7(), dryRun: false, approvalId: null, approvalRequired: false }),
     told,
     record: () => ({ body: Buffer.from('{}') }),
     authAnswer: () => ({ status: 200, headers: {}, body: Buffer.from('') }),
