@@ -9,12 +9,13 @@ import { createDashboard, deleteDashboard, publishDashboard, updateDashboardDraf
 import { DeployedDashboards } from './dashboards/deployed.ts';
 import { getDashboard, listDashboards } from './dashboards/read.ts';
 import type { AnalyticsDeps } from './deps.ts';
+import { sweepPeriodically } from './sweep.ts';
 import { getCatalog } from './widgets/catalog.ts';
 import { WidgetResults } from './widgets/results.ts';
 import { runWidget } from './widgets/run.ts';
 
 /** The Moleculer schema of analytics: it declares and delegates. */
-export default function analyticsService({ database, metrics }: Platform): ServiceSchema {
+export default function analyticsService({ database, jobs, metrics }: Platform): ServiceSchema {
   let warn: (error: unknown, tenantId: string) => void = () => {};
   const deployed = new DeployedDashboards(database, (error, tenantId) => warn(error, tenantId));
   const results = new WidgetResults({
@@ -73,6 +74,9 @@ export default function analyticsService({ database, metrics }: Platform): Servi
           { err, tenantId },
           'The dashboards of a deployment were not taken over; the next request tries again.',
         );
+    },
+    async started() {
+      await sweepPeriodically(database, jobs, this.broker);
     },
   };
 }

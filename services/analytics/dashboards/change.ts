@@ -3,7 +3,7 @@
  * name. Source: docs/reference/analytics.md#revisions.
  */
 import { LIMITS } from '../../../config/limits.ts';
-import type { DashboardShare } from '../../../contracts/analytics.ts';
+import type { DashboardShare, UpdateBody } from '../../../contracts/analytics.ts';
 import type { Handler } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { contentProblems } from '../../../lib/dashboards/content.ts';
@@ -20,6 +20,7 @@ import type { AnalyticsDeps } from '../deps.ts';
 import { type Viewer, viewerOf } from '../viewer.ts';
 import { type Content, contentOf, refuseProblems, refuseSize } from './content.ts';
 import { etagOf, presentDashboard } from './present.ts';
+import { type Catalogs, catalogsFor, queryProblems } from './queries.ts';
 import {
   countDashboardsSql,
   type FullDashboardRow,
@@ -35,11 +36,11 @@ import { type DashboardKey, insertDashboard, publishDraft, updateDashboard, upda
 export const createDashboard: Handler<'analytics.dashboards.create', AnalyticsDeps> = async (deps, request, call) => {
   const viewer = await viewerOf(deps, request);
   const content = contentOf(call.body, null);
-  const unknown = unknownShares(deps, viewer, content.sharedWith);
+  const asked = askedOf(deps, viewer, call.body);
   return change(deps, request, call, async (unit) => {
     const { tx } = unit;
     const key = { tenantId: viewer.tenantId, dashboardId: uuidv7() };
-    refuseContent(content, null, await unknown);
+    refuseContent(content, null, await asked);
     await tx.query(lockTenantSql(viewer.tenantId));
     const { ofTenant, ofUser } = await tx.one<{ ofTenant: number; ofUser: number }>(
       countDashboardsSql(viewer.tenantId, viewer.userId),
@@ -62,7 +63,7 @@ export const updateDashboardDraft: Handler<'analytics.dashboards.update', Analyt
   const { expectedRevision: _, ...given } = call.body;
   const expectedRevision = expectedRevisionOf(call.headers, call.body);
   const viewer = await viewerOf(deps, request);
-  const unknown = unknownShares(deps, viewer, given.sharedWith ?? []);
+  const asked = askedOf(deps, viewer, given);
   return change(deps, request, call, async (unit) => {
     const { tx } = unit;
     const before = await lockedDashboard(tx, viewer, call.path.dashboardId);
@@ -76,7 +77,7 @@ export const updateDashboardDraft: Handler<'analytics.dashboards.update', Analyt
       throw new PlatformError('VALIDATION_FAILED', 'The body changes nothing.', {
         errors: [violation('', 'FIELD_REQUIRED', 'Name what to change.')],
       });
-    refuseContent(content, former, await unknown);
+    refuseContent(content, former, await asked);
     const key = keyOf(before, viewer);
     const { visibility } = content;
     await updateDraft(tx, key, content);
@@ -182,7 +183,27 @@ const replyOf = (row: FullDashboardRow, viewer: Viewer): OperationReply => ({
 
 const addressOf = (dashboardId: string): string => `/api/v1/analytics/dashboards/${dashboardId}`;
 
-/** Shares of a body with those whom the caller cannot name. Asked before the transaction, which holds a connection. */
+/** What other services say about a body. Asked before the transaction, which holds a connection. */
+interface Answers {
+  /** Shares with those whom the caller cannot name. */
+  readonly unknown: ReadonlySet<string>;
+  readonly catalogs: Catalogs;
+}
+
+/** A failure is for the work that awaits the answers: a request that was answered before gets that answer again. */
+function askedOf(
+  deps: AnalyticsDeps,
+  viewer: Viewer,
+  { sharedWith = [], widgets = [] }: Pick<UpdateBody, 'sharedWith' | 'widgets'>,
+): Promise<Answers> {
+  const asked = Promise.all([unknownShares(deps, viewer, sharedWith), catalogsFor(widgets, deps.catalogOf)]).then(
+    ([unknown, catalogs]) => ({ unknown, catalogs }),
+  );
+  asked.catch(() => {});
+  return asked;
+}
+
+/** Shares of a body with those whom the caller cannot name. */
 async function unknownShares(
   deps: AnalyticsDeps,
   { tenantId, userId }: Viewer,
@@ -202,10 +223,13 @@ const shareName = ({
   principalId,
 }: Pick<Content['sharedWith'][number], 'principalType' | 'principalId'>) => `${principalType} ${principalId}`;
 
-/** 422 with everything that is wrong. Shares that are there may stay when their principal has gone. */
-function refuseContent(content: Content, former: Content | null, unknown: ReadonlySet<string>): void {
+/** 422 with everything that is wrong. Shares and queries that are there may stay as they are. */
+function refuseContent(content: Content, former: Content | null, { unknown, catalogs }: Answers): void {
   const problems = new ViolationList<ViolationCode>();
   contentProblems(content, (pointer, message) => problems.add(() => violation(pointer, 'DASHBOARD_INVALID', message)));
+  queryProblems(content.widgets, former?.widgets ?? [], catalogs, (pointer, message) =>
+    problems.add(() => violation(pointer, 'WIDGET_QUERY_INVALID', message)),
+  );
   const known = new Set(former?.sharedWith.map(shareName));
   content.sharedWith.forEach((share, at) => {
     const name = shareName(share);

@@ -231,6 +231,45 @@ describe('widgets over HTTP', () => {
     assert.equal((await run(at, 'grouped', {}, ada)).status, 200);
   });
 
+  it('are not saved with a question that whoever sets it cannot ask, unless it was there', async () => {
+    const queries = [
+      { ...QUERY, objectApiName: 'Nothing__c' },
+      { ...QUERY, dimensions: [{ field: 'Secret__c' }, { field: 'createdAt', granularity: 'month' }] },
+      { ...QUERY, dimensions: [{ field: 'Stage__c', granularity: 'day' }] },
+      {
+        ...QUERY,
+        measures: [
+          { key: 'deals', aggregation: 'sum', field: 'Stage__c' },
+          { key: 'secrets', aggregation: 'count', field: 'Secret__c' },
+        ],
+      },
+    ];
+    const widgets = queries.map((query, at) => widget(`w${at}`, query));
+    const reply = await sam.post('/analytics/dashboards', { name: 'Wrong', widgets });
+    refused(reply, 422, 'WIDGET_QUERY_INVALID');
+    assert.deepEqual(pointers(reply), [
+      '/widgets/0/query/objectApiName',
+      '/widgets/1/query/dimensions/0/field',
+      '/widgets/2/query/dimensions/0/granularity',
+      '/widgets/3/query/measures/0/aggregation',
+      '/widgets/3/query/measures/1/field',
+    ]);
+    const share = { principalType: 'user', principalId: deals.ids.sam, access: 'edit' };
+    const secret = [widget('secret', { ...QUERY, dimensions: [{ field: 'Secret__c' }] })];
+    const made = await ada.post('/analytics/dashboards', {
+      name: 'Ada',
+      visibility: 'shared',
+      sharedWith: [share],
+      widgets: secret,
+    });
+    assert.equal(made.status, 201, made.text);
+    const at = `/analytics/dashboards/${made.body.dashboardId}`;
+    const kept = [...secret, widget('stages', QUERY)];
+    assert.equal((await sam.patch(at, { widgets: kept, expectedRevision: 1 })).status, 200);
+    const changed = [widget('secret', { ...QUERY, dimensions: [{ field: 'Secret__c' }], limit: 5 })];
+    refused(await sam.patch(at, { widgets: changed, expectedRevision: 2 }), 422, 'WIDGET_QUERY_INVALID');
+  });
+
   it('know what can be asked of an object', async () => {
     const catalog = await sam.get('/analytics/catalog/Deal__c');
     assert.equal(catalog.status, 200, catalog.text);

@@ -316,6 +316,7 @@ export async function startStage(
       },
     });
   broker.createService({ name: 'metadata', actions: {} });
+  broker.createService({ name: 'analytics', actions: {} });
   broker.createService({
     name: 'stub',
     actions: {

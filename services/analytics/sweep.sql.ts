@@ -1,0 +1,14 @@
+/** The statement that removes deleted dashboards. */
+import { LIMITS } from '../../config/limits.ts';
+import { Sql } from '../../mixins/database/sql.ts';
+import type { Statement } from '../../mixins/database/statement.ts';
+
+/** Removes up to `take` dashboards that were deleted long enough ago, with everything that belongs to them. */
+export function removeDeletedSql(tenantId: string, take: number): Statement {
+  const sql = new Sql();
+  const tenant = sql.bind(tenantId, 'uuid');
+  return sql.statement(`DELETE FROM analytics.dashboards WHERE tenant_id = ${tenant} AND dashboard_id IN (
+    SELECT dashboard_id FROM analytics.dashboards
+    WHERE tenant_id = ${tenant} AND deleted_at < now() - make_interval(days => ${LIMITS.dashboard_kept_days})
+    LIMIT ${sql.bind(take, 'int')} FOR UPDATE SKIP LOCKED)`);
+}

@@ -1,0 +1,38 @@
+/** Removes dashboards that were deleted long enough ago. Doing it twice does no harm. */
+import type { ServiceBroker } from 'moleculer';
+import { call } from '../../contracts/call.ts';
+import type { Database } from '../../mixins/database/database.ts';
+import type { Jobs } from '../../mixins/jobs/jobs.ts';
+import { periodicQueue } from '../../mixins/jobs/queue.ts';
+import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
+import { removeDeletedSql } from './sweep.sql.ts';
+
+const SWEEP = periodicQueue('analytics.sweep', { everySeconds: 3_600, pollSeconds: 60, firstAfterSeconds: 10 });
+
+/** Dashboards removed in one statement, so that it never holds many locks. */
+const BATCH = 500;
+const TENANTS_PER_PAGE = 500;
+
+/** Answers how many were removed. */
+export async function removeDeleted(database: Database, tenantId: string): Promise<number> {
+  let removed = 0;
+  for (;;) {
+    const { rowCount } = await database.shared('analytics', tenantId, (tx) =>
+      tx.query(removeDeletedSql(tenantId, BATCH)),
+    );
+    removed += rowCount;
+    if (rowCount < BATCH) return removed;
+  }
+}
+
+/** Offers to do it in this process, for every tenant again and again. */
+export function sweepPeriodically(database: Database, jobs: Jobs, broker: ServiceBroker): Promise<void> {
+  return repeatForTenants(jobs, {
+    queue: SWEEP,
+    tenants: (after) =>
+      call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
+    work: (tenantId) => removeDeleted(database, tenantId),
+    failed: (tenantId, error) =>
+      broker.logger.warn({ err: error, tenantId }, 'Deleted dashboards were not removed; the next round tries again.'),
+  });
+}
