@@ -97,7 +97,11 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
   'auth.secrets.reseal': { params: Record<string, never>; result: { resealed: number } };
   /** Liveness of grants, in the order asked; unknown ids, and grants of another client or user, come back inactive. */
   'auth.grants.check': {
-    params: { grants: { tenantId: string; grantId: string; clientId: string; userId: string }[] };
+    params: {
+      grants: { tenantId: string; grantId: string; clientId: string; userId: string }[];
+      /** They are only looked at, and do not count as used. */
+      unused?: boolean;
+    };
     result: GrantState[];
   };
   /**

@@ -1,6 +1,6 @@
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { AgentActions } from '../../contracts/agent.ts';
-import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
+import { type ActionContext, type ActionHandlers, call, type EventHandlers } from '../../contracts/call.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall } from '../../lib/operation.ts';
@@ -17,6 +17,8 @@ import { createRun } from './runs/create.ts';
 import { cancelRun, completeRun } from './runs/end.ts';
 import { getRun, listRuns, runState } from './runs/read.ts';
 import { listSteps } from './runs/steps.ts';
+import { startPeriodicWork } from './upkeep/periodic.ts';
+import { cancelRunsOfGrants } from './upkeep/upkeep.ts';
 
 const SEALING = { service: 'agent', purpose: 'cursors of agent lists' } as const;
 
@@ -69,6 +71,12 @@ export default function agentService(platform: Platform): ServiceSchema {
       'approvals.withdraw': serves('agent.approvals.withdraw', withdraw),
       'runs.state': (ctx) => runState(deps, ctx.params),
     } satisfies ActionHandlers<'agent', AgentActions>,
+    events: {
+      'auth.grants.revoked': (ctx) =>
+        cancelRunsOfGrants(database, ctx.params.grantIds).catch((error: unknown) =>
+          broker.logger.warn({ err: error }, 'Runs of ended authorizations go on; the next round ends them.'),
+        ),
+    } satisfies EventHandlers,
     created() {
       broker = this.broker;
     },
@@ -81,6 +89,7 @@ export default function agentService(platform: Platform): ServiceSchema {
         checkAccess: (question) => call(broker, 'data.access.check', question),
         recordsOfRequests: (question) => call(broker, 'data.trail.ofRequests', question),
       };
+      await startPeriodicWork(platform, broker);
     },
   };
 }

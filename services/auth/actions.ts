@@ -21,7 +21,7 @@ export function authActions(server: () => AuthServer) {
       await server().acts.noteForAll({ operationId: 'auth.secrets.reseal' });
       return { resealed };
     },
-    'grants.check': (ctx) => server().checkGrants(ctx.params.grants),
+    'grants.check': (ctx) => server().checkGrants(ctx.params),
     'grants.noteEnded': async (ctx) => {
       await server().noteEnded(ctx.params.grantIds);
       return null;

@@ -6,7 +6,7 @@ import type { Clients, KnownClient, Tenant } from './clients.ts';
 import type { LiveGrant } from './store/grants.ts';
 import type { AuthStore } from './store/store.ts';
 
-export type GrantReference = AuthActions['auth.grants.check']['params']['grants'][number];
+export type GrantCheck = AuthActions['auth.grants.check']['params'];
 
 const NO_OVERRIDES: RateLimitOverrides = { connection: null, tenant: null, daily: null, concurrency: null };
 
@@ -14,7 +14,7 @@ const NO_OVERRIDES: RateLimitOverrides = { connection: null, tenant: null, daily
 export async function checkGrants(
   store: AuthStore,
   clients: Clients,
-  grants: readonly GrantReference[],
+  { grants, unused = false }: GrantCheck,
   secondFactor: SecondFactorPolicy,
 ): Promise<GrantState[]> {
   const byTenant = Map.groupBy(grants, (grant) => grant.tenantId);
@@ -24,6 +24,7 @@ export async function checkGrants(
       const found = await store.grants.live(
         tenantId,
         requested.map((grant) => grant.grantId),
+        !unused,
       );
       for (const grant of found) live.set(`${tenantId} ${grant.grantId}`, grant);
     }),

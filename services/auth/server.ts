@@ -16,7 +16,7 @@ import { listConnections } from './connections.ts';
 import { TenantDomains } from './domains.ts';
 import { type SecondFactorParts, SecondFactors } from './factors/factors.ts';
 import { demandsSecondFactor } from './factors/policy.ts';
-import { checkGrants, type GrantReference } from './grants.ts';
+import { checkGrants, type GrantCheck } from './grants.ts';
 import { baseUrl, handle } from './http.ts';
 import { type KeyRing, Keys, type PublicKey, publicKeys } from './keys.ts';
 import { PresentedTokens } from './provider/presented-tokens.ts';
@@ -152,8 +152,8 @@ export class AuthServer {
   }
 
   /** Whether grants are live, in the order of the request. */
-  checkGrants(grants: readonly GrantReference[]): Promise<GrantState[]> {
-    return checkGrants(this.#store, this.clients, grants, this.#options.secondFactor);
+  checkGrants(checked: GrantCheck): Promise<GrantState[]> {
+    return checkGrants(this.#store, this.clients, checked, this.#options.secondFactor);
   }
 
   /** Tells the gateways of grants that another service has ended. One that is still there is none of them. */

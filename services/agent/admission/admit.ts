@@ -37,23 +37,11 @@ type Outcome = Admitted | PlatformError;
 export async function admit(deps: AgentDeps, request: RequestContext, call: Admission): Promise<Admitted> {
   if (!isUuid(call.runId)) throw runNotFound();
   const admission = { request, call, stepId: uuidv7() };
-  const outcome = isOwnBusiness(call)
-    ? await lookAt(deps, admission)
-    : await deps.configurations.transaction(request.tenantId, (tx, snapshot) => decide(deps, tx, snapshot, admission));
+  const outcome = await deps.configurations.transaction(request.tenantId, (tx, snapshot) =>
+    decide(deps, tx, snapshot, admission),
+  );
   if (outcome instanceof PlatformError) throw outcome;
   return outcome;
-}
-
-/** What an agent does about its runs is neither a step of them nor taken from their budget. */
-const isOwnBusiness = ({ operationId }: Admission): boolean =>
-  operationId.startsWith('agent.') || operationId === 'me.identity.get';
-
-/** Of such a call only the run must exist: whether it is active is checked where it matters. */
-async function lookAt({ database }: AgentDeps, { request, call, stepId }: AdmittedCall): Promise<Outcome> {
-  const { tenantId } = request;
-  const statement = lockRunStatement(tenantId, call.runId, ownRuns(request));
-  const run = await database.shared('agent', tenantId, (tx) => tx.first<LockedRun>(statement));
-  return run ? { stepId, dryRun: false, approvalId: null, approvalRequired: false } : runNotFound();
 }
 
 async function decide(deps: AgentDeps, tx: Tx, snapshot: Snapshot, admission: AdmittedCall): Promise<Outcome> {

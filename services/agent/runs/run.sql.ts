@@ -36,7 +36,7 @@ export type RunSummaryRow = Omit<RunRow, 'plan' | 'output' | 'pending'>;
 
 /** Waits for a decision, and still can be decided. */
 const PENDING = `a.tenant_id = r.tenant_id AND a.run_id = r.run_id AND a.status = 'PENDING'
-  AND a.expires_at > statement_timestamp()`;
+  AND a.expires_at > statement_timestamp() AND r.status = 'RUNNING' AND r.expires_at > statement_timestamp()`;
 
 const STATUS = `CASE
     WHEN r.status <> 'RUNNING' THEN r.status

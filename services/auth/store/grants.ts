@@ -45,11 +45,11 @@ export class Grants {
     return grant?.id ?? null;
   }
 
-  /** Which of these grants are live: known, not expired, of an active user. Marks them as used. */
-  live(tenantId: string, grantIds: readonly string[]): Promise<LiveGrant[]> {
+  /** Which of these grants are live: known, not expired, of an active user. `used`: they are marked so. */
+  live(tenantId: string, grantIds: readonly string[], used: boolean): Promise<LiveGrant[]> {
     return this.#database.shared('auth', tenantId, async (tx) => {
       const live = tx.all<LiveGrant>(statements.liveGrants(tenantId, grantIds));
-      await tx.query(statements.markGrantsUsed(tenantId, grantIds));
+      if (used) await tx.query(statements.markGrantsUsed(tenantId, grantIds));
       return live;
     });
   }

@@ -1,0 +1,105 @@
+/** Statements that find and write down what has passed its time, by the clock of the database. */
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+
+/** Tenants with something to do. The login of the service looks across tenants. */
+export function dueTenantsStatement(retentionDays: number, take: number): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT DISTINCT tenant_id AS "tenantId" FROM (
+      SELECT tenant_id FROM agent.runs WHERE status = 'RUNNING' AND expires_at <= clock_timestamp()
+      UNION ALL
+      SELECT tenant_id FROM agent.approvals WHERE status IN ('PENDING', 'APPROVED') AND expires_at <= clock_timestamp()
+      UNION ALL
+      SELECT tenant_id FROM agent.approvals
+      WHERE status = 'PENDING' AND escalated_at IS NULL AND escalate_at <= clock_timestamp()
+      UNION ALL
+      SELECT tenant_id FROM agent.runs
+      WHERE status <> 'RUNNING' AND ended_at < now() - make_interval(days => ${sql.bind(retentionDays, 'integer')})
+    ) due LIMIT ${sql.bind(take, 'integer')}`,
+  );
+}
+
+/** Runs whose time is over. Those that a call holds at the moment are left to it, or to the next round. */
+export function overdueRunsStatement(tenantId: string, take: number): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT run_id AS "runId" FROM agent.runs
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND status = 'RUNNING' AND expires_at <= clock_timestamp()
+    ORDER BY run_id LIMIT ${sql.bind(take, 'integer')} FOR NO KEY UPDATE SKIP LOCKED`,
+  );
+}
+
+export interface ExpiredApproval {
+  readonly approvalId: string;
+  readonly runId: string;
+}
+
+export function expireApprovalsStatement(tenantId: string, take: number): Statement {
+  const sql = new Sql();
+  const tenant = sql.bind(tenantId, 'uuid');
+  return sql.statement(
+    `UPDATE agent.approvals SET status = 'EXPIRED'
+    WHERE tenant_id = ${tenant} AND approval_id IN (
+      SELECT approval_id FROM agent.approvals
+      WHERE tenant_id = ${tenant} AND status IN ('PENDING', 'APPROVED') AND expires_at <= clock_timestamp()
+      ORDER BY approval_id LIMIT ${sql.bind(take, 'integer')} FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING approval_id AS "approvalId", run_id AS "runId"`,
+  );
+}
+
+export function escalateStatement(tenantId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE agent.approvals SET escalated_at = escalate_at
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND status = 'PENDING' AND escalated_at IS NULL
+      AND escalate_at <= clock_timestamp()`,
+  );
+}
+
+/** Removes runs that ended long ago, with everything that belongs to them. */
+export function forgetStatement(tenantId: string, retentionDays: number, take: number): Statement {
+  const sql = new Sql();
+  const tenant = sql.bind(tenantId, 'uuid');
+  return sql.statement(
+    `WITH old AS MATERIALIZED (
+      SELECT run_id FROM agent.runs
+      WHERE tenant_id = ${tenant} AND status <> 'RUNNING'
+        AND ended_at < now() - make_interval(days => ${sql.bind(retentionDays, 'integer')})
+      ORDER BY run_id LIMIT ${sql.bind(take, 'integer')}),
+    asked AS MATERIALIZED (
+      SELECT approval_id FROM agent.approvals WHERE tenant_id = ${tenant} AND run_id IN (SELECT run_id FROM old)),
+    decisions AS (
+      DELETE FROM agent.decisions WHERE tenant_id = ${tenant} AND approval_id IN (SELECT approval_id FROM asked)),
+    approvals AS (DELETE FROM agent.approvals WHERE tenant_id = ${tenant} AND run_id IN (SELECT run_id FROM old)),
+    steps AS (DELETE FROM agent.steps WHERE tenant_id = ${tenant} AND run_id IN (SELECT run_id FROM old))
+    DELETE FROM agent.runs WHERE tenant_id = ${tenant} AND run_id IN (SELECT run_id FROM old)`,
+  );
+}
+
+/** An active run and the authorization under which it began. */
+export interface GrantedRun {
+  readonly tenantId: string;
+  readonly runId: string;
+  readonly grantId: string;
+  readonly clientId: string;
+  readonly userId: string;
+}
+
+const GRANTED = `SELECT tenant_id AS "tenantId", run_id AS "runId", grant_id AS "grantId", client_id AS "clientId",
+    user_id AS "userId" FROM agent.runs WHERE status = 'RUNNING'`;
+
+/** Active runs of these authorizations, whichever tenant they belong to. */
+export function runsOfGrantsStatement(grantIds: readonly string[]): Statement {
+  const sql = new Sql();
+  return sql.statement(`${GRANTED} AND grant_id = ANY (${sql.bind(grantIds, 'text[]')})`);
+}
+
+/** Active runs in the order of their ids, from after `after`. */
+export function activeRunsStatement(after: string | null, take: number): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `${GRANTED} ${after === null ? '' : `AND run_id > ${sql.bind(after, 'uuid')}`}
+    ORDER BY run_id LIMIT ${sql.bind(take, 'integer')}`,
+  );
+}

@@ -1,0 +1,105 @@
+/**
+ * Ends what has passed its time, or lost the authorization that it stood on. Every reader sees the former at once by the
+ * clock; here it is written down, with its events. Doing it twice does no harm.
+ */
+import { LIMITS } from '../../../config/limits.ts';
+import { type Caller as BrokerCaller, call } from '../../../contracts/call.ts';
+import { requestId } from '../../../lib/values/ids.ts';
+import type { Database, Tx } from '../../../mixins/database/database.ts';
+import { platformCaller } from '../../../mixins/mutation/audit.ts';
+import { type Events, writeEvents } from '../events.ts';
+import { type EndedRun, endRunsStatement } from '../runs/end.sql.ts';
+import {
+  activeRunsStatement,
+  dueTenantsStatement,
+  type ExpiredApproval,
+  escalateStatement,
+  expireApprovalsStatement,
+  forgetStatement,
+  type GrantedRun,
+  overdueRunsStatement,
+  runsOfGrantsStatement,
+} from './upkeep.sql.ts';
+
+const TENANTS_PER_ROUND = 1_000;
+const ROWS_PER_ROUND = 500;
+const GRANTS_PER_CALL = 200;
+
+/** One round over all tenants with something to do. */
+export async function expireDue(
+  database: Database,
+  signal: AbortSignal,
+  failed: (tenantId: string, error: unknown) => void,
+): Promise<void> {
+  const due = await database.login((tx) =>
+    tx.all<{ tenantId: string }>(dueTenantsStatement(LIMITS.agent_retention_days, TENANTS_PER_ROUND)),
+  );
+  for (const { tenantId } of due) {
+    if (signal.aborted) return;
+    await expireOfTenant(database, tenantId).catch((error: unknown) => failed(tenantId, error));
+  }
+}
+
+function expireOfTenant(database: Database, tenantId: string): Promise<void> {
+  return database.shared('agent', tenantId, async (tx) => {
+    const overdue = await tx.all<{ runId: string }>(overdueRunsStatement(tenantId, ROWS_PER_ROUND));
+    const runs = await endRuns(tx, tenantId, overdue, 'EXPIRED');
+    const approvals = await tx.all<ExpiredApproval>(expireApprovalsStatement(tenantId, ROWS_PER_ROUND));
+    await tx.query(escalateStatement(tenantId));
+    await tx.query(forgetStatement(tenantId, LIMITS.agent_retention_days, ROWS_PER_ROUND));
+    await tell(tx, tenantId, [
+      ...runs.map((data) => ({ type: 'agent.run.expired', data: { ...data } })),
+      ...approvals.map((data) => ({ type: 'agent.approval.expired', data: { ...data } })),
+    ]);
+  });
+}
+
+const endRuns = async (
+  tx: Tx,
+  tenantId: string,
+  runs: readonly { readonly runId: string }[],
+  status: 'EXPIRED' | 'CANCELED',
+): Promise<EndedRun[]> => {
+  const ids = runs.map(({ runId }) => runId);
+  return ids.length === 0 ? [] : tx.all<EndedRun>(endRunsStatement(tenantId, ids, status));
+};
+
+const tell = (tx: Tx, tenantId: string, events: Events): Promise<void> =>
+  events.length === 0
+    ? Promise.resolve()
+    : writeEvents(tx, { tenantId, ...platformCaller('job', requestId()) }, events);
+
+/** These authorizations have ended, and with them the runs that began under them. */
+export async function cancelRunsOfGrants(database: Database, grantIds: readonly string[]): Promise<void> {
+  const runs = await database.login((tx) => tx.all<GrantedRun>(runsOfGrantsStatement(grantIds)));
+  await cancelRuns(database, runs);
+}
+
+async function cancelRuns(database: Database, runs: readonly GrantedRun[]): Promise<void> {
+  for (const [tenantId, ofTenant] of Map.groupBy(runs, (run) => run.tenantId))
+    await database.shared('agent', tenantId, async (tx) => {
+      const ended = await endRuns(tx, tenantId, ofTenant, 'CANCELED');
+      await tell(
+        tx,
+        tenantId,
+        ended.map((data) => ({ type: 'agent.run.canceled', data: { ...data } })),
+      );
+    });
+}
+
+/** Asks whether the authorizations of active runs still live: the event about their end may have been lost. */
+export async function cancelUnauthorized(database: Database, caller: BrokerCaller, signal: AbortSignal): Promise<void> {
+  let after: string | null = null;
+  while (!signal.aborted) {
+    const statement = activeRunsStatement(after, GRANTS_PER_CALL);
+    const runs: GrantedRun[] = await database.login((tx) => tx.all<GrantedRun>(statement));
+    if (runs.length === 0) return;
+    const grants = runs.map(({ tenantId, grantId, clientId, userId }) => ({ tenantId, grantId, clientId, userId }));
+    const states = await call(caller, 'auth.grants.check', { grants, unused: true });
+    await cancelRuns(
+      database,
+      runs.filter((_, i) => states[i]?.active === false || states[i]?.clientActive === false),
+    );
+    after = runs.at(-1)?.runId ?? null;
+  }
+}
