@@ -1,7 +1,7 @@
 /** Draws charts with Chart.js, in the colours of the page, without motion for those who ask for none. */
 
 import { number } from './format.js';
-import { chartData, description, SERIES_MAX, slices } from './result.js';
+import { chartData, description, SERIES_MAX, slices, unitOf } from './result.js';
 
 /** @import { ChartConfiguration, ChartDataset } from 'chart.js' */
 /** @import { Column, Place, Series, Widget, WidgetResult } from './types.d.ts' */
@@ -183,9 +183,6 @@ function funnel({ categories, series }, place) {
   };
 }
 
-/** @param {Column} column */
-const unit = ({ fieldType, currency }) => (fieldType === 'percent' ? '%' : (currency ?? ''));
-
 /**
  * @param {Widget} widget
  * @param {ReturnType<typeof chartData>} data
@@ -196,17 +193,26 @@ function cartesian(widget, { categories, series, time }, place) {
   const bars = widget.type === 'bar';
   const sideways = bars && !time && categories.some((label) => label.length > LONG_LABEL);
   const stacked = widget.options['stacked'] === true;
-  const [firstUnit = '', ...otherUnits] = [...new Set(series.map(({ column }) => unit(column)))];
-  const twoAxes = otherUnits.length > 0 && !sideways;
+  const [firstUnit = '', ...otherUnits] = [...new Set(series.map(({ column }) => unitOf(column)))];
+  const twoAxes = otherUnits.length > 0;
   /** @param {Series} one */
-  const axisOf = ({ column }) => (twoAxes && unit(column) !== firstUnit ? 'second' : sideways ? 'x' : 'y');
+  const axisOf = ({ column }) => (twoAxes && unitOf(column) !== firstUnit ? 'second' : sideways ? 'x' : 'y');
   const dense = categories.length > 40;
   /** @type {ChartDataset<'bar' | 'line', (number | null)[]>[]} */
   const datasets = series.map((one, index) => {
     const shade = seriesColour(index);
-    const axis = sideways ? { xAxisID: 'x', yAxisID: 'y' } : { yAxisID: axisOf(one) };
+    const axis = sideways ? { xAxisID: axisOf(one), yAxisID: 'y' } : { yAxisID: axisOf(one) };
     const shared = { label: one.label, data: one.values, ...axis, borderColor: shade };
-    if (bars) return { ...shared, type: 'bar', backgroundColor: shade, borderRadius: 3, maxBarThickness: 48 };
+    if (bars)
+      return {
+        ...shared,
+        type: 'bar',
+        backgroundColor: shade,
+        borderRadius: 3,
+        maxBarThickness: 48,
+        skipNull: true,
+        ...(stacked ? { stack: unitOf(one.column) } : {}),
+      };
     return {
       ...shared,
       type: 'line',
@@ -233,6 +239,9 @@ function cartesian(widget, { categories, series, time }, place) {
         column ? number(Number(value), column, place, { short: true }) : String(value),
     },
   });
+  const secondPlace = sideways
+    ? { axis: /** @type {const} */ ('x'), position: /** @type {const} */ ('top') }
+    : { axis: /** @type {const} */ ('y'), position: /** @type {const} */ ('right') };
   const names = {
     stacked,
     grid: { display: false },
@@ -257,7 +266,7 @@ function cartesian(widget, { categories, series, time }, place) {
       scales: {
         x: sideways ? figures(measure) : names,
         y: sideways ? names : figures(measure),
-        ...(twoAxes ? { second: { ...figures(second), position: 'right', grid: { drawOnChartArea: false } } } : {}),
+        ...(twoAxes ? { second: { ...figures(second), ...secondPlace, grid: { drawOnChartArea: false } } } : {}),
       },
       plugins: {
         legend: legend(series.length > 1),

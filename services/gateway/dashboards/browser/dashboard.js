@@ -36,6 +36,7 @@ export async function showDashboard(main, dashboardId, place, go) {
     asking = new AbortController();
     const signal = AbortSignal.any([asking.signal, leaving.signal]);
     const values = filterValues(filters, types, address);
+    delete document.body.dataset['shown'];
     const outcomes = await Promise.all(views.map((view) => view.run({ filterValues: values, fresh, signal })));
     if (signal.aborted) return;
     const failed = outcomes.filter((outcome) => outcome === 'failed').length;

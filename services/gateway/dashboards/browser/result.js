@@ -9,7 +9,11 @@ import { numeric, text } from './format.js';
 /** So many can be told apart; a table shows the rest. */
 export const SERIES_MAX = 8;
 export const SLICES_MAX = 8;
+const UNITS_MAX = 2;
+/** Charts of one series. */
+const SINGLE = new Set(['pie', 'funnel']);
 const CURRENCY_CODE = /^[A-Z]{3}$/;
+const REFERENCES = new Set(['reference', 'masterDetail']);
 /** Sums of these over a part are those of the part. */
 const ADDITIVE = new Set(['count', 'sum']);
 
@@ -25,22 +29,64 @@ export function granularityOf({ key }, { query }) {
 }
 
 /**
- * The column as it counts for one row. Amounts of several currencies have none in their column: then the API adds a
- * dimension that names the currency of each row.
+ * Amounts of several currencies have none in their column: then the API adds a dimension that names the currency of each
+ * row. An empty currency is one of its own.
  * @param {WidgetResult} result
- * @returns {(row: unknown[], index: number) => Column}
+ * @returns {number} where that column is; -1: all amounts have one currency, or there are none
  */
-export function columnsOf({ columns, rows }) {
-  /** An empty currency is one of its own. @param {number} index */
+function currencyAt({ columns, rows }) {
+  if (!columns.some(({ role, fieldType, currency }) => role === 'measure' && fieldType === 'currency' && !currency))
+    return -1;
+  /** @param {number} index */
   const isCurrency = (index) =>
     rows.some((row) => row[index] !== null) &&
     rows.every((row) => row[index] === null || CURRENCY_CODE.test(String(row[index])));
-  const at = columns.findLastIndex(({ role }, index) => role === 'dimension' && isCurrency(index));
+  return columns.findLastIndex(({ role }, index) => role === 'dimension' && isCurrency(index));
+}
+
+/**
+ * Where the column of a currency is that nobody asked for, and that the amounts beside it say themselves; -1: nowhere.
+ * @param {WidgetResult} result
+ * @param {Widget} widget
+ */
+export function addedCurrencyAt(result, { query }) {
+  const at = currencyAt(result);
+  return query?.dimensions.some(({ field }) => field === result.columns[at]?.key) ? -1 : at;
+}
+
+/**
+ * The column as it counts for one row, whose amounts may have another currency than those of the next.
+ * @param {WidgetResult} result
+ * @returns {(row: unknown[], index: number) => Column}
+ */
+export function columnsOf(result) {
+  const { columns } = result;
+  const at = currencyAt(result);
   return (row, index) => {
     const column = /** @type {Column} */ (columns[index]);
     const currency = row[at];
     const own = column.fieldType === 'currency' && column.role === 'measure' && column.currency === null;
     return own && typeof currency === 'string' ? { ...column, currency } : column;
+  };
+}
+
+/**
+ * The result with the names that the widget gives its columns (`options.labels`, by key).
+ * @param {WidgetResult} result
+ * @param {Widget} widget
+ * @returns {WidgetResult}
+ */
+export function named(result, { options }) {
+  const labels = options['labels'];
+  if (typeof labels !== 'object' || labels === null) return result;
+  /** @type {Map<string, unknown>} */
+  const names = new Map(Object.entries(labels));
+  return {
+    ...result,
+    columns: result.columns.map((column) => {
+      const label = names.get(column.key);
+      return typeof label === 'string' && label !== '' ? { ...column, label } : column;
+    }),
   };
 }
 
@@ -54,7 +100,10 @@ export function writerOf(result, widget, place) {
   const columnOf = columnsOf(result);
   return (row, index) => {
     const column = columnOf(row, index);
-    const label = column.role === 'dimension' ? labelOf(result, column, row[index]) : undefined;
+    const value = row[index];
+    const label = column.role === 'dimension' ? labelOf(result, column, value) : undefined;
+    // Only records that the person can see have a name.
+    if (label === undefined && REFERENCES.has(column.fieldType) && value !== null) return 'Hidden record';
     return label ?? text(row[index], column, place, granularityOf(column, widget));
   };
 }
@@ -93,30 +142,56 @@ export function chartData(result, widget, place) {
   const [first, ...others] = dimensions;
   const time = first !== undefined && isTime(first.column, widget);
   const ordered = time ? sortedByTime(rows, first.index) : rows;
-  /** @type {Map<string, number>} */
+  // Told apart by their values: two customers may have one name.
+  /** @type {Map<string, { label: string, index: number }>} */
   const categories = new Map();
   /** @type {Map<string, Series>} */
   const series = new Map();
   for (const row of ordered) {
-    const category = first ? written(row, first.index) : '';
-    if (!categories.has(category)) categories.set(category, categories.size);
+    const value = JSON.stringify(first ? row[first.index] : null);
+    const category = categories.get(value) ?? { label: first ? written(row, first.index) : '', index: categories.size };
+    categories.set(value, category);
     const name = others.map((at) => written(row, at.index)).join(' · ');
     for (const { column, index } of measures) {
       const label = name === '' ? column.label : measures.length === 1 ? name : `${name} · ${column.label}`;
-      const key = JSON.stringify([column.key, name]);
+      const key = JSON.stringify([column.key, ...others.map((at) => row[at.index])]);
       const known = series.get(key) ?? { label, column: columnOf(row, index), values: [] };
-      known.values[categories.get(category) ?? 0] = numeric(row[index]);
+      known.values[category.index] = numeric(row[index]);
       series.set(key, known);
     }
   }
-  const all = [...series.values()];
+  const all = byUnit([...series.values()]);
   for (const one of all) one.values = Array.from({ length: categories.size }, (_, i) => one.values[i] ?? null);
+  // An axis for each unit, of which a chart has two.
+  const units = [...new Set(all.map(({ column }) => unitOf(column)))].slice(0, UNITS_MAX);
+  const drawn = all
+    .filter(({ column }) => units.includes(unitOf(column)))
+    .slice(0, SINGLE.has(widget.type) ? 1 : SERIES_MAX);
   return {
-    categories: [...categories.keys()],
-    series: all.slice(0, SERIES_MAX),
+    categories: [...categories.values()].map(({ label }) => label),
+    series: drawn,
     time,
-    left: Math.max(0, all.length - SERIES_MAX),
+    left: all.length - drawn.length,
   };
+}
+
+/** @param {Column} column */
+export const unitOf = ({ fieldType, currency }) => (fieldType === 'percent' ? '%' : (currency ?? ''));
+
+/**
+ * Series of the unit that most values have come first, and are on the first axis.
+ * @param {Series[]} series
+ */
+function byUnit(series) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const { column, values } of series) {
+    const unit = unitOf(column);
+    counts.set(unit, (counts.get(unit) ?? 0) + values.filter((value) => value !== null).length);
+  }
+  /** @param {Series} one */
+  const count = ({ column }) => counts.get(unitOf(column)) ?? 0;
+  return series.toSorted((a, b) => count(b) - count(a));
 }
 
 /**
@@ -185,28 +260,38 @@ const plural = (count, one, many) => `${count} ${count === 1 ? one : many}`;
  * @param {Place} place
  */
 export function pivot(result, widget, place) {
-  const { columns, rows } = result;
-  const at = columns.findIndex(({ role }) => role === 'dimension');
-  const others = columns.flatMap((column, index) => (column.role === 'dimension' && index !== at ? [index] : []));
-  const measures = columns.flatMap((column, index) => (column.role === 'measure' ? [index] : []));
+  const { columns } = result;
+  const first = columns.findIndex(({ role }) => role === 'dimension');
+  // A line of its own for each currency, not columns, most of which would be empty.
+  const added = addedCurrencyAt(result, widget);
+  const across = columns.flatMap(({ role }, at) => (role === 'dimension' && at !== first && at !== added ? [at] : []));
+  const measures = columns.flatMap(({ role }, at) => (role === 'measure' ? [at] : []));
   const written = writerOf(result, widget, place);
-  /** @type {Map<string, { label: string, measure: number }>} */
+  const [next = -1] = across;
+  const column = columns[next];
+  const rows = column && isTime(column, widget) ? sortedByTime(result.rows, next) : result.rows;
+  /** @type {Map<string, string>} */
   const heads = new Map();
-  /** @type {Map<string, Map<string, string>>} */
-  const lines = new Map();
-  for (const row of rows) {
-    const line = at < 0 ? 'All' : written(row, at);
-    const cells = lines.get(line) ?? new Map();
-    lines.set(line, cells);
-    const name = others.map((index) => written(row, index)).join(' · ');
+  for (const row of rows)
     for (const measure of measures) {
-      const label = [name, ...(measures.length > 1 || name === '' ? [columns[measure]?.label ?? ''] : [])]
-        .filter((part) => part !== '')
-        .join(' · ');
-      const key = JSON.stringify([name, measure]);
-      if (!heads.has(key)) heads.set(key, { label, measure });
-      cells.set(key, written(row, measure));
+      const name = across.map((at) => written(row, at)).join(' · ');
+      const label = [name, ...(measures.length > 1 || name === '' ? [columns[measure]?.label ?? ''] : [])];
+      heads.set(headOf(row, across, measure), label.filter((part) => part !== '').join(' · '));
     }
+  /** @type {Map<string, { label: string, cells: Map<string, string> }>} */
+  const lines = new Map();
+  for (const row of result.rows) {
+    const key = JSON.stringify([row[first], added < 0 ? null : row[added]]);
+    const line = lines.get(key) ?? { label: first < 0 ? 'All' : written(row, first), cells: new Map() };
+    lines.set(key, line);
+    for (const measure of measures) line.cells.set(headOf(row, across, measure), written(row, measure));
   }
-  return { corner: columns[at]?.label ?? '', heads, lines };
+  return { corner: columns[first]?.label ?? '', heads, lines: [...lines.values()] };
 }
+
+/**
+ * @param {unknown[]} row
+ * @param {number[]} across
+ * @param {number} measure
+ */
+const headOf = (row, across, measure) => JSON.stringify([...across.map((at) => row[at]), measure]);

@@ -1,7 +1,7 @@
 /** Results as tables, plain and pivoted, and as single figures. */
 import { element, foreign } from './elements.js';
 import { number, numeric, text } from './format.js';
-import { columnsOf, pivot, writerOf } from './result.js';
+import { addedCurrencyAt, columnsOf, pivot, writerOf } from './result.js';
 
 /** @import { Column, Place, Widget, WidgetResult } from './types.d.ts' */
 
@@ -34,14 +34,17 @@ const head = ({ label, currency }) => (currency && !label.includes(currency) ? `
  * @param {Place} place
  */
 export function table(widget, result, place) {
-  const { columns, rows, totals } = result;
+  const { rows, totals } = result;
   const written = writerOf(result, widget, place);
+  const added = addedCurrencyAt(result, widget);
+  const shown = result.columns.map((column, index) => ({ column, index })).filter(({ index }) => index !== added);
+  const columns = shown.map(({ column }) => column);
   const heads = columns.map((column) => element('th', { scope: 'col', ...align(column) }, foreign(head(column))));
   const lines = rows.map((row) =>
     element(
       'tr',
       {},
-      ...columns.map((column, index) => {
+      ...shown.map(({ column, index }) => {
         const cell = foreign(written(row, index));
         const first = index === 0 && column.role === 'dimension';
         return first ? element('th', { scope: 'row' }, cell) : element('td', align(column), cell);
@@ -84,19 +87,19 @@ const totalsRow = (columns, totals, place) =>
  */
 export function pivotTable(widget, result, place) {
   const { corner, heads, lines } = pivot(result, widget, place);
-  const columns = [...heads];
+  const columns = [...heads.keys()];
   const head = element(
     'tr',
     {},
     element('th', { scope: 'col' }, foreign(corner)),
-    ...columns.map(([, { label }]) => element('th', { scope: 'col', class: 'figure' }, foreign(label))),
+    ...[...heads.values()].map((label) => element('th', { scope: 'col', class: 'figure' }, foreign(label))),
   );
-  const body = [...lines].map(([line, cells]) =>
+  const body = lines.map(({ label, cells }) =>
     element(
       'tr',
       {},
-      element('th', { scope: 'row' }, foreign(line)),
-      ...columns.map(([key]) => element('td', { class: 'figure' }, foreign(cells.get(key) ?? '–'))),
+      element('th', { scope: 'row' }, foreign(label)),
+      ...columns.map((key) => element('td', { class: 'figure' }, foreign(cells.get(key) ?? '–'))),
     ),
   );
   return scrolled(
@@ -115,6 +118,9 @@ export function figures(widget, result, place) {
   const { columns, rows } = result;
   const written = writerOf(result, widget, place);
   const columnOf = columnsOf(result);
+  const added = addedCurrencyAt(result, widget);
+  const dimensions = columns.filter(({ role }, index) => role === 'dimension' && index !== added).length;
+  const alone = dimensions === 0 && columns.filter(({ role }) => role === 'measure').length === 1;
   const entries = rows.flatMap((row) => {
     const name = columns.flatMap(({ role }, index) => (role === 'dimension' ? [written(row, index)] : [])).join(' · ');
     return columns.flatMap(({ role, label }, index) => {
@@ -124,9 +130,11 @@ export function figures(widget, result, place) {
       // A figure that does not fit is shortened, and written in full below.
       const short =
         value !== null && full.length > FIGURE_MAX ? number(value, columnOf(row, index), place, { short: true }) : full;
+      const named = [name, label].filter(Boolean);
       const parts = [element('span', { class: 'big' }, foreign(short))];
       if (short !== full) parts.push(element('span', { class: 'full' }, foreign(full)));
-      const term = element('dt', {}, foreign([name, label].filter(Boolean).join(' · ')));
+      // The title of the widget names its one figure, and an amount its currency.
+      const term = element('dt', { class: alone ? 'visually-hidden' : '' }, foreign(named.join(' · ')));
       return [element('div', { class: 'figure-of' }, term, element('dd', {}, ...parts))];
     });
   });

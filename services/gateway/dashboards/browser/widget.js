@@ -6,6 +6,7 @@ import { CallFailed, call, inTurn } from './api.js';
 import { chartOf, draw, KINDS } from './chart.js';
 import { button, element, fill, foreign } from './elements.js';
 import { moment } from './format.js';
+import { named } from './result.js';
 import { figures, pivotTable, table } from './tables.js';
 
 /** @import { Dashboard, FilterValue, Place, Widget, WidgetResult } from './types.d.ts' */
@@ -68,7 +69,7 @@ export class WidgetView {
     }
     this.#wait();
     try {
-      this.#result = await this.#ask(asked);
+      this.#result = named(await this.#ask(asked), this.widget);
       this.show();
       return 'shown';
     } catch (error) {
@@ -168,7 +169,7 @@ export class WidgetView {
    * @param {number} left
    */
   #say(result, left) {
-    const { rows, rowCount, truncated, accessNotes, computedAt, fromCache } = result;
+    const { rows, rowCount, truncated, accessNotes, computedAt } = result;
     const notes = accessNotes.map(({ message }) => element('p', { class: 'note' }, foreign(message)));
     if (truncated) {
       const of = rowCount > rows.length ? ` of ${rowCount}` : '';
@@ -178,9 +179,8 @@ export class WidgetView {
       notes.unshift(
         element('p', { class: 'note' }, `${left} more series are in the table, which the chart leaves out.`),
       );
-    const kept = fromCache ? ', kept from an earlier look' : '';
     const at = element('time', { datetime: computedAt }, moment(computedAt, this.place));
-    fill(this.#notes, ...notes, element('p', { class: 'age' }, 'As of ', at, kept));
+    fill(this.#notes, ...notes, element('p', { class: 'age' }, 'As of ', at));
   }
 }
 

@@ -1,0 +1,134 @@
+/** The dashboards of the ERP template, over the sample records, as different people see them in headless Chromium. */
+import assert from 'node:assert/strict';
+import type { Browser, Page } from 'playwright-core';
+import { findings, signIn, startChromium, type Visitor, visit } from '../support/chromium.ts';
+import { startPlatform, type TestPlatform } from '../support/platform.ts';
+
+/** From the first call of the page, which names the dashboard, to the last widget that is shown. */
+const OPENS_WITHIN_MS = 1_000;
+/** A process that was just started, on a machine that runs other suites as well. */
+const SLOW = Number(process.env['CI'] === 'true') * 2 + 1;
+
+describe('the dashboards of the demo in Chromium', () => {
+  let platform: TestPlatform;
+  let browser: Browser;
+  const visitors: Visitor[] = [];
+  before(async () => {
+    [platform, browser] = await Promise.all([startPlatform(), startChromium()]);
+  });
+  after(async () => {
+    for (const { context } of visitors) await context.close();
+    await browser?.close();
+    await platform?.stop();
+  });
+
+  /** Signs in and sees the list. */
+  const start = async (username: string): Promise<Visitor> => {
+    const visitor = await visit(browser, platform.baseUrl, { reducedMotion: 'reduce' });
+    visitors.push(visitor);
+    await visitor.page.goto(`${platform.baseUrl}/dashboards`);
+    await signIn(visitor.page, username);
+    await visitor.page.waitForSelector('.dashboards, .empty');
+    return visitor;
+  };
+  const names = (page: Page): Promise<string[]> => page.locator('.dashboards a').allInnerTexts();
+  const open = async (page: Page, name: string): Promise<void> => {
+    if (!(await page.locator('.dashboards').count())) await page.click('.brand');
+    await page.click(`.dashboards a:has-text("${name}")`);
+    await page.waitForSelector('body[data-shown]');
+  };
+
+  it('lists those that are shared with each person', async () => {
+    const [mia, fay] = await Promise.all([start('mia@demo.example'), start('fay@demo.example')]);
+    assert.deepEqual(await names(mia.page), ['Pipeline', 'Receivables', 'Sales overview']);
+    assert.deepEqual(await names(fay.page), ['Receivables']);
+  });
+
+  it('draws every widget of each, with values in it', async () => {
+    const { page, complaints } = visitors[0] ?? (await start('mia@demo.example'));
+    for (const [name, widgets] of [
+      ['Sales overview', 12],
+      ['Receivables', 10],
+      ['Pipeline', 9],
+    ] as const) {
+      await open(page, name);
+      assert.equal(await page.locator('.widget').count(), widgets, name);
+      assert.equal(await page.locator('body').getAttribute('data-shown'), String(widgets), name);
+      assert.deepEqual(await page.locator('.widget .problem, .widget .empty').allInnerTexts(), [], name);
+      assert.deepEqual(complaints, [], name);
+    }
+  });
+
+  it('opens one of twelve widgets in one round of calls, in under a second, with kept results and without', async () => {
+    const { page } = visitors[0] ?? (await start('mia@demo.example'));
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/run')) asked.push(request.url());
+    });
+    const took: Record<'opened' | 'computed', number[]> = { opened: [], computed: [] };
+    for (let round = 0; round < 3; round++) {
+      await page.click('.brand');
+      await page.waitForSelector('.dashboards');
+      asked.length = 0;
+      let started = performance.now();
+      await open(page, 'Sales overview');
+      took.opened.push(performance.now() - started);
+      assert.equal(asked.length, 12);
+      started = performance.now();
+      await page.click('button.small');
+      await page.waitForSelector('body[data-shown]');
+      took.computed.push(performance.now() - started);
+      assert.equal(asked.length, 24);
+    }
+    for (const [how, milliseconds] of Object.entries(took))
+      assert.ok(
+        Math.min(...milliseconds) < OPENS_WITHIN_MS * SLOW,
+        `${how} in ${milliseconds.map(Math.round).join(', ')} ms`,
+      );
+  });
+
+  it('shows a representative the own part, and says that there may be more', async () => {
+    const mia = visitors[0] ?? (await start('mia@demo.example'));
+    const sam = await start('sam@demo.example');
+    const invoices = async ({ page }: Visitor): Promise<[number, string]> => {
+      await open(page, 'Sales overview');
+      const widget = page.locator('.widget', { hasText: 'Invoices by status' });
+      await widget.locator('.toggle').click();
+      const total = await widget.locator('tfoot').innerText();
+      return [Number(total.replace(/\D/g, '')), await widget.locator('.notes').innerText()];
+    };
+    const [[all], [own, notes]] = [await invoices(mia), await invoices(sam)];
+    assert.ok(own > 0 && own < all, `${own} of ${all}`);
+    assert.match(notes, /Only records that you have access to are counted\./);
+  });
+
+  it('names customers and choices, and offers them to filter by', async () => {
+    const { page } = visitors[0] ?? (await start('mia@demo.example'));
+    await open(page, 'Sales overview');
+    const table = await page.locator('.kind-table tbody').first().innerText();
+    assert.doesNotMatch(table, /[0-9a-f]{8}-[0-9a-f]{4}/, 'names, not ids');
+    const choices = await page.locator('datalist[id="filter.region-choices"] option').count();
+    assert.ok(choices > 1);
+    assert.equal(await page.locator('input[name="filter.since"]').getAttribute('type'), 'date');
+    const before = await page.locator('.big').first().innerText();
+    await page.fill('input[name="filter.since"]', '2026-10-01');
+    await page.click('.filters button[type=submit]');
+    await page.waitForSelector('body[data-shown]');
+    assert.notEqual(await page.locator('.big').first().innerText(), before);
+    assert.match(page.url(), /\?filter\.since=2026-10-01$/);
+  });
+
+  it('has no serious findings of axe over real values', async () => {
+    const visitor = await visit(browser, platform.baseUrl, { reducedMotion: 'reduce', bypassCSP: true });
+    visitors.push(visitor);
+    const { page } = visitor;
+    await page.goto(`${platform.baseUrl}/dashboards`);
+    await signIn(page, 'mia@demo.example');
+    for (const name of ['Sales overview', 'Receivables', 'Pipeline']) {
+      await page.waitForSelector('.dashboards');
+      await open(page, name);
+      assert.deepEqual(await findings(page), [], name);
+      await page.click('.brand');
+    }
+  });
+});

@@ -1,0 +1,234 @@
+/** What the page of dashboards makes of a result before anything is drawn. */
+import assert from 'node:assert/strict';
+import { moment, number, text } from '../../../services/gateway/dashboards/browser/format.js';
+import { chartData, description, named, pivot, slices } from '../../../services/gateway/dashboards/browser/result.js';
+import type { Column, Widget, WidgetResult } from '../../../services/gateway/dashboards/browser/types.d.ts';
+
+const PLACE = { locale: 'en', timezone: 'Europe/Berlin' };
+
+const dimension = (key: string, fieldType = 'picklist'): Column => ({
+  key,
+  label: key,
+  role: 'dimension',
+  fieldType,
+  currency: null,
+});
+const measure = (key: string, fieldType = 'integer', currency: string | null = null): Column => ({
+  key,
+  label: key,
+  role: 'measure',
+  fieldType,
+  currency,
+});
+const result = (columns: Column[], rows: unknown[][], labels: WidgetResult['labels'] = {}): WidgetResult => ({
+  columns,
+  rows,
+  totals: null,
+  rowCount: rows.length,
+  truncated: false,
+  computedAt: '2026-11-22T09:30:00.000Z',
+  dataAsOf: '2026-11-22T09:30:00.000Z',
+  fromCache: false,
+  accessNotes: [],
+  labels,
+});
+const widget = (
+  type: string,
+  {
+    dimensions = [],
+    aggregation = 'sum',
+    options = {},
+  }: Partial<{
+    dimensions: { field: string; granularity?: 'month' | 'quarter' }[];
+    aggregation: string;
+    options: Record<string, unknown>;
+  }> = {},
+): Widget => ({
+  widgetKey: 'w',
+  title: 'W',
+  type,
+  layout: { x: 0, y: 0, w: 6, h: 4 },
+  query: { objectApiName: 'Invoice__c', dimensions, measures: [{ key: 'amount', aggregation }] },
+  options,
+});
+
+describe('what a chart draws of a result', () => {
+  const byMonth = [{ field: 'Day', granularity: 'month' as const }, { field: 'Region' }];
+
+  it('puts time in order, and leaves a gap where a series has no value', () => {
+    const rows = [
+      ['2026-03-01', 'north', 3],
+      ['2026-01-01', 'north', 1],
+      ['2026-01-01', 'south', 10],
+    ];
+    const { categories, series, time } = chartData(
+      result([dimension('Day_month', 'date'), dimension('Region'), measure('amount')], rows),
+      widget('line', { dimensions: byMonth }),
+      PLACE,
+    );
+    assert.deepEqual(categories, ['Jan 2026', 'Mar 2026']);
+    assert.deepEqual(
+      series.map(({ label, values }) => [label, values]),
+      [
+        ['north', [1, 3]],
+        ['south', [10, null]],
+      ],
+    );
+    assert.equal(time, true);
+  });
+
+  it('keeps two customers of one name apart', () => {
+    const labels = { AccountId: { a1: 'Smith', a2: 'Smith' } };
+    const { categories, series } = chartData(
+      result(
+        [dimension('AccountId', 'reference'), measure('amount')],
+        [
+          ['a1', 1],
+          ['a2', 2],
+          ['a3', 3],
+        ],
+        labels,
+      ),
+      widget('bar', { dimensions: [{ field: 'AccountId' }] }),
+      PLACE,
+    );
+    assert.deepEqual(categories, ['Smith', 'Smith', 'Hidden record']);
+    assert.deepEqual(series[0]?.values, [1, 2, 3]);
+  });
+
+  it('draws each currency as a series of its own, the more frequent first, and no third unit', () => {
+    const rows = [
+      ['north', 'USD', 5],
+      ['north', 'EUR', 1],
+      ['south', 'EUR', 2],
+      ['south', 'CHF', 3],
+    ];
+    const { series, left } = chartData(
+      result([dimension('Region'), dimension('Currency'), measure('amount', 'currency')], rows),
+      widget('bar', { dimensions: [{ field: 'Region' }] }),
+      PLACE,
+    );
+    assert.deepEqual(
+      series.map(({ label, column, values }) => [label, column.currency, values]),
+      [
+        ['EUR', 'EUR', [1, 2]],
+        ['USD', 'USD', [5, null]],
+      ],
+    );
+    assert.equal(left, 1);
+  });
+
+  it('draws eight series, and tells how many are left', () => {
+    const rows = Array.from({ length: 12 }, (_, i) => ['north', `kind ${i}`, i]);
+    const { series, left } = chartData(
+      result([dimension('Region'), dimension('Kind', 'text'), measure('amount')], rows),
+      widget('bar', { dimensions: [{ field: 'Region' }, { field: 'Kind' }] }),
+      PLACE,
+    );
+    assert.deepEqual([series.length, left], [8, 4]);
+  });
+
+  it('puts small slices together where their sum means something, and only there', () => {
+    const rows = Array.from({ length: 12 }, (_, i) => [`kind ${i}`, i]);
+    const all = result([dimension('Kind', 'text'), measure('amount')], rows);
+    const sums = widget('pie', { dimensions: [{ field: 'Kind' }] });
+    const put = slices(chartData(all, sums, PLACE), sums);
+    assert.deepEqual(put.labels.slice(-2), ['kind 5', '5 others']);
+    assert.deepEqual(put.values, [11, 10, 9, 8, 7, 6, 5, 10]);
+    const averages = widget('pie', { dimensions: [{ field: 'Kind' }], aggregation: 'avg' });
+    assert.equal(slices(chartData(all, averages, PLACE), averages).labels.length, 12);
+  });
+
+  it('tells in a sentence what the chart shows', () => {
+    const data = chartData(
+      result(
+        [dimension('Region'), measure('amount', 'currency', 'EUR')],
+        [
+          ['north', 10],
+          ['south', 3],
+        ],
+      ),
+      widget('bar', { dimensions: [{ field: 'Region' }] }),
+      PLACE,
+    );
+    assert.equal(
+      description('Bar chart', data, (value, column) => number(value, column, PLACE)),
+      'Bar chart, 2 categories, 1 series. amount: highest €10.00 (north), lowest €3.00 (south). The table holds every value.',
+    );
+  });
+
+  it('takes the names that the widget gives its columns', () => {
+    const some = result([dimension('Region'), measure('amount')], []);
+    const columns = named(some, widget('bar', { options: { labels: { amount: 'Invoiced', Region: 7 } } })).columns;
+    assert.deepEqual(
+      columns.map(({ label }) => label),
+      ['Region', 'Invoiced'],
+    );
+  });
+});
+
+describe('a pivot of a result', () => {
+  it('has periods across in their order, and a line for each currency', () => {
+    const rows = [
+      ['north', '2026-04-01', 'EUR', 2],
+      ['north', '2026-01-01', 'EUR', 1],
+      ['north', '2026-04-01', 'USD', 9],
+    ];
+    const { corner, heads, lines } = pivot(
+      result(
+        [dimension('Region'), dimension('Day_quarter', 'date'), dimension('Currency'), measure('amount', 'currency')],
+        rows,
+      ),
+      widget('pivot', { dimensions: [{ field: 'Region' }, { field: 'Day', granularity: 'quarter' }] }),
+      PLACE,
+    );
+    assert.equal(corner, 'Region');
+    assert.deepEqual([...heads.values()], ['Q1 2026', 'Q2 2026']);
+    assert.deepEqual(
+      lines.map(({ label, cells }) => [label, [...heads.keys()].map((key) => cells.get(key) ?? null)]),
+      [
+        ['north', ['€1.00', '€2.00']],
+        ['north', [null, '$9.00']],
+      ],
+    );
+  });
+});
+
+describe('values on the page of dashboards', () => {
+  it('are written as in the place of the person', () => {
+    const german = { locale: 'de-DE', timezone: 'Europe/Berlin' };
+    const euro = measure('amount', 'currency', 'EUR');
+    assert.equal(text(1234.5, euro, PLACE), '€1,234.50');
+    assert.equal(text(1234.5, euro, german), '1.234,50\u00a0€');
+    assert.equal(text(1234, measure('amount', 'currency', 'JPY'), PLACE), '¥1,234');
+    assert.equal(text('12.345', measure('share', 'percent'), PLACE), '12.35 %');
+    assert.equal(text(1_250_000, measure('n'), german), '1.250.000');
+    assert.equal(number(1_250_000, euro, PLACE, { short: true }), '€1.3M');
+    assert.equal(moment('2026-11-22T23:30:00Z', german), '23.11.2026, 00:30');
+    assert.equal(moment('nonsense', german), 'nonsense');
+  });
+
+  it('are named by the period that they stand for', () => {
+    const day = dimension('Day', 'date');
+    const written = (['day', 'week', 'month', 'quarter', 'year'] as const).map((one) =>
+      text('2026-03-30', day, PLACE, one),
+    );
+    assert.deepEqual(written, ['Mar 30, 2026', 'Week of Mar 30, 2026', 'Mar 2026', 'Q1 2026', '2026']);
+  });
+
+  it('that are none, yes or no, lists or strange are written all the same', () => {
+    const plain = dimension('x', 'text');
+    for (const [value, expected] of [
+      [null, '–'],
+      ['', '–'],
+      [false, 'No'],
+      [['a', null], 'a, –'],
+      [{ a: 1 }, '{"a":1}'],
+      ['1e400', '1e400'],
+      [Number.NaN, 'NaN'],
+    ] as const)
+      assert.equal(text(value, plain, PLACE), expected);
+    assert.equal(text('not a number', measure('n'), PLACE), 'not a number');
+    assert.equal(text(1, measure('n', 'currency', 'not a code'), PLACE), '1');
+  });
+});
