@@ -147,6 +147,29 @@ describe('the guide', () => {
     assert.match(output, /'create: /);
   });
 
+  it('let-an-agent-work.md waits for Mia, does what she approves, once, and takes it back', async function () {
+    this.timeout(90_000);
+    const output = await walk('let-an-agent-work.md');
+    assert.deepEqual(codes(output), ['APPROVAL_REQUIRED']);
+    assert.match(output, /as Dunning agent, in the name of Sam Keller/);
+    assert.match(output, /\nAGENT_POLICY_DENIED\n/);
+    assert.match(output, /'POST \/Invoice__c\/[0-9a-f-]{36}\/transitions\/SendReminder, risk high'/);
+    assert.match(output, /kind: '(update|transition)',\n {4}objectApiName: 'Invoice__c'/);
+    assert.match(output, /\nAPPROVED\nREJECTED\nexit code 0\n/);
+    assert.match(output, /rejected, “I have them on the phone today\.”/);
+    assert.match(output, /COMPLETED: 1 sent, 1 rejected, 0 not decided, 2 proposed\./);
+    assert.match(output, /\n\{ cost: \d+, requests: \d+, mutations: \d+, recordsChanged: 3 \}\n/);
+    assert.match(output, /'201 data\.transitions\.execute 1'/);
+    assert.match(output, /'agent\.approvals\.decide committed '/);
+    assert.match(output, /\n1\n\[ 'STATE_CHANGED' \]\n\nTOKEN_REVOKED\n/);
+    assert.match(
+      output,
+      /\nAPPROVAL_PENDING\nAPPROVED\n\{"id":"[0-9a-f-]{36}","objectApiName":"Invoice__c","deleted":true/,
+    );
+    assert.match(output, /\nCONSUMED\nCOMPLETED\n/);
+    assert.match(output, /data_transitions_execute: .*\n$/);
+  });
+
   it('follow-changes.md keeps a copy in step, and takes out of it what went out of sight', async function () {
     this.timeout(60_000);
     const output = await walk('follow-changes.md');

@@ -1,0 +1,231 @@
+/** The agent of docs/guides/agent-overdue-invoices.ts as a process of its own, with people who decide meanwhile. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { after, before, describe, it } from 'mocha';
+import { signIn } from '../../scripts/sign-in.ts';
+import { type Api, api, tokenFor } from '../support/client.ts';
+import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { Browser } from './auth/browser.ts';
+
+const SCRIPT = join(import.meta.dirname, '../../docs/guides/agent-overdue-invoices.ts');
+const CLIENT = 'demo-DunningAgent';
+const SCOPES = 'data:read data:write actions:read actions:execute agent:run offline_access';
+
+interface Agent {
+  readonly process: ChildProcess;
+  /** What it has printed so far. */
+  output(): string;
+  /** Until it has printed this, or has ended. */
+  until(text: RegExp): Promise<RegExpExecArray>;
+  readonly exitCode: Promise<number | null>;
+}
+
+describe('the agent that chases overdue invoices', function () {
+  this.timeout(90_000);
+  let platform: TestPlatform;
+  let sam: Api;
+  let mia: Api;
+  let ada: Api;
+  const running = new Set<ChildProcess>();
+
+  before(async function () {
+    this.timeout(120_000);
+    platform = await startPlatform();
+    [sam, mia, ada] = (await Promise.all(
+      ['sam', 'mia', 'ada'].map(async (who) => api(platform.baseUrl, await tokenFor(platform.baseUrl, who))),
+    )) as [Api, Api, Api];
+  });
+  after(async () => {
+    for (const one of running) one.kill();
+    await platform?.stop();
+  });
+
+  function start(args: readonly string[], token?: string): Agent {
+    const { AGENT_TOKEN: _, ...env } = process.env;
+    const child = spawn(process.execPath, [SCRIPT, '--base-url', platform.baseUrl, ...args], {
+      env: { ...env, ...(token ? { AGENT_TOKEN: token } : {}) },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    running.add(child);
+    let printed = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text) => (printed += text));
+    const exitCode = new Promise<number | null>((resolve) =>
+      child.on('close', (code) => {
+        running.delete(child);
+        resolve(code);
+      }),
+    );
+    return {
+      process: child,
+      output: () => printed,
+      exitCode,
+      async until(text) {
+        for (const end = performance.now() + 30_000; performance.now() < end; await pause(50)) {
+          const found = text.exec(printed);
+          if (found) return found;
+          if (child.exitCode !== null) break;
+        }
+        return assert.fail(`the agent never printed ${text}:\n${printed}`);
+      },
+    };
+  }
+  const tokenOfAgent = async (): Promise<string> =>
+    (
+      await signIn({
+        baseUrl: platform.baseUrl,
+        user: 'sam@demo.example',
+        password: 'demo-password',
+        clientId: CLIENT,
+        scope: SCOPES,
+      })
+    ).access_token;
+  /** The person does what the agent's terminal asks for. */
+  async function allow(agent: Agent): Promise<void> {
+    const [, address, code] = await agent.until(/Open (\S+)\s+and compare the code: (\S+)/);
+    const browser = new Browser();
+    let page = await browser.submit(await browser.visit(address!));
+    assert.match(page.html, new RegExp(code!));
+    page = await browser.submit(page);
+    page = await browser.submit(page, { username: 'sam@demo.example', password: 'demo-password' });
+    assert.match(page.html, /Allow Dunning agent\?/);
+    assert.match((await browser.submit(page)).html, /Your device is connected/);
+  }
+  const approvalsOf = async (runId: string) => {
+    const { records } = (await mia.get('/agent/approvals?status=PENDING')).body;
+    const ofRun = records.filter((one: { runId: string }) => one.runId === runId);
+    return Promise.all(
+      ofRun.map(async (one: { approvalId: string }) => (await mia.get(`/agent/approvals/${one.approvalId}`)).body),
+    );
+  };
+  const decide = (
+    { approvalId, fingerprint }: { approvalId: string; fingerprint: string },
+    decision: 'approve' | 'reject',
+    comment?: string,
+  ) => mia.post(`/agent/approvals/${approvalId}/decision`, { decision, fingerprint, ...(comment ? { comment } : {}) });
+  const runIdOf = async (agent: Agent): Promise<string> => (await agent.until(/Run ([0-9a-f-]{36})/))[1]!;
+  const invoiceOf = async ({ path }: { path: string }) => {
+    const [, id] = /Invoice__c\/([0-9a-f-]{36})/.exec(path)!;
+    return (await sam.get(`/data/Invoice__c/${id}?fields=name,DunningLevel__c,Notes__c`)).body;
+  };
+
+  it('drafts, asks, and sends what a person approved; all of it can be followed and taken back', async () => {
+    const agent = start(['--take', '2']);
+    await allow(agent);
+    const runId = await runIdOf(agent);
+    await agent.until(/Wait for people/);
+    const [first, second, ...more] = await approvalsOf(runId);
+    assert.ok(first && second && more.length === 0);
+    assert.deepEqual([first.operationId, first.risk, first.preview.valid], ['data.transitions.execute', 'high', true]);
+    const before = [await invoiceOf(first), await invoiceOf(second)];
+    for (const { Notes__c } of before) assert.match(Notes__c, /Reminder \d of 3 \(\w+\), drafted by an agent: Dear /);
+
+    assert.equal((await decide(first, 'approve')).status, 201);
+    await agent.until(/approved, the reminder is sent/);
+    assert.equal((await decide(second, 'reject', 'They pay tomorrow.')).status, 201);
+    assert.equal(await agent.exitCode, 0, agent.output());
+    assert.match(agent.output(), /rejected, “They pay tomorrow\.”/);
+    assert.match(agent.output(), /The run is COMPLETED: 1 sent, 1 rejected, 0 not decided, 2 proposed\./);
+    const after = [await invoiceOf(first), await invoiceOf(second)];
+    assert.equal(after[0].DunningLevel__c, before[0].DunningLevel__c + 1);
+    assert.equal(after[1].DunningLevel__c, before[1].DunningLevel__c);
+
+    const run = (await sam.get(`/agent/runs/${runId}`)).body;
+    assert.deepEqual([run.status, run.outcome, run.usage.recordsChanged], ['COMPLETED', 'succeeded', 3]);
+    assert.deepEqual(
+      run.output.invoices.map((one: { name: string; outcome: string }) => [one.name, one.outcome]).sort(),
+      [
+        [before[0].name, 'sent'],
+        [before[1].name, 'rejected'],
+      ].sort(),
+    );
+    const steps = (await sam.get(`/agent/runs/${runId}/steps?take=200`)).body.records;
+    const executed = steps.filter((one: { approvalId: string }) => one.approvalId === first.approvalId);
+    assert.deepEqual(
+      executed.map((one: { status: number }) => one.status),
+      [403, 201],
+    );
+    const trail = (await ada.get(`/events/audit?agentRunId=${runId}`)).body.records;
+    assert.ok(trail.some((one: { operationId: string }) => one.operationId === 'agent.approvals.decide'));
+
+    const reverted = await mia.post(`/agent/runs/${runId}/revert`);
+    assert.equal(reverted.status, 201, reverted.text);
+    assert.doesNotMatch((await invoiceOf(second)).Notes__c ?? '', /drafted by an agent/);
+    assert.deepEqual(
+      reverted.body.skipped.map((one: { reason: string }) => one.reason),
+      ['STATE_CHANGED'],
+      'a reminder that went out is not undone',
+    );
+  });
+
+  it('does nothing of what people reject, and ends with 2', async () => {
+    const agent = start(['--take', '2'], await tokenOfAgent());
+    const runId = await runIdOf(agent);
+    await agent.until(/Wait for people/);
+    const pending = await approvalsOf(runId);
+    const before = await Promise.all(pending.map(invoiceOf));
+    for (const one of pending) assert.equal((await decide(one, 'reject', 'No \x1b[31mreminders now.')).status, 201);
+    assert.equal(await agent.exitCode, 2, agent.output());
+    assert.ok(!agent.output().includes('\x1b[31mreminders'), 'what people type gives the terminal no commands');
+    const levels = async () => (await Promise.all(pending.map(invoiceOf))).map((one) => one.DunningLevel__c);
+    assert.deepEqual(
+      await levels(),
+      before.map((one) => one.DunningLevel__c),
+    );
+  });
+
+  it('waits no longer than it was told, takes its proposals back, and ends with 3', async () => {
+    const agent = start(['--take', '1', '--wait', '2'], await tokenOfAgent());
+    const runId = await runIdOf(agent);
+    assert.equal(await agent.exitCode, 3, agent.output());
+    const run = (await sam.get(`/agent/runs/${runId}`)).body;
+    assert.deepEqual([run.status, run.pendingApprovals], ['CANCELED', []]);
+    assert.deepEqual(await approvalsOf(runId), []);
+  });
+
+  it('ends with 4 when its person takes back what they allowed', async () => {
+    const agent = start(['--take', '1'], await tokenOfAgent());
+    await agent.until(/Wait for people/);
+    const { records } = (await sam.get('/me/connections')).body;
+    const connection = records.find((one: { clientId: string }) => one.clientId === CLIENT);
+    assert.deepEqual([connection.clientName, connection.agent], ['Dunning agent', true]);
+    assert.equal((await sam.delete(`/me/connections/${connection.connectionId}`)).status, 204);
+    assert.equal(await agent.exitCode, 4, agent.output());
+  });
+
+  it('takes its proposals back when it is interrupted', async () => {
+    const agent = start(['--take', '1'], await tokenOfAgent());
+    const runId = await runIdOf(agent);
+    await agent.until(/Wait for people/);
+    agent.process.kill('SIGINT');
+    assert.equal(await agent.exitCode, 130, agent.output());
+    const run = (await sam.get(`/agent/runs/${runId}`)).body;
+    assert.deepEqual([run.status, run.summary], ['CANCELED', 'Interrupted at the terminal.']);
+    assert.deepEqual(await approvalsOf(runId), []);
+  });
+
+  it('stores nothing in a rehearsal', async () => {
+    const where = encodeURIComponent(JSON.stringify({ Status__c: 'overdue' }));
+    const overdue = () => sam.get(`/data/Invoice__c?where=${where}&fields=recordVersion&take=200`);
+    const before = (await overdue()).body.records;
+    const agent = start(['--rehearse'], await tokenOfAgent());
+    assert.equal(await agent.exitCode, 0, agent.output());
+    assert.match(agent.output(), /a rehearsal: nothing is stored/);
+    assert.match(agent.output(), /The run is COMPLETED: A rehearsal: 3 would be proposed\./);
+    assert.deepEqual((await overdue()).body.records, before);
+  });
+
+  it('says what is wrong, and ends with 1', async () => {
+    const nobody = start(['--base-url', 'http://127.0.0.1:1'], 'no token');
+    assert.equal(await nobody.exitCode, 1);
+    assert.match(nobody.output(), /No platform answers at http:\/\/127\.0\.0\.1:1\./);
+    const nonsense = start(['--take', '1000']);
+    assert.equal(await nonsense.exitCode, 1);
+    assert.match(nonsense.output(), /--take is a number up to 20/);
+    const forged = start([], 'no token');
+    assert.equal(await forged.exitCode, 1);
+    assert.match(forged.output(), /TOKEN_INVALID/);
+  });
+});
