@@ -4,6 +4,7 @@ import { LIMITS } from '../config/limits.ts';
 import { PRINCIPAL_TYPES } from '../lib/access/sharing.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
 import { OPERATORS } from '../lib/schema/field-types/types.ts';
+import { TRIED } from './data/mutations.ts';
 import { ConditionSchema, FiltersSchema } from './data/query.ts';
 import { KEY_ERRORS, objectApiName } from './data/rows.ts';
 
@@ -414,6 +415,7 @@ const CHANGE = {
   scopes: ['analytics:run'],
   cost: 3,
   mutation: true,
+  ...TRIED,
   agentApproval: 'policy',
 } as const;
 

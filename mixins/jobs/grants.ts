@@ -1,16 +1,15 @@
 /** The right to enqueue for the PostgreSQL roles of services: nothing else of pg-boss is visible to them. */
 import { identifier } from '../../lib/values/sql-text.ts';
 import type { Database } from '../database/database.ts';
+import { oneByOne } from '../database/migrate.ts';
 
-/** Two processes that grant on one table at the same moment would disturb each other. */
-const LOCK = 7_164_003;
-
-/** Lets the roles of these services enqueue in their own transactions; services without tables have no role. */
+/**
+ * Lets the roles of these services enqueue in their own transactions; services without tables have no role. Processes that
+ * start together grant on these tables one by one, also to the logins of services.
+ */
 export async function grantEnqueueing(database: Database, services: readonly string[]): Promise<void> {
   const roles = services.map((service) => `svc_${service}`);
-  await database.transaction(async (tx) => {
-    await tx.query('SET LOCAL lock_timeout = 0');
-    await tx.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
+  await oneByOne(database, async (tx) => {
     const lacking = await tx.all<{ rolname: string }>({
       text: `SELECT rolname FROM pg_roles WHERE rolname = ANY($1)
         AND NOT has_table_privilege(oid, 'pgboss.job_common', 'INSERT')`,

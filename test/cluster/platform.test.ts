@@ -184,6 +184,49 @@ describe('a cluster', function () {
       });
     });
 
+  for (const service of ['data', 'agent'] as const)
+    it(`killed ${service} in the middle of approved deletions: each approval is used for its one record, once`, async () => {
+      const mia = await stage.as('mia');
+      const ada = await stage.as('ada');
+      const begun = await mia.post('/agent/runs', {
+        agentKey: 'tidy',
+        goal: 'Delete accounts.',
+        budget: { maxMutations: 100 },
+      });
+      assert.equal(begun.status, 201, begun.text);
+      const { runId } = begun.body;
+      const headers = { 'x-agent-run-id': runId };
+      const deletions = await Promise.all(
+        Array.from({ length: 16 }, async (_, i) => {
+          const { body, headers: created } = await mia.post('/data/Account', { name: `Approved ${service} ${i}` });
+          const options = { headers, etag: created.get('etag')!, idempotencyKey: randomUUID() };
+          const send = (): Promise<Answer> => mia.delete(`/data/Account/${body.id}`, options);
+          const { approvalId, fingerprint } = (await send()).body.details;
+          const decided = await ada.post(`/agent/approvals/${approvalId}/decision`, {
+            decision: 'approve',
+            fingerprint,
+          });
+          assert.equal(decided.status, 201, decided.text);
+          return { id: body.id, approvalId, send };
+        }),
+      );
+      const killing = pause(30).then(async () => {
+        await stage.processes.get(service)!.kill();
+        await stage.restart(service);
+      });
+      const answers = await Promise.all(deletions.map(({ send }) => insist(send)));
+      await killing;
+      for (const [i, { id, approvalId, send }] of deletions.entries()) {
+        assert.deepEqual([answers[i]?.status, answers[i]?.body.id], [200, id], answers[i]?.text);
+        const again = await insist(send);
+        assert.deepEqual([again.text, again.headers.get('idempotency-replayed')], [answers[i]?.text, 'true']);
+        const approval = await insist(() => ada.get(`/agent/approvals/${approvalId}`));
+        assert.equal(approval.body.status, 'CONSUMED');
+      }
+      const { usage } = (await insist(() => mia.get(`/agent/runs/${runId}`))).body;
+      assert.deepEqual([usage.mutations, usage.recordsChanged], [deletions.length, deletions.length]);
+    });
+
   it('killed PostgreSQL in the middle of writes: the same folder again, and each intention exactly once', async () => {
     const before = stage.database.pid;
     await writesThrough('Killed database', async () => {

@@ -121,7 +121,10 @@ describe('calls under a run over HTTP', () => {
     assert.equal(changed.status, 200, changed.text);
     const history = await sam.get(`${at(deal.id)}/history`);
     assert.equal(history.body.records[0].actor.agentRunId, runId);
-    const { rows } = await database.query('SELECT outcome FROM _audit WHERE agent_run_id = $1', [runId]);
+    const { rows } = await database.query(
+      `SELECT outcome FROM _audit WHERE agent_run_id = $1 AND operation_id = 'data.records.update'`,
+      [runId],
+    );
     assert.deepEqual(rows, [{ outcome: 'committed' }]);
   });
 
@@ -346,6 +349,14 @@ describe('calls under a run over HTTP', () => {
       assert.deepEqual([run.usage.recordsChanged, run.pendingApprovals], [0, []]);
     });
 
+    it('are the same for what is no record', async () => {
+      const name = `Tried ${randomUUID()}`;
+      const tried = await sam.post('/analytics/dashboards', { name }, under(runId));
+      assert.deepEqual([tried.status, tried.body.valid, tried.body.record.name], [200, true, name], tried.text);
+      const { records } = (await sam.get('/analytics/dashboards')).body;
+      assert.ok(!records.some((one: { name: string }) => one.name === name));
+    });
+
     it('answer the plan of a deployment, and deploy nothing', async () => {
       const files = { 'groups/Tried.yaml': 'type: Group\napiName: Tried\nlabel: Tried\n' };
       const body = { files, package: { version: 1, types: [{ name: 'Group', members: ['Tried'] }] } };
@@ -382,6 +393,28 @@ describe('calls under a run over HTTP', () => {
     const completed = await agent.post(`/agent/runs/${runId}/complete`, { outcome: 'succeeded', summary: 'Done.' });
     assert.equal(completed.status, 201, completed.text);
     refused(await agent.get('/data/Deal__c', under(runId)), 409, 'RUN_NOT_ACTIVE');
+  });
+
+  it('are refused at once when the authorization of the agent ends', async () => {
+    const { baseUrl } = deals.platform;
+    const signedIn = await signIn({
+      baseUrl,
+      user: 'sam@demo.example',
+      password: 'demo-password',
+      clientId: 'demo-DunningAgent',
+      scope: 'agent:run data:read data:write',
+    });
+    const agent = api(baseUrl, signedIn.access_token);
+    const runId = await begin({}, agent);
+    const { id } = await newDeal();
+    const create = () => agent.post('/data/DealLine__c', { name: 'Line', Deal__c: id }, under(runId));
+    const asked = await create();
+    await approve(asked);
+    const { connectionId } = (await sam.get('/me/connections')).body.records.find(
+      (one: { clientId: string }) => one.clientId === 'demo-DunningAgent',
+    );
+    assert.equal((await sam.delete(`/me/connections/${connectionId}`)).status, 204);
+    refused(await create(), 401, 'TOKEN_REVOKED');
   });
 
   it('are steps of the run, reads as well', async () => {
