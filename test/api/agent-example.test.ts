@@ -187,12 +187,20 @@ describe('the agent that chases overdue invoices', function () {
 
   it('ends with 4 when its person takes back what they allowed', async () => {
     const agent = start(['--take', '1'], await tokenOfAgent());
+    const runId = await runIdOf(agent);
     await agent.until(/Wait for people/);
     const { records } = (await sam.get('/me/connections')).body;
     const connection = records.find((one: { clientId: string }) => one.clientId === CLIENT);
     assert.deepEqual([connection.clientName, connection.agent], ['Dunning agent', true]);
     assert.equal((await sam.delete(`/me/connections/${connection.connectionId}`)).status, 204);
     assert.equal(await agent.exitCode, 4, agent.output());
+    for (let attempt = 0; ; attempt++) {
+      const { status } = (await sam.get(`/agent/runs/${runId}`)).body;
+      if (status === 'CANCELED') break;
+      assert.ok(attempt < 50, `the run is ${status}`);
+      await pause(100);
+    }
+    assert.deepEqual(await approvalsOf(runId), []);
   });
 
   it('takes its proposals back when it is interrupted', async () => {
