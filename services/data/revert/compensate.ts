@@ -22,7 +22,14 @@ import { restoreSteps } from '../write/restore.ts';
 import { standardObject } from '../write/standard-objects.ts';
 import { matchVersion, UPDATE_STEPS } from '../write/update.ts';
 import { type MutationCall, type MutationDeps, newWrite, runSteps, type Step, type Write } from '../write/write.ts';
-import { type ChangedRecord, dependsSql, REVERT_OPERATION, type RecordState, stateStatement } from './revert.sql.ts';
+import {
+  type ChangedRecord,
+  dependsSql,
+  REVERT_OPERATION,
+  type RecordState,
+  stateStatement,
+  wasThere,
+} from './revert.sql.ts';
 
 /** A revert in progress. */
 export interface Revert {
@@ -141,14 +148,14 @@ export function compensationsOf(
   { version }: Pick<RecordState, 'version'>,
   body: Readonly<Record<string, unknown>>,
 ): readonly Compensation[] {
-  const [wasThere, isThere] = [first !== 'create' && first !== 'restore', version !== null];
+  const [before, isThere] = [wasThere(first), version !== null];
   // What is in the recycle bin again, or was never there, is as before.
-  if (!wasThere && !isThere) return [];
+  if (!before && !isThere) return [];
   const changed = updated && Object.keys(body).length > 0;
   return [
     ...(isThere ? [] : (['restore'] as const)),
     ...(changed && first !== 'create' ? (['update'] as const) : []),
-    ...(wasThere ? [] : (['delete'] as const)),
+    ...(before ? [] : (['delete'] as const)),
   ];
 }
 

@@ -1,4 +1,5 @@
 /** The statements of reverting an agent run: what it has changed, what a record was before, what refers to it. */
+import { LIMITS } from '../../../config/limits.ts';
 import type { ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
@@ -24,7 +25,7 @@ export interface ChangedRecord {
   readonly last: ChangeKind;
   /** The version of its first change. */
   readonly firstVersion: number;
-  /** The run changed fields. */
+  /** The run changed fields, or restored the record without a reference to what was gone by then. */
   readonly updated: boolean;
   /** A transition was taken in one of the requests that changed it. */
   readonly transitioned: boolean;
@@ -33,6 +34,9 @@ export interface ChangedRecord {
   /** Why a request with this key has left it as it is; null: none has. */
   readonly noted: string | null;
 }
+
+/** Whether a record was there before the run, by what the run did to it first. */
+export const wasThere = (first: ChangeKind): boolean => first !== 'create' && first !== 'restore';
 
 /** Rollup fields by object: they follow other changes, in both directions. */
 const rollupFields = memoize((objects: Snapshot['objects']): string =>
@@ -65,6 +69,7 @@ export function changedRecordsStatement(
   return sql.statement(`WITH
     entries AS MATERIALIZED (
       SELECT object, record_id, kind, record_version, at, tx::text::bigint AS tx, request_id,
+        kind = 'restore' AND jsonb_path_exists(changes, '$.* ? (@.from != null)') AS clears,
         operation_id = ${literal(REVERT_OPERATION)} AS reverts
       FROM ${schema}._audit
       WHERE agent_run_id = ${run} AND kind IS NOT NULL
@@ -75,7 +80,7 @@ export function changedRecordsStatement(
         (array_agg(kind ORDER BY record_version, kind = 'delete') ${forward})[1] AS first,
         (array_agg(kind ORDER BY record_version DESC, kind = 'delete' DESC) ${forward})[1] AS last,
         min(record_version) ${forward} AS first_version,
-        bool_or(kind = 'update') ${forward} AS updated,
+        bool_or(kind = 'update') ${forward} AS updated, bool_or(clears) ${forward} AS cleared,
         bool_or(request_id IN (SELECT request_id FROM entries WHERE kind = 'transition')) ${forward} AS transitioned,
         coalesce(array_agg(DISTINCT kind) FILTER (WHERE reverts), '{}') AS undone,
         min(at) ${forward} AS first_at, max(at) ${forward} AS last_at,
@@ -84,11 +89,12 @@ export function changedRecordsStatement(
     notes AS (
       SELECT object, record_id, max(code) AS code FROM ${schema}._audit
       WHERE agent_run_id = ${run} AND operation_id = ${literal(REVERT_OPERATION)} AND outcome <> 'committed'
-        AND record_id IS NOT NULL AND user_id = ${sql.bind(key.userId, 'uuid')}
+        AND record_id IS NOT NULL AND at > now() - interval '${LIMITS.idempotency_retention_hours} hours'
+        AND user_id = ${sql.bind(key.userId, 'uuid')}
         AND client_id = ${sql.bind(key.clientId, 'text')} AND idempotency_key = ${sql.bind(key.key, 'text')}
       GROUP BY object, record_id)
     SELECT found.object AS "objectApiName", found.record_id AS id, first, last, first_version AS "firstVersion",
-      updated, transitioned, undone, notes.code AS noted
+      updated OR (cleared AND first NOT IN ('create', 'restore')) AS updated, transitioned, undone, notes.code AS noted
     FROM records found
     CROSS JOIN LATERAL (SELECT first IN ('create', 'restore') AND last <> 'delete' AS goes) it
     LEFT JOIN ${schema}._recycle_bin bin ON bin.object = found.object AND bin.record_id = found.record_id
@@ -123,13 +129,15 @@ export function stateStatement(
   { tenantId }: View,
   object: ObjectMeta,
   agentRunId: string,
-  { id, firstVersion }: ChangedRecord,
+  { id, first: firstChange, firstVersion }: ChangedRecord,
 ): Statement {
   const sql = new Sql();
   const schema = schemaOf(tenantId);
   const run = sql.bind(agentRunId, 'uuid');
   const first = sql.bind(firstVersion, 'integer');
   const record = sql.bind(id, 'uuid');
+  // A restore says under `from` what could not come back. A record that was deleted before the run goes there again.
+  const kinds = sql.bind(wasThere(firstChange) ? ['update', 'restore'] : ['update'], 'text[]');
   const entries = `FROM ${schema}._audit audit
         WHERE audit.record_id = ${record} AND audit.object = ${literal(object.apiName)}
           AND audit.record_version >= ${first}`;
@@ -138,9 +146,10 @@ export function stateStatement(
       EXISTS (SELECT ${entries} AND audit.kind IS NOT NULL AND audit.agent_run_id IS DISTINCT FROM ${run}
         AND (audit.record_version > ${first} OR audit.kind = 'delete')) AS "changedSince",
       (SELECT jsonb_object_agg(change.key, (change.value -> 'from')::text ORDER BY run.record_version DESC)
-        FROM (SELECT audit.record_version, audit.changes ${entries} AND audit.kind = 'update'
+        FROM (SELECT audit.record_version, audit.kind, audit.changes ${entries} AND audit.kind = ANY(${kinds})
           AND audit.agent_run_id = ${run} AND audit.operation_id <> ${literal(REVERT_OPERATION)}) run
-        CROSS JOIN LATERAL jsonb_each(run.changes) change) AS before
+        CROSS JOIN LATERAL jsonb_each(run.changes) change
+        WHERE run.kind = 'update' OR change.value -> 'from' <> 'null') AS before
     FROM ${schema}._state state
     LEFT JOIN ${table(schema, object.apiName)} live ON live."id" = ${record}
     LEFT JOIN ${schema}._recycle_bin bin ON bin.object = ${literal(object.apiName)} AND bin.record_id = ${record}`);

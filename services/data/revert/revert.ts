@@ -18,9 +18,16 @@ import { answerOf, findKey, type IdempotencyKey, idempotencyKey } from '../../..
 import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import { requireApi } from '../object-access.ts';
 import { visibleIds } from '../trail/of-requests.ts';
+import type { View } from '../view.ts';
 import type { MutationDeps } from '../write/write.ts';
 import { compensate, type Revert } from './compensate.ts';
-import { type ChangedRecord, changedRecordsStatement, sharedRecordsStatement, skippedStatement } from './revert.sql.ts';
+import {
+  type ChangedRecord,
+  changedRecordsStatement,
+  sharedRecordsStatement,
+  skippedStatement,
+  wasThere,
+} from './revert.sql.ts';
 
 export interface RevertDeps extends MutationDeps {
   /** How it is with a run; null: there is none. */
@@ -49,8 +56,9 @@ export function revertRun(deps: RevertDeps, caller: RequestContext, call: Revert
     return inUnit(async (unit) => {
       const known = await unit.claim();
       if (known) return known;
-      const count = (value: readonly unknown[]) => ({ from: null, to: value.length });
-      unit.audit({ changes: { reverted: count(result.reverted), skipped: count(result.skipped) } });
+      const [reverted, skipped] = [result.reverted.length, result.skipped.length];
+      unit.audit({ changes: { reverted: { from: null, to: reverted }, skipped: { from: null, to: skipped } } });
+      unit.emit({ type: 'agent.run.reverted', data: { runId: agentRunId, reverted, skipped } });
       return unit.complete(reply);
     });
   });
@@ -63,11 +71,14 @@ function contextOf(caller: RequestContext, agentRunId: string): RequestContext {
 
 const ENDED: readonly string[] = ['COMPLETED', 'FAILED', 'CANCELED', 'EXPIRED'];
 
-async function authorize({ tenants, runState }: RevertDeps, caller: RequestContext, runId: string): Promise<void> {
-  const { tenantId, userId } = caller;
-  const view = await tenants.view(tenantId, userId);
+function requireOverseer(view: View): void {
   requireApi(view);
   if (!holdsPermission(view.access.system, 'approveAgentActions')) throw permissionDenied('approveAgentActions');
+}
+
+async function authorize({ tenants, runState }: RevertDeps, caller: RequestContext, runId: string): Promise<void> {
+  const { tenantId, userId } = caller;
+  requireOverseer(await tenants.view(tenantId, userId));
   if (!caller.person || caller.agentRunId !== null)
     throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'A run is reverted by a person, and not in a run itself.');
   const run = isUuid(runId) ? await runState(tenantId, runId) : null;
@@ -156,6 +167,7 @@ function changesOf({ deps, request, key, agentRunId }: Revert): Promise<Changes>
   const { tenants, platform } = deps;
   const max = LIMITS.revert_records_max;
   return tenants.withView(request.tenantId, request.userId, async (view) => {
+    requireOverseer(view);
     const [records, shared] = await platform.database.tenant(request.tenantId, (tx) =>
       Promise.all([
         tx.all<ChangedRecord>(changedRecordsStatement(view, agentRunId, key, max + 1)),
@@ -184,10 +196,10 @@ function knownOutcome(record: ChangedRecord, visible: boolean): SkipReason | nul
 
 /** Reverts have done all that the run's changes of the record ask for. */
 export function isUndone({ first, last, updated, undone }: ChangedRecord): boolean {
-  const created = first === 'create' || first === 'restore';
+  const before = wasThere(first);
   const needed = [
-    ...(created ? ['delete'] : []),
-    ...(!created && last === 'delete' ? ['restore'] : []),
+    ...(before ? [] : ['delete']),
+    ...(before && last === 'delete' ? ['restore'] : []),
     ...(updated && first !== 'create' ? ['update'] : []),
   ];
   return needed.length > 0 && needed.every((kind) => undone.some((done) => done === kind));

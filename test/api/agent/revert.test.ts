@@ -5,7 +5,7 @@ import { type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
-/** The agents of these tests may do everything without asking. */
+/** The agents of these tests may do with accounts what they like. */
 const POLICY = [
   'type: AgentPolicy',
   'apiName: Free',
@@ -15,6 +15,8 @@ const POLICY = [
   'rules:',
   '  - operationIds:',
   '      - data.*',
+  '    objects:',
+  '      - Account',
   '    decision: allow',
   '',
 ].join('\n');
@@ -61,6 +63,16 @@ describe('reverting an agent run over HTTP', () => {
     const created = await account({}, headers, ada);
     await complete(ada, runId);
 
+    const { records: steps } = (await ada.get(`/agent/runs/${runId}/steps`)).body;
+    assert.deepEqual(
+      steps.map((step: { operationId: string; recordsChanged: object[] }) => [step.operationId, step.recordsChanged]),
+      [
+        ['data.records.update', [named(changed)]],
+        ['data.records.delete', [named(removed)]],
+        ['data.records.create', [named(created)]],
+      ],
+    );
+
     const reverted = await ada.post(`/agent/runs/${runId}/revert`);
     assert.equal(reverted.status, 201, reverted.text);
     assert.deepEqual(reverted.body, {
@@ -83,6 +95,52 @@ describe('reverting an agent run over HTTP', () => {
     ]);
     const history = await ada.get(`/data/Account/${changed}/history?agentRunId=${runId}`);
     assert.equal(history.body.records.length, 2);
+  });
+
+  it('shows preview, decision, effect and revert of a call by one run', async () => {
+    const person = (await sam.post('/data/Contact', { name: randomUUID() })).body;
+    const runId = await beginRun(ada);
+    const attempt = { headers: { 'x-agent-run-id': runId }, etag: '"1"', idempotencyKey: randomUUID() };
+    const asked = await ada.delete(`/data/Contact/${person.id}`, attempt);
+    assert.deepEqual([asked.status, asked.body.code], [403, 'APPROVAL_REQUIRED'], asked.text);
+    const { approvalId, fingerprint } = asked.body.details;
+    const approval = await ada.get(`/agent/approvals/${approvalId}`);
+    assert.equal(approval.body.preview.effects[0].id, person.id, approval.text);
+    const decided = await mia.post(`/agent/approvals/${approvalId}/decision`, { decision: 'approve', fingerprint });
+    assert.equal(decided.status, 201, decided.text);
+    const done = await ada.delete(`/data/Contact/${person.id}`, attempt);
+    assert.equal(done.status, 200, done.text);
+    await complete(ada, runId);
+    const reverted = await ada.post(`/agent/runs/${runId}/revert`);
+    assert.deepEqual(reverted.body.reverted, [{ objectApiName: 'Contact', id: person.id }]);
+
+    const { records } = (await ada.get(`/events/audit?agentRunId=${runId}&outcome=committed&take=50`)).body;
+    assert.deepEqual(
+      records.map(({ operationId, recordId }: { operationId: string; recordId: string | null }) => [
+        operationId,
+        recordId,
+      ]),
+      [
+        ['agent.runs.revert', null],
+        ['agent.runs.revert', person.id],
+        ['agent.runs.complete', null],
+        ['data.records.delete', person.id],
+        ['agent.approvals.decide', null],
+        ['agent.runs.create', null],
+      ],
+    );
+    const { records: steps } = (await ada.get(`/agent/runs/${runId}/steps`)).body;
+    assert.deepEqual(
+      steps.map((step: { status: number; approvalId: string; recordsChanged: object[] }) => [
+        step.status,
+        step.approvalId,
+        step.recordsChanged.length,
+      ]),
+      [
+        [403, approvalId, 0],
+        [200, approvalId, 1],
+      ],
+    );
   });
 
   it('answers the same key with the stored answer', async () => {
