@@ -7,6 +7,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
 import type { Database, Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
+import type { Statement } from '../../mixins/database/statement.ts';
 import type { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
 
 /** A newer configuration was deployed. */
@@ -29,10 +30,14 @@ export class Configurations {
     this.#snapshots = snapshots;
   }
 
-  /** The configuration, a moment old at most when nothing else is known. */
-  async latest(tenantId: string): Promise<Snapshot> {
-    const known = this.#versions.get(tenantId);
-    const snapshot = await this.#snapshots.get(tenantId, known);
+  /** The configuration as it is now. */
+  async current(tenantId: string): Promise<Snapshot> {
+    const { version } = await this.#database.tenant(tenantId, (tx) => tx.one<Version>(versionStatement(tx.schema)));
+    return this.#snapshot(tenantId, version);
+  }
+
+  async #snapshot(tenantId: string, version: number | undefined): Promise<Snapshot> {
+    const snapshot = await this.#snapshots.get(tenantId, version);
     if (!snapshot) throw new PlatformError('INTERNAL_ERROR', 'The configuration of the tenant is not available.');
     this.#versions.set(tenantId, snapshot.version);
     return snapshot;
@@ -44,7 +49,7 @@ export class Configurations {
    */
   async transaction<T>(tenantId: string, work: (tx: Tx, snapshot: Snapshot) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
-      const snapshot = await this.latest(tenantId);
+      const snapshot = await this.#snapshot(tenantId, this.#versions.get(tenantId));
       try {
         return await this.#database.shared('agent', tenantId, async (tx) => {
           const [current, worked] = await Promise.allSettled([
@@ -68,13 +73,19 @@ export class Configurations {
   }
 }
 
+interface Version {
+  readonly version: number;
+}
+
+const versionStatement = (schema: string): Statement => ({
+  name: `agent version ${schema}`,
+  text: `SELECT metadata_version AS version FROM ${schema}._state`,
+});
+
 /** Throws when there is a newer configuration. The question is sent ahead of the work, which does not wait for it. */
 async function proveCurrent(tx: Tx, tenantId: string, snapshot: Snapshot): Promise<void> {
   tx.actAs(tenantRole(tenantId));
-  const current = tx.one<{ version: number }>({
-    name: `agent version ${tx.schema}`,
-    text: `SELECT metadata_version AS version FROM ${tx.schema}._state`,
-  });
+  const current = tx.one<Version>(versionStatement(tx.schema));
   tx.actAs(serviceRole('agent', tenantId));
   if ((await current).version !== snapshot.version) throw new Stale();
 }

@@ -22,7 +22,7 @@ type Decision = OperationInput<'agent.approvals.decide'>['body'];
 export const decideApproval: Handler<'agent.approvals.decide', AgentDeps> = async (deps, request, call) => {
   const { tenantId } = request;
   const user = await requireActiveUser(deps.findUser, request);
-  const access = accessOf(await deps.configurations.latest(tenantId), user);
+  const access = accessOf(await deps.configurations.current(tenantId), user);
   const { approvalId } = call.path;
   // What a person may do is asked before anything is locked; what a request is about never changes.
   const judged = await judge(deps, request, access, approvalId);

@@ -34,7 +34,7 @@ interface Caller {
 
 async function callerOf(deps: AgentDeps, request: RequestContext): Promise<Caller> {
   const user = await requireActiveUser(deps.findUser, request);
-  const access = accessOf(await deps.configurations.latest(request.tenantId), user);
+  const access = accessOf(await deps.configurations.current(request.tenantId), user);
   const oversees = overseesAgents(request, user);
   return { access, sees: (row) => isOwn(row, request) || (oversees && decides(row, access)) };
 }

@@ -21,7 +21,7 @@ const DEFAULT_SECONDS = 3_600;
 export const createRun: Handler<'agent.runs.create', AgentDeps> = async (deps, request, call) => {
   const { tenantId } = request;
   const user = await requireActiveUser(deps.findUser, request);
-  const snapshot = await deps.configurations.latest(tenantId);
+  const snapshot = await deps.configurations.current(tenantId);
   const { body } = call;
   return mutate(deps.database, request, call, {
     role: { service: 'agent' },

@@ -1,0 +1,303 @@
+/** Who decides about requests of agents, by which policy, and what a change of either means for what waits. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { call } from '../../../contracts/call.ts';
+import { Database } from '../../../mixins/database/database.ts';
+import { signIn } from '../../../scripts/sign-in.ts';
+import { expireDue } from '../../../services/agent/upkeep/upkeep.ts';
+import { contextOf } from '../../support/agents.ts';
+import { type Answer, type Api, api, type CallOptions } from '../../support/client.ts';
+import { type Deals, startDeals } from '../data/deals.ts';
+
+const GOAL = { agentKey: 'tester', goal: 'Tidy deals.' };
+
+const policy = (rules: readonly object[], more: object = {}): Record<string, string> => ({
+  'agentPolicies/Deals.yaml': JSON.stringify({
+    type: 'AgentPolicy',
+    apiName: 'Deals',
+    appliesTo: { clients: ['*'] },
+    rules,
+    ...more,
+  }),
+});
+const DELETES = { operationIds: ['data.records.delete'], decision: 'approve' };
+
+describe('policies of agents over HTTP', function () {
+  this.timeout(180_000);
+  let deals: Deals;
+  let database: Database;
+  let ada: Api;
+  let mia: Api;
+  let sam: Api;
+  before(async () => {
+    deals = await startDeals();
+    ({ ada, mia, sam } = deals.as);
+    database = new Database(deals.platform.database.url, { size: 2, applicationName: 'policies test' });
+  });
+  after(async () => {
+    await database?.close();
+    await deals?.platform.stop();
+  });
+
+  const begin = async (more: object = {}): Promise<string> => {
+    const reply = await sam.post('/agent/runs', { ...GOAL, ...more });
+    assert.equal(reply.status, 201, reply.text);
+    return reply.body.runId;
+  };
+  const under = (runId: string, more: CallOptions = {}): CallOptions => ({
+    ...more,
+    headers: { 'x-agent-run-id': runId },
+  });
+  const refused = (reply: Answer, status: number, code: string): void =>
+    assert.deepEqual([reply.status, reply.body?.code], [status, code], reply.text);
+  /** A deletion under a run of its own that waits, and how it is sent again. */
+  const ask = async (): Promise<{ asked: Answer; runId: string; again: (key?: string) => Promise<Answer> }> => {
+    const deal = await deals.deal(sam, { name: `Deal ${randomUUID()}` });
+    const runId = await begin();
+    const key = randomUUID();
+    const again = (idempotencyKey: string = key): Promise<Answer> =>
+      sam.delete(
+        `/data/Deal__c/${deal.body.id}`,
+        under(runId, { etag: deal.headers.get('etag') ?? '', idempotencyKey }),
+      );
+    const asked = await again();
+    refused(asked, 403, 'APPROVAL_REQUIRED');
+    return { asked, runId, again };
+  };
+  const decide = (who: Api, { body }: Answer, decision = 'approve', more: object = {}): Promise<Answer> => {
+    const { approvalId, fingerprint } = body.details;
+    return who.post(`/agent/approvals/${approvalId}/decision`, { decision, fingerprint, ...more });
+  };
+  const read = (who: Api, { body }: Answer): Promise<Answer> => who.get(`/agent/approvals/${body.details.approvalId}`);
+
+  it('let as many different people decide as they say', async () => {
+    await deals.deploy(policy([{ ...DELETES, requiredApprovals: 2 }]));
+    const { asked, again } = await ask();
+    assert.equal((await decide(mia, asked)).body.status, 'PENDING');
+    const twice = await decide(mia, asked);
+    refused(twice, 409, 'APPROVAL_ALREADY_DECIDED');
+    assert.deepEqual(twice.body.details, { status: 'PENDING' });
+    refused(await again(), 403, 'APPROVAL_PENDING');
+    const settled = (await decide(ada, asked)).body;
+    assert.equal(settled.status, 'APPROVED');
+    assert.deepEqual(
+      settled.decisions.map(({ userId }: { userId: string }) => userId),
+      [deals.ids.mia, deals.ids.ada],
+    );
+    assert.equal((await again()).status, 200);
+  });
+
+  it('let one of several people reject', async () => {
+    await deals.deploy(policy([{ ...DELETES, requiredApprovals: 2 }]));
+    const { asked, again } = await ask();
+    await decide(mia, asked);
+    assert.equal((await decide(ada, asked, 'reject', { comment: 'Keep it.' })).body.status, 'REJECTED');
+    refused(await again(), 403, 'APPROVAL_REJECTED');
+  });
+
+  for (const [title, approver, kind, others] of [
+    ['a user by name', { user: 'ADA@demo.example' }, { kind: 'user', id: 'ADA@demo.example' }, 'mia'],
+    ['the holders of a role and those above', { role: 'Ceo' }, { kind: 'role', id: 'Ceo' }, 'mia'],
+    ['the members of a group', { group: 'Heads' }, { kind: 'group', id: 'Heads' }, 'mia'],
+  ] as const)
+    it(`can name ${title}, and for others there is nothing to decide`, async () => {
+      const heads = 'type: Group\napiName: Heads\nlabel: Heads\nmembers:\n  users:\n    - ada@demo.example\n';
+      await deals.deploy({ 'groups/Heads.yaml': heads, ...policy([{ ...DELETES, approvers: [approver] }]) });
+      const { asked } = await ask();
+      refused(await decide(deals.as[others], asked), 404, 'APPROVAL_NOT_FOUND');
+      refused(await read(deals.as[others], asked), 404, 'APPROVAL_NOT_FOUND');
+      const shown = (await read(ada, asked)).body;
+      assert.deepEqual([shown.policyApiName, shown.approvers], ['Deals', [kind]]);
+      assert.equal((await decide(ada, asked)).status, 201);
+    });
+
+  it('can name the manager of the user in whose name the agent acts', async () => {
+    await deals.deploy(policy([{ ...DELETES, approvers: [{ manager: true }] }]));
+    const { asked } = await ask();
+    refused(await decide(ada, asked), 404, 'APPROVAL_NOT_FOUND');
+    assert.deepEqual((await read(mia, asked)).body.approvers, [{ kind: 'manager', id: deals.ids.mia }]);
+    assert.equal((await decide(mia, asked)).status, 201);
+  });
+
+  it('let more people decide when nobody has for too long', async () => {
+    const escalation = { escalateAfterSeconds: 600, escalateTo: [{ role: 'Ceo' }] };
+    await deals.deploy(policy([{ ...DELETES, approvers: [{ manager: true }], ...escalation }]));
+    const { asked } = await ask();
+    refused(await decide(ada, asked), 404, 'APPROVAL_NOT_FOUND');
+    const { approvalId } = asked.body.details;
+    await database.query(`UPDATE agent.approvals SET escalate_at = clock_timestamp() WHERE approval_id = $1`, [
+      approvalId,
+    ]);
+    const { escalatedAt } = (await read(ada, asked)).body;
+    assert.ok(escalatedAt !== null);
+    await expireDue(database, new AbortController().signal, (_, error) => assert.fail(String(error)));
+    assert.equal((await read(mia, asked)).body.escalatedAt, escalatedAt);
+    assert.equal((await decide(ada, asked)).status, 201);
+  });
+
+  it('keep people from deciding about what an agent does in their own name, unless they say otherwise', async () => {
+    await deals.deploy(policy([DELETES]));
+    const deal = await deals.deal(sam, { name: 'Own' });
+    const remove = async (): Promise<Answer> => {
+      const runId = (await mia.post('/agent/runs', GOAL)).body.runId;
+      return mia.delete(`/data/Deal__c/${deal.body.id}`, under(runId, { etag: deal.headers.get('etag') ?? '' }));
+    };
+    const strict = await remove();
+    refused(await decide(mia, strict), 403, 'APPROVAL_SELF_NOT_ALLOWED');
+    await deals.deploy(policy([DELETES], { allowSelfApproval: true }));
+    refused(await decide(mia, strict), 403, 'APPROVAL_SELF_NOT_ALLOWED');
+    assert.equal((await decide(mia, await remove())).status, 201);
+  });
+
+  it('change nothing about what waits, but decide again when it is sent again', async () => {
+    await deals.deploy(policy([{ ...DELETES, approvers: [{ manager: true }] }]));
+    const denied = await ask();
+    const freed = await ask();
+    await deals.deploy(policy([{ ...DELETES, decision: 'deny' }]));
+    assert.equal((await decide(mia, denied.asked)).status, 201);
+    const answer = await denied.again();
+    refused(answer, 403, 'AGENT_POLICY_DENIED');
+    assert.equal(answer.body.details.policyApiName, 'Deals');
+    await deals.deploy(policy([{ ...DELETES, decision: 'allow' }]));
+    assert.equal((await freed.again()).status, 200);
+    assert.equal((await read(mia, freed.asked)).body.status, 'PENDING');
+  });
+
+  it('can bound budgets, and say so for each part', async () => {
+    await deals.deploy(policy([], { budgets: { maxCost: 50, maxMutations: 3 } }));
+    const run = (await sam.post('/agent/runs', GOAL)).body;
+    assert.deepEqual(run.budget, { maxCost: 50, maxMutations: 3, maxRecords: 200 });
+    const greedy = await sam.post('/agent/runs', {
+      ...GOAL,
+      budget: { maxCost: 51, maxMutations: 4, maxRecords: 300 },
+    });
+    refused(greedy, 403, 'AGENT_POLICY_DENIED');
+    assert.deepEqual(
+      greedy.body.errors.map((error: { pointer: string; params: object }) => [error.pointer, error.params]),
+      [
+        ['/budget/maxCost', { max: 50 }],
+        ['/budget/maxMutations', { max: 3 }],
+      ],
+    );
+  });
+
+  it('are refused with all that is wrong with them', async () => {
+    const reply = await ada.post('/metadata/validate', {
+      package: { version: 1, types: [{ name: 'AgentPolicy', members: ['Deals'] }] },
+      files: policy([
+        { operationIds: ['data.records.erase', 'nowhere.*'], decision: 'deny', approvers: [{ role: 'Ceo' }] },
+        { decision: 'approve', approvers: [{}, { role: 'Nobody' }, { user: 'a', manager: true }] },
+        { decision: 'approve', escalateAfterSeconds: 600 },
+        { decision: 'approve', expiresInSeconds: 300, escalateAfterSeconds: 300, escalateTo: [{ manager: true }] },
+      ]),
+    });
+    assert.equal(reply.status, 200, reply.text);
+    const problems = reply.body.blocked.map(
+      ({ code, message }: { code: string; message: string }) => `${code} ${message}`,
+    );
+    assert.deepEqual(problems.sort(), [
+      'DEPENDENCY_MISSING Role Nobody is neither in the project nor in the tenant.',
+      'REFERENCE_INVALID There is no operation data.records.erase.',
+      'REFERENCE_INVALID There is no operation nowhere.*.',
+      'YAML_SCHEMA_INVALID Name one of role, group, user or manager: true.',
+      'YAML_SCHEMA_INVALID The approval expires before that, after 300 s.',
+      'YAML_SCHEMA_INVALID approvers is for decision approve.',
+      'YAML_SCHEMA_INVALID escalateAfterSeconds and escalateTo belong together.',
+    ]);
+  });
+
+  describe('when somebody decides', () => {
+    before(() => deals.deploy(policy([DELETES])));
+
+    it('ask for the permission as it is at that moment', async () => {
+      const { asked } = await ask();
+      const { baseUrl } = deals.platform;
+      const before = (await ada.get(`/data/User/${deals.ids.mia}`)).body;
+      const set = async (profileApiName: string): Promise<void> => {
+        const path = `/data/User/${deals.ids.mia}`;
+        const etag = (await ada.get(path)).headers.get('etag') ?? '';
+        const changed = await ada.patch(path, { profileApiName }, { etag });
+        assert.equal(changed.status, 200, changed.text);
+      };
+      await set('SalesRep');
+      try {
+        refused(await decide(mia, asked), 403, 'OBJECT_PERMISSION_DENIED');
+      } finally {
+        await set(before.profileApiName);
+      }
+      assert.equal((await decide(mia, asked)).status, 201, baseUrl);
+    });
+
+    it('take decisions of people only', async () => {
+      const { asked } = await ask();
+      const { approvalId, fingerprint } = asked.body.details;
+      const context = await contextOf(mia);
+      for (const more of [{ person: false, agent: true }, { person: false }, { agentRunId: randomUUID() }]) {
+        const attempt = call(
+          deals.platform.broker,
+          'agent.approvals.decide',
+          {
+            operationId: 'agent.approvals.decide',
+            path: { approvalId },
+            query: {},
+            headers: { idempotencyKey: randomUUID() },
+            body: { decision: 'approve', fingerprint },
+            fingerprint: randomUUID(),
+          },
+          { meta: { request: { ...context, ...more } } },
+        );
+        await assert.rejects(attempt, { code: 'APPROVAL_ACTOR_NOT_HUMAN' });
+      }
+      assert.equal((await decide(mia, asked)).status, 201);
+    });
+
+    it('refuse the scopes of others, and malformed decisions', async () => {
+      const { asked } = await ask();
+      const { approvalId, fingerprint } = asked.body.details;
+      const path = `/agent/approvals/${approvalId}`;
+      const narrow = async (scope: string): Promise<Api> => {
+        const { baseUrl } = deals.platform;
+        const signedIn = await signIn({ baseUrl, user: 'mia@demo.example', password: 'demo-password', scope });
+        return api(baseUrl, signedIn.access_token);
+      };
+      const reader = await narrow('data:read');
+      refused(await reader.get(path), 403, 'SCOPE_INSUFFICIENT');
+      refused(await reader.post(`/agent/runs/${randomUUID()}/cancel`), 403, 'SCOPE_INSUFFICIENT');
+      const runner = await narrow('agent:run');
+      refused(await runner.get(path), 404, 'APPROVAL_NOT_FOUND');
+      refused(await runner.get('/agent/approvals'), 403, 'SCOPE_INSUFFICIENT');
+      const approver = await narrow('agent:approve');
+      assert.equal((await approver.get(path)).status, 200);
+      const wrong = await mia.post(`${path}/decision`, { decision: 'maybe', comment: 'x'.repeat(2_001), by: 'me' });
+      assert.equal(wrong.status, 400, wrong.text);
+      assert.deepEqual(wrong.body.errors.map(({ pointer }: { pointer: string }) => pointer).sort(), [
+        '/by',
+        '/comment',
+        '/decision',
+        '/fingerprint',
+      ]);
+      refused(await mia.post(`${path}/decision`, undefined), 400, 'BODY_REQUIRED');
+      const key = randomUUID();
+      const body = { decision: 'approve', fingerprint };
+      const first = await mia.post(`${path}/decision`, body, { idempotencyKey: key });
+      const replayed = await mia.post(`${path}/decision`, body, { idempotencyKey: key });
+      assert.deepEqual([replayed.status, replayed.body], [201, first.body]);
+      assert.equal(replayed.headers.get('idempotency-replayed'), 'true');
+    });
+
+    it('let what was approved lie for an hour at most', async () => {
+      const { asked, again } = await ask();
+      const { body } = await decide(mia, asked);
+      assert.ok(Math.abs(Date.parse(body.expiresAt) - Date.parse(body.decisions[0].decidedAt) - 3_600_000) < 2_000);
+      await database.query('UPDATE agent.approvals SET expires_at = clock_timestamp() WHERE approval_id = $1', [
+        body.approvalId,
+      ]);
+      refused(await again(), 403, 'APPROVAL_EXPIRED');
+      assert.equal((await read(mia, asked)).body.status, 'EXPIRED');
+      refused(await decide(ada, asked), 403, 'APPROVAL_EXPIRED');
+      const anew = await again(randomUUID());
+      refused(anew, 403, 'APPROVAL_REQUIRED');
+      assert.notEqual(anew.body.details.approvalId, body.approvalId);
+    });
+  });
+});
