@@ -645,6 +645,7 @@ export const ANALYTICS_OPERATIONS = [
     scopes: ['analytics:run'],
     risk: 'medium',
     cost: 5,
+    manyAtOnce: true,
     mutation: false,
     precondition: 'none',
     agentApproval: 'never',

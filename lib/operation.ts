@@ -107,6 +107,11 @@ export interface Operation {
   /** Cost units, spent before the action is called. */
   cost: number;
   mutation: boolean;
+  /**
+   * A page asks for many of them at once, each of which is short: in flight they count like operations that cost little,
+   * whatever they cost.
+   */
+  manyAtOnce?: true;
   /** Milliseconds that one statement of it may take in the database; default: 5,000 for reads, 25,000 for mutations. */
   statementTimeoutMs?: number;
   /** A mutation that can be tried out: with `dryRun` in its context it answers what it would do, and changes nothing. */

@@ -286,7 +286,13 @@ function readRevision(
     problems.add('PARAMETER_CONFLICT', pointer, 'X-Expected-Revision and expectedRevision differ.');
   else if (text !== undefined) headers.expectedRevision = Number(text);
   else if (typeof inQuery === 'number') headers.expectedRevision = inQuery;
-  else if (operation.precondition === 'expectedRevision' && x.body === null && header(x, 'if-match') === undefined)
+  // A body may have it; where one is required and missing, that is what is wrong.
+  else if (
+    operation.precondition === 'expectedRevision' &&
+    x.body === null &&
+    !operation.requestBody?.required &&
+    header(x, 'if-match') === undefined
+  )
     problems.add('EXPECTED_REVISION_REQUIRED', pointer, 'X-Expected-Revision is required: the revision that was read.');
 }
 

@@ -279,7 +279,7 @@ function spendUnits(gate: Gate, x: Exchange): void | Promise<void> {
     x.charged = true;
     return gate.budgets.charge(x.budget ?? gate.budgets.anonymous(x.ip), 1);
   }
-  x.enterFlight(gate.budgets.enter(connection, operation.cost));
+  x.enterFlight(gate.budgets.enter(connection, operation.manyAtOnce ? 0 : operation.cost));
   const freeKey = freeOncePerSecond(x, session.tenantId, connection.key);
   const free = freeKey !== null && gate.budgets.freePoll(freeKey);
   if (operation.operationId === 'me.limits.get') return reportLimits(gate, x, connection, free);

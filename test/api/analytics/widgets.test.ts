@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { LIMITS } from '../../../config/limits.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
-import type { Answer, Api } from '../../support/client.ts';
+import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
+import { startPlatform } from '../../support/platform.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
 
 const refused = (reply: Answer, status: number, code: string): void =>
@@ -268,6 +269,27 @@ describe('widgets over HTTP', () => {
     assert.equal((await sam.patch(at, { widgets: kept, expectedRevision: 1 })).status, 200);
     const changed = [widget('secret', { ...QUERY, dimensions: [{ field: 'Secret__c' }], limit: 5 })];
     refused(await sam.patch(at, { widgets: changed, expectedRevision: 2 }), 422, 'WIDGET_QUERY_INVALID');
+  });
+
+  it('of a whole dashboard are run at once', async () => {
+    const platform = await startPlatform({
+      database: deals.platform.database,
+      env: { CONCURRENCY: '50', CONCURRENCY_COSTLY: '8' },
+    });
+    try {
+      const there = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam'));
+      const at = await dashboard(
+        Array.from({ length: LIMITS.dashboard_widgets_max }, (_, place) =>
+          widget(`w${place}`, { ...QUERY, limit: 300 + place }),
+        ),
+      );
+      const runs = await Promise.all(
+        Array.from({ length: LIMITS.dashboard_widgets_max }, (_, place) => run(at, `w${place}`, {}, there)),
+      );
+      assert.deepEqual(new Set(runs.map(({ status }) => status)), new Set([200]));
+    } finally {
+      await platform.stop();
+    }
   });
 
   it('know what can be asked of an object', async () => {

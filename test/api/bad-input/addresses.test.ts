@@ -37,7 +37,12 @@ describe('bad input: addresses', function () {
   let platform: TestPlatform;
   let ada: Api;
   let stored: Record<string, string>;
-  const real: Record<string, string> = { objectApiName: 'Account', id: uuidv7(), deploymentId: uuidv7() };
+  const real: Record<string, string> = {
+    objectApiName: 'Account',
+    id: uuidv7(),
+    deploymentId: uuidv7(),
+    dashboardId: uuidv7(),
+  };
   before(async function () {
     this.timeout(120_000);
     platform = await startPlatform();
