@@ -20,6 +20,7 @@ const CSS = 'text/css; charset=utf-8';
 const MODULES = [
   'main.js',
   'sign-in.js',
+  'pages.js',
   'api.js',
   'list.js',
   'dashboard.js',
@@ -113,8 +114,8 @@ const page = (baseUrl: string): string => `<!doctype html>
 <title>Dashboards · ERP platform</title>
 <link rel="stylesheet" href="${address('dashboards.css')}">
 ${MODULES.map((name) => `<link rel="modulepreload" href="${address(name)}">`).join('\n')}
-<script defer src="${address('chart-library.js')}"></script>
 <script type="module" src="${address('main.js')}"></script>
+<script defer src="${address('chart-library.js')}"></script>
 </head>
 <body data-base="${escapeHtml(baseUrl)}" data-client="${DASHBOARDS_CLIENT_ID}" data-scope="${DASHBOARDS_SCOPES.join(' ')}">
 <a class="skip" href="#main">Skip to the content</a>

@@ -66,7 +66,7 @@ describe('The page of dashboards', () => {
   it('loads every module that another one imports', async () => {
     const assets = assetsOf(await open('/dashboards'));
     for (const path of assets.filter((one) => one.endsWith('.js') && !one.endsWith('chart-library.js')))
-      for (const [, name] of (await open(path)).text.matchAll(/ from '\.\/([^']+)';$/gm))
+      for (const [, name] of (await open(path)).text.matchAll(/(?: from |import\()'\.\/([^']+\.js)'/g))
         assert.ok(
           assets.some((one) => one.endsWith(`/${name}`)),
           `${path} imports ${name}`,

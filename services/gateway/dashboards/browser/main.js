@@ -1,126 +1,16 @@
-/** Begins: signs in, shows what the address names, and follows links without leaving the page. */
-import { CallFailed, call } from './api.js';
-import { showDashboard } from './dashboard.js';
-import { announce, button, byId, fill, foreign, problem } from './elements.js';
-import { knownLocale, knownTimezone } from './format.js';
-import { showList } from './list.js';
-import { accessToken, completeSignIn, moveHome, revoke, SignInFailed } from './sign-in.js';
+/**
+ * Begins: signs in, then loads the rest. Whoever comes without a token leaves at once for the sign-in, and should not wait
+ * for scripts that only the way back needs.
+ */
+import { accessToken, completeSignIn, moveHome } from './sign-in.js';
 
-/** @import { Identity, Place, View } from './types.d.ts' */
-
-const main = byId('main');
-/** @type {View | null} */
-let shown = null;
-/** Counts what was asked for: an answer that comes after the next question is not shown. */
-let asked = 0;
-
-/** @type {Promise<Place> | null} */
-let asking = null;
-
-/** In whose language values are written; the browser's where the person's is not to be had. */
-function place() {
-  asking ??= identify().catch((error) => {
-    if (!(error instanceof CallFailed)) throw error;
-    return { locale: navigator.language, timezone: 'UTC' };
-  });
-  return asking;
-}
-
-/** @returns {Promise<Place>} */
-async function identify() {
-  const { user, tenant } = /** @type {Identity} */ (await call('/identity'));
-  fill(byId('who'), foreign(user.displayName), ' · ', foreign(tenant.name));
-  return { locale: knownLocale(user.locale) ?? navigator.language, timezone: knownTimezone(user.timezone) };
-}
-
-/** @param {string} address */
-function go(address) {
-  history.pushState(null, '', address);
-  void show(true);
-}
-
-/** @param {boolean} moved a link was followed: the focus goes to what it has led to */
-async function show(moved) {
-  const question = ++asked;
-  document.body.setAttribute('aria-busy', 'true');
-  delete document.body.dataset['shown'];
-  shown?.close();
-  shown = null;
-  try {
-    const [, , dashboardId] = location.pathname.split('/');
-    const view = dashboardId ? await showDashboard(main, dashboardId, place, go) : await showList(main, place, go);
-    if (question !== asked) {
-      view.close();
-      return;
-    }
-    shown = view;
-    document.title = `${view.title} · ERP platform`;
-    if (moved) main.querySelector('h1')?.focus();
-    await view.ran;
-  } catch (error) {
-    if (question === asked) fail(error);
-  } finally {
-    if (question === asked) document.body.removeAttribute('aria-busy');
-  }
-}
-
-/** @param {unknown} error */
-function fail(error) {
-  const again = button('Try again', () => void show(true));
-  if (error instanceof SignInFailed) {
-    document.title = 'Not signed in · ERP platform';
-    fill(
-      main,
-      problem(
-        'You are not signed in',
-        error.message,
-        button('Sign in', () => void accessToken()),
-      ),
+if (!moveHome()) {
+  const refused = await completeSignIn()
+    .then(accessToken)
+    .then(
+      () => null,
+      (error) => error,
     );
-  } else if (error instanceof CallFailed && error.status === 404) {
-    document.title = 'No such dashboard · ERP platform';
-    fill(main, problem('There is no such dashboard', 'It does not exist, or it is not shared with you.'));
-  } else if (error instanceof CallFailed) {
-    document.title = 'Problem · ERP platform';
-    fill(main, problem('The dashboards cannot be shown', `${error.message} (${error.code})`, again));
-  } else {
-    document.title = 'Problem · ERP platform';
-    fill(main, problem('The dashboards cannot be shown', 'Something went wrong on this page.', again));
-    throw error;
-  }
-  announce(document.title);
+  const { begin } = await import('./pages.js');
+  await begin(refused);
 }
-
-/** @param {MouseEvent} event */
-function follow(event) {
-  const link = event.target instanceof Element ? event.target.closest('a') : null;
-  if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-  const { origin, pathname, search } = new URL(link.href);
-  if (origin !== location.origin || (pathname !== '/dashboards' && !pathname.startsWith('/dashboards/'))) return;
-  if (link.hash !== '' || event.defaultPrevented) return;
-  event.preventDefault();
-  go(pathname + search);
-}
-
-/** @param {MouseEvent} event */
-async function leave(event) {
-  event.preventDefault();
-  await revoke();
-  location.assign('/oauth2/logout');
-}
-
-async function begin() {
-  if (moveHome()) return;
-  document.addEventListener('click', follow);
-  byId('leave').addEventListener('click', (event) => void leave(event));
-  window.addEventListener('popstate', () => void show(true));
-  try {
-    await completeSignIn();
-  } catch (error) {
-    fail(error);
-    return;
-  }
-  await show(false);
-}
-
-void begin();
