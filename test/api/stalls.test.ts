@@ -7,9 +7,15 @@ import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { ALL_SERVICES } from '../../config/services.ts';
-import { tokenFor } from '../support/client.ts';
+import { api, tokenFor } from '../support/client.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { HOSTILE_TEXTS, type HostileRequest, hostileWith } from '../support/hostile.ts';
+import {
+  DASHBOARD_ID,
+  HOSTILE_DASHBOARD,
+  HOSTILE_TEXTS,
+  type HostileRequest,
+  hostileWith,
+} from '../support/hostile.ts';
 import { HOSTILE_METADATA } from '../support/hostile-metadata.ts';
 import { createPlatformDatabase } from '../support/platform.ts';
 import { type ServiceProcess, startProcess } from '../support/processes.ts';
@@ -26,6 +32,7 @@ describe('the event loop of a process under hostile input', function () {
   let database: TestDatabase;
   let platform: ServiceProcess;
   let token: string;
+  let dashboardId: string;
   /** Characters of the log that were read. */
   let read = 0;
 
@@ -38,6 +45,9 @@ describe('the event loop of a process under hostile input', function () {
       env: { LOG_LEVEL: 'warn' },
     });
     token = await tokenFor(platform.baseUrl, 'ada');
+    const made = await api(platform.baseUrl, token).post('/analytics/dashboards', HOSTILE_DASHBOARD);
+    assert.equal(made.status, 201, made.text);
+    ({ dashboardId } = made.body);
     await pause(NOTICED_MS);
     read = platform.output().length;
   });
@@ -63,7 +73,7 @@ describe('the event loop of a process under hostile input', function () {
   }
 
   async function send({ method, path, headers, body }: HostileRequest): Promise<{ status: number; text: string }> {
-    const response = await fetch(`${platform.baseUrl}/api/v1${path}`, {
+    const response = await fetch(`${platform.baseUrl}/api/v1${path.replace(DASHBOARD_ID, dashboardId)}`, {
       method,
       headers: { authorization: `Bearer ${token}`, ...headers },
       body: body as Uint8Array<ArrayBuffer> | null,

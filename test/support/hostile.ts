@@ -1,5 +1,5 @@
 /**
- * Requests to the operations of records whose JSON, parameters, texts, patterns and expressions cost as much as the contract
+ * Requests to the operations of records and widgets whose JSON, parameters, texts, patterns and expressions cost as much as the contract
  * lets them. They are for an administrator of the demo tenant, in this order: the first ones deploy the objects that later
  * ones write to. The answer may be any but a 500, and no process may stand still over it.
  */
@@ -15,6 +15,9 @@ export interface HostileRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array | null;
 }
+
+/** In a path: the id of a dashboard that was made with HOSTILE_DASHBOARD. */
+export const DASHBOARD_ID = '{dashboardId}';
 
 /** Made when it is asked for, because some are large. */
 export type HostileGenerator = () => HostileRequest;
@@ -356,6 +359,103 @@ const HOSTILE_EXPRESSIONS: readonly HostileGenerator[] = [
   list('expression: a list of what was made', () => ({ take: '200' }), COMPUTED),
 ];
 
+const measures = (aggregation: string, ...fields: string[]): object[] =>
+  fields.map((field) => ({ key: `${aggregation}_${field}`, aggregation, field }));
+
+const hostileWidget = (widgetKey: string, query: object): object => ({
+  widgetKey,
+  title: widgetKey,
+  type: 'table',
+  layout: { x: 0, y: 0, w: 12, h: 4 },
+  query,
+});
+
+/** Widgets that group and measure as much as the contract allows. */
+export const HOSTILE_DASHBOARD = {
+  name: 'Hostile',
+  widgets: [
+    hostileWidget('rows', {
+      objectApiName: 'Invoice__c',
+      dimensions: [{ field: 'id' }, { field: 'name' }, { field: 'createdAt' }],
+      measures: [
+        ...measures('countDistinct', 'id', 'name', 'ownerId', 'createdAt', 'createdById', 'updatedAt', 'updatedById'),
+        ...measures('max', 'name', 'createdAt', 'updatedAt'),
+      ],
+      sort: [{ id: 'countDistinct_name', desc: true }, { id: 'createdAt' }],
+      limit: 2_000,
+    }),
+    hostileWidget('names', {
+      objectApiName: 'Account',
+      dimensions: [{ field: 'name' }],
+      measures: [...measures('countDistinct', 'name', 'ownerId'), ...measures('min', 'name')],
+    }),
+  ],
+};
+
+const run = (name: string, widgetKey: string, body: () => object): HostileGenerator => {
+  const path = `/analytics/dashboards/${DASHBOARD_ID}/widgets/${widgetKey}/run`;
+  return () => request(name, 'POST', path, JSON.stringify({ maxAgeSeconds: 0, ...body() }));
+};
+
+/** Questions about groups of records, and dashboards that ask them. */
+const HOSTILE_WIDGETS: readonly HostileGenerator[] = [
+  run('widget: 2,000 rows of everything', 'rows', () => ({})),
+  run('widget: lists of long values', 'names', () => ({
+    conditions: Array.from({ length: 10 }, () => ({
+      field: 'name',
+      operator: 'in',
+      value: Array.from({ length: 200 }, (_, i) => `${i}${'a'.repeat(450)}`),
+    })),
+  })),
+  run('widget: conditions on related records', 'names', () => ({
+    conditions: [
+      {
+        field: 'ownerId',
+        operator: 'in_related',
+        value: {
+          objectApiName: 'Invoice__c',
+          field: 'ownerId',
+          logic: 'or',
+          conditions: Array.from({ length: 9 }, (_, i) => ({
+            ...condition('name', 'contains', 'a'.repeat(1_000)),
+            id: `${i}`,
+          })),
+        },
+      },
+    ],
+  })),
+  run('widget: a long cursor', 'names', () => ({ cursor: 'A'.repeat(ADDRESS_CHARS) })),
+  run('widget: a zone of slashes', 'names', () => ({ timezone: '/'.repeat(64) })),
+  run('widget: values of filters that are not there', 'names', () => ({
+    filterValues: Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`k${i}`, { value: '['.repeat(40_000) }])),
+  })),
+  ...texts(TEXT_CHARS, (kind, text) =>
+    run(`widget: ${kind} in a condition`, 'names', () => ({
+      conditions: [
+        { field: 'name', operator: 'eq', value: text },
+        { field: 'name', operator: 'contains', value: text.slice(0, 1_000) },
+      ],
+    })),
+  ),
+  () =>
+    request(
+      'widget: as many as a dashboard takes',
+      'POST',
+      '/analytics/dashboards',
+      JSON.stringify({
+        name: 'Hostile',
+        widgets: Array.from({ length: 40 }, (_, i) =>
+          hostileWidget(`w${i}`, {
+            objectApiName: 'x'.repeat(80),
+            dimensions: Array.from({ length: 3 }, () => ({ field: 'x'.repeat(80) })),
+            measures: measures('max', ...Array.from({ length: 10 }, (_, at) => `${'x'.repeat(50)}${at}`)),
+            filters: { logic: 'and', conditions: [condition('name', 'in', Array(200).fill('a'.repeat(10)))] },
+          }),
+        ),
+      }),
+    ),
+];
+
 const OBJECT: HostileGenerator = deployment('object', () =>
   objectFiles(COMPUTED, {
     Long__c: `fieldType: longText\nlength: ${TEXT_CHARS}`,
@@ -373,6 +473,7 @@ export const HOSTILE_TEXTS: readonly HostileGenerator[] = [
   ...HOSTILE_PARAMETERS,
   ...HOSTILE_PATTERNS,
   ...HOSTILE_EXPRESSIONS,
+  ...HOSTILE_WIDGETS,
 ];
 
 /** A request that has a text, repeated until the place is full, and another one at its end. */
@@ -421,6 +522,10 @@ export const hostileWith: readonly Place[] = [
       '/data/Account/query',
       JSON.stringify(filters(condition('name', 'contains', filled(piece, end, TEXT_CHARS)))),
     ),
+  (piece, end) =>
+    run('a condition of a widget', 'names', () => ({
+      conditions: [{ field: 'name', operator: 'eq', value: filled(piece, end, TEXT_CHARS) }],
+    }))(),
   (piece, end) =>
     request('a search', 'POST', '/data/Account/query', JSON.stringify({ search: filled(piece, end, 200) })),
   (piece, end) =>
