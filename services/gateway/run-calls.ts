@@ -75,8 +75,8 @@ export async function enterRun(runs: RunCalls, x: Exchange, runId: string): Prom
     // Of a run that is not theirs, callers leave no trace in it.
     if (error instanceof PlatformError && error.code !== 'RUN_NOT_FOUND') x.refusedByRun = runId;
     const approvalId = newApproval(error);
-    if (approvalId === null) throw error;
-    const outcome = await preview(runs, x, call, approvalId);
+    const outcome =
+      approvalId === null ? await outcomeOf(runs, x, call, error) : await preview(runs, x, call, approvalId);
     if (outcome) return outcome;
     throw error;
   }
@@ -137,6 +137,25 @@ function fingerprintOf({ fingerprint = '', body }: OperationCall): string {
   return body instanceof Uint8Array ? completeFingerprint(fingerprint, body) : fingerprint;
 }
 
+const isReplayed = ({ headers }: OperationReply): boolean => headers?.['Idempotency-Replayed'] === 'true';
+
+/** The outcome of a mutation whose answer was lost, when its run has ended since; null: it has none. */
+async function outcomeOf(
+  runs: RunCalls,
+  x: Exchange,
+  call: OperationCall,
+  refusal: unknown,
+): Promise<OperationReply | null> {
+  const { mutation, dryRun } = x.route.operation;
+  if (!mutation || !dryRun || !(refusal instanceof PlatformError) || refusal.code !== 'RUN_NOT_ACTIVE') return null;
+  // A dry run answers the outcome of the key, and changes nothing where there is none.
+  const reply = await runs.tryOut(x, call).catch((error: unknown) => {
+    if (error instanceof PlatformError && error.status < 500) return null;
+    throw error;
+  });
+  return reply && isReplayed(reply) ? reply : null;
+}
+
 /** Id of an approval that was asked for just now. */
 function newApproval(error: unknown): string | null {
   if (!(error instanceof PlatformError) || error.code !== 'APPROVAL_REQUIRED') return null;
@@ -159,7 +178,7 @@ async function preview(
     // Decimals as text, which keeps all their digits.
     const tried = { ...call, ieee754Compatible: true };
     const [before, reply] = await Promise.all([recordBefore(runs, x, call), runs.tryOut(x, tried)]);
-    if (reply.headers?.['Idempotency-Replayed'] === 'true') {
+    if (isReplayed(reply)) {
       await runs.withdraw(x, approvalId);
       return reply;
     }

@@ -24,24 +24,30 @@ export function countStatement({ request, call, stepId }: AdmittedCall, approval
   const cost = bind(call.cost, 'integer');
   const key = bind(call.idempotencyKey, 'text');
   const fingerprint = bind(call.fingerprint, 'text');
-  const mutations = call.mutation
-    ? `(CASE WHEN EXISTS (SELECT FROM agent.steps s WHERE s.tenant_id = ${tenant} AND s.run_id = ${run} AND s.mutation
-        AND s.idempotency_key = ${key} AND s.fingerprint = ${fingerprint} AND s.cost > 0) THEN 0 ELSE 1 END)`
-    : '0';
+  const repeated = call.mutation
+    ? `EXISTS (SELECT FROM agent.steps s WHERE s.tenant_id = ${tenant} AND s.run_id = ${run} AND s.mutation
+        AND s.idempotency_key = ${key} AND s.fingerprint = ${fingerprint} AND s.cost > 0)`
+    : 'false';
   return sql.statement(
-    `WITH counted AS (
-      UPDATE agent.runs r SET cost = r.cost + ${cost}, requests = r.requests + 1, mutations = r.mutations + ${mutations}
+    `WITH charge AS MATERIALIZED (
+      SELECT CASE WHEN repeated THEN 0 ELSE ${cost} END AS cost,
+        CASE WHEN repeated THEN 0 ELSE ${call.mutation ? 1 : 0} END AS mutations
+      FROM (SELECT ${repeated} AS repeated) asked),
+    counted AS (
+      UPDATE agent.runs r SET cost = r.cost + charge.cost, requests = r.requests + 1,
+        mutations = r.mutations + charge.mutations
+      FROM charge
       WHERE r.tenant_id = ${tenant} AND r.run_id = ${run} AND r.user_id = ${bind(request.userId, 'uuid')}
         AND r.client_id = ${bind(request.clientId, 'text')}
         AND r.status = 'RUNNING' AND r.expires_at > clock_timestamp()
         AND r.requests < ${bind(LIMITS.agent_requests_of_run_max, 'integer')}
-        AND r.cost + ${cost} <= r.max_cost AND r.mutations + ${mutations} <= r.max_mutations
-        ${call.mutation ? `AND (r.records_changed < r.max_records OR ${mutations} = 0)` : ''}
-      RETURNING r.dry_run)
+        AND r.cost + charge.cost <= r.max_cost AND r.mutations + charge.mutations <= r.max_mutations
+        AND (charge.mutations = 0 OR r.records_changed < r.max_records)
+      RETURNING r.dry_run, charge.cost)
     INSERT INTO agent.steps (tenant_id, step_id, run_id, operation_id, method, path, mutation, cost, request_id,
       idempotency_key, fingerprint, approval_id)
     SELECT ${tenant}, ${bind(stepId, 'uuid')}, ${run}, ${bind(call.operationId, 'text')}, ${bind(call.method, 'text')},
-      ${bind(call.path, 'text')}, ${bind(call.mutation, 'boolean')}, ${cost}, ${bind(request.requestId, 'text')},
+      ${bind(call.path, 'text')}, ${bind(call.mutation, 'boolean')}, counted.cost, ${bind(request.requestId, 'text')},
       ${key}, ${fingerprint}, ${bind(approvalId, 'uuid')}
     FROM counted
     RETURNING (SELECT dry_run FROM counted) AS "dryRun"`,

@@ -95,7 +95,7 @@ async function chargeOf(tx: Tx, admission: AdmittedCall): Promise<{ cost: number
   const { cost, mutation } = admission.call;
   if (!mutation) return { cost, mutations: 0 };
   const { yes } = await tx.one<{ yes: boolean }>(admittedBeforeStatement(admission));
-  return { cost, mutations: yes ? 0 : 1 };
+  return yes ? { cost: 0, mutations: 0 } : { cost, mutations: 1 };
 }
 
 async function deny(tx: Tx, admission: AdmittedCall, policy: string): Promise<Outcome> {

@@ -112,6 +112,10 @@ describe('calls under a run over HTTP', () => {
     const run = (await sam.get(`/agent/runs/${runId}`)).body;
     assert.equal(run.status, 'RUNNING');
     assert.deepEqual([run.usage.mutations, run.usage.recordsChanged], [1, 1]);
+    assert.equal((await sam.post(`/agent/runs/${runId}/cancel`)).status, 201);
+    const late = await remove(runId, deal, key);
+    assert.deepEqual([late.status, late.text], [200, done.text]);
+    refused(await remove(runId, deal), 409, 'RUN_NOT_ACTIVE');
   });
 
   it('show the run in history and audit trail', async () => {
@@ -280,7 +284,7 @@ describe('calls under a run over HTTP', () => {
     });
 
     it('count a mutation once that is repeated under its key', async () => {
-      const runId = await begin({ budget: { maxMutations: 1 } });
+      const runId = await begin({ budget: { maxMutations: 1, maxCost: 2, maxRecords: 1 } });
       const options = under(runId, { idempotencyKey: randomUUID() });
       const body = { name: name() };
       assert.equal((await sam.post('/data/Deal__c', body, options)).status, 201);

@@ -142,8 +142,26 @@ describe('The edge: calls under a run', () => {
       const answer = await remove();
       assert.deepEqual([answer.status, answer.json.code], [status, code]);
     }
-    assert.deepEqual(contexts, []);
+    assert.ok(contexts.every((context) => context?.dryRun));
     assert.deepEqual(stage.told, []);
+  });
+
+  it('answer their outcome when the run has ended since', async () => {
+    stage.admit = () => {
+      throw new PlatformError('RUN_NOT_ACTIVE', 'No.');
+    };
+    stage.answer = (_call, context) => {
+      contexts.push(context);
+      return { headers: { 'Idempotency-Replayed': 'true' }, body: Buffer.from('{"deleted":true}') };
+    };
+    const answer = await remove();
+    assert.deepEqual([answer.status, answer.json], [200, { deleted: true }]);
+    assert.equal(contexts[0]?.dryRun, true);
+    stage.answer = () => {
+      throw new PlatformError('ETAG_MISMATCH', 'No.');
+    };
+    assert.equal((await remove()).json.code, 'RUN_NOT_ACTIVE');
+    assert.equal((await stage.send('GET', '/stub/Account', { headers: under() })).json.code, 'RUN_NOT_ACTIVE');
   });
 
   it('are refused for their form, permission and price before agent is asked', async () => {
