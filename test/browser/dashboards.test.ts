@@ -131,6 +131,16 @@ describe('the page of dashboards in Chromium', () => {
     for (const { body } of runs) assert.deepEqual(body, { version: 'published' });
   });
 
+  it('shows the draft to who asks for it, and says that it is one', async () => {
+    const { page, runs } = await open({ ...EVERY_KIND, version: 'draft', state: 'draft' }, {}, '?version=draft');
+    assert.equal(await page.innerText('h1 .badge'), 'Draft');
+    assert.deepEqual(runs[0]?.body, { version: 'draft' });
+    await page.fill('input[name="filter.region"]', 'South');
+    await page.click('.filters button[type=submit]');
+    await shown(page);
+    assert.equal(page.url(), address('?version=draft&filter.region=South'));
+  });
+
   it('draws every kind of chart, and writes figures, tables, pivots and words', async () => {
     const { page, complaints } = await open(EVERY_KIND);
     const charts = await page.locator('canvas').all();
