@@ -465,6 +465,67 @@ const OBJECT: HostileGenerator = deployment('object', () =>
   }),
 );
 
+const DASHBOARD_BYTES = 256 * 1024;
+
+const dashboard = (name: string, body: () => string): HostileGenerator => {
+  return () => request(name, 'POST', '/analytics/dashboards', body());
+};
+const widgets = (count: number, make: (index: number) => object): object[] =>
+  Array.from({ length: count }, (_, i) => ({
+    widgetKey: `w${i}`,
+    title: 'hostile',
+    type: 'table',
+    layout: { x: 0, y: i, w: 12, h: 1 },
+    ...make(i),
+  }));
+
+/** Dashboards that are large, or wrong in very many places. */
+const HOSTILE_DASHBOARDS: readonly HostileGenerator[] = [
+  dashboard('dashboard: 40 widgets on 40 objects that are not there', () =>
+    JSON.stringify({
+      name: 'hostile',
+      widgets: widgets(40, (i) => ({
+        query: {
+          objectApiName: `Hostile${i}__c`,
+          dimensions: Array(3).fill({ field: 'x'.repeat(80) }),
+          measures: Array.from({ length: 10 }, () => ({ key: 'same', aggregation: 'sum', field: 'y'.repeat(80) })),
+          sort: [{ id: 'z'.repeat(160) }, { id: 'z'.repeat(160) }],
+        },
+      })),
+    }),
+  ),
+  dashboard('dashboard: options of very many members', () =>
+    JSON.stringify({
+      name: 'hostile',
+      widgets: widgets(1, () => ({
+        type: 'text',
+        options: { all: Object.fromEntries(Array.from({ length: 14_900 }, (_, i) => [`m${i}`, i])) },
+      })),
+    }),
+  ),
+  dashboard('dashboard: shares with a hundred who are not there', () =>
+    JSON.stringify({
+      name: 'hostile',
+      visibility: 'shared',
+      sharedWith: Array.from({ length: 100 }, (_, i) => ({
+        principalType: 'role',
+        principalId: `${i}${'r'.repeat(250)}`,
+        access: 'view',
+      })),
+    }),
+  ),
+  dashboard(
+    'dashboard: a list of nothing',
+    () => `{"name":"hostile","widgets":[${repeated('{},', DASHBOARD_BYTES - 100)}{}]}`,
+  ),
+  () =>
+    request(
+      'dashboard: a search of the longest text',
+      'GET',
+      `/analytics/dashboards?pageSize=100&search=${encodeURIComponent('é'.repeat(200))}`,
+    ),
+];
+
 /** All of them. */
 export const HOSTILE_TEXTS: readonly HostileGenerator[] = [
   OBJECT,
@@ -474,6 +535,7 @@ export const HOSTILE_TEXTS: readonly HostileGenerator[] = [
   ...HOSTILE_PATTERNS,
   ...HOSTILE_EXPRESSIONS,
   ...HOSTILE_WIDGETS,
+  ...HOSTILE_DASHBOARDS,
 ];
 
 /** A request that has a text, repeated until the place is full, and another one at its end. */
