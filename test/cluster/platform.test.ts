@@ -156,6 +156,29 @@ describe('a cluster', function () {
     assert.equal(created.body.Cluster__c, 'stored');
   });
 
+  it('runs a widget over the records that its caller sees, which another process reads', async () => {
+    const query = {
+      objectApiName: 'Opportunity__c',
+      dimensions: [{ field: 'ownerId' }],
+      measures: [{ key: 'count', aggregation: 'count' }],
+    };
+    const layout = { x: 0, y: 0, w: 12, h: 4 };
+    const widgets = [{ widgetKey: 'owners', title: 'By owner', type: 'bar', layout, query }];
+    const made = await sam.post('/analytics/dashboards', { name: 'Mine', widgets });
+    assert.equal(made.status, 201, made.text);
+    const result = await sam.post(`/analytics/dashboards/${made.body.dashboardId}/widgets/owners/run`, {});
+    assert.equal(result.status, 200, result.text);
+    const list = await sam.get('/data/Opportunity__c?take=1&includeTotal=true');
+    assert.equal(result.body.totals.count, list.body.total);
+    assert.deepEqual(
+      result.body.accessNotes.map(({ code }: { code: string }) => code),
+      ['ROWS_RESTRICTED'],
+    );
+    const absent = { ...widgets[0], query: { ...query, objectApiName: 'Absent__c' } };
+    const refused = await sam.post('/analytics/dashboards', { name: 'Mine', widgets: [absent] });
+    assert.deepEqual([refused.status, refused.body.code], [422, 'WIDGET_QUERY_INVALID'], refused.text);
+  });
+
   it('signs each process in to the database as the login of its service', async () => {
     const client = new Client({ connectionString: stage.database.url });
     await client.connect();
