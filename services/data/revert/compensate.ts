@@ -24,7 +24,7 @@ import { matchVersion, UPDATE_STEPS } from '../write/update.ts';
 import { type MutationCall, type MutationDeps, newWrite, runSteps, type Step, type Write } from '../write/write.ts';
 import {
   type ChangedRecord,
-  dependsSql,
+  dependsStatement,
   REVERT_OPERATION,
   type RecordState,
   stateStatement,
@@ -42,29 +42,37 @@ export interface Revert {
 
 type Compensation = 'restore' | 'update' | 'delete';
 
-const STEPS: Readonly<Record<Compensation, readonly Step[]>> = {
-  restore: restoreSteps(matchVersion),
-  update: UPDATE_STEPS,
-  delete: deletionSteps(refuseDependents),
+const stepsOf = (compensation: Compensation, companions: readonly string[]): readonly Step[] => {
+  if (compensation === 'update') return UPDATE_STEPS;
+  return compensation === 'restore' ? restoreSteps(matchVersion) : deletionSteps(refuseDependents(companions));
 };
 
 /** What others have built on a created record stays, and with it the record. */
-async function refuseDependents(write: Write): Promise<void> {
-  const statement = dependsSql(write);
-  if (!statement) return;
-  const { depends } = await write.unit.tx.one<{ depends: boolean }>(statement);
-  if (depends) throw new PlatformError('DELETE_RESTRICTED', 'Other records depend on this one.');
-}
+const refuseDependents =
+  (companions: readonly string[]) =>
+  async (write: Write): Promise<void> => {
+    const statement = dependsStatement(write.view, write, companions, false);
+    if (!statement) return;
+    const { depends } = await write.unit.tx.one<{ depends: boolean }>(statement);
+    if (depends) throw new PlatformError('DELETE_RESTRICTED', 'Other records depend on this one.');
+  };
 
 /** How often a record is looked at again that somebody else changes at the same time. */
 const LOOKS_MAX = 3;
 
-/** Reverts the record; null: it is as before the run. Errors that are not about the record are thrown. */
-export async function compensate(revert: Revert, record: ChangedRecord): Promise<SkipReason | null> {
+/**
+ * Reverts the record; null: it is as before the run. Errors that are not about the record are thrown. `companions`: ids of
+ * created records that are deleted as well, and may refer to this one.
+ */
+export async function compensate(
+  revert: Revert,
+  record: ChangedRecord,
+  companions: readonly string[] = [],
+): Promise<SkipReason | null> {
   if (record.transitioned) return 'STATE_CHANGED';
   for (let look = 1; ; look++)
     try {
-      return await tryToCompensate(revert, record);
+      return await tryToCompensate(revert, record, companions);
     } catch (error) {
       if (!(error instanceof PlatformError)) throw error;
       if (error.code === 'ETAG_MISMATCH' && look < LOOKS_MAX) continue;
@@ -74,7 +82,11 @@ export async function compensate(revert: Revert, record: ChangedRecord): Promise
     }
 }
 
-async function tryToCompensate(revert: Revert, record: ChangedRecord): Promise<SkipReason | null> {
+async function tryToCompensate(
+  revert: Revert,
+  record: ChangedRecord,
+  companions: readonly string[],
+): Promise<SkipReason | null> {
   const { deps, request, key } = revert;
   const { database } = deps.platform;
   const { objectApiName, id } = record;
@@ -93,7 +105,7 @@ async function tryToCompensate(revert: Revert, record: ChangedRecord): Promise<S
     (attempt) =>
       deps.tenants.withView(request.tenantId, request.userId, async (current) => {
         view = current;
-        skipped = await compensateOnce(revert, current, attempt, call, record);
+        skipped = await compensateOnce(revert, current, attempt, call, record, companions);
         return { body: null };
       }),
   );
@@ -106,6 +118,7 @@ async function compensateOnce(
   attempt: Attempt,
   call: MutationCall,
   record: ChangedRecord,
+  companions: readonly string[],
 ): Promise<SkipReason | null> {
   const { tenantId } = request;
   const { id } = record;
@@ -133,7 +146,7 @@ async function compensateOnce(
       // The last one commits.
       const own = index === compensations.length - 1 ? unit : unit.part();
       const write = newWrite({ unit: own, deps, mutation, call, view, access, id, body, ifMatch, usernameConflict });
-      const { headers } = await runSteps(write, STEPS[mutation]);
+      const { headers } = await runSteps(write, stepsOf(mutation, companions));
       etag = headers?.['ETag'] ?? etag;
     }
     return { body: null };

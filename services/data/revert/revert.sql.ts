@@ -12,7 +12,6 @@ import { columnName, schemaOf, table } from '../sql.ts';
 import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
 import { linksTo } from '../write/delete.sql.ts';
 import { type ChangeKind, randomTrailIds } from '../write/trail.ts';
-import type { Write } from '../write/write.ts';
 
 export const REVERT_OPERATION = 'agent.runs.revert';
 
@@ -155,16 +154,27 @@ export function stateStatement(
     LEFT JOIN ${schema}._recycle_bin bin ON bin.object = ${literal(object.apiName)} AND bin.record_id = ${record}`);
 }
 
-/** Whether another record refers to this one; null: no object can. */
-export function dependsSql({ view, object, id, unit }: Write): Statement | null {
+/**
+ * Whether another record refers to this one; null: no object can. `companions` are records that will be deleted as well:
+ * they may refer to it, as far as that only clears their reference, or (`anyLink`) however they do.
+ */
+export function dependsStatement(
+  view: View,
+  { object, id }: { readonly object: ObjectMeta; readonly id: string },
+  companions: readonly string[],
+  anyLink: boolean,
+): Statement | null {
   const links = linksTo(view, object);
   if (links.length === 0) return null;
+  const schema = schemaOf(view.tenantId);
   const sql = new Sql();
   const record = sql.bind(id, 'uuid');
-  const found = links.map(({ child, field }) => {
-    const other = child.apiName === object.apiName ? ` AND t."id" <> ${record}` : '';
-    const children = table(unit.schema, child.apiName);
-    return `EXISTS (SELECT FROM ${children} t WHERE t.${columnName(field)} = ${record}${other})`;
+  const along = (link: string): string =>
+    anyLink || link === 'setNull' ? ` AND NOT t."id" = ANY(${sql.bind(companions, 'uuid[]')})` : '';
+  const found = links.map(({ child, field, onDelete }) => {
+    const itself = child.apiName === object.apiName ? ` AND t."id" <> ${record}` : '';
+    return `EXISTS (SELECT FROM ${table(schema, child.apiName)} t
+      WHERE t.${columnName(field)} = ${record}${itself}${along(onDelete)})`;
   });
   return sql.statement(`SELECT ${found.join(' OR ')} AS depends`);
 }

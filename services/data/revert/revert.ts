@@ -11,6 +11,7 @@ import { holdsPermission, permissionDenied } from '../../../lib/access/system-pe
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { failKeySql } from '../../../mixins/mutation/key.sql.ts';
@@ -24,6 +25,7 @@ import { compensate, type Revert } from './compensate.ts';
 import {
   type ChangedRecord,
   changedRecordsStatement,
+  dependsStatement,
   sharedRecordsStatement,
   skippedStatement,
   wasThere,
@@ -115,9 +117,9 @@ interface Item {
 async function revertUntil(revert: Revert, until: number): Promise<RevertResult> {
   const { items, shared } = await changesOf(revert);
   const notes = new Notes(revert);
-  const attempt = async (item: Item): Promise<void> => {
+  const attempt = async (item: Item, companions?: readonly string[]): Promise<void> => {
     const before = item.outcome;
-    item.outcome = await compensate(revert, item.record);
+    item.outcome = await compensate(revert, item.record, companions);
     if (item.outcome !== null && item.outcome !== before) await notes.add(item);
   };
   try {
@@ -127,7 +129,7 @@ async function revertUntil(revert: Revert, until: number): Promise<RevertResult>
       await attempt(item);
       if (performance.now() >= until) break;
     }
-    await repeatDependent(items, until, attempt);
+    await repeatDependent(revert, items, until, attempt);
   } finally {
     await notes.write();
   }
@@ -139,21 +141,48 @@ const DEPENDENT: ReadonlySet<SkipReason> = new Set(['DEPENDENTS_EXIST', 'VALIDAT
 
 /** Tries records again that were in the way of each other, as long as that helps. */
 async function repeatDependent(
+  revert: Revert,
   items: readonly Item[],
   until: number,
-  attempt: (item: Item) => Promise<void>,
+  attempt: (item: Item, companions?: readonly string[]) => Promise<void>,
 ): Promise<void> {
   const blocked = (item: Item): boolean => item.visible && !!item.outcome && DEPENDENT.has(item.outcome);
   if (items.some(({ outcome }) => outcome === undefined)) return;
-  let progress = items.some(({ outcome }) => outcome === null);
+  let progress = items.some(({ outcome }) => outcome !== null);
   while (progress) {
     progress = false;
+    const companions = await referringToEachOther(revert, items, until);
     for (const item of items.filter(blocked)) {
       if (performance.now() >= until) return;
-      await attempt(item);
+      await attempt(item, companions);
       progress ||= item.outcome === null;
     }
   }
+}
+
+/** Ids of records that are to be deleted and that nothing refers to but each other. */
+async function referringToEachOther(
+  { deps, request }: Revert,
+  items: readonly Item[],
+  until: number,
+): Promise<readonly string[]> {
+  const isBlocked = ({ outcome, record }: Item): boolean => outcome === 'DEPENDENTS_EXIST' && !wasThere(record.first);
+  let group = items.filter(isBlocked).map(({ record }) => record);
+  const view = await deps.tenants.view(request.tenantId, request.userId);
+  for (let before = -1; before !== group.length; ) {
+    before = group.length;
+    const ids = group.map(({ id }) => id);
+    for (const record of group) {
+      if (performance.now() >= until) return [];
+      const object = ownEntry(view.access.objects, record.objectApiName)?.object;
+      const statement = object && dependsStatement(view, { object, id: record.id }, ids, true);
+      const found =
+        statement &&
+        (await deps.platform.database.tenant(request.tenantId, (tx) => tx.one<{ depends: boolean }>(statement)));
+      if (!object || found?.depends) group = group.filter((item) => item !== record);
+    }
+  }
+  return group.map(({ id }) => id);
 }
 
 interface Changes {
