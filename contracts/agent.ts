@@ -497,7 +497,7 @@ export const AGENT_OPERATIONS = [
       headers: { Location: { description: 'Address of the run.', schema: Type.String() } },
       example: { ...EXAMPLE_RUN, status: 'RUNNING', pendingApprovals: [] },
     },
-    errors: [...KEY_ERRORS, ...BODY_ERRORS, 'AGENT_POLICY_DENIED'],
+    errors: [...KEY_ERRORS, ...BODY_ERRORS, 'VALIDATION_FAILED', 'AGENT_POLICY_DENIED'],
     action: 'agent.runs.create',
   }),
   defineOperation({

@@ -74,7 +74,7 @@ export default function agentService(platform: Platform): ServiceSchema {
     events: {
       'auth.grants.revoked': (ctx) =>
         cancelRunsOfGrants(database, ctx.params.grantIds).catch((error: unknown) =>
-          broker.logger.warn({ err: error }, 'Runs of ended authorizations go on; the next round ends them.'),
+          broker.logger.warn({ err: error }, 'Runs of ended grants go on; the next round ends them.'),
         ),
     } satisfies EventHandlers,
     created() {

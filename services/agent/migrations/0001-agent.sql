@@ -13,7 +13,7 @@ CREATE TABLE agent.runs (
   dry_run         boolean        NOT NULL,
   user_id         uuid           NOT NULL,
   client_id       text           NOT NULL,
-  -- The authorization under which it was begun; the run ends with it.
+  -- The grant under which it was begun; the run ends with it.
   grant_id        text           NOT NULL,
   context         jsonb,
   plan            json,
@@ -120,7 +120,7 @@ CREATE TABLE agent.decisions (
 );
 
 -- The second lock against crossing tenants. The owner and the login of the service look across, to find what has passed its
--- time and the runs of an authorization that ended: the policy `directory`.
+-- time and the runs of a grant that ended: the policy `directory`.
 DO $$
 DECLARE name text;
 BEGIN

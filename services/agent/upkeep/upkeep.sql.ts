@@ -77,7 +77,7 @@ export function forgetStatement(tenantId: string, retentionDays: number, take: n
   );
 }
 
-/** An active run and the authorization under which it began. */
+/** An active run and the grant under which it began. */
 export interface GrantedRun {
   readonly tenantId: string;
   readonly runId: string;
@@ -89,7 +89,7 @@ export interface GrantedRun {
 const GRANTED = `SELECT tenant_id AS "tenantId", run_id AS "runId", grant_id AS "grantId", client_id AS "clientId",
     user_id AS "userId" FROM agent.runs WHERE status = 'RUNNING'`;
 
-/** Active runs of these authorizations, whichever tenant they belong to. */
+/** Active runs of these grants, whichever tenant they belong to. */
 export function runsOfGrantsStatement(grantIds: readonly string[]): Statement {
   const sql = new Sql();
   return sql.statement(`${GRANTED} AND grant_id = ANY (${sql.bind(grantIds, 'text[]')})`);

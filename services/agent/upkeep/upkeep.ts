@@ -1,5 +1,5 @@
 /**
- * Ends what has passed its time, or lost the authorization that it stood on. Every reader sees the former at once by the
+ * Ends what has passed its time, or lost the grant that it stood on. Every reader sees the former at once by the
  * clock; here it is written down, with its events. Doing it twice does no harm.
  */
 import { LIMITS } from '../../../config/limits.ts';
@@ -69,7 +69,7 @@ const tell = (tx: Tx, tenantId: string, events: Events): Promise<void> =>
     ? Promise.resolve()
     : writeEvents(tx, { tenantId, ...platformCaller('job', requestId()) }, events);
 
-/** These authorizations have ended, and with them the runs that began under them. */
+/** These grants have ended, and with them the runs that began under them. */
 export async function cancelRunsOfGrants(database: Database, grantIds: readonly string[]): Promise<void> {
   const runs = await database.login((tx) => tx.all<GrantedRun>(runsOfGrantsStatement(grantIds)));
   await cancelRuns(database, runs);
@@ -87,7 +87,7 @@ async function cancelRuns(database: Database, runs: readonly GrantedRun[]): Prom
     });
 }
 
-/** Asks whether the authorizations of active runs still live: the event about their end may have been lost. */
+/** Asks whether the grants of active runs still live: the event about their end may have been lost. */
 export async function cancelUnauthorized(database: Database, caller: BrokerCaller, signal: AbortSignal): Promise<void> {
   let after: string | null = null;
   while (!signal.aborted) {

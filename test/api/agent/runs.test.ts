@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { tenantSchema } from '../../../lib/context.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { signIn } from '../../../scripts/sign-in.ts';
 import { cancelUnauthorized, expireDue } from '../../../services/agent/upkeep/upkeep.ts';
@@ -72,6 +73,107 @@ describe('agent runs over HTTP', () => {
       assert.deepEqual(refused.body.details, { status: 'COMPLETED' });
     }
   });
+
+  it('are refused with all that is wrong with them', async () => {
+    const wrong = await sam.post('/agent/runs', {
+      agentKey: 'Dunning!',
+      goal: '',
+      context: { objectApiName: 'Invoice__c', recordId: 'none', more: 1 },
+      plan: [{ stepKey: 'a' }],
+      budget: { maxCost: 10_001, maxMutations: -1, maxRecords: 1.5 },
+      expiresInSeconds: 59,
+      dryRun: 'yes',
+      owner: 'me',
+    });
+    assert.equal(wrong.status, 400, wrong.text);
+    assert.deepEqual(wrong.body.errors.map(({ pointer }: { pointer: string }) => pointer).sort(), [
+      '/agentKey',
+      '/budget/maxCost',
+      '/budget/maxMutations',
+      '/budget/maxRecords',
+      '/context/more',
+      '/context/recordId',
+      '/dryRun',
+      '/expiresInSeconds',
+      '/goal',
+      '/owner',
+      '/plan/0/operationId',
+      '/plan/0/summary',
+    ]);
+    const recordId = uuidv7();
+    const unknown = await sam.post('/agent/runs', { ...GOAL, context: { objectApiName: 'Nowhere__c', recordId } });
+    assert.deepEqual([unknown.status, unknown.body.code], [422, 'VALIDATION_FAILED'], unknown.text);
+    assert.equal(unknown.body.errors[0].pointer, '/context/objectApiName');
+    const { runId } = (await sam.post('/agent/runs', GOAL)).body;
+    const long = { outcome: 'succeeded', summary: '', output: { text: 'x'.repeat(256 * 1024) } };
+    const large = await sam.post(`/agent/runs/${runId}/complete`, long);
+    assert.deepEqual([large.status, large.body.code], [413, 'REQUEST_TOO_LARGE'], large.text);
+    assert.deepEqual(large.body.details, { maxBytes: 256 * 1024 });
+  });
+
+  it('take what they say about themselves', async () => {
+    const said = {
+      ...GOAL,
+      agentVersion: '1.4.0',
+      context: { objectApiName: 'Invoice__c', recordId: uuidv7() },
+      plan: [{ stepKey: 'find', operationId: 'data.records.list', summary: 'Find overdue invoices.' }],
+      budget: { maxCost: 10_000, maxMutations: 0, maxRecords: 10_000 },
+      dryRun: true,
+    };
+    const created = await sam.post('/agent/runs', { ...said, expiresInSeconds: 86_400 });
+    assert.equal(created.status, 201, created.text);
+    const { agentVersion, context, plan, budget, dryRun, agentKey, goal } = created.body;
+    assert.deepEqual({ agentKey, goal, agentVersion, context, plan, budget, dryRun }, said);
+    assert.equal(Date.parse(created.body.expiresAt) - Date.parse(created.body.createdAt), 86_400_000);
+  });
+
+  it('are listed newest first, page by page, to those who may see them', async () => {
+    const sue = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sue'));
+    const mia = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia'));
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++) ids.unshift((await sue.post('/agent/runs', { ...GOAL, agentKey: 'pages' })).body.runId);
+    const seen: string[] = [];
+    let cursor = '';
+    do {
+      const page = await sue.get(`/agent/runs?agentKey=pages&take=2${cursor}`);
+      assert.equal(page.status, 200, page.text);
+      seen.push(...page.body.records.map(({ runId }: { runId: string }) => runId));
+      cursor = page.body.nextCursor && `&cursor=${encodeURIComponent(page.body.nextCursor)}`;
+    } while (cursor);
+    assert.deepEqual(seen, ids);
+    const list = async (who: Api, more = ''): Promise<number> =>
+      (await who.get(`/agent/runs?agentKey=pages${more}`)).body.records.length;
+    assert.deepEqual([await list(sam), await list(mia), await list(mia, '&mine=true')], [0, 3, 0]);
+    const first = await sue.get('/agent/runs?agentKey=pages&take=1');
+    const mixed = await sue.get(`/agent/runs?take=1&cursor=${encodeURIComponent(first.body.nextCursor)}`);
+    assert.deepEqual([mixed.status, mixed.body.code], [400, 'CURSOR_QUERY_MISMATCH'], mixed.text);
+    for (const query of ['take=0', 'take=x', 'status=SLEEPING', 'mine=perhaps', 'cursor=made-up'])
+      assert.equal((await sue.get(`/agent/runs?${query}`)).status, 400, query);
+    const most = await sue.get('/agent/runs?take=1000');
+    assert.equal(most.headers.get('x-effective-take'), '200');
+    for (const path of ['', '/steps']) {
+      const hidden = await sam.get(`/agent/runs/${ids[0]}${path}`);
+      assert.deepEqual([hidden.status, hidden.body.code], [404, 'RUN_NOT_FOUND'], hidden.text);
+      assert.equal((await mia.get(`/agent/runs/${ids[0]}${path}`)).status, 200, 'who oversees agents');
+    }
+    const foreign = await sam.post(`/agent/runs/${ids[0]}/cancel`);
+    assert.deepEqual([foreign.status, foreign.body.code], [404, 'RUN_NOT_FOUND']);
+    const stolen = await mia.post(`/agent/runs/${ids[0]}/complete`, { outcome: 'succeeded', summary: '' });
+    assert.deepEqual([stolen.status, stolen.body.code], [404, 'RUN_NOT_FOUND']);
+    const stopped = await mia.post(`/agent/runs/${ids[0]}/cancel`);
+    assert.deepEqual([stopped.status, stopped.body.status, stopped.body.outcome], [201, 'CANCELED', 'canceled']);
+  });
+
+  it('are 50 of a user at a time', async () => {
+    const fay = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'fay'));
+    const created = await Promise.all(Array.from({ length: 50 }, () => fay.post('/agent/runs', GOAL)));
+    assert.ok(created.every(({ status }) => status === 201));
+    const beyond = await fay.post('/agent/runs', GOAL);
+    assert.deepEqual([beyond.status, beyond.body.code], [429, 'CONCURRENCY_LIMIT_EXCEEDED'], beyond.text);
+    assert.deepEqual(beyond.body.details, { max: 50 });
+    await fay.post(`/agent/runs/${created[0]?.body.runId}/cancel`);
+    assert.equal((await fay.post('/agent/runs', GOAL)).status, 201);
+  });
 });
 
 describe('the end of agent runs', function () {
@@ -136,7 +238,7 @@ describe('the end of agent runs', function () {
     assert.ok((await events(context.tenantId, runId)).includes('agent.run.expired'));
   });
 
-  it('comes with the authorization under which they began', async () => {
+  it('comes with the grant under which they began', async () => {
     const other = api(
       platform.baseUrl,
       (await signIn({ baseUrl: platform.baseUrl, user: 'sue@demo.example', password: 'demo-password' })).access_token,

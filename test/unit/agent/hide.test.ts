@@ -1,0 +1,70 @@
+/** What readers see of requests and previews: fields and records that they may read, and of others that there is something. */
+import assert from 'node:assert/strict';
+import type { Access, ObjectAccess } from '../../../lib/access/types.ts';
+import { HIDDEN, hideFields, hidePreview } from '../../../services/agent/approvals/hide.ts';
+
+const objectWith = (...readable: string[]): ObjectAccess =>
+  ({
+    fields: Object.fromEntries(readable.map((name) => [name, { read: true, edit: false }])),
+  }) as unknown as ObjectAccess;
+
+const access = { objects: { Invoice__c: objectWith('name', 'Amount__c') } } as unknown as Access;
+const preview = {
+  checkOnly: true,
+  valid: false,
+  record: { name: 'INV-1', Amount__c: '10.00', Margin__c: '3.00', _etag: '"1"' },
+  before: { name: 'INV-1', Amount__c: '9.00', Margin__c: '2.00' },
+  errors: [
+    {
+      pointer: '/Margin__c',
+      field: 'Margin__c',
+      code: 'FIELD_OUT_OF_RANGE',
+      message: '3.00 is too much.',
+      params: { max: 2 },
+    },
+    { pointer: '/Amount__c', field: 'Amount__c', code: 'FIELD_OUT_OF_RANGE', message: '10 is too much.', params: {} },
+    { pointer: '', field: null, code: 'VALIDATION_RULE', message: 'Amounts are positive.', params: {} },
+  ],
+  duplicates: [
+    { ruleApiName: 'Invoice__c.Same', matches: [{ id: 'a', displayName: 'INV-2', record: { name: 'INV-2' } }] },
+  ],
+  effects: [
+    { kind: 'update', objectApiName: 'Invoice__c', id: 'a', fields: ['Amount__c', 'Margin__c'] },
+    { kind: 'update', objectApiName: 'Salary__c', id: 'b', fields: ['Amount__c'] },
+  ],
+  approvalRequired: true,
+  surprise: { Margin__c: 3 },
+};
+
+describe('the request of an agent, as a reader sees it', () => {
+  it('has values of readable fields, and hides the others', () => {
+    const body = { Amount__c: 10, Margin__c: 3, constructor: 'x', Nowhere__c: null };
+    assert.deepEqual(hideFields(body, access.objects['Invoice__c']), {
+      Amount__c: 10,
+      Margin__c: HIDDEN,
+      constructor: HIDDEN,
+      Nowhere__c: HIDDEN,
+    });
+    assert.deepEqual(hideFields(body, undefined), Object.fromEntries(Object.keys(body).map((name) => [name, HIDDEN])));
+    assert.equal(hideFields('text', access.objects['Invoice__c']), HIDDEN);
+  });
+
+  it('has a preview with the same fields hidden, wherever they are named', () => {
+    const shown = hidePreview(preview, access, 'Invoice__c', true);
+    assert.deepEqual(shown['record'], { name: 'INV-1', Amount__c: '10.00', Margin__c: HIDDEN, _etag: '"1"' });
+    assert.deepEqual(shown['before'], { name: 'INV-1', Amount__c: '9.00', Margin__c: HIDDEN });
+    assert.deepEqual(shown['effects'], [
+      { kind: 'update', objectApiName: 'Invoice__c', id: 'a', fields: ['Amount__c', HIDDEN] },
+      { kind: 'update', objectApiName: HIDDEN, id: null, fields: [] },
+    ]);
+    assert.doesNotMatch(JSON.stringify(shown), /3\.00|2\.00|INV-2|"max"|Salary/);
+    assert.match(JSON.stringify(shown), /10 is too much\..*Amounts are positive\./);
+    assert.deepEqual([shown['valid'], shown['approvalRequired'], shown['surprise']], [false, true, HIDDEN]);
+  });
+
+  it('has nothing of a record that sharing hides', () => {
+    const shown = hidePreview(preview, access, 'Invoice__c', false);
+    assert.deepEqual([shown['record'], shown['before']], [HIDDEN, HIDDEN]);
+    assert.equal(hidePreview({ record: null }, access, 'Invoice__c', false)['record'], null);
+  });
+});
