@@ -52,8 +52,11 @@ export const isAgent = ({ grant, actor }: NonNullable<Exchange['session']>): boo
 
 /** The run that the call belongs to; null: none. Throws when an agent names none. */
 export function runOf({ session, req, label }: Exchange): string | null {
-  if (!session || OUTSIDE_RUNS.has(label)) return null;
+  if (!session) return null;
   const runId = req.headers['x-agent-run-id'];
+  if (label === 'agent.approvals.decide' && runId !== undefined)
+    throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide, and under no run.');
+  if (OUTSIDE_RUNS.has(label)) return null;
   if (typeof runId === 'string') return runId.toLowerCase();
   if (!isAgent(session)) return null;
   throw new PlatformError(

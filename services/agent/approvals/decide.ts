@@ -1,10 +1,13 @@
 /** Decides about a request of an agent: one person at a time. Source: docs/reference/agents.md#approvals. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
+import type { RecordOperation } from '../../../lib/access/decide.ts';
 import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { VIOLATIONS_MAX } from '../../../lib/errors/violation-list.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
@@ -13,7 +16,7 @@ import { accessOf, requireActiveUser } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { DecisionModel } from '../models/decision.ts';
 import { type ApprovalRow, approvalStatement, decideStatement, lockApprovalStatement } from './approval.sql.ts';
-import { permissionOf, recordQuestionOf } from './operations.ts';
+import { fieldsSetBy, permissionOf, recordQuestionOf } from './operations.ts';
 import { presentApproval } from './present.ts';
 import { approvalNotFound, decides, readsRecord } from './read.ts';
 
@@ -35,7 +38,7 @@ export const decideApproval: Handler<'agent.approvals.decide', AgentDeps> = asyn
       const { tx } = unit;
       await tx.query(lockApprovalStatement(tenantId, approvalId));
       const row = await tx.one<ApprovalRow>(approvalStatement(tenantId, approvalId));
-      requirePerson(request);
+      requirePerson(row, request);
       requireOtherEyes(row, request);
       if (!decides(row, access)) throw approvalNotFound();
       if (judged.refusal) throw judged.refusal;
@@ -73,8 +76,46 @@ async function judge(
   const question = recordQuestionOf(row);
   if (!question) return { refusal: null, readsRecord: true };
   if (!decides(row, access)) return { refusal: null, readsRecord: await readsRecord(deps, request, row) };
-  const answer = await deps.checkAccess({ ...question, tenantId, userId });
-  return { ...answer, refusal: answer.refusal && PlatformError.fromWire(answer.refusal) };
+  const fields = await fieldsOf(deps, request, row, question.objectApiName);
+  const operations = fields.includes('ownerId') ? withOwner(question.operations) : question.operations;
+  const answer = await deps.checkAccess({ ...question, operations, tenantId, userId });
+  const refusal = answer.refusal && PlatformError.fromWire(answer.refusal);
+  return { ...answer, refusal: refusal ?? fieldRefusal(access, question.objectApiName, fields) };
+}
+
+/** The fields that the request sets; of a body that was not kept, all that its sender could set. */
+async function fieldsOf(
+  deps: AgentDeps,
+  { tenantId }: RequestContext,
+  row: ApprovalRow,
+  objectApiName: string,
+): Promise<readonly string[]> {
+  const fields = fieldsSetBy(row);
+  if (fields) return fields;
+  const sender = await deps.findUser(tenantId, row.userId);
+  if (!sender) return [];
+  const { objects } = accessOf(await deps.configurations.current(tenantId), sender);
+  return Object.entries(ownEntry(objects, objectApiName)?.fields ?? {}).flatMap(([name, { edit }]) =>
+    edit ? [name] : [],
+  );
+}
+
+/** Giving a record to somebody else needs more of its sharing than other changes. */
+const withOwner = (operations: readonly RecordOperation[]): readonly RecordOperation[] =>
+  operations.map((operation) => (operation === 'update' ? 'changeOwner' : operation));
+
+/** 403 when the person could not set one of the fields; one that they cannot read is like one that does not exist. */
+function fieldRefusal({ objects }: Access, objectApiName: string, fields: readonly string[]): PlatformError | null {
+  const own = ownEntry(objects, objectApiName)?.fields ?? {};
+  const denied = fields.filter((field) => ownEntry(own, field)?.edit !== true);
+  if (denied.length === 0) return null;
+  return new PlatformError('FIELD_PERMISSION_DENIED', 'The request sets fields that you may not edit.', {
+    errors: denied
+      .filter((field) => ownEntry(own, field)?.read === true)
+      .slice(0, VIOLATIONS_MAX)
+      .map((field) => violation('', 'FIELD_PERMISSION_DENIED', `You may not edit ${field}.`, { field })),
+    details: { layer: 'fieldPermission' },
+  });
 }
 
 /** An agent is told why. */
@@ -86,9 +127,12 @@ function requireComment({ decision, comment }: Decision): void {
   });
 }
 
-function requirePerson({ person, agentRunId }: RequestContext): void {
-  if (person && agentRunId === null) return;
-  throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide: sign in as one, and under no run.');
+/** Where people may decide about their own agents, they do so through another client: a program can hold their token. */
+function requirePerson(row: ApprovalRow, { person, agentRunId, userId, clientId }: RequestContext): void {
+  if (!person || agentRunId !== null)
+    throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide: sign in as one, and under no run.');
+  if (row.allowSelfApproval && row.userId === userId && row.clientId === clientId)
+    throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'The client that asked cannot decide: use another one.');
 }
 
 function requireOtherEyes({ userId, allowSelfApproval }: ApprovalRow, request: RequestContext): void {

@@ -1,6 +1,8 @@
 /** What it takes to execute an operation oneself: pure. Those who decide about it must be able to. */
+import { LIMITS } from '../../../config/limits.ts';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RecordOperation } from '../../../lib/access/decide.ts';
+import { parseJson } from '../../../lib/json/parse.ts';
 import type { Operation } from '../../../lib/operation.ts';
 import type { ApprovalRow } from './approval.sql.ts';
 
@@ -45,3 +47,15 @@ export function recordQuestionOf({
 /** Whether the properties of the body are fields of the object. */
 export const bodyHasFields = ({ operationId }: Pick<ApprovalRow, 'operationId'>): boolean =>
   ['data.records.create', 'data.records.update', 'data.records.upsert'].includes(operationId);
+
+/** Names of the fields that the request sets, also of those that do not exist; null: its body was not kept. */
+export function fieldsSetBy(row: ApprovalRow): readonly string[] | null {
+  if (!bodyHasFields(row)) return [];
+  if (row.bodyOmitted) return null;
+  const body = row.body === null ? null : parseJson(row.body, LIMITS.json_depth_max);
+  const { externalIdField } = row.pathParameters;
+  return [
+    ...(typeof body === 'object' && body !== null ? Object.keys(body) : []),
+    ...(externalIdField === undefined ? [] : [externalIdField]),
+  ];
+}

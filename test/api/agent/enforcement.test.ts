@@ -28,6 +28,7 @@ const POLICY = {
     '  - operationIds:',
     '      - data.records.create',
     '    objects:',
+    '      - Contact',
     '      - DealLine__c',
     '    decision: approve',
     '',
@@ -166,6 +167,24 @@ describe('calls under a run over HTTP', () => {
     assert.equal((await sam.get(`/agent/runs/${runId}`)).body.usage.recordsChanged, 1);
   });
 
+  it('are approved only by people who may set every field themselves', async () => {
+    const { ada } = deals.as;
+    const runId = await begin({}, ada);
+    const secret = await ada.post(
+      '/data/Contact',
+      { lastName: `Ng ${randomUUID()}`, birthDate: '1990-01-02' },
+      under(runId),
+    );
+    refused(secret, 403, 'APPROVAL_REQUIRED');
+    const answer = await decide(secret);
+    refused(answer, 403, 'FIELD_PERMISSION_DENIED');
+    assert.deepEqual(answer.body.errors ?? [], [], 'the hidden field is not named');
+    const { status } = await approvalOf(secret);
+    assert.equal(status, 'PENDING');
+    const open = await ada.post('/data/Contact', { lastName: `Ng ${randomUUID()}` }, under(runId));
+    await approve(open);
+  });
+
   it('need another approval when one byte of the body differs', async () => {
     const runId = await begin();
     const { id } = await newDeal();
@@ -204,9 +223,16 @@ describe('calls under a run over HTTP', () => {
     refused(asked, 403, 'APPROVAL_REQUIRED');
     const { preview } = await approvalOf(asked);
     assert.deepEqual([preview.valid, preview.errors[0].code], [false, 'FIELD_UNKNOWN']);
-    await approve(asked);
-    refused(await sam.post('/data/DealLine__c', line, under(runId)), 422, 'VALIDATION_FAILED');
-    assert.equal((await approvalOf(asked)).status, 'APPROVED');
+    // Nobody may set it, and no field that is hidden from them is told apart from it.
+    refused(await decide(asked), 403, 'FIELD_PERMISSION_DENIED');
+    const nameless = await sam.post('/data/DealLine__c', { name: '', Deal__c: deal.id }, under(runId));
+    await approve(nameless);
+    refused(
+      await sam.post('/data/DealLine__c', { name: '', Deal__c: deal.id }, under(runId)),
+      422,
+      'VALIDATION_FAILED',
+    );
+    assert.equal((await approvalOf(nameless)).status, 'APPROVED');
   });
 
   it('need no approval when they are dry runs by themselves, which say that the call does', async () => {

@@ -138,15 +138,31 @@ describe('policies of agents over HTTP', function () {
   it('keep people from deciding about what an agent does in their own name, unless they say otherwise', async () => {
     await deals.deploy(policy([DELETES]));
     const deal = await deals.deal(sam, { name: 'Own' });
-    const remove = async (): Promise<Answer> => {
-      const runId = (await mia.post('/agent/runs', GOAL)).body.runId;
-      return mia.delete(`/data/Deal__c/${deal.body.id}`, under(runId, { etag: deal.headers.get('etag') ?? '' }));
+    const change = async (who: Api = mia): Promise<Answer> => {
+      const runId = (await who.post('/agent/runs', GOAL)).body.runId;
+      return who.patch(
+        `/data/Deal__c/${deal.body.id}`,
+        { Stage__c: `s ${randomUUID()}` },
+        under(runId, { etag: deal.headers.get('etag') ?? '' }),
+      );
     };
-    const strict = await remove();
+    const changes = { operationIds: ['data.records.update'], decision: 'approve' };
+    await deals.deploy(policy([changes]));
+    const strict = await change();
     refused(await decide(mia, strict), 403, 'APPROVAL_SELF_NOT_ALLOWED');
-    await deals.deploy(policy([DELETES], { allowSelfApproval: true }));
+    await deals.deploy(policy([changes], { allowSelfApproval: true }));
     refused(await decide(mia, strict), 403, 'APPROVAL_SELF_NOT_ALLOWED');
-    assert.equal((await decide(mia, await remove())).status, 201);
+    // The program that asks can hold the token of a person: another client must be used.
+    refused(await decide(mia, await change()), 403, 'APPROVAL_ACTOR_NOT_HUMAN');
+    const { baseUrl } = deals.platform;
+    const { access_token } = await signIn({
+      baseUrl,
+      user: 'mia@demo.example',
+      password: 'demo-password',
+      clientId: 'demo-DunningAgent',
+      scope: 'agent:run data:read data:write',
+    });
+    assert.equal((await decide(mia, await change(api(baseUrl, access_token)))).status, 201);
   });
 
   it('change nothing about what waits, but decide again when it is sent again', async () => {
@@ -226,6 +242,20 @@ describe('policies of agents over HTTP', function () {
         await set(before.profileApiName);
       }
       assert.equal((await decide(mia, asked)).status, 201, baseUrl);
+    });
+
+    it('are not decided under a run', async () => {
+      const { asked } = await ask();
+      const { approvalId, fingerprint } = asked.body.details;
+      const { runId } = (await mia.post('/agent/runs', GOAL)).body;
+      const decision = { decision: 'approve', fingerprint };
+      for (const named of [runId, randomUUID()])
+        refused(
+          await mia.post(`/agent/approvals/${approvalId}/decision`, decision, under(named)),
+          403,
+          'APPROVAL_ACTOR_NOT_HUMAN',
+        );
+      assert.equal((await read(mia, asked)).body.status, 'PENDING');
     });
 
     it('take decisions of people only', async () => {
