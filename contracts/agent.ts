@@ -36,6 +36,8 @@ export interface Admission {
   readonly cost: number;
   readonly mutation: boolean;
   readonly agentApproval: Operation['agentApproval'];
+  /** The operation can be tried out: an approval of it is asked for with what it would do. */
+  readonly previewable: boolean;
   readonly requestId: string;
   /** A dry run by itself (`checkOnly`): it changes nothing, is counted as a read, and needs no approval. */
   readonly checkOnly: boolean;
@@ -51,6 +53,11 @@ export interface Admitted {
   readonly approvalId: string | null;
   /** Of a dry run: the mutation itself would need an approval. */
   readonly approvalRequired: boolean;
+  /**
+   * A person has to approve the request, and nobody was asked yet: it is tried out under this step, and only what could
+   * succeed is asked for (`agent.approvals.request`).
+   */
+  readonly asks: boolean;
 }
 
 /** How the consumption of an approval ended, as `agent.consume_approval` returns it. `CONSUMED`: it is used up now. */
@@ -67,8 +74,8 @@ export interface AgentActions extends ActionsOf<typeof AGENT_OPERATIONS> {
   /**
    * Admits a call of the request's user and client to one of their runs, in one round trip: the budget is counted, the
    * step is stored, the policy is asked. Throws RUN_NOT_FOUND, RUN_NOT_ACTIVE, AGENT_POLICY_DENIED,
-   * AGENT_BUDGET_EXCEEDED, and APPROVAL_REQUIRED (an approval was created), APPROVAL_PENDING, APPROVAL_REJECTED,
-   * APPROVAL_EXPIRED with `details.approvalId`.
+   * AGENT_BUDGET_EXCEEDED, and APPROVAL_REQUIRED (an approval was created, of what cannot be tried out),
+   * APPROVAL_PENDING, APPROVAL_REJECTED, APPROVAL_EXPIRED with `details.approvalId`.
    */
   'agent.runs.admit': { params: Admission; result: Admitted };
   /** How an admitted call ended. A lost one loses the status of the step, never the step. */
@@ -76,10 +83,11 @@ export interface AgentActions extends ActionsOf<typeof AGENT_OPERATIONS> {
     params: { stepId: string; status: number; requestId?: string; approvalId?: string };
     result: null;
   };
-  /** What a pending approval would change, as the dry run of the request answered it; the first one is kept. */
-  'agent.approvals.preview': { params: { approvalId: string; preview: object }; result: null };
-  /** The request cannot succeed whatever is decided: its dry run was refused. The pending approval is canceled. */
-  'agent.approvals.withdraw': { params: { approvalId: string }; result: null };
+  /**
+   * Asks people to approve a request that was tried out under the step: the approval begins with its preview. Answers the
+   * refusal of the call: APPROVAL_REQUIRED, or what has come in between.
+   */
+  'agent.approvals.request': { params: { admission: Admission; stepId: string; preview: object }; result: never };
   /** How it is with a run at this moment; null: the tenant has no such run. */
   'agent.runs.state': { params: { tenantId: string; runId: string }; result: { status: RunStatus } | null };
 }

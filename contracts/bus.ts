@@ -13,8 +13,7 @@ type Caller = ServiceName | typeof OPERATOR;
 const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly Caller[]>> = {
   'agent.runs.admit': ['gateway'],
   'agent.steps.settle': ['gateway'],
-  'agent.approvals.preview': ['gateway'],
-  'agent.approvals.withdraw': ['gateway'],
+  'agent.approvals.request': ['gateway'],
   'agent.runs.state': ['data'],
   'auth.http.handle': ['gateway'],
   'auth.keys.list': ['gateway'],

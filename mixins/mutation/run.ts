@@ -12,7 +12,7 @@ import type { Hook, Unit } from './unit.ts';
 const REFUSALS = {
   RUN_NOT_ACTIVE: 'The run ended while the call was under way; nothing was changed.',
   AGENT_BUDGET_EXCEEDED: 'The call would change more records than the budget of the run has left; nothing was changed.',
-  APPROVAL_REQUIRED: 'The approval is used up; send the request with a new Idempotency-Key to ask for another.',
+  APPROVAL_REQUIRED: 'Another request has used the approval up; send this one again to ask for another.',
   APPROVAL_PENDING: 'The approval has not been given.',
   APPROVAL_REJECTED: 'The approval was refused.',
   APPROVAL_EXPIRED: 'The approval has expired; send the request with a new Idempotency-Key to ask for another.',
@@ -47,5 +47,6 @@ async function demand(
   const { verdict } = await tx.one<{ verdict: string }>(statement);
   if (verdict === expected) return;
   if (!isRefusal(verdict)) throw new Error(`The run answers ${verdict} to a change.`);
-  throw new PlatformError(verdict, REFUSALS[verdict], { details });
+  const status = verdict === 'APPROVAL_REQUIRED' ? { status: 'CONSUMED' } : {};
+  throw new PlatformError(verdict, REFUSALS[verdict], { details: { ...details, ...status } });
 }

@@ -7,8 +7,8 @@ import type { OperationCall } from '../../lib/operation.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
-import { admit } from './admission/admit.ts';
-import { keepPreview, settleStep, withdraw } from './admission/settle.ts';
+import { admit, requestApproval } from './admission/admit.ts';
+import { settleStep } from './admission/settle.ts';
 import { decideApproval } from './approvals/decide.ts';
 import { getApproval, listApprovals } from './approvals/read.ts';
 import { Configurations } from './configurations.ts';
@@ -67,8 +67,7 @@ export default function agentService(platform: Platform): ServiceSchema {
       'approvals.decide': answers(decideApproval),
       'runs.admit': serves('agent.runs.admit', admit),
       'steps.settle': serves('agent.steps.settle', settleStep),
-      'approvals.preview': serves('agent.approvals.preview', keepPreview),
-      'approvals.withdraw': serves('agent.approvals.withdraw', withdraw),
+      'approvals.request': serves('agent.approvals.request', requestApproval),
       'runs.state': (ctx) => runState(deps, ctx.params),
     } satisfies ActionHandlers<'agent', AgentActions>,
     events: {

@@ -362,9 +362,7 @@ export class Gateway {
         );
       },
       read: (x, asked) => this.abortable(x, this.#ask(x, 'data.records.get', asked, requestContextOf(x))),
-      preview: (x, approvalId, preview) =>
-        this.abortable(x, call(broker, 'agent.approvals.preview', { approvalId, preview }, asCaller(x))),
-      withdraw: (x, approvalId) => call(broker, 'agent.approvals.withdraw', { approvalId }, asCaller(x)),
+      request: (x, asked) => this.abortable(x, call(broker, 'agent.approvals.request', asked, asCaller(x))),
     };
   }
 

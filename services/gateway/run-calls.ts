@@ -4,11 +4,12 @@
  * Source: docs/reference/agents.md#enforcement.
  */
 import { LIMITS } from '../../config/limits.ts';
-import type { Admission, Admitted } from '../../contracts/agent.ts';
+import type { Admission, Admitted, AgentActions } from '../../contracts/agent.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { completeFingerprint } from '../../lib/json/fingerprint.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
 import type { Exchange } from './exchange.ts';
+import { toPlatformError } from './failures.ts';
 
 /** What is asked of other services in the name of the caller. */
 export interface RunCalls {
@@ -20,10 +21,8 @@ export interface RunCalls {
   readonly tryOut: (x: Exchange, call: OperationCall) => Promise<OperationReply>;
   /** The record that the call is about, as the caller sees it. */
   readonly read: (x: Exchange, call: OperationCall) => Promise<OperationReply>;
-  /** Gives a pending approval its preview. */
-  readonly preview: (x: Exchange, approvalId: string, preview: object) => Promise<unknown>;
-  /** Cancels a pending approval of a call that cannot succeed. */
-  readonly withdraw: (x: Exchange, approvalId: string) => Promise<unknown>;
+  /** Has people asked for an approval, which refuses the call. */
+  readonly request: (x: Exchange, asked: AgentActions['agent.approvals.request']['params']) => Promise<never>;
 }
 
 /**
@@ -77,12 +76,11 @@ export async function enterRun(runs: RunCalls, x: Exchange, runId: string): Prom
   } catch (error) {
     // Of a run that is not theirs, callers leave no trace in it.
     if (error instanceof PlatformError && error.code !== 'RUN_NOT_FOUND') x.refusedByRun = runId;
-    const approvalId = newApproval(error);
-    const outcome =
-      approvalId === null ? await outcomeOf(runs, x, call, error) : await preview(runs, x, call, approvalId);
+    const outcome = await outcomeOf(runs, x, call, error);
     if (outcome) return outcome;
     throw error;
   }
+  if (admitted.asks) return askFor(runs, x, call, admission, admitted.stepId);
   const { stepId, dryRun, approvalId, approvalRequired } = admitted;
   const { fingerprint } = admission;
   const approval = approvalId === null || fingerprint === null ? null : { id: approvalId, fingerprint };
@@ -104,7 +102,7 @@ function callOf({ call, label }: Exchange): OperationCall {
 }
 
 function admissionOf(x: Exchange, call: OperationCall, runId: string): Admission {
-  const { operationId, risk, cost, mutation, agentApproval, requestBody } = x.route.operation;
+  const { operationId, risk, cost, mutation, agentApproval, requestBody, dryRun } = x.route.operation;
   const { ifMatch, expectedRevision, duplicateConfirmation, idempotencyKey } = call.headers;
   const named = {
     'if-match': ifMatch,
@@ -129,6 +127,7 @@ function admissionOf(x: Exchange, call: OperationCall, runId: string): Admission
     cost,
     mutation: changes,
     agentApproval,
+    previewable: dryRun === true,
     checkOnly,
     requestId: x.requestId,
     duplicateConfirmation: mutation && duplicateConfirmation !== undefined,
@@ -159,37 +158,31 @@ async function outcomeOf(
   return reply && isReplayed(reply) ? reply : null;
 }
 
-/** Id of an approval that was asked for just now. */
-function newApproval(error: unknown): string | null {
-  if (!(error instanceof PlatformError) || error.code !== 'APPROVAL_REQUIRED') return null;
-  const id = error.details?.['approvalId'];
-  return typeof id === 'string' ? id : null;
-}
-
 /**
- * Makes the dry run and stores it with the approval. What it is refused for (an object that the caller does not see, a
- * permission, a record that has changed) is refused now, and nobody is asked. A reply: the key has an outcome already.
+ * Makes the dry run, and has people asked with its verdict. What it is refused for (an object that the caller does not see, a
+ * permission, a record that has changed), or fails with, is the answer: nobody is asked, and the next attempt begins anew.
+ * A reply: the key has an outcome already.
  */
-async function preview(
+async function askFor(
   runs: RunCalls,
   x: Exchange,
   call: OperationCall,
-  approvalId: string,
-): Promise<OperationReply | null> {
-  if (!x.route.operation.dryRun) return null;
+  admission: Admission,
+  stepId: string,
+): Promise<OperationReply> {
+  x.refusedByRun = admission.runId;
   try {
     // Decimals as text, which keeps all their digits.
     const tried = { ...call, ieee754Compatible: true };
     const [before, reply] = await Promise.all([recordBefore(runs, x, call), runs.tryOut(x, tried)]);
     if (isReplayed(reply)) {
-      await runs.withdraw(x, approvalId);
+      runs.settle(x, stepId, reply.status ?? x.route.operation.response.status);
       return reply;
     }
-    const verdict = contentOf(reply);
-    await runs.preview(x, approvalId, { ...verdict, approvalRequired: true, before });
-    return null;
+    const preview = { ...contentOf(reply), approvalRequired: true, before };
+    return await runs.request(x, { admission, stepId, preview });
   } catch (error) {
-    await runs.withdraw(x, approvalId).catch(() => {}); // nobody can approve it before it has been shown
+    runs.settle(x, stepId, toPlatformError(error).error.status);
     throw error;
   }
 }

@@ -50,6 +50,7 @@ export function aDeletion(runId: string, more: Partial<Admission> & { id?: strin
     cost: 2,
     mutation: true,
     agentApproval: 'policy',
+    previewable: false,
     requestId: requestId(),
     checkOnly: false,
     duplicateConfirmation: false,

@@ -89,6 +89,17 @@ export function admittedBeforeStatement({ request, call }: AdmittedCall): Statem
   );
 }
 
+/** The step of a call that was tried out and now waits for an approval. */
+export function askedStepStatement({ request, stepId, call }: AdmittedCall, approvalId: string): Statement {
+  const sql = new Sql();
+  const { bind } = sql;
+  return sql.statement(
+    `UPDATE agent.steps SET status = 403, approval_id = ${bind(approvalId, 'uuid')}
+    WHERE tenant_id = ${bind(request.tenantId, 'uuid')} AND step_id = ${bind(stepId, 'uuid')}
+      AND run_id = ${bind(call.runId, 'uuid')}`,
+  );
+}
+
 /** How an admitted call ended; what is known already stays. */
 export function settleStatement(
   tenantId: string,

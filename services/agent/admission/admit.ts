@@ -4,13 +4,14 @@
  * docs/reference/agents.md#what-happens-to-a-call.
  */
 import { LIMITS } from '../../../config/limits.ts';
-import type { Admission, Admitted } from '../../../contracts/agent.ts';
+import type { Admission, Admitted, AgentActions } from '../../../contracts/agent.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
 import {
   expireApprovalStatement,
   insertApprovalStatement,
@@ -28,8 +29,14 @@ import { endRunsStatement } from '../runs/end.sql.ts';
 import { time } from '../runs/present.ts';
 import { endedRefusal, runNotFound } from '../runs/refusals.ts';
 import { type LockedRun, lockRunStatement } from '../runs/run.sql.ts';
-import { type AdmittedCall, admittedBeforeStatement, countStatement, refusedStepStatement } from './admit.sql.ts';
-import { budgetRefusal, standingOf } from './decide.ts';
+import {
+  type AdmittedCall,
+  admittedBeforeStatement,
+  askedStepStatement,
+  countStatement,
+  refusedStepStatement,
+} from './admit.sql.ts';
+import { budgetRefusal, type Standing, standingOf } from './decide.ts';
 
 /** What a transaction that refuses has written is kept, so that it answers instead of throwing. */
 type Outcome = Admitted | PlatformError;
@@ -44,15 +51,49 @@ export async function admit(deps: AgentDeps, request: RequestContext, call: Admi
   return outcome;
 }
 
-async function decide(deps: AgentDeps, tx: Tx, snapshot: Snapshot, admission: AdmittedCall): Promise<Outcome> {
-  const { request, call } = admission;
-  const verdict = evaluate(policiesOf(snapshot, request.clientId), {
+/**
+ * Asks people to approve a call that was tried out. What counts is decided again: meanwhile the same request may have asked,
+ * the run may have ended, and the policies may have changed.
+ */
+export async function requestApproval(
+  deps: AgentDeps,
+  request: RequestContext,
+  { admission: call, stepId, preview }: AgentActions['agent.approvals.request']['params'],
+): Promise<never> {
+  if (!isUuid(call.runId) || !isUuid(stepId)) throw runNotFound();
+  const admission = { request, call, stepId };
+  const text = JSON.stringify(preview);
+  const kept = Buffer.byteLength(text) <= LIMITS.agent_preview_max_bytes ? text : JSON.stringify({ omitted: true });
+  throw await deps.configurations.transaction(request.tenantId, async (tx, snapshot): Promise<PlatformError> => {
+    const run = await openRun(tx, admission);
+    if (run instanceof PlatformError) return run;
+    const verdict = verdictOf(snapshot, admission);
+    if (verdict.decision === 'deny') return denial(admission, verdict.policy);
+    if (verdict.decision === 'allow') return contention();
+    const standing = await standingOfCall(tx, admission);
+    if (standing instanceof PlatformError) return standing;
+    if (standing.next === 'execute') return contention();
+    return (
+      (await requireRoom(tx, admission)) ??
+      (await createApproval(deps, tx, admission, verdict.terms, kept, (approvalId) =>
+        askedStepStatement(admission, approvalId),
+      ))
+    );
+  });
+}
+
+const verdictOf = (snapshot: Snapshot, { request, call }: AdmittedCall): ReturnType<typeof evaluate> =>
+  evaluate(policiesOf(snapshot, request.clientId), {
     operationId: call.operationId,
     risk: call.risk,
     agentApproval: call.agentApproval,
     objectApiName: call.pathParameters['objectApiName'] ?? null,
     duplicateConfirmation: call.duplicateConfirmation,
   });
+
+async function decide(deps: AgentDeps, tx: Tx, snapshot: Snapshot, admission: AdmittedCall): Promise<Outcome> {
+  const { call } = admission;
+  const verdict = verdictOf(snapshot, admission);
   if (verdict.decision === 'allow') return count(tx, admission, null);
   const run = await openRun(tx, admission);
   if (run instanceof PlatformError) return run;
@@ -68,7 +109,8 @@ async function decide(deps: AgentDeps, tx: Tx, snapshot: Snapshot, admission: Ad
 /** Executes the call as far as this service is concerned. */
 async function count(tx: Tx, admission: AdmittedCall, approvalId: string | null): Promise<Outcome> {
   const counted = await tx.first<{ dryRun: boolean }>(countStatement(admission, approvalId));
-  if (counted) return { stepId: admission.stepId, dryRun: counted.dryRun, approvalId, approvalRequired: false };
+  if (counted)
+    return { stepId: admission.stepId, dryRun: counted.dryRun, approvalId, approvalRequired: false, asks: false };
   const run = await openRun(tx, admission);
   return run instanceof PlatformError ? run : contention();
 }
@@ -100,33 +142,71 @@ async function chargeOf(tx: Tx, admission: AdmittedCall): Promise<{ cost: number
 
 async function deny(tx: Tx, admission: AdmittedCall, policy: string): Promise<Outcome> {
   await tx.query(refusedStepStatement(admission, 403, null));
-  const { operationId } = admission.call;
+  return denial(admission, policy);
+}
+
+function denial({ call: { operationId } }: AdmittedCall, policy: string): PlatformError {
   return new PlatformError('AGENT_POLICY_DENIED', `The agent policy ${policy} denies ${operationId}.`, {
     details: { policyApiName: policy, operationId },
   });
 }
 
 async function askFor(deps: AgentDeps, tx: Tx, admission: AdmittedCall, terms: ApprovalTerms): Promise<Outcome> {
-  const { request, call } = admission;
-  const { tenantId } = request;
-  const { fingerprint, idempotencyKey } = call;
-  if (fingerprint === null || idempotencyKey === null)
-    throw new PlatformError('INTERNAL_ERROR', `${call.operationId} cannot be approved: it is no mutation.`);
-  const known = await tx.first<KnownApprovalRow>(
-    knownApprovalStatement(tenantId, call.runId, fingerprint, idempotencyKey),
-  );
-  const standing = standingOf(known);
+  const standing = await standingOfCall(tx, admission);
+  if (standing instanceof PlatformError) return standing;
   if (standing.next === 'execute') return count(tx, admission, standing.approvalId);
-  if (known && !known.live) await tx.query(expireApprovalStatement(tenantId, known.approvalId));
-  if (known && standing.next === 'refuse') return standingRefusal(standing.code, admission, known);
   const full = await requireRoom(tx, admission);
   if (full) return full;
-  const approval = await newApproval(deps, admission, terms, { fingerprint, idempotencyKey });
+  if (!admission.call.previewable)
+    return createApproval(deps, tx, admission, terms, null, (id) => refusedStepStatement(admission, 403, id));
+  // It is tried out first, which costs what a call costs, and is no change.
+  const tried = await count(tx, { ...admission, call: { ...admission.call, mutation: false } }, null);
+  return tried instanceof PlatformError ? tried : { ...tried, asks: true };
+}
+
+/** Whether the call is executed or asked for; or what it is refused with. */
+async function standingOfCall(
+  tx: Tx,
+  admission: AdmittedCall,
+): Promise<Extract<Standing, { next: 'ask' | 'execute' }> | PlatformError> {
+  const { request, call } = admission;
+  const { fingerprint, idempotencyKey } = identityOf(call);
+  const known = await tx.first<KnownApprovalRow>(
+    knownApprovalStatement(request.tenantId, call.runId, fingerprint, idempotencyKey),
+  );
+  const standing = standingOf(known);
+  if (standing.next === 'execute') return standing;
+  if (known && !known.live) await tx.query(expireApprovalStatement(request.tenantId, known.approvalId));
+  return known && standing.next === 'refuse' ? standingRefusal(standing.code, admission, known) : { next: 'ask' };
+}
+
+function identityOf({
+  fingerprint,
+  idempotencyKey,
+  operationId,
+}: Admission): Pick<NewApproval, 'fingerprint' | 'idempotencyKey'> {
+  if (fingerprint !== null && idempotencyKey !== null) return { fingerprint, idempotencyKey };
+  throw new PlatformError('INTERNAL_ERROR', `${operationId} cannot be approved: it is no mutation.`);
+}
+
+/** `step`: says of the call that it waits for the approval. */
+async function createApproval(
+  deps: AgentDeps,
+  tx: Tx,
+  admission: AdmittedCall,
+  terms: ApprovalTerms,
+  preview: string | null,
+  step: (approvalId: string) => Statement,
+): Promise<PlatformError> {
+  const approval = await newApproval(deps, admission, terms, preview);
   const { expiresAt } = await tx.one<{ expiresAt: string }>(insertApprovalStatement(approval));
-  const { approvalId, runId, operationId } = approval;
-  await tx.query(refusedStepStatement(admission, 403, approvalId));
+  const { approvalId, runId, operationId, fingerprint } = approval;
+  await tx.query(step(approvalId));
   const events: Events = [{ type: 'agent.approval.requested', data: { approvalId, runId, operationId } }];
-  await writeEvents(tx, request, [...events, { type: 'agent.run.waitingApproval', data: { runId, approvalId } }]);
+  await writeEvents(tx, admission.request, [
+    ...events,
+    { type: 'agent.run.waitingApproval', data: { runId, approvalId } },
+  ]);
   return approvalRefusal('APPROVAL_REQUIRED', 'A person must approve this request before it is executed.', {
     approvalId,
     runId,
@@ -174,7 +254,7 @@ async function newApproval(
   { findUser }: AgentDeps,
   { request, call }: AdmittedCall,
   terms: ApprovalTerms,
-  identity: Pick<NewApproval, 'fingerprint' | 'idempotencyKey'>,
+  preview: string | null,
 ): Promise<NewApproval> {
   const { tenantId, userId } = request;
   const asksManager = [...terms.approvers, ...terms.escalateTo].some(({ manager }) => manager);
@@ -184,7 +264,7 @@ async function newApproval(
   const body = call.body === undefined ? null : JSON.stringify(call.body);
   const isKept = body !== null && Buffer.byteLength(body) <= LIMITS.agent_request_max_bytes;
   return {
-    ...identity,
+    ...identityOf(call),
     tenantId,
     approvalId: uuidv7(),
     runId: call.runId,
@@ -199,6 +279,7 @@ async function newApproval(
     headers: call.headers,
     body: isKept ? body : null,
     bodyOmitted: body !== null && !isKept,
+    preview,
     policy: terms.policy,
     requiredApprovals: terms.requiredApprovals,
     approvers: named(terms.approvers),

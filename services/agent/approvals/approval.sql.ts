@@ -24,6 +24,8 @@ export interface NewApproval {
   /** JSON; null: there is none, or it is not kept. */
   readonly body: string | null;
   readonly bodyOmitted: boolean;
+  /** JSON; null: the operation cannot be tried out. */
+  readonly preview: string | null;
   readonly fingerprint: string;
   readonly idempotencyKey: string;
   readonly policy: string | null;
@@ -42,13 +44,14 @@ export function insertApprovalStatement(approval: NewApproval): Statement {
   const json = (value: unknown, type: 'json' | 'jsonb'): string => bind(JSON.stringify(value), type);
   return sql.statement(
     `INSERT INTO agent.approvals (tenant_id, approval_id, run_id, user_id, operation_id, method, path, path_parameters,
-      risk, summary, query, headers, body, body_omitted, fingerprint, idempotency_key, policy, required_approvals,
-      approvers, allow_self_approval, escalate_at, escalate_to, expires_at)
+      risk, summary, query, headers, body, body_omitted, preview, fingerprint, idempotency_key, policy,
+      required_approvals, approvers, allow_self_approval, escalate_at, escalate_to, expires_at)
     VALUES (${bind(approval.tenantId, 'uuid')}, ${bind(approval.approvalId, 'uuid')}, ${bind(approval.runId, 'uuid')},
       ${bind(approval.userId, 'uuid')}, ${bind(approval.operationId, 'text')}, ${bind(approval.method, 'text')},
       ${bind(approval.path, 'text')}, ${json(approval.pathParameters, 'jsonb')}, ${bind(approval.risk, 'text')},
       ${bind(approval.summary, 'text')}, ${json(approval.query, 'json')}, ${json(approval.headers, 'jsonb')},
-      ${bind(approval.body, 'json')}, ${bind(approval.bodyOmitted, 'boolean')}, ${bind(approval.fingerprint, 'text')},
+      ${bind(approval.body, 'json')}, ${bind(approval.bodyOmitted, 'boolean')}, ${bind(approval.preview, 'json')},
+      ${bind(approval.fingerprint, 'text')},
       ${bind(approval.idempotencyKey, 'text')}, ${bind(approval.policy, 'text')},
       ${bind(approval.requiredApprovals, 'smallint')}, ${json(approval.approvers, 'jsonb')},
       ${bind(approval.allowSelfApproval, 'boolean')},
@@ -75,7 +78,10 @@ export function pendingStatement(tenantId: string, runId: string): Statement {
   );
 }
 
-/** The newest approval that the same request of a run asked for, held until the transaction ends. */
+/**
+ * Of the approvals that the same request of a run asked for, the one that this key has used up, else the newest. It is held
+ * until the transaction ends.
+ */
 export function knownApprovalStatement(
   tenantId: string,
   runId: string,
@@ -85,16 +91,17 @@ export function knownApprovalStatement(
   const sql = new Sql();
   const { bind } = sql;
   const key = bind(idempotencyKey, 'text');
+  const usedByKey = `EXISTS (SELECT FROM agent.steps s WHERE s.tenant_id = a.tenant_id AND s.run_id = a.run_id
+        AND s.mutation AND s.idempotency_key = ${key} AND s.request_id = a.consumed_request_id)`;
   return sql.statement(
     `WITH known AS MATERIALIZED (
-      SELECT * FROM agent.approvals
-      WHERE tenant_id = ${bind(tenantId, 'uuid')} AND run_id = ${bind(runId, 'uuid')}
-        AND fingerprint = ${bind(fingerprint, 'text')}
-      ORDER BY approval_id DESC LIMIT 1 FOR NO KEY UPDATE)
+      SELECT a.*, a.status = 'CONSUMED' AND ${usedByKey} AS used_by_key
+      FROM agent.approvals a
+      WHERE a.tenant_id = ${bind(tenantId, 'uuid')} AND a.run_id = ${bind(runId, 'uuid')}
+        AND a.fingerprint = ${bind(fingerprint, 'text')}
+      ORDER BY used_by_key DESC, a.approval_id DESC LIMIT 1 FOR NO KEY UPDATE)
     SELECT known.approval_id AS "approvalId", known.status, known.expires_at > clock_timestamp() AS live,
-      known.expires_at AS "expiresAt", known.idempotency_key = ${key} AS "sameKey",
-      EXISTS (SELECT FROM agent.steps s WHERE s.tenant_id = known.tenant_id AND s.run_id = known.run_id
-        AND s.mutation AND s.idempotency_key = ${key} AND s.request_id = known.consumed_request_id) AS "usedByKey",
+      known.expires_at AS "expiresAt", known.idempotency_key = ${key} AS "sameKey", known.used_by_key AS "usedByKey",
       (SELECT d.comment FROM agent.decisions d WHERE d.tenant_id = known.tenant_id
         AND d.approval_id = known.approval_id AND d.decision = 'reject' LIMIT 1) AS comment
     FROM known`,
@@ -111,33 +118,6 @@ export function expireApprovalStatement(tenantId: string, approvalId: string): S
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND approval_id = ${sql.bind(approvalId, 'uuid')}
       AND status IN ('PENDING', 'APPROVED') AND expires_at <= clock_timestamp()`,
   );
-}
-
-/** Of a pending approval that a run of this user and client asked for. */
-const PENDING_OF = ({ bind }: Sql, of: Requester): string =>
-  `a.tenant_id = ${bind(of.tenantId, 'uuid')} AND a.approval_id = ${bind(of.approvalId, 'uuid')}
-    AND a.status = 'PENDING' AND EXISTS (SELECT FROM agent.runs r WHERE r.tenant_id = a.tenant_id
-      AND r.run_id = a.run_id AND r.user_id = ${bind(of.userId, 'uuid')} AND r.client_id = ${bind(of.clientId, 'text')})`;
-
-export interface Requester {
-  readonly tenantId: string;
-  readonly approvalId: string;
-  readonly userId: string;
-  readonly clientId: string;
-}
-
-/** Keeps the first preview. */
-export function previewStatement(of: Requester, preview: string): Statement {
-  const sql = new Sql();
-  const text = sql.bind(preview, 'json');
-  return sql.statement(
-    `UPDATE agent.approvals a SET preview = ${text} WHERE ${PENDING_OF(sql, of)} AND a.preview IS NULL`,
-  );
-}
-
-export function withdrawStatement(of: Requester): Statement {
-  const sql = new Sql();
-  return sql.statement(`UPDATE agent.approvals a SET status = 'CANCELED' WHERE ${PENDING_OF(sql, of)}`);
 }
 
 /** What lists show of an approval. */

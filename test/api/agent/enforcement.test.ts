@@ -83,6 +83,23 @@ describe('calls under a run over HTTP', () => {
   };
   const remove = (runId: string, { id, etag }: { id: string; etag: string }, key: string = randomUUID()) =>
     sam.delete(at(id), under(runId, { etag, idempotencyKey: key }));
+  /** Returns when a request waits for a lock of our transaction. */
+  const somebodyWaits = async (): Promise<void> => {
+    for (;;) {
+      await database.query('SELECT pg_stat_clear_snapshot()');
+      const { rows } = await database.query(
+        'SELECT count(*)::int AS n FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))',
+      );
+      if (rows[0].n > 0) return;
+    }
+  };
+  /** The steps of a run once all of them have their status, which nobody waits for. */
+  const settledSteps = async (runId: string): Promise<{ status: number; approvalId: string | null }[]> => {
+    for (let i = 0; ; i++) {
+      const { records } = (await sam.get(`/agent/runs/${runId}/steps`)).body;
+      if (i > 20 || !records.some(({ status }: { status: number | null }) => status === null)) return records;
+    }
+  };
   const isThere = async (id: string): Promise<boolean> => (await sam.get(at(id))).status === 200;
 
   it('are approved by a person, carried out once, and replayed afterwards', async () => {
@@ -148,6 +165,11 @@ describe('calls under a run over HTTP', () => {
         reply.status === 403 && /^APPROVAL_(REQUIRED|PENDING)$/.test(reply.body.code),
         `${reply.status} ${reply.text}`,
       );
+    // Those that came too late hear so of the approval that they had; another one is asked for once.
+    const late = replies.filter(({ body }) => body.details?.approvalId === asked.body.details.approvalId);
+    for (const { body } of late) assert.deepEqual([body.code, body.details.status], ['APPROVAL_REQUIRED', 'CONSUMED']);
+    const { rows: approvals } = await database.query('SELECT status FROM agent.approvals WHERE run_id = $1', [runId]);
+    assert.ok(approvals.filter(({ status }) => status === 'PENDING').length <= 1);
     const { rows } = await database.query('SELECT count(*)::int AS n FROM "DealLine__c" WHERE name = $1', [line.name]);
     assert.equal(rows[0].n, 1);
     assert.equal((await approvalOf(asked)).status, 'CONSUMED');
@@ -218,6 +240,19 @@ describe('calls under a run over HTTP', () => {
     refused(await remove(runId, { id: deal.id, etag: '"zz"' }), 412, 'ETAG_MISMATCH');
     const line = { name: 'Line', Deal__c: deal.id, Unknown__c: 1 };
     assert.equal(await pending(), 0);
+    // They have cost what they took, are steps with what was answered, and nothing of them is kept besides.
+    const { rows } = await database.query('SELECT FROM agent.approvals WHERE run_id = $1', [runId]);
+    assert.equal(rows.length, 0);
+    const run = (await sam.get(`/agent/runs/${runId}`)).body;
+    assert.deepEqual([run.usage.requests, run.usage.cost, run.usage.mutations], [2, 4, 0]);
+    const steps = await settledSteps(runId);
+    assert.deepEqual(
+      steps.map(({ status, approvalId }) => [status, approvalId]),
+      [
+        [404, null],
+        [412, null],
+      ],
+    );
     // What the content is refused for is shown to those who decide.
     const asked = await sam.post('/data/DealLine__c', line, under(runId));
     refused(asked, 403, 'APPROVAL_REQUIRED');
@@ -233,6 +268,52 @@ describe('calls under a run over HTTP', () => {
       'VALIDATION_FAILED',
     );
     assert.equal((await approvalOf(nameless)).status, 'APPROVED');
+  });
+
+  it('are shown to nobody before they were tried out, and each attempt hears what is true of it', async () => {
+    const runId = await begin();
+    const deal = await newDeal();
+    const other = await newDeal();
+    await database.query('BEGIN');
+    await database.query('SELECT FROM "Deal__c" WHERE id = $1 FOR UPDATE', [deal.id]);
+    const waiting = [remove(runId, deal), remove(runId, deal)];
+    await somebodyWaits();
+    const approvals = async (): Promise<string[]> =>
+      (await mia.get('/agent/approvals?take=200')).body.records
+        .filter((one: { runId: string }) => one.runId === runId)
+        .map(({ approvalId }: { approvalId: string }) => approvalId);
+    assert.deepEqual(await approvals(), []);
+    assert.equal((await sam.get(`/agent/runs/${runId}`)).body.status, 'RUNNING');
+    await database.query(`UPDATE "Deal__c" SET "recordVersion" = "recordVersion" + 1 WHERE id = $1`, [deal.id]);
+    await database.query('COMMIT');
+    for (const reply of await Promise.all(waiting)) refused(reply, 412, 'ETAG_MISMATCH');
+    assert.deepEqual(await approvals(), []);
+    const replies = await Promise.all(Array.from({ length: 5 }, () => remove(runId, other)));
+    const codes = replies.map(({ body }) => body.code).sort();
+    assert.deepEqual(codes, [...Array(4).fill('APPROVAL_PENDING'), 'APPROVAL_REQUIRED']);
+    assert.equal((await approvals()).length, 1);
+  });
+
+  it('answer what they have done also when the same request has asked again since', async () => {
+    const runId = await begin();
+    const { id } = await newDeal();
+    const key = randomUUID();
+    const create = (idempotencyKey: string = randomUUID()) =>
+      sam.post('/data/DealLine__c', { name: 'Line', Deal__c: id }, under(runId, { idempotencyKey }));
+    await approve(await create(key));
+    const done = await create(key);
+    assert.equal(done.status, 201, done.text);
+    const usage = async () => (await sam.get(`/agent/runs/${runId}`)).body.usage;
+    refused(await create(), 403, 'APPROVAL_REQUIRED');
+    const { cost, mutations, recordsChanged } = await usage();
+    for (let i = 0; i < 3; i++) {
+      const again = await create(key);
+      assert.deepEqual([again.status, again.text], [201, done.text]);
+      assert.equal(again.headers.get('idempotency-replayed'), 'true');
+    }
+    const later = await usage();
+    assert.deepEqual([later.cost, later.mutations, later.recordsChanged], [cost, mutations, recordsChanged]);
+    assert.equal(recordsChanged, 1);
   });
 
   it('need no approval when they are dry runs by themselves, which say that the call does', async () => {
@@ -314,8 +395,12 @@ describe('calls under a run over HTTP', () => {
       const options = under(runId, { idempotencyKey: randomUUID() });
       const body = { name: name() };
       assert.equal((await sam.post('/data/Deal__c', body, options)).status, 201);
-      const again = await sam.post('/data/Deal__c', body, options);
-      assert.deepEqual([again.status, again.headers.get('idempotency-replayed')], [201, 'true'], again.text);
+      for (let i = 0; i < 3; i++) {
+        const again = await sam.post('/data/Deal__c', body, options);
+        assert.deepEqual([again.status, again.headers.get('idempotency-replayed')], [201, 'true'], again.text);
+      }
+      const { usage } = (await sam.get(`/agent/runs/${runId}`)).body;
+      assert.deepEqual([usage.cost, usage.mutations, usage.recordsChanged], [2, 1, 1]);
       refused(await sam.post('/data/Deal__c', body, under(runId)), 403, 'AGENT_BUDGET_EXCEEDED');
     });
   });
@@ -326,13 +411,7 @@ describe('calls under a run over HTTP', () => {
     await database.query('BEGIN');
     await database.query('SELECT FROM "Deal__c" WHERE id = $1 FOR UPDATE', [deal.id]);
     const waiting = sam.patch(at(deal.id), { Stage__c: 'late' }, under(runId, { etag: deal.etag }));
-    for (;;) {
-      await database.query('SELECT pg_stat_clear_snapshot()');
-      const { rows } = await database.query(
-        'SELECT count(*)::int AS n FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))',
-      );
-      if (rows[0].n > 0) break;
-    }
+    await somebodyWaits();
     assert.equal((await sam.post(`/agent/runs/${runId}/cancel`)).status, 201);
     await database.query('COMMIT');
     refused(await waiting, 409, 'RUN_NOT_ACTIVE');

@@ -9,7 +9,7 @@ import { type Answer, type SendOptions, type Stage, startStage } from './stage.t
 const RUN = uuidv7();
 const APPROVAL = uuidv7();
 const STEP = uuidv7();
-const admitted = { stepId: STEP, dryRun: false, approvalId: null, approvalRequired: false };
+const admitted = { stepId: STEP, dryRun: false, approvalId: null, approvalRequired: false, asks: false };
 const needsApproval = () =>
   new PlatformError('APPROVAL_REQUIRED', 'Somebody has to approve this.', { details: { approvalId: APPROVAL } });
 
@@ -183,26 +183,29 @@ describe('The edge: calls under a run', () => {
     beforeEach(() => {
       stage.admit = (admission) => {
         asked.push(admission);
-        throw needsApproval();
+        if (!admission.previewable) throw needsApproval();
+        return { ...admitted, asks: true };
       };
+      stage.asked = needsApproval;
       stage.answer = (_call, context) => {
         contexts.push(context);
         return { status: 200, body: Buffer.from(JSON.stringify(dryRun)) };
       };
     });
 
-    it('are tried out in the name of the caller, and the approval shows before and after', async () => {
+    it('are tried out in the name of the caller, and asked for with before and after', async () => {
       const answer = await remove();
       assert.deepEqual([answer.status, answer.json.code], [403, 'APPROVAL_REQUIRED']);
       assert.equal(answer.json.details.approvalId, APPROVAL);
       assert.equal(contexts.length, 1);
       assert.equal(contexts[0]?.dryRun, true);
       assert.equal(contexts[0]?.approval, undefined);
-      assert.deepEqual(stage.told, [
+      assert.deepEqual(stage.told.slice(0, 1), [
         [
-          'preview',
+          'request',
           {
-            approvalId: APPROVAL,
+            admission: asked[0],
+            stepId: STEP,
             preview: { ...dryRun, approvalRequired: true, before: { id: 'r-1', amount: '10.50' } },
           },
         ],
@@ -215,6 +218,8 @@ describe('The edge: calls under a run', () => {
         ['OBJECT_PERMISSION_DENIED', 403],
         ['ETAG_MISMATCH', 412],
         ['IDEMPOTENCY_KEY_REUSED', 409],
+        ['INTERNAL_ERROR', 500],
+        ['SERVICE_UNAVAILABLE', 503],
       ] as const) {
         stage.told.length = 0;
         stage.answer = () => {
@@ -222,7 +227,7 @@ describe('The edge: calls under a run', () => {
         };
         const answer = await remove();
         assert.deepEqual([answer.status, answer.json.code], [status, code]);
-        assert.deepEqual(stage.told, [['withdraw', { approvalId: APPROVAL }]]);
+        assert.deepEqual(await heard(), [['settle', { stepId: STEP, status }]]);
       }
     });
 
@@ -236,7 +241,7 @@ describe('The edge: calls under a run', () => {
       assert.equal(answer.status, 200);
       assert.equal(answer.headers['idempotency-replayed'], 'true');
       assert.deepEqual(answer.json, { deleted: true });
-      assert.deepEqual(stage.told, [['withdraw', { approvalId: APPROVAL }]]);
+      assert.deepEqual(await heard(), [['settle', { stepId: STEP, status: 200 }]]);
     });
 
     it('have no preview where the operation cannot be tried out', async () => {

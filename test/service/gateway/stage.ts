@@ -13,6 +13,7 @@ import type { Admission, Admitted } from '../../../contracts/agent.ts';
 import type { GrantState, HttpReply, HttpRequest } from '../../../contracts/auth.ts';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { natsBus } from '../../../mixins/bus/nats-bus.ts';
@@ -192,6 +193,8 @@ export interface Stage {
   ) => Promise<OperationReply> | OperationReply;
   /** What agent says about a call under a run. */
   admit: (admission: Admission, context: RequestContext | undefined) => Admitted | Promise<Admitted>;
+  /** How agent answers when it is to ask people. */
+  asked: () => PlatformError;
   /** What agent was told afterwards: action and parameters. */
   readonly told: [action: string, params: Record<string, unknown>][];
   /** The record that data has. */
@@ -311,8 +314,10 @@ export async function startStage(
           return stage.admit(ctx.params, ctx.meta.request);
         },
         'steps.settle': tell('settle'),
-        'approvals.preview': tell('preview'),
-        'approvals.withdraw': tell('withdraw'),
+        'approvals.request'(ctx: { params: Record<string, unknown> }) {
+          told.push(['request', ctx.params]);
+          throw stage.asked();
+        },
       },
     });
   broker.createService({ name: 'metadata', actions: {} });
@@ -341,7 +346,8 @@ export async function startStage(
     baseUrl,
     config,
     answer: () => ({ body: {} }),
-    admit: () => ({ stepId: uuidv7(), dryRun: false, approvalId: null, approvalRequired: false }),
+    admit: () => ({ stepId: uuidv7(), dryRun: false, approvalId: null, approvalRequired: false, asks: false }),
+    asked: () => new PlatformError('APPROVAL_REQUIRED', 'Somebody has to approve this.'),
     told,
     record: () => ({ body: Buffer.from('{}') }),
     authAnswer: () => ({ status: 200, headers: {}, body: Buffer.from('') }),
