@@ -271,7 +271,9 @@ const Approval = Type.Object({
     {
       query: Type.Object({}, { additionalProperties: true }),
       headers: Type.Object({}, { additionalProperties: true, description: 'Those that belong to the fingerprint.' }),
-      body: Type.Unknown({ description: 'Fields that the reader may not read are "[hidden]".' }),
+      body: Type.Unknown({
+        description: 'Without fields that the reader may not read; "[hidden]" where they do not see the record.',
+      }),
       bodyOmitted: Type.Boolean({
         description: `The body is longer than ${LIMITS.agent_request_max_bytes / 1024} KiB and was not kept.`,
       }),
@@ -283,7 +285,7 @@ const Approval = Type.Object({
       {},
       {
         additionalProperties: true,
-        description: 'What a dry run of the request answered, with the same fields hidden.',
+        description: 'What a dry run of the request answered, as far as the reader may see it.',
       },
     ),
   ),

@@ -40,6 +40,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'data.users.provision': ['metadata', OPERATOR],
   'data.records.aggregate': ['analytics'],
   'data.objects.catalog': ['analytics'],
+  'data.records.seen': ['agent'],
   'data.samples.load': ['metadata'],
   'data.audit.deny': ['gateway'],
   'data.audit.denySignIn': ['auth'],

@@ -17,8 +17,8 @@ import type { AgentDeps } from '../deps.ts';
 import { DecisionModel } from '../models/decision.ts';
 import { type ApprovalRow, approvalStatement, decideStatement, lockApprovalStatement } from './approval.sql.ts';
 import { fieldsSetBy, permissionOf, recordQuestionOf } from './operations.ts';
-import { presentApproval } from './present.ts';
-import { approvalNotFound, decides, readsRecord } from './read.ts';
+import { presentApproval, type Reader } from './present.ts';
+import { approvalNotFound, decides, readerOf } from './read.ts';
 
 type Decision = OperationInput<'agent.approvals.decide'>['body'];
 
@@ -46,7 +46,7 @@ export const decideApproval: Handler<'agent.approvals.decide', AgentDeps> = asyn
       if (call.body.fingerprint !== `sha256:${row.fingerprint}`) throw otherFingerprint();
       await store(unit, row, call.body);
       const decided = await tx.one<ApprovalRow>(approvalStatement(tenantId, approvalId));
-      return { status: 201, body: presentApproval(decided, { access, readsRecord: judged.readsRecord }) };
+      return { status: 201, body: presentApproval(decided, judged.reader) };
     },
   });
 };
@@ -54,7 +54,7 @@ export const decideApproval: Handler<'agent.approvals.decide', AgentDeps> = asyn
 interface Judged {
   /** Why the person could not execute the request themselves; null: they could. */
   readonly refusal: PlatformError | null;
-  readonly readsRecord: boolean;
+  readonly reader: Reader;
 }
 
 /** What the person may know and do about the request; null: they see no such approval. */
@@ -70,17 +70,16 @@ async function judge(
     tx.first<ApprovalRow>(approvalStatement(tenantId, approvalId)),
   );
   if (!row || !(row.userId === userId || decides(row, access))) return null;
+  const reader = await readerOf(deps, request, access, row);
   const needed = permissionOf(row);
-  if (needed && !holdsPermission(access.system, needed))
-    return { refusal: permissionDenied(needed), readsRecord: false };
+  if (needed && !holdsPermission(access.system, needed)) return { refusal: permissionDenied(needed), reader };
   const question = recordQuestionOf(row);
-  if (!question) return { refusal: null, readsRecord: true };
-  if (!decides(row, access)) return { refusal: null, readsRecord: await readsRecord(deps, request, row) };
+  if (!question || !decides(row, access)) return { refusal: null, reader };
   const fields = await fieldsOf(deps, request, row, question.objectApiName);
   const operations = fields.includes('ownerId') ? withOwner(question.operations) : question.operations;
   const answer = await deps.checkAccess({ ...question, operations, tenantId, userId });
   const refusal = answer.refusal && PlatformError.fromWire(answer.refusal);
-  return { ...answer, refusal: refusal ?? fieldRefusal(access, question.objectApiName, fields) };
+  return { refusal: refusal ?? fieldRefusal(access, question.objectApiName, fields), reader };
 }
 
 /** The fields that the request sets; of a body that was not kept, all that its sender could set. */

@@ -1,7 +1,8 @@
 /**
- * A request and its preview as a reader may see them: pure. Values of fields that the reader cannot read, and of records
- * that sharing hides from them, are `[hidden]`. Source: docs/reference/agents.md#approvals.
+ * A request and its preview as a reader may see them: pure. A field that the reader cannot read is left out, like one that
+ * does not exist; what they may know of without seeing it is `[hidden]`. Source: docs/reference/agents.md#approvals.
  */
+import type { RecordName } from '../../../contracts/data.ts';
 import type { Access, ObjectAccess } from '../../../lib/access/types.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 
@@ -15,16 +16,22 @@ const isObject = (value: unknown): value is Json =>
 const reads = (object: ObjectAccess | undefined, field: string): boolean =>
   object !== undefined && ownEntry(object.fields, field)?.read === true;
 
-/** The values of readable fields; reserved properties such as `_etag` are not fields. */
+/** Only the readable fields; reserved properties such as `_etag` are not fields. */
 export function hideFields(value: unknown, object: ObjectAccess | undefined): unknown {
   if (!isObject(value)) return value === null ? null : HIDDEN;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [name, name.startsWith('_') || reads(object, name) ? one : HIDDEN]),
-  );
+  return Object.fromEntries(Object.entries(value).filter(([name]) => name.startsWith('_') || reads(object, name)));
 }
 
-/** What a dry run on an object answered. `readsRecord`: sharing shows the record to the reader, or there is none yet. */
-export function hidePreview(preview: Json, access: Access, objectApiName: string, readsRecord: boolean): Json {
+/** What decides about what a reader sees of a preview. */
+export interface Sight {
+  readonly access: Access;
+  /** Sharing shows the record to the reader, or there is none yet. */
+  readonly readsRecord: boolean;
+  readonly sees: (record: RecordName) => boolean;
+}
+
+/** What a dry run on an object answered. */
+export function hidePreview(preview: Json, objectApiName: string, { access, readsRecord, sees }: Sight): Json {
   const object = ownEntry(access.objects, objectApiName);
   const shownRecord = (value: unknown): unknown => {
     if (value === null || readsRecord) return hideFields(value, object);
@@ -36,11 +43,11 @@ export function hidePreview(preview: Json, access: Access, objectApiName: string
       case 'before':
         return [name, shownRecord(value)];
       case 'errors':
-        return [name, listOf(value, (error) => hideError(error, object))];
+        return [name, listOf(value, (error) => hideError(error, object, readsRecord))];
       case 'duplicates':
         return [name, listOf(value, hideDuplicates)];
       case 'effects':
-        return [name, listOf(value, (effect) => hideEffect(effect, access))];
+        return [name, listOf(value, (effect) => hideEffect(effect, access, sees))];
       default:
         return [name, typeof value === 'boolean' ? value : HIDDEN];
     }
@@ -51,11 +58,24 @@ export function hidePreview(preview: Json, access: Access, objectApiName: string
 const listOf = (value: unknown, shown: (item: Json) => unknown): unknown =>
   Array.isArray(value) ? value.map((item: unknown) => (isObject(item) ? shown(item) : HIDDEN)) : HIDDEN;
 
-/** Messages and parameters can repeat values. */
-function hideError(error: Json, object: ObjectAccess | undefined): Json {
-  const { field } = error;
-  if (typeof field !== 'string' || reads(object, field)) return error;
-  return { ...error, message: HIDDEN, params: {} };
+/** What is said about a field that the reader cannot read, and about one that does not exist. */
+const UNSEEN_FIELD = {
+  pointer: '',
+  code: 'FIELD_UNKNOWN',
+  message: 'There is no such field for this connection.',
+  field: null,
+  params: {},
+};
+
+/** Messages and parameters can repeat values, and name other fields. */
+function hideError(error: Json, object: ObjectAccess | undefined, readsRecord: boolean): Json {
+  const { field, code, params } = error;
+  const unseen = typeof field === 'string' ? !reads(object, field) : code === 'FIELD_UNKNOWN';
+  if (unseen) return UNSEEN_FIELD;
+  const fields = object?.object.fields ?? {};
+  const named = isObject(params) ? Object.values(params).flat() : [];
+  const namesUnseen = named.some((name) => typeof name === 'string' && ownEntry(fields, name) && !reads(object, name));
+  return readsRecord && !namesUnseen ? error : { ...error, message: HIDDEN, params: {} };
 }
 
 /** Which records are similar depends on what the agent's user sees; the reader may see fewer. */
@@ -64,10 +84,24 @@ const hideDuplicates = (rule: Json): Json => ({
   matches: listOf(rule['matches'], (match) => ({ ...match, displayName: HIDDEN, record: HIDDEN })),
 });
 
-function hideEffect(effect: Json, access: Access): Json {
-  const { objectApiName, fields } = effect;
+function hideEffect(effect: Json, access: Access, sees: Sight['sees']): Json {
+  const { objectApiName, id, fields } = effect;
   const object = typeof objectApiName === 'string' ? ownEntry(access.objects, objectApiName) : undefined;
   if (!object) return { ...effect, objectApiName: HIDDEN, id: null, fields: [] };
-  if (!Array.isArray(fields)) return effect;
-  return { ...effect, fields: fields.map((name: unknown) => (reads(object, String(name)) ? name : HIDDEN)) };
+  return {
+    ...effect,
+    id: typeof id === 'string' && sees({ objectApiName: String(objectApiName), id }) ? id : null,
+    fields: Array.isArray(fields) ? fields.filter((name: unknown) => reads(object, String(name))) : [],
+  };
+}
+
+/** The records that a preview names. */
+export function recordsIn(preview: unknown): RecordName[] {
+  const effects = isObject(preview) ? preview['effects'] : undefined;
+  if (!Array.isArray(effects)) return [];
+  return effects
+    .filter(isObject)
+    .flatMap(({ objectApiName, id }) =>
+      typeof objectApiName === 'string' && typeof id === 'string' ? [{ objectApiName, id }] : [],
+    );
 }

@@ -1,32 +1,36 @@
 /** Approvals as the API shows them to a reader. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { AgentApproval } from '../../../contracts/agent.ts';
+import type { RecordName } from '../../../contracts/data.ts';
 import type { OperationOutput } from '../../../contracts/operations.ts';
 import { holdsPermission } from '../../../lib/access/system-permission.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { time, timeOrNull } from '../runs/present.ts';
+import { recordInPath, type Sees, shownPath } from '../sight.ts';
 import type { ApprovalRow, ApprovalSummaryRow, Approver } from './approval.sql.ts';
-import { HIDDEN, hideFields, hidePreview } from './hide.ts';
+import { HIDDEN, hideFields, hidePreview, recordsIn } from './hide.ts';
 import { bodyHasFields, permissionOf, recordQuestionOf } from './operations.ts';
 
 /** What decides about what a reader is shown. */
 export interface Reader {
   readonly access: Access;
-  /** Sharing shows them the record that the request is about. */
-  readonly readsRecord: boolean;
+  /** The request was sent in their name. */
+  readonly isOwn: boolean;
+  readonly sees: Sees;
 }
 
 export const presentSummary = (
   row: ApprovalSummaryRow,
+  { access, isOwn, sees }: Reader,
 ): OperationOutput<'agent.approvals.list'>['records'][number] => ({
   approvalId: row.approvalId,
   runId: row.runId,
   status: row.status,
   operationId: row.operationId,
   method: row.method,
-  path: row.path,
+  path: isOwn ? row.path : shownPath(row, access, sees),
   risk: row.risk,
   summary: row.summary,
   fingerprint: `sha256:${row.fingerprint}`,
@@ -42,7 +46,7 @@ export const presentSummary = (
 });
 
 export const presentApproval = (row: ApprovalRow, reader: Reader): AgentApproval => ({
-  ...presentSummary(row),
+  ...presentSummary(row, reader),
   approvers: row.approvers.map(presentApprover),
   decisions: row.decisions.map((one) => ({ ...one, decidedAt: time(one.decidedAt) })),
   request: {
@@ -65,7 +69,7 @@ function shownBody(row: ApprovalRow, reader: Reader, body: unknown): unknown {
   const question = recordQuestionOf(row);
   if (!question) return body;
   const object = ownEntry(reader.access.objects, question.objectApiName);
-  if (!object) return HIDDEN;
+  if (!object || !(reader.isOwn || readsRecord(row, reader))) return HIDDEN;
   return bodyHasFields(row) ? hideFields(body, object) : body;
 }
 
@@ -73,9 +77,28 @@ function shownPreview(row: ApprovalRow, reader: Reader, preview: unknown): objec
   if (typeof preview !== 'object' || preview === null || !seesContent(row, reader)) return { hidden: true };
   const question = recordQuestionOf(row);
   if (!question) return preview;
-  const readsRecord = question.recordId === null || reader.readsRecord;
-  return hidePreview({ ...preview }, reader.access, question.objectApiName, readsRecord);
+  const { access, sees } = reader;
+  return hidePreview({ ...preview }, question.objectApiName, { access, sees, readsRecord: readsRecord(row, reader) });
 }
+
+/** Whether the reader sees the record that the request is about, or there is none yet. */
+function readsRecord(row: ApprovalRow, { sees }: Reader): boolean {
+  return recordsOf(row).every(sees);
+}
+
+/** The record that the request is about: that of its path, or the one that its dry run has found by another key. */
+function recordsOf(row: ApprovalRow): RecordName[] {
+  const named = recordInPath(row);
+  if (named) return [named];
+  if (row.operationId !== 'data.records.upsert') return [];
+  return changedBy(row).filter(({ objectApiName }) => objectApiName === row.pathParameters['objectApiName']);
+}
+
+const changedBy = ({ preview }: ApprovalRow): RecordName[] =>
+  preview === null ? [] : recordsIn(parseJson(preview, LIMITS.json_depth_max));
+
+/** All records that an approval names. */
+export const recordsNamedBy = (row: ApprovalRow): RecordName[] => [...recordsOf(row), ...changedBy(row)];
 
 function presentApprover({ role, group, user, manager }: Approver): AgentApproval['approvers'][number] {
   if (role !== undefined) return { kind: 'role', id: role };

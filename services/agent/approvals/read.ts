@@ -8,10 +8,11 @@ import { isUuid } from '../../../lib/values/ids.ts';
 import { accessOf, overseesAgents, requireActiveUser, requireScope } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { pageOf } from '../page.ts';
+import { recordInPath, sightOf } from '../sight.ts';
 import { type ApprovalRow, type ApprovalSummaryRow, approvalStatement, approvalsStatement } from './approval.sql.ts';
 import { isApprover } from './approvers.ts';
 import { recordQuestionOf } from './operations.ts';
-import { presentApproval, presentSummary } from './present.ts';
+import { presentApproval, presentSummary, type Reader, recordsNamedBy } from './present.ts';
 
 export const approvalNotFound = (): PlatformError =>
   new PlatformError('APPROVAL_NOT_FOUND', 'There is no such approval.');
@@ -49,33 +50,26 @@ export const getApproval: Handler<'agent.approvals.get', AgentDeps> = async (dep
       )
     : null;
   if (!row || !sees(row)) throw approvalNotFound();
-  return { body: presentApproval(row, { access, readsRecord: await readsRecord(deps, request, row) }) };
+  return { body: presentApproval(row, await readerOf(deps, request, access, row)) };
 };
 
-/** Whether sharing shows the record of a request to the reader. */
-export async function readsRecord(
+/** What the reader may see of an approval. */
+export async function readerOf(
   deps: AgentDeps,
-  { tenantId, userId }: RequestContext,
-  row: ApprovalSummaryRow,
-): Promise<boolean> {
-  const question = recordQuestionOf(row);
-  if (!question?.recordId) return true;
-  const check = { ...question, tenantId, userId, operations: ['read'] as const, transitionKey: null };
-  return deps.checkAccess(check).then(
-    (answer) => answer.readsRecord,
-    (error: unknown) => {
-      if (error instanceof PlatformError && error.code === 'OBJECT_NOT_FOUND') return false;
-      throw error;
-    },
-  );
+  request: RequestContext,
+  access: Access,
+  row: ApprovalRow,
+): Promise<Reader> {
+  const sees = await sightOf(deps, request, recordsNamedBy(row));
+  return { access, isOwn: row.userId === request.userId, sees };
 }
 
 /** Approvals that are looked at for one page at most: those of others may lie between. */
 const LOOKED_AT_MAX = 5_000;
 
 export const listApprovals: Handler<'agent.approvals.list', AgentDeps> = async (deps, request, { query }) => {
-  const { tenantId } = request;
-  const { sees } = await callerOf(deps, request);
+  const { tenantId, userId } = request;
+  const { access, sees } = await callerOf(deps, request);
   const status = query.status ?? null;
   return pageOf(
     deps,
@@ -83,8 +77,8 @@ export const listApprovals: Handler<'agent.approvals.list', AgentDeps> = async (
     query,
     { name: 'agent.approvals', parameters: { status } },
     {
-      rows: (before, take) =>
-        deps.database.shared('agent', tenantId, async (tx) => {
+      rows: async (before, take) => {
+        const rows = await deps.database.shared('agent', tenantId, async (tx) => {
           const seen: ApprovalSummaryRow[] = [];
           let last = before;
           for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX; lookedAt += take) {
@@ -96,9 +90,13 @@ export const listApprovals: Handler<'agent.approvals.list', AgentDeps> = async (
             if (found.length < take || seen.length >= take) break;
           }
           return seen.slice(0, take);
-        }),
-      key: ({ approvalId }) => approvalId,
-      present: presentSummary,
+        });
+        const named = rows.flatMap((row) => recordInPath(row) ?? []);
+        const seesRecord = await sightOf(deps, request, named);
+        return rows.map((row) => ({ row, reader: { access, isOwn: row.userId === userId, sees: seesRecord } }));
+      },
+      key: ({ row }) => row.approvalId,
+      present: ({ row, reader }) => presentSummary(row, reader),
     },
   );
 };

@@ -11,6 +11,7 @@ import { ownRuns, requireActiveUser, requireScope, visibleRuns } from '../caller
 import type { AgentDeps } from '../deps.ts';
 import { endRunsStatement, type Report, reportStatement } from './end.sql.ts';
 import { presentRun } from './present.ts';
+import { withShownContext } from './read.ts';
 import { endedRefusal, runNotFound } from './refusals.ts';
 import { type LockedRun, lockRunStatement, type RunRow, runStatement, type Sight } from './run.sql.ts';
 
@@ -39,9 +40,15 @@ export const completeRun: Handler<'agent.runs.complete', AgentDeps> = async (dep
 export const cancelRun: Handler<'agent.runs.cancel', AgentDeps> = async (deps, request, call) => {
   requireScope(request, ['agent:run', 'agent:approve']);
   const sight = visibleRuns(request, await requireActiveUser(deps.findUser, request));
+  const { runId } = call.path;
+  const { tenantId } = request;
+  const run = isUuid(runId)
+    ? await deps.database.shared('agent', tenantId, (tx) => tx.first<RunRow>(runStatement(tenantId, runId, sight)))
+    : null;
+  const [shown] = run ? await withShownContext(deps, request, [run]) : [];
   return mutate(deps.database, request, call, {
     role: { service: 'agent' },
-    work: (unit) => end(unit, call.path.runId, sight, 'canceled', NO_REPORT),
+    work: (unit) => end(unit, runId, sight, 'canceled', NO_REPORT, shown?.context ?? null),
   });
 };
 
@@ -53,6 +60,7 @@ async function end(
   sight: Sight,
   outcome: RunOutcome,
   report: Report,
+  context?: RunRow['context'],
 ): Promise<OperationReply> {
   const { tx, request } = unit;
   const { tenantId } = request;
@@ -69,7 +77,7 @@ async function end(
     changes: { runId: { from: runId, to: runId }, status: { from: run.status, to: status } },
   });
   unit.emit({ type: `agent.run.${EVENT_OF[outcome]}`, data: { runId, agentKey: run.agentKey } });
-  return { status: 201, body: presentRun(row) };
+  return { status: 201, body: presentRun(context === undefined ? row : { ...row, context }) };
 }
 
 function outputTooLarge(): PlatformError {

@@ -1,10 +1,13 @@
 /** Runs as they are at this moment. Source: docs/reference/agents.md#runs. */
 import type { AgentActions } from '../../../contracts/agent.ts';
+import type { RecordName } from '../../../contracts/data.ts';
 import type { Handler } from '../../../contracts/operations.ts';
+import type { RequestContext } from '../../../lib/context.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { requireActiveUser, visibleRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { pageOf } from '../page.ts';
+import { sightOf } from '../sight.ts';
 import { presentRun, presentSummary } from './present.ts';
 import { runNotFound } from './refusals.ts';
 import { type RunRow, type RunSummaryRow, runStatement, runsStatement } from './run.sql.ts';
@@ -17,8 +20,28 @@ export const getRun: Handler<'agent.runs.get', AgentDeps> = async (deps, request
     ? await deps.database.shared('agent', tenantId, (tx) => tx.first<RunRow>(runStatement(tenantId, runId, sight)))
     : null;
   if (!row) throw runNotFound();
-  return { body: presentRun(row) };
+  const [shown] = await withShownContext(deps, request, [row]);
+  return { body: presentRun(shown ?? row) };
 };
+
+/** What a run is about is shown to people who see that record, and to the user who named it. */
+export async function withShownContext<Row extends RunSummaryRow>(
+  deps: AgentDeps,
+  request: RequestContext,
+  rows: readonly Row[],
+): Promise<Row[]> {
+  const recordOf = ({ context, userId }: Row): RecordName | null =>
+    context && userId !== request.userId ? { objectApiName: context.objectApiName, id: context.recordId } : null;
+  const sees = await sightOf(
+    deps,
+    request,
+    rows.flatMap((row) => recordOf(row) ?? []),
+  );
+  return rows.map((row) => {
+    const record = recordOf(row);
+    return record && !sees(record) ? { ...row, context: null } : row;
+  });
+}
 
 export const listRuns: Handler<'agent.runs.list', AgentDeps> = async (deps, request, { query }) => {
   const { tenantId } = request;
@@ -32,10 +55,11 @@ export const listRuns: Handler<'agent.runs.list', AgentDeps> = async (deps, requ
     query,
     { name: 'agent.runs', parameters: { ...filter, mine } },
     {
-      rows: (before, take) =>
-        deps.database.shared('agent', tenantId, (tx) =>
-          tx.all<RunSummaryRow>(runsStatement(tenantId, sight, { ...filter, before, take })),
-        ),
+      rows: async (before, take) => {
+        const statement = runsStatement(tenantId, sight, { ...filter, before, take });
+        const rows = await deps.database.shared('agent', tenantId, (tx) => tx.all<RunSummaryRow>(statement));
+        return withShownContext(deps, request, rows);
+      },
       key: ({ runId }) => runId,
       present: presentSummary,
     },

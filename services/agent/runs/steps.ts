@@ -3,10 +3,11 @@ import { Op } from 'sequelize';
 import type { Handler, OperationOutput } from '../../../contracts/operations.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
-import { requireActiveUser, visibleRuns } from '../callers.ts';
+import { accessOf, requireActiveUser, visibleRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { StepModel } from '../models/step.ts';
 import { pageOf } from '../page.ts';
+import { recordInPath, type Sees, shownPath, sightOf } from '../sight.ts';
 import { time } from './present.ts';
 import { runNotFound } from './refusals.ts';
 import { type RunRow, runStatement } from './run.sql.ts';
@@ -15,16 +16,21 @@ type Step = OperationOutput<'agent.steps.list'>['records'][number];
 
 interface ShownStep {
   readonly row: StepModel;
+  readonly path: string;
   readonly recordsChanged: Step['recordsChanged'];
 }
 
 export const listSteps: Handler<'agent.steps.list', AgentDeps> = async (deps, request, { path: { runId }, query }) => {
   const { tenantId, userId } = request;
-  const sight = visibleRuns(request, await requireActiveUser(deps.findUser, request));
+  const user = await requireActiveUser(deps.findUser, request);
+  const sight = visibleRuns(request, user);
   const run = isUuid(runId)
     ? await deps.database.shared('agent', tenantId, (tx) => tx.first<RunRow>(runStatement(tenantId, runId, sight)))
     : null;
   if (!run) throw runNotFound();
+  const access = accessOf(await deps.configurations.current(tenantId), user);
+  const pathOf = (row: StepModel, sees: Sees): string =>
+    run.userId === userId ? row.path : shownPath(row, access, sees);
   return pageOf(
     deps,
     request,
@@ -42,7 +48,9 @@ export const listSteps: Handler<'agent.steps.list', AgentDeps> = async (deps, re
         );
         const requestIds = rows.filter(({ mutation }) => mutation).map(({ requestId }) => requestId);
         const changed = await deps.recordsOfRequests({ tenantId, userId, agentRunId: runId, requestIds });
-        return rows.map((row) => ({ row, recordsChanged: changed[row.requestId] ?? [] }));
+        const named = run.userId === userId ? [] : rows.flatMap((row) => recordInPath(row) ?? []);
+        const sees = await sightOf(deps, request, named);
+        return rows.map((row) => ({ row, path: pathOf(row, sees), recordsChanged: changed[row.requestId] ?? [] }));
       },
       key: ({ row }) => row.stepId,
       present: presentStep,
@@ -50,12 +58,12 @@ export const listSteps: Handler<'agent.steps.list', AgentDeps> = async (deps, re
   );
 };
 
-const presentStep = ({ row, recordsChanged }: ShownStep): Step => ({
+const presentStep = ({ row, path, recordsChanged }: ShownStep): Step => ({
   stepId: row.stepId,
   at: time(String(row.at)),
   operationId: row.operationId,
   method: row.method,
-  path: row.path,
+  path,
   status: row.status,
   requestId: row.requestId,
   cost: row.cost,

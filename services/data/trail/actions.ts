@@ -8,7 +8,7 @@ import { sealTenant } from './chain.ts';
 import { listChanges } from './changes.ts';
 import { recordAct, recordDenial, recordSignInDenial, recordSuppressed } from './denial.ts';
 import { listHistory } from './history.ts';
-import { recordsOfRequests } from './of-requests.ts';
+import { recordsOfRequests, seenRecords } from './of-requests.ts';
 import { verifyTenant } from './verify.ts';
 
 export const trailActions = ({ read }: Handlers, database: Database, tenants: Tenants, stopped: () => boolean) =>
@@ -20,6 +20,7 @@ export const trailActions = ({ read }: Handlers, database: Database, tenants: Te
     'audit.deny': (ctx) => recordDenial(database, requestContext(ctx), ctx.params),
     'audit.note': (ctx) => recordAct(database, ctx.params),
     'audit.denySignIn': (ctx) => recordSignInDenial(database, ctx.params),
+    'records.seen': (ctx) => seenRecords(database, tenants, ctx.params),
     'trail.ofRequests': (ctx) => recordsOfRequests(database, tenants, ctx.params),
     'audit.seal': async (ctx) => ({
       sealed: await sealTenant(database, ctx.params.tenantId, stopped),

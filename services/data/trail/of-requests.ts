@@ -4,6 +4,7 @@
  */
 import type { DataActions, RecordName } from '../../../contracts/data.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { checkedRow } from '../read/versions.ts';
 import type { Tenants } from '../tenants.ts';
@@ -32,6 +33,16 @@ export async function recordsOfRequests(
       ]),
     );
   });
+}
+
+export async function seenRecords(
+  database: Database,
+  tenants: Tenants,
+  { tenantId, userId, records }: DataActions['data.records.seen']['params'],
+): Promise<string[]> {
+  const named = records.filter(({ id }) => isUuid(id));
+  if (named.length === 0) return [];
+  return tenants.withView(tenantId, userId, async (view) => [...(await visibleIds(database, view, named))]);
 }
 
 /** Ids of the records that the user can see, or could when they were deleted. */

@@ -201,10 +201,52 @@ describe('calls under a run over HTTP', () => {
     const answer = await decide(secret);
     refused(answer, 403, 'FIELD_PERMISSION_DENIED');
     assert.deepEqual(answer.body.errors ?? [], [], 'the hidden field is not named');
-    const { status } = await approvalOf(secret);
-    assert.equal(status, 'PENDING');
+    const shown = await approvalOf(secret);
+    assert.equal(shown.status, 'PENDING');
+    assert.equal(typeof shown.request.body.lastName, 'string');
+    assert.doesNotMatch(JSON.stringify(shown), /birthDate|1990/, 'it is like one that does not exist');
     const open = await ada.post('/data/Contact', { lastName: `Ng ${randomUUID()}` }, under(runId));
     await approve(open);
+  });
+
+  it('show nothing of a record to people with whom it is not shared', async () => {
+    const { ada } = deals.as;
+    const { body, headers } = await deals.deal(ada, { name: `Deal ${randomUUID()}` });
+    const runId = await begin({ context: { objectApiName: 'Deal__c', recordId: body.id } }, ada);
+    const asked = await ada.delete(at(body.id), under(runId, { etag: headers.get('etag') ?? '' }));
+    refused(asked, 403, 'APPROVAL_REQUIRED');
+    refused(await mia.get(at(body.id)), 404, 'RECORD_NOT_FOUND');
+    for (const path of [
+      `/agent/approvals/${asked.body.details.approvalId}`,
+      '/agent/approvals?status=PENDING',
+      `/agent/runs/${runId}`,
+      '/agent/runs',
+      `/agent/runs/${runId}/steps`,
+    ]) {
+      const shown = await mia.get(path);
+      assert.equal(shown.status, 200, shown.text);
+      assert.ok(!shown.text.includes(body.id), `${path}: ${shown.text}`);
+      assert.ok((await ada.get(path)).text.includes(body.id), path);
+    }
+    refused(await decide(asked), 404, 'RECORD_NOT_FOUND');
+    const canceled = await mia.post(`/agent/runs/${runId}/cancel`);
+    assert.deepEqual([canceled.status, canceled.body.context], [201, null], canceled.text);
+  });
+
+  it('show the values of a change only to people who see its record', async () => {
+    const { ada } = deals.as;
+    const deal = await deals.deal(ada, { name: `Deal ${randomUUID()}` });
+    const { body: line, headers } = await ada.post('/data/DealLine__c', { name: 'Line', Deal__c: deal.body.id });
+    const secret = `Offer ${randomUUID()}`;
+    const runId = await begin({}, ada);
+    const etag = headers.get('etag') ?? '';
+    const asked = await ada.patch(`/data/DealLine__c/${line.id}`, { name: secret }, under(runId, { etag }));
+    refused(asked, 403, 'APPROVAL_REQUIRED');
+    const shown = await approvalOf(asked);
+    assert.equal(shown.request.body, '[hidden]');
+    assert.ok(!JSON.stringify(shown).includes(secret));
+    const own = await ada.get(`/agent/approvals/${asked.body.details.approvalId}`);
+    assert.equal(own.body.request.body.name, secret);
   });
 
   it('need another approval when one byte of the body differs', async () => {

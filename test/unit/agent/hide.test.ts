@@ -5,6 +5,7 @@ import { HIDDEN, hideFields, hidePreview } from '../../../services/agent/approva
 
 const objectWith = (...readable: string[]): ObjectAccess =>
   ({
+    object: { fields: Object.fromEntries([...readable, 'Margin__c'].map((name) => [name, {}])) },
     fields: Object.fromEntries(readable.map((name) => [name, { read: true, edit: false }])),
   }) as unknown as ObjectAccess;
 
@@ -37,34 +38,33 @@ const preview = {
 };
 
 describe('the request of an agent, as a reader sees it', () => {
-  it('has values of readable fields, and hides the others', () => {
+  it('has the readable fields, and no others', () => {
     const body = { Amount__c: 10, Margin__c: 3, constructor: 'x', Nowhere__c: null };
     assert.deepEqual(hideFields(body, access.objects['Invoice__c']), {
       Amount__c: 10,
-      Margin__c: HIDDEN,
-      constructor: HIDDEN,
-      Nowhere__c: HIDDEN,
     });
-    assert.deepEqual(hideFields(body, undefined), Object.fromEntries(Object.keys(body).map((name) => [name, HIDDEN])));
+    assert.deepEqual(hideFields(body, undefined), {});
     assert.equal(hideFields('text', access.objects['Invoice__c']), HIDDEN);
   });
 
-  it('has a preview with the same fields hidden, wherever they are named', () => {
-    const shown = hidePreview(preview, access, 'Invoice__c', true);
-    assert.deepEqual(shown['record'], { name: 'INV-1', Amount__c: '10.00', Margin__c: HIDDEN, _etag: '"1"' });
-    assert.deepEqual(shown['before'], { name: 'INV-1', Amount__c: '9.00', Margin__c: HIDDEN });
+  it('has a preview without the same fields, wherever they are named', () => {
+    const shown = hidePreview(preview, 'Invoice__c', { access, readsRecord: true, sees: ({ id }) => id === 'a' });
+    assert.deepEqual(shown['record'], { name: 'INV-1', Amount__c: '10.00', _etag: '"1"' });
+    assert.deepEqual(shown['before'], { name: 'INV-1', Amount__c: '9.00' });
     assert.deepEqual(shown['effects'], [
-      { kind: 'update', objectApiName: 'Invoice__c', id: 'a', fields: ['Amount__c', HIDDEN] },
+      { kind: 'update', objectApiName: 'Invoice__c', id: 'a', fields: ['Amount__c'] },
       { kind: 'update', objectApiName: HIDDEN, id: null, fields: [] },
     ]);
-    assert.doesNotMatch(JSON.stringify(shown), /3\.00|2\.00|INV-2|"max"|Salary/);
+    assert.doesNotMatch(JSON.stringify(shown), /Margin|OUT_OF_RANGE.*OUT_OF_RANGE|3\.00|2\.00|INV-2|"max"|Salary/);
     assert.match(JSON.stringify(shown), /10 is too much\..*Amounts are positive\./);
     assert.deepEqual([shown['valid'], shown['approvalRequired'], shown['surprise']], [false, true, HIDDEN]);
+    assert.equal((shown['errors'] as { code: string }[])[0]?.code, 'FIELD_UNKNOWN');
   });
 
   it('has nothing of a record that sharing hides', () => {
-    const shown = hidePreview(preview, access, 'Invoice__c', false);
+    const unseen = { access, readsRecord: false, sees: () => false };
+    const shown = hidePreview(preview, 'Invoice__c', unseen);
     assert.deepEqual([shown['record'], shown['before']], [HIDDEN, HIDDEN]);
-    assert.equal(hidePreview({ record: null }, access, 'Invoice__c', false)['record'], null);
+    assert.equal(hidePreview({ record: null }, 'Invoice__c', unseen)['record'], null);
   });
 });

@@ -1,0 +1,71 @@
+/**
+ * Which records a reader may know of, and what is shown of paths that name others. Ids and names that their user has sent
+ * are no news to that user. Source: docs/reference/agents.md#approvals.
+ */
+import type { RecordName } from '../../contracts/data.ts';
+import { OPERATIONS } from '../../contracts/operations.ts';
+import type { Access } from '../../lib/access/types.ts';
+import type { RequestContext } from '../../lib/context.ts';
+import { ownEntry } from '../../lib/schema/lookup.ts';
+import { HIDDEN } from './approvals/hide.ts';
+import type { AgentDeps } from './deps.ts';
+
+/** Whether sharing shows a record to the reader, or did before it was deleted. */
+export type Sees = (record: RecordName) => boolean;
+
+/** Asks about these records; others are not seen. */
+export async function sightOf(
+  deps: AgentDeps,
+  { tenantId, userId }: RequestContext,
+  records: readonly RecordName[],
+): Promise<Sees> {
+  const asked = records.map(({ objectApiName, id }) => ({ objectApiName, id: id.toLowerCase() }));
+  const seen = new Set(asked.length === 0 ? [] : await deps.seenRecords({ tenantId, userId, records: asked }));
+  return ({ id }) => seen.has(id.toLowerCase());
+}
+
+const TEMPLATES: ReadonlyMap<string, readonly string[]> = new Map(
+  OPERATIONS.map(({ operationId, path }) => [operationId, segmentsOf(`/api/v1${path}`)]),
+);
+
+interface CalledPath {
+  readonly operationId: string;
+  /** As it was received. */
+  readonly path: string;
+}
+
+function segmentsOf(path: string): string[] {
+  return path.split('/').filter((segment) => segment !== '');
+}
+
+/** The segments of a path, each with the name of its parameter; null: it does not fit the operation. */
+function read({ operationId, path }: CalledPath): { readonly name: string | null; readonly text: string }[] | null {
+  const template = TEMPLATES.get(operationId);
+  const segments = segmentsOf(path);
+  if (template?.length !== segments.length) return null;
+  return segments.map((text, i) => ({ name: /^\{(\w+)\}$/.exec(template[i] ?? '')?.[1] ?? null, text }));
+}
+
+/** The record that a path names; null: none. */
+export function recordInPath(called: CalledPath): RecordName | null {
+  const segments = read(called);
+  const textOf = (name: string): string | undefined => segments?.find((one) => one.name === name)?.text;
+  const [objectApiName, id] = [textOf('objectApiName'), textOf('id')];
+  return objectApiName === undefined || id === undefined ? null : { objectApiName, id };
+}
+
+/** The path without names of objects and fields and ids of records that the reader may not know. */
+export function shownPath(called: CalledPath, { objects }: Access, sees: Sees): string {
+  const segments = read(called);
+  if (!segments) return HIDDEN;
+  const textOf = (name: string): string => segments.find((one) => one.name === name)?.text ?? '';
+  if (!segments.some(({ name }) => name === 'objectApiName')) return called.path;
+  const object = ownEntry(objects, textOf('objectApiName'));
+  const record = recordInPath(called);
+  const hidden = new Set<string>();
+  if (!object) hidden.add('objectApiName');
+  if (!object || (record && !sees(record))) for (const name of ['id', 'shareId', 'transitionKey']) hidden.add(name);
+  if (!object || ownEntry(object.fields, textOf('externalIdField'))?.read !== true)
+    for (const name of ['externalIdField', 'value']) hidden.add(name);
+  return `/${segments.map(({ name, text }) => (name !== null && hidden.has(name) ? HIDDEN : text)).join('/')}`;
+}
