@@ -5,6 +5,7 @@ import type { Handler } from '../../../contracts/operations.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { isBlankText, textProblem } from '../../../lib/schema/field-types/common.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { on, secondsFromNow } from '../../../mixins/models/sequelize.ts';
@@ -14,7 +15,7 @@ import type { AgentDeps } from '../deps.ts';
 import { RunModel } from '../models/run.ts';
 import { budgetOf, type Excess, policiesOf } from '../policy/evaluate.ts';
 import { presentRun } from './present.ts';
-import { type ActiveRuns, activeRunsStatement, type RunRow, runStatement } from './run.sql.ts';
+import { type ActiveRuns, activeRunsStatement, lockActiveRunsStatement, type RunRow, runStatement } from './run.sql.ts';
 
 const DEFAULT_SECONDS = 3_600;
 
@@ -26,6 +27,7 @@ export const createRun: Handler<'agent.runs.create', AgentDeps> = async (deps, r
   return mutate(deps.database, request, call, {
     role: { service: 'agent' },
     work: async (unit) => {
+      requireGoal(body.goal);
       requireKnownObject(accessOf(snapshot, user), body.context);
       const { budget, excess } = budgetOf(policiesOf(snapshot, request.clientId), body.budget ?? {});
       if (excess.length > 0) throw overBudget(excess);
@@ -60,6 +62,16 @@ export const createRun: Handler<'agent.runs.create', AgentDeps> = async (deps, r
   });
 };
 
+/** People read it before they decide. */
+function requireGoal(goal: string): void {
+  const problem = isBlankText(goal) ? 'says nothing.' : textProblem(goal);
+  if (problem === null) return;
+  const message = `The goal ${problem}`;
+  throw new PlatformError('VALIDATION_FAILED', message, {
+    errors: [violation('/goal', 'FIELD_FORMAT_INVALID', message)],
+  });
+}
+
 /** What the run is about is shown to people, so it is something that the user can read. */
 function requireKnownObject({ objects }: Access, context: CreateRun['context']): void {
   if (context === undefined || objects[context.objectApiName]) return;
@@ -84,6 +96,7 @@ function overBudget(excess: readonly Excess[]): PlatformError {
 }
 
 async function requireRoom(tx: Tx, { tenantId, userId }: RequestContext): Promise<void> {
+  await tx.query(lockActiveRunsStatement(tenantId));
   const { ofUser, ofTenant } = await tx.one<ActiveRuns>(activeRunsStatement(tenantId, userId));
   const refuse = (whose: string, max: number): PlatformError =>
     new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', `${whose} has ${max} active runs, which is the most.`, {

@@ -108,6 +108,14 @@ export interface ActiveRuns {
   readonly ofTenant: number;
 }
 
+/** Lets one of those who begin runs in a tenant count them at a time, until its transaction ends. */
+export function lockActiveRunsStatement(tenantId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT pg_advisory_xact_lock(hashtextextended(${sql.bind(`agent.runs ${tenantId}`, 'text')}, 0))`,
+  );
+}
+
 export function activeRunsStatement(tenantId: string, userId: string): Statement {
   const sql = new Sql();
   return sql.statement(

@@ -100,6 +100,10 @@ describe('agent runs over HTTP', () => {
       '/plan/0/operationId',
       '/plan/0/summary',
     ]);
+    for (const goal of [' \u3000\n', `a${'\u0301'.repeat(3_999)}`]) {
+      const unread = await sam.post('/agent/runs', { ...GOAL, goal });
+      assert.deepEqual([unread.status, unread.body.errors?.[0].pointer], [422, '/goal'], unread.text);
+    }
     const recordId = uuidv7();
     const unknown = await sam.post('/agent/runs', { ...GOAL, context: { objectApiName: 'Nowhere__c', recordId } });
     assert.deepEqual([unknown.status, unknown.body.code], [422, 'VALIDATION_FAILED'], unknown.text);
@@ -166,8 +170,9 @@ describe('agent runs over HTTP', () => {
 
   it('are 50 of a user at a time', async () => {
     const fay = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'fay'));
-    const created = await Promise.all(Array.from({ length: 50 }, () => fay.post('/agent/runs', GOAL)));
-    assert.ok(created.every(({ status }) => status === 201));
+    const created = await Promise.all(Array.from({ length: 60 }, () => fay.post('/agent/runs', GOAL)));
+    assert.equal(created.filter(({ status }) => status === 201).length, 50);
+    for (const { status } of created) assert.ok([201, 429].includes(status), String(status));
     const beyond = await fay.post('/agent/runs', GOAL);
     assert.deepEqual([beyond.status, beyond.body.code], [429, 'CONCURRENCY_LIMIT_EXCEEDED'], beyond.text);
     assert.deepEqual(beyond.body.details, { max: 50 });
