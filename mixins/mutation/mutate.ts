@@ -157,9 +157,9 @@ function attemptOf(mutation: IdempotentMutation, cautious: boolean): Attempt {
   };
 }
 
-/** A dry run commits nothing, so that it needs nobody's leave. */
+/** A change under a run needs the leave of the run, behind everything else. */
 function hooksOf({ request, key, service, hooks = [] }: IdempotentMutation): readonly Hook[] {
-  const underRun = key.checkOnly ? null : runHook(service, request);
+  const underRun = runHook(service, request, key.checkOnly);
   return underRun ? [...hooks, underRun] : hooks;
 }
 

@@ -21,8 +21,11 @@ const REFUSALS = {
 
 const isRefusal = (verdict: string): verdict is keyof typeof REFUSALS => Object.hasOwn(REFUSALS, verdict);
 
-/** What a change asks before it is committed; null: its request is under no run. */
-export function runHook(service: string, request: RequestContext): Hook | null {
+/**
+ * What a change asks before it is committed; null: its request is under no run. A dry run asks for room alone, so that nobody
+ * is asked about a change that the run could not make; its rollback gives the room back.
+ */
+export function runHook(service: string, request: RequestContext, dryRun: boolean): Hook | null {
   const { tenantId, requestId, agentRunId: runId, approval } = request;
   if (runId === null) return null;
   const asked = { tenantId, runId, requestId };
@@ -32,7 +35,7 @@ export function runHook(service: string, request: RequestContext): Hook | null {
       const { records } = unit.tally;
       // The run before the approval, as everything locks them that ends a run.
       await demand(unit, continueRunSql(asked, records), 'RUNNING', { runId, records });
-      if (approval)
+      if (approval && !dryRun)
         await demand(unit, consumeApprovalSql(asked, approval), 'CONSUMED', { runId, approvalId: approval.id });
     },
   };

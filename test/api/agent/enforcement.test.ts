@@ -416,18 +416,25 @@ describe('calls under a run over HTTP', () => {
     });
 
     it('never change more records than it has, with those that go along', async () => {
-      const runId = await begin({ budget: { maxRecords: 2 } });
+      const runId = await begin({ budget: { maxRecords: 3 } });
       const deal = await newDeal();
       for (const line of ['one', 'two']) {
         const reply = await sam.post('/data/DealLine__c', { name: line, Deal__c: deal.id });
         assert.equal(reply.status, 201, reply.text);
       }
       const etag = (await sam.get(at(deal.id))).headers.get('etag')!;
+      // Nobody is asked about what the run has no room for.
+      const small = await begin({ budget: { maxRecords: 2 } });
+      const refusals = [await remove(small, { id: deal.id, etag })];
+      assert.deepEqual((await sam.get(`/agent/runs/${small}`)).body.pendingApprovals, []);
       const asked = await remove(runId, { id: deal.id, etag });
       await approve(asked);
-      const tooMany = await remove(runId, { id: deal.id, etag });
-      refused(tooMany, 403, 'AGENT_BUDGET_EXCEEDED');
-      assert.equal(tooMany.body.details.records, 3);
+      assert.equal((await sam.post('/data/Deal__c', { name: name() }, under(runId))).status, 201);
+      refusals.push(await remove(runId, { id: deal.id, etag }));
+      for (const reply of refusals) {
+        refused(reply, 403, 'AGENT_BUDGET_EXCEEDED');
+        assert.equal(reply.body.details.records, 3);
+      }
       assert.equal((await approvalOf(asked)).status, 'APPROVED');
       assert.ok(await isThere(deal.id));
     });
