@@ -525,7 +525,7 @@ export const AGENT_OPERATIONS = [
         schema: Type.Enum([...RUN_STATUSES]),
         example: 'RUNNING',
       },
-      { name: 'agentKey', description: 'Only runs of this agent.', schema: Type.String(), example: 'dunning' },
+      { name: 'agentKey', description: 'Only runs of this agent.', schema: agentKey, example: 'dunning' },
       {
         name: 'mine',
         description: 'Only runs in the name of the user who asks.',
