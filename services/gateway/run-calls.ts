@@ -208,10 +208,36 @@ async function recordBefore(runs: RunCalls, x: Exchange, { path, headers }: Oper
   }
 }
 
-/** The object that a reply holds; what is too long to be looked at is left out. */
+/** The object that a reply holds; of what is too long to be kept an outline, or that it is left out. */
 function contentOf({ body }: OperationReply): Record<string, unknown> {
-  if (!(body instanceof Uint8Array)) return { ...body };
-  if (body.length > LIMITS.agent_request_max_bytes) return { omitted: true };
+  if (!(body instanceof Uint8Array)) return bounded({ ...body }, Buffer.byteLength(JSON.stringify(body ?? null)));
+  if (body.length > OUTLINED_MAX_BYTES) return { omitted: true };
   const content: unknown = JSON.parse(Buffer.from(body).toString());
-  return typeof content === 'object' && content !== null ? { ...content } : {};
+  return bounded(typeof content === 'object' && content !== null ? { ...content } : {}, body.length);
+}
+
+/** More is not parsed, for that would take too long. */
+const OUTLINED_MAX_BYTES = 8 * 1024 * 1024;
+
+const bounded = (content: Record<string, unknown>, bytes: number): Record<string, unknown> =>
+  bytes <= LIMITS.agent_request_max_bytes ? content : outlineOf(content);
+
+/** Of each list of a long plan this many entries are named. */
+const NAMED_MAX = 100;
+
+/** What a long plan changes: hashes and other short values, and of each list how many entries there are, and the first. */
+function outlineOf(content: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  if (typeof content['planHash'] !== 'string') return { omitted: true };
+  const outlined = Object.entries(content).map(([name, value]) => {
+    if (!Array.isArray(value)) return [name, typeof value === 'object' ? null : value];
+    return [name, { count: value.length, first: value.slice(0, NAMED_MAX).map(nameOf) }];
+  });
+  return { omitted: true, ...Object.fromEntries(outlined) };
+}
+
+/** The component that a change or a problem of a plan is about. */
+function nameOf(entry: unknown): Record<string, unknown> {
+  const named = ['code', 'type', 'fullName', 'destructive'] as const;
+  const values: Record<string, unknown> = typeof entry === 'object' && entry !== null ? { ...entry } : {};
+  return Object.fromEntries(named.flatMap((name) => (name in values ? [[name, values[name]]] : [])));
 }

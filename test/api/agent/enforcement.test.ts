@@ -249,6 +249,26 @@ describe('calls under a run over HTTP', () => {
     assert.equal(own.body.request.body.name, secret);
   });
 
+  it('show what a large deployment changes', async () => {
+    const { ada } = deals.as;
+    const names = Array.from({ length: 120 }, (_, i) => `Bulk${i}`);
+    const label = 'x'.repeat(3_000);
+    const files = Object.fromEntries(
+      names.map((name) => [
+        `permissionSets/${name}.yaml`,
+        `type: PermissionSet\napiName: ${name}\nlabel: ${name}\ndescription: ${label}\n`,
+      ]),
+    );
+    const body = { files, package: { version: 1, types: [{ name: 'PermissionSet', members: names }] } };
+    const asked = await ada.post('/metadata/deploy', body, under(await begin({}, ada)));
+    refused(asked, 403, 'APPROVAL_REQUIRED');
+    const { preview } = (await ada.get(`/agent/approvals/${asked.body.details.approvalId}`)).body;
+    assert.match(preview.planHash, /^sha256:/);
+    assert.equal(preview.omitted, true);
+    assert.deepEqual([preview.creates.count, preview.deletes.count, preview.creates.first.length], [120, 0, 100]);
+    assert.equal(preview.creates.first[0].type, 'PermissionSet');
+  });
+
   it('need another approval when one byte of the body differs', async () => {
     const runId = await begin();
     const { id } = await newDeal();
