@@ -63,41 +63,44 @@ const GivenFilter = Type.Object(
 
 const DashboardFilter = Type.Object({ ...filterFields, locked: Type.Boolean() });
 
-const WidgetQuery = Type.Object(
-  {
-    objectApiName: ApiName,
-    dimensions: Type.Array(
-      Type.Object({ field: ApiName, granularity: Type.Optional(Type.Enum([...GRANULARITIES])) }, closed),
-      { maxItems: LIMITS.widget_dimensions_max },
+const Dimensions = Type.Array(
+  Type.Object({ field: ApiName, granularity: Type.Optional(Type.Enum([...GRANULARITIES])) }, closed),
+  { maxItems: LIMITS.widget_dimensions_max, description: 'None: one row for all records.' },
+);
+
+const queryFields = {
+  objectApiName: ApiName,
+  measures: Type.Array(
+    Type.Object(
+      {
+        key: Type.String({ pattern: KEY_PATTERN, description: 'Key of the column.' }),
+        aggregation: Type.Enum([...AGGREGATIONS]),
+        field: Type.Optional(ApiName),
+      },
+      closed,
     ),
-    measures: Type.Array(
+    { minItems: 1, maxItems: LIMITS.widget_measures_max },
+  ),
+  filters: Type.Optional(FiltersSchema),
+  sort: Type.Optional(
+    Type.Array(
       Type.Object(
         {
-          key: Type.String({ pattern: KEY_PATTERN, description: 'Key of the column.' }),
-          aggregation: Type.Enum([...AGGREGATIONS]),
-          field: Type.Optional(ApiName),
+          id: Type.String({ minLength: 1, maxLength: 160, description: 'Key of a column.' }),
+          desc: Type.Optional(Type.Boolean()),
         },
         closed,
       ),
-      { minItems: 1, maxItems: LIMITS.widget_measures_max },
+      { maxItems: LIMITS.sort_max },
     ),
-    filters: Type.Optional(FiltersSchema),
-    sort: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            id: Type.String({ minLength: 1, maxLength: 160, description: 'Key of a column.' }),
-            desc: Type.Optional(Type.Boolean()),
-          },
-          closed,
-        ),
-        { maxItems: LIMITS.sort_max },
-      ),
-    ),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.widget_rows_max })),
-  },
-  { ...closed, description: 'Groups and measures of the records that the caller can see.' },
-);
+  ),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.widget_rows_max })),
+};
+const aboutQuery = { ...closed, description: 'Groups and measures of the records that the caller can see.' };
+
+const GivenQuery = Type.Object({ ...queryFields, dimensions: Type.Optional(Dimensions) }, aboutQuery);
+
+const WidgetQuery = Type.Object({ ...queryFields, dimensions: Dimensions }, aboutQuery);
 
 const widgetFields = {
   widgetKey: Type.String({ pattern: WIDGET_KEY_PATTERN }),
@@ -118,7 +121,7 @@ const Options = Type.Object({}, { additionalProperties: true, maxProperties: 50,
 const GivenWidget = Type.Object(
   {
     ...widgetFields,
-    query: Type.Optional(nullable(WidgetQuery)),
+    query: Type.Optional(nullable(GivenQuery)),
     options: Type.Optional(Options),
   },
   closed,
@@ -544,7 +547,7 @@ export const ANALYTICS_OPERATIONS = [
     headerParameters: [
       {
         name: 'If-None-Match',
-        description: 'ETag of an earlier answer; 304 when nothing changed.',
+        description: 'ETag of an earlier answer; 304 when nothing changed, for those who may edit.',
         schema: Type.String(),
       },
     ],

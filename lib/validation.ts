@@ -33,7 +33,34 @@ export function collectBodyViolations(schema: TSchema, body: unknown, into: Viol
   const errors = validate.errors ?? [];
   const isPrecise = (one: ErrorObject): boolean => !COMPOUND_KEYWORDS.has(one.keyword);
   const anyPrecise = errors.some(isPrecise);
-  for (const one of errors) if (!anyPrecise || isPrecise(one)) into.add(() => bodyViolation(one));
+  const notNull = placesOfValues(errors.filter(isPrecise));
+  for (const one of errors)
+    if (!anyPrecise || (isPrecise(one) && !(isNullExpected(one) && notNull.has(one.instancePath))))
+      into.add(() => bodyViolation(one));
+}
+
+const ABOUT_ALL_TYPES = new Set(['type', 'enum', 'const']);
+
+const isNullExpected = ({ keyword, params }: ErrorObject): boolean => keyword === 'type' && params['type'] === 'null';
+
+/**
+ * Where null would be allowed, but what stands there has the type of a value: what is wrong with it was found in it, and
+ * null is not the advice to give.
+ */
+function placesOfValues(errors: readonly ErrorObject[]): ReadonlySet<string> {
+  const nullable = new Set(errors.filter(isNullExpected).map(({ instancePath }) => instancePath));
+  const found = new Set<string>();
+  if (nullable.size === 0) return found;
+  for (const { instancePath, keyword } of errors) {
+    const parts = instancePath.split('/');
+    // These say nothing about the type of what stands there, only that it stands within something.
+    if (ABOUT_ALL_TYPES.has(keyword)) parts.pop();
+    for (; parts.length > 0; parts.pop()) {
+      const place = parts.join('/');
+      if (nullable.has(place)) found.add(place);
+    }
+  }
+  return found;
 }
 
 /** What is wrong with a body, as far as an answer shows it. */

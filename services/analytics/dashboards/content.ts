@@ -44,7 +44,7 @@ const EMPTY_NAMED: Content = { name: '', ...EMPTY };
 
 const completeWidget = ({ query = null, options = {}, ...widget }: GivenWidget): Widget => ({
   ...widget,
-  query,
+  query: query && { ...query, dimensions: query.dimensions ?? [] },
   options,
 });
 

@@ -10,7 +10,7 @@ export type Catalogs = ReadonlyMap<string, ObjectCatalog | null>;
 
 /** The catalogs of the objects that the widgets ask about. */
 export async function catalogsFor(
-  widgets: readonly { readonly query?: WidgetQuery | null }[],
+  widgets: readonly { readonly query?: Pick<WidgetQuery, 'objectApiName'> | null }[],
   catalogOf: (objectApiName: string) => Promise<ObjectCatalog>,
 ): Promise<Catalogs> {
   const names = new Set(widgets.flatMap(({ query }) => query?.objectApiName ?? []));

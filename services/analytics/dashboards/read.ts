@@ -42,7 +42,9 @@ export const getDashboard: Handler<'analytics.dashboards.get', AnalyticsDeps> = 
     visibleDashboard(tx, viewer, call.path.dashboardId, call.query.version ?? null),
   );
   const headers = { ETag: etagOf(revisionShown(row)) };
-  if (matchesEtag(call.headers.ifNoneMatch, headers.ETag)) return { status: 304, headers, body: null };
+  // Who only looks is shown the revision that was published, but also whom the dashboard reaches, which changes apart from it.
+  if (row.reach !== 'view' && matchesEtag(call.headers.ifNoneMatch, headers.ETag))
+    return { status: 304, headers, body: null };
   return { headers, body: presentDashboard(row, viewer) };
 };
 

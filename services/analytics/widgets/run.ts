@@ -36,7 +36,7 @@ export const runWidget: Handler<'analytics.dashboards.widgets.run', AnalyticsDep
   };
   const question = questionOf(asked);
   const { maxAgeSeconds = LIMITS.widget_result_age_default_s } = body;
-  const key = cacheKey(viewer, question);
+  const key = cacheKey(viewer, request.clientId, question);
   const kept = maxAgeSeconds === 0 ? null : deps.results.find(key, maxAgeSeconds);
   const json = kept?.json ?? (await compute(deps, viewer, asked, question, key));
   return { body: replyOf(row, path.widgetKey, json, { fromCache: kept !== null, began }) };
@@ -67,11 +67,15 @@ async function compute(
 
 /**
  * Names what a result depends on beside the records: who asks, by which configuration and permissions, what, and on which day, for
- * a question about today.
+ * a question about today. Also through which client: only that one can use the cursor of the result.
  */
-function cacheKey({ tenantId, userId, metadataVersion, accessVersion }: Viewer, { query }: Question): string {
+function cacheKey(
+  { tenantId, userId, metadataVersion, accessVersion }: Viewer,
+  clientId: string,
+  { query }: Question,
+): string {
   const today = dayIn(query.timezone ?? 'UTC');
-  const parts = [tenantId, userId, metadataVersion, accessVersion, today, query];
+  const parts = [tenantId, userId, clientId, metadataVersion, accessVersion, today, query];
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
 }
 

@@ -85,6 +85,39 @@ describe('dashboards over HTTP', () => {
     assert.equal(unchanged.status, 304);
   });
 
+  it('measure all records together where a query has no dimensions', async () => {
+    const { dimensions: _, ...query } = widget('all').query;
+    const reply = await create({ widgets: [widget('all', { type: 'metric', query })] });
+    assert.deepEqual(reply.body.widgets[0].query, { ...query, dimensions: [] });
+    const run = await sam.post(`${AT}/${reply.body.dashboardId}/widgets/all/run`, {}, { idempotencyKey: null });
+    assert.deepEqual([run.status, run.body.rows.length], [200, 1], run.text);
+  });
+
+  it('say what is wrong with a query, not that there could be none', async () => {
+    const reply = await sam.post(AT, {
+      name: 'Wrong',
+      widgets: [widget('none', { query: { objectApiName: 'Invoice__c' } }), widget('word', { query: 'all' })],
+    });
+    refused(reply, 400, 'PARAMETER_REQUIRED');
+    assert.deepEqual(
+      reply.body.errors.map((one: { message: string }) => one.message),
+      ['measures is required.', '/widgets/1/query must be object.', '/widgets/1/query must be null.'],
+    );
+  });
+
+  it('are read anew by who only looks: whom they reach changes apart from what is published', async () => {
+    const sharedWith = [{ principalType: 'user', principalId: ids['sue'], access: 'view' }];
+    const id = await idOf({ visibility: 'shared', sharedWith });
+    assert.equal((await publish(id, 1)).status, 201);
+    const seen = await sue.get(`${AT}/${id}`);
+    const etag = seen.headers.get('etag');
+    assert.deepEqual([seen.body.visibility, etag], ['shared', '"r2"']);
+    const changed = await sam.patch(`${AT}/${id}`, { visibility: 'public', expectedRevision: 2 });
+    assert.equal(changed.status, 200, changed.text);
+    const again = await sue.get(`${AT}/${id}`, { headers: { 'if-none-match': etag! } });
+    assert.deepEqual([again.status, again.body.visibility, again.headers.get('etag')], [200, 'public', '"r2"']);
+  });
+
   it('go through draft, published and modified; who looks sees what was published', async () => {
     const id = await idOf({ visibility: 'public', name: 'First' });
     refused(await sue.get(`${AT}/${id}`), 404, 'DASHBOARD_VERSION_NOT_FOUND');

@@ -86,8 +86,8 @@ export async function completeSignIn() {
   /** @type {{ verifier: string, returnTo: string }} */
   const { verifier, returnTo } = waiting === null ? { verifier: '', returnTo: HOME } : JSON.parse(waiting);
   history.replaceState(null, '', returnTo);
-  // An answer that this page did not ask for is none; whose issuer is another one neither (RFC 9207).
-  if (waiting === null || (answer.has('iss') && answer.get('iss') !== base)) return;
+  // An answer that this page did not ask for is none; without the name of this issuer neither (RFC 9207).
+  if (waiting === null || answer.get('iss') !== base) return;
   const code = answer.get('code');
   if (code === null)
     throw new SignInFailed(
