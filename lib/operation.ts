@@ -247,6 +247,8 @@ export interface OperationReply {
   status?: number;
   headers?: Record<string, string>;
   body: Buffer | object | null;
+  /** Of a dry run: the request itself would change nothing either, as its body says. */
+  changesNothing?: boolean;
 }
 
 /** Parameters and result of the actions that answer these rows. */

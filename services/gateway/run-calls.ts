@@ -80,7 +80,10 @@ export async function enterRun(runs: RunCalls, x: Exchange, runId: string): Prom
     if (outcome) return outcome;
     throw error;
   }
-  if (admitted.asks) return askFor(runs, x, call, admission, admitted.stepId);
+  if (admitted.asks) {
+    const outcome = await askFor(runs, x, call, admission, admitted.stepId);
+    if (outcome) return outcome;
+  }
   const { stepId, dryRun, approvalId, approvalRequired } = admitted;
   const { fingerprint } = admission;
   const approval = approvalId === null || fingerprint === null ? null : { id: approvalId, fingerprint };
@@ -161,7 +164,7 @@ async function outcomeOf(
 /**
  * Makes the dry run, and has people asked with its verdict. What it is refused for (an object that the caller does not see, a
  * permission, a record that has changed), or fails with, is the answer: nobody is asked, and the next attempt begins anew.
- * A reply: the key has an outcome already.
+ * A reply: the key has an outcome already. null: the request changes nothing, so that there is nothing to approve.
  */
 async function askFor(
   runs: RunCalls,
@@ -169,7 +172,7 @@ async function askFor(
   call: OperationCall,
   admission: Admission,
   stepId: string,
-): Promise<OperationReply> {
+): Promise<OperationReply | null> {
   x.refusedByRun = admission.runId;
   try {
     // Decimals as text, which keeps all their digits.
@@ -179,6 +182,7 @@ async function askFor(
       runs.settle(x, stepId, reply.status ?? x.route.operation.response.status);
       return reply;
     }
+    if (reply.changesNothing) return null;
     const preview = { ...contentOf(reply), approvalRequired: true, before };
     return await runs.request(x, { admission, stepId, preview });
   } catch (error) {

@@ -86,8 +86,11 @@ export class MetadataOperations {
     findUser: FindUser,
   ): Promise<OperationReply> {
     const allowed = await requirePermission(findUser, request, 'metadataManage');
-    if (request.dryRun) return this.#tryOut(request, allowed, { operation: 'deploy', body: call.body });
     const accepted = await this.#planning.run(request.tenantId, 'accept', { body: call.body, head: call.fingerprint });
+    if (request.dryRun) {
+      const tried = await this.#tryOut(request, allowed, { operation: 'deploy', body: call.body });
+      return { ...tried, changesNothing: accepted.checkOnly === true };
+    }
     const known = { ...call, fingerprint: accepted.fingerprint };
     const key = idempotencyKey(known, request);
     const { database } = this.#platform;

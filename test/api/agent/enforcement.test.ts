@@ -388,6 +388,18 @@ describe('calls under a run over HTTP', () => {
     assert.ok(await isThere(deal.id));
   });
 
+  it('need no approval when they are deployments that their body makes recorded validations', async () => {
+    const { ada } = deals.as;
+    const runId = await begin({}, ada);
+    const files = { 'groups/Tried.yaml': 'type: Group\napiName: Tried\nlabel: Tried\n' };
+    const body = { files, package: { version: 1, types: [{ name: 'Group', members: ['Tried'] }] } };
+    const recorded = await ada.post('/metadata/deploy', { ...body, checkOnly: true }, under(runId));
+    assert.deepEqual([recorded.status, recorded.body.checkOnly], [202, true], recorded.text);
+    refused(await ada.post('/metadata/deploy', { ...body, checkOnly: false }, under(runId)), 403, 'APPROVAL_REQUIRED');
+    const { usage } = (await ada.get(`/agent/runs/${runId}`)).body;
+    assert.equal(usage.mutations, 0);
+  });
+
   it('are refused when they were rejected, with the reason', async () => {
     const runId = await begin();
     const deal = await newDeal();
