@@ -1,5 +1,6 @@
 /** Runs of agents over HTTP: their life, who sees them, and what is refused. */
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { tenantSchema } from '../../../lib/context.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
@@ -8,6 +9,7 @@ import { signIn } from '../../../scripts/sign-in.ts';
 import { cancelUnauthorized, expireDue } from '../../../services/agent/upkeep/upkeep.ts';
 import { aDeletion, admit, aList, contextOf } from '../../support/agents.ts';
 import { type Api, api, tokenFor } from '../../support/client.ts';
+import { deployOverHttp } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 const GOAL = { agentKey: 'dunning', goal: 'Remind customers of overdue invoices.' };
@@ -257,6 +259,44 @@ describe('the end of agent runs', function () {
       if (status === 'CANCELED') break;
       assert.ok(attempt < 100, `the run is ${status}`);
       await pause(20);
+    }
+  });
+
+  it('comes with the revocation of the token by its client', async () => {
+    const { baseUrl } = platform;
+    const { access_token, refresh_token = '' } = await signIn({
+      baseUrl,
+      user: 'sue@demo.example',
+      password: 'demo-password',
+    });
+    const { runId } = (await api(baseUrl, access_token).post('/agent/runs', GOAL)).body;
+    const body = new URLSearchParams({ client_id: 'erp-cli', token: refresh_token });
+    assert.equal((await fetch(`${baseUrl}/oauth2/revoke`, { method: 'POST', body })).status, 200);
+    const sue = api(baseUrl, await tokenFor(baseUrl, 'sue'));
+    for (let attempt = 0; ; attempt++) {
+      const { status } = (await sue.get(`/agent/runs/${runId}`)).body;
+      if (status === 'CANCELED') break;
+      assert.ok(attempt < 100, `the run is ${status}`);
+      await pause(20);
+    }
+  });
+
+  it('comes with the client, when it is set inactive', async () => {
+    const { baseUrl } = platform;
+    const clientId = 'demo-DunningAgent';
+    const scope = 'agent:run data:read';
+    const agent = await signIn({ baseUrl, user: 'sam@demo.example', password: 'demo-password', clientId, scope });
+    const { runId } = (await api(baseUrl, agent.access_token).post('/agent/runs', GOAL)).body;
+    const path = 'externalClients/DunningAgent.yaml';
+    const text = await readFile(new URL(`../../../templates/erp/${path}`, import.meta.url), 'utf8');
+    const ada = api(baseUrl, await tokenFor(baseUrl, 'ada'));
+    await deployOverHttp(ada, { [path]: text.replace('active: true', 'active: false') });
+    for (let attempt = 0; ; attempt++) {
+      await cancelUnauthorized(database, platform.broker, new AbortController().signal);
+      const { status } = (await sam.get(`/agent/runs/${runId}`)).body;
+      if (status === 'CANCELED') break;
+      assert.ok(attempt < 100, `the run is ${status}`);
+      await pause(50);
     }
   });
 
