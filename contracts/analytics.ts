@@ -249,6 +249,9 @@ const resultFields = {
       role: Type.Enum(['dimension', 'measure']),
       fieldType: Type.String(),
       currency: nullable(Type.String({ description: 'ISO 4217 code of all values of the column.' })),
+      currencyKey: Type.Optional(
+        Type.String({ description: 'Of amounts of several currencies: key of the column with that of each.' }),
+      ),
     }),
   ),
   rows: Type.Array(Type.Array(Type.Unknown()), { description: 'Values in the order of `columns`.' }),

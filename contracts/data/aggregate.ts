@@ -16,6 +16,8 @@ export interface AggregateColumn {
   readonly fieldType: FieldTypeName;
   /** ISO 4217 code of all amounts of the column; null: there are several, or none. */
   readonly currency: string | null;
+  /** Of amounts of several currencies: key of the column with the currency of each. */
+  readonly currencyKey?: string;
 }
 
 export interface AccessNote {

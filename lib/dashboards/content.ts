@@ -7,7 +7,13 @@ import { isTimezone } from '../values/time.ts';
 
 interface Filter {
   readonly filterKey: string;
+  readonly objectApiName: string;
+  readonly operator: string;
+  readonly value?: unknown;
 }
+
+/** Conditions of the filters on one object, the same value as in config/limits.ts. */
+const FILTER_CONDITIONS_MAX = 20;
 
 interface Share {
   readonly principalType: string;
@@ -48,6 +54,7 @@ export function contentProblems(content: DashboardContent, add: AddProblem): voi
   duplicates(content.filters, ({ filterKey }) => filterKey).forEach((at) => {
     add(`/filters/${at}/filterKey`, 'Another filter has this key.');
   });
+  filterCountProblems(content.filters, add);
   duplicates(content.widgets, ({ widgetKey }) => widgetKey).forEach((at) => {
     add(`/widgets/${at}/widgetKey`, 'Another widget has this key.');
   });
@@ -67,6 +74,26 @@ function textProblems({ name, description, timezone }: DashboardContent, add: Ad
   }
   if (timezone !== null && !isTimezone(timezone))
     add('/timezone', 'timezone is the IANA name of a time zone, such as Europe/Berlin.');
+}
+
+/** A widget could not be run with more. */
+function filterCountProblems(filters: readonly Filter[], add: AddProblem): void {
+  const counts = new Map<string, number>();
+  filters.forEach((filter, at) => {
+    const count = (counts.get(filter.objectApiName) ?? 0) + conditionCount(filter);
+    counts.set(filter.objectApiName, count);
+    if (count > FILTER_CONDITIONS_MAX)
+      add(
+        `/filters/${at}`,
+        `Filters on one object have ${FILTER_CONDITIONS_MAX} conditions at most, including those inside in_related.`,
+      );
+  });
+}
+
+/** How many conditions a condition is: itself, and those inside in_related. */
+export function conditionCount({ operator, value }: Pick<Filter, 'operator' | 'value'>): number {
+  if (operator !== 'in_related' || typeof value !== 'object' || value === null) return 1;
+  return 'conditions' in value && Array.isArray(value.conditions) ? 1 + value.conditions.length : 1;
 }
 
 function shareProblems({ visibility, sharedWith }: DashboardContent, add: AddProblem): void {

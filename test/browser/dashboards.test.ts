@@ -208,7 +208,10 @@ describe('the page of dashboards in Chromium', () => {
       only({
         type: 'metric',
         result: {
-          columns: [dimension('Currency__c', 'Currency', 'picklist'), measure('open', 'Open', 'currency')],
+          columns: [
+            dimension('Currency__c', 'Currency', 'picklist'),
+            { ...measure('open', 'Open', 'currency'), currencyKey: 'Currency__c' },
+          ],
           rows: [
             ['EUR', 33_000.5],
             ['JPY', 1_200],

@@ -2,12 +2,16 @@
  * What running a widget asks of the records: its own query, with the filters of its dashboard and what the caller adds. Pure.
  * Source: docs/reference/analytics.md#running-a-widget.
  */
+import { LIMITS } from '../../../config/limits.ts';
 import type { DashboardFilter, RunBody, WidgetQuery } from '../../../contracts/analytics.ts';
 import type { AggregateQuery } from '../../../contracts/data/aggregate.ts';
+import { conditionCount } from '../../../lib/dashboards/content.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { ViolationList } from '../../../lib/errors/violation-list.ts';
+import { CONDITION_LIMITS, isObject } from '../../../lib/query/conditions.ts';
+import { countChars } from '../../../lib/schema/field-types/common.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
 
 /** A widget with a query, and what else decides what it shows. */
@@ -27,17 +31,22 @@ export interface AskedWidget {
 /** Where a condition of the question comes from. */
 interface Source {
   readonly pointer: string;
-  /** The client's name of it. */
-  readonly id: string | null;
+  /** Within what its id and those inside it are unique: a filter of the dashboard, or the conditions of the caller. */
+  readonly author: string;
 }
 
 export interface Question {
   readonly query: AggregateQuery;
   /** Of its `conditions`, in their order. */
   readonly sources: readonly Source[];
+  /** What its author calls a condition, by the id that it has in the question. */
+  readonly ids: ReadonlyMap<string, string>;
 }
 
-type Condition = Pick<DashboardFilter, 'field' | 'operator' | 'value' | 'valueTo'>;
+type Condition = Pick<DashboardFilter, 'field' | 'operator' | 'value' | 'valueTo'> & { readonly id?: string };
+
+/** No filter has this key. */
+const CALLER = '';
 
 const UNARY: ReadonlySet<string> = new Set(['is_blank', 'is_not_blank']);
 
@@ -46,6 +55,8 @@ export function questionOf(asked: AskedWidget): Question {
   const { query, body, ieee754Compatible } = asked;
   refuseForm(asked);
   const conditions = [...filterConditions(asked), ...callerConditions(body)];
+  refuseTooMany(conditions);
+  const names = new ConditionNames();
   const { sort, filters, limit, ...rest } = query;
   return {
     query: {
@@ -53,7 +64,7 @@ export function questionOf(asked: AskedWidget): Question {
       ...(filters ? { filters } : {}),
       ...(sort ? { sort } : {}),
       ...(conditions.length > 0
-        ? { conditions: conditions.map(({ condition }, at) => ({ id: `c${at}`, ...condition })) }
+        ? { conditions: conditions.map(({ condition, source }) => names.rename(condition, source.author)) }
         : {}),
       ...given('limit', body.limit ?? limit),
       ...given('cursor', body.cursor),
@@ -61,7 +72,68 @@ export function questionOf(asked: AskedWidget): Question {
       ...(ieee754Compatible ? { ieee754Compatible } : {}),
     },
     sources: conditions.map(({ source }) => source),
+    ids: names.given,
   };
+}
+
+/** Ids of conditions, which several authors may have given to several conditions. */
+class ConditionNames {
+  /** What its author calls a condition, by its id here. */
+  readonly given = new Map<string, string>();
+  readonly #ids = new Map<string, string>();
+  #count = 0;
+
+  /** The condition, and those inside it, with ids that no other author has used; what an author uses twice stays so. */
+  rename({ id, ...condition }: Condition, author: string): Condition & { readonly id: string } {
+    return {
+      ...condition,
+      id: id === undefined ? this.#next() : this.#idOf(id, author),
+      ...(condition.value === undefined ? {} : { value: this.#inside(condition, author) }),
+    };
+  }
+
+  #inside({ operator, value }: Condition, author: string): unknown {
+    if (operator !== 'in_related' || !isObject(value) || !Array.isArray(value['conditions'])) return value;
+    const conditions = value['conditions'].map((one: unknown) =>
+      isObject(one) && typeof one['id'] === 'string' ? { ...one, id: this.#idOf(one['id'], author) } : one,
+    );
+    return { ...value, conditions };
+  }
+
+  #idOf(given: string, author: string): string {
+    // The reader of conditions refuses these.
+    if (given === '' || countChars(given) > CONDITION_LIMITS.condition_id_max_chars) return given;
+    const key = JSON.stringify([author, given]);
+    const id = this.#ids.get(key) ?? this.#next();
+    this.#ids.set(key, id);
+    this.given.set(id, given);
+    return id;
+  }
+
+  #next(): string {
+    return `c${this.#count++}`;
+  }
+}
+
+/** 422 where filters, or conditions of the caller, are more than there may be, with those inside them. */
+function refuseTooMany(conditions: readonly SourcedCondition[]): void {
+  const counts = { filters: 0, conditions: 0 };
+  for (const { condition, source } of conditions) {
+    const isCallers = source.author === CALLER;
+    const count = (counts[isCallers ? 'conditions' : 'filters'] += conditionCount(condition));
+    const max = isCallers ? LIMITS.filter_conditions_max : LIMITS.dashboard_filters_max;
+    if (count <= max) continue;
+    const message = isCallers
+      ? `conditions must not have more than ${max} conditions, including those inside in_related.`
+      : `Filters on one object must not have more than ${max} conditions, including those inside in_related.`;
+    throw new PlatformError('WIDGET_QUERY_INVALID', message, {
+      errors: [
+        violation(isCallers ? '/conditions' : source.pointer, 'FILTER_TOO_MANY_CONDITIONS', message, {
+          params: { max },
+        }),
+      ],
+    });
+  }
 }
 
 const given = <K extends string, V>(name: K, value: V | undefined): { [P in K]?: V } =>
@@ -103,14 +175,14 @@ function filterConditions({ query, filters, body }: AskedWidget): SourcedConditi
     const { value: from, valueTo: to } = value ?? filter;
     if (from === undefined && !UNARY.has(operator)) return [];
     const pointer = value ? `/filterValues/${pointerPart(filterKey)}` : `/filters/${at}`;
-    return [{ condition: conditionOf(field, operator, from, to), source: { pointer, id: null } }];
+    return [{ condition: conditionOf(field, operator, from, to), source: { pointer, author: filterKey } }];
   });
 }
 
 const callerConditions = ({ conditions = [] }: RunBody): SourcedCondition[] =>
   conditions.map(({ id, field, operator, value, valueTo }, at) => ({
-    condition: conditionOf(field, operator, value, valueTo),
-    source: { pointer: `/conditions/${at}`, id: id ?? null },
+    condition: { ...conditionOf(field, operator, value, valueTo), ...(id === undefined ? {} : { id }) },
+    source: { pointer: `/conditions/${at}`, author: CALLER },
   }));
 
 const conditionOf = (field: string, operator: Condition['operator'], from: unknown, to: unknown): Condition => ({
@@ -126,8 +198,8 @@ const conditionOf = (field: string, operator: Condition['operator'], from: unkno
  */
 export function refusalOf(
   error: PlatformError,
-  { place, query, body }: AskedWidget,
-  { sources }: Question,
+  { place, body }: AskedWidget,
+  { sources, ids }: Question,
 ): PlatformError {
   if (error.code === 'OBJECT_NOT_FOUND')
     return new PlatformError('WIDGET_QUERY_INVALID', error.message, {
@@ -143,19 +215,22 @@ export function refusalOf(
     const isOfRequest = list === 'cursor' || list === 'conditions' || (list === 'limit' && body.limit !== undefined);
     return isOfRequest || list === 'timezone' ? pointer : `/widgets/${place}/query${pointer}`;
   };
-  const { conditionId, ...details } = error.details ?? {};
-  const named = conditionIdOf(conditionId, sources, query);
   return new PlatformError(error.code, error.message, {
-    errors: error.errors.map((one) => ({ ...one, pointer: pointerOf(one.pointer) })),
-    ...(error.details ? { details: { ...details, ...(named === null ? {} : { conditionId: named }) } } : {}),
+    errors: error.errors.map((one) => ({
+      ...one,
+      pointer: pointerOf(one.pointer),
+      params: one.pointer.startsWith('/conditions') ? withGivenId(one.params, ids) : one.params,
+    })),
+    ...(error.details ? { details: error.details } : {}),
     cause: error.cause,
   });
 }
 
-/** The name that the client gave a condition; null: it has none. */
-function conditionIdOf(id: unknown, sources: readonly Source[], { filters }: WidgetQuery): string | null {
-  if (typeof id !== 'string') return null;
-  if (filters?.conditions.some((condition) => condition.id === id)) return id;
-  const at = /^c(\d{1,2})$/.exec(id)?.[1];
-  return at === undefined ? null : (sources[Number(at)]?.id ?? null);
+/** What a violation says, with the id that the author gave the condition; without one where they gave none. */
+function withGivenId(
+  { conditionId, ...params }: Readonly<Record<string, unknown>>,
+  ids: Question['ids'],
+): Record<string, unknown> {
+  const given = typeof conditionId === 'string' ? ids.get(conditionId) : undefined;
+  return given === undefined ? params : { ...params, conditionId: given };
 }

@@ -142,6 +142,7 @@ function resultOf(
       role: 'measure' as const,
       fieldType: measureType(measure),
       currency: currencyOf(measure, found, snapshot.tenant.currency),
+      ...currencyKeyOf(measure, found),
     })),
   ];
   // Without dimensions there is one row, also when the records of no currency are there to be added up.
@@ -169,6 +170,13 @@ function currencyOf({ isAmount, currency }: Measure, { currencies }: AggregateRo
   const found = currencies[currency.apiName];
   return found?.count === 1 ? found.code : null;
 }
+
+/** The dimension that tells the currencies of a measure apart has the apiName of the field as its key, asked for or not. */
+const currencyKeyOf = (
+  { isAmount, currency }: Measure,
+  { currencies }: AggregateRow,
+): Pick<AggregateColumn, 'currencyKey'> =>
+  isAmount && currency && (currencies[currency.apiName]?.count ?? 0) > 1 ? { currencyKey: currency.apiName } : {};
 
 const LABELS: Readonly<Record<Measure['aggregation'], string>> = {
   count: 'Count of',

@@ -156,6 +156,61 @@ describe('widgets over HTTP', () => {
     assert.deepEqual(pointers(wrong), ['/filterValues/never', '/filterValues/nothing']);
   });
 
+  it('take conditions of several authors, whatever each calls its own', async () => {
+    const related = (id: string) => ({
+      operator: 'in_related',
+      field: 'id',
+      value: {
+        objectApiName: 'DealLine__c',
+        field: 'Deal__c',
+        conditions: [{ id, field: 'name', operator: 'eq', value: 'x' }],
+      },
+    });
+    const filter = (filterKey: string, more: object) => ({
+      filterKey,
+      label: filterKey,
+      objectApiName: 'Deal__c',
+      ...more,
+    });
+    const at = await dashboard([widget('stages', QUERY)], {
+      filters: [filter('one', related('a')), filter('two', related('a'))],
+    });
+    const own = { id: 'c1', field: 'Stage__c', operator: 'eq', value: 'open' };
+    assert.deepEqual(await rows(at, { conditions: [{ id: 'b', ...related('c0') }, own] }), []);
+    assert.deepEqual(await rows(at, { conditions: [{ id: 'one', ...related('a') }, own] }), []);
+    for (const [conditions, pointer] of [
+      [[own, own], '/conditions/1/id'],
+      [[own, { id: 'b', ...related('c1') }], '/conditions/1/value/conditions/0/id'],
+    ] as const) {
+      const twice = await run(at, 'stages', { conditions });
+      refused(twice, 422, 'WIDGET_QUERY_INVALID');
+      assert.deepEqual(pointers(twice), [pointer]);
+      assert.deepEqual(twice.body.errors[0].params.conditionId, 'c1');
+    }
+  });
+
+  it('are not saved with more conditions in filters than can be asked', async () => {
+    const conditions = [{ id: 'a', field: 'name', operator: 'eq', value: 'x' }];
+    const value = { objectApiName: 'DealLine__c', field: 'Deal__c', conditions };
+    const filters = Array.from({ length: 11 }, (_, place) => ({
+      filterKey: `f${place}`,
+      label: 'Lines',
+      objectApiName: 'Deal__c',
+      field: 'id',
+      operator: 'in_related',
+      value,
+    }));
+    const reply = await sam.post('/analytics/dashboards', { name: 'Many', widgets: [widget('w', QUERY)], filters });
+    refused(reply, 422, 'DASHBOARD_INVALID');
+    assert.deepEqual(pointers(reply), ['/filters/10']);
+    const at = await dashboard([widget('stages', QUERY)], { filters: filters.slice(0, 10) });
+    assert.deepEqual(await rows(at, {}), []);
+    const more = { value: { ...value, conditions: [...conditions, { ...conditions[0], id: 'b' }] } };
+    const wider = await run(at, 'stages', { filterValues: { f9: more } });
+    refused(wider, 422, 'WIDGET_QUERY_INVALID');
+    assert.deepEqual(pointers(wider), ['/filterValues/f9']);
+  });
+
   it('answer in pages, and say that there are more', async () => {
     const at = await dashboard([widget('stages', { ...QUERY, limit: 1 })]);
     const first = (await run(at, 'stages')).body;

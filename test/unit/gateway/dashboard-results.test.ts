@@ -20,6 +20,7 @@ const measure = (key: string, fieldType = 'integer', currency: string | null = n
   fieldType,
   currency,
 });
+const amounts: Column = { ...measure('amount', 'currency'), currencyKey: 'Currency' };
 const result = (columns: Column[], rows: unknown[][], labels: WidgetResult['labels'] = {}): WidgetResult => ({
   columns,
   rows,
@@ -53,6 +54,19 @@ const widget = (
 });
 
 describe('what a chart draws of a result', () => {
+  it('takes the currency of amounts from the column that the answer names, not from one that looks like it', () => {
+    const columns = [dimension('Currency'), dimension('Airport'), amounts];
+    const { series } = chartData(
+      result(columns, [['EUR', 'HAM', 1]]),
+      widget('bar', { dimensions: [{ field: 'Currency' }, { field: 'Airport' }] }),
+      PLACE,
+    );
+    assert.deepEqual(
+      series.map(({ column }) => column.currency),
+      ['EUR'],
+    );
+  });
+
   const byMonth = [{ field: 'Day', granularity: 'month' as const }, { field: 'Region' }];
 
   it('puts time in order, and leaves a gap where a series has no value', () => {
@@ -104,7 +118,7 @@ describe('what a chart draws of a result', () => {
       ['south', 'CHF', 3],
     ];
     const { series, left } = chartData(
-      result([dimension('Region'), dimension('Currency'), measure('amount', 'currency')], rows),
+      result([dimension('Region'), dimension('Currency'), amounts], rows),
       widget('bar', { dimensions: [{ field: 'Region' }] }),
       PLACE,
     );
@@ -175,10 +189,7 @@ describe('a pivot of a result', () => {
       ['north', '2026-04-01', 'USD', 9],
     ];
     const { corner, heads, lines } = pivot(
-      result(
-        [dimension('Region'), dimension('Day_quarter', 'date'), dimension('Currency'), measure('amount', 'currency')],
-        rows,
-      ),
+      result([dimension('Region'), dimension('Day_quarter', 'date'), dimension('Currency'), amounts], rows),
       widget('pivot', { dimensions: [{ field: 'Region' }, { field: 'Day', granularity: 'quarter' }] }),
       PLACE,
     );

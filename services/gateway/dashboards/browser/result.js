@@ -12,7 +12,6 @@ export const SLICES_MAX = 8;
 const UNITS_MAX = 2;
 /** Charts of one series. */
 const SINGLE = new Set(['pie', 'funnel']);
-const CURRENCY_CODE = /^[A-Z]{3}$/;
 const REFERENCES = new Set(['reference', 'masterDetail']);
 /** Sums of these over a part are those of the part. */
 const ADDITIVE = new Set(['count', 'sum']);
@@ -29,29 +28,15 @@ export function granularityOf({ key }, { query }) {
 }
 
 /**
- * Amounts of several currencies have none in their column: then the API adds a dimension that names the currency of each
- * row. An empty currency is one of its own.
- * @param {WidgetResult} result
- * @returns {number} where that column is; -1: all amounts have one currency, or there are none
- */
-function currencyAt({ columns, rows }) {
-  if (!columns.some(({ role, fieldType, currency }) => role === 'measure' && fieldType === 'currency' && !currency))
-    return -1;
-  /** @param {number} index */
-  const isCurrency = (index) =>
-    rows.some((row) => row[index] !== null) &&
-    rows.every((row) => row[index] === null || CURRENCY_CODE.test(String(row[index])));
-  return columns.findLastIndex(({ role }, index) => role === 'dimension' && isCurrency(index));
-}
-
-/**
  * Where the column of a currency is that nobody asked for, and that the amounts beside it say themselves; -1: nowhere.
  * @param {WidgetResult} result
  * @param {Widget} widget
  */
-export function addedCurrencyAt(result, { query }) {
-  const at = currencyAt(result);
-  return query?.dimensions.some(({ field }) => field === result.columns[at]?.key) ? -1 : at;
+export function addedCurrencyAt({ columns }, { query }) {
+  const keys = new Set(columns.flatMap(({ currencyKey }) => currencyKey ?? []));
+  for (const { field, granularity } of query?.dimensions ?? []) if (!granularity) keys.delete(field);
+  // Columns that tell apart the currencies of different amounts are shown.
+  return keys.size === 1 ? columns.findIndex(({ key, role }) => role === 'dimension' && keys.has(key)) : -1;
 }
 
 /**
@@ -59,14 +44,14 @@ export function addedCurrencyAt(result, { query }) {
  * @param {WidgetResult} result
  * @returns {(row: unknown[], index: number) => Column}
  */
-export function columnsOf(result) {
-  const { columns } = result;
-  const at = currencyAt(result);
+export function columnsOf({ columns }) {
+  const places = columns.map(({ currencyKey }) =>
+    currencyKey === undefined ? -1 : columns.findIndex(({ key, role }) => role === 'dimension' && key === currencyKey),
+  );
   return (row, index) => {
     const column = /** @type {Column} */ (columns[index]);
-    const currency = row[at];
-    const own = column.fieldType === 'currency' && column.role === 'measure' && column.currency === null;
-    return own && typeof currency === 'string' ? { ...column, currency } : column;
+    const currency = row[places[index] ?? -1];
+    return typeof currency === 'string' ? { ...column, currency } : column;
   };
 }
 

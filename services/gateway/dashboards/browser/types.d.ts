@@ -75,6 +75,8 @@ export interface Column {
   role: 'dimension' | 'measure';
   fieldType: string;
   currency: string | null;
+  /** Of amounts of several currencies: key of the column with the currency of each. */
+  currencyKey?: string;
 }
 
 export interface WidgetResult {
