@@ -6,7 +6,8 @@
 import type { ServiceName } from './services.ts';
 
 const SECRET_MIN_CHARS = 32;
-const SECRET_MIN_DIFFERENT_CHARS = 10;
+/** A random UUID has fewer than this once in some hundred million. */
+const SECRET_MIN_DIFFERENT_CHARS = 8;
 
 /** Words of a secret that somebody typed or copied; 32 random characters have none of them. */
 const TYPED = /change.?me|password|passw0rd|secret|example|platform|default|1234567|abcdefg|qwerty/i;

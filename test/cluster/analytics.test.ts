@@ -59,7 +59,7 @@ describe('analytics apart from data', function () {
     await nats?.stop();
   });
 
-  it('counts the records of whoever asks', async () => {
+  it('counts the records of the caller', async () => {
     const made = await ada.post('/analytics/dashboards', {
       name: 'Cluster',
       visibility: 'public',

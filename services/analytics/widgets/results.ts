@@ -1,5 +1,5 @@
 /**
- * Results of widgets as a process keeps them for a while. Whoever asks gets what was computed for them: the key names the
+ * Results of widgets as a process keeps them for a while. A caller gets what was computed for them: the key names the
  * user, and the versions of configuration and permissions that decided what they see. Bounded by bytes, of all tenants
  * together and of each. Losing any of it costs a query and nothing else.
  */

@@ -1,5 +1,5 @@
 /**
- * Runs a widget for whoever asks: data groups and measures the records that they can see. Source:
+ * Runs a widget for the caller: data groups and measures the records that they can see. Source:
  * docs/reference/analytics.md#running-a-widget.
  */
 import { createHash } from 'node:crypto';

@@ -76,7 +76,7 @@ const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-/** For whoever lists what is reachable. */
+/** For lists of what is reachable. */
 export const DASHBOARD_PAGES: readonly string[] = [DASHBOARDS_PATH, `${DASHBOARDS_PATH}/…`];
 
 export const belongsToDashboards = (path: string): boolean =>

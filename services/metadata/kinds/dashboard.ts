@@ -1,4 +1,4 @@
-/** Dashboard: widgets that group and measure records, with the permissions of whoever looks. Deploying publishes it. */
+/** Dashboard: widgets that group and measure records, with the permissions of the viewer. Deploying publishes it. */
 import { type TSchema, Type } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';
 import {

@@ -58,7 +58,7 @@ describe('widgets over HTTP', () => {
     return reply.body.rows;
   };
 
-  it('answer groups of the records that whoever asks can see', async () => {
+  it('answer groups of the records that the caller can see', async () => {
     const at = await dashboard([widget('stages', QUERY)]);
     const reply = await run(at, 'stages');
     assert.equal(reply.status, 200, reply.text);
@@ -287,7 +287,7 @@ describe('widgets over HTTP', () => {
     assert.equal((await run(at, 'grouped', {}, ada)).status, 200);
   });
 
-  it('are not saved with a question that whoever sets it cannot ask, unless it was there', async () => {
+  it('are not saved with a question that its author cannot ask, unless it was there', async () => {
     const queries = [
       { ...QUERY, objectApiName: 'Nothing__c' },
       { ...QUERY, dimensions: [{ field: 'Secret__c' }, { field: 'createdAt', granularity: 'month' }] },

@@ -1,5 +1,5 @@
 /**
- * Begins: signs in, then loads the rest. Whoever comes without a token leaves at once for the sign-in, and should not wait
+ * Begins: signs in, then loads the rest. A visitor without a token leaves at once for the sign-in, and should not wait
  * for scripts that only the way back needs.
  */
 import { accessToken, completeSignIn, moveHome } from './sign-in.js';
