@@ -6,7 +6,7 @@ import { type Api, api, tokenFor } from '../support/client.ts';
 import { deployOverHttp } from '../support/metadata-tenant.ts';
 import { type NatsServer, startSecureNats } from '../support/nats.ts';
 import { createPlatformDatabase, startPlatform, type TestPlatform } from '../support/platform.ts';
-import { until } from './stage.ts';
+import { insist, until } from './stage.ts';
 
 const DASHBOARD = `type: Dashboard
 apiName: Deployed
@@ -52,6 +52,10 @@ describe('analytics apart from data', function () {
     await until('the cluster is ready', async () => (await fetch(`${baseUrl}/readyz`)).ok, 60_000);
     ada = api(baseUrl, await tokenFor(baseUrl, 'ada'));
     sam = api(baseUrl, await tokenFor(baseUrl, 'sam'));
+    // The gateway has found them; they may still have to find each other.
+    await insist(() => ada.get('/analytics/catalog/Account'));
+    const accounts = { package: { version: 1, types: [{ name: 'CustomObject', members: ['Account'] }] } };
+    await insist(() => ada.post('/metadata/retrieve', accounts));
   });
   after(async () => {
     for (const platform of platforms) await platform.stop();

@@ -211,11 +211,9 @@ describe('a cluster', function () {
     it(`killed ${service} in the middle of approved deletions: each approval is used for its one record, once`, async () => {
       const mia = await stage.as('mia');
       const ada = await stage.as('ada');
-      const begun = await mia.post('/agent/runs', {
-        agentKey: 'tidy',
-        goal: 'Delete accounts.',
-        budget: { maxMutations: 100 },
-      });
+      const run = { agentKey: 'tidy', goal: 'Delete accounts.', budget: { maxMutations: 100 } };
+      const beginning = { idempotencyKey: randomUUID() };
+      const begun = await insist(() => mia.post('/agent/runs', run, beginning));
       assert.equal(begun.status, 201, begun.text);
       const { runId } = begun.body;
       const headers = { 'x-agent-run-id': runId };
