@@ -5,7 +5,7 @@
  */
 
 /** How long a piece is meant to be. */
-const PIECE_MS = 5;
+const PIECE_MS = 3;
 /** Time of the others after each piece, and per time that the piece took: enough for a short request. */
 const PAUSE_MS = 5;
 const PAUSE_PER_MS = 2;

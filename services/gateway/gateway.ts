@@ -140,8 +140,9 @@ export class Gateway {
       const status = res.headersSent ? res.statusCode : 499;
       this.#metrics.observe(x.label, status, milliseconds);
       this.#accessLog?.add(x, status, milliseconds, x.code);
-      discardRest(req);
     };
+    // Before what Node does then.
+    res.prependOnceListener('finish', () => discardRest(req));
     res.once('finish', leave);
     res.once('close', leave);
     if (this.#stopping) res.shouldKeepAlive = false;

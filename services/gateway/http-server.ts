@@ -19,7 +19,9 @@ const CLOSE_MAX_MS = 500;
 const CLOSE_REFUSED_MS = 1_000;
 /** The longest IPv6 address with a zone, in brackets and with a port, is shorter. */
 const ENTRY_MAX_CHARS = 100;
-const DISCARD_MAX_BYTES = 64 * 1024 * 1024;
+/** What the largest body may have. */
+const DISCARD_MAX_BYTES = 32 * 1024 * 1024;
+const DISCARD_BYTES_PER_MS = 32 * 1024;
 
 export interface ServerListeners {
   request: RequestListener;
@@ -113,15 +115,27 @@ function malformedMessage(code: string | undefined): string {
   return 'The request is not well-formed HTTP.';
 }
 
-/** Reads and drops the rest of a refused body, up to a bound, so that the client gets to read the answer. */
+/** When the next part of a refused body may be read; in the time of performance.now(). */
+let nextDiscard = 0;
+
+/**
+ * Reads and drops the rest of a body whose request has been answered, so that the client gets to read the answer: up to
+ * a bound, and at a pace of all connections together that costs the others little. To be called before Node hears that
+ * the answer is out, because it would read all that comes as fast as it comes.
+ */
 export function discardRest(req: IncomingMessage): void {
   if (req.complete || req.destroyed) return;
   let bytes = 0;
   req.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > DISCARD_MAX_BYTES) req.destroy();
+    if (bytes > DISCARD_MAX_BYTES) return void req.destroy();
+    req.pause();
+    const now = performance.now();
+    nextDiscard = Math.max(nextDiscard, now) + chunk.length / DISCARD_BYTES_PER_MS;
+    setTimeout(() => req.resume(), nextDiscard - now).unref();
   });
-  req.resume();
+  // At once: from now on Node leaves the body to us.
+  req.read();
 }
 
 /**

@@ -132,7 +132,7 @@ export class Planning {
       maxThreads: this.#limits.threads,
       idleTimeout: IDLE_MS,
       // Where cores are few, the thread that answers requests goes before.
-      niceIncrement: 10,
+      niceIncrement: 19,
       // A thread that blocks on a shared counter hears nothing from its port.
       atomics: 'disabled',
       resourceLimits: { maxOldGenerationSizeMb: this.#limits.memoryMb },

@@ -1,5 +1,6 @@
 /** HTTP itself, bent: what the sockets of clients, proxies and attackers send, byte by byte. */
 import assert from 'node:assert/strict';
+import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { after, afterEach, before, describe, it } from 'mocha';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
@@ -320,5 +321,42 @@ describe('bad input: the protocol', () => {
       ]);
       for (const answer of answers.flat()) assertSound(answer, line);
     }
+  });
+
+  it('the rest of a refused body is read slowly, and no more of it than of the largest body', async function () {
+    this.timeout(30_000);
+    const { hostname, port } = new URL(platform.baseUrl);
+    const socket = connect({ host: hostname, port: Number(port) });
+    const headers = ['Host: localhost', 'Content-Length: 10000000000'];
+    const head = bytes({ method: 'POST', target: '/api/v1/nothing', headers, bare: true });
+    const started = performance.now();
+    let [sent, received] = [0, ''];
+    socket.on('data', (chunk) => (received += chunk));
+    socket.on('error', () => {}); // the gateway closes while we write
+    const part = Buffer.alloc(64 * 1024);
+    const write = (): void => {
+      do sent += part.length;
+      while (socket.write(part));
+    };
+    socket.on('drain', write);
+    socket.write(head);
+    write();
+    await new Promise((resolve) => socket.once('close', resolve));
+    const seconds = (performance.now() - started) / 1_000;
+    assert.match(received, /^HTTP\/1.1 404 /);
+    // What the sockets of both sides hold comes on top.
+    assert.ok(sent < 48 * 1024 * 1024, `${sent} bytes`);
+    assert.ok(seconds > 0.8, `${sent} bytes in ${seconds} s`);
+  });
+
+  it('the connection of a refused body serves the next request', async () => {
+    const body = Buffer.alloc(600_000, ' ');
+    const about = { method: 'POST', target: '/api/v1/nothing', bare: true };
+    const first = bytes({ ...about, headers: ['Host: localhost', `Content-Length: ${body.length}`] }, body);
+    const answers = await sendBytes(platform.baseUrl, Buffer.concat([first, bytes({})]));
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [404, 200],
+    );
   });
 });
