@@ -6,11 +6,22 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
 /** A call and whose it is. */
-export interface AdmittedCall {
+export interface Call {
   readonly request: RequestContext;
   readonly call: Admission;
+}
+
+/** A call with the id of its step. */
+export interface AdmittedCall extends Call {
   readonly stepId: string;
 }
+
+/** Whether the same mutation was admitted before under the same key. */
+const admittedBefore = ({ bind }: Sql, { request, call }: Call): string =>
+  `EXISTS (SELECT FROM agent.steps s WHERE s.tenant_id = ${bind(request.tenantId, 'uuid')}
+        AND s.run_id = ${bind(call.runId, 'uuid')} AND s.mutation
+        AND s.idempotency_key = ${bind(call.idempotencyKey, 'text')}
+        AND s.fingerprint = ${bind(call.fingerprint, 'text')} AND s.cost > 0)`;
 
 /**
  * Counts the call and stores its step, if the run is active and its budget has room: one row with `dryRun`, or none. A
@@ -22,12 +33,7 @@ export function countStatement({ request, call, stepId }: AdmittedCall, approval
   const tenant = bind(request.tenantId, 'uuid');
   const run = bind(call.runId, 'uuid');
   const cost = bind(call.cost, 'integer');
-  const key = bind(call.idempotencyKey, 'text');
-  const fingerprint = bind(call.fingerprint, 'text');
-  const repeated = call.mutation
-    ? `EXISTS (SELECT FROM agent.steps s WHERE s.tenant_id = ${tenant} AND s.run_id = ${run} AND s.mutation
-        AND s.idempotency_key = ${key} AND s.fingerprint = ${fingerprint} AND s.cost > 0)`
-    : 'false';
+  const repeated = call.mutation ? admittedBefore(sql, { request, call }) : 'false';
   return sql.statement(
     `WITH charge AS MATERIALIZED (
       SELECT CASE WHEN repeated THEN 0 ELSE ${cost} END AS cost,
@@ -48,7 +54,7 @@ export function countStatement({ request, call, stepId }: AdmittedCall, approval
       idempotency_key, fingerprint, approval_id)
     SELECT ${tenant}, ${bind(stepId, 'uuid')}, ${run}, ${bind(call.operationId, 'text')}, ${bind(call.method, 'text')},
       ${bind(call.path, 'text')}, ${bind(call.mutation, 'boolean')}, counted.cost, ${bind(request.requestId, 'text')},
-      ${key}, ${fingerprint}, ${bind(approvalId, 'uuid')}
+      ${bind(call.idempotencyKey, 'text')}, ${bind(call.fingerprint, 'text')}, ${bind(approvalId, 'uuid')}
     FROM counted
     RETURNING (SELECT dry_run FROM counted) AS "dryRun"`,
   );
@@ -77,16 +83,9 @@ export function refusedStepStatement(
   );
 }
 
-/** Whether the same mutation was admitted before under the same key. */
-export function admittedBeforeStatement({ request, call }: AdmittedCall): Statement {
+export function admittedBeforeStatement(call: Call): Statement {
   const sql = new Sql();
-  const { bind } = sql;
-  return sql.statement(
-    `SELECT EXISTS (SELECT FROM agent.steps s WHERE s.tenant_id = ${bind(request.tenantId, 'uuid')}
-      AND s.run_id = ${bind(call.runId, 'uuid')} AND s.mutation
-      AND s.idempotency_key = ${bind(call.idempotencyKey, 'text')}
-      AND s.fingerprint = ${bind(call.fingerprint, 'text')} AND s.cost > 0) AS yes`,
-  );
+  return sql.statement(`SELECT ${admittedBefore(sql, call)} AS yes`);
 }
 
 /** The step of a call that was tried out and now waits for an approval. */

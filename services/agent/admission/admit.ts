@@ -33,10 +33,11 @@ import {
   type AdmittedCall,
   admittedBeforeStatement,
   askedStepStatement,
+  type Call,
   countStatement,
   refusedStepStatement,
 } from './admit.sql.ts';
-import { budgetRefusal, type Standing, standingOf } from './decide.ts';
+import { budgetRefusal, type Charge, type Standing, standingOf } from './decide.ts';
 
 /** What a transaction that refuses has written is kept, so that it answers instead of throwing. */
 type Outcome = Admitted | PlatformError;
@@ -120,7 +121,7 @@ const contention = (): PlatformError =>
   new PlatformError('WRITE_CONTENTION', 'Other calls of the run are in progress; try again.', { retryAfterSeconds: 1 });
 
 /** The run, which stays as it is until the transaction ends; or why it lets no such call through. */
-async function openRun(tx: Tx, { request, call }: AdmittedCall): Promise<LockedRun | PlatformError> {
+async function openRun(tx: Tx, { request, call }: Call): Promise<LockedRun | PlatformError> {
   const { tenantId } = request;
   const run = await tx.first<LockedRun>(lockRunStatement(tenantId, call.runId, ownRuns(request)));
   if (!run) return runNotFound();
@@ -130,13 +131,13 @@ async function openRun(tx: Tx, { request, call }: AdmittedCall): Promise<LockedR
       { type: 'agent.run.expired', data: { runId: call.runId, agentKey: run.agentKey } },
     ]);
   }
-  return endedRefusal(run) ?? budgetRefusal(run, await chargeOf(tx, { request, call, stepId: '' })) ?? run;
+  return endedRefusal(run) ?? budgetRefusal(run, await chargeOf(tx, { request, call })) ?? run;
 }
 
-async function chargeOf(tx: Tx, admission: AdmittedCall): Promise<{ cost: number; mutations: number }> {
-  const { cost, mutation } = admission.call;
+async function chargeOf(tx: Tx, asked: Call): Promise<Charge> {
+  const { cost, mutation } = asked.call;
   if (!mutation) return { cost, mutations: 0 };
-  const { yes } = await tx.one<{ yes: boolean }>(admittedBeforeStatement(admission));
+  const { yes } = await tx.one<{ yes: boolean }>(admittedBeforeStatement(asked));
   return yes ? { cost: 0, mutations: 0 } : { cost, mutations: 1 };
 }
 
