@@ -10,7 +10,7 @@ import { pageOf } from '../page.ts';
 import { sightOf } from '../sight.ts';
 import { presentRun, presentSummary } from './present.ts';
 import { runNotFound } from './refusals.ts';
-import { type RunRow, type RunSummaryRow, runStatement, runsStatement } from './run.sql.ts';
+import { type RunRow, type RunSummaryRow, runStatement, runStatusStatement, runsStatement } from './run.sql.ts';
 
 export const getRun: Handler<'agent.runs.get', AgentDeps> = async (deps, request, call) => {
   const { runId } = call.path;
@@ -71,7 +71,7 @@ export async function runState(
   { database }: AgentDeps,
   { tenantId, runId }: AgentActions['agent.runs.state']['params'],
 ): Promise<AgentActions['agent.runs.state']['result']> {
-  const statement = runStatement(tenantId, runId, { userId: null, clientId: null });
-  const run = isUuid(runId) ? await database.shared('agent', tenantId, (tx) => tx.first<RunRow>(statement)) : null;
-  return run && { status: run.status };
+  if (!isUuid(runId)) return null;
+  const statement = runStatusStatement(tenantId, runId);
+  return database.shared('agent', tenantId, (tx) => tx.first<Pick<RunRow, 'status'>>(statement));
 }

@@ -3,17 +3,12 @@ import type { AgentRun, RunStatus } from '../../../contracts/agent.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
-export interface RunRow {
-  readonly runId: string;
-  readonly status: RunStatus;
+/** Whose run it is, and its budget. */
+interface RunTerms {
   readonly agentKey: string;
-  readonly agentVersion: string | null;
-  readonly goal: string;
-  readonly dryRun: boolean;
   readonly userId: string;
   readonly clientId: string;
-  readonly context: AgentRun['context'];
-  readonly plan: AgentRun['plan'];
+  readonly dryRun: boolean;
   readonly maxCost: number;
   readonly maxMutations: number;
   readonly maxRecords: number;
@@ -21,6 +16,15 @@ export interface RunRow {
   readonly requests: number;
   readonly mutations: number;
   readonly recordsChanged: number;
+}
+
+export interface RunRow extends RunTerms {
+  readonly runId: string;
+  readonly status: RunStatus;
+  readonly agentVersion: string | null;
+  readonly goal: string;
+  readonly context: AgentRun['context'];
+  readonly plan: AgentRun['plan'];
   readonly createdAt: string;
   readonly expiresAt: string;
   readonly endedAt: string | null;
@@ -44,11 +48,12 @@ const STATUS = `CASE
     WHEN EXISTS (SELECT FROM agent.approvals a WHERE ${PENDING}) THEN 'WAITING_APPROVAL'
     ELSE 'RUNNING' END`;
 
-const SUMMARY = `r.run_id AS "runId", ${STATUS} AS status, r.agent_key AS "agentKey", r.agent_version AS "agentVersion",
-    r.goal, r.dry_run AS "dryRun", r.user_id AS "userId", r.client_id AS "clientId", r.context,
+const TERMS = `r.agent_key AS "agentKey", r.user_id AS "userId", r.client_id AS "clientId", r.dry_run AS "dryRun",
     r.max_cost AS "maxCost", r.max_mutations AS "maxMutations", r.max_records AS "maxRecords",
-    r.cost, r.requests, r.mutations, r.records_changed AS "recordsChanged",
-    r.created_at AS "createdAt", r.expires_at AS "expiresAt",
+    r.cost, r.requests, r.mutations, r.records_changed AS "recordsChanged"`;
+
+const SUMMARY = `r.run_id AS "runId", ${STATUS} AS status, ${TERMS},
+    r.agent_version AS "agentVersion", r.goal, r.context, r.created_at AS "createdAt", r.expires_at AS "expiresAt",
     CASE WHEN r.status = 'RUNNING' AND r.expires_at <= statement_timestamp() THEN r.expires_at ELSE r.ended_at END
       AS "endedAt",
     r.outcome, r.summary, r.model_usage AS "modelUsage"`;
@@ -77,6 +82,14 @@ export function runStatement(tenantId: string, runId: string, sight: Sight): Sta
   return sql.statement(
     `SELECT ${ENTIRE} FROM agent.runs r
     WHERE r.tenant_id = ${sql.bind(tenantId, 'uuid')} AND r.run_id = ${sql.bind(runId, 'uuid')} ${inSight(sql, sight)}`,
+  );
+}
+
+export function runStatusStatement(tenantId: string, runId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT ${STATUS} AS status FROM agent.runs r
+    WHERE r.tenant_id = ${sql.bind(tenantId, 'uuid')} AND r.run_id = ${sql.bind(runId, 'uuid')}`,
   );
 }
 
@@ -126,21 +139,10 @@ export function activeRunsStatement(tenantId: string, userId: string): Statement
   );
 }
 
-export interface LockedRun {
-  readonly status: 'RUNNING' | 'COMPLETED' | 'FAILED' | 'CANCELED' | 'EXPIRED';
+export interface LockedRun extends RunTerms {
+  readonly status: Exclude<RunStatus, 'WAITING_APPROVAL'>;
   /** Its time has not passed. */
   readonly live: boolean;
-  readonly agentKey: string;
-  readonly userId: string;
-  readonly clientId: string;
-  readonly dryRun: boolean;
-  readonly maxCost: number;
-  readonly maxMutations: number;
-  readonly maxRecords: number;
-  readonly cost: number;
-  readonly requests: number;
-  readonly mutations: number;
-  readonly recordsChanged: number;
 }
 
 /** The run as it is now, held until the transaction ends. */
@@ -152,9 +154,6 @@ export function lockRunStatement(tenantId: string, runId: string, sight: Sight):
       SELECT * FROM agent.runs r
       WHERE r.tenant_id = ${sql.bind(tenantId, 'uuid')} AND r.run_id = ${sql.bind(runId, 'uuid')} ${inSight(sql, sight)}
       FOR NO KEY UPDATE)
-    SELECT status, expires_at > clock_timestamp() AS live, agent_key AS "agentKey", user_id AS "userId",
-      client_id AS "clientId", dry_run AS "dryRun", max_cost AS "maxCost", max_mutations AS "maxMutations",
-      max_records AS "maxRecords", cost, requests, mutations, records_changed AS "recordsChanged"
-    FROM locked`,
+    SELECT r.status, r.expires_at > clock_timestamp() AS live, ${TERMS} FROM locked r`,
   );
 }
