@@ -400,7 +400,13 @@ const dashboardId = defineParameter({
   example: EXAMPLE_ID,
 });
 
-const etag = { ETag: { description: '`"r<revision>"`, for If-Match.', schema: Type.String() } };
+const etag = {
+  ETag: {
+    description:
+      '`"r<revision>"`, for If-Match; `"r<revision>-<what the caller sees>"` for callers who may not do everything with it.',
+    schema: Type.String(),
+  },
+};
 
 const common = {
   tag: 'analytics',
@@ -550,7 +556,7 @@ export const ANALYTICS_OPERATIONS = [
     headerParameters: [
       {
         name: 'If-None-Match',
-        description: 'ETag of an earlier answer; 304 when nothing changed, for those who may edit.',
+        description: 'ETag of an earlier answer; 304 when nothing changed for the caller.',
         schema: Type.String(),
       },
     ],

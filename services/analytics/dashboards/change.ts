@@ -176,10 +176,10 @@ const contentOfRow = ({ name, description, visibility, sharedWith, timezone, con
   widgets: content.widgets,
 });
 
-const replyOf = (row: FullDashboardRow, viewer: Viewer): OperationReply => ({
-  headers: { ETag: etagOf(row.revision) },
-  body: presentDashboard(row, viewer),
-});
+function replyOf(row: FullDashboardRow, viewer: Viewer): OperationReply {
+  const body = presentDashboard(row, viewer);
+  return { headers: { ETag: etagOf(body) }, body };
+}
 
 const addressOf = (dashboardId: string): string => `/api/v1/analytics/dashboards/${dashboardId}`;
 

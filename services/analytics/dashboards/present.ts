@@ -1,4 +1,5 @@
 /** Dashboards as the API shows them. */
+import { hash } from 'node:crypto';
 import type { OperationOutput } from '../../../contracts/operations.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { Viewer } from '../viewer.ts';
@@ -7,8 +8,6 @@ import type { DashboardRow, FullDashboardRow } from './read.sql.ts';
 type Summary = Omit<OperationOutput<'analytics.dashboards.list'>['records'][number], 'widgetCount'>;
 
 const time = (text: string): string => formatTimestamp(new Date(text));
-
-export const etagOf = (revision: number): string => `"r${revision}"`;
 
 /** Who only looks sees nothing of what happened to the draft since it was published. */
 const changesOf = (row: DashboardRow): Pick<Summary, 'state' | 'revision' | 'updatedAt' | 'updatedById'> =>
@@ -70,6 +69,21 @@ export const presentDashboard = (
   filters: row.content.filters,
   widgets: row.content.widgets,
 });
+
+/**
+ * Of an answer, for If-Match and If-None-Match: the revision, and what differs between viewers at the same revision. For who may
+ * do everything with the dashboard that is nothing.
+ */
+export function etagOf({
+  revision,
+  capabilities,
+  visibility,
+  sharedWith,
+}: OperationOutput<'analytics.dashboards.get'>): string {
+  if (Object.values(capabilities).every(Boolean)) return `"r${revision}"`;
+  const seen = hash('sha256', JSON.stringify([capabilities, visibility, sharedWith]), 'base64url');
+  return `"r${revision}-${seen.slice(0, 12)}"`;
+}
 
 /** The revision of what the viewer is shown. */
 export const revisionShown = (row: DashboardRow): number => changesOf(row).revision;

@@ -6,7 +6,7 @@ import { matchesEtag } from '../../../lib/values/etags.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { AnalyticsDeps } from '../deps.ts';
 import { type Viewer, viewerOf } from '../viewer.ts';
-import { etagOf, presentDashboard, presentSummary, revisionShown } from './present.ts';
+import { etagOf, presentDashboard, presentSummary } from './present.ts';
 import {
   type DashboardRow,
   type FullDashboardRow,
@@ -41,11 +41,10 @@ export const getDashboard: Handler<'analytics.dashboards.get', AnalyticsDeps> = 
   const row = await deps.database.shared('analytics', viewer.tenantId, (tx) =>
     visibleDashboard(tx, viewer, call.path.dashboardId, call.query.version ?? null),
   );
-  const headers = { ETag: etagOf(revisionShown(row)) };
-  // Who only looks is shown the revision that was published, but also whom the dashboard reaches, which changes apart from it.
-  if (row.reach !== 'view' && matchesEtag(call.headers.ifNoneMatch, headers.ETag))
-    return { status: 304, headers, body: null };
-  return { headers, body: presentDashboard(row, viewer) };
+  const body = presentDashboard(row, viewer);
+  const headers = { ETag: etagOf(body) };
+  if (matchesEtag(call.headers.ifNoneMatch, headers.ETag)) return { status: 304, headers, body: null };
+  return { headers, body };
 };
 
 export const listDashboards: Handler<'analytics.dashboards.list', AnalyticsDeps> = async (deps, request, call) => {

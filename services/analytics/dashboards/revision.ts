@@ -3,7 +3,8 @@ import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationHeaders } from '../../../lib/operation.ts';
 
-const REVISION_TAG = /^"r([1-9]\d{0,9})"$/;
+/** The ETag of any viewer: who may change the dashboard by now may have read it when they only looked. */
+const REVISION_TAG = /^"r([1-9]\d{0,9})(?:-[\w-]{12})?"$/;
 
 /**
  * The expected revision of a change. The gateway has compared query and X-Expected-Revision; body and If-Match must say the
