@@ -315,9 +315,9 @@ function readBody(x: Exchange, operation: Operation, problems: Problems): unknow
     problems.add('REQUEST_MALFORMED', '', error.message, error.details);
     return undefined;
   }
-  if (declared.validate !== false) problems.addBody(declared.schema, body);
-  else if (typeof body !== 'object' || body === null || Array.isArray(body))
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
     problems.add('PARAMETER_INVALID', '', 'The body must be a JSON object.');
+  else if (declared.validate !== false) problems.addBody(declared.schema, body);
   return body;
 }
 
