@@ -34,9 +34,18 @@ export function collectBodyViolations(schema: TSchema, body: unknown, into: Viol
   const isPrecise = (one: ErrorObject): boolean => !COMPOUND_KEYWORDS.has(one.keyword);
   const anyPrecise = errors.some(isPrecise);
   const notNull = placesOfValues(errors.filter(isPrecise));
-  for (const one of errors)
-    if (!anyPrecise || (isPrecise(one) && !(isNullExpected(one) && notNull.has(one.instancePath))))
-      into.add(() => bodyViolation(one));
+  const shown = errors.filter(
+    (one) => !anyPrecise || (isPrecise(one) && !(isNullExpected(one) && notNull.has(one.instancePath))),
+  );
+  const types = Map.groupBy(
+    shown.filter(({ keyword }) => keyword === 'type'),
+    ({ instancePath }) => instancePath,
+  );
+  for (const one of shown) {
+    const ofPlace = one.keyword === 'type' ? types.get(one.instancePath) : [one];
+    // Of several types that a value could have, the first error names all.
+    if (ofPlace?.[0] === one) into.add(() => bodyViolation(one, ofPlace));
+  }
 }
 
 const ABOUT_ALL_TYPES = new Set(['type', 'enum', 'const']);
@@ -73,7 +82,7 @@ export function bodyViolations(schema: TSchema, body: unknown): readonly Violati
 /** Keywords whose errors only repeat a more precise one. */
 const COMPOUND_KEYWORDS = new Set(['anyOf', 'oneOf', 'if', 'allOf']);
 
-function bodyViolation(error: ErrorObject): Violation<ErrorCode> {
+function bodyViolation(error: ErrorObject, all: readonly ErrorObject[]): Violation<ErrorCode> {
   const { instancePath: at, keyword, params } = error;
   if (keyword === 'required') {
     const name = String(params['missingProperty']);
@@ -87,8 +96,19 @@ function bodyViolation(error: ErrorObject): Violation<ErrorCode> {
       `There is no property ${JSON.stringify(name.slice(0, NAME_SHOWN_MAX))} here.`,
     );
   }
-  return violation(at, 'PARAMETER_INVALID', `${at || 'The body'} ${sentence([error])}.`);
+  return violation(at, 'PARAMETER_INVALID', `${at || 'The body'} ${sentence(all)}.`);
 }
+
+/** The types of JSON Schema, in words. */
+const TYPES: Readonly<Record<string, string>> = {
+  object: 'an object',
+  array: 'a list',
+  string: 'a string',
+  number: 'a number',
+  integer: 'an integer',
+  boolean: 'true or false',
+  null: 'null',
+};
 
 /** What the validator found, as the end of a sentence. */
 function sentence(errors: readonly ErrorObject[]): string {
@@ -96,5 +116,9 @@ function sentence(errors: readonly ErrorObject[]): string {
   if (constants.length > 0) return `must be one of ${constants.join(', ')}`;
   const [first] = errors;
   if (first?.keyword === 'enum') return `must be one of ${first.params['allowedValues'].join(', ')}`;
+  if (first?.keyword === 'type') {
+    const types = new Set(errors.flatMap((one) => (one.keyword === 'type' ? [one.params['type']].flat() : [])));
+    return `must be ${[...types].map((type) => TYPES[String(type)]).join(' or ')}`;
+  }
   return first?.message ?? 'is not valid';
 }

@@ -101,7 +101,7 @@ describe('dashboards over HTTP', () => {
     refused(reply, 400, 'PARAMETER_REQUIRED');
     assert.deepEqual(
       reply.body.errors.map((one: { message: string }) => one.message),
-      ['measures is required.', '/widgets/1/query must be object.', '/widgets/1/query must be null.'],
+      ['measures is required.', '/widgets/1/query must be an object or null.'],
     );
   });
 
