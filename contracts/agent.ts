@@ -5,6 +5,7 @@
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable, type Operation } from '../lib/operation.ts';
+import { cursor, effectiveTake, KEY_ERRORS, nextCursor, take } from './data/rows.ts';
 
 export const RUN_STATUSES = ['RUNNING', 'WAITING_APPROVAL', 'COMPLETED', 'FAILED', 'CANCELED', 'EXPIRED'] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
@@ -431,32 +432,7 @@ const approvalId = defineParameter({
   example: EXAMPLE_APPROVAL_ID,
 });
 
-const take = defineParameter({
-  name: 'take',
-  description: `Page size; more than ${LIMITS.take_max} is answered with ${LIMITS.take_max} and \`X-Effective-Take\`.`,
-  schema: Type.Integer({ minimum: 1, default: LIMITS.take_default }),
-  example: 20,
-});
-
-const cursor = defineParameter({
-  name: 'cursor',
-  description: 'nextCursor of the page before.',
-  schema: Type.String(),
-});
-
-const nextCursor = nullable(Type.String({ description: 'null marks the last page.' }));
-const effectiveTake = {
-  'X-Effective-Take': { description: 'The page size, when `take` was larger than allowed.', schema: Type.Integer() },
-};
-
 const CURSOR_ERRORS = ['PARAMETER_INVALID', 'CURSOR_INVALID', 'CURSOR_EXPIRED', 'CURSOR_QUERY_MISMATCH'] as const;
-const KEY_ERRORS = [
-  'IDEMPOTENCY_KEY_REQUIRED',
-  'IDEMPOTENCY_KEY_INVALID',
-  'IDEMPOTENCY_KEY_REUSED',
-  'IDEMPOTENCY_IN_PROGRESS',
-  'WRITE_CONTENTION',
-] as const;
 const BODY_ERRORS = [
   'BODY_REQUIRED',
   'BODY_PROPERTY_UNKNOWN',

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
 import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
 import type { RateLimitOverrides, Snapshot, TenantInfo } from '../lib/schema/snapshot.ts';
+import { cursor, nextCursor, take } from './data/rows.ts';
 
 export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
   /** The snapshot of a tenant as JSON bytes; without `version` the current one. RECORD: unknown tenant → null. */
@@ -522,20 +523,15 @@ export const METADATA_OPERATIONS = [
         schema: Type.Boolean(),
         example: false,
       },
-      {
-        name: 'take',
-        description: `Page size; more than ${LIMITS.take_max} is answered with ${LIMITS.take_max} and \`X-Effective-Take\`.`,
-        schema: Type.Integer({ minimum: 1, default: LIMITS.take_default }),
-        example: 20,
-      },
-      { name: 'cursor', description: 'nextCursor of the page before.', schema: Type.String() },
+      take,
+      cursor,
     ],
     response: {
       status: 200,
       description: 'A page of deployments.',
       schema: Type.Object({
         records: Type.Array(Type.Object(deploymentFields)),
-        nextCursor: nullable(Type.String({ description: 'null marks the last page.' })),
+        nextCursor,
       }),
       example: { records: [EXAMPLE_DEPLOYMENT], nextCursor: null },
     },

@@ -1,4 +1,4 @@
-/** What the rows of this service's operations have in common. */
+/** What the rows of operations have in common. */
 import { Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
 import { defineParameter } from '../../lib/operation.ts';

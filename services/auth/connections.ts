@@ -2,8 +2,7 @@
 import type { OperationInput, OperationOutput } from '../../contracts/operations.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import type { OperationReply } from '../../lib/operation.ts';
-import { CURSOR_MESSAGES, cursorError } from '../../lib/query/cursor.ts';
-import { type ListIdentity, openListCursor, sealListCursor } from '../../lib/query/list-cursor.ts';
+import { listPage } from '../../lib/query/list-page.ts';
 import { parseListQuery } from '../../lib/query/parse.ts';
 import { type SealingKeys, sealFor } from '../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
@@ -34,30 +33,22 @@ export async function listConnections(
   request: RequestContext,
   call: OperationInput<'me.connections.list'>,
 ): Promise<OperationReply & { body: OperationOutput<'me.connections.list'> }> {
-  const { take: asked, cursor } = call.query;
-  const { take, takeClamped } = parseListQuery(asked === undefined ? {} : { take: asked }, 'query');
-  const list: ListIdentity = { name: 'connections', parameters: { take } };
-  const seal = sealFor(request, keys, Date.now());
-  const after = cursor === undefined ? null : lastOfPage(openListCursor(list, cursor, seal));
-  const rows = await parts.store.grants.connections(request, after, take + 1);
-  const page = rows.slice(0, take);
-  const last = rows.length > take ? page.at(-1) : undefined;
-  return {
-    ...(takeClamped ? { headers: { 'X-Effective-Take': String(take) } } : {}),
-    body: {
-      records: (await presentConnections(parts, page)).map((connection) => ({
+  const paging = parseListQuery(call.query, 'query');
+  const list = { name: 'connections', parameters: { take: paging.take } };
+  return listPage(list, paging, sealFor(request, keys, Date.now()), {
+    rows: ([createdAt, id], take) => {
+      const after = createdAt === undefined || id === undefined ? null : { createdAt, id };
+      return parts.store.grants.connections(request, after, take);
+    },
+    keys: ({ createdAt, id }) => [createdAt, id],
+    present: async (page) => {
+      const connections = await presentConnections(parts, page);
+      return connections.map((connection) => ({
         ...connection,
         current: connection.connectionId === request.grantId,
-      })),
-      nextCursor: last ? sealListCursor(list, [last.createdAt, last.id], seal) : null,
+      }));
     },
-  };
-}
-
-function lastOfPage([createdAt, id]: readonly string[]): Pick<ConnectionRow, 'createdAt' | 'id'> {
-  if (createdAt === undefined || id === undefined)
-    throw cursorError('CURSOR_INVALID', CURSOR_MESSAGES.invalid, 'query:cursor');
-  return { createdAt, id };
+  });
 }
 
 export function presentConnections(

@@ -3,11 +3,13 @@ import type { Handler } from '../../../contracts/operations.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { listPage } from '../../../lib/query/list-page.ts';
+import { parseListQuery } from '../../../lib/query/parse.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
+import { sealFor } from '../../../lib/values/sealed.ts';
 import { accessOf, overseesAgents, requireActiveUser, requireScope } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
-import { pageOf } from '../page.ts';
 import { recordInPath, sightOf } from '../sight.ts';
 import { type ApprovalRow, type ApprovalSummaryRow, approvalStatement, approvalsStatement } from './approval.sql.ts';
 import { isApprover } from './approvers.ts';
@@ -70,33 +72,27 @@ const LOOKED_AT_MAX = 5_000;
 export const listApprovals: Handler<'agent.approvals.list', AgentDeps> = async (deps, request, { query }) => {
   const { tenantId, userId } = request;
   const { access, sees } = await callerOf(deps, request);
-  const status = query.status ?? null;
-  return pageOf(
-    deps,
-    request,
-    query,
-    { name: 'agent.approvals', parameters: { status } },
-    {
-      rows: async (before, take) => {
-        const rows = await deps.database.shared('agent', tenantId, async (tx) => {
-          const seen: ApprovalSummaryRow[] = [];
-          let last = before;
-          for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX; lookedAt += take) {
-            const found = await tx.all<ApprovalSummaryRow>(
-              approvalsStatement(tenantId, { status, before: last, take }),
-            );
-            seen.push(...found.filter(sees));
-            last = found.at(-1)?.approvalId ?? null;
-            if (found.length < take || seen.length >= take) break;
-          }
-          return seen.slice(0, take);
-        });
-        const named = rows.flatMap((row) => recordInPath(row) ?? []);
-        const seesRecord = await sightOf(deps, request, named);
-        return rows.map((row) => ({ row, reader: { access, isOwn: row.userId === userId, sees: seesRecord } }));
-      },
-      key: ({ row }) => row.approvalId,
-      present: ({ row, reader }) => presentSummary(row, reader),
+  const { status = null, ...paging } = query;
+  const list = { name: 'agent.approvals', parameters: { status } };
+  const seal = sealFor(request, deps.sealingKeys, Date.now());
+  return listPage(list, parseListQuery(paging, 'query'), seal, {
+    rows: ([before = null], take) =>
+      deps.database.shared('agent', tenantId, async (tx) => {
+        const seen: ApprovalSummaryRow[] = [];
+        let last = before;
+        for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX; lookedAt += take) {
+          const found = await tx.all<ApprovalSummaryRow>(approvalsStatement(tenantId, { status, before: last, take }));
+          seen.push(...found.filter(sees));
+          last = found.at(-1)?.approvalId ?? null;
+          if (found.length < take || seen.length >= take) break;
+        }
+        return seen.slice(0, take);
+      }),
+    keys: ({ approvalId }) => [approvalId],
+    present: async (page) => {
+      const named = page.flatMap((row) => recordInPath(row) ?? []);
+      const seesRecord = await sightOf(deps, request, named);
+      return page.map((row) => presentSummary(row, { access, isOwn: row.userId === userId, sees: seesRecord }));
     },
-  );
+  });
 };

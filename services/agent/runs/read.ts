@@ -3,10 +3,12 @@ import type { AgentActions } from '../../../contracts/agent.ts';
 import type { RecordName } from '../../../contracts/data.ts';
 import type { Handler } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
+import { listPage } from '../../../lib/query/list-page.ts';
+import { parseListQuery } from '../../../lib/query/parse.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
+import { sealFor } from '../../../lib/values/sealed.ts';
 import { requireActiveUser, visibleRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
-import { pageOf } from '../page.ts';
 import { sightOf } from '../sight.ts';
 import { presentRun, presentSummary } from './present.ts';
 import { runNotFound } from './refusals.ts';
@@ -46,24 +48,18 @@ export async function withShownContext<Row extends RunSummaryRow>(
 export const listRuns: Handler<'agent.runs.list', AgentDeps> = async (deps, request, { query }) => {
   const { tenantId } = request;
   const visible = visibleRuns(request, await requireActiveUser(deps.findUser, request));
-  const mine = query.mine ?? false;
+  const { status = null, agentKey = null, mine = false, ...paging } = query;
   const sight = mine ? { ...visible, userId: request.userId } : visible;
-  const filter = { status: query.status ?? null, agentKey: query.agentKey ?? null };
-  return pageOf(
-    deps,
-    request,
-    query,
-    { name: 'agent.runs', parameters: { ...filter, mine } },
-    {
-      rows: async (before, take) => {
-        const statement = runsStatement(tenantId, sight, { ...filter, before, take });
-        const rows = await deps.database.shared('agent', tenantId, (tx) => tx.all<RunSummaryRow>(statement));
-        return withShownContext(deps, request, rows);
-      },
-      key: ({ runId }) => runId,
-      present: presentSummary,
+  const list = { name: 'agent.runs', parameters: { status, agentKey, mine } };
+  const seal = sealFor(request, deps.sealingKeys, Date.now());
+  return listPage(list, parseListQuery(paging, 'query'), seal, {
+    rows: ([before = null], take) => {
+      const statement = runsStatement(tenantId, sight, { status, agentKey, before, take });
+      return deps.database.shared('agent', tenantId, (tx) => tx.all<RunSummaryRow>(statement));
     },
-  );
+    keys: ({ runId }) => [runId],
+    present: async (page) => (await withShownContext(deps, request, page)).map(presentSummary),
+  });
 };
 
 /** For data, which changes records on behalf of people who revert runs. */

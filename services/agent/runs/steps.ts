@@ -1,24 +1,20 @@
 /** What was called under a run, and what it changed. Source: docs/reference/agents.md#runs. */
 import { Op } from 'sequelize';
 import type { Handler, OperationOutput } from '../../../contracts/operations.ts';
+import { listPage } from '../../../lib/query/list-page.ts';
+import { parseListQuery } from '../../../lib/query/parse.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
+import { sealFor } from '../../../lib/values/sealed.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { accessOf, requireActiveUser, visibleRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { StepModel } from '../models/step.ts';
-import { pageOf } from '../page.ts';
 import { recordInPath, type Sees, shownPath, sightOf } from '../sight.ts';
 import { time } from './present.ts';
 import { runNotFound } from './refusals.ts';
 import { type RunRow, runStatement } from './run.sql.ts';
 
 type Step = OperationOutput<'agent.steps.list'>['records'][number];
-
-interface ShownStep {
-  readonly row: StepModel;
-  readonly path: string;
-  readonly recordsChanged: Step['recordsChanged'];
-}
 
 export const listSteps: Handler<'agent.steps.list', AgentDeps> = async (deps, request, { path: { runId }, query }) => {
   const { tenantId, userId } = request;
@@ -29,36 +25,32 @@ export const listSteps: Handler<'agent.steps.list', AgentDeps> = async (deps, re
     : null;
   if (!run) throw runNotFound();
   const access = accessOf(await deps.configurations.current(tenantId), user);
-  const pathOf = (row: StepModel, sees: Sees): string =>
-    run.userId === userId ? row.path : shownPath(row, access, sees);
-  return pageOf(
-    deps,
-    request,
-    query,
-    { name: 'agent.steps', parameters: { runId } },
-    {
-      rows: async (after, limit): Promise<ShownStep[]> => {
-        const rows = await deps.database.shared('agent', tenantId, (tx) =>
-          StepModel.findAll({
-            where: { tenantId, runId, ...(after === null ? {} : { stepId: { [Op.gt]: after } }) },
-            order: [['stepId', 'ASC']],
-            limit,
-            ...on(tx),
-          }),
-        );
-        const requestIds = rows.filter(({ mutation }) => mutation).map(({ requestId }) => requestId);
-        const changed = await deps.recordsOfRequests({ tenantId, userId, agentRunId: runId, requestIds });
-        const named = run.userId === userId ? [] : rows.flatMap((row) => recordInPath(row) ?? []);
-        const sees = await sightOf(deps, request, named);
-        return rows.map((row) => ({ row, path: pathOf(row, sees), recordsChanged: changed[row.requestId] ?? [] }));
-      },
-      key: ({ row }) => row.stepId,
-      present: presentStep,
+  const isOwn = run.userId === userId;
+  const pathOf = (row: StepModel, sees: Sees): string => (isOwn ? row.path : shownPath(row, access, sees));
+  const list = { name: 'agent.steps', parameters: { runId } };
+  const seal = sealFor(request, deps.sealingKeys, Date.now());
+  return listPage(list, parseListQuery(query, 'query'), seal, {
+    rows: ([after], limit) =>
+      deps.database.shared('agent', tenantId, (tx) =>
+        StepModel.findAll({
+          where: { tenantId, runId, ...(after === undefined ? {} : { stepId: { [Op.gt]: after } }) },
+          order: [['stepId', 'ASC']],
+          limit,
+          ...on(tx),
+        }),
+      ),
+    keys: ({ stepId }) => [stepId],
+    present: async (page) => {
+      const requestIds = page.filter(({ mutation }) => mutation).map(({ requestId }) => requestId);
+      const changed = await deps.recordsOfRequests({ tenantId, userId, agentRunId: runId, requestIds });
+      const named = isOwn ? [] : page.flatMap((row) => recordInPath(row) ?? []);
+      const sees = await sightOf(deps, request, named);
+      return page.map((row) => presentStep(row, pathOf(row, sees), changed[row.requestId] ?? []));
     },
-  );
+  });
 };
 
-const presentStep = ({ row, path, recordsChanged }: ShownStep): Step => ({
+const presentStep = (row: StepModel, path: string, recordsChanged: Step['recordsChanged']): Step => ({
   stepId: row.stepId,
   at: time(String(row.at)),
   operationId: row.operationId,

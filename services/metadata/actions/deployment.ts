@@ -1,8 +1,5 @@
 /** Deployments as the API shows them. */
 import type { OperationOutput } from '../../../contracts/operations.ts';
-import { CURSOR_MESSAGES, cursorError } from '../../../lib/query/cursor.ts';
-import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
-import type { Seal } from '../../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { DeploymentSummary } from '../deployments/store.ts';
 
@@ -57,21 +54,3 @@ export const presentDeployment = (row: DeploymentSummary, plan: string | null): 
 
 /** JSON objects as one. */
 const joined = (objects: readonly string[]): string => `{${objects.map((text) => text.slice(1, -1)).join()}}`;
-
-interface Filter {
-  readonly status: string | null;
-  readonly checkOnly: boolean | null;
-}
-
-const listOf = (parameters: Filter): ListIdentity => ({ name: 'metadata.deployments', parameters: { ...parameters } });
-
-/** Cursor of a list: the last deployment of the page, sealed for its reader and bound to the filter. */
-export const writeCursor = (deploymentId: string, filter: Filter, seal: Seal): string =>
-  sealListCursor(listOf(filter), [deploymentId], seal);
-
-/** The deployment in a cursor. Throws 400 CURSOR_INVALID, CURSOR_EXPIRED, CURSOR_QUERY_MISMATCH. */
-export function readCursor(text: string, filter: Filter, seal: Seal): string {
-  const [deploymentId] = openListCursor(listOf(filter), text, seal);
-  if (deploymentId === undefined) throw cursorError('CURSOR_INVALID', CURSOR_MESSAGES.invalid, 'query:cursor');
-  return deploymentId;
-}

@@ -1,12 +1,13 @@
 /** The public operations of metadata. */
 
-import { LIMITS } from '../../../config/limits.ts';
 import type { UserIdentity } from '../../../contracts/data.ts';
 import type { OperationInput } from '../../../contracts/operations.ts';
 import { ceilings } from '../../../contracts/ratelimit.ts';
 import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
-import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
+import { listPage } from '../../../lib/query/list-page.ts';
+import { parseListQuery } from '../../../lib/query/parse.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { type SealingKeys, sealFor } from '../../../lib/values/sealed.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
@@ -24,7 +25,7 @@ import { type FindUser, mayRead, requireActiveUser, requirePermission } from '..
 import type { Planning } from '../planning/planning.ts';
 import type { Accepted, Door, Planned, Source, Where } from '../planning/tasks.ts';
 import { requireTenant, storedState, type Tenant, tenantInfo } from '../store.ts';
-import { presentDeployment, presentSummary, readCursor, writeCursor } from './deployment.ts';
+import { presentDeployment, presentSummary } from './deployment.ts';
 import { publicBaseUrl } from './retrieve.ts';
 
 export class MetadataOperations {
@@ -148,31 +149,17 @@ export class MetadataOperations {
     findUser: FindUser,
   ): Promise<OperationReply> {
     await requireActiveUser(findUser, request);
-    const { query } = call;
-    const filter = {
-      status: query.status ?? null,
-      checkOnly: query.checkOnly ?? null,
-    };
-    const asked = query.take ?? LIMITS.take_default;
-    if (asked < 1)
-      throw new PlatformError('PARAMETER_INVALID', 'take is at least 1.', {
-        errors: [violation('query:take', 'PARAMETER_INVALID', 'take is at least 1.')],
-      });
-    const take = Math.min(asked, LIMITS.take_max);
+    const { status = null, checkOnly = null, ...paging } = call.query;
+    const list = { name: 'metadata.deployments', parameters: { status, checkOnly } };
     const seal = sealFor(request, this.#sealingKeys(), Date.now());
-    const before = query.cursor === undefined ? null : readCursor(query.cursor, filter, seal);
-    const rows = await this.#platform.database.shared('metadata', request.tenantId, (tx) =>
-      listDeployments(tx, request.tenantId, { ...filter, before, take: take + 1 }),
-    );
-    const page = rows.slice(0, take);
-    const last = page.at(-1);
-    return {
-      ...(asked > take ? { headers: { 'X-Effective-Take': String(take) } } : {}),
-      body: {
-        records: page.map(presentSummary),
-        nextCursor: last && rows.length > take ? writeCursor(last.deploymentId, filter, seal) : null,
-      },
-    };
+    return listPage(list, parseListQuery(paging, 'query'), seal, {
+      rows: ([before = null], take) =>
+        this.#platform.database.shared('metadata', request.tenantId, (tx) =>
+          listDeployments(tx, request.tenantId, { status, checkOnly, before, take }),
+        ),
+      keys: ({ deploymentId }) => [deploymentId],
+      present: (page) => page.map(presentSummary),
+    });
   }
 
   types(): OperationReply {
