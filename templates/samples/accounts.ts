@@ -1,7 +1,7 @@
 /** Sample accounts and their contacts. */
 import { COUNTRIES, type Country, CULTURES, type Culture, type Town } from './people-and-places.ts';
 import type { Choices } from './random.ts';
-import { ANCHOR, DAY, decimal, digits, isoDate, isoTime, later, money, round, slug, workingMoment } from './values.ts';
+import { DAY, decimal, digits, isoDate, isoTime, later, money, round, slug, workingMoment } from './values.ts';
 import type { Row, Workbook } from './workbook.ts';
 
 interface Address {
@@ -52,7 +52,7 @@ export function makeAccounts(book: Workbook): Account[] {
     const domain = `${slug(name.slice(0, name.length - legalForm.length))}.example`;
     // Customers have been so for two years or more; prospects came lately.
     const age = type === 'prospect' ? random.integer(5, 500) : random.integer(735, 2_200);
-    const createdAt = workingMoment(random, ANCHOR - age * DAY);
+    const createdAt = workingMoment(random, book.end - age * DAY);
     const owner = random.weighted(book.owners);
     const employees = Math.round(4 * 10 ** (random.fraction() * 3.1));
     const currency = country.region === 'americas' ? 'USD' : 'EUR';
@@ -75,7 +75,7 @@ export function makeAccounts(book: Workbook): Account[] {
     const discount = type === 'customer' ? random.weighted(DISCOUNTS) : 0;
     const large = employees > 800;
     const parent = i > 60 && random.chance(0.04) ? made[random.integer(0, 59)] : undefined;
-    const row = book.add(rows, 'Account', owner, createdAt, later(random, createdAt), {
+    const row = book.add(rows, 'Account', owner, createdAt, later(random, createdAt, book.end), {
       name,
       accountNumber: `AC-${10_001 + i}`,
       type,
@@ -103,7 +103,7 @@ export function makeAccounts(book: Workbook): Account[] {
       discountPercent: decimal(discount, 100, 2),
       creditLimit: type === 'customer' ? money(random.integer(1, large ? 60 : 12) * 5_000_00) : null,
       foundedOn: isoDate(Date.UTC(random.integer(1919, 2021), random.integer(0, 11), random.integer(1, 28))),
-      lastVisitAt: random.chance(0.6) ? isoTime(later(random, createdAt)) : null,
+      lastVisitAt: random.chance(0.6) ? isoTime(later(random, createdAt, book.end)) : null,
       parentId: parent?.row.id ?? null,
       TaxId__c: country.taxPrefix + digits(random, country.taxDigits),
       description: random.chance(0.25) ? random.one(ACCOUNT_REMARKS) : null,
@@ -139,12 +139,12 @@ export function makeContacts(book: Workbook, accounts: readonly Account[]): void
     const [department, titles, roles] = random.weighted(POSITIONS);
     const createdAt = workingMoment(
       random,
-      Math.min(account.createdAt + random.integer(1, 200) * DAY, ANCHOR - 4 * DAY),
+      Math.min(account.createdAt + random.integer(1, 200) * DAY, book.end - 4 * DAY),
     );
     const consent = random.chance(0.45);
     const consentAt = workingMoment(random, createdAt + random.integer(1, 90) * DAY);
     const reportsTo = account.contacts.length > 0 && random.chance(0.6) ? account.contacts[0]! : null;
-    const row = book.add(rows, 'Contact', account.owner, createdAt, later(random, createdAt), {
+    const row = book.add(rows, 'Contact', account.owner, createdAt, later(random, createdAt, book.end), {
       name: `${firstName} ${lastName}`,
       accountId: account.row.id,
       salutation: random.chance(0.06) ? 'dr' : woman ? 'ms' : 'mr',
@@ -161,8 +161,8 @@ export function makeContacts(book: Workbook, accounts: readonly Account[]): void
         ? isoDate(Date.UTC(random.integer(1961, 2002), random.integer(0, 11), random.integer(1, 28)))
         : null,
       preferredCallTime: random.chance(0.3) ? random.one(['09:00:00', '10:30:00', '14:00:00', '16:15:00']) : null,
-      marketingConsent: consent && consentAt < ANCHOR,
-      marketingConsentAt: consent && consentAt < ANCHOR ? isoTime(consentAt) : null,
+      marketingConsent: consent && consentAt < book.end,
+      marketingConsentAt: consent && consentAt < book.end ? isoTime(consentAt) : null,
       active: random.chance(0.96),
       reportsToId: reportsTo,
       notes: random.chance(0.1) ? random.one(CONTACT_REMARKS) : null,

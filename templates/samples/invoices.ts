@@ -2,7 +2,7 @@
 import type { Account } from './accounts.ts';
 import type { Order } from './orders.ts';
 import type { Choices } from './random.ts';
-import { ANCHOR, DAY, decimal, digits, HOUR, isoDate, isoTime, money, numbered, sum, workingMoment } from './values.ts';
+import { DAY, decimal, digits, HOUR, isoDate, isoTime, money, numbered, sum, workingMoment } from './values.ts';
 import type { Row, Workbook } from './workbook.ts';
 
 interface Payment {
@@ -28,47 +28,60 @@ export function makeInvoices(book: Workbook, orders: readonly Order[]): void {
   const payments = book.sheet('Payment__c');
   const creditNotes = book.sheet('CreditNote__c');
   const booked: { at: number; owner: string; values: Record<string, unknown> }[] = [];
-  for (const { order, issuedAt } of shippedOrders(random, orders)) {
+  for (const { order, issuedAt } of shippedOrders(book, random, orders)) {
     const id = book.nextId(rows, 'Invoice__c', issuedAt);
-    const invoice = { id, order, issuedAt, ...fateOf(random, order, issuedAt) };
+    const invoice = { id, order, issuedAt, ...fateOf(book, random, order, issuedAt) };
     addInvoice(book, rows, invoice);
     addLines(book, lineRows, invoice);
     if (invoice.status === 'canceled') addCreditNote(book, creditNotes, invoice);
     for (const payment of invoice.paid)
-      booked.push({ at: payment.at, owner: order.account.owner, values: paymentValues(random, invoice, payment) });
+      booked.push({
+        at: payment.at,
+        owner: order.account.owner,
+        values: paymentValues(book, random, invoice, payment),
+      });
   }
   booked.sort((a, b) => a.at - b.at);
   for (const { at, owner, values } of booked)
     book.add(payments, 'Payment__c', owner, at, at, { name: numbered('PAY-', payments.length + 1, 5), ...values });
 }
 
-const shippedOrders = (random: Choices, orders: readonly Order[]): { order: Order; issuedAt: number }[] =>
+const shippedOrders = (
+  book: Workbook,
+  random: Choices,
+  orders: readonly Order[],
+): { order: Order; issuedAt: number }[] =>
   orders
     .flatMap((order) =>
       order.shippedAt === null
         ? []
-        : [{ order, issuedAt: Math.min(order.shippedAt + random.integer(0, 3) * DAY, ANCHOR - HOUR) }],
+        : [{ order, issuedAt: Math.min(order.shippedAt + random.integer(0, 3) * DAY, book.end - HOUR) }],
     )
     .sort((a, b) => a.issuedAt - b.issuedAt || (a.order.id < b.order.id ? -1 : 1));
 
 /** What became of an invoice: when it was due, what was paid, and where that leaves it. */
-function fateOf(random: Choices, order: Order, issuedAt: number): Pick<Invoice, 'dueAt' | 'status' | 'total' | 'paid'> {
+function fateOf(
+  book: Workbook,
+  random: Choices,
+  order: Order,
+  issuedAt: number,
+): Pick<Invoice, 'dueAt' | 'status' | 'total' | 'paid'> {
   const total = order.net + order.tax;
   const dueAt = issuedAt + termDays(order.account) * DAY;
   // The newest ones are still being written.
-  const draft = issuedAt > ANCHOR - 4 * DAY && order.status === 'fulfilled' && random.chance(0.5);
+  const draft = issuedAt > book.end - 4 * DAY && order.status === 'fulfilled' && random.chance(0.5);
   if (draft) return { dueAt, status: 'draft', total, paid: [] };
   if (random.chance(0.008)) return { dueAt, status: 'canceled', total, paid: [] };
-  const paid = paymentsOf(random, total, issuedAt, dueAt);
-  const daysLate = daysLateOf(dueAt);
+  const paid = paymentsOf(book, random, total, issuedAt, dueAt);
+  const daysLate = daysLateOf(book, dueAt);
   if (sum(paid.map((payment) => payment.cents)) === total) return { dueAt, status: 'paid', total, paid };
   if (daysLate <= 0) return { dueAt, status: 'sent', total, paid };
   return { dueAt, status: daysLate > 60 && random.chance(0.4) ? 'disputed' : 'overdue', total, paid };
 }
 
-const daysLateOf = (dueAt: number): number => ANCHOR / DAY - Math.floor(dueAt / DAY);
+const daysLateOf = ({ end }: Workbook, dueAt: number): number => end / DAY - Math.floor(dueAt / DAY);
 
-function paymentsOf(random: Choices, total: number, issuedAt: number, dueAt: number): Payment[] {
+function paymentsOf(book: Workbook, random: Choices, total: number, issuedAt: number, dueAt: number): Payment[] {
   const paid: Payment[] = [];
   const disputed = random.chance(0.006);
   const slow = random.chance(0.12);
@@ -82,7 +95,7 @@ function paymentsOf(random: Choices, total: number, issuedAt: number, dueAt: num
     paid.push({ at: firstAt, cents: first });
     if (!never) paid.push({ at: Math.max(lastAt, firstAt), cents: total - first });
   } else if (!never) paid.push({ at: lastAt, cents: total });
-  return paid.filter(({ at }) => at < ANCHOR);
+  return paid.filter(({ at }) => at < book.end);
 }
 
 function addInvoice(book: Workbook, rows: Row[], invoice: Invoice): void {
@@ -107,7 +120,7 @@ function addInvoice(book: Workbook, rows: Row[], invoice: Invoice): void {
     Amount__c: money(order.net),
     SentAmount__c: draft ? null : money(total),
     DunningLevel__c:
-      status === 'overdue' || status === 'disputed' ? Math.min(3, Math.floor(daysLateOf(dueAt) / 14)) : 0,
+      status === 'overdue' || status === 'disputed' ? Math.min(3, Math.floor(daysLateOf(book, dueAt) / 14)) : 0,
     BillingEmail__c: account.row['invoiceEmail'] ?? account.row['email'],
     BillingAddress__c: account.address,
     LedgerNumber__c: draft ? null : `${new Date(issuedAt).getUTCFullYear()}-${String(number).padStart(6, '0')}`,
@@ -136,7 +149,7 @@ function addLines(book: Workbook, rows: Row[], { id, order, issuedAt }: Invoice)
 
 function addCreditNote(book: Workbook, rows: Row[], { id, order, issuedAt, total }: Invoice): void {
   const { account } = order;
-  const creditedAt = Math.min(issuedAt + 5 * DAY, ANCHOR - HOUR);
+  const creditedAt = Math.min(issuedAt + 5 * DAY, book.end - HOUR);
   book.add(rows, 'CreditNote__c', account.owner, creditedAt, creditedAt, {
     name: numbered('CN-', rows.length + 1, 5),
     InvoiceId__c: id,
@@ -149,6 +162,7 @@ function addCreditNote(book: Workbook, rows: Row[], { id, order, issuedAt, total
 }
 
 function paymentValues(
+  book: Workbook,
   random: Choices,
   { id, order: { account }, total }: Invoice,
   { at, cents }: Payment,
@@ -156,7 +170,7 @@ function paymentValues(
   return {
     InvoiceId__c: id,
     AccountId__c: account.row.id,
-    Status__c: at > ANCHOR - 3 * DAY ? 'received' : 'cleared',
+    Status__c: at > book.end - 3 * DAY ? 'received' : 'cleared',
     Method__c: random.weighted(account.currency === 'USD' ? METHODS_USD : METHODS_EUR),
     ReceivedOn__c: isoDate(at),
     CurrencyIsoCode__c: account.currency,

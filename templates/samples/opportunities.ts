@@ -1,6 +1,6 @@
 /** Sample opportunities. */
 import type { Account } from './accounts.ts';
-import { ANCHOR, DAY, decimal, isoDate, isoTime, later, money, workingMoment } from './values.ts';
+import { DAY, decimal, isoDate, isoTime, later, money, workingMoment } from './values.ts';
 import type { Workbook } from './workbook.ts';
 
 /** Ids of won deals by account, for the orders that came of them. */
@@ -17,18 +17,19 @@ export function makeOpportunities(
     const prospect = account.row['type'] === 'prospect';
     const stage = random.weighted(prospect ? STAGES.slice(0, 4) : STAGES);
     const closed = stage === 'closedWon' || stage === 'closedLost';
-    const earliest = Math.ceil((account.createdAt - ANCHOR) / DAY);
+    const earliest = Math.ceil((account.createdAt - book.end) / DAY);
     const opened = closed ? random.integer(-700, -40) : random.integer(-150, -2);
-    const createdAt = workingMoment(random, ANCHOR + Math.max(opened, earliest) * DAY);
+    const createdAt = workingMoment(random, book.end + Math.max(opened, earliest) * DAY);
     const closeAt = closed
-      ? Math.min(createdAt + random.integer(10, 120) * DAY, ANCHOR - DAY)
-      : ANCHOR + random.integer(7, 150) * DAY;
+      ? Math.min(createdAt + random.integer(10, 120) * DAY, book.end - DAY)
+      : // Some have waited for longer than they should.
+        Math.max(createdAt + DAY, book.end + random.integer(-12, 150) * DAY);
     const row = book.add(
       rows,
       'Opportunity__c',
       account.owner,
       createdAt,
-      closed ? closeAt : ANCHOR - random.integer(1, 20) * DAY,
+      closed ? closeAt : book.end - random.integer(1, 20) * DAY,
       {
         name: `${account.row['name']} – ${random.one(PROJECTS)}`,
         AccountId__c: account.row.id,
@@ -54,7 +55,7 @@ export function makeOpportunities(
           : random.one(['existingCustomer', 'existingCustomer', 'referral', 'website', 'tradeFair']),
         Competitor__c: random.chance(0.35) ? random.one(COMPETITORS) : null,
         NextStep__c: closed ? null : random.one(NEXT_STEPS),
-        LastContactAt__c: isoTime(closed ? closeAt : later(random, createdAt)),
+        LastContactAt__c: isoTime(closed ? closeAt : later(random, createdAt, book.end)),
         Description__c: random.chance(0.3) ? random.one(OPPORTUNITY_REMARKS) : null,
       },
     );

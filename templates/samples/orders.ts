@@ -3,7 +3,6 @@ import type { Account } from './accounts.ts';
 import type { Product } from './price-lists.ts';
 import type { Choices } from './random.ts';
 import {
-  ANCHOR,
   DAY,
   decimal,
   digits,
@@ -74,13 +73,13 @@ export function makeOrders(given: Omit<Source, 'random'>): Order[] {
   // Two years, a little more each month than the month before; oldest first, so that numbers follow time.
   const days = Array.from({ length: book.size.orders }, () => Math.floor(-730 * (1 - random.fraction() ** 0.8)) - 1);
   days.sort((a, b) => a - b);
-  const moments = days.map((day) => workingMoment(random, ANCHOR + day * DAY)).sort((a, b) => a - b);
+  const moments = days.map((day) => workingMoment(random, book.end + day * DAY)).sort((a, b) => a - b);
   return moments.map((orderedAt) => {
     // A few customers order often, most of them now and then.
     const account = random.one(customers, 1.8);
-    const age = Math.floor((ANCHOR - orderedAt) / DAY);
+    const age = Math.floor((book.end - orderedAt) / DAY);
     const status = statusOf(random, age);
-    const shippedAt = status === 'fulfilled' || status === 'closed' ? shippedAfter(random, orderedAt) : null;
+    const shippedAt = status === 'fulfilled' || status === 'closed' ? shippedAfter(random, orderedAt, book.end) : null;
     const items = chooseItems(random, account, sellable);
     const id = book.nextId(rows, 'SalesOrder__c', orderedAt);
     const lines = items.map((item, index) => addLine(book, lineRows, { id, account, orderedAt }, item, index));
@@ -91,8 +90,8 @@ export function makeOrders(given: Omit<Source, 'random'>): Order[] {
   });
 }
 
-const shippedAfter = (random: Choices, orderedAt: number): number =>
-  Math.min(workingMoment(random, orderedAt + random.integer(3, 21) * DAY), ANCHOR - random.integer(1, 9) * HOUR);
+const shippedAfter = (random: Choices, orderedAt: number, end: number): number =>
+  Math.min(workingMoment(random, orderedAt + random.integer(3, 21) * DAY), end - random.integer(1, 9) * HOUR);
 
 function chooseItems(random: Choices, account: Account, sellable: readonly Product[]): Item[] {
   const projectLine = random.chance(0.15);

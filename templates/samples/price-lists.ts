@@ -1,6 +1,6 @@
 /** Sample products and the price lists that name them. */
 import { PRODUCT_LINES, type ProductLine } from './products.ts';
-import { ANCHOR, DAY, decimal, HOUR, isoDate, money, numbered, VAT_RATE, workingMoment } from './values.ts';
+import { DAY, decimal, HOUR, isoDate, money, numbered, VAT_RATE, workingMoment } from './values.ts';
 import type { Row, Workbook } from './workbook.ts';
 
 /** Dollars for one euro, times a hundred. */
@@ -29,14 +29,14 @@ export function makeProducts(book: Workbook): Product[] {
         const eur = roundPrice(line.fromCents * (1 + m * 0.22) * (1 + v * 0.37));
         const usd = roundPrice((eur * USD_PER_EUR) / 100);
         const costEur = Math.round((eur * (line.costShare + random.integer(-4, 4))) / 100);
-        const launched = ANCHOR - random.integer(800, 3_000) * DAY;
+        const launched = book.end - random.integer(800, 3_000) * DAY;
         const discontinued = random.chance(0.04);
         const row = book.add(
           rows,
           'Product',
           book.companyOwner,
           workingMoment(random, launched),
-          ANCHOR - 300 * DAY + 9 * HOUR,
+          book.end - 300 * DAY + 9 * HOUR,
           {
             name,
             sku: `${line.skuPrefix}-0${number}`,
@@ -57,7 +57,7 @@ export function makeProducts(book: Workbook): Product[] {
               line.weightKg === null ? null : decimal(Math.round(line.weightKg * (1 + v * 0.15) * 1_000), 1_000, 3),
             deliveryTime: line.deliveryTime,
             launchedOn: isoDate(launched),
-            discontinuedOn: discontinued ? isoDate(ANCHOR - random.integer(10, 200) * DAY) : null,
+            discontinuedOn: discontinued ? isoDate(book.end - random.integer(10, 200) * DAY) : null,
             dataSheet: `https://docs.${COMPANY_DOMAIN}/${line.skuPrefix.toLowerCase()}-0${number}.pdf`,
             description: `<p><strong>${name.replace('"', '&quot;')}</strong></p><p>${line.about}</p>`,
             attributes:
@@ -86,7 +86,7 @@ export function makePriceLists(book: Workbook, products: readonly Product[]): { 
   const random = book.choices('PriceList');
   const lists = book.sheet('PriceList__c');
   const items = book.sheet('PriceListItem__c');
-  const createdAt = workingMoment(random, ANCHOR - 740 * DAY);
+  const createdAt = workingMoment(random, book.end - 740 * DAY);
   const owner = book.companyOwner;
   const ids = { EUR: '', USD: '' };
   let number = 0;
@@ -99,7 +99,7 @@ export function makePriceLists(book: Workbook, products: readonly Product[]): { 
       Code__c: code,
       CurrencyIsoCode__c: currency,
       Region__c: region,
-      ValidFrom__c: isoDate(ANCHOR - 735 * DAY),
+      ValidFrom__c: isoDate(book.end - 735 * DAY),
       ValidTo__c: null,
       Active__c: true,
       Description__c: `Prices in ${currency} before tax.`,
@@ -113,7 +113,7 @@ export function makePriceLists(book: Workbook, products: readonly Product[]): { 
         CurrencyIsoCode__c: currency,
         UnitPrice__c: money(product.list[currency]),
         MinimumQuantity__c: '1.000',
-        ValidFrom__c: isoDate(ANCHOR - 735 * DAY),
+        ValidFrom__c: isoDate(book.end - 735 * DAY),
         ValidTo__c: null,
       });
   }

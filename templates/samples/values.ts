@@ -1,10 +1,17 @@
 /** Moments, amounts and texts of sample records. */
 import type { Choices } from './random.ts';
 
-/** The day on which the sample company stands still. */
-export const ANCHOR = Date.UTC(2026, 10, 1);
 export const DAY = 86_400_000;
 export const HOUR = 3_600_000;
+/**
+ * The day on which the sample company stands still when it is made at that moment: the beginning (UTC) of the last Sunday.
+ * So records of two weeks differ in nothing but dates, and what falls on a working day does so in both.
+ */
+export function lastSunday(at: number): number {
+  const day = Math.floor(at / DAY);
+  return (day - ((day + 4) % 7)) * DAY;
+}
+
 /** German value-added tax in percent. */
 export const VAT_RATE = 19;
 
@@ -34,9 +41,9 @@ export function workingMoment(random: Choices, at: number): number {
   return (day + shift) * DAY + random.integer(7 * HOUR, 17 * HOUR);
 }
 
-/** A working moment between a day after `from` and the anchor; `from` when there is none. */
-export function later(random: Choices, from: number): number {
-  const days = Math.floor((ANCHOR - from) / DAY) - 3;
+/** A working moment between a day after `from` and the end; `from` when there is none. */
+export function later(random: Choices, from: number, end: number): number {
+  const days = Math.floor((end - from) / DAY) - 3;
   return days < 1 ? from : workingMoment(random, from + random.integer(1, days) * DAY);
 }
 

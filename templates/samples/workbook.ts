@@ -28,11 +28,14 @@ export type Row = Record<string, unknown> & { id: string };
 export class Workbook {
   readonly size: SampleSize;
   readonly owners: Owners;
+  /** The day on which the company stands still, in milliseconds since 1970: the end of all that has happened. */
+  readonly end: number;
   readonly #tables = new Map<SampleObject, Row[]>();
 
-  constructor(size: SampleSize, owners: Owners) {
+  constructor(size: SampleSize, owners: Owners, end: number) {
     this.size = size;
     this.owners = owners;
+    this.end = end;
   }
 
   /** Starts the rows of an object; objects appear in the order in which they are started. */

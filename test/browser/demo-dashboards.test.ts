@@ -12,20 +12,22 @@ const SLOW = Number(process.env['CI'] === 'true') * 2 + 1;
 describe('the dashboards of the demo in Chromium', () => {
   let platform: TestPlatform;
   let browser: Browser;
-  const visitors: Visitor[] = [];
+  const visitors = new Map<string, Visitor>();
   before(async () => {
     [platform, browser] = await Promise.all([startPlatform(), startChromium()]);
   });
   after(async () => {
-    for (const { context } of visitors) await context.close();
+    for (const { context } of visitors.values()) await context.close();
     await browser?.close();
     await platform?.stop();
   });
 
-  /** Signs in and sees the list. */
+  /** Who has been here before, or signs in and sees the list. */
   const start = async (username: string): Promise<Visitor> => {
+    const known = visitors.get(username);
+    if (known) return known;
     const visitor = await visit(browser, platform.baseUrl, { reducedMotion: 'reduce' });
-    visitors.push(visitor);
+    visitors.set(username, visitor);
     await visitor.page.goto(`${platform.baseUrl}/dashboards`);
     await signIn(visitor.page, username);
     await visitor.page.waitForSelector('.dashboards, .empty');
@@ -45,7 +47,7 @@ describe('the dashboards of the demo in Chromium', () => {
   });
 
   it('draws every widget of each, with values in it', async () => {
-    const { page, complaints } = visitors[0] ?? (await start('mia@demo.example'));
+    const { page, complaints } = await start('mia@demo.example');
     for (const [name, widgets] of [
       ['Sales overview', 12],
       ['Receivables', 10],
@@ -60,7 +62,7 @@ describe('the dashboards of the demo in Chromium', () => {
   });
 
   it('opens one of twelve widgets in one round of calls, in under a second, with kept results and without', async () => {
-    const { page } = visitors[0] ?? (await start('mia@demo.example'));
+    const { page } = await start('mia@demo.example');
     const asked: string[] = [];
     page.on('request', (request) => {
       if (request.url().endsWith('/run')) asked.push(request.url());
@@ -88,7 +90,7 @@ describe('the dashboards of the demo in Chromium', () => {
   });
 
   it('shows a representative the own part, and says that there may be more', async () => {
-    const mia = visitors[0] ?? (await start('mia@demo.example'));
+    const mia = await start('mia@demo.example');
     const sam = await start('sam@demo.example');
     const invoices = async ({ page }: Visitor): Promise<[number, string]> => {
       await open(page, 'Sales overview');
@@ -103,7 +105,7 @@ describe('the dashboards of the demo in Chromium', () => {
   });
 
   it('names customers and choices, and offers them to filter by', async () => {
-    const { page } = visitors[0] ?? (await start('mia@demo.example'));
+    const { page } = await start('mia@demo.example');
     await open(page, 'Sales overview');
     const table = await page.locator('.kind-table tbody').first().innerText();
     assert.doesNotMatch(table, /[0-9a-f]{8}-[0-9a-f]{4}/, 'names, not ids');
@@ -111,16 +113,18 @@ describe('the dashboards of the demo in Chromium', () => {
     assert.ok(choices > 1);
     assert.equal(await page.locator('input[name="filter.since"]').getAttribute('type'), 'date');
     const before = await page.locator('.big').first().innerText();
-    await page.fill('input[name="filter.since"]', '2026-10-01');
+    // The sample records end in the week in which they were made.
+    const since = new Date(Date.now() - 60 * 86_400_000).toISOString().slice(0, 10);
+    await page.fill('input[name="filter.since"]', since);
     await page.click('.filters button[type=submit]');
     await page.waitForSelector('body[data-shown]');
     assert.notEqual(await page.locator('.big').first().innerText(), before);
-    assert.match(page.url(), /\?filter\.since=2026-10-01$/);
+    assert.equal(new URL(page.url()).search, `?filter.since=${since}`);
   });
 
   it('has no serious findings of axe over real values', async () => {
     const visitor = await visit(browser, platform.baseUrl, { reducedMotion: 'reduce', bypassCSP: true });
-    visitors.push(visitor);
+    visitors.set('with axe', visitor);
     const { page } = visitor;
     await page.goto(`${platform.baseUrl}/dashboards`);
     await signIn(page, 'mia@demo.example');
