@@ -70,7 +70,8 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
   'data.users.access': { params: { tenantId: string; userId: string }; result: UserAccess };
   /**
    * Whether the user could execute operations on an object, and on its record when `recordId` is given: why not, else null.
-   * Throws OBJECT_NOT_FOUND for an object that the user cannot read.
+   * `references` are values of its fields as a body has them: those that name other records must name such as the user can
+   * read. Throws OBJECT_NOT_FOUND for an object that the user cannot read.
    */
   'data.access.check': {
     params: {
@@ -80,6 +81,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
       recordId: string | null;
       operations: readonly RecordOperation[];
       transitionKey: string | null;
+      references: Readonly<Record<string, unknown>>;
     };
     result: { readsRecord: boolean; refusal: PlatformErrorWire | null };
   };

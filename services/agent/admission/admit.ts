@@ -21,6 +21,7 @@ import {
   type OpenApprovals,
   pendingStatement,
 } from '../approvals/approval.sql.ts';
+import { referencesIn } from '../approvals/operations.ts';
 import { ownRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { type Events, writeEvents } from '../events.ts';
@@ -278,7 +279,7 @@ async function newApproval(
     summary: summaryOf(call),
     query: call.query,
     headers: call.headers,
-    body: isKept ? body : null,
+    body: isKept || body === null ? body : JSON.stringify(referencesIn(call.body)),
     bodyOmitted: body !== null && !isKept,
     preview,
     policy: terms.policy,

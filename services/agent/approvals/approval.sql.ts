@@ -21,7 +21,7 @@ export interface NewApproval {
   readonly summary: string;
   readonly query: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON; null: there is none, or it is not kept. */
+  /** JSON; null: there is none. Of a body that is not kept, only what refers to other records. */
   readonly body: string | null;
   readonly bodyOmitted: boolean;
   /** JSON; null: the operation cannot be tried out. */
@@ -156,7 +156,7 @@ export interface ApprovalSummaryRow {
 export interface ApprovalRow extends ApprovalSummaryRow {
   readonly query: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON texts, so that numbers keep their digits. */
+  /** JSON texts, so that numbers keep their digits; of a body that is not kept, only what refers to other records. */
   readonly body: string | null;
   readonly bodyOmitted: boolean;
   readonly preview: string | null;

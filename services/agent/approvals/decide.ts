@@ -1,5 +1,6 @@
 /** Decides about a request of an agent: one person at a time. Source: docs/reference/agents.md#approvals. */
 import { LIMITS } from '../../../config/limits.ts';
+import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import type { RecordOperation } from '../../../lib/access/decide.ts';
 import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
@@ -16,7 +17,7 @@ import { accessOf, requireActiveUser } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { DecisionModel } from '../models/decision.ts';
 import { type ApprovalRow, approvalStatement, decideStatement, lockApprovalStatement } from './approval.sql.ts';
-import { fieldsSetBy, permissionOf, recordQuestionOf } from './operations.ts';
+import { fieldsSetBy, permissionOf, recordQuestionOf, referencesSetBy } from './operations.ts';
 import { presentApproval, type Reader } from './present.ts';
 import { approvalNotFound, decides, readerOf } from './read.ts';
 
@@ -38,8 +39,9 @@ export const decideApproval: Handler<'agent.approvals.decide', AgentDeps> = asyn
       const { tx } = unit;
       await tx.query(lockApprovalStatement(tenantId, approvalId));
       const row = await tx.one<ApprovalRow>(approvalStatement(tenantId, approvalId));
-      requirePerson(row, request);
+      requirePerson(request);
       requireOtherEyes(row, request);
+      requireOtherClient(row, request);
       if (!decides(row, access)) throw approvalNotFound();
       if (judged.refusal) throw judged.refusal;
       requireOpen(row, request);
@@ -77,7 +79,9 @@ async function judge(
   if (!question || !decides(row, access)) return { refusal: null, reader };
   const fields = await fieldsOf(deps, request, row, question.objectApiName);
   const operations = fields.includes('ownerId') ? withOwner(question.operations) : question.operations;
-  const answer = await deps.checkAccess({ ...question, operations, tenantId, userId });
+  const object = ownEntry(access.objects, question.objectApiName)?.object;
+  const references = object ? referencesSetBy(row, object) : {};
+  const answer = await deps.checkAccess({ ...question, operations, references, tenantId, userId });
   const refusal = answer.refusal && PlatformError.fromWire(answer.refusal);
   return { refusal: refusal ?? fieldRefusal(access, question.objectApiName, fields), reader };
 }
@@ -126,17 +130,24 @@ function requireComment({ decision, comment }: Decision): void {
   });
 }
 
-/** Where people may decide about their own agents, they do so through another client: a program can hold their token. */
-function requirePerson(row: ApprovalRow, { person, agentRunId, userId, clientId }: RequestContext): void {
-  if (!person || agentRunId !== null)
-    throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide: sign in as one, and under no run.');
-  if (row.allowSelfApproval && row.userId === userId && row.clientId === clientId)
-    throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'The client that asked cannot decide: use another one.');
+function requirePerson({ person, agentRunId }: RequestContext): void {
+  if (person && agentRunId === null) return;
+  throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide: sign in as one, and under no run.');
 }
 
 function requireOtherEyes({ userId, allowSelfApproval }: ApprovalRow, request: RequestContext): void {
   if (userId !== request.userId || allowSelfApproval) return;
   throw new PlatformError('APPROVAL_SELF_NOT_ALLOWED', 'The agent acts in your name: somebody else must decide.');
+}
+
+/**
+ * The program that asks can hold the tokens of several people, so that its client decides about nothing of its own, whoever
+ * has signed in there. At the command line, which everybody has in common, two people are two programs.
+ */
+function requireOtherClient({ userId, clientId }: ApprovalRow, request: RequestContext): void {
+  if (clientId !== request.clientId) return;
+  if (clientId === CLI_CLIENT_ID && userId !== request.userId) return;
+  throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'The client that asked cannot decide: use another one.');
 }
 
 function requireOpen({ approvalId, status, decisions }: ApprovalRow, { userId }: RequestContext): void {

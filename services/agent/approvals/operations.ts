@@ -4,6 +4,11 @@ import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RecordOperation } from '../../../lib/access/decide.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
 import type { Operation } from '../../../lib/operation.ts';
+import { externalReference, ID_CHARS } from '../../../lib/schema/field-types/reference-family.ts';
+import { isReference } from '../../../lib/schema/field-types/registry.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
+import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
 import type { ApprovalRow } from './approval.sql.ts';
 
 const ROWS: ReadonlyMap<string, Operation> = new Map(OPERATIONS.map((row) => [row.operationId, row]));
@@ -52,10 +57,29 @@ export const bodyHasFields = ({ operationId }: Pick<ApprovalRow, 'operationId'>)
 export function fieldsSetBy(row: ApprovalRow): readonly string[] | null {
   if (!bodyHasFields(row)) return [];
   if (row.bodyOmitted) return null;
-  const body = row.body === null ? null : parseJson(row.body, LIMITS.json_depth_max);
   const { externalIdField } = row.pathParameters;
-  return [
-    ...(typeof body === 'object' && body !== null ? Object.keys(body) : []),
-    ...(externalIdField === undefined ? [] : [externalIdField]),
-  ];
+  return [...Object.keys(bodyOf(row)), ...(externalIdField === undefined ? [] : [externalIdField])];
+}
+
+/** Values of the fields that refer to other records, as the request sets them. */
+export function referencesSetBy(row: ApprovalRow, { fields }: ObjectMeta): Readonly<Record<string, unknown>> {
+  if (!bodyHasFields(row)) return {};
+  const isSet = ([name]: readonly [string, unknown]): boolean => {
+    const field = ownEntry(fields, name);
+    return field !== undefined && isReference(field);
+  };
+  return Object.fromEntries(Object.entries(bodyOf(row)).filter(isSet));
+}
+
+function bodyOf({ body }: ApprovalRow): object {
+  const content = body === null ? null : parseJson(body, LIMITS.json_depth_max);
+  return typeof content === 'object' && content !== null ? content : {};
+}
+
+/** Of a body that is too long to be kept: what may refer to other records, by id or by an external id. */
+export function referencesIn(body: unknown): Readonly<Record<string, unknown>> {
+  const members = typeof body === 'object' && body !== null ? Object.entries(body) : [];
+  const isId = (value: unknown): boolean =>
+    typeof value === 'string' && isUuid(value.slice(0, ID_CHARS + 1).toLowerCase());
+  return Object.fromEntries(members.filter(([, value]) => isId(value) || externalReference(value) !== null));
 }

@@ -52,7 +52,8 @@ export const presentApproval = (row: ApprovalRow, reader: Reader): AgentApproval
   request: {
     query: row.query,
     headers: row.headers,
-    body: row.body === null ? null : shownBody(row, reader, parseJson(row.body, LIMITS.json_depth_max)),
+    body:
+      row.body === null || row.bodyOmitted ? null : shownBody(row, reader, parseJson(row.body, LIMITS.json_depth_max)),
     bodyOmitted: row.bodyOmitted,
   },
   preview: row.preview === null ? null : shownPreview(row, reader, parseJson(row.preview, LIMITS.json_depth_max)),

@@ -4,7 +4,9 @@
  */
 import type { DataActions } from '../../../contracts/data.ts';
 import { decideSharing, NEEDS, permissionRefusal, type RecordOperation } from '../../../lib/access/decide.ts';
-import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { isReference } from '../../../lib/schema/field-types/registry.ts';
+import { fieldOf, ownEntry } from '../../../lib/schema/lookup.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { recordNotFound, visibleObject } from '../object-access.ts';
@@ -12,7 +14,8 @@ import { checkedRow } from '../read/versions.ts';
 import type { Tenants } from '../tenants.ts';
 import { permissionsMissing, visibleTransitions } from '../transitions/transitions-and-actions.ts';
 import type { View } from '../view.ts';
-import { type ExplainedRow, explainedRecordStatement } from './record.sql.ts';
+import { readReference } from '../write/body.ts';
+import { type ExplainedRow, explainedRecordStatement, type ReferencedRow, referencedStatement } from './record.sql.ts';
 
 type Check = DataActions['data.access.check'];
 
@@ -25,11 +28,43 @@ export async function checkAccess(
   return tenants.withView(tenantId, userId, async (view) => {
     const { object } = visibleObject(view, objectApiName);
     const id = recordId?.toLowerCase();
-    if (!isUuid(id)) return { readsRecord: false, refusal: refusalOf(view, question, null)?.toWire() ?? null };
+    const answer = async (readsRecord: boolean, refusal: PlatformError | null): Promise<Check['result']> => {
+      const refused = refusal ?? (await referenceRefusal(database, view, question));
+      return { readsRecord, refusal: refused?.toWire() ?? null };
+    };
+    if (!isUuid(id)) return answer(false, refusalOf(view, question, null));
     const statement = explainedRecordStatement(view, object, id, []);
     const row = checkedRow(view, await database.tenant(tenantId, (tx) => tx.all<ExplainedRow>(statement)));
-    const refusal = row.record === null ? recordNotFound() : refusalOf(view, question, row.record);
-    return { readsRecord: row.record !== null, refusal: refusal?.toWire() ?? null };
+    if (row.record === null) return answer(false, recordNotFound());
+    return answer(true, refusalOf(view, question, row.record));
+  });
+}
+
+/**
+ * 404 when a field names a record that the user cannot read, or none: alike. What refers to nothing is no reference, and of a
+ * field that the user cannot read nothing is said.
+ */
+async function referenceRefusal(
+  database: Database,
+  view: View,
+  { objectApiName, references }: Check['params'],
+): Promise<PlatformError | null> {
+  const { object, fields } = visibleObject(view, objectApiName);
+  const given = Object.entries(references).flatMap(([name, value]) => {
+    const field = ownEntry(fields, name)?.read && value !== null ? fieldOf(object, name) : undefined;
+    return field && isReference(field) ? [{ field, read: readReference(view, field, value, '') }] : [];
+  });
+  if (given.length === 0) return null;
+  const named = given.flatMap(({ read }) => ('code' in read ? [] : [read]));
+  const statement = referencedStatement(view, named);
+  const row = checkedRow(view, await database.tenant(view.tenantId, (tx) => tx.all<ReferencedRow>(statement)));
+  const seen = new Set(named.flatMap(({ field }, i) => (row.seen[i] ? [field] : [])));
+  const unseen = given.flatMap(({ field }) => (seen.has(field) ? [] : [field.apiName]));
+  if (unseen.length === 0) return null;
+  return new PlatformError('RECORD_NOT_FOUND', 'The request refers to records that you cannot read.', {
+    errors: unseen.map((field) =>
+      violation('', 'REFERENCE_NOT_FOUND', `${field} refers to no record you can see.`, { field }),
+    ),
   });
 }
 

@@ -13,6 +13,8 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { exactJson, reachSql, table } from '../sql.ts';
 import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
+import { lookupSql } from '../write/references.ts';
+import type { FieldValue } from '../write/write.ts';
 
 interface ExplainedRecord {
   readonly record: SharedRecord;
@@ -37,6 +39,18 @@ export function explainedRecordStatement(
       SELECT ${sharedRecordSql(schema, view.snapshot, object, 't')} AS record, ${exactJson('t', fields)} AS stored
       FROM ${table(schema, object.apiName)} t
       WHERE t."id" = ${sql.bind(id, 'uuid')} AND ${reachSql(view, sql, object.apiName, 'read', 't')}) found ON true`);
+}
+
+/** Whether each of the references names a record that the user can read. */
+export type ReferencedRow = Versions & { readonly seen: readonly boolean[] };
+
+export function referencedStatement(view: View, references: readonly FieldValue[]): Statement {
+  const sql = new Sql();
+  const schema = identifier(tenantSchema(view.tenantId));
+  const seen = references.map((item) => `${lookupSql(view, schema, sql, item)} IS NOT NULL`);
+  return sql.statement(
+    `SELECT ${VERSION_COLUMNS}, ARRAY[${seen.join(', ')}]::boolean[] AS seen FROM ${schema}._state state`,
+  );
 }
 
 /** SQL (json) of the row `alias` of an object as SharedRecord, with its parents. */

@@ -125,7 +125,8 @@ export function referenceNotFound({ field, lookup }: FieldValue): Violation {
   return violation(pointerTo(field.apiName), 'REFERENCE_NOT_FOUND', message, { field: field.apiName });
 }
 
-function readReference(view: View, field: FieldMeta, value: unknown, pointer: string): FieldValue | Violation {
+/** The record that a value names by id or external id, to be looked up; or what is wrong with its form. */
+export function readReference(view: View, field: FieldMeta, value: unknown, pointer: string): FieldValue | Violation {
   const readable = field.referenceTo.flatMap((apiName) => {
     const object = ownEntry(view.access.objects, apiName)?.permission.read
       ? objectOf(view.snapshot, apiName)
