@@ -14,7 +14,7 @@ const waiting: (() => void)[] = [];
 let running = false;
 
 /** Resolves when a piece may be done. */
-function nextPiece(): Promise<void> {
+export function nextPiece(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve);
     if (!running) release();

@@ -11,7 +11,7 @@ import { apiAccessDisabled } from '../../lib/errors/access.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import { isUuid } from '../../lib/values/ids.ts';
-import { LongWork } from '../../mixins/long-work.ts';
+import { nextPiece } from '../../mixins/long-work.ts';
 import type { Turns } from '../../mixins/turns.ts';
 import { mark } from '../../mixins/watchdog/work.ts';
 import type { Exchange } from './exchange.ts';
@@ -318,7 +318,7 @@ function receiveBody(_gate: Gate, x: Exchange): void | Promise<void> {
 
 /** Large bodies are read one after the other, and leave time to other requests. */
 function giveWay(_gate: Gate, { body }: Exchange): void | Promise<void> {
-  return body !== null && body.length > LARGE_BODY_BYTES ? new LongWork().turn().then(mark) : undefined;
+  return body !== null && body.length > LARGE_BODY_BYTES ? nextPiece().then(mark) : undefined;
 }
 
 function checkForm(_gate: Gate, x: Exchange): void {
