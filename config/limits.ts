@@ -1,3 +1,5 @@
+import { FILTER_CONDITIONS_MAX } from '../lib/dashboards/content.ts';
+
 /** Limits of the platform, with units in their names. Source: docs/reference/limits.md. */
 export const LIMITS = {
   take_default: 50,
@@ -34,7 +36,7 @@ export const LIMITS = {
   dashboards_per_tenant_max: 5_000,
   dashboards_per_user_max: 500,
   dashboard_widgets_max: 40,
-  dashboard_filters_max: 20,
+  dashboard_filters_max: FILTER_CONDITIONS_MAX,
   dashboard_shares_max: 100,
   dashboard_max_bytes: 256 * 1024,
   dashboard_kept_days: 30,

@@ -12,8 +12,8 @@ interface Filter {
   readonly value?: unknown;
 }
 
-/** Conditions of the filters on one object, the same value as in config/limits.ts. */
-const FILTER_CONDITIONS_MAX = 20;
+/** Conditions of the filters on one object. */
+export const FILTER_CONDITIONS_MAX = 20;
 
 interface Share {
   readonly principalType: string;
