@@ -1,6 +1,6 @@
 /**
  * Random objects, records and queries of groups: what PostgreSQL answers is what a brute-force evaluation in memory of the
- * records that the user can list says. QUERY_WORLDS sets how many worlds are tried, QUERY_SEED replays one run.
+ * records that the user can list says.
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -9,16 +9,13 @@ import { planAggregate } from '../../../lib/query/aggregate.ts';
 import { type AggregateRow, compileAggregate } from '../../../lib/query/aggregate-sql.ts';
 import { aggregationsOf, granularitiesOf, groupable } from '../../../lib/query/capabilities.ts';
 import { constrain } from '../../../lib/query/constrain.ts';
-import { Database } from '../../../mixins/database/database.ts';
-import { createDatabase, migrateMetadata, type TestDatabase } from '../../support/database.ts';
 import { evaluate, type RawCondition, type Row } from './evaluate.ts';
 import { type GroupQuery, group, shows } from './groups.ts';
-import { type Generate, pick, randomQuery, randomWorld, storeWorld, type World, ZONES } from './world.ts';
+import { inRandomWorlds, SCHEMA, seed, suiteDatabase, withHiddenFields, worldsOr } from './random-worlds.ts';
+import { type Generate, pick, randomQuery, type World, ZONES } from './world.ts';
 
-const SCHEMA = 't_01939f6e000070008000000000000001';
-const WORLDS = Number(process.env['QUERY_WORLDS'] ?? 100);
+const WORLDS = worldsOr(100);
 const QUERIES = 20;
-const seed = Number(process.env['QUERY_SEED'] ?? Date.now() % 1_000_000_000);
 
 interface Asked extends GroupQuery {
   objectApiName: string;
@@ -31,18 +28,7 @@ interface Asked extends GroupQuery {
 
 describe(`queries of groups against a brute-force evaluation (QUERY_SEED=${seed})`, function () {
   this.timeout(600_000);
-  let server: TestDatabase;
-  let database: Database;
-
-  before(async () => {
-    server = await createDatabase();
-    database = new Database(server.url, { size: 2, applicationName: 'aggregate test' });
-    await migrateMetadata(database);
-  });
-  after(async () => {
-    await database.close();
-    await server.drop();
-  });
+  const database = suiteDatabase();
 
   async function ask(
     world: World,
@@ -57,19 +43,14 @@ describe(`queries of groups against a brute-force evaluation (QUERY_SEED=${seed}
       maxBytes,
       named: new Map(),
     });
-    return database.transaction((tx) => tx.one<AggregateRow>(compiled));
+    return database().transaction((tx) => tx.one<AggregateRow>(compiled));
   }
 
   it('gives the same groups in the same order, page by page, each exactly once', async () => {
     let found = 0;
-    await fc.assert(
-      fc.asyncProperty(fc.gen(), async (g) => {
-        const world = randomWorld(g);
-        await storeWorld(world, database, SCHEMA);
-        for (let i = 0; i < QUERIES; i++) found += await check(world, g);
-      }),
-      { seed, numRuns: WORLDS, endOnFailure: true },
-    );
+    await inRandomWorlds(database(), WORLDS, async (world, g) => {
+      for (let i = 0; i < QUERIES; i++) found += await check(world, g);
+    });
     assert.ok(found > WORLDS * QUERIES, 'the queries find something');
   });
 
@@ -116,34 +97,27 @@ describe(`queries of groups against a brute-force evaluation (QUERY_SEED=${seed}
   }
 
   it('answers a hidden field exactly like one that does not exist', () => {
-    fc.assert(
-      fc.property(fc.gen(), (g) => {
-        const world = randomWorld(g);
-        for (const path of world.hidden) {
-          const [objectApiName, hidden] = path.split('.') as [string, string];
-          const measures = [{ key: 'n', aggregation: 'count' }];
-          const condition = { id: 'a', field: hidden, operator: 'eq', value: 'x' };
-          const queries: Record<string, unknown>[] = [
-            { measures, dimensions: [{ field: hidden }] },
-            { measures, dimensions: [{ field: hidden, granularity: 'day' }], sort: [{ id: hidden }] },
-            { measures, filters: { logic: 'or', conditions: [condition] } },
-            { measures, conditions: [condition] },
-            ...['count', 'countDistinct', 'sum', 'avg', 'min', 'max'].map((aggregation) => ({
-              measures: [{ key: 'n', aggregation, field: hidden }],
-              sort: [{ id: 'n', desc: true }],
-            })),
-          ];
-          for (const query of queries) {
-            const [a, b] = [hidden, 'Absent__c'].map((name) => {
-              const raw = JSON.parse(JSON.stringify({ objectApiName, ...query }).replaceAll(hidden, name));
-              return JSON.stringify(outcome(world, raw)).replaceAll(name, '?');
-            });
-            assert.equal(a, b);
-          }
-        }
-      }),
-      { seed, numRuns: WORLDS },
-    );
+    withHiddenFields(WORLDS, (world, objectApiName, hidden) => {
+      const measures = [{ key: 'n', aggregation: 'count' }];
+      const condition = { id: 'a', field: hidden, operator: 'eq', value: 'x' };
+      const queries: Record<string, unknown>[] = [
+        { measures, dimensions: [{ field: hidden }] },
+        { measures, dimensions: [{ field: hidden, granularity: 'day' }], sort: [{ id: hidden }] },
+        { measures, filters: { logic: 'or', conditions: [condition] } },
+        { measures, conditions: [condition] },
+        ...['count', 'countDistinct', 'sum', 'avg', 'min', 'max'].map((aggregation) => ({
+          measures: [{ key: 'n', aggregation, field: hidden }],
+          sort: [{ id: 'n', desc: true }],
+        })),
+      ];
+      for (const query of queries) {
+        const [a, b] = [hidden, 'Absent__c'].map((name) => {
+          const raw = JSON.parse(JSON.stringify({ objectApiName, ...query }).replaceAll(hidden, name));
+          return JSON.stringify(outcome(world, raw)).replaceAll(name, '?');
+        });
+        assert.equal(a, b);
+      }
+    });
   });
 
   /** The statement, or the refusal. */

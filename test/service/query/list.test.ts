@@ -1,6 +1,5 @@
 /**
  * Random objects, records and queries: what PostgreSQL answers is what a brute-force evaluation in memory says.
- * QUERY_WORLDS sets how many worlds are tried, QUERY_SEED replays one run.
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -12,16 +11,13 @@ import { planGet, planList } from '../../../lib/query/plan.ts';
 import { compileGet, compileList, type Page, readPage, readRecord } from '../../../lib/query/sql.ts';
 import type { CompiledQuery } from '../../../lib/query/types.ts';
 import type { Seal } from '../../../lib/values/sealed.ts';
-import { Database } from '../../../mixins/database/database.ts';
-import { createDatabase, migrateMetadata, type TestDatabase } from '../../support/database.ts';
 import { TENANT_ID, USER_ID } from '../../support/snapshots.ts';
 import { evaluate, microseconds, type RawQuery, type Row, typeOf, type Value } from './evaluate.ts';
-import { type Generate, randomQuery, randomWorld, storeWorld, type World } from './world.ts';
+import { inRandomWorlds, SCHEMA, seed, suiteDatabase, withHiddenFields, worldsOr } from './random-worlds.ts';
+import { randomQuery, type World } from './world.ts';
 
-const SCHEMA = 't_01939f6e000070008000000000000001';
-const WORLDS = Number(process.env['QUERY_WORLDS'] ?? 120);
+const WORLDS = worldsOr(120);
 const QUERIES = 25;
-const seed = Number(process.env['QUERY_SEED'] ?? Date.now() % 1_000_000_000);
 
 const seal: Seal = {
   keys: [Buffer.alloc(32, 7)],
@@ -33,41 +29,19 @@ const seal: Seal = {
 
 describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, function () {
   this.timeout(600_000);
-  let server: TestDatabase;
-  let database: Database;
-
-  before(async () => {
-    server = await createDatabase();
-    database = new Database(server.url, { size: 2, applicationName: 'query test' });
-    await migrateMetadata(database);
-  });
-  after(async () => {
-    await database.close();
-    await server.drop();
-  });
+  const database = suiteDatabase();
 
   const arrays = async ({ text, values }: CompiledQuery): Promise<{ rows: unknown[][] }> => {
-    const result = await database.pool.query({ text, values: [...values], rowMode: 'array' });
+    const result = await database().pool.query({ text, values: [...values], rowMode: 'array' });
     return { rows: result.rows as unknown[][] };
   };
-
-  /** Each world is a few records and many queries. */
-  const inRandomWorlds = (worlds: number, check: (world: World, g: Generate) => Promise<void>): Promise<void> =>
-    fc.assert(
-      fc.asyncProperty(fc.gen(), async (g) => {
-        const world = randomWorld(g);
-        await storeWorld(world, database, SCHEMA);
-        await check(world, g);
-      }),
-      { seed, numRuns: worlds, endOnFailure: true },
-    );
 
   async function list(world: World, raw: Record<string, unknown>, objectApiName: string): Promise<Listed> {
     const object = world.objects[objectApiName]!;
     const request = parseListQuery(raw, 'body');
     const plan = continuePlan(planList(request, object, world.view, { ieee754Compatible: true }), request, seal);
     const compiled = compileList(constrain(plan, world.access), SCHEMA);
-    const { writer, ...rows } = await database.transaction((tx) => tx.page(compiled, '['));
+    const { writer, ...rows } = await database().transaction((tx) => tx.page(compiled, '['));
     writer.append(']');
     const page = readPage(compiled, rows);
     const records = JSON.parse(writer.finish().toString()) as Record<string, unknown>[];
@@ -78,7 +52,7 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
 
   it('gives the same records in the same order, page by page, each exactly once', async () => {
     let matched = 0;
-    await inRandomWorlds(WORLDS, async (world, g) => {
+    await inRandomWorlds(database(), WORLDS, async (world, g) => {
       for (let i = 0; i < QUERIES; i++) {
         const query = randomQuery(g, world.objects['Order__c']!, world);
         const expected = evaluate(query, world.objects['Order__c']!, world);
@@ -106,7 +80,7 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
   });
 
   it('skips as many records as asked', async () => {
-    await inRandomWorlds(Math.ceil(WORLDS / 10), async (world, g) => {
+    await inRandomWorlds(database(), Math.ceil(WORLDS / 10), async (world, g) => {
       const query = randomQuery(g, world.objects['Order__c']!, world);
       const expected = evaluate(query, world.objects['Order__c']!, world);
       const skip = g(fc.nat, { max: 20 });
@@ -119,7 +93,7 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
   });
 
   it('gets each record as the list shows it', async () => {
-    await inRandomWorlds(Math.ceil(WORLDS / 10), async (world) => {
+    await inRandomWorlds(database(), Math.ceil(WORLDS / 10), async (world) => {
       const object = world.objects['Order__c']!;
       const { records } = await list(world, { take: 200 }, 'Order__c');
       for (const record of records.slice(0, 3)) {
@@ -141,31 +115,24 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
   });
 
   it('answers a hidden field exactly like one that does not exist', () => {
-    fc.assert(
-      fc.property(fc.gen(), (g) => {
-        const world = randomWorld(g);
-        for (const path of world.hidden) {
-          const [objectApiName, hidden] = path.split('.') as [string, string];
-          const other = objectApiName === 'Account' ? 'Order__c' : 'Account';
-          const queries: [string, Record<string, unknown>][] = [
-            ...queriesNaming(hidden).map((query) => [objectApiName, query] as [string, Record<string, unknown>]),
-            [other, related({ objectApiName, field: hidden })],
-            [
-              other,
-              related({ objectApiName, field: 'id', conditions: [{ id: 'b', field: hidden, operator: 'is_blank' }] }),
-            ],
-          ];
-          for (const [asked, query] of queries) {
-            const [a, b] = [hidden, 'Absent__c'].map((name) => {
-              const text = JSON.stringify(query).replaceAll(hidden, name);
-              return JSON.stringify(refusal(world, asked, JSON.parse(text))).replaceAll(name, '?');
-            });
-            assert.equal(a, b);
-          }
-        }
-      }),
-      { seed, numRuns: WORLDS },
-    );
+    withHiddenFields(WORLDS, (world, objectApiName, hidden) => {
+      const other = objectApiName === 'Account' ? 'Order__c' : 'Account';
+      const queries: [string, Record<string, unknown>][] = [
+        ...queriesNaming(hidden).map((query) => [objectApiName, query] as [string, Record<string, unknown>]),
+        [other, related({ objectApiName, field: hidden })],
+        [
+          other,
+          related({ objectApiName, field: 'id', conditions: [{ id: 'b', field: hidden, operator: 'is_blank' }] }),
+        ],
+      ];
+      for (const [asked, query] of queries) {
+        const [a, b] = [hidden, 'Absent__c'].map((name) => {
+          const text = JSON.stringify(query).replaceAll(hidden, name);
+          return JSON.stringify(refusal(world, asked, JSON.parse(text))).replaceAll(name, '?');
+        });
+        assert.equal(a, b);
+      }
+    });
   });
 
   function refusal(world: World, objectApiName: string, raw: Record<string, unknown>): unknown {
