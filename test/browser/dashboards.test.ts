@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { findings, signIn, startChromium, type Visitor, visit } from '../support/chromium.ts';
+import { api, tokenFor } from '../support/client.ts';
 import { columns, FAKE_ID, type FakeDashboard, type FakeWidget, fakeDashboards } from '../support/fake-dashboards.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
@@ -65,6 +66,12 @@ const EVERY_KIND: FakeDashboard = {
   ).map((widget, index) => ({ ...widget, layout: at(index) })),
 };
 
+/** Of elements of the browser, which are not known here. */
+interface Scrolled {
+  scrollTop: number;
+  scrollTo(x: number, y: number): void;
+}
+
 const only = (widget: Omit<FakeWidget, 'layout' | 'title'> & { title?: string }): FakeDashboard => ({
   name: 'One widget',
   widgets: [{ title: 'The widget', ...widget, layout: { x: 0, y: 0, w: 12, h: 6 } }],
@@ -83,6 +90,10 @@ describe('the page of dashboards in Chromium', () => {
 
   const address = (more = ''): string => `${platform.baseUrl}/dashboards/${FAKE_ID}${more}`;
   const shown = (page: Page): Promise<unknown> => page.waitForSelector('body[data-shown]');
+  /** The page's policy lets no text be evaluated, so playwright cannot wait for one. */
+  const until = async (page: Page, condition: string): Promise<void> => {
+    while (!(await page.evaluate(condition))) await page.waitForTimeout(20);
+  };
   let visitors: Visitor[] = [];
   afterEach(async () => {
     for (const { context } of visitors) await context.close();
@@ -201,6 +212,204 @@ describe('the page of dashboards in Chromium', () => {
     assert.match(notes, /first 3 of 600 rows/);
     assert.match(notes, /You see only some of the invoices\./);
     assert.match(notes, /As of Nov 22, 2026, 10:30\sAM/);
+  });
+
+  describe('rows on further pages', () => {
+    const customers = (from: number, more: object = {}) => ({
+      columns: [dimension('Name', 'Customer'), measure('invoices', 'Invoices')],
+      rows: Array.from({ length: 40 }, (_, index) => [`Customer ${from + index}`, index]),
+      rowCount: 100,
+      truncated: true,
+      ...more,
+    });
+    const last = { rows: customers(80).rows.slice(0, 20), truncated: false, nextCursor: null };
+    const list = (more: Partial<FakeWidget> = {}): FakeDashboard =>
+      only({
+        type: 'table',
+        result: customers(0, { nextCursor: 'c1' }),
+        pages: {
+          c1: { result: customers(40, { nextCursor: 'c2' }) },
+          c2: { result: { ...customers(0), ...last } },
+        },
+        ...more,
+      });
+    const rows = (page: Page, count: number): Promise<void> =>
+      until(page, `document.querySelectorAll('.table tbody tr').length === ${count}`);
+    const announced = (page: Page, text: string): Promise<void> =>
+      until(page, `document.querySelector('#announcements').textContent === ${JSON.stringify(text)}`);
+    const focused = (page: Page): Promise<unknown> =>
+      page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent');
+
+    it('are added by keyboard, without moving what one reads, until there are no more', async () => {
+      const { page, runs, complaints } = await open(list(), {}, '');
+      await page.locator('.table').evaluate((table) => (table as unknown as Scrolled).scrollTo(0, 120));
+      await page.focus('.more');
+      await page.keyboard.press('Enter');
+      await rows(page, 80);
+      await announced(page, 'The widget: 80 of 100 rows. Further rows can be added.');
+      assert.equal(await page.locator('.table').evaluate((table) => (table as unknown as Scrolled).scrollTop), 120);
+      assert.equal(await focused(page), 'Show more');
+      assert.match(await page.innerText('.notes'), /Shows the first 80 of 100 rows; there are more\./);
+      assert.deepEqual(await findings(page), []);
+      await page.keyboard.press('Enter');
+      await rows(page, 100);
+      await announced(page, 'The widget: 100 rows.');
+      assert.equal(await page.isVisible('.more'), false);
+      assert.equal(await focused(page), 'Table: The widget', 'what has lost its button has the focus itself');
+      assert.equal(await page.locator('.notes .note').count(), 0);
+      assert.deepEqual(
+        runs.map(({ body }) => body),
+        [{ version: 'published' }, { version: 'published', cursor: 'c1' }, { version: 'published', cursor: 'c2' }],
+      );
+      assert.deepEqual(complaints, []);
+    });
+
+    it('are asked for with the filters of the first page, and begin anew with other filters', async () => {
+      const { page, runs } = await open({ ...list(), filters: EVERY_KIND.filters ?? [] }, {}, '?filter.region=South');
+      await page.click('.more');
+      await rows(page, 80);
+      const filterValues = { region: { value: 'South' } };
+      assert.deepEqual(runs.at(-1)?.body, { version: 'published', filterValues, cursor: 'c1' });
+      await page.fill('input[name="filter.region"]', 'West');
+      await page.click('.filters button[type=submit]');
+      await shown(page);
+      await rows(page, 40);
+      assert.deepEqual(runs.at(-1)?.body, { version: 'published', filterValues: { region: { value: 'West' } } });
+    });
+
+    it('begin anew, and say so, when the list cannot be continued or has other columns by now', async () => {
+      const expired = { status: 400, code: 'CURSOR_EXPIRED', message: 'The cursor has expired.' };
+      const [region, invoices] = customers(0).columns;
+      for (const c1 of [
+        { failure: expired },
+        { result: { ...customers(40), columns: [region!, { ...invoices, fieldType: 'decimal' }] } },
+      ]) {
+        const { page, runs } = await open(list({ pages: { c1 } }));
+        await page.focus('.more');
+        await page.keyboard.press('Enter');
+        await page.waitForSelector('.notes :text("it begins anew")');
+        await rows(page, 40);
+        assert.deepEqual(runs.at(-1)?.body, { version: 'published', maxAgeSeconds: 0 });
+        assert.equal(await focused(page), 'Show more');
+        await until(page, `document.querySelector('#announcements').textContent.endsWith('so it begins anew.')`);
+      }
+    });
+
+    it('leave those that are there when they cannot be had', async () => {
+      const failure = { status: 503, code: 'SERVICE_UNAVAILABLE', message: 'Away.', retryAfter: '30' };
+      const pages: FakeWidget['pages'] = { c1: { failure } };
+      const { page } = await open(list({ pages }));
+      await page.click('.more');
+      await page.waitForSelector('.notes :text("There was a problem with the next rows: Away.")');
+      await rows(page, 40);
+      pages['c1'] = { result: customers(40) };
+      await page.click('.more');
+      await rows(page, 80);
+      assert.doesNotMatch(await page.innerText('.notes'), /problem/);
+    });
+
+    it('are added up to a bound', async () => {
+      const many = { ...customers(0), rows: Array.from({ length: 2_000 }, (_, at) => [`Customer ${at}`, at]) };
+      const pages = Object.fromEntries(
+        [1, 2, 3].map((at) => [`c${at}`, { result: { ...many, rowCount: 9_000, nextCursor: `c${at + 1}` } }]),
+      );
+      const { page } = await open(list({ result: { ...many, rowCount: 9_000, nextCursor: 'c1' }, pages }));
+      await page.click('.more');
+      await rows(page, 4_000);
+      await page.click('.more');
+      await rows(page, 6_000);
+      assert.equal(await page.isVisible('.more'), false);
+      assert.match(await page.innerText('.notes'), /first 6000 of 9000 rows; there are more\./);
+    });
+
+    it('come from the API as well, each group once', async () => {
+      const mia = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia'));
+      const query = {
+        objectApiName: 'Invoice__c',
+        dimensions: [{ field: 'IssueDate__c', granularity: 'month' }],
+        measures: [{ key: 'invoices', aggregation: 'count' }],
+        limit: 4,
+      };
+      const widget = { widgetKey: 'w', title: 'By month', type: 'table', layout: at(0), query };
+      const made = await mia.post('/analytics/dashboards', { name: 'Pages', widgets: [widget] });
+      assert.equal(made.status, 201, made.text);
+      const { page } = await begin(signedIn ? { storageState: signedIn } : {});
+      await page.goto(`${platform.baseUrl}/dashboards/${made.body.dashboardId}`);
+      if (!signedIn) await signIn(page, 'mia@demo.example');
+      await shown(page);
+      const [, total] = /of (\d+) rows/.exec(await page.innerText('.notes')) ?? [];
+      for (let expected = 8; expected < Number(total); expected += 4) {
+        await page.click('.more');
+        await rows(page, expected);
+      }
+      await page.click('.more');
+      await rows(page, Number(total));
+      const months = await page.locator('.table tbody th').allInnerTexts();
+      assert.equal(new Set(months).size, Number(total));
+      assert.equal(await page.isVisible('.more'), false);
+    });
+
+    it('are drawn by a chart as well', async () => {
+      const { page } = await open(list({ type: 'bar' }));
+      const categories = (): Promise<unknown> =>
+        page.evaluate('Chart.getChart(document.querySelector("canvas")).data.labels.length');
+      assert.equal(await categories(), 40);
+      await page.click('.more');
+      await announced(page, 'The widget: 80 of 100 rows. Further rows can be added.');
+      assert.equal(await categories(), 80);
+    });
+  });
+
+  describe('the points of a chart by keyboard', () => {
+    const announcement = (page: Page): Promise<string> => page.locator('#announcements').innerText();
+    const press = async (page: Page, key: string): Promise<string> => {
+      await page.evaluate('document.querySelector("#announcements").textContent = ""');
+      await page.keyboard.press(key);
+      await until(page, 'document.querySelector("#announcements").textContent !== ""');
+      return announcement(page);
+    };
+    const active = (page: Page): Promise<unknown> =>
+      page.evaluate(`(() => {
+        const { tooltip } = Chart.getChart(document.querySelector('canvas'));
+        return { shown: tooltip.opacity > 0, points: tooltip.getActiveElements().map(({ index }) => index) };
+      })()`);
+
+    it('show what pointing at them shows, and tell it', async () => {
+      const { page, complaints } = await open(only({ type: 'line', granularity: 'month', result: byMonth }));
+      await page.focus('.toggle');
+      await page.keyboard.press('Tab');
+      assert.match(String(await page.evaluate('document.activeElement.ariaLabel')), /^The widget\. Line chart, 4 /);
+      assert.equal(await press(page, 'ArrowRight'), 'Aug 2026. North: €1,000.00; South: €2,000.00; West: €3,000.00.');
+      assert.deepEqual(await active(page), { shown: true, points: [0, 0, 0] });
+      assert.match(await press(page, 'ArrowRight'), /^Sep 2026\. North: €2,000\.00;/);
+      assert.match(await press(page, 'End'), /^Nov 2026\./);
+      assert.match(await press(page, 'ArrowDown'), /^Nov 2026\./, 'the last one');
+      assert.match(await press(page, 'ArrowUp'), /^Oct 2026\./);
+      assert.deepEqual(await active(page), { shown: true, points: [2, 2, 2] });
+      assert.match(await press(page, 'Home'), /^Aug 2026\./);
+      assert.deepEqual(await findings(page), []);
+      await page.keyboard.press('Escape');
+      assert.deepEqual(await active(page), { shown: false, points: [] });
+      assert.match(await press(page, 'ArrowRight'), /^Aug 2026\./, 'begins anew');
+      await page.keyboard.press('Shift+Tab');
+      assert.deepEqual(await active(page), { shown: false, points: [] });
+      assert.equal(await page.evaluate('document.activeElement.textContent'), 'Table');
+      assert.deepEqual(complaints, []);
+    });
+
+    it('are there in every kind of chart, without those that have no value', async () => {
+      const gap = { ...byMonth, rows: byMonth.rows.map((row, at) => (at < 3 ? [...row.slice(0, 2), null] : row)) };
+      for (const [type, result, first] of [
+        ['bar', gap, /^Sep 2026\. North: €2,000\.00; South: €4,000\.00; West: €6,000\.00\.$/],
+        ['area', byMonth, /^Aug 2026\. North: /],
+        ['pie', byStatus, /^Paid: 3,800 \(86 %\)\.$/],
+        ['funnel', byStatus, /^Paid\. 3,800 \(100 % of the first\)\.$/],
+      ] as const) {
+        const { page } = await open(only({ type, granularity: 'month', result }));
+        await page.focus('canvas');
+        assert.match(await press(page, 'ArrowRight'), first, type);
+      }
+    });
   });
 
   it('keeps currencies apart, each written in its own', async () => {

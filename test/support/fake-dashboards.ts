@@ -26,10 +26,25 @@ export interface FakeWidget {
   options?: object;
   granularity?: string;
   aggregation?: string;
-  result?: { columns: readonly object[]; rows: unknown[][]; [more: string]: unknown };
+  result?: FakeResult;
   /** Answered in place of a result. */
-  failure?: { status: number; code: string; message: string; retryAfter?: string };
+  failure?: FakeFailure;
+  /** What is answered to a cursor. */
+  pages?: Record<string, { result?: FakeResult; failure?: FakeFailure }>;
   delayMs?: number;
+}
+
+interface FakeResult {
+  columns: readonly object[];
+  rows: unknown[][];
+  [more: string]: unknown;
+}
+
+interface FakeFailure {
+  status: number;
+  code: string;
+  message: string;
+  retryAfter?: string;
 }
 
 export interface FakeDashboard {
@@ -118,13 +133,15 @@ export async function fakeDashboards(page: Page, dashboard: FakeDashboard): Prom
   await page.route('**/api/v1/analytics/dashboards/*/widgets/*/run', async (route) => {
     const key = new URL(route.request().url()).pathname.split('/').at(-2) ?? '';
     const widget = dashboard.widgets[Number(key.slice(1))];
-    runs.push({ key, body: route.request().postDataJSON() });
+    const body = route.request().postDataJSON();
+    runs.push({ key, body });
     if (widget?.delayMs) await new Promise((resolve) => setTimeout(resolve, widget.delayMs));
-    if (widget?.failure) {
-      const { status, code, message, retryAfter } = widget.failure;
+    const asked = body.cursor ? widget?.pages?.[body.cursor] : widget;
+    if (asked?.failure) {
+      const { status, code, message, retryAfter } = asked.failure;
       return answer(route, status, { code, message }, retryAfter ? { 'retry-after': retryAfter } : {});
     }
-    const rows = widget?.result?.rows ?? [];
+    const rows = asked?.result?.rows ?? [];
     return answer(route, 200, {
       dashboardId: FAKE_ID,
       widgetKey: key,
@@ -139,7 +156,7 @@ export async function fakeDashboards(page: Page, dashboard: FakeDashboard): Prom
       fromCache: false,
       accessNotes: [],
       durationMs: 3,
-      ...widget?.result,
+      ...asked?.result,
     });
   });
   return runs;

@@ -27,6 +27,7 @@ const MODULES = [
   'filters.js',
   'widget.js',
   'chart.js',
+  'points.js',
   'tables.js',
   'result.js',
   'format.js',

@@ -1,7 +1,14 @@
 /** What the page of dashboards makes of a result before anything is drawn. */
 import assert from 'node:assert/strict';
 import { moment, number, text } from '../../../services/gateway/dashboards/browser/format.js';
-import { chartData, description, named, pivot, slices } from '../../../services/gateway/dashboards/browser/result.js';
+import {
+  chartData,
+  continued,
+  description,
+  named,
+  pivot,
+  slices,
+} from '../../../services/gateway/dashboards/browser/result.js';
 import type { Column, Widget, WidgetResult } from '../../../services/gateway/dashboards/browser/types.d.ts';
 
 const PLACE = { locale: 'en', timezone: 'Europe/Berlin' };
@@ -27,6 +34,7 @@ const result = (columns: Column[], rows: unknown[][], labels: WidgetResult['labe
   totals: null,
   rowCount: rows.length,
   truncated: false,
+  nextCursor: null,
   computedAt: '2026-11-22T09:30:00.000Z',
   dataAsOf: '2026-11-22T09:30:00.000Z',
   fromCache: false,
@@ -167,7 +175,7 @@ describe('what a chart draws of a result', () => {
     );
     assert.equal(
       description('Bar chart', data, (value, column) => number(value, column, PLACE)),
-      'Bar chart, 2 categories, 1 series. amount: highest €10.00 (north), lowest €3.00 (south). The table holds every value.',
+      'Bar chart, 2 categories, 1 series. amount: highest €10.00 (north), lowest €3.00 (south). The arrow keys go through the values. The table holds every value.',
     );
   });
 
@@ -178,6 +186,31 @@ describe('what a chart draws of a result', () => {
       columns.map(({ label }) => label),
       ['Region', 'Invoiced'],
     );
+  });
+});
+
+describe('a result that goes on with the next page', () => {
+  const columns = [dimension('Region'), measure('count')];
+  const first = { ...result(columns, [['n', 1]], { Region: { n: 'North' } }), rowCount: 3, nextCursor: 'c1' };
+
+  it('has the rows and names of both, and the time and totals of the first', () => {
+    const next = { ...result(columns, [['s', 2]], { Region: { s: 'South' } }), computedAt: 'later', rowCount: 2 };
+    assert.deepEqual(continued({ ...first, totals: { count: 3 } }, { ...next, totals: { count: 4 } }), {
+      ...first,
+      rows: [
+        ['n', 1],
+        ['s', 2],
+      ],
+      labels: { Region: { n: 'North', s: 'South' } },
+      totals: { count: 3 },
+      rowCount: 2,
+      nextCursor: null,
+    });
+  });
+
+  it('does not go on with rows of other columns', () => {
+    assert.equal(continued(first, result([...columns, amounts], [['s', 2, 1]])), null);
+    assert.equal(continued(first, result([columns[0]!, measure('count', 'currency', 'EUR')], [['s', 2]])), null);
   });
 });
 

@@ -1,6 +1,7 @@
 /** Draws charts with Chart.js, in the colours of the page, without motion for those who ask for none. */
 
 import { number } from './format.js';
+import { readByKeyboard } from './points.js';
 import { chartData, description, SERIES_MAX, slices, unitOf } from './result.js';
 
 /** @import { ChartConfiguration, ChartDataset } from 'chart.js' */
@@ -67,6 +68,18 @@ export function draw(canvas, widget, { data }, place) {
   Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
   Chart.defaults.color = colour('--soft');
   Chart.defaults.borderColor = colour('--hair');
+  const drawn = made(canvas, widget, data, place);
+  readByKeyboard(canvas, drawn);
+  return drawn;
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Widget} widget
+ * @param {ReturnType<typeof chartData>} data
+ * @param {Place} place
+ */
+function made(canvas, widget, data, place) {
   if (widget.type === 'pie') return new Chart(canvas, pie(widget, data, place));
   if (widget.type === 'funnel') return new Chart(canvas, funnel(data, place));
   return new Chart(canvas, cartesian(widget, data, place));
@@ -117,6 +130,8 @@ function pie(widget, data, place) {
         legend: { ...legend(true), position: 'right' },
         tooltip: {
           callbacks: {
+            // The line names its slice itself.
+            title: () => '',
             label: ({ dataIndex }) => {
               const value = values[dataIndex] ?? 0;
               const share = total > 0 ? ` (${Math.round((value / total) * 100)} %)` : '';

@@ -76,6 +76,20 @@ export function named(result, { options }) {
 }
 
 /**
+ * A result with the rows of the next page behind its own. Time and totals are those of the first page.
+ * @param {WidgetResult} result
+ * @param {WidgetResult} next
+ * @returns {WidgetResult | null} null: its rows have other columns by now
+ */
+export function continued(result, next) {
+  if (JSON.stringify(result.columns) !== JSON.stringify(next.columns)) return null;
+  const { rowCount, truncated, nextCursor } = next;
+  const labels = { ...result.labels };
+  for (const [key, names] of Object.entries(next.labels ?? {})) labels[key] = { ...labels[key], ...names };
+  return { ...result, rows: [...result.rows, ...next.rows], labels, rowCount, truncated, nextCursor };
+}
+
+/**
  * @param {WidgetResult} result
  * @param {Widget} widget
  * @param {Place} place
@@ -231,7 +245,7 @@ export function description(kind, { categories, series }, written) {
         `lowest ${written(least.value, column)} (${categories[least.index]}).`,
     );
   }
-  parts.push('The table holds every value.');
+  parts.push('The arrow keys go through the values. The table holds every value.');
   return parts.join(' ');
 }
 

@@ -85,6 +85,8 @@ export interface WidgetResult {
   totals: Record<string, unknown> | null;
   rowCount: number;
   truncated: boolean;
+  /** null: there is no further page. */
+  nextCursor: string | null;
   computedAt: string;
   dataAsOf: string;
   fromCache: boolean;

@@ -4,9 +4,9 @@
  */
 import { CallFailed, call, inTurn } from './api.js';
 import { chartOf, draw, KINDS } from './chart.js';
-import { button, element, fill, foreign } from './elements.js';
+import { announce, button, element, fill, foreign } from './elements.js';
 import { moment } from './format.js';
-import { named } from './result.js';
+import { continued, named } from './result.js';
 import { figures, pivotTable, table } from './tables.js';
 
 /** @import { Dashboard, FilterValue, Place, Widget, WidgetResult } from './types.d.ts' */
@@ -18,17 +18,26 @@ import { figures, pivotTable, table } from './tables.js';
  * @property {AbortSignal} signal
  */
 
+/** Rows after which no further page is added: writing a longer table takes the browser more than a second. */
+const ROWS_MAX = 5_000;
+const BEGUN_ANEW = 'The list could not be continued where it ended, so it begins anew.';
+
 /** A widget on the page. */
 export class WidgetView {
   /** @type {{ destroy(): void } | null} */
   #drawn = null;
   /** @type {WidgetResult | null} */
   #result = null;
+  /** What the result answers. @type {Asked | null} */
+  #asked = null;
+  /** What happened to the rows; empty: nothing to tell. */
+  #news = '';
   /** The person has asked for the table. */
   #asTable = false;
   #body = element('div', { class: 'body' });
   #notes = element('div', { class: 'notes' });
   #toggle;
+  #more = button('Show more', () => void this.#continue(), { class: 'small more', hidden: true });
 
   /**
    * @param {Dashboard} dashboard
@@ -49,6 +58,7 @@ export class WidgetView {
       { class: `widget kind-${widget.type}`, 'aria-labelledby': heading },
       ...(widget.type === 'text' && widget.title === '' ? [] : [head]),
       this.#body,
+      this.#more,
       this.#notes,
     );
     const { style } = this.section;
@@ -60,16 +70,19 @@ export class WidgetView {
   /**
    * Asks and shows; resolves when something is shown.
    * @param {Asked} asked
+   * @param {string} [news] a sentence to show with the rows
    * @returns {Promise<'shown' | 'failed' | 'replaced'>}
    */
-  async run(asked) {
+  async run(asked, news = '') {
     if (this.widget.type === 'text') {
       fill(this.#body, ...paragraphs(this.widget.options['text']));
       return 'shown';
     }
     this.#wait();
     try {
-      this.#result = named(await this.#ask(asked), this.widget);
+      this.#result = named(await this.#ask(asked, null), this.widget);
+      this.#asked = asked;
+      this.#news = news;
       this.show();
       return 'shown';
     } catch (error) {
@@ -98,7 +111,13 @@ export class WidgetView {
     else if (!drawable || this.#asTable) fill(this.#body, table(widget, result, place));
     else {
       const chart = chartOf(widget, result, place);
-      const canvas = element('canvas', { role: 'img', 'aria-label': chart.label });
+      const canvas = element('canvas', {
+        // A screen reader leaves the arrow keys to an application.
+        role: 'application',
+        'aria-roledescription': 'chart',
+        'aria-label': chart.label,
+        tabindex: '0',
+      });
       fill(this.#body, element('div', { class: 'plot' }, canvas));
       // First, for they take of its height.
       this.#say(result, chart.left);
@@ -121,13 +140,67 @@ export class WidgetView {
 
   /**
    * @param {Asked} asked
+   * @param {string | null} cursor null: the first page
    * @returns {Promise<WidgetResult>}
    */
-  #ask({ filterValues, fresh, signal }) {
+  #ask({ filterValues, fresh, signal }, cursor) {
     const { dashboardId, version } = this.dashboard;
-    const body = { version, ...(filterValues ? { filterValues } : {}), ...(fresh ? { maxAgeSeconds: 0 } : {}) };
+    const body = {
+      version,
+      ...(filterValues ? { filterValues } : {}),
+      ...(fresh ? { maxAgeSeconds: 0 } : {}),
+      ...(cursor === null ? {} : { cursor }),
+    };
     const path = `/analytics/dashboards/${dashboardId}/widgets/${this.widget.widgetKey}/run`;
     return inTurn(() => call(path, { body, signal }));
+  }
+
+  /** Adds the next page to the rows. Focus and scrolling stay as they are while there is another one. */
+  async #continue() {
+    const [asked, result] = [this.#asked, this.#result];
+    if (!asked || !result?.nextCursor || this.section.hasAttribute('aria-busy')) return;
+    const hadFocus = document.activeElement === this.#more;
+    const scrolledTo = this.#body.querySelector('.table')?.scrollTop ?? 0;
+    this.#wait();
+    try {
+      const next = named(await this.#ask(asked, result.nextCursor), this.widget);
+      const all = continued(result, next);
+      if (all) this.#add(all);
+      else await this.run({ ...asked, fresh: true }, BEGUN_ANEW);
+    } catch (error) {
+      if (asked.signal.aborted) return;
+      if (!(error instanceof CallFailed)) throw error;
+      if (error.code.startsWith('CURSOR_')) await this.run({ ...asked, fresh: true }, BEGUN_ANEW);
+      else this.#add(result, `There was a problem with the next rows: ${error.message}`);
+    } finally {
+      if (!asked.signal.aborted) this.section.removeAttribute('aria-busy');
+    }
+    if (asked.signal.aborted) return;
+    this.#body.querySelector('.table')?.scrollTo({ top: this.#news === BEGUN_ANEW ? 0 : scrolledTo });
+    if (hadFocus && this.#more.hidden) this.#focusBody();
+    this.#tell();
+  }
+
+  /** What has become of the rows, to a screen reader. */
+  #tell() {
+    const parts = [this.#result ? `${shownOf(this.#result)}.` : 'this widget cannot be shown.', this.#news];
+    if (!this.#more.hidden && this.#news === '') parts.push('Further rows can be added.');
+    announce(`${this.widget.title}: ${parts.filter(Boolean).join(' ')}`);
+  }
+
+  /**
+   * @param {WidgetResult} result
+   * @param {string} [news]
+   */
+  #add(result, news = '') {
+    this.#result = result;
+    this.#news = news;
+    this.show();
+  }
+
+  #focusBody() {
+    const target = this.#body.querySelector('.table, canvas, button');
+    if (target instanceof HTMLElement) target.focus({ preventScroll: true });
   }
 
   #wait() {
@@ -145,6 +218,7 @@ export class WidgetView {
     this.close();
     this.#result = null;
     this.#toggle.hidden = true;
+    this.#more.hidden = true;
     fill(
       this.#body,
       element(
@@ -169,12 +243,12 @@ export class WidgetView {
    * @param {number} left
    */
   #say(result, left) {
-    const { rows, rowCount, truncated, accessNotes, computedAt } = result;
+    const { rows, truncated, nextCursor, accessNotes, computedAt } = result;
+    this.#more.hidden = !nextCursor || rows.length >= ROWS_MAX;
     const notes = accessNotes.map(({ message }) => element('p', { class: 'note' }, foreign(message)));
-    if (truncated) {
-      const of = rowCount > rows.length ? ` of ${rowCount}` : '';
-      notes.unshift(element('p', { class: 'note' }, `Shows the first ${rows.length}${of} rows; there are more.`));
-    }
+    if (truncated)
+      notes.unshift(element('p', { class: 'note' }, `Shows the first ${shownOf(result)}; there are more.`));
+    if (this.#news !== '') notes.unshift(element('p', { class: 'note' }, this.#news));
     if (left > 0)
       notes.unshift(
         element('p', { class: 'note' }, `${left} more series are in the table, which the chart leaves out.`),
@@ -183,6 +257,9 @@ export class WidgetView {
     fill(this.#notes, ...notes, element('p', { class: 'age' }, 'As of ', at));
   }
 }
+
+/** @param {WidgetResult} result */
+const shownOf = ({ rows, rowCount }) => `${rows.length}${rowCount > rows.length ? ` of ${rowCount}` : ''} rows`;
 
 /** @param {unknown} text */
 const paragraphs = (text) =>
