@@ -170,10 +170,7 @@ export class Budgets {
     const meters = isAnonymous(policy.key) ? this.#networks : this.#known;
     let meter = meters.get(policy.key);
     if (!meter) meters.set(policy.key, (meter = new Meter(policy, this.#now())));
-    else if (meter.policy.limit !== policy.limit) {
-      meter.ownerRemaining = Math.max(0, meter.ownerRemaining + policy.limit - meter.policy.limit);
-      meter.policy = policy;
-    }
+    else if (meter.policy.limit !== policy.limit) meter.rebind(policy);
     meter.usedAt = this.#now();
     return meter;
   }

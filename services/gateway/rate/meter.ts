@@ -29,6 +29,13 @@ export class Meter {
     this.usedAt = now;
   }
 
+  /** The limit has changed, and with it what is left. How long nothing was to be had was said about the old one. */
+  rebind(policy: RatePolicy): void {
+    this.ownerRemaining = Math.max(0, this.ownerRemaining + policy.limit - this.policy.limit);
+    this.policy = policy;
+    this.#emptyUntil = 0;
+  }
+
   get perMs(): number {
     return this.policy.limit / (this.policy.windowSeconds * 1_000);
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { GrantState } from '../../../contracts/auth.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { Budgets, tightest } from '../../../services/gateway/rate/budget.ts';
+import { Budgets, type Connection, tightest } from '../../../services/gateway/rate/budget.ts';
 import { Buckets } from '../../../services/ratelimit/buckets.ts';
 
 const DEFAULTS = { connection: 100, tenant: 1000, anonymous: 5, daily: 1e6, concurrency: 3, concurrencyCostly: 1 };
@@ -132,6 +132,22 @@ describe('A budget', () => {
         return true;
       },
     );
+  });
+
+  it('goes on as soon as a limit that left nothing has been widened, whatever was refused before', async () => {
+    const { budgets, state } = world();
+    const [budget] = budgets as [Budgets];
+    const narrowed = (limit: number | null): Connection => {
+      const tenant = { connection: limit, tenant: limit, daily: limit, concurrency: null };
+      return budget.connection(WHO, { ...GRANT, rateLimits: { ...GRANT.rateLimits, tenant } });
+    };
+    await budget.charge(narrowed(null), 20);
+    state.now += 3_000;
+    budget.sweep();
+    await assert.rejects(async () => budget.charge(narrowed(1), 5), refused('RATE_LIMIT_EXCEEDED'));
+    // In this time 5 units of 100 in a minute have flowed back.
+    state.now += 3_000;
+    await budget.charge(narrowed(null), 5);
   });
 
   it('falls back to a local share when the owner is lost, never to no limit, and comes back', async () => {
