@@ -72,7 +72,7 @@ export default function analyticsService({ database, jobs, metrics }: Platform):
       warn = (err, tenantId) =>
         this.logger.warn(
           { err, tenantId },
-          'The dashboards of a deployment were not taken over; the next request tries again.',
+          'The dashboards of a deployment were not taken over; a request tries again in some seconds.',
         );
     },
     async started() {

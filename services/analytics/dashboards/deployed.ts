@@ -25,6 +25,8 @@ interface Component {
 }
 
 const TENANTS_MAX = 20_000;
+/** A take-over that failed is not tried anew by each request. */
+const RETRY_AFTER_MS = 5_000;
 
 export class DeployedDashboards {
   readonly #database: Database;
@@ -32,6 +34,8 @@ export class DeployedDashboards {
   /** By tenant: the version whose dashboards are known to be here. */
   readonly #taken = new LRUCache<string, number>({ max: TENANTS_MAX });
   readonly #underway = new Map<string, Promise<void>>();
+  /** Tenants whose take-over has failed a moment ago. */
+  readonly #failedLately = new LRUCache<string, true>({ max: TENANTS_MAX, ttl: RETRY_AFTER_MS });
 
   constructor(database: Database, failed: (error: unknown, tenantId: string) => void) {
     this.#database = database;
@@ -40,30 +44,38 @@ export class DeployedDashboards {
 
   /** Takes over what deployments up to this version have changed. Without metadata, things stay as they are. */
   async upTo(version: number, tenantId: string, list: ListComponents): Promise<void> {
-    if ((this.#taken.get(tenantId) ?? -1) >= version) return;
-    let underway = this.#underway.get(tenantId);
-    if (!underway) {
-      underway = this.#take(tenantId, version, list)
-        .catch((error: unknown) => this.#failed(error, tenantId))
-        .finally(() => this.#underway.delete(tenantId));
-      this.#underway.set(tenantId, underway);
-    }
-    await underway;
+    // What is under way here or in another process may be the take-over of an earlier version.
+    while ((this.#taken.get(tenantId) ?? -1) < version && !this.#failedLately.has(tenantId))
+      await (this.#underway.get(tenantId) ?? this.#begin(tenantId, version, list));
   }
 
-  async #take(tenantId: string, wanted: number, list: ListComponents): Promise<void> {
+  #begin(tenantId: string, wanted: number, list: ListComponents): Promise<void> {
+    const underway = this.#take(tenantId, wanted, list)
+      .then((stored) => void this.#taken.set(tenantId, stored))
+      .catch((error: unknown) => {
+        this.#failedLately.set(tenantId, true);
+        this.#failed(error, tenantId);
+      })
+      .finally(() => this.#underway.delete(tenantId));
+    this.#underway.set(tenantId, underway);
+    return underway;
+  }
+
+  /** Answers the version whose dashboards are here afterwards. */
+  async #take(tenantId: string, wanted: number, list: ListComponents): Promise<number> {
     const since = await this.#database.shared('analytics', tenantId, (tx) => takenVersion(tx, tenantId));
-    if (since < wanted) {
-      const { version, components } = await componentsSince(tenantId, since, list);
-      await this.#database.shared('analytics', tenantId, async (tx) => {
-        await tx.query(lockTenantSql(tenantId));
-        // Another process may have been faster.
-        if ((await takenVersion(tx, tenantId)) !== since) return;
-        await takeOver(tx, tenantId, components);
-        await tx.query(setDeployedVersionSql(tenantId, version));
-      });
-      this.#taken.set(tenantId, version);
-    } else this.#taken.set(tenantId, since);
+    if (since >= wanted) return since;
+    const { version, components } = await componentsSince(tenantId, since, list);
+    if (version < wanted) throw new Error(`metadata listed the dashboards of version ${version}, not of ${wanted}`);
+    return this.#database.shared('analytics', tenantId, async (tx) => {
+      await tx.query(lockTenantSql(tenantId));
+      // Another process may have been faster, also with an earlier version.
+      const stored = await takenVersion(tx, tenantId);
+      if (stored !== since) return stored;
+      await takeOver(tx, tenantId, components);
+      await tx.query(setDeployedVersionSql(tenantId, version));
+      return version;
+    });
   }
 }
 
