@@ -32,6 +32,8 @@ export interface ChangedRecord {
   readonly undone: readonly ChangeKind[];
   /** Why a request with this key has left it as it is; null: none has. */
   readonly noted: string | null;
+  /** A request with this key has tried it again, and no record of the run was reverted since. */
+  readonly settled: boolean;
 }
 
 /** Whether a record was there before the run, by what the run did to it first. */
@@ -86,14 +88,17 @@ export function changedRecordsStatement(
         min(tx) ${forward} AS first_tx, max(tx) ${forward} AS last_tx
       FROM entries GROUP BY object, record_id HAVING bool_or(NOT reverts)),
     notes AS (
-      SELECT object, record_id, max(code) AS code FROM ${schema}._audit
+      SELECT object, record_id, (array_agg(code ORDER BY at DESC))[1] AS code,
+        count(*) > 1 AND max(at) > coalesce((SELECT max(at) FROM entries WHERE reverts), '-infinity') AS settled
+      FROM ${schema}._audit
       WHERE agent_run_id = ${run} AND operation_id = ${literal(REVERT_OPERATION)} AND outcome <> 'committed'
         AND record_id IS NOT NULL AND at > now() - interval '${LIMITS.idempotency_retention_hours} hours'
         AND user_id = ${sql.bind(key.userId, 'uuid')}
         AND client_id = ${sql.bind(key.clientId, 'text')} AND idempotency_key = ${sql.bind(key.key, 'text')}
       GROUP BY object, record_id)
     SELECT found.object AS "objectApiName", found.record_id AS id, first, last, first_version AS "firstVersion",
-      updated OR (cleared AND first NOT IN ('create', 'restore')) AS updated, transitioned, undone, notes.code AS noted
+      updated OR (cleared AND first NOT IN ('create', 'restore')) AS updated, transitioned, undone, notes.code AS noted,
+      coalesce(notes.settled, false) AS settled
     FROM records found
     CROSS JOIN LATERAL (SELECT first IN ('create', 'restore') AND last <> 'delete' AS goes) it
     LEFT JOIN ${schema}._recycle_bin bin ON bin.object = found.object AND bin.record_id = found.record_id

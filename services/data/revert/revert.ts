@@ -112,52 +112,67 @@ interface Item {
   readonly record: ChangedRecord;
   readonly visible: boolean;
   outcome: SkipReason | null | undefined;
+  /** It was tried again after the last record that could be reverted: nothing has changed for it since. */
+  settled: boolean;
 }
+
+/** Reasons that may be gone when other records have been reverted. */
+const DEPENDENT: ReadonlySet<SkipReason> = new Set(['DEPENDENTS_EXIST', 'VALIDATION_FAILED', 'UNIQUE_VALUE_CONFLICT']);
+
+/** Another record was in its way, and may not be any more. */
+const isBlocked = ({ visible, outcome, settled }: Item): boolean =>
+  visible && !settled && !!outcome && DEPENDENT.has(outcome);
 
 async function revertUntil(revert: Revert, until: number): Promise<RevertResult> {
   const { items, shared } = await changesOf(revert);
   const notes = new Notes(revert);
-  const attempt = async (item: Item, companions?: readonly string[]): Promise<void> => {
-    const before = item.outcome;
-    item.outcome = await compensate(revert, item.record, companions);
-    if (item.outcome !== null && item.outcome !== before) await notes.add(item);
-  };
+  // A call that has nothing but repetitions to do gets further, however little time it has.
+  const begins = items.some(({ outcome }) => outcome === undefined);
+  const end = begins ? until : Math.max(until, performance.now() + RESERVE_MS / 2);
   try {
     for (const item of items) if (!item.visible && item.record.noted === null) await notes.add(item);
     for (const item of items) {
       if (item.outcome !== undefined) continue;
-      await attempt(item);
-      if (performance.now() >= until) break;
+      item.outcome = await compensate(revert, item.record);
+      if (item.outcome === null) unsettle(items);
+      else await notes.add(item);
+      if (performance.now() >= end) break;
     }
-    await repeatDependent(revert, items, until, attempt);
+    if (items.every(({ outcome }) => outcome !== undefined)) await repeatBlocked(revert, items, end, notes);
   } finally {
     await notes.write();
   }
   return resultOf(items, shared);
 }
 
-/** Reasons that may be gone when other records have been reverted. */
-const DEPENDENT: ReadonlySet<SkipReason> = new Set(['DEPENDENTS_EXIST', 'VALIDATION_FAILED', 'UNIQUE_VALUE_CONFLICT']);
+function unsettle(items: readonly Item[]): void {
+  for (const item of items) item.settled = false;
+}
 
-/** Tries records again that were in the way of each other, as long as that helps. */
-async function repeatDependent(
-  revert: Revert,
-  items: readonly Item[],
-  until: number,
-  attempt: (item: Item, companions?: readonly string[]) => Promise<void>,
-): Promise<void> {
-  const blocked = (item: Item): boolean => item.visible && !!item.outcome && DEPENDENT.has(item.outcome);
-  if (items.some(({ outcome }) => outcome === undefined)) return;
-  let progress = items.some(({ outcome }) => outcome !== null);
-  while (progress) {
-    progress = false;
+/** Tries records again that were in the way of each other, as long as that helps and time is left. */
+async function repeatBlocked(revert: Revert, items: readonly Item[], until: number, notes: Notes): Promise<void> {
+  /** What was tried again since the last one that could be reverted, with the outcome before. */
+  const repeated = new Map<Item, Item['outcome']>();
+  const repeat = async (item: Item, companions: readonly string[]): Promise<void> => {
+    const before = item.outcome;
+    item.outcome = await compensate(revert, item.record, companions);
+    item.settled = true;
+    repeated.set(item, before);
+    if (item.outcome !== null) return;
+    unsettle(items);
+    repeated.clear();
+  };
+  for (let blocked = items.filter(isBlocked); blocked.length > 0; blocked = items.filter(isBlocked)) {
     const companions = await referringToEachOther(revert, items, until);
-    for (const item of items.filter(blocked)) {
-      if (performance.now() >= until) return;
-      await attempt(item, companions);
-      progress ||= item.outcome === null;
+    for (const item of blocked) {
+      if (performance.now() >= until) break;
+      await repeat(item, companions);
     }
+    if (performance.now() >= until) break;
   }
+  // The second note of a record tells the next call that it need not begin with that one again.
+  const isOver = !items.some(isBlocked);
+  for (const [item, before] of repeated) if (!isOver || item.outcome !== before) await notes.add(item);
 }
 
 /** Ids of records that are to be deleted and that nothing refers to but each other. */
@@ -166,8 +181,8 @@ async function referringToEachOther(
   items: readonly Item[],
   until: number,
 ): Promise<readonly string[]> {
-  const isBlocked = ({ outcome, record }: Item): boolean => outcome === 'DEPENDENTS_EXIST' && !wasThere(record.first);
-  let group = items.filter(isBlocked).map(({ record }) => record);
+  const isCreated = ({ outcome, record }: Item): boolean => outcome === 'DEPENDENTS_EXIST' && !wasThere(record.first);
+  let group = items.filter(isCreated).map(({ record }) => record);
   const view = await deps.tenants.view(request.tenantId, request.userId);
   for (let before = -1; before !== group.length; ) {
     before = group.length;
@@ -209,7 +224,7 @@ function changesOf({ deps, request, key, agentRunId }: Revert): Promise<Changes>
     return {
       items: records.map((record) => {
         const visible = seen.has(record.id);
-        return { record, visible, outcome: knownOutcome(record, visible) };
+        return { record, visible, outcome: knownOutcome(record, visible), settled: record.settled };
       }),
       shared: shared.filter(({ id }) => seen.has(id)),
     };
@@ -241,13 +256,13 @@ function resultOf(items: readonly Item[], shared: readonly RecordName[]): Revert
     skipped: [
       ...items.flatMap((item) => {
         const { outcome } = item;
-        if (!outcome) return [];
+        if (!outcome || isBlocked(item)) return [];
         const named = outcome === 'RECORD_NOT_FOUND' ? { objectApiName: null, id: null } : nameOf(item);
         return [{ ...named, reason: outcome }];
       }),
       ...shared.map(({ objectApiName, id }) => ({ objectApiName, id, reason: 'SHARING_CHANGED' as const })),
     ],
-    remaining: items.filter(({ outcome }) => outcome === undefined).length,
+    remaining: items.filter((item) => item.outcome === undefined || isBlocked(item)).length,
   };
 }
 

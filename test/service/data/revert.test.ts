@@ -272,6 +272,31 @@ describe('reverting an agent run', () => {
     assert.equal(noted?.['n'], 1);
   });
 
+  it('says that records remain which it had no time to try again', async function () {
+    this.timeout(60_000);
+    const agentRunId = randomUUID();
+    const [code, taken] = [`C-${randomUUID()}`, `C-${randomUUID()}`];
+    const first = await company({ Code__c: code });
+    const second = await company({ Code__c: taken });
+    // The code goes from the first to the second, so that the first, which was touched last, can be reverted after it.
+    await clerk.update('Company__c', first, { Code__c: null }, { etag: etag(1), agentRunId });
+    await clerk.update('Company__c', second, { Code__c: code }, { etag: etag(1), agentRunId });
+    await clerk.update('Company__c', first, { Amount__c: 1 }, { etag: etag(2), agentRunId });
+    const call = { key: randomUUID(), patienceMs: 10_000 };
+    const answers = [await revert(agentRunId, admin, call), await revert(agentRunId, admin, call)];
+    assert.deepEqual(
+      answers.map(({ remaining, skipped }) => [remaining, skipped]),
+      [
+        [2, []],
+        [1, []],
+      ],
+    );
+    const done = { reverted: [named(first), named(second)], skipped: [], remaining: 0 };
+    assert.deepEqual(await revert(agentRunId, admin, call), done);
+    assert.deepEqual(await revert(agentRunId, admin, call), done);
+    assert.equal((await clerk.get('Company__c', first)).body.Code__c, code);
+  });
+
   it('is for people who approve actions of agents, outside of runs', async () => {
     const agentRunId = randomUUID();
     const send = (person: Person, options: CallOptions = {}) =>
