@@ -75,6 +75,7 @@ export const LIMITS = {
   unsent_max_bytes: 256 * 1024 * 1024,
   connections_of_network_max: 500,
   connections_max: 5_000,
+  pipelined_requests_max: 32,
   bus_timeout_ms: 35_000,
   retries_serialization_max: 3,
 } as const;

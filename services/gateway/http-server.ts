@@ -50,14 +50,36 @@ export function createHttpServer(listeners: ServerListeners, options: { trustedP
     const connections = new Connections();
     server.on('connection', (socket: Socket) => connections.add(socket, socketAddress(socket)));
   }
-  server.on('request', listeners.request);
-  server.on('checkContinue', listeners.checkContinue);
-  server.on('checkExpectation', listeners.checkExpectation);
+  server.on('request', boundPipeline(listeners.request));
+  server.on('checkContinue', boundPipeline(listeners.checkContinue));
+  server.on('checkExpectation', boundPipeline(listeners.checkExpectation));
   server.on('connect', (_req: IncomingMessage, socket: Socket) =>
     listeners.malformed(new Error('The method CONNECT is for proxies.'), socket),
   );
   server.on('clientError', listeners.malformed);
   return server;
+}
+
+/** Requests of a connection that are not answered yet. */
+const unanswered = new WeakMap<Socket, number>();
+
+/**
+ * Closes a connection that sends many requests ahead: Node hands over all that one packet holds in one turn of the event
+ * loop, which thousands of the smallest would take for themselves.
+ */
+function boundPipeline(listener: RequestListener): RequestListener {
+  return (req, res) => {
+    const { socket } = req;
+    if (socket.destroyed) return;
+    const count = (unanswered.get(socket) ?? 0) + 1;
+    if (count > LIMITS.pipelined_requests_max) {
+      socket.destroy();
+      return;
+    }
+    unanswered.set(socket, count);
+    res.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
+    listener(req, res);
+  };
 }
 
 /** Listens; returns the public address. Rejects when it cannot, as when the port is in use. */

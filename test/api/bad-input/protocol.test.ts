@@ -349,6 +349,22 @@ describe('bad input: the protocol', () => {
     assert.ok(seconds > 0.8, `${sent} bytes in ${seconds} s`);
   });
 
+  it('a connection that sends more requests ahead than anybody needs is closed, and holds up nobody', async () => {
+    const one = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n';
+    const few = await sendBytes(platform.baseUrl, one.repeat(31) + bytes({}).toString('latin1'));
+    assert.deepEqual([...new Set(few.map(({ status }) => status))], [200]);
+    assert.equal(few.length, 32);
+    const { hostname, port } = new URL(platform.baseUrl);
+    const before = process.cpuUsage();
+    const socket = connect({ host: hostname, port: Number(port) });
+    socket.on('error', () => {}); // reset while we write
+    socket.write(one.repeat(30_000));
+    await new Promise((resolve) => socket.resume().once('close', resolve));
+    const { user } = process.cpuUsage(before);
+    // The platform runs in this process: 30,000 answers took it more than a second.
+    assert.ok(user < 500_000, `${user} µs`);
+  });
+
   it('the connection of a refused body serves the next request', async () => {
     const body = Buffer.alloc(600_000, ' ');
     const about = { method: 'POST', target: '/api/v1/nothing', bare: true };
