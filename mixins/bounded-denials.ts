@@ -11,7 +11,7 @@ export const OF_ORIGIN_MAX = 30;
 export const OF_TENANT_MAX = 300;
 /** Calls that may be under way for one tenant: a database that is slow must not fill our memory. */
 const UNDER_WAY_MAX = 20;
-/** Users and networks of a tenant that are told apart within a minute. */
+/** Users and networks of a tenant that are distinguished within a minute. */
 const ORIGINS_MAX = 1_000;
 /** Tenants with a refusal in the last minute; beyond that the oldest minute ends early. */
 const TENANTS_MAX = 10_000;
@@ -50,7 +50,7 @@ export class BoundedDenials<Entry> {
     this.#now = now;
   }
 
-  /** `origin`: by what the refused of a tenant are told apart, the user or, where nobody is signed in, the network. */
+  /** `origin`: what tells the refused of a tenant apart: the user or, where nobody is signed in, the network. */
   record({ tenantId, origin }: { tenantId: string; origin: string }, entry: Entry): void {
     const minute = this.#minute(tenantId);
     const ofOrigin = minute.ofOrigins.get(origin) ?? 0;
@@ -115,7 +115,7 @@ export class BoundedDenials<Entry> {
         since: formatTimestamp(minute.startedAt),
       });
     } catch {
-      // Told with the next minute: a count takes no memory, however long data is away.
+      // Reported with the next minute: a count takes no memory, however long data is away.
       this.#minute(tenantId).suppressed += minute.suppressed;
     }
   }

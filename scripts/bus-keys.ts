@@ -218,7 +218,7 @@ ${users.flatMap(([identity, keys]) => keys.map((key) => userOf(identity, key))).
 }
 `;
 
-/** Nobody publishes in another's name or hears what others are told. */
+/** Nobody publishes in another's name or receives what is sent to others. */
 const userOf = (identity: string, key: string): string => `\
     # ${identity}
     {

@@ -25,7 +25,7 @@ export interface Arrival {
   asked(id: string): string | undefined;
 }
 
-/** A packet that is not taken. `answer`: a call, whose sender is told. */
+/** A packet that is not taken. `answer`: a call, whose sender is answered. */
 export class Refused extends Error {
   override readonly name = 'Refused';
   readonly answer: { readonly node: string; readonly id: string } | null;

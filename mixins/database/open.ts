@@ -34,7 +34,7 @@ export async function openDatabases(config: Config, options: OpenOptions): Promi
     for (const [service, database] of databases) {
       const address = { variable: variableOf(config, service), url: database.url, expected: loginOf(service) };
       if (!owned) await explained(options.check(database, service), address);
-      // What one of the logins is told holds for all of them: they are on one database.
+      // What one of the logins learns holds for all of them: they are on one database.
       if (service === config.services[0]) await explained(joinInstallation(database, config), address);
     }
   } catch (error) {

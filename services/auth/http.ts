@@ -96,7 +96,7 @@ const withPresentedToken = ({ provider, ring, presentedTokens }: HttpParts, requ
     runProvider(provider, { ...request, body: request.body && Buffer.from(form) }),
   );
 
-/** A device that asks for its tokens too often is told to slow down (RFC 8628 section 3.5). */
+/** A device that asks for its tokens too often is asked to slow down (RFC 8628 section 3.5). */
 async function withoutHurry({ provider, store }: HttpParts, request: HttpRequest): Promise<HttpReply> {
   const form = new URLSearchParams(request.body?.toString('utf8') ?? '');
   const code = form.get('grant_type') === DEVICE_CODE ? form.get('device_code') : null;

@@ -6,7 +6,7 @@ import type { DataActions } from '../../contracts/data.ts';
 import { networkOf } from '../../lib/values/network.ts';
 import { BoundedDenials, type DenialSink } from '../../mixins/bounded-denials.ts';
 
-/** Why, for the people of the tenant; the person at the page is told less. Source: docs/reference/audit.md. */
+/** Why, for the people of the tenant; the person at the page learns less. Source: docs/reference/audit.md. */
 export type RefusalCode =
   | 'USER_UNKNOWN'
   | 'PASSWORD_WRONG'
@@ -39,7 +39,7 @@ export class Refusals {
     this.#bounded = new BoundedDenials(sink);
   }
 
-  /** Attempts are told apart by network: nobody is signed in. */
+  /** Attempts are distinguished by network: nobody is signed in. */
   note({ tenantId, userId, code }: Refusal, origin: AttemptOrigin): void {
     if (tenantId === null) return;
     this.#bounded.record({ tenantId, origin: networkOf(origin.ip) }, { tenantId, userId, code, ...origin });

@@ -266,9 +266,9 @@ export class Gateway {
     this.#stopping = true;
     const limit = performance.now() + DRAIN_MS;
     // At once: data may be stopping in the same process, and what is refused from now on is little.
-    const told = this.#denials.close();
+    const reported = this.#denials.close();
     while (this.#active.size > 0 && performance.now() < limit) await sleep(DRAIN_CHECK_MS);
-    await told;
+    await reported;
     await Promise.all([this.budgets.close(), this.#denials.close()]);
     for (const timer of this.#timers) clearInterval(timer);
     this.#accessLog?.flush();

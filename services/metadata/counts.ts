@@ -1,5 +1,5 @@
 /**
- * How many records a plan concerns is told to those who see all records; others hear that there are some.
+ * How many records a plan concerns is shown to those who see all records; others read that there are some.
  * Source: docs/reference/metadata.md#validate.
  */
 import type { UserIdentity } from '../../contracts/data.ts';

@@ -1,4 +1,4 @@
-/** A plan worked out into what is sent to the database. Pure. Source: docs/reference/metadata.md#apply. */
+/** A plan turned into what is sent to the database. Pure. Source: docs/reference/metadata.md#apply. */
 import { tenantSchema } from '../../lib/context.ts';
 import type { TenantInfo } from '../../lib/schema/snapshot.ts';
 import { identifier } from '../../lib/values/sql-text.ts';

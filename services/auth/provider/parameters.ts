@@ -43,7 +43,7 @@ export function parameterProblem(pathname: string, query: URLSearchParams, body:
   for (const [name, { length }] of parameters) {
     if (!NOT_KEPT.has(name)) total += length;
     const max = MAX_CHARS[name] ?? PARAMETER_MAX_CHARS;
-    // A name is told only when it is one that we know: the others are the caller's own text.
+    // A name is repeated only when it is one that we know: the others are the caller's own text.
     if (length > max) return `${name in MAX_CHARS ? name : 'a parameter'} is longer than ${max} characters`;
   }
   return total > PARAMETERS_MAX_CHARS ? `the parameters are longer than ${PARAMETERS_MAX_CHARS} characters` : null;

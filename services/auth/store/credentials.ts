@@ -37,7 +37,7 @@ interface Meant {
   meantTenantId: string | null;
 }
 
-/** At most as many users of one name are told apart for an operator. */
+/** At most as many users of one name are distinguished for an operator. */
 const SAME_NAME_MAX = 2;
 const ATTRIBUTES = ['tenantId', 'userId', 'username', 'email', 'passwordHash', 'active', 'foundByName'];
 

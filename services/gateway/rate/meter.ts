@@ -105,7 +105,7 @@ export class Meter {
   alone(gateways: number, now: number): void {
     const share = this.policy.limit / Math.max(1, gateways);
     if (this.#local) return;
-    // A debt goes along, so that time pays it off.
+    // A debt is kept, so that time pays it off.
     const tokens = Math.min(share, this.ownerRemaining) + Math.min(0, this.held);
     this.#local = { share, tokens: Math.max(-share, tokens), at: now };
     this.held = Math.max(0, this.held);

@@ -106,7 +106,7 @@ export interface Reference {
   readonly pointer: string;
   /** The kind's own check says when it is missing, and knows better where. */
   readonly ownCheck?: boolean;
-  /** Of a field: its value is told to those who see what comes of it, or it is set without asking for permission. */
+  /** Of a field: its value is shown to those who see what comes of it, or it is set without asking for permission. */
   readonly access?: 'read' | 'edit';
 }
 

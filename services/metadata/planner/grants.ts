@@ -76,7 +76,7 @@ export function checksToAsk(checks: readonly DataCheck[], context: CheckContext,
       fullName,
       path,
       ...check.position,
-      message: `Only who holds ${nameOfPermission(missing)} is told whether the records allow it.`,
+      message: `Only users who hold ${nameOfPermission(missing)} learn whether the records allow it.`,
       remedy: ASK,
     });
     return false;

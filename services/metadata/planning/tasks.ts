@@ -58,7 +58,7 @@ export interface PlanInput {
   /** Whose permissions the plan is held to. */
   readonly userId: string;
   readonly ceilings: NonNullable<PlanOptions['ceilings']>;
-  /** Of a deployment: it is worked out so that it can be applied. */
+  /** Of a deployment: it is computed so that it can be applied. */
   readonly apply?: {
     readonly deploymentId: string;
     readonly allowDestructiveChanges: boolean;
@@ -187,10 +187,10 @@ export const TASKS = {
   },
 
   /** Adds what the records say. With `facts` it gives the answer of a validation. */
-  conclude({ draft, numbers, facts, counted: told = true }: ConcludeInput): Concluded {
+  conclude({ draft, numbers, facts, counted: showsCounts = true }: ConcludeInput): Concluded {
     const { lists, more, counted } = JSON.parse(Buffer.from(draft).toString('utf8')) as Draft;
     const whole = counted ? withCounts(lists, counted, numbers) : lists;
-    const plan = told ? whole : withoutCounts(whole);
+    const plan = showsCounts ? whole : withoutCounts(whole);
     const blocked = plan.blocked.length + more.blocked;
     const shown = {
       ...plan,
@@ -203,7 +203,7 @@ export const TASKS = {
     return { blocked, plan: '', answer: Buffer.from(JSON.stringify(answer)) };
   },
 
-  /** The plan of a deployment, as JSON of the API, for those who are not told numbers of records. */
+  /** The plan of a deployment, as JSON of the API, for those who are not shown numbers of records. */
   uncount({ plan }: { plan: string }): string {
     const { changes, blocked, warnings } = JSON.parse(plan) as ShownPlan;
     const shown = withoutCounts({ ...changes, blocked, warnings });
@@ -270,7 +270,7 @@ export interface ConcludeInput {
   readonly draft: Uint8Array;
   readonly numbers: readonly number[];
   readonly facts?: ValidationFacts;
-  /** The numbers of records are told; true when it is absent. */
+  /** The numbers of records are shown; true when it is absent. */
   readonly counted?: boolean;
 }
 

@@ -320,7 +320,7 @@ describe('calls under a run over HTTP', () => {
     refused(asked, 403, 'APPROVAL_REQUIRED');
     const { preview } = await approvalOf(asked);
     assert.deepEqual([preview.valid, preview.errors[0].code], [false, 'FIELD_UNKNOWN']);
-    // Nobody may set it, and no field that is hidden from them is told apart from it.
+    // Nobody may set it, and no field that is hidden from them is distinguished from it.
     refused(await decide(asked), 403, 'FIELD_PERMISSION_DENIED');
     const nameless = await sam.post('/data/DealLine__c', { name: '', Deal__c: deal.id }, under(runId));
     await approve(nameless);
@@ -447,7 +447,7 @@ describe('calls under a run over HTTP', () => {
       assert.equal(completed.status, 201, completed.text);
     });
 
-    it('never change more records than it has, with those that go along', async () => {
+    it('never change more records than it has, with those that change with them', async () => {
       const runId = await begin({ budget: { maxRecords: 3 } });
       const deal = await newDeal();
       for (const line of ['one', 'two']) {

@@ -300,7 +300,7 @@ describe('the end of agent runs', function () {
     }
   });
 
-  it('comes with it also when nobody was told', async () => {
+  it('comes with it also when nobody was notified', async () => {
     const { runId } = (await sam.post('/agent/runs', GOAL)).body;
     const live = (await sam.post('/agent/runs', GOAL)).body.runId;
     await database.query(`UPDATE agent.runs SET grant_id = 'gone' WHERE run_id = $1`, [runId]);

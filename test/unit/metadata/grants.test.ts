@@ -575,7 +575,7 @@ describe('a deployment', () => {
     const hidden = await plan(narrower('Salary__c'));
     assert.deepEqual(
       hidden.blocked.map(({ message, line }) => [message, line]),
-      [['Only who holds read on Deal__c.Salary__c is told whether the records allow it.', 6]],
+      [['Only users who hold read on Deal__c.Salary__c learn whether the records allow it.', 6]],
     );
     assert.deepEqual(hidden.dataChecks, []);
     const shown = await plan(narrower('Amount__c'));

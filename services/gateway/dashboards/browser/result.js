@@ -6,7 +6,7 @@ import { numeric, text } from './format.js';
 
 /** @import { ChartData, Column, Granularity, Place, Series, Widget, WidgetResult, Writer } from './types.d.ts' */
 
-/** So many can be told apart; a table shows the rest. */
+/** So many can be distinguished; a table shows the rest. */
 export const SERIES_MAX = 8;
 export const SLICES_MAX = 8;
 const UNITS_MAX = 2;
@@ -141,7 +141,7 @@ export function chartData(result, widget, place) {
   const [first, ...others] = dimensions;
   const time = first !== undefined && isTime(first.column, widget);
   const ordered = time ? sortedByTime(rows, first.index) : rows;
-  // Told apart by their values: two customers may have one name.
+  // Distinguished by their values: two customers may have one name.
   /** @type {Map<string, { label: string, index: number }>} */
   const categories = new Map();
   /** @type {Map<string, Series>} */
