@@ -1,6 +1,7 @@
 /**
  * `npm run manifests`: writes what each service needs on a cluster, from the one list in config/services.ts: a file per
- * service below k8s/base/services, and the services' part of docker-compose.yml. A test holds both to the list.
+ * service below k8s/base/services, the services' part of docker-compose.yml, and the logins that the migration gives
+ * their passwords. A test holds all of them to the list.
  */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,6 +22,10 @@ const FOLDER = 'k8s/base/services';
 const COMPOSE = 'docker-compose.yml';
 const WRITTEN = '# Written by `npm run manifests` from config/services.ts: change it there.';
 const COMPOSE_PART = /( {2}# The services: .*\n)[\s\S]*?(?=\nvolumes:)/;
+const MIGRATION = 'k8s/base/migrate.yaml';
+/** The logins of the migration: from the line that begins so to the first one that is indented less. */
+const loginsPart = (indent: number): RegExp =>
+  new RegExp(`^( {${indent}}# The logins: .*\\n)(?: {${indent}}.*\\n)*`, 'm');
 
 const isPublic = ({ listens }: ServiceDescription): boolean => listens === 'public';
 
@@ -208,24 +213,47 @@ const PUBLISHED = `    ports:
 `;
 
 /** Signed in as a login of its own, to a server that shows the certificate of this copy. */
-const composeDatabaseUrl = (login: string, password: string): string =>
-  `postgres://${login}:\${${password}:?see README.md}@postgres:5432/platform?sslmode=verify-full&sslrootcert=/certificates/ca.crt`;
+const composeLogin = (name: ServiceName): string =>
+  `postgres://${loginOf(name)}:\${DATABASE_PASSWORD_${name.toUpperCase()}:?see README.md}` +
+  '@postgres:5432/platform?sslmode=verify-full&sslrootcert=/certificates/ca.crt';
 
 const composeService = (name: ServiceName): string => `  ${name}:
     <<: *service
     environment:
       <<: [*environment, *bus]
       SERVICES: ${name}
-      DATABASE_URL: ${composeDatabaseUrl(loginOf(name), `DATABASE_PASSWORD_${name.toUpperCase()}`)}
+      DATABASE_URL: ${composeLogin(name)}
     volumes:
       - certificates:/certificates:ro
       - ./.bus/${name}:/run/bus:ro
 ${isPublic(SERVICES[name]) ? PUBLISHED : ''}`;
 
-/** docker-compose.yml with the services of the list. */
+/** docker-compose.yml with the services of the list, and with their logins in the migration. */
 export function composeFile(text: string): string {
   if (!COMPOSE_PART.test(text)) throw new Error(`${COMPOSE} has no line "# The services: …" before its volumes.`);
-  return text.replace(COMPOSE_PART, (_, head: string) => head + ALL_SERVICES.map(composeService).join('\n'));
+  const logins = ALL_SERVICES.map((name) => `      ${databaseVariable(name)}: ${composeLogin(name)}\n`);
+  return withLogins(COMPOSE, text, 6, logins).replace(
+    COMPOSE_PART,
+    (_, head: string) => head + ALL_SERVICES.map(composeService).join('\n'),
+  );
+}
+
+/** k8s/base/migrate.yaml with the logins of all services. */
+export function migrationFile(text: string): string {
+  const indent = ' '.repeat(12);
+  const logins = ALL_SERVICES.map(databaseVariable).map((name) =>
+    [`- name: ${name}`, '  valueFrom:', '    secretKeyRef:', '      name: platform', `      key: ${name}`]
+      .map((line) => `${indent}${line}\n`)
+      .join(''),
+  );
+  return withLogins(MIGRATION, text, indent.length, logins);
+}
+
+function withLogins(path: string, text: string, indent: number, logins: readonly string[]): string {
+  const part = loginsPart(indent);
+  if (!part.test(text))
+    throw new Error(`${path} has no line "# The logins: …" at the end of the migration's variables.`);
+  return text.replace(part, (_, head: string) => head + logins.join(''));
 }
 
 async function writeAll(): Promise<void> {
@@ -234,7 +262,11 @@ async function writeAll(): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const name of await readdir(folder)) if (!files.has(name)) await rm(join(folder, name));
   for (const [name, text] of files) await writeFile(join(folder, name), text);
-  await writeFile(join(root, COMPOSE), composeFile(await readFile(join(root, COMPOSE), 'utf8')));
+  for (const [path, rewritten] of [
+    [COMPOSE, composeFile],
+    [MIGRATION, migrationFile],
+  ] as const)
+    await writeFile(join(root, path), rewritten(await readFile(join(root, path), 'utf8')));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await writeAll();

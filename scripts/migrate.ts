@@ -8,7 +8,7 @@ import { ALL_SERVICES } from '../config/services.ts';
 import { migrateServices } from '../main.ts';
 import { Database } from '../mixins/database/database.ts';
 import { markProduction } from '../mixins/database/installation.ts';
-import { givePasswords } from '../mixins/database/open.ts';
+import { givePasswords, warnOfMissingPasswords } from '../mixins/database/open.ts';
 import { explained } from '../mixins/database/problem.ts';
 
 try {
@@ -23,6 +23,7 @@ try {
     await migrateServices(owner, ALL_SERVICES);
     if (config.production) await markProduction(owner);
     await givePasswords(owner, config, ALL_SERVICES, console.warn);
+    await warnOfMissingPasswords(owner, config, ALL_SERVICES, console.warn);
   } finally {
     await owner.close();
   }

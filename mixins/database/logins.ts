@@ -98,6 +98,10 @@ export function derivedUrl(ownerUrl: string, service: ServiceName): string | nul
   return url.href;
 }
 
+/** Whether no operator has given the login a password. */
+export const hasDerivedPassword = (owner: Database, service: ServiceName): Promise<boolean> =>
+  owner.login(async (tx) => (await tx.one<{ yes: boolean }>(isDerived(loginOf(service)))).yes);
+
 /** Gives the login the password of `url`, which an operator has chosen. */
 export async function givePassword(owner: Database, service: ServiceName, url: string): Promise<void> {
   const login = loginOf(service);

@@ -7,7 +7,7 @@ import { type Config, ConfigError, databaseVariable } from '../../config/env.ts'
 import type { ServiceName } from '../../config/services.ts';
 import { Database } from './database.ts';
 import { joinInstallation, keepFromProduction } from './installation.ts';
-import { derivedUrl, derivePassword, givePassword, isOwner, loginOf } from './logins.ts';
+import { derivedUrl, derivePassword, givePassword, hasDerivedPassword, isOwner, loginOf } from './logins.ts';
 import { explained } from './problem.ts';
 
 export interface OpenOptions {
@@ -120,4 +120,25 @@ export async function givePasswords(
       await explained(givePassword(owner, service, given), { variable: databaseVariable(service), url: given });
     else warn(`The service ${service} signs in to the database as ${user}, not as ${loginOf(service)}.`);
   }
+}
+
+/**
+ * Warns of logins to which no operator has given a password, where services are meant to sign in with their own: in
+ * production, and where another login is given one.
+ */
+export async function warnOfMissingPasswords(
+  owner: Database,
+  { databaseUrls, production }: Config,
+  services: readonly ServiceName[],
+  warn: (message: string) => void,
+): Promise<void> {
+  if (!production && Object.keys(databaseUrls).length === 0) return;
+  const missing: ServiceName[] = [];
+  for (const service of services)
+    if (databaseUrls[service] === undefined && (await hasDerivedPassword(owner, service))) missing.push(service);
+  if (missing.length > 0)
+    warn(
+      `${missing.map(loginOf).join(', ')} cannot sign in with a password of an operator, because none was given: set ` +
+        `${missing.map(databaseVariable).join(', ')} and migrate again before these services start.`,
+    );
 }

@@ -227,11 +227,19 @@ describe('the password of a login', function () {
   });
 
   it('is derived from that of the owner as long as no operator gives another, and follows it', async () => {
-    await migrate({});
+    assert.equal((await migrate({})).stderr, '');
     await (await startAsOwner()).stop();
     // The owner gets another password, and the login still has what was derived from the one before.
     await asOwner("ALTER ROLE login_data PASSWORD 'derived from what the owner had before'");
     await (await startAsOwner()).stop();
+  });
+
+  it('is told to be missing by a migration that gives other logins theirs', async () => {
+    const { [databaseVariable('agent')]: _, ...most } = variables();
+    const { stderr } = await migrate(most);
+    assert.match(stderr, /^login_agent cannot sign in .* set DATABASE_URL_AGENT and migrate again/);
+    assert.equal((await migrate(variables())).stderr, '');
+    assert.equal((await migrate(most)).stderr, '');
   });
 
   it('is the one of its address, and stays when the owner migrates or starts a service without that', async () => {

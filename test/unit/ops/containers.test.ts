@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { readConfig } from '../../../config/env.ts';
+import { databaseVariable, readConfig } from '../../../config/env.ts';
 import { ALL_SERVICES, HEALTH_PORT, PUBLIC_PORT } from '../../../config/services.ts';
 import { makeBusKeys } from '../../../scripts/bus-keys.ts';
 import { composeFile } from '../../../scripts/manifests.ts';
@@ -41,6 +41,16 @@ describe('docker-compose.yml', () => {
   it('has the services that `npm run manifests` writes from config/services.ts', () => {
     const text = read('docker-compose.yml');
     assert.equal(text, composeFile(text), 'run `npm run manifests`');
+  });
+
+  it('has the migration give every login the password with which its service signs in', () => {
+    const { migrate } = file.services;
+    for (const service of ALL_SERVICES)
+      assert.equal(
+        migrate!.environment![databaseVariable(service)],
+        file.services[service]!.environment!['DATABASE_URL'],
+        service,
+      );
   });
 
   it('sets only variables that the program reads, with values it accepts', async () => {

@@ -4,8 +4,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
+import { databaseVariable } from '../../../config/env.ts';
 import { ALL_SERVICES } from '../../../config/services.ts';
-import { kubernetesFiles } from '../../../scripts/manifests.ts';
+import { kubernetesFiles, migrationFile } from '../../../scripts/manifests.ts';
 import { environmentVariables } from '../../support/sources.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -29,6 +30,20 @@ describe('the Kubernetes manifests of services', () => {
       readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]),
     );
     assert.deepEqual(written, Object.fromEntries(kubernetesFiles()), 'run `npm run manifests`');
+  });
+
+  it('have the migration give every login the password with which its service signs in', () => {
+    const text = readFileSync(join(root, 'k8s', 'base', 'migrate.yaml'), 'utf8');
+    assert.equal(text, migrationFile(text), 'run `npm run manifests`');
+    const migration = parseAllDocuments(text)
+      .map((document): Manifest => document.toJS())
+      .find(({ kind }) => kind === 'Job');
+    const given: Manifest[] = migration.spec.template.spec.containers[0].env;
+    for (const service of ALL_SERVICES) {
+      const variable = databaseVariable(service);
+      const { valueFrom } = given.find(({ name }) => name === variable) ?? {};
+      assert.deepEqual(valueFrom, { secretKeyRef: { name: 'platform', key: variable } });
+    }
   });
 });
 
