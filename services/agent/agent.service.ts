@@ -18,7 +18,7 @@ import { cancelRun, completeRun } from './runs/end.ts';
 import { getRun, listRuns, runState } from './runs/read.ts';
 import { listSteps } from './runs/steps.ts';
 import { startPeriodicWork } from './upkeep/periodic.ts';
-import { cancelRunsOfGrants } from './upkeep/upkeep.ts';
+import { cancelRunsOfGrants, cancelRunsOfInactiveClients } from './upkeep/upkeep.ts';
 
 const SEALING = { service: 'agent', purpose: 'cursors of agent lists' } as const;
 
@@ -82,7 +82,9 @@ export default function agentService(platform: Platform): ServiceSchema {
     async started() {
       deps = {
         database,
-        configurations: new Configurations(database, snapshots),
+        configurations: new Configurations(database, snapshots, (tenantId, snapshot) =>
+          cancelRunsOfInactiveClients(database, tenantId, snapshot),
+        ),
         sealingKeys: await sealingKeys(platform, SEALING),
         findUser: (tenantId, userId) => call(broker, 'data.users.get', { tenantId, userId }),
         checkAccess: (question) => call(broker, 'data.access.check', question),

@@ -1,4 +1,5 @@
 /** Who asks, and which runs and approvals they see. Source: docs/reference/agents.md. */
+import { CLI_CLIENT_ID } from '../../contracts/auth.ts';
 import type { UserIdentity } from '../../contracts/data.ts';
 import { accessFor } from '../../lib/access/rules.ts';
 import type { Access } from '../../lib/access/types.ts';
@@ -11,6 +12,18 @@ import type { Sight } from './runs/run.sql.ts';
 
 /** Looks a user up by id; null: there is none. */
 export type FindUser = (tenantId: string, userId: string) => Promise<UserIdentity | null>;
+
+/** Ids of the clients that may act in a tenant. */
+export const activeClients = ({ externalClients }: Snapshot): string[] => [
+  CLI_CLIENT_ID,
+  ...Object.values(externalClients).flatMap(({ clientId, active }) => (active ? [clientId] : [])),
+];
+
+/** 403 for a client that was set inactive or removed a moment ago, which the gateway may not have heard of. */
+export function requireActiveClient({ clientId }: RequestContext, snapshot: Snapshot): void {
+  if (activeClients(snapshot).includes(clientId)) return;
+  throw new PlatformError('CLIENT_DISABLED', 'The client application is disabled.');
+}
 
 /** The user behind the request; 403 unless they are active and have the API permission. */
 export async function requireActiveUser(findUser: FindUser, request: RequestContext): Promise<UserIdentity> {

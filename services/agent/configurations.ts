@@ -23,14 +23,21 @@ const TENANTS_MAX = 20_000;
 export class Configurations {
   readonly #database: Database;
   readonly #snapshots: SnapshotCache;
+  readonly #applied: (tenantId: string, snapshot: Snapshot) => Promise<void>;
   readonly #versions = new LRUCache<string, number>({ max: TENANTS_MAX });
 
-  constructor(database: Database, snapshots: SnapshotCache) {
+  /** `applied` does what a configuration demands, before anything is decided or shown by it. Doing it twice does no harm. */
+  constructor(
+    database: Database,
+    snapshots: SnapshotCache,
+    applied: (tenantId: string, snapshot: Snapshot) => Promise<void>,
+  ) {
     this.#database = database;
     this.#snapshots = snapshots;
+    this.#applied = applied;
   }
 
-  /** The configuration as it is now. */
+  /** The configuration as it is now, with everything done that it demands. */
   async current(tenantId: string): Promise<Snapshot> {
     const { version } = await this.#database.tenant(tenantId, (tx) => tx.one<Version>(versionStatement(tx.schema)));
     return this.#snapshot(tenantId, version);
@@ -39,6 +46,7 @@ export class Configurations {
   async #snapshot(tenantId: string, version: number | undefined): Promise<Snapshot> {
     const snapshot = await this.#snapshots.get(tenantId, version);
     if (!snapshot) throw new PlatformError('INTERNAL_ERROR', 'The configuration of the tenant is not available.');
+    if (this.#versions.get(tenantId) !== snapshot.version) await this.#applied(tenantId, snapshot);
     this.#versions.set(tenantId, snapshot.version);
     return snapshot;
   }

@@ -10,7 +10,7 @@ import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { on, secondsFromNow } from '../../../mixins/models/sequelize.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
-import { accessOf, ownRuns, requireActiveUser } from '../callers.ts';
+import { accessOf, ownRuns, requireActiveClient, requireActiveUser } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { RunModel } from '../models/run.ts';
 import { budgetOf, type Excess, policiesOf } from '../policy/evaluate.ts';
@@ -23,6 +23,7 @@ export const createRun: Handler<'agent.runs.create', AgentDeps> = async (deps, r
   const { tenantId } = request;
   const user = await requireActiveUser(deps.findUser, request);
   const snapshot = await deps.configurations.current(tenantId);
+  requireActiveClient(request, snapshot);
   const { body } = call;
   return mutate(deps.database, request, call, {
     role: { service: 'agent' },

@@ -27,6 +27,7 @@ const EVENT_OF = { succeeded: 'completed', failed: 'failed', canceled: 'canceled
 
 export const completeRun: Handler<'agent.runs.complete', AgentDeps> = async (deps, request, call) => {
   await requireActiveUser(deps.findUser, request);
+  await deps.configurations.current(request.tenantId);
   const { outcome, summary, output, modelUsage } = call.body;
   const text = output === undefined ? null : JSON.stringify(output);
   if (text !== null && Buffer.byteLength(text) > LIMITS.agent_output_max_bytes) throw outputTooLarge();

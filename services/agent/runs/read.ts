@@ -1,4 +1,7 @@
-/** Runs as they are at this moment. Source: docs/reference/agents.md#runs. */
+/**
+ * Runs as they are at this moment: those of clients that the configuration does not allow any more have ended when it is
+ * read. Source: docs/reference/agents.md#runs.
+ */
 import type { AgentActions } from '../../../contracts/agent.ts';
 import type { RecordName } from '../../../contracts/data.ts';
 import type { Handler } from '../../../contracts/operations.ts';
@@ -18,6 +21,7 @@ export const getRun: Handler<'agent.runs.get', AgentDeps> = async (deps, request
   const { runId } = call.path;
   const { tenantId } = request;
   const sight = visibleRuns(request, await requireActiveUser(deps.findUser, request));
+  await deps.configurations.current(tenantId);
   const row = isUuid(runId)
     ? await deps.database.shared('agent', tenantId, (tx) => tx.first<RunRow>(runStatement(tenantId, runId, sight)))
     : null;
@@ -48,6 +52,7 @@ export async function withShownContext<Row extends RunSummaryRow>(
 export const listRuns: Handler<'agent.runs.list', AgentDeps> = async (deps, request, { query }) => {
   const { tenantId } = request;
   const visible = visibleRuns(request, await requireActiveUser(deps.findUser, request));
+  await deps.configurations.current(tenantId);
   const { status = null, agentKey = null, mine = false, ...paging } = query;
   const sight = mine ? { ...visible, userId: request.userId } : visible;
   const list = { name: 'agent.runs', parameters: { status, agentKey, mine } };
@@ -64,10 +69,11 @@ export const listRuns: Handler<'agent.runs.list', AgentDeps> = async (deps, requ
 
 /** For data, which changes records on behalf of people who revert runs. */
 export async function runState(
-  { database }: AgentDeps,
+  { database, configurations }: AgentDeps,
   { tenantId, runId }: AgentActions['agent.runs.state']['params'],
 ): Promise<AgentActions['agent.runs.state']['result']> {
   if (!isUuid(runId)) return null;
+  await configurations.current(tenantId);
   const statement = runStatusStatement(tenantId, runId);
   return database.shared('agent', tenantId, (tx) => tx.first<Pick<RunRow, 'status'>>(statement));
 }

@@ -95,6 +95,14 @@ export function runsOfGrantsStatement(grantIds: readonly string[]): Statement {
   return sql.statement(`${GRANTED} AND grant_id = ANY (${sql.bind(grantIds, 'text[]')})`);
 }
 
+/** Active runs of a tenant that other clients than these began. */
+export function runsOfOtherClientsStatement(tenantId: string, clientIds: readonly string[]): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `${GRANTED} AND tenant_id = ${sql.bind(tenantId, 'uuid')} AND client_id <> ALL (${sql.bind(clientIds, 'text[]')})`,
+  );
+}
+
 /** Active runs in the order of their ids, from after `after`. */
 export function activeRunsStatement(after: string | null, take: number): Statement {
   const sql = new Sql();

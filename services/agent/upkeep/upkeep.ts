@@ -4,9 +4,11 @@
  */
 import { LIMITS } from '../../../config/limits.ts';
 import { type Caller as BrokerCaller, call } from '../../../contracts/call.ts';
+import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { requestId } from '../../../lib/values/ids.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';
 import { platformCaller } from '../../../mixins/mutation/audit.ts';
+import { activeClients } from '../callers.ts';
 import { type Events, writeEvents } from '../events.ts';
 import { type EndedRun, endRunsStatement } from '../runs/end.sql.ts';
 import {
@@ -19,6 +21,7 @@ import {
   type GrantedRun,
   overdueRunsStatement,
   runsOfGrantsStatement,
+  runsOfOtherClientsStatement,
 } from './upkeep.sql.ts';
 
 const TENANTS_PER_ROUND = 1_000;
@@ -73,6 +76,16 @@ const tell = (tx: Tx, tenantId: string, events: Events): Promise<void> =>
 export async function cancelRunsOfGrants(database: Database, grantIds: readonly string[]): Promise<void> {
   const runs = await database.login((tx) => tx.all<GrantedRun>(runsOfGrantsStatement(grantIds)));
   await cancelRuns(database, runs);
+}
+
+/** The clients of these runs were set inactive, or removed, with this configuration. */
+export async function cancelRunsOfInactiveClients(
+  database: Database,
+  tenantId: string,
+  snapshot: Snapshot,
+): Promise<void> {
+  const statement = runsOfOtherClientsStatement(tenantId, activeClients(snapshot));
+  await cancelRuns(database, await database.shared('agent', tenantId, (tx) => tx.all<GrantedRun>(statement)));
 }
 
 async function cancelRuns(database: Database, runs: readonly GrantedRun[]): Promise<void> {

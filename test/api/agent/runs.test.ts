@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
-import { tenantSchema } from '../../../lib/context.ts';
+import type { Admission } from '../../../contracts/agent.ts';
+import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { signIn } from '../../../scripts/sign-in.ts';
 import { cancelUnauthorized, expireDue } from '../../../services/agent/upkeep/upkeep.ts';
 import { aDeletion, admit, aList, contextOf } from '../../support/agents.ts';
-import { type Api, api, tokenFor } from '../../support/client.ts';
+import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
@@ -281,23 +282,106 @@ describe('the end of agent runs', function () {
     }
   });
 
-  it('comes with the client, when it is set inactive', async () => {
-    const { baseUrl } = platform;
+  describe('comes with the client', () => {
     const clientId = 'demo-DunningAgent';
-    const scope = 'agent:run data:read';
-    const agent = await signIn({ baseUrl, user: 'sam@demo.example', password: 'demo-password', clientId, scope });
-    const { runId } = (await api(baseUrl, agent.access_token).post('/agent/runs', GOAL)).body;
     const path = 'externalClients/DunningAgent.yaml';
-    const text = await readFile(new URL(`../../../templates/erp/${path}`, import.meta.url), 'utf8');
-    const ada = api(baseUrl, await tokenFor(baseUrl, 'ada'));
-    await deployOverHttp(ada, { [path]: text.replace('active: true', 'active: false') });
-    for (let attempt = 0; ; attempt++) {
-      await cancelUnauthorized(database, platform.broker, new AbortController().signal);
-      const { status } = (await sam.get(`/agent/runs/${runId}`)).body;
-      if (status === 'CANCELED') break;
-      assert.ok(attempt < 100, `the run is ${status}`);
-      await pause(50);
+    let ada: Api;
+    let yaml: string;
+    before(async () => {
+      ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
+      yaml = await readFile(new URL(`../../../templates/erp/${path}`, import.meta.url), 'utf8');
+    });
+    interface Agent {
+      readonly agent: Api;
+      readonly context: RequestContext;
     }
+    const signInAgent = async (): Promise<Agent> => {
+      const { baseUrl } = platform;
+      const signedIn = await signIn({
+        baseUrl,
+        user: 'sam@demo.example',
+        password: 'demo-password',
+        clientId,
+        scope: 'agent:run data:read',
+      });
+      const agent = api(baseUrl, signedIn.access_token);
+      return { agent, context: await contextOf(agent) };
+    };
+    interface Asked {
+      readonly admission: Admission;
+      readonly approvalId: string;
+      readonly fingerprint: string;
+    }
+    interface Begun {
+      readonly runId: string;
+      readonly pending: Asked;
+      readonly approved: Asked;
+    }
+    /** A run with a request that waits and one that was approved. */
+    const begin = async ({ agent, context }: Agent): Promise<Begun> => {
+      const { runId } = (await agent.post('/agent/runs', GOAL)).body;
+      const { id } = (await ada.get('/data/Invoice__c?take=1')).body.records[0];
+      const ask = async (ifMatch: string): Promise<Asked> => {
+        const admission = aDeletion(runId, { id, fingerprint: uuidv7(), headers: { 'if-match': ifMatch } });
+        const { details } = await admit(platform, context, admission).catch((error) => error);
+        return { admission, approvalId: details.approvalId, fingerprint: details.fingerprint };
+      };
+      const [pending, approved] = [await ask('"1"'), await ask('"2"')];
+      assert.equal((await decide(approved)).status, 201);
+      return { runId, pending, approved };
+    };
+    const decide = ({ approvalId, fingerprint }: Asked): Promise<Answer> =>
+      ada.post(`/agent/approvals/${approvalId}/decision`, { decision: 'approve', fingerprint });
+
+    const looks: Readonly<Record<string, (run: Begun, context: RequestContext) => Promise<unknown>>> = {
+      'a decision': async ({ pending }) => {
+        const { body } = await decide(pending);
+        return [body.code, body.details?.status];
+      },
+      'a call that uses an approval': async ({ approved }, context) => {
+        const { code, details } = await admit(platform, context, approved.admission).catch((error) => error);
+        return [code, details?.status];
+      },
+      'a look at it': async ({ runId }) => (await sam.get(`/agent/runs/${runId}`)).body.status,
+      'a list': async ({ runId }) => {
+        const { records } = (await sam.get('/agent/runs?agentKey=dunning&take=200')).body;
+        return records.find((one: { runId: string }) => one.runId === runId).status;
+      },
+      'a look at what waits': async ({ pending }) =>
+        (await ada.get(`/agent/approvals/${pending.approvalId}`)).body.status,
+    };
+    const seen: Readonly<Record<string, unknown>> = {
+      'a decision': ['APPROVAL_ALREADY_DECIDED', 'CANCELED'],
+      'a call that uses an approval': ['RUN_NOT_ACTIVE', 'CANCELED'],
+    };
+    for (const [title, look] of Object.entries(looks))
+      it(`for ${title} at once, when it is set inactive`, async () => {
+        const { agent, context } = await signInAgent();
+        const run = await begin({ agent, context });
+        await deployOverHttp(ada, { [path]: yaml.replace('active: true', 'active: false') });
+        try {
+          assert.deepEqual(await look(run, context), seen[title] ?? 'CANCELED');
+        } finally {
+          await deployOverHttp(ada, { [path]: yaml });
+        }
+        assert.equal((await sam.get(`/agent/runs/${run.runId}`)).body.status, 'CANCELED', 'for good');
+        for (const { approvalId } of [run.pending, run.approved])
+          assert.equal((await ada.get(`/agent/approvals/${approvalId}`)).body.status, 'CANCELED');
+        assert.ok((await events(context.tenantId, run.runId)).includes('agent.run.canceled'));
+      });
+
+    it('and no other begins, while those of other clients go on', async () => {
+      const { agent } = await signInAgent();
+      const other = (await sam.post('/agent/runs', GOAL)).body.runId;
+      await deployOverHttp(ada, { [path]: yaml.replace('active: true', 'active: false') });
+      try {
+        const refused = await agent.post('/agent/runs', GOAL);
+        assert.deepEqual([refused.status, refused.body.code], [403, 'CLIENT_DISABLED'], refused.text);
+        assert.equal((await sam.get(`/agent/runs/${other}`)).body.status, 'RUNNING');
+      } finally {
+        await deployOverHttp(ada, { [path]: yaml });
+      }
+    });
   });
 
   it('comes with it also when nobody was notified', async () => {
