@@ -74,6 +74,7 @@ export default function dataService(platform: Platform): ServiceSchema {
         tenants,
         sealingKeys: await sealingKeys(platform, SEALING),
         statements: new PreparedReads(),
+        aggregates: { running: 0 },
       };
       await startPeriodicWork(platform, broker, sync);
     },

@@ -55,22 +55,27 @@ export function aggregateRecords(
       maxBytes: LIMITS.page_max_bytes,
       named: new Map(plan.dimensions.map((dimension) => [dimension.key, namedBy(dimension, access)])),
     });
+    const { aggregates } = deps;
+    aggregates.running++;
     const found = await deps.database
       .tenantTransaction(tenantId, (tx) => {
-        void tx.query(IN_ONE_PROCESS);
+        void tx.query(aggregates.running === 1 ? WITH_WORKERS : IN_ONE_PROCESS);
         return tx.one<AggregateRow>(compiled);
       })
-      .catch(tooLarge);
+      .catch(tooLarge)
+      .finally(() => aggregates.running--);
     assertFresh(view, found.metadataVersion, found.accessVersion);
     return resultOf(plan, found, view, found.more ? nextPage(found, identity, seal) : null);
   });
 }
 
 /**
- * A query takes one processor of the database and no more: how many a tenant takes at a time is decided by its connections,
- * and a page of widgets asks for all of them at once. Workers would also read the catalog anew for each query.
+ * Beside others a query takes one processor of the database and no more: how many a tenant takes at a time is decided by its
+ * connections, and a page of widgets asks for all of them at once. Workers would also read the catalog anew for each query.
  */
 const IN_ONE_PROCESS = 'SET LOCAL max_parallel_workers_per_gather = 0';
+/** The only one of a process may take three processors, which would be idle otherwise. */
+const WITH_WORKERS = 'SET LOCAL max_parallel_workers_per_gather = 2';
 
 /** A sum that its type cannot hold: of durations, of which a month, a day and an hour are counted apart. */
 function tooLarge(error: unknown): never {

@@ -14,6 +14,8 @@ export interface ReadDeps {
   /** 32 bytes, the same in every process. */
   readonly sealingKeys: SealingKeys;
   readonly statements: PreparedReads;
+  /** Of this process; counted from before they wait for a connection. */
+  readonly aggregates: { running: number };
 }
 
 export type Read<Input extends OperationCall> = (

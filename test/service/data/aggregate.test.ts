@@ -1,7 +1,9 @@
 /** Groups of records, as a service asks for them for a user. Random questions: test/service/query/aggregate.test.ts. */
 import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
 import { call } from '../../../contracts/call.ts';
 import type { AggregateQuery, AggregateResult } from '../../../contracts/data/aggregate.ts';
+import { Database } from '../../../mixins/database/database.ts';
 import { codes, createWorld, type Person, refusal, type World } from './world.ts';
 
 const COUNT = { key: 'count', aggregation: 'count' } as const;
@@ -119,6 +121,46 @@ describe('groups of records', () => {
     );
     const told = ({ computedAt: _, dataAsOf: __, ...rest }: AggregateResult): string => JSON.stringify(rest);
     assert.equal(told(result).replaceAll('Secret__c', 'Absent__c'), told(await measured('Absent__c')));
+  });
+
+  it('takes workers of the database only while it is the only query of its kind', async () => {
+    const { tenantTransaction } = Database.prototype;
+    const allowed: string[] = [];
+    let began = (): void => {};
+    let end = Promise.resolve();
+    Database.prototype.tenantTransaction = function (tenantId, act) {
+      return tenantTransaction.call(this, tenantId, async (tx) => {
+        const answer = await act(tx);
+        const { workers } = await tx.one<{ workers: string }>({
+          text: "SELECT current_setting('max_parallel_workers_per_gather') AS workers",
+          values: [],
+        });
+        allowed.push(workers);
+        began();
+        await end;
+        return answer;
+      }) as never;
+    };
+    try {
+      await ask(world.clerk, {});
+      let finish = (): void => {};
+      end = new Promise((resolve) => {
+        finish = resolve;
+      });
+      const first = new Promise<void>((resolve) => {
+        began = resolve;
+      });
+      const one = ask(world.clerk, {});
+      await first;
+      const others = [ask(world.clerk, {}), ask(world.reader, {})];
+      while (allowed.length < 4) await pause(5);
+      finish();
+      await Promise.all([one, ...others]);
+      await ask(world.clerk, {});
+    } finally {
+      Database.prototype.tenantTransaction = tenantTransaction;
+    }
+    assert.deepEqual(allowed, ['2', '2', '0', '0', '2']);
   });
 
   it('does not know an object that the user cannot read', async () => {
