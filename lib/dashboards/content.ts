@@ -2,14 +2,19 @@
  * What a dashboard may contain beyond the form of its parts, whether it comes with a request or with a deployment. Pure.
  * Source: docs/reference/analytics.md#content.
  */
+import { ConditionReader, UNARY } from '../query/conditions.ts';
+import { Violations } from '../query/violations.ts';
 import { textProblem } from '../schema/field-types/common.ts';
+import type { Operator } from '../schema/field-types/types.ts';
 import { isTimezone } from '../values/time.ts';
 
 interface Filter {
   readonly filterKey: string;
   readonly objectApiName: string;
-  readonly operator: string;
+  readonly field: string;
+  readonly operator: Operator;
   readonly value?: unknown;
+  readonly valueTo?: unknown;
 }
 
 /** Conditions of the filters on one object. */
@@ -23,6 +28,7 @@ interface Share {
 interface WidgetQuery {
   readonly dimensions: readonly { readonly field: string; readonly granularity?: string }[];
   readonly measures: readonly { readonly key: string; readonly aggregation: string; readonly field?: string }[];
+  readonly filters?: unknown;
   readonly sort?: readonly { readonly id: string }[];
 }
 
@@ -55,6 +61,9 @@ export function contentProblems(content: DashboardContent, add: AddProblem): voi
     add(`/filters/${at}/filterKey`, 'Another filter has this key.');
   });
   filterCountProblems(content.filters, add);
+  content.filters.forEach((filter, at) => {
+    filterProblems(filter, `/filters/${at}`, add);
+  });
   duplicates(content.widgets, ({ widgetKey }) => widgetKey).forEach((at) => {
     add(`/widgets/${at}/widgetKey`, 'Another widget has this key.');
   });
@@ -96,6 +105,17 @@ export function conditionCount({ operator, value }: Pick<Filter, 'operator' | 'v
   return 'conditions' in value && Array.isArray(value.conditions) ? 1 + value.conditions.length : 1;
 }
 
+/** What no run could ask of any record: a value in another form than that of the operator. */
+function filterProblems(filter: Filter, pointer: string, add: AddProblem): void {
+  const { field, operator, value, valueTo } = filter;
+  if (conditionCount(filter) > FILTER_CONDITIONS_MAX) return;
+  if ((value ?? valueTo ?? null) === null && !UNARY.has(operator)) return;
+  const problems = new Violations();
+  const reader = new ConditionReader(problems, FILTER_CONDITIONS_MAX);
+  reader.list([{ id: 'filter', field, operator, value, valueTo }], pointer);
+  for (const { pointer: at, message } of problems.list) add(`${pointer}${at.slice(`${pointer}/0`.length)}`, message);
+}
+
 function shareProblems({ visibility, sharedWith }: DashboardContent, add: AddProblem): void {
   if (visibility === 'private' && sharedWith.length > 0)
     add('/sharedWith', 'A private dashboard is shared with nobody: set visibility to shared, or sharedWith to [].');
@@ -108,7 +128,12 @@ function widgetProblems({ type, layout, query }: Widget, pointer: string, add: A
   if (layout.x + layout.w > 12) add(`${pointer}/layout/w`, 'The widget ends beyond the 12 columns of the grid.');
   if (query === null) return;
   if (type === 'text') add(`${pointer}/query`, 'A text widget has no query.');
-  const { dimensions, measures, sort = [] } = query;
+  const { dimensions, measures, filters, sort = [] } = query;
+  if (filters !== undefined) {
+    const problems = new Violations();
+    new ConditionReader(problems).group(filters, `${pointer}/query/filters`);
+    for (const { pointer: at, message } of problems.list) add(at, message);
+  }
   const columns = [...dimensions.map(columnKey), ...measures.map(({ key }) => key)];
   duplicates(columns, (key) => key).forEach((at) => {
     const [list, place] = at < dimensions.length ? ['dimensions', at] : ['measures', at - dimensions.length];

@@ -20,7 +20,8 @@ export const CONDITION_LIMITS = {
 const SEEKING: ReadonlySet<string> = new Set<Operator>(['contains', 'not_contains', 'starts_with']);
 
 const OPERATOR_SET: ReadonlySet<unknown> = new Set(OPERATORS);
-const UNARY: ReadonlySet<Operator> = new Set(['is_blank', 'is_not_blank']);
+/** Operators without a value. */
+export const UNARY: ReadonlySet<Operator> = new Set(['is_blank', 'is_not_blank']);
 
 type JsonObject = Record<string, unknown>;
 
@@ -183,10 +184,8 @@ export class ConditionReader {
       return valueTo === undefined
         ? wrong('valueTo', 'The operator between needs valueTo.')
         : { ...condition, value, valueTo };
-    if (operator === 'in' || operator === 'not_in') {
-      this.valueList(value, `${pointer}/value`, field, id);
-      return { ...condition, value };
-    }
+    if (operator === 'in' || operator === 'not_in')
+      return this.valueList(value, `${pointer}/value`, field, id) ? { ...condition, value } : null;
     const { pattern_max_chars: max } = CONDITION_LIMITS;
     if (SEEKING.has(operator) && typeof value === 'string' && countChars(value) > max)
       return wrong('value', `The operator ${operator} takes a text of ${max} characters at most.`, { max });
@@ -228,9 +227,9 @@ export class ConditionReader {
     return { ...condition, value: related };
   }
 
-  /** The values of `in` and `not_in`. */
-  valueList(value: unknown, pointer: string, field: string, conditionId: string | null): void {
-    if (Array.isArray(value) && value.length >= 1 && value.length <= CONDITION_LIMITS.in_values_max) return;
+  /** Whether these are the values of `in` and `not_in`; what is wrong with them becomes a violation. */
+  valueList(value: unknown, pointer: string, field: string, conditionId: string | null): value is readonly unknown[] {
+    if (Array.isArray(value) && value.length >= 1 && value.length <= CONDITION_LIMITS.in_values_max) return true;
     this.#problems.add(
       pointer,
       'FILTER_VALUE_INVALID',
@@ -241,6 +240,7 @@ export class ConditionReader {
         details: { max: CONDITION_LIMITS.in_values_max },
       },
     );
+    return false;
   }
 }
 

@@ -201,10 +201,11 @@ class Parser {
   }
 
   #whereIn(): Condition[] {
-    return this.#fieldMap('whereIn').map(([field, value, pointer]) => {
-      this.#conditions.valueList(value, pointer, field, null);
-      return { id: null, pointer, field, operator: 'in', value };
-    });
+    return this.#fieldMap('whereIn').flatMap(([field, value, pointer]): Condition[] =>
+      this.#conditions.valueList(value, pointer, field, null)
+        ? [{ id: null, pointer, field, operator: 'in', value }]
+        : [],
+    );
   }
 
   #fieldMap(name: string): [field: string, value: unknown, pointer: string][] {

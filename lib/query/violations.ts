@@ -1,6 +1,6 @@
 /** Collects the violations of a query, so that one answer names them all; the first decides the code. */
 import { CATALOGUE, type ErrorCode, type ViolationCode } from '../errors/catalogue.ts';
-import { PlatformError, violation } from '../errors/platform-error.ts';
+import { PlatformError, type Violation, violation } from '../errors/platform-error.ts';
 import { ViolationList } from '../errors/violation-list.ts';
 
 export class Violations {
@@ -26,6 +26,11 @@ export class Violations {
 
   get length(): number {
     return this.#found.list.length;
+  }
+
+  /** As many of them as an answer shows. */
+  get list(): readonly Violation[] {
+    return this.#found.list;
   }
 
   /** Throws when anything was added. `umbrella`: the code of all of them together, instead of that of the first. */

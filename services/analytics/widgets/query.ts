@@ -10,7 +10,7 @@ import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { ViolationList } from '../../../lib/errors/violation-list.ts';
-import { CONDITION_LIMITS, isObject } from '../../../lib/query/conditions.ts';
+import { CONDITION_LIMITS, isObject, UNARY } from '../../../lib/query/conditions.ts';
 import { countChars } from '../../../lib/schema/field-types/common.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
 
@@ -47,8 +47,6 @@ type Condition = Pick<DashboardFilter, 'field' | 'operator' | 'value' | 'valueTo
 
 /** No filter has this key. */
 const CALLER = '';
-
-const UNARY: ReadonlySet<string> = new Set(['is_blank', 'is_not_blank']);
 
 /** The question. 400 when the caller gives a filter that is not there, or one that is locked. */
 export function questionOf(asked: AskedWidget): Question {
@@ -172,8 +170,8 @@ function filterConditions({ query, filters, body }: AskedWidget): SourcedConditi
     if (objectApiName !== query.objectApiName) return [];
     const values = body.filterValues ?? {};
     const value = Object.hasOwn(values, filterKey) ? values[filterKey] : undefined;
+    if (!value && (filter.value ?? null) === null && !UNARY.has(operator)) return [];
     const { value: from, valueTo: to } = value ?? filter;
-    if (from === undefined && !UNARY.has(operator)) return [];
     const pointer = value ? `/filterValues/${pointerPart(filterKey)}` : `/filters/${at}`;
     return [{ condition: conditionOf(field, operator, from, to), source: { pointer, author: filterKey } }];
   });
@@ -188,7 +186,7 @@ const callerConditions = ({ conditions = [] }: RunBody): SourcedCondition[] =>
 const conditionOf = (field: string, operator: Condition['operator'], from: unknown, to: unknown): Condition => ({
   field,
   operator,
-  ...(from === undefined || UNARY.has(operator) ? {} : { value: from }),
+  ...(from === undefined ? {} : { value: from }),
   ...(to === undefined ? {} : { valueTo: to }),
 });
 
