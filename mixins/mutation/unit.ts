@@ -70,8 +70,11 @@ export interface Unit {
   readonly effects: Effect[];
   /** How many records the mutation changes, before it commits; the work says so when it is not one. */
   readonly tally: { records: number };
-  /** Runs the hooks, then sends the last statement of the transaction, which has one row, together with COMMIT. */
-  commit<R>(statement: Statement): Promise<R>;
+  /**
+   * Runs the hooks, then sends the last statement of the transaction, which has one row, together with COMMIT. Where the
+   * statement may do nothing, `wrote` tells from its row whether it did: if not, nothing of the hooks is committed either.
+   */
+  commit<R>(statement: Statement, wrote?: (row: R) => boolean): Promise<R>;
   /** This unit as one part of a larger mutation sees it: the part neither claims the key nor commits. */
   part(): Unit;
   /** Claims the key. A reply: the key was used before, and there is nothing to do. Part of `mutate`. */
@@ -94,7 +97,7 @@ export interface UnitOptions {
 }
 
 /** Sends the last statement of the work, and what ends the transaction. */
-type Commit = <R>(statement: Statement) => Promise<R>;
+type Commit = Unit['commit'];
 
 /** A unit that is a single statement: PostgreSQL makes a transaction of it, and needs no BEGIN. */
 export const singleStatementUnit = (tx: Tx, options: UnitOptions): Unit =>
@@ -115,7 +118,7 @@ export async function inTransaction<T>(
   tx.gather();
   tx.begin();
   let ended = false;
-  const unit = unitOf(tx, options, async <R>(statement: Statement): Promise<R> => {
+  const unit = unitOf(tx, options, async <R>(statement: Statement, wrote?: (row: R) => boolean): Promise<R> => {
     for (const hook of options.hooks) {
       unit.actAs(hook.role);
       await hook.run(unit);
@@ -123,6 +126,8 @@ export async function inTransaction<T>(
     }
     tx.gather();
     const last = tx.one<R>(statement);
+    // What the hooks did is committed with the work or not at all, and COMMIT cannot be taken back.
+    if (wrote && options.hooks.length > 0 && !wrote(await last)) return last;
     const end = tx.client.query(checkOnly ? 'SET CONSTRAINTS ALL IMMEDIATE' : 'COMMIT');
     end.catch(() => {});
     const row = await last;

@@ -53,7 +53,7 @@ async function insert(write: Write): Promise<void> {
   const { view, object, unit } = write;
   const sql = new Sql();
   const references = referencesSql(write, sql, write.given);
-  const row = await unit.commit<InsertRow>(insertSql(write, sql, references));
+  const row = await unit.commit<InsertRow>(insertSql(write, sql, references), ({ claimed }) => claimed);
   assertFresh(view, row.metadataVersion, row.accessVersion);
   if (row.denied) throw parentDenied();
   const missing = notFoundIn(references.ids, row.found);
