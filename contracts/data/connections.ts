@@ -4,11 +4,13 @@
  */
 import { Type } from 'typebox';
 import { defineOperation } from '../../lib/operation.ts';
+import { TRIED } from './mutations.ts';
 import { KEY_ERRORS, WRITE } from './rows.ts';
 
 export const CONNECTION_OPERATIONS = [
   defineOperation({
     ...WRITE,
+    ...TRIED,
     operationId: 'me.connections.revoke',
     method: 'DELETE',
     path: '/me/connections/{connectionId}',

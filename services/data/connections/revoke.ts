@@ -35,9 +35,10 @@ export async function revokeConnection(
       if (clientId === null) throw new PlatformError('CONNECTION_NOT_FOUND', 'There is no such connection.');
       const changes = { connection: { from: connectionId, to: null }, client: { from: clientId, to: null } };
       audit({ objectApiName: 'User', recordId: userId, changes });
-      return { status: 204, body: null };
+      // The verdict of a dry run says which application would lose its access.
+      return { status: 204, body: request.dryRun ? { connectionId, clientId } : null };
     },
   });
-  await grantEnded(connectionId);
+  if (!request.dryRun) await grantEnded(connectionId);
   return reply;
 }

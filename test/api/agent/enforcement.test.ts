@@ -556,9 +556,50 @@ describe('calls under a run over HTTP', () => {
     });
 
     it('are refused where nothing can be tried out', async () => {
-      const reply = await sam.delete(`/me/connections/${randomUUID()}`, under(runId));
+      const own = await begin({ dryRun: true }, mia);
+      const reply = await mia.post(`/agent/runs/${own}/revert`, undefined, under(own));
       refused(reply, 403, 'AGENT_POLICY_DENIED');
       assert.match(reply.body.message, /dry run/);
+    });
+  });
+
+  describe('that end a connection', () => {
+    const connection = async (): Promise<{ id: string; api: Api }> => {
+      const { baseUrl } = deals.platform;
+      const { access_token } = await signIn({ baseUrl, user: 'sam@demo.example', password: 'demo-password' });
+      const connected = api(baseUrl, access_token);
+      return { id: (await connected.get('/identity')).body.connection.grantId, api: connected };
+    };
+    const end = (id: string, runId: string): Promise<Answer> => sam.delete(`/me/connections/${id}`, under(runId));
+
+    it('wait for a person, who sees whose it is', async () => {
+      const runId = await begin();
+      const { id, api: connected } = await connection();
+      const asked = await end(id, runId);
+      refused(asked, 403, 'APPROVAL_REQUIRED');
+      const { preview } = await approvalOf(asked);
+      assert.deepEqual([preview.valid, preview.record], [true, { connectionId: id, clientId: 'erp-cli' }]);
+      assert.equal((await connected.get('/identity')).status, 200);
+      await approve(asked);
+      assert.equal((await end(id, runId)).status, 204);
+      refused(await connected.get('/identity'), 401, 'TOKEN_REVOKED');
+    });
+
+    it('are refused at once when there is none, and nobody is asked', async () => {
+      const runId = await begin();
+      refused(await end(randomUUID(), runId), 404, 'CONNECTION_NOT_FOUND');
+      const { connection: other } = (await mia.get('/identity')).body;
+      refused(await end(other.grantId, runId), 404, 'CONNECTION_NOT_FOUND');
+      assert.deepEqual((await sam.get(`/agent/runs/${runId}`)).body.pendingApprovals, []);
+    });
+
+    it('end none under a run that is a dry run', async () => {
+      const runId = await begin({ dryRun: true });
+      const { id, api: connected } = await connection();
+      const tried = await end(id, runId);
+      assert.deepEqual([tried.status, tried.body.valid, tried.body.approvalRequired], [200, true, true], tried.text);
+      assert.equal((await connected.get('/identity')).status, 200);
+      refused(await end(randomUUID(), runId), 404, 'CONNECTION_NOT_FOUND');
     });
   });
 
