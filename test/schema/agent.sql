@@ -37,6 +37,7 @@ CREATE TABLE agent.approvals (
   expires_at timestamp(3) with time zone NOT NULL,
   consumed_at timestamp(3) with time zone,
   consumed_request_id text,
+  meaning text,
   CONSTRAINT approvals_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'APPROVED'::text, 'REJECTED'::text, 'EXPIRED'::text, 'CANCELED'::text, 'CONSUMED'::text]))),
   CONSTRAINT approvals_pkey PRIMARY KEY (tenant_id, approval_id)
 );
@@ -145,6 +146,8 @@ CREATE UNIQUE INDEX approvals_open ON agent.approvals USING btree (tenant_id, ru
 CREATE INDEX approvals_order ON agent.approvals USING btree (tenant_id, approval_id);
 
 CREATE INDEX approvals_pending ON agent.approvals USING btree (tenant_id, approval_id) WHERE (status = 'PENDING'::text);
+
+CREATE INDEX approvals_rejected ON agent.approvals USING btree (tenant_id, run_id, meaning) WHERE (status = 'REJECTED'::text);
 
 CREATE INDEX approvals_run ON agent.approvals USING btree (tenant_id, run_id, fingerprint, approval_id);
 

@@ -39,6 +39,7 @@ import {
   refusedStepStatement,
 } from './admit.sql.ts';
 import { budgetRefusal, type Charge, type Standing, standingOf } from './decide.ts';
+import { meaningOf } from './meaning.ts';
 
 /** What a transaction that refuses has written is kept, so that it answers instead of throwing. */
 type Outcome = Admitted | PlatformError;
@@ -72,12 +73,13 @@ export async function requestApproval(
     const verdict = verdictOf(snapshot, admission);
     if (verdict.decision === 'deny') return denial(admission, verdict.policy);
     if (verdict.decision === 'allow') return contention();
-    const standing = await standingOfCall(tx, admission);
+    const identity = identityOf(call, snapshot, preview);
+    const standing = await standingOfCall(tx, admission, identity);
     if (standing instanceof PlatformError) return standing;
     if (standing.next === 'execute') return contention();
     return (
       (await requireRoom(tx, admission)) ??
-      (await createApproval(deps, tx, admission, verdict.terms, kept, (approvalId) =>
+      (await createApproval(deps, tx, admission, { identity, terms: verdict.terms, preview: kept }, (approvalId) =>
         askedStepStatement(admission, approvalId),
       ))
     );
@@ -105,7 +107,11 @@ async function decide(deps: AgentDeps, tx: Tx, snapshot: Snapshot, admission: Ad
     const counted = await count(tx, admission, null);
     return counted instanceof PlatformError ? counted : { ...counted, approvalRequired: true };
   }
-  return askFor(deps, tx, admission, verdict.terms);
+  return askFor(deps, tx, admission, {
+    identity: identityOf(call, snapshot, null),
+    terms: verdict.terms,
+    preview: null,
+  });
 }
 
 /** Executes the call as far as this service is concerned. */
@@ -153,14 +159,14 @@ function denial({ call: { operationId } }: AdmittedCall, policy: string): Platfo
   });
 }
 
-async function askFor(deps: AgentDeps, tx: Tx, admission: AdmittedCall, terms: ApprovalTerms): Promise<Outcome> {
-  const standing = await standingOfCall(tx, admission);
+async function askFor(deps: AgentDeps, tx: Tx, admission: AdmittedCall, asked: Asked): Promise<Outcome> {
+  const standing = await standingOfCall(tx, admission, asked.identity);
   if (standing instanceof PlatformError) return standing;
   if (standing.next === 'execute') return count(tx, admission, standing.approvalId);
   const full = await requireRoom(tx, admission);
   if (full) return full;
   if (!admission.call.previewable)
-    return createApproval(deps, tx, admission, terms, null, (id) => refusedStepStatement(admission, 403, id));
+    return createApproval(deps, tx, admission, asked, (id) => refusedStepStatement(admission, 403, id));
   // It is tried out first, which costs what a call costs, and is no change.
   const tried = await count(tx, { ...admission, call: { ...admission.call, mutation: false } }, null);
   return tried instanceof PlatformError ? tried : { ...tried, asks: true };
@@ -170,25 +176,32 @@ async function askFor(deps: AgentDeps, tx: Tx, admission: AdmittedCall, terms: A
 async function standingOfCall(
   tx: Tx,
   admission: AdmittedCall,
+  identity: Identity,
 ): Promise<Extract<Standing, { next: 'ask' | 'execute' }> | PlatformError> {
   const { request, call } = admission;
-  const { fingerprint, idempotencyKey } = identityOf(call);
-  const known = await tx.first<KnownApprovalRow>(
-    knownApprovalStatement(request.tenantId, call.runId, fingerprint, idempotencyKey),
-  );
+  const known = await tx.first<KnownApprovalRow>(knownApprovalStatement(request.tenantId, call.runId, identity));
   const standing = standingOf(known);
   if (standing.next === 'execute') return standing;
   if (known && !known.live) await tx.query(expireApprovalStatement(request.tenantId, known.approvalId));
   return known && standing.next === 'refuse' ? standingRefusal(standing.code, admission, known) : { next: 'ask' };
 }
 
-function identityOf({
-  fingerprint,
-  idempotencyKey,
-  operationId,
-}: Admission): Pick<NewApproval, 'fingerprint' | 'idempotencyKey'> {
-  if (fingerprint !== null && idempotencyKey !== null) return { fingerprint, idempotencyKey };
+/** What makes requests the same one. */
+type Identity = Pick<NewApproval, 'fingerprint' | 'meaning' | 'idempotencyKey'>;
+
+function identityOf(call: Admission, snapshot: Snapshot, preview: object | null): Identity {
+  const { fingerprint, idempotencyKey, operationId } = call;
+  if (fingerprint !== null && idempotencyKey !== null)
+    return { fingerprint, meaning: meaningOf(call, snapshot, preview), idempotencyKey };
   throw new PlatformError('INTERNAL_ERROR', `${operationId} cannot be approved: it is no mutation.`);
+}
+
+/** What people are asked about. */
+interface Asked {
+  readonly identity: Identity;
+  readonly terms: ApprovalTerms;
+  /** JSON; null: the operation cannot be tried out. */
+  readonly preview: string | null;
 }
 
 /** `step`: says of the call that it waits for the approval. */
@@ -196,11 +209,10 @@ async function createApproval(
   deps: AgentDeps,
   tx: Tx,
   admission: AdmittedCall,
-  terms: ApprovalTerms,
-  preview: string | null,
+  asked: Asked,
   step: (approvalId: string) => Statement,
 ): Promise<PlatformError> {
-  const approval = await newApproval(deps, admission, terms, preview);
+  const approval = await newApproval(deps, admission, asked);
   const { expiresAt } = await tx.one<{ expiresAt: string }>(insertApprovalStatement(approval));
   const { approvalId, runId, operationId, fingerprint } = approval;
   await tx.query(step(approvalId));
@@ -255,8 +267,7 @@ async function requireRoom(tx: Tx, { request, call }: AdmittedCall): Promise<Pla
 async function newApproval(
   { findUser }: AgentDeps,
   { request, call }: AdmittedCall,
-  terms: ApprovalTerms,
-  preview: string | null,
+  { identity, terms, preview }: Asked,
 ): Promise<NewApproval> {
   const { tenantId, userId } = request;
   const asksManager = [...terms.approvers, ...terms.escalateTo].some(({ manager }) => manager);
@@ -266,7 +277,7 @@ async function newApproval(
   const body = call.body === undefined ? null : JSON.stringify(call.body);
   const isKept = body !== null && Buffer.byteLength(body) <= LIMITS.agent_request_max_bytes;
   return {
-    ...identityOf(call),
+    ...identity,
     tenantId,
     approvalId: uuidv7(),
     runId: call.runId,

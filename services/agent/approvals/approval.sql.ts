@@ -27,6 +27,8 @@ export interface NewApproval {
   /** JSON; null: the operation cannot be tried out. */
   readonly preview: string | null;
   readonly fingerprint: string;
+  /** SHA-256 (hex) of what the request means; null: not known. */
+  readonly meaning: string | null;
   readonly idempotencyKey: string;
   readonly policy: string | null;
   readonly requiredApprovals: number;
@@ -44,14 +46,14 @@ export function insertApprovalStatement(approval: NewApproval): Statement {
   const json = (value: unknown, type: 'json' | 'jsonb'): string => bind(JSON.stringify(value), type);
   return sql.statement(
     `INSERT INTO agent.approvals (tenant_id, approval_id, run_id, user_id, operation_id, method, path, path_parameters,
-      risk, summary, query, headers, body, body_omitted, preview, fingerprint, idempotency_key, policy,
+      risk, summary, query, headers, body, body_omitted, preview, fingerprint, meaning, idempotency_key, policy,
       required_approvals, approvers, allow_self_approval, escalate_at, escalate_to, expires_at)
     VALUES (${bind(approval.tenantId, 'uuid')}, ${bind(approval.approvalId, 'uuid')}, ${bind(approval.runId, 'uuid')},
       ${bind(approval.userId, 'uuid')}, ${bind(approval.operationId, 'text')}, ${bind(approval.method, 'text')},
       ${bind(approval.path, 'text')}, ${json(approval.pathParameters, 'jsonb')}, ${bind(approval.risk, 'text')},
       ${bind(approval.summary, 'text')}, ${json(approval.query, 'json')}, ${json(approval.headers, 'jsonb')},
       ${bind(approval.body, 'json')}, ${bind(approval.bodyOmitted, 'boolean')}, ${bind(approval.preview, 'json')},
-      ${bind(approval.fingerprint, 'text')},
+      ${bind(approval.fingerprint, 'text')}, ${bind(approval.meaning, 'text')},
       ${bind(approval.idempotencyKey, 'text')}, ${bind(approval.policy, 'text')},
       ${bind(approval.requiredApprovals, 'smallint')}, ${json(approval.approvers, 'jsonb')},
       ${bind(approval.allowSelfApproval, 'boolean')},
@@ -79,14 +81,13 @@ export function pendingStatement(tenantId: string, runId: string): Statement {
 }
 
 /**
- * Of the approvals that the same request of a run asked for, the one that this key has used up, else the newest. It is held
- * until the transaction ends.
+ * Of the approvals that the same request of a run asked for: the one that this key has used up, else one that is open, else a
+ * rejection, also of another spelling of the request, else the newest. It is held until the transaction ends.
  */
 export function knownApprovalStatement(
   tenantId: string,
   runId: string,
-  fingerprint: string,
-  idempotencyKey: string | null,
+  { fingerprint, meaning, idempotencyKey }: Pick<NewApproval, 'fingerprint' | 'meaning' | 'idempotencyKey'>,
 ): Statement {
   const sql = new Sql();
   const { bind } = sql;
@@ -98,8 +99,11 @@ export function knownApprovalStatement(
       SELECT a.*, a.status = 'CONSUMED' AND ${usedByKey} AS used_by_key
       FROM agent.approvals a
       WHERE a.tenant_id = ${bind(tenantId, 'uuid')} AND a.run_id = ${bind(runId, 'uuid')}
-        AND a.fingerprint = ${bind(fingerprint, 'text')}
-      ORDER BY used_by_key DESC, a.approval_id DESC LIMIT 1 FOR NO KEY UPDATE)
+        AND (a.fingerprint = ${bind(fingerprint, 'text')}
+          OR a.status = 'REJECTED' AND a.meaning = ${bind(meaning, 'text')})
+      ORDER BY used_by_key DESC, (a.status IN ('PENDING', 'APPROVED') AND a.expires_at > clock_timestamp()) DESC,
+        (a.status = 'REJECTED') DESC, a.approval_id DESC
+      LIMIT 1 FOR NO KEY UPDATE)
     SELECT known.approval_id AS "approvalId", known.status, known.expires_at > clock_timestamp() AS live,
       known.expires_at AS "expiresAt", known.idempotency_key = ${key} AS "sameKey", known.used_by_key AS "usedByKey",
       (SELECT d.comment FROM agent.decisions d WHERE d.tenant_id = known.tenant_id

@@ -17,6 +17,9 @@ const ROWS: ReadonlyMap<string, Operation> = new Map(OPERATIONS.map((row) => [ro
 export const permissionOf = ({ operationId }: Pick<ApprovalRow, 'operationId'>): Operation['permission'] | null =>
   ROWS.get(operationId)?.permission ?? null;
 
+/** Whether the body of the operation is not read before it reaches its service. */
+export const hasRawBody = (operationId: string): boolean => ROWS.get(operationId)?.requestBody?.raw === true;
+
 const RECORD_OPERATIONS: Readonly<Record<string, readonly RecordOperation[]>> = {
   'data.records.create': ['create'],
   'data.records.update': ['update'],

@@ -1,0 +1,53 @@
+/**
+ * What a request means, however it is spelled: pure. A rejection holds for all of its spellings; an approval is bound to the
+ * bytes all the same. Source: docs/reference/agents.md#approvals.
+ */
+import { hash } from 'node:crypto';
+import canonicalize from 'canonicalize';
+import type { Admission } from '../../../contracts/agent.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
+import type { Snapshot } from '../../../lib/schema/snapshot.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
+import { hasRawBody } from '../approvals/operations.ts';
+
+type Asked = Pick<Admission, 'operationId' | 'pathParameters' | 'body'>;
+
+/**
+ * SHA-256 (hex) of the operation, the decoded values of its path and the canonical body (RFC 8785), without what a creation
+ * sets in any case. Headers are left out: what was rejected for one version of a record, or without confirming a duplicate, is
+ * rejected. Of a body that only its service reads, what it means is the plan in its `preview`; null: it is not known yet.
+ */
+export function meaningOf(call: Asked, snapshot: Snapshot, preview: object | null): string | null {
+  const { operationId, pathParameters } = call;
+  const content = hasRawBody(operationId) ? planOf(preview) : withoutDefaults(call, snapshot);
+  if (content === undefined) return null;
+  return hash('sha256', canonicalize(inOneCase([operationId, pathParameters, content])) ?? '');
+}
+
+const planOf = (preview: object | null): unknown =>
+  Object.entries(preview ?? {}).find(([name]) => name === 'planHash')?.[1];
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** A field that is set to its default, or to nothing where it has none, is as good as not set. */
+function withoutDefaults({ operationId, pathParameters, body = null }: Asked, { objects }: Snapshot): unknown {
+  if (operationId !== 'data.records.create' || !isObject(body)) return body;
+  const fields = ownEntry(objects, pathParameters['objectApiName'] ?? '')?.fields ?? {};
+  const isDefault = (name: string, value: unknown): boolean => {
+    const field = ownEntry(fields, name);
+    return field !== undefined && canonicalize(value) === canonicalize(field.defaultValue ?? null);
+  };
+  return Object.fromEntries(Object.entries(body).filter(([name, value]) => !isDefault(name, value)));
+}
+
+/** Ids have one meaning in upper and lower case. */
+function inOneCase(value: unknown): unknown {
+  if (typeof value === 'string') {
+    const lower = value.length === 36 ? value.toLowerCase() : value;
+    return isUuid(lower) ? lower : value;
+  }
+  if (Array.isArray(value)) return value.map(inOneCase);
+  if (!isObject(value) || 'toJSON' in value) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, inOneCase(inner)]));
+}
