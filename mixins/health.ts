@@ -5,6 +5,7 @@
 import { createServer, type Server } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { ServiceBroker } from 'moleculer';
+import { CLOCK_SKEW_MS } from './bus/contexts.ts';
 import type { Database } from './database/database.ts';
 import type { Metrics, Sample } from './metrics/metrics.ts';
 import type { Platform } from './platform.ts';
@@ -12,6 +13,9 @@ import type { Platform } from './platform.ts';
 /** Milliseconds that an answer about readiness is believed, so that probes cost nothing. */
 const READY_FRESH_MS = 1_000;
 const DATABASE_ANSWER_MS = 1_000;
+
+/** Of two processes whose clocks differ too much for each other, one is at least so far from the database's. */
+const CLOCK_OFFSET_MS = CLOCK_SKEW_MS / 2;
 
 /** What must work before a process can, and whether it does. */
 type Checks = Readonly<Record<string, boolean>>;
@@ -25,6 +29,21 @@ export function busConnected(broker: ServiceBroker): boolean {
 function refusedPackets(broker: ServiceBroker): number {
   const transit = broker.transit as unknown as { tx: { refused?: number } } | null | undefined;
   return transit?.tx.refused ?? 0;
+}
+
+const clockOffsetMs = ({ databases }: Platform): number =>
+  databases.values().reduce((most, { clockOffsetMs: ms }) => (Math.abs(ms) > Math.abs(most) ? ms : most), 0);
+
+/**
+ * Whether this process can call others for users, and be called: false after a call was refused for its time, for as long
+ * as it is our clock that differs from the database's. That of the database alone takes nobody away.
+ */
+export function clockAgrees(platform: Platform, broker: ServiceBroker): boolean {
+  const transit = broker.transit as unknown as { tx: { clocksDiffer?: boolean } } | null | undefined;
+  if (!transit?.tx.clocksDiffer) return true;
+  if (Math.abs(clockOffsetMs(platform)) > CLOCK_OFFSET_MS) return false;
+  transit.tx.clocksDiffer = false;
+  return true;
 }
 
 /** Whether the database answers all services of the process within the time limit. */
@@ -54,7 +73,11 @@ export function rememberedBriefly<T>(ask: () => Promise<T>): () => Promise<T> {
 /** A function that says whether this process can do its work now. */
 function readinessOf(platform: Platform, broker: ServiceBroker): () => Promise<Checks> {
   const databaseReady = rememberedBriefly(() => databaseAnswers(platform, DATABASE_ANSWER_MS));
-  return async () => ({ database: await databaseReady(), bus: busConnected(broker) });
+  return async () => ({
+    database: await databaseReady(),
+    bus: busConnected(broker),
+    clock: clockAgrees(platform, broker),
+  });
 }
 
 const loop = monitorEventLoopDelay({ resolution: 20 });
@@ -84,6 +107,11 @@ export function registerProcessMetrics(platform: Platform, broker: ServiceBroker
     busConnected(broker) ? 1 : 0,
   );
   metrics.gauge('erp_bus_nodes', 'Available nodes, this one included.', () => availableNodes(broker));
+  metrics.gauge(
+    'erp_clock_offset_seconds',
+    'By how much the clock is ahead of the database, as readiness has last found it.',
+    () => clockOffsetMs(platform) / 1_000,
+  );
   metrics.counter('erp_bus_refused_total', 'Packets from the bus that were refused.', () => refusedPackets(broker));
 }
 

@@ -8,6 +8,7 @@ const UNAVAILABLE = new Set([
   'REQUEST_REJECTED',
   'QUEUE_FULL',
   'BAD_GATEWAY',
+  'CLOCKS_DIFFER',
 ]);
 const UNAVAILABLE_NAMES = new Set([
   'ServiceNotFoundError',

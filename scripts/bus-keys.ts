@@ -58,14 +58,25 @@ interface State {
   readonly users: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Writes the folders. Answers the identities that have a user. */
-export async function makeBusKeys({ folder, hosts, identities = [], step }: BusKeysOptions): Promise<string[]> {
+/** What a run did, by names of folders. */
+export interface BusKeys {
+  /** Those that are there now. */
+  readonly present: readonly string[];
+  /** Those of them in which something is new: who has them in use needs the new files. */
+  readonly changed: readonly string[];
+  /** Those that were taken away; what was in them stays valid. */
+  readonly absent: readonly string[];
+}
+
+/** Writes the folders. */
+export async function makeBusKeys({ folder, hosts, identities = [], step }: BusKeysOptions): Promise<BusKeys> {
   const state = readState(folder);
   const everybody = [...new Set([...ALL_SERVICES, OPERATOR, ...Object.keys(state?.users ?? {}), ...identities])];
   if (state) checkStep(folder, state, step);
   mkdirSync(folder, { recursive: true });
   // What is below can be read by the users of containers into which one of the folders is mounted.
   chmodSync(folder, 0o700);
+  const before = new Map(everybody.map((identity) => [identity, contentOf(join(folder, identity))]));
   const named = hosts ?? state?.hosts ?? HOSTS;
   const authority = await makeServer(folder, named);
   const keys = makeContextKeys(folder, step);
@@ -86,8 +97,20 @@ export async function makeBusKeys({ folder, hosts, identities = [], step }: BusK
     const lines = own.flatMap((service) => (keys.get(service) ?? []).map((key) => `${service} ${key}\n`));
     writeFileSync(join(folder, identity, 'context.keys'), lines.join(''));
   }
-  return everybody;
+  const [present = [], absent = []] = [true, false].map((there) =>
+    everybody.filter((identity) => existsSync(join(folder, identity, SEED_FILE)) === there),
+  );
+  const changed = present.filter((identity) => contentOf(join(folder, identity)) !== before.get(identity));
+  // The certificate of the server is new each time.
+  return { present: ['nats', ...present], changed: ['nats', ...changed], absent };
 }
+
+/** The text of the files that an identity has. */
+const contentOf = (folder: string): string =>
+  [SEED_FILE, 'ca.pem', 'context.keys']
+    .map((name) => join(folder, name))
+    .map((path) => (existsSync(path) ? readFileSync(path, 'utf8') : ''))
+    .join('\n');
 
 const SEED_FILE = 'user.nk';
 const statePath = (folder: string): string => join(folder, 'authority', 'state.json');
@@ -259,8 +282,11 @@ if (process.argv[1] === fileURLToPath(import.meta.url))
   try {
     process.umask(0o022);
     const options = readArguments();
-    const identities = await makeBusKeys(options);
-    console.log(`${options.folder} has the keys of nats, ${identities.join(', ')}.`);
+    const { present, changed, absent } = await makeBusKeys(options);
+    console.log(`${options.folder} has the keys of ${present.join(', ')}.`);
+    console.log(`New or changed in this run: ${changed.join(', ')}.`);
+    if (absent.length > 0)
+      console.log(`Not here, and unchanged: ${absent.join(', ')}. They stay in use as they were given out.`);
   } catch (error) {
     console.error(`bus-keys: ${error instanceof Error ? error.message : error}`);
     process.exitCode = 1;

@@ -5,7 +5,7 @@
 import { type BusConfig, OPERATOR } from '../../config/bus.ts';
 import { isServiceName } from '../../config/services.ts';
 import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
-import { ContextRefused, SealedContexts } from './contexts.ts';
+import { ClocksDiffer, ContextRefused, SealedContexts } from './contexts.ts';
 import type { BusPolicy, Identity } from './policy.ts';
 
 export interface BusPacket {
@@ -29,12 +29,17 @@ export interface Arrival {
 export class Refused extends Error {
   override readonly name = 'Refused';
   readonly answer: { readonly node: string; readonly id: string } | null;
+  readonly type: string;
 
-  constructor(message: string, answer: Refused['answer'] = null) {
+  constructor(message: string, answer: Refused['answer'] = null, type = 'CALL_REFUSED') {
     super(message);
     this.answer = answer;
+    this.type = type;
   }
 }
+
+/** Type of the answer to a call whose context is not of this time: the caller may be right, and another node agree. */
+export const CLOCKS_DIFFER = 'CLOCKS_DIFFER';
 
 /** An identity and a name; nothing that would end a subject or a line of the NATS protocol. */
 const NODE_ID = /^([a-z+]{1,200})\/[A-Za-z0-9_-]{1,253}$/;
@@ -123,6 +128,7 @@ export class Admission {
     try {
       return this.#contexts.open(request, { action, id, target: receiver });
     } catch (error) {
+      if (error instanceof ClocksDiffer) throw new Refused(`${action}: ${error.message}`, answer, CLOCKS_DIFFER);
       if (error instanceof ContextRefused) throw new Refused(`${action}: ${error.message}`, answer);
       throw error;
     }

@@ -24,12 +24,17 @@ const KEY_ID_BYTES = 4;
 const MAC_BYTES = 32;
 const HEAD_BYTES = KEY_ID_BYTES + MAC_BYTES;
 /** Clocks of two machines may differ by so much. */
-const CLOCK_SKEW_MS = 10_000;
+export const CLOCK_SKEW_MS = 10_000;
 const REMEMBERED_MS = LIMITS.request_timeout_ms + 2 * CLOCK_SKEW_MS;
 
 /** Why a context was refused. */
 export class ContextRefused extends Error {
-  override readonly name = 'ContextRefused';
+  override readonly name: string = 'ContextRefused';
+}
+
+/** A context that the gateway made for this call, at a time that is not now. */
+export class ClocksDiffer extends ContextRefused {
+  override readonly name = 'ClocksDiffer';
 }
 
 export class SealedContexts {
@@ -61,7 +66,7 @@ export class SealedContexts {
     const context: RequestContext = JSON.parse(body.toString());
     const remaining = context.deadline - Date.now();
     if (remaining < -CLOCK_SKEW_MS || remaining > LIMITS.request_timeout_ms + CLOCK_SKEW_MS)
-      throw new ContextRefused('The context has expired, or the clocks differ.');
+      throw new ClocksDiffer('The context has expired, or the clocks differ.');
     this.#acceptOnce(call.id);
     return context;
   }

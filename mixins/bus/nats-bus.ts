@@ -28,7 +28,7 @@ import {
 import { type BusConfig, type BusLogin, OPERATOR } from '../../config/bus.ts';
 import type { Config } from '../../config/env.ts';
 import { isUntrustedCertificate } from '../certificates.ts';
-import { Admission, type BusPacket, identityOfNode, Refused } from './admission.ts';
+import { Admission, type BusPacket, CLOCKS_DIFFER, identityOfNode, Refused } from './admission.ts';
 import { Joiner, split } from './parts.ts';
 import type { BusPolicy } from './policy.ts';
 
@@ -71,6 +71,8 @@ class NatsBus extends Transporters.NATS {
   #denied = false;
   /** Why NATS does not take this process, or lets it do nothing; null when all is well. */
   trouble: string | null = null;
+  /** A call was refused because of its time, here or by another process, since somebody set this to false. */
+  clocksDiffer = false;
 
   constructor(bus: BusConfig, policy: BusPolicy) {
     super({});
@@ -208,18 +210,28 @@ class NatsBus extends Transporters.NATS {
       const { pendingRequests } = this.transit as unknown as Transit;
       const asked = (id: string): string | undefined => pendingRequests.get(id)?.nodeID;
       this.#admission.admit({ command, sender, packet, receiver: this.nodeID, asked });
+      if (command === 'RES' && (packet.payload['error'] as { type?: unknown } | undefined)?.type === CLOCKS_DIFFER)
+        this.#noteClocks(sender);
       return packet;
     } catch (error) {
       // Whatever fails up to here is the packet's fault, such as bytes that are no packet.
       this.#logRefusal(error);
-      if (error instanceof Refused && error.answer) this.#answerRefused(error.message, error.answer);
+      if (!(error instanceof Refused)) return null;
+      if (error.type === CLOCKS_DIFFER) this.#noteClocks(sender);
+      if (error.answer) this.#answerRefused(error, error.answer);
       return null;
     }
   }
 
-  #answerRefused(message: string, { node, id }: NonNullable<Refused['answer']>): void {
+  #noteClocks(sender: string): void {
+    if (this.clocksDiffer) return;
+    this.clocksDiffer = true;
+    this.logger.warn(`The clocks of this process and of ${sender} differ: calls for users between them are refused.`);
+  }
+
+  #answerRefused({ message, type }: Refused, { node, id }: NonNullable<Refused['answer']>): void {
     const { sendResponse } = this.transit as unknown as Transit;
-    const refusal = new Errors.MoleculerClientError(message, 403, 'CALL_REFUSED');
+    const refusal = new Errors.MoleculerClientError(message, 403, type);
     void sendResponse.call(this.transit, node, id, {}, {}, null, refusal);
   }
 

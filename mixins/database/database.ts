@@ -85,6 +85,9 @@ const SESSION_SETTINGS = [
 ];
 
 const CONNECT_MS = 5_000;
+const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now';
+/** A slower answer says little about the server's clock, which was read somewhere on the way. */
+const CLOCK_ANSWER_MS = 1_000;
 
 const IN_FAILED_TRANSACTION = '25P02';
 
@@ -110,6 +113,8 @@ export class Database {
   readonly queues: ConnectionQueues;
   /** Milliseconds that connections were held since the start. */
   heldMs = 0;
+  /** By how much our clock is ahead of the server's, as the last answer to `answers` has shown. */
+  clockOffsetMs = 0;
   /** Roles of tenants that a connection of this process has taken. */
   readonly #taken = new Set<string>();
   readonly #onRefused: (error: Error) => void;
@@ -143,7 +148,10 @@ export class Database {
   async answers(): Promise<boolean> {
     try {
       if (this.#refused) await this.#signIn();
-      await this.query('SELECT 1');
+      const [asked, askedAt] = [performance.now(), Date.now()];
+      const { rows } = await this.query<{ now: number }>(CLOCK);
+      const took = performance.now() - asked;
+      if (took < CLOCK_ANSWER_MS) this.clockOffsetMs = Math.round(askedAt + took / 2 - rows[0]!.now);
       return true;
     } catch {
       return false;

@@ -14,7 +14,13 @@ import { answerUnits, databaseUnits } from '../../contracts/ratelimit.ts';
 import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
-import { busConnected, databaseAnswers, registerProcessMetrics, rememberedBriefly } from '../../mixins/health.ts';
+import {
+  busConnected,
+  clockAgrees,
+  databaseAnswers,
+  registerProcessMetrics,
+  rememberedBriefly,
+} from '../../mixins/health.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { type TurnLimits, Turns } from '../../mixins/turns.ts';
 import { mark, workOn } from '../../mixins/watchdog/work.ts';
@@ -236,6 +242,7 @@ export class Gateway {
       started: !this.#stopping,
       database,
       bus: busConnected(this.broker),
+      clock: clockAgrees(this.#platform, this.broker),
       ...Object.fromEntries(seen),
     };
   }

@@ -66,7 +66,7 @@ describe('health of a process without the gateway', () => {
     const ready = await ask('/readyz');
     assert.equal(ready?.status, 503);
     const { checks } = (await ready.json()) as { checks: unknown };
-    assert.deepEqual(checks, { database: true, bus: false, started: false });
+    assert.deepEqual(checks, { database: true, bus: false, clock: true, started: false });
     await late.start();
     await (await starting).stop();
     await late.stop();
@@ -77,12 +77,15 @@ describe('health of a process without the gateway', () => {
       const response = await fetch(`${address}/readyz`);
       return { status: response.status, body: await response.json() };
     };
-    assert.deepEqual(await ready(), { status: 200, body: { status: 'ready', checks: { database: true, bus: true } } });
+    assert.deepEqual(await ready(), {
+      status: 200,
+      body: { status: 'ready', checks: { database: true, bus: true, clock: true } },
+    });
     await nats.stop();
     for (let i = 0; (await ready()).status === 200 && i < 40; i++) await new Promise((r) => setTimeout(r, 100));
     assert.deepEqual(await ready(), {
       status: 503,
-      body: { status: 'unready', checks: { database: true, bus: false } },
+      body: { status: 'unready', checks: { database: true, bus: false, clock: true } },
     });
     await nats.start();
     for (let i = 0; (await ready()).status !== 200 && i < 60; i++) await new Promise((r) => setTimeout(r, 100));

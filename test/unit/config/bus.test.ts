@@ -76,6 +76,13 @@ describe('the configuration of the bus', () => {
     assert.equal(bus({ ...env, BUS_KEYS_FILE: keys }).contextKeys?.get('metadata')?.length, 2);
   });
 
+  it('needs a key of every service for the gateway, which calls all of them', () => {
+    const key = Buffer.alloc(32, 7).toString('base64url');
+    const ofEarlierVersion = ['auth', 'data', 'metadata', 'ratelimit'].map((name) => `${name} ${key}\n`).join('');
+    const env = { NATS_URL: 'nats://a', SERVICES: 'gateway', BUS_KEYS_FILE: file('keys', ofEarlierVersion) };
+    assert.match(problemsOf(env)[0]!, /BUS_KEYS_FILE has no key of analytics, agent: run `npm run bus-keys`/);
+  });
+
   it('of production has TLS, a sign-in and keys, unless somebody says that it goes without', () => {
     const PLATFORM_SECRET = 'kq8-Zr2_vTn5cY9wLx3mBd7hJf1sGa6u';
     const env = {

@@ -132,6 +132,22 @@ describe('the context of a call on the bus', () => {
       );
     });
 
+  it('tells clocks that differ from somebody who tries', () => {
+    const typeOf = (packet: BusPacket): string => {
+      try {
+        receive(packet, 'gateway');
+      } catch (error) {
+        return (error as Refused).type;
+      }
+      return 'admitted';
+    };
+    for (const seconds of [-40, 70]) {
+      const context = { ...ADA, deadline: Date.now() + seconds * 1_000 };
+      assert.equal(typeOf(callFrom('gateway', { context })), 'CLOCKS_DIFFER');
+    }
+    assert.equal(typeOf(callFrom('gateway', { keys: new Map([['metadata', KEYS.get('data')!]]) })), 'CALL_REFUSED');
+  });
+
   it('is refused at another node, and the second time', () => {
     const packet = callFrom('gateway');
     const again = structuredClone(packet);

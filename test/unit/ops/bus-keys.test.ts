@@ -1,7 +1,7 @@
 /** `npm run bus-keys`: what it makes fits together, stays when it runs again, and can be replaced in use. */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { nkeys } from 'nats';
@@ -70,10 +70,23 @@ describe('the keys of the bus', () => {
 
   it('stay when the command runs again, with the hosts and identities that it had', async () => {
     const [before, keys] = [read('nats', 'nats.conf'), contextKeys('gateway')];
-    await makeBusKeys({ folder });
+    const { changed, absent } = await makeBusKeys({ folder });
+    assert.deepEqual([changed, absent], [['nats'], []]);
     assert.equal(read('nats', 'nats.conf'), before);
     assert.deepEqual(contextKeys('gateway'), keys);
     assert.match(new X509Certificate(read('nats', 'server.pem')).subjectAltName!, /nats\.internal/);
+  });
+
+  it('of an earlier version gain those of a new service, and it is said who needs new files', async () => {
+    const [statePath, keysPath] = [join(folder, 'authority', 'state.json'), join(folder, 'gateway', 'context.keys')];
+    const { users: of, ...state } = JSON.parse(readFileSync(statePath, 'utf8'));
+    const { agent: _, ...earlier } = of;
+    writeFileSync(statePath, JSON.stringify({ ...state, users: earlier }));
+    writeFileSync(keysPath, readFileSync(keysPath, 'utf8').replace(/^agent .*\n/m, ''));
+    rmSync(join(folder, 'agent'), { recursive: true });
+    const { changed } = await makeBusKeys({ folder });
+    assert.deepEqual(changed, ['nats', 'gateway', 'agent', 'data+gateway']);
+    assert.equal(users().get('agent')!.length, 1);
   });
 
   it('are replaced in two steps, of which the first leaves the previous ones valid', async () => {
@@ -94,7 +107,9 @@ describe('the keys of the bus', () => {
     const key = contextKeys('data').get('data')![0];
     for (const name of ['nats', 'data', 'auth', 'metadata', 'analytics', 'ratelimit', 'data+gateway'])
       rmSync(join(folder, name), { recursive: true });
-    await makeBusKeys({ folder });
+    const { present, changed, absent } = await makeBusKeys({ folder });
+    assert.deepEqual([present, changed], [['nats', 'gateway', 'agent', 'operator'], ['nats']]);
+    assert.deepEqual(absent, ['auth', 'data', 'metadata', 'analytics', 'ratelimit', 'data+gateway']);
     assert.equal(read('nats', 'nats.conf'), before);
     assert.match(new X509Certificate(read('nats', 'server.pem')).subjectAltName!, /nats\.internal/);
     assert.throws(() => read('data', 'context.keys'), 'a folder without the seed of its user would be no use');
