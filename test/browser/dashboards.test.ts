@@ -564,8 +564,10 @@ describe('the page of dashboards in Chromium', () => {
     const colour = (): Promise<unknown> =>
       page.evaluate('Chart.getChart(document.querySelector("canvas")).data.datasets[0].borderColor');
     const light = await colour();
+    await page.locator('canvas').first().focus();
     await page.emulateMedia({ colorScheme: 'dark' });
     while ((await colour()) === light) await page.waitForTimeout(20);
+    assert.equal(await page.evaluate('document.activeElement === document.querySelector("canvas")'), true);
     assert.deepEqual(complaints, []);
   });
 

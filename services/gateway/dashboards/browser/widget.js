@@ -99,6 +99,13 @@ export class WidgetView {
   show() {
     const result = this.#result;
     if (!result) return;
+    const hadFocus = this.#body.contains(document.activeElement);
+    this.#show(result);
+    if (hadFocus) this.#focusBody();
+  }
+
+  /** @param {WidgetResult} result */
+  #show(result) {
     this.#drawn?.destroy();
     this.#drawn = null;
     const { widget, place } = this;
