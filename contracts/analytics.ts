@@ -296,6 +296,11 @@ const Catalog = Type.Object({
       label: Type.String(),
       fieldType: Type.String({ description: 'Of the values; of a formula or rollup that of its result.' }),
       granularities: Type.Array(Type.Enum([...GRANULARITIES])),
+      choices: nullable(
+        Type.Array(Type.Object({ value: Type.String(), label: Type.String() }), {
+          description: 'Values of a picklist in its order, also those that records no longer take; else null.',
+        }),
+      ),
       filterOperators: Type.Array(Type.String()),
     }),
   ),
@@ -325,6 +330,7 @@ const EXAMPLE_CATALOG = {
       label: 'Issue date',
       fieldType: 'date',
       granularities: [...GRANULARITIES],
+      choices: null,
       filterOperators: ['eq', 'between'],
     },
   ],

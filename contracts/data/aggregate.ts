@@ -55,6 +55,8 @@ export interface ObjectCatalog {
     readonly label: string;
     readonly fieldType: FieldTypeName;
     readonly granularities: readonly Granularity[];
+    /** Of a picklist, in its order; else null. */
+    readonly choices: readonly { readonly value: string; readonly label: string }[] | null;
     readonly filterOperators: readonly string[];
   }[];
   readonly measures: readonly {

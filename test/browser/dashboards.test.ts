@@ -536,6 +536,58 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(page.url(), address());
   });
 
+  it('offers the choices of a picklist by name, and days for moments, which begin where the dashboard is', async () => {
+    const invoices = { objectApiName: 'Invoice__c', locked: false };
+    const { page, runs } = await open(
+      {
+        ...only({ type: 'table', result: byStatus }),
+        timezone: 'America/Los_Angeles',
+        catalog: [
+          { field: 'Status__c', fieldType: 'picklist', choices: [{ value: 'paid', label: 'Paid in full' }] },
+          { field: 'SentAt__c', fieldType: 'dateTime' },
+        ],
+        filters: [
+          { ...invoices, filterKey: 'status', label: 'Status', field: 'Status__c', operator: 'eq' },
+          { ...invoices, filterKey: 'all', label: 'Any of', field: 'Status__c', operator: 'in' },
+          { ...invoices, filterKey: 'sent', label: 'Sent', field: 'SentAt__c', operator: 'between' },
+          { ...invoices, filterKey: 'deal', label: 'Stage', objectApiName: 'Deal__c', field: 'X__c', operator: 'eq' },
+        ],
+      },
+      {},
+      '?filter.gone=1',
+    );
+    const notes = page.locator('main > .note');
+    assert.deepEqual(await notes.allInnerTexts(), [
+      'Days and times are those of America/Los_Angeles.',
+      'This dashboard has no filter filter.gone, which the address names.',
+    ]);
+    runs.length = 0;
+    await page.selectOption('select[name="filter.status"]', { label: 'Paid in full' });
+    await page.fill('input[name="filter.all"]', 'paid in full, sent');
+    await page.fill('input[name="filter.sent"]', '2026-03-08');
+    await page.fill('input[name="filter.sent.to"]', '2026-03-08');
+    await page.fill('input[name="filter.deal"]', 'won');
+    await page.click('.filters button[type=submit]');
+    await shown(page);
+    assert.deepEqual(
+      runs.map(({ body }) => body),
+      [
+        {
+          version: 'published',
+          filterValues: {
+            status: { value: 'paid' },
+            all: { value: ['paid', 'sent'] },
+            // The day on which clocks go forward has 23 hours.
+            sent: { value: '2026-03-08T08:00:00.000Z', valueTo: '2026-03-09T06:59:59.999Z' },
+            deal: { value: 'won' },
+          },
+        },
+      ],
+    );
+    assert.match(await page.locator('.widget .notes').innerText(), /Not filtered by Stage\./);
+    assert.equal(await notes.count(), 1, 'the address names what is there');
+  });
+
   it('is one column on a phone, without anything to scroll sideways', async () => {
     const { page } = await open(EVERY_KIND, PHONE);
     const left = await page

@@ -54,7 +54,8 @@ export interface FakeDashboard {
   state?: string;
   filters?: object[];
   /** Fields of every object. */
-  catalog?: { field: string; fieldType: string }[];
+  catalog?: { field: string; fieldType: string; choices?: { value: string; label: string }[] }[];
+  timezone?: string;
   widgets: FakeWidget[];
 }
 
@@ -78,7 +79,7 @@ export async function fakeDashboards(page: Page, dashboard: FakeDashboard): Prom
     publishedRevision: 1,
     publishedAt: AT,
     publishedById: null,
-    timezone: null,
+    timezone: dashboard.timezone ?? null,
     capabilities: { editable: false, publishable: false, deletable: false, shareable: false },
     createdAt: AT,
     createdById: null,
@@ -88,7 +89,7 @@ export async function fakeDashboards(page: Page, dashboard: FakeDashboard): Prom
   const answer = (route: Route, status: number, body: object, headers: Record<string, string> = {}): Promise<void> =>
     route.fulfill({ status, contentType: 'application/json', headers, body: JSON.stringify(body) });
   await page.route('**/api/v1/analytics/catalog/*', (route) =>
-    answer(route, 200, { dimensions: dashboard.catalog ?? [] }),
+    answer(route, 200, { dimensions: (dashboard.catalog ?? []).map((one) => ({ choices: null, ...one })) }),
   );
   await page.route('**/api/v1/analytics/dashboards?*', (route) =>
     answer(route, 200, {

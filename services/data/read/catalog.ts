@@ -26,6 +26,7 @@ function catalog(access: Access, entry: ObjectAccess): ObjectCatalog {
       label: field.label,
       fieldType: valueTypeName(field),
       granularities: granularitiesOf(field),
+      choices: field.picklistValues?.map(({ value, label }) => ({ value, label })) ?? null,
       filterOperators: operatorsFor(field),
     })),
     measures: readable.flatMap((field) => {

@@ -1,6 +1,6 @@
 /** What the page of dashboards makes of a result before anything is drawn. */
 import assert from 'node:assert/strict';
-import { moment, number, text } from '../../../services/gateway/dashboards/browser/format.js';
+import { dayEnd, dayStart, moment, number, text } from '../../../services/gateway/dashboards/browser/format.js';
 import {
   chartData,
   continued,
@@ -274,5 +274,20 @@ describe('values on the page of dashboards', () => {
       assert.equal(text(value, plain, PLACE), expected);
     assert.equal(text('not a number', measure('n'), PLACE), 'not a number');
     assert.equal(text(1, measure('n', 'currency', 'not a code'), PLACE), '1');
+  });
+});
+
+describe('a day', () => {
+  it('begins and ends where the person is, also when clocks change', () => {
+    const cases: [day: string, timezone: string, start: string, end: string][] = [
+      ['2026-11-22', 'UTC', '2026-11-22T00:00:00.000Z', '2026-11-22T23:59:59.999Z'],
+      ['2026-11-22', 'Europe/Berlin', '2026-11-21T23:00:00.000Z', '2026-11-22T22:59:59.999Z'],
+      ['2026-03-29', 'Europe/Berlin', '2026-03-28T23:00:00.000Z', '2026-03-29T21:59:59.999Z'],
+      ['2026-10-25', 'Europe/Berlin', '2026-10-24T22:00:00.000Z', '2026-10-25T22:59:59.999Z'],
+      ['2026-11-22', 'Pacific/Kiritimati', '2026-11-21T10:00:00.000Z', '2026-11-22T09:59:59.999Z'],
+      ['2026-11-22', 'America/St_Johns', '2026-11-22T03:30:00.000Z', '2026-11-23T03:29:59.999Z'],
+    ];
+    for (const [day, timezone, start, end] of cases)
+      assert.deepEqual([dayStart(day, timezone), dayEnd(day, timezone)], [start, end], `${day} ${timezone}`);
   });
 });

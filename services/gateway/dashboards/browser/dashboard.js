@@ -1,10 +1,11 @@
 /** One dashboard: its widgets on a grid of twelve columns, all asked for at once. */
 import { call } from './api.js';
 import { announce, button, element, fill, foreign } from './elements.js';
-import { fieldTypes, filterForm, filterValues, isFiltered, offerChoices } from './filters.js';
+import { filterFields, filterForm, filterValues, isFiltered, offerChoices, unknownFilters } from './filters.js';
+import { knownTimezone } from './format.js';
 import { WidgetView } from './widget.js';
 
-/** @import { Dashboard, FieldTypes, Place, View } from './types.d.ts' */
+/** @import { Dashboard, FilterFields, Place, View } from './types.d.ts' */
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
@@ -19,23 +20,25 @@ export async function showDashboard(main, dashboardId, place, go) {
   const address = new URLSearchParams(location.search);
   const version = address.get('version');
   const query = version === null ? '' : `?${new URLSearchParams({ version })}`;
-  const [dashboard, where] = await Promise.all([
+  const [dashboard, own] = await Promise.all([
     /** @type {Promise<Dashboard>} */ (call(`/analytics/dashboards/${encodeURIComponent(dashboardId)}${query}`)),
     place(),
   ]);
   const { filters } = dashboard;
+  // One clock for groups, moments and days that are chosen.
+  const where = dashboard.timezone === null ? own : { ...own, timezone: knownTimezone(dashboard.timezone) };
   // In the order in which they are read on the grid; a phone and a screen reader go through them one by one.
   const widgets = dashboard.widgets.toSorted((a, b) => a.layout.y - b.layout.y || a.layout.x - b.layout.x);
   const views = widgets.map((widget) => new WidgetView(dashboard, widget, where));
   const leaving = new AbortController();
   let asking = new AbortController();
 
-  /** @param {FieldTypes} types @param {boolean} fresh */
-  const run = async (types, fresh) => {
+  /** @param {FilterFields} fields @param {boolean} fresh */
+  const run = async (fields, fresh) => {
     asking.abort();
     asking = new AbortController();
     const signal = AbortSignal.any([asking.signal, leaving.signal]);
-    const values = filterValues(filters, types, address);
+    const values = filterValues(filters, fields, address, where.timezone);
     delete document.body.dataset['shown'];
     const outcomes = await Promise.all(views.map((view) => view.run({ filterValues: values, fresh, signal })));
     if (signal.aborted) return;
@@ -44,11 +47,22 @@ export async function showDashboard(main, dashboardId, place, go) {
     announce(failed > 0 ? `${shown} ${failed} failed.` : shown);
     document.body.dataset['shown'] = String(outcomes.length - failed);
   };
-  const types = filters.length > 0 ? fieldTypes(filters, leaving.signal) : Promise.resolve(new Map());
+  const fields = filters.length > 0 ? filterFields(filters, leaving.signal) : Promise.resolve(new Map());
   const form = element('div');
   const grid = element('div', { class: 'grid' }, ...views.map(({ section }) => section));
-  const refresh = async () => run(await types, true);
-  fill(main, ...heading(dashboard, () => void refresh()), form, grid);
+  const refresh = async () => run(await fields, true);
+  const unknown = unknownFilters(filters, address);
+  const notes = [
+    ...(where.timezone === own.timezone ? [] : [`Days and times are those of ${where.timezone}.`]),
+    ...(unknown.length > 0 ? [`This dashboard has no filter ${unknown.join(', ')}, which the address names.`] : []),
+  ];
+  fill(
+    main,
+    ...heading(dashboard, () => void refresh()),
+    ...notes.map((note) => element('p', { class: 'note', dir: 'auto' }, note)),
+    form,
+    grid,
+  );
   if (views.length === 0) grid.replaceWith(element('p', { class: 'empty' }, 'This dashboard has no widgets yet.'));
   const repaint = () => {
     for (const view of views) view.show();
@@ -56,11 +70,11 @@ export async function showDashboard(main, dashboardId, place, go) {
   dark.addEventListener('change', repaint);
   const begin = async () => {
     // Only a value in the address has to wait until its kind is known.
-    const ran = isFiltered(filters, address) ? types.then((known) => run(known, false)) : run(new Map(), false);
+    const ran = isFiltered(filters, address) ? fields.then((known) => run(known, false)) : run(new Map(), false);
     if (filters.length > 0) {
       fill(
         form,
-        filterForm(filters, await types, address, (next) => go(location.pathname + search(next))),
+        filterForm(filters, await fields, address, (next) => go(location.pathname + search(next))),
       );
       await ran;
       offerChoices(form, filters, views);

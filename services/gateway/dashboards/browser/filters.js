@@ -4,8 +4,9 @@
  */
 import { call } from './api.js';
 import { element, fill, foreign } from './elements.js';
+import { dayEnd, dayStart } from './format.js';
 
-/** @import { Catalog, DashboardFilter, FieldTypes, FilterValue, Widget, WidgetResult } from './types.d.ts' */
+/** @import { Catalog, Choice, DashboardFilter, FilterField, FilterFields, FilterValue, Widget, WidgetResult } from './types.d.ts' */
 
 const PREFIX = 'filter.';
 const UPPER = '.to';
@@ -36,9 +37,9 @@ const keyOf = ({ objectApiName, field }) => `${objectApiName}.${field}`;
 /**
  * @param {readonly DashboardFilter[]} filters
  * @param {AbortSignal} signal
- * @returns {Promise<FieldTypes>}
+ * @returns {Promise<FilterFields>}
  */
-export async function fieldTypes(filters, signal) {
+export async function filterFields(filters, signal) {
   const objects = [...new Set(filters.map(({ objectApiName }) => objectApiName))];
   const found = await Promise.all(
     objects.map(async (objectApiName) => {
@@ -47,25 +48,35 @@ export async function fieldTypes(filters, signal) {
         call(`/analytics/catalog/${encodeURIComponent(objectApiName)}`, { signal })
       ).catch(() => ({ dimensions: [] }));
       return catalog.dimensions.map(
-        ({ field, fieldType }) => /** @type {const} */ ([keyOf({ objectApiName, field }), fieldType]),
+        ({ field, ...takes }) => /** @type {const} */ ([keyOf({ objectApiName, field }), takes]),
       );
     }),
   );
   return new Map(found.flat());
 }
 
+/** Bounds that are the end of a day where a day is given for a moment; the others are its start. */
+const ENDS = new Set(['gt', 'lte']);
+
 /**
- * A value of the filter's kind from what somebody typed.
+ * A value of the filter's kind from what somebody typed or chose.
  * @param {string} typed
- * @param {string} operator
- * @param {string | undefined} fieldType
+ * @param {DashboardFilter} filter
+ * @param {FilterField | undefined} field
+ * @param {string} timezone
+ * @param {boolean} [upper] the second value of a range
  * @returns {unknown}
  */
-function parsed(typed, operator, fieldType) {
+function parsed(typed, { operator }, field, timezone, upper = false) {
+  const { fieldType, choices = null } = field ?? {};
   /** @param {string} one */
   const single = (one) => {
     if (NUMBERS.has(fieldType ?? '') && Number.isFinite(Number(one))) return Number(one);
-    return fieldType === 'boolean' ? one === 'true' : one;
+    if (fieldType === 'boolean') return one === 'true';
+    if (fieldType === 'dateTime' && DATE.test(one))
+      return upper || ENDS.has(operator) ? dayEnd(one, timezone) : dayStart(one, timezone);
+    // What the charts call a value is what people type.
+    return choices?.find(({ label }) => label.toLowerCase() === one.toLowerCase())?.value ?? one;
   };
   if (!LISTS.has(operator)) return single(typed);
   return typed
@@ -87,52 +98,79 @@ export const isFiltered = (filters, address) => filters.some(({ filterKey }) => 
 
 /**
  * @param {readonly DashboardFilter[]} filters
- * @param {FieldTypes} types
+ * @param {FilterFields} fields
  * @param {URLSearchParams} address
+ * @param {string} timezone in which a day begins and ends
  * @returns {Record<string, FilterValue> | undefined} for the run of a widget; without what the dashboard says itself
  */
-export function filterValues(filters, types, address) {
+export function filterValues(filters, fields, address, timezone) {
   /** @type {Record<string, FilterValue>} */
   const values = {};
   for (const filter of filters) {
     const { filterKey, operator } = filter;
+    const field = fields.get(keyOf(filter));
     const lower = address.get(PREFIX + filterKey);
     if (!lower || isFixed(filter)) continue;
     const upper = address.get(PREFIX + filterKey + UPPER);
-    const type = types.get(keyOf(filter));
     values[filterKey] = {
-      value: parsed(lower, operator, type),
-      ...(upper && RANGES.has(operator) ? { valueTo: parsed(upper, operator, type) } : {}),
+      value: parsed(lower, filter, field, timezone),
+      ...(upper && RANGES.has(operator) ? { valueTo: parsed(upper, filter, field, timezone, true) } : {}),
     };
   }
   return Object.keys(values).length > 0 ? values : undefined;
 }
 
+/**
+ * @param {readonly DashboardFilter[]} filters
+ * @param {URLSearchParams} address
+ * @returns {string[]} names in the address that no filter of the dashboard has, as of one that is there no longer
+ */
+export function unknownFilters(filters, address) {
+  const known = new Set(filters.flatMap(({ filterKey }) => [PREFIX + filterKey, PREFIX + filterKey + UPPER]));
+  return [...address.keys()].filter((name) => name.startsWith(PREFIX) && !known.has(name));
+}
+
+/**
+ * @param {readonly DashboardFilter[]} filters
+ * @param {Record<string, FilterValue> | undefined} values
+ * @param {Widget} widget
+ * @returns {string[]} labels of the filters that have a value and say nothing about the records of the widget
+ */
+export const withoutEffect = (filters, values, { query }) =>
+  filters
+    .filter(({ filterKey, objectApiName }) => values?.[filterKey] && objectApiName !== query?.objectApiName)
+    .map(({ label }) => label);
+
 /** @param {unknown} value */
 const shown = (value) =>
   Array.isArray(value) ? value.join(', ') : value === undefined || value === null ? '' : String(value);
 
+const BOOLEANS = [
+  { value: 'true', label: 'Yes' },
+  { value: 'false', label: 'No' },
+];
+
 /**
  * @param {string} name
  * @param {unknown} value
- * @param {string | undefined} fieldType
+ * @param {Partial<FilterField>} field
  * @param {string} label
  */
-function input(name, value, fieldType, label) {
+function input(name, value, { fieldType, choices }, label) {
   const attributes = { name, id: name, 'aria-label': label };
   const written = shown(value);
-  if (fieldType === 'boolean')
+  const known = fieldType === 'boolean' ? BOOLEANS : choices;
+  if (known) {
+    const isOther = written !== '' && known.every((choice) => choice.value !== written);
+    const options = [{ value: '', label: 'Any' }, ...known, ...(isOther ? [{ value: written, label: written }] : [])];
     return element(
       'select',
       attributes,
-      ...['', 'true', 'false'].map((option) =>
-        element(
-          'option',
-          { value: option, selected: written === option },
-          { true: 'Yes', false: 'No' }[option] ?? 'Any',
-        ),
+      ...options.map((choice) =>
+        element('option', { value: choice.value, selected: written === choice.value }, choice.label),
       ),
     );
+  }
   // A day may be a word as well, such as THIS_YEAR, which the field of a browser for days does not take.
   const isDay = (fieldType === 'date' || fieldType === 'dateTime') && (written === '' || DATE.test(written));
   return element('input', {
@@ -145,12 +183,15 @@ function input(name, value, fieldType, label) {
   });
 }
 
+/** @param {Choice} choice */
+const option = ({ value, label }) => element('option', { value }, label);
+
 /**
  * @param {DashboardFilter} filter
- * @param {FieldTypes} types
+ * @param {FilterFields} fields
  * @param {URLSearchParams} address
  */
-function field(filter, types, address) {
+function field(filter, fields, address) {
   const { filterKey, label, operator, value, valueTo } = filter;
   const name = PREFIX + filterKey;
   if (isFixed(filter)) {
@@ -159,14 +200,15 @@ function field(filter, types, address) {
     const fixed = [said, shown(value), ...upper].filter(Boolean).join(' ');
     return element('p', { class: 'fixed' }, element('b', {}, foreign(label)), ' ', foreign(fixed));
   }
-  const type = LISTS.has(operator) ? 'text' : types.get(keyOf(filter));
+  const takes = fields.get(keyOf(filter));
+  const single = (LISTS.has(operator) ? null : takes) ?? {};
   const isRange = RANGES.has(operator);
-  const lower = input(name, address.get(name) ?? value, type, isRange ? `${label}, from` : label);
-  const upper = isRange ? [input(name + UPPER, address.get(name + UPPER) ?? valueTo, type, `${label}, to`)] : [];
+  const lower = input(name, address.get(name) ?? value, single, isRange ? `${label}, from` : label);
+  const upper = isRange ? [input(name + UPPER, address.get(name + UPPER) ?? valueTo, single, `${label}, to`)] : [];
   const parts = [
     element('label', { for: name }, foreign(label)),
-    isRange ? element('div', { class: 'range' }, lower, ...upper) : lower,
-    element('datalist', { id: `${name}-choices` }),
+    isRange ? element('div', { class: 'range' }, lower, element('span', {}, 'to'), ...upper) : lower,
+    element('datalist', { id: `${name}-choices` }, ...(takes?.choices ?? []).map(option)),
   ];
   if (LISTS.has(operator)) parts.push(element('span', { class: 'hint' }, 'Several: separate them by commas.'));
   return element('div', { class: 'filter' }, ...parts);
@@ -174,12 +216,12 @@ function field(filter, types, address) {
 
 /**
  * @param {readonly DashboardFilter[]} filters
- * @param {FieldTypes} types
+ * @param {FilterFields} fields
  * @param {URLSearchParams} address
  * @param {(address: URLSearchParams) => void} apply
  * @returns {HTMLElement}
  */
-export function filterForm(filters, types, address, apply) {
+export function filterForm(filters, fields, address, apply) {
   const others = [...address].filter(([name]) => !name.startsWith(PREFIX));
   /** @param {Event} event */
   const submit = (event) => {
@@ -199,7 +241,7 @@ export function filterForm(filters, types, address, apply) {
   return element(
     'form',
     { class: 'filters', 'aria-label': 'Filters', submit },
-    ...filters.map((filter) => field(filter, types, address)),
+    ...filters.map((filter) => field(filter, fields, address)),
     ...(filters.every(isFixed) ? [] : [actions]),
   );
 }
@@ -218,7 +260,8 @@ export function offerChoices(form, filters, seen) {
     for (const { widget, result } of seen)
       if (widget.query?.objectApiName === filter.objectApiName)
         for (const [value, label] of Object.entries(result?.labels?.[filter.field] ?? {})) choices.set(value, label);
-    if (list)
-      fill(list, ...[...choices].slice(0, CHOICES_MAX).map(([value, label]) => element('option', { value }, label)));
+    // Those of a picklist are there.
+    if (list && list.childElementCount === 0)
+      fill(list, ...[...choices].slice(0, CHOICES_MAX).map(([value, label]) => option({ value, label })));
   }
 }

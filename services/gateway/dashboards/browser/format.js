@@ -138,3 +138,49 @@ export function moment(at, { locale, timezone }) {
     () => new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short', timeZone: timezone }),
   ).format(date);
 }
+
+/**
+ * What the clocks of the time zone are ahead of UTC at a moment, in milliseconds.
+ * @param {number} at
+ * @param {string} timezone
+ */
+function ahead(at, timezone) {
+  const parts = remembered(
+    `clock ${timezone}`,
+    () =>
+      new Intl.DateTimeFormat('en-US-u-ca-gregory-nu-latn', {
+        ...{ timeZone: timezone, hourCycle: 'h23', year: 'numeric', month: 'numeric', day: 'numeric' },
+        ...{ hour: 'numeric', minute: 'numeric', second: 'numeric' },
+      }),
+  ).formatToParts(at);
+  /** @param {string} type */
+  const part = (type) => Number(parts.find((one) => one.type === type)?.value);
+  return Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'), part('second')) - at;
+}
+
+/**
+ * @param {string} day such as 2026-11-22
+ * @param {string} timezone
+ * @returns {number} when it begins there, in milliseconds of Unix time
+ */
+function beginning(day, timezone) {
+  const utc = Date.parse(`${day}T00:00:00Z`);
+  // Where clocks change in between, the second look is the right one.
+  const near = utc - ahead(utc, timezone);
+  return utc - ahead(near, timezone);
+}
+
+/**
+ * @param {string} day
+ * @param {string} timezone
+ */
+export const dayStart = (day, timezone) => new Date(beginning(day, timezone)).toISOString();
+
+/**
+ * @param {string} day
+ * @param {string} timezone
+ */
+export function dayEnd(day, timezone) {
+  const next = new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
+  return new Date(beginning(next, timezone) - 1).toISOString();
+}

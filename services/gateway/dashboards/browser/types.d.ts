@@ -103,12 +103,24 @@ export interface FilterValue {
   valueTo?: unknown;
 }
 
-export interface Catalog {
-  dimensions: { field: string; fieldType: string }[];
+export interface Choice {
+  value: string;
+  label: string;
 }
 
-/** Types of the fields that filters name, by object and field; without those that are not known. */
-export type FieldTypes = Map<string, string>;
+/** What a filter takes. */
+export interface FilterField {
+  fieldType: string;
+  /** Of a picklist; else null. */
+  choices: Choice[] | null;
+}
+
+export interface Catalog {
+  dimensions: (FilterField & { field: string })[];
+}
+
+/** The fields that filters name, by object and field; without those that are not known. */
+export type FilterFields = Map<string, FilterField>;
 
 /** In whose language and time zone values are written. */
 export interface Place {

@@ -5,6 +5,7 @@
 import { CallFailed, call, inTurn } from './api.js';
 import { chartOf, draw, KINDS } from './chart.js';
 import { announce, button, element, fill, foreign } from './elements.js';
+import { withoutEffect } from './filters.js';
 import { moment } from './format.js';
 import { continued, named } from './result.js';
 import { figures, pivotTable, table } from './tables.js';
@@ -255,6 +256,9 @@ export class WidgetView {
     const notes = accessNotes.map(({ message }) => element('p', { class: 'note' }, foreign(message)));
     if (truncated)
       notes.unshift(element('p', { class: 'note' }, `Shows the first ${shownOf(result)}; there are more.`));
+    const idle = withoutEffect(this.dashboard.filters, this.#asked?.filterValues, this.widget);
+    if (idle.length > 0)
+      notes.unshift(element('p', { class: 'note', dir: 'auto' }, `Not filtered by ${idle.join(', ')}.`));
     if (this.#news !== '') notes.unshift(element('p', { class: 'note' }, this.#news));
     if (left > 0)
       notes.unshift(
