@@ -48,7 +48,7 @@ const filterFields = {
   label: Type.String({ minLength: 1, maxLength: 120 }),
   objectApiName: ApiName,
   field: ApiName,
-  operator: Type.Union(OPERATORS.map((name) => Type.Literal(name))),
+  operator: Type.Enum([...OPERATORS]),
   value: Type.Optional(Type.Unknown({ description: 'Absent: the filter applies only to runs that give one.' })),
   valueTo: Type.Optional(Type.Unknown({ description: 'Upper end of `between`.' })),
 };

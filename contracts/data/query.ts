@@ -9,7 +9,7 @@ export const ConditionSchema = Type.Object(
   {
     id: Type.String({ minLength: 1, maxLength: 64 }),
     field: Type.String(),
-    operator: Type.Union(OPERATORS.map((name) => Type.Literal(name))),
+    operator: Type.Enum([...OPERATORS]),
     value: Type.Optional(Type.Unknown()),
     valueTo: Type.Optional(Type.Unknown()),
   },
@@ -18,7 +18,7 @@ export const ConditionSchema = Type.Object(
 
 export const FiltersSchema = Type.Object(
   {
-    logic: Type.Union([Type.Literal('and'), Type.Literal('or')]),
+    logic: Type.Enum(['and', 'or']),
     conditions: Type.Array(ConditionSchema, { minItems: 1, maxItems: LIMITS.filter_conditions_max }),
   },
   { additionalProperties: false },
@@ -109,7 +109,7 @@ export const listParameters = [
   {
     name: 'orderDirection',
     description: 'Direction of `orderBy`.',
-    schema: Type.Union([Type.Literal('asc'), Type.Literal('desc')], { default: 'asc' }),
+    schema: Type.Enum(['asc', 'desc'], { default: 'asc' }),
     example: 'asc',
   },
   {
@@ -143,7 +143,7 @@ export const QueryBody = Type.Object(
     filters: Type.Optional(FiltersSchema),
     sort: Type.Optional(SortSchema),
     orderBy: Type.Optional(Type.String()),
-    orderDirection: Type.Optional(Type.Union([Type.Literal('asc'), Type.Literal('desc')])),
+    orderDirection: Type.Optional(Type.Enum(['asc', 'desc'])),
     search: Type.Optional(Type.String()),
     searchFields: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
     cursor: Type.Optional(Type.String()),

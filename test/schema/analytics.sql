@@ -55,6 +55,7 @@ CREATE TABLE analytics.dashboards (
   updated_by_id uuid,
   deleted_at timestamp(3) with time zone,
   deleted_by_id uuid,
+  draft_revision integer,
   CONSTRAINT dashboards_visibility_check CHECK ((visibility = ANY (ARRAY['private'::text, 'shared'::text, 'public'::text]))),
   CONSTRAINT dashboards_pkey PRIMARY KEY (tenant_id, dashboard_id)
 );

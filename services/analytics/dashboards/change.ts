@@ -80,8 +80,10 @@ export const updateDashboardDraft: Handler<'analytics.dashboards.update', Analyt
     refuseContent(content, former, await asked);
     const key = keyOf(before, viewer);
     const { visibility } = content;
+    const revision = before.revision + 1;
+    const draftRevision = shown(content) === shown(former) ? before.draftRevision : revision;
     await updateDraft(tx, key, content);
-    await updateDashboard(tx, key, { visibility, revision: before.revision + 1 }, viewer);
+    await updateDashboard(tx, key, { visibility, revision, draftRevision }, viewer);
     const row = await visibleDashboard(tx, viewer, key.dashboardId, 'draft');
     unit.audit({ recordId: key.dashboardId, kind: 'update', changes: changesOf(former, content, row.revision) });
     return replyOf(row, viewer);
@@ -161,6 +163,9 @@ async function lockedDashboard(tx: Tx, viewer: Viewer, dashboardId: string): Pro
   if (row.reach === 'view') throw accessDenied('You may look at this dashboard, but you may not change it.');
   return row;
 }
+
+/** All that is published of a dashboard: who may see it belongs to both of its versions. */
+const shown = ({ visibility: _, sharedWith: __, ...content }: Content): string => JSON.stringify(content);
 
 const accessDenied = (message: string): PlatformError => new PlatformError('RECORD_ACCESS_DENIED', message);
 

@@ -25,9 +25,9 @@ const changesOf = (row: DashboardRow): Pick<Summary, 'state' | 'revision' | 'upd
         updatedById: row.updatedById,
       };
 
-function stateOf({ revision, publishedRevision }: DashboardRow): Summary['state'] {
+function stateOf({ draftRevision, publishedRevision }: DashboardRow): Summary['state'] {
   if (publishedRevision === null) return 'draft';
-  return revision === publishedRevision ? 'published' : 'modified';
+  return draftRevision <= publishedRevision ? 'published' : 'modified';
 }
 
 function summaryOf(row: DashboardRow, viewer: Viewer): Summary {
@@ -85,5 +85,6 @@ export function etagOf({
   return `"r${revision}-${seen.slice(0, 12)}"`;
 }
 
-/** The revision of what the viewer is shown. */
-export const revisionShown = (row: DashboardRow): number => changesOf(row).revision;
+/** The revision of the version that is shown: what was published is the same for everybody who sees it. */
+export const revisionShown = ({ version, revision, publishedRevision }: DashboardRow): number =>
+  version === 'published' ? (publishedRevision ?? revision) : revision;

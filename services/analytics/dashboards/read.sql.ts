@@ -16,6 +16,8 @@ export interface DashboardRow {
   readonly ownerId: string | null;
   readonly visibility: 'private' | 'shared' | 'public';
   readonly revision: number;
+  /** At which the draft has last changed; sharing is not part of it. */
+  readonly draftRevision: number;
   readonly publishedRevision: number | null;
   readonly publishedAt: string | null;
   readonly publishedById: string | null;
@@ -72,7 +74,8 @@ const columnsSql = (
   sql: Sql,
   v: 'v' | 'd',
 ): string => `d.dashboard_id AS "dashboardId", d.owner_id AS "ownerId",
-  d.visibility, d.revision, d.published_revision AS "publishedRevision",
+  d.visibility, d.revision, coalesce(d.draft_revision, d.revision) AS "draftRevision",
+  d.published_revision AS "publishedRevision",
   d.published_at AS "publishedAt", d.published_by_id AS "publishedById", d.created_at AS "createdAt",
   d.created_by_id AS "createdById", d.updated_at AS "updatedAt", d.updated_by_id AS "updatedById", d.reach,
   ${sharesSql(viewer, sql)} AS "sharedWith",

@@ -10,6 +10,7 @@ export class DashboardModel extends Model<InferAttributes<DashboardModel>, Infer
   declare apiName: CreationOptional<string | null>;
   declare visibility: (typeof VISIBILITIES)[number];
   declare revision: CreationOptional<number>;
+  declare draftRevision: CreationOptional<number | null>;
   declare publishedRevision: CreationOptional<number | null>;
   declare publishedAt: CreationOptional<Timestamp | null>;
   declare publishedById: CreationOptional<string | null>;
@@ -29,6 +30,7 @@ DashboardModel.init(
     apiName: DataTypes.TEXT,
     visibility: DataTypes.TEXT,
     revision: DataTypes.INTEGER,
+    draftRevision: DataTypes.INTEGER,
     publishedRevision: DataTypes.INTEGER,
     publishedAt: DataTypes.TEXT,
     publishedById: DataTypes.UUID,

@@ -182,6 +182,23 @@ describe('dashboards over HTTP', () => {
     assert.deepEqual([twice.status, twice.body.revision, twice.body.state], [201, 5, 'published']);
   });
 
+  it('stay published when only their sharing changes', async () => {
+    const id = await idOf({ visibility: 'private', widgets: [widget('w')] });
+    await publish(id, 1);
+    const toSue = { principalType: 'user', principalId: ids['sue'], access: 'view' };
+    const sharing = { visibility: 'shared', sharedWith: [toSue], name: 'Receivables' };
+    const shared = await sam.patch(`${AT}/${id}`, { ...sharing, expectedRevision: 2 });
+    assert.deepEqual([shared.body.state, shared.body.revision, shared.body.publishedRevision], ['published', 3, 2]);
+    for (const who of [sam, sue]) {
+      const run = await who.post(`${AT}/${id}/widgets/w/run`, undefined, { idempotencyKey: null });
+      assert.deepEqual([run.body.version, run.body.revision], ['published', 2], run.text);
+    }
+    const changed = await sam.patch(`${AT}/${id}`, { name: 'Changed', expectedRevision: 3 });
+    const hidden = await sam.patch(`${AT}/${id}`, { visibility: 'private', sharedWith: [], expectedRevision: 4 });
+    assert.deepEqual([changed.body.state, hidden.body.state], ['modified', 'modified']);
+    assert.equal((await publish(id, 5)).body.state, 'published');
+  });
+
   it('are shared with users, roles and groups, to view or to edit', async () => {
     const id = await idOf();
     refused(await sue.get(`${AT}/${id}`), 404, 'DASHBOARD_NOT_FOUND');

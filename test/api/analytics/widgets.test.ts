@@ -1,6 +1,7 @@
 /** Widgets over HTTP: what a run answers, to whom, and for how long. */
 import assert from 'node:assert/strict';
 import { LIMITS } from '../../../config/limits.ts';
+import { OPERATORS } from '../../../lib/schema/field-types/types.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform } from '../../support/platform.ts';
@@ -258,6 +259,12 @@ describe('widgets over HTTP', () => {
     ])
       refused(await run(at, 'stages', body), 400, 'PARAMETER_INVALID');
     refused(await run(at, 'stages', { colour: 'red' }), 400, 'BODY_PROPERTY_UNKNOWN');
+    const unknown = await run(at, 'stages', { conditions: [{ ...conditions[0], operator: 'like' }] });
+    refused(unknown, 400, 'PARAMETER_INVALID');
+    assert.deepEqual(
+      unknown.body.errors.map((one: { pointer: string; message: string }) => [one.pointer, one.message]),
+      [['/conditions/0/operator', `/conditions/0/operator must be one of ${OPERATORS.join(', ')}.`]],
+    );
   });
 
   it('say so when what they show is hidden from who asks, or has gone', async () => {
