@@ -3,9 +3,16 @@ import type { Seal } from '../values/sealed.ts';
 import { type ListIdentity, openListCursor, sealListCursor } from './list-cursor.ts';
 import type { ListRequest } from './types.ts';
 
+/** What a search found that may stop before it has looked at everything. */
+interface Search<Row> {
+  readonly found: readonly Row[];
+  /** Keys of the entry at which the search stopped; null: it has found enough, or there is no more. */
+  readonly stoppedAt: readonly string[] | null;
+}
+
 interface Entries<Row, Entry> {
   /** The entries behind the one with these keys; without keys: from the first one. */
-  readonly rows: (after: readonly string[], take: number) => Promise<readonly Row[]>;
+  readonly rows: (after: readonly string[], take: number) => Promise<readonly Row[] | Search<Row>>;
   /** What the rows are in order of. */
   readonly keys: (row: Row) => readonly string[];
   readonly present: (page: readonly Row[]) => readonly Entry[] | Promise<readonly Entry[]>;
@@ -27,14 +34,16 @@ export async function listPage<Row, Entry>(
   seal: Seal,
   { rows, keys, present }: Entries<Row, Entry>,
 ): Promise<ListPage<Entry>> {
-  const found = await rows(cursor === null ? [] : openListCursor(list, cursor, seal), take + 1);
+  const answer = await rows(cursor === null ? [] : openListCursor(list, cursor, seal), take + 1);
+  const { found, stoppedAt } = 'found' in answer ? answer : { found: answer, stoppedAt: null };
   const page = found.slice(0, take);
   const last = found.length > take ? page.at(-1) : undefined;
+  const next = last === undefined ? stoppedAt : keys(last);
   return {
     ...(takeClamped ? { headers: { 'X-Effective-Take': String(take) } } : {}),
     body: {
       records: await present(page),
-      nextCursor: last === undefined ? null : sealListCursor(list, keys(last), seal),
+      nextCursor: next === null ? null : sealListCursor(list, next, seal),
     },
   };
 }

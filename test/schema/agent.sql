@@ -143,19 +143,23 @@ CREATE INDEX approvals_expiry ON agent.approvals USING btree (expires_at) WHERE 
 
 CREATE UNIQUE INDEX approvals_open ON agent.approvals USING btree (tenant_id, run_id, fingerprint) WHERE (status = ANY (ARRAY['PENDING'::text, 'APPROVED'::text]));
 
-CREATE INDEX approvals_order ON agent.approvals USING btree (tenant_id, approval_id);
-
 CREATE INDEX approvals_pending ON agent.approvals USING btree (tenant_id, approval_id) WHERE (status = 'PENDING'::text);
 
 CREATE INDEX approvals_rejected ON agent.approvals USING btree (tenant_id, run_id, meaning) WHERE (status = 'REJECTED'::text);
 
 CREATE INDEX approvals_run ON agent.approvals USING btree (tenant_id, run_id, fingerprint, approval_id);
 
+CREATE INDEX approvals_user ON agent.approvals USING btree (tenant_id, user_id, approval_id);
+
 CREATE INDEX runs_active ON agent.runs USING btree (expires_at) WHERE (status = 'RUNNING'::text);
 
 CREATE INDEX runs_ended ON agent.runs USING btree (ended_at) WHERE (status <> 'RUNNING'::text);
 
 CREATE INDEX runs_grant ON agent.runs USING btree (grant_id) WHERE (status = 'RUNNING'::text);
+
+CREATE INDEX runs_running ON agent.runs USING btree (tenant_id, run_id) WHERE (status = 'RUNNING'::text);
+
+CREATE INDEX runs_upkeep ON agent.runs USING btree (run_id) WHERE (status = 'RUNNING'::text);
 
 CREATE INDEX runs_user ON agent.runs USING btree (tenant_id, user_id, run_id);
 

@@ -4,6 +4,7 @@ import type { ApproverMeta } from '../../../lib/schema/snapshot.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import type { KnownApproval } from '../admission/decide.ts';
+import type { Sight } from '../runs/run.sql.ts';
 
 /** An approver; a manager is the one of the moment at which it was asked for. */
 export type Approver = Omit<ApproverMeta, 'manager'> & { readonly manager?: string | null };
@@ -208,6 +209,16 @@ export function lockApprovalStatement(tenantId: string, approvalId: string): Sta
   );
 }
 
+/** What is written down of approvals that have a status: what is over may still be open there. Indexes serve it. */
+const WRITTEN: Readonly<Record<ApprovalStatus, string>> = {
+  PENDING: `a.status = 'PENDING'`,
+  APPROVED: `a.status = 'APPROVED'`,
+  REJECTED: `a.status = 'REJECTED'`,
+  CONSUMED: `a.status = 'CONSUMED'`,
+  EXPIRED: `a.status IN ('EXPIRED', 'PENDING', 'APPROVED')`,
+  CANCELED: `a.status IN ('CANCELED', 'PENDING', 'APPROVED')`,
+};
+
 export interface ApprovalFilter {
   readonly status: ApprovalStatus | null;
   /** Only approvals that were asked for before this one. */
@@ -215,14 +226,20 @@ export interface ApprovalFilter {
   readonly take: number;
 }
 
-/** Newest first, of the whole tenant: who sees which is decided about each. */
-export function approvalsStatement(tenantId: string, { status, before, take }: ApprovalFilter): Statement {
+/** Newest first. Of the whole tenant for people who oversee agents: which they see is decided about each. */
+export function approvalsStatement(
+  tenantId: string,
+  { userId, clientId }: Sight,
+  { status, before, take }: ApprovalFilter,
+): Statement {
   const sql = new Sql();
   const { bind } = sql;
   return sql.statement(
     `SELECT ${SUMMARY} ${FROM}
     WHERE a.tenant_id = ${bind(tenantId, 'uuid')}
-      ${status === null ? '' : `AND ${STATUS} = ${bind(status, 'text')}`}
+      ${userId === null ? '' : `AND a.user_id = ${bind(userId, 'uuid')}`}
+      ${clientId === null ? '' : `AND r.client_id = ${bind(clientId, 'text')}`}
+      ${status === null ? '' : `AND ${WRITTEN[status]} AND ${STATUS} = ${bind(status, 'text')}`}
       ${before === null ? '' : `AND a.approval_id < ${bind(before, 'uuid')}`}
     ORDER BY a.approval_id DESC LIMIT ${bind(take, 'integer')}`,
   );

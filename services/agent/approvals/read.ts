@@ -8,8 +8,9 @@ import { parseListQuery } from '../../../lib/query/parse.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
-import { accessOf, overseesAgents, requireActiveUser, requireScope } from '../callers.ts';
+import { accessOf, overseesAgents, requireActiveUser, requireScope, visibleRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
+import type { Sight } from '../runs/run.sql.ts';
 import { recordInPath, sightOf } from '../sight.ts';
 import { type ApprovalRow, type ApprovalSummaryRow, approvalStatement, approvalsStatement } from './approval.sql.ts';
 import { isApprover } from './approvers.ts';
@@ -32,6 +33,8 @@ export function decides(row: ApprovalSummaryRow, access: Access): boolean {
 
 interface Caller {
   readonly access: Access;
+  /** Beyond this nothing is seen; within it, `sees` decides about each. */
+  readonly sight: Sight;
   readonly sees: (row: ApprovalSummaryRow) => boolean;
 }
 
@@ -39,7 +42,8 @@ async function callerOf(deps: AgentDeps, request: RequestContext): Promise<Calle
   const user = await requireActiveUser(deps.findUser, request);
   const access = accessOf(await deps.configurations.current(request.tenantId), user);
   const oversees = overseesAgents(request, user);
-  return { access, sees: (row) => isOwn(row, request) || (oversees && decides(row, access)) };
+  const sight = visibleRuns(request, user);
+  return { access, sight, sees: (row) => isOwn(row, request) || (oversees && decides(row, access)) };
 }
 
 export const getApproval: Handler<'agent.approvals.get', AgentDeps> = async (deps, request, { path }) => {
@@ -68,25 +72,28 @@ export async function readerOf(
 
 /** Approvals that are looked at for one page at most: those of others may lie between. */
 const LOOKED_AT_MAX = 5_000;
+const BLOCK = 500;
 
 export const listApprovals: Handler<'agent.approvals.list', AgentDeps> = async (deps, request, { query }) => {
   const { tenantId, userId } = request;
-  const { access, sees } = await callerOf(deps, request);
+  const { access, sight, sees } = await callerOf(deps, request);
   const { status = null, ...paging } = query;
   const list = { name: 'agent.approvals', parameters: { status } };
   const seal = sealFor(request, deps.sealingKeys, Date.now());
   return listPage(list, parseListQuery(paging, 'query'), seal, {
-    rows: ([before = null], take) =>
+    rows: ([after = null], take) =>
       deps.database.shared('agent', tenantId, async (tx) => {
         const seen: ApprovalSummaryRow[] = [];
-        let last = before;
-        for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX; lookedAt += take) {
-          const found = await tx.all<ApprovalSummaryRow>(approvalsStatement(tenantId, { status, before: last, take }));
+        let before = after;
+        // Nearly always, the first rows are the page: those of the reader, or of a tenant whose agents they oversee.
+        for (let lookedAt = 0, block = take; lookedAt < LOOKED_AT_MAX; lookedAt += block, block = BLOCK) {
+          const filter = { status, before, take: block };
+          const found = await tx.all<ApprovalSummaryRow>(approvalsStatement(tenantId, sight, filter));
           seen.push(...found.filter(sees));
-          last = found.at(-1)?.approvalId ?? null;
-          if (found.length < take || seen.length >= take) break;
+          if (found.length < block || seen.length >= take) return { found: seen.slice(0, take), stoppedAt: null };
+          before = found.at(-1)?.approvalId ?? null;
         }
-        return seen.slice(0, take);
+        return { found: seen, stoppedAt: before === null ? null : [before] };
       }),
     keys: ({ approvalId }) => [approvalId],
     present: async (page) => {

@@ -71,6 +71,16 @@ export interface Sight {
   readonly clientId: string | null;
 }
 
+/** What is written down of runs that have a status: one that is over may still be active there. Indexes serve it. */
+const WRITTEN: Readonly<Record<RunStatus, string>> = {
+  RUNNING: `r.status = 'RUNNING'`,
+  WAITING_APPROVAL: `r.status = 'RUNNING'`,
+  COMPLETED: `r.status = 'COMPLETED'`,
+  FAILED: `r.status = 'FAILED'`,
+  CANCELED: `r.status = 'CANCELED'`,
+  EXPIRED: `r.status IN ('EXPIRED', 'RUNNING')`,
+};
+
 const inSight = ({ bind }: Sql, { userId, clientId }: Sight): string =>
   [
     ...(userId === null ? [] : [`AND r.user_id = ${bind(userId, 'uuid')}`]),
@@ -109,7 +119,7 @@ export function runsStatement(tenantId: string, sight: Sight, filter: RunFilter)
   return sql.statement(
     `SELECT ${SUMMARY} FROM agent.runs r
     WHERE r.tenant_id = ${bind(tenantId, 'uuid')} ${inSight(sql, sight)}
-      ${status === null ? '' : `AND ${STATUS} = ${bind(status, 'text')}`}
+      ${status === null ? '' : `AND ${WRITTEN[status]} AND ${STATUS} = ${bind(status, 'text')}`}
       ${agentKey === null ? '' : `AND r.agent_key = ${bind(agentKey, 'text')}`}
       ${before === null ? '' : `AND r.run_id < ${bind(before, 'uuid')}`}
     ORDER BY r.run_id DESC LIMIT ${bind(take, 'integer')}`,
