@@ -5,7 +5,9 @@
  */
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { Sql } from '../database/sql.ts';
 import type { Statement } from '../database/statement.ts';
+import { CallerSql, outboxSql } from './audit.ts';
 import { consumeApprovalSql, continueRunSql } from './run.sql.ts';
 import type { Hook, Unit } from './unit.ts';
 
@@ -35,10 +37,19 @@ export function runHook(service: string, request: RequestContext, dryRun: boolea
       const { records } = unit.tally;
       // The run before the approval, as everything locks them that ends a run.
       await demand(unit, continueRunSql(asked, records), 'RUNNING', { runId, records });
-      if (approval && !dryRun)
-        await demand(unit, consumeApprovalSql(asked, approval), 'CONSUMED', { runId, approvalId: approval.id });
+      if (!approval || dryRun) return;
+      const { id: approvalId } = approval;
+      await demand(unit, consumeApprovalSql(asked, approval), 'CONSUMED', { runId, approvalId });
+      unit.actAs('tenant');
+      await unit.tx.query(consumedEventStatement(unit, { approvalId, runId }));
     },
   };
+}
+
+function consumedEventStatement({ schema, request, call }: Unit, ids: Record<string, string>): Statement {
+  const sql = new Sql();
+  const data = sql.bind(JSON.stringify({ ...ids, operationId: call.operationId }), 'jsonb');
+  return sql.statement(outboxSql(schema, new CallerSql(sql, request), { type: 'agent.approval.consumed', data }));
 }
 
 async function demand(

@@ -182,7 +182,10 @@ async function standingOfCall(
   const known = await tx.first<KnownApprovalRow>(knownApprovalStatement(request.tenantId, call.runId, identity));
   const standing = standingOf(known);
   if (standing.next === 'execute') return standing;
-  if (known && !known.live) await tx.query(expireApprovalStatement(request.tenantId, known.approvalId));
+  if (known && !known.live && (await tx.first(expireApprovalStatement(request.tenantId, known.approvalId))))
+    await writeEvents(tx, request, [
+      { type: 'agent.approval.expired', data: { approvalId: known.approvalId, runId: call.runId } },
+    ]);
   return known && standing.next === 'refuse' ? standingRefusal(standing.code, admission, known) : { next: 'ask' };
 }
 

@@ -115,13 +115,14 @@ export function knownApprovalStatement(
 
 export type KnownApprovalRow = KnownApproval;
 
-/** Writes down that an approval has passed its time. */
+/** Writes down that an approval has passed its time: one row, or none when that is no news. */
 export function expireApprovalStatement(tenantId: string, approvalId: string): Statement {
   const sql = new Sql();
   return sql.statement(
     `UPDATE agent.approvals SET status = 'EXPIRED'
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND approval_id = ${sql.bind(approvalId, 'uuid')}
-      AND status IN ('PENDING', 'APPROVED') AND expires_at <= clock_timestamp()`,
+      AND status IN ('PENDING', 'APPROVED') AND expires_at <= clock_timestamp()
+    RETURNING approval_id`,
   );
 }
 
