@@ -22,8 +22,21 @@ export const GRANULARITIES = ['day', 'week', 'month', 'quarter', 'year'] as cons
 export const AGGREGATIONS = ['count', 'countDistinct', 'sum', 'avg', 'min', 'max'] as const;
 /** Names of widgets within their dashboard. */
 export const WIDGET_KEY_PATTERN = '^[a-z][a-z0-9_-]{0,63}$';
+/** What the parts of a dashboard are bounded by, whether it comes with a request or with a deployment. */
+export const DASHBOARD_BOUNDS = {
+  nameChars: 120,
+  descriptionChars: 2_000,
+  timezoneChars: 64,
+  filterLabelChars: 255,
+  titleChars: 200,
+  columnKeyChars: 160,
+  options: 50,
+  gridColumns: 12,
+  gridRows: 1_000,
+  widgetRows: 100,
+} as const;
 /** Names of filters and measures. */
-const KEY_PATTERN = '^[A-Za-z][A-Za-z0-9_-]{0,63}$';
+export const KEY_PATTERN = '^[A-Za-z][A-Za-z0-9_-]{0,63}$';
 
 const Visibility = Type.Enum([...VISIBILITIES]);
 const Version = Type.Enum([...DASHBOARD_VERSIONS]);
@@ -45,7 +58,7 @@ const Share = Type.Object(
 
 const filterFields = {
   filterKey: Type.String({ pattern: KEY_PATTERN, description: 'Names the filter in `filterValues` of a run.' }),
-  label: Type.String({ minLength: 1, maxLength: 120 }),
+  label: Type.String({ minLength: 1, maxLength: DASHBOARD_BOUNDS.filterLabelChars }),
   objectApiName: ApiName,
   field: ApiName,
   operator: Type.Enum([...OPERATORS]),
@@ -86,7 +99,11 @@ const queryFields = {
     Type.Array(
       Type.Object(
         {
-          id: Type.String({ minLength: 1, maxLength: 160, description: 'Key of a column.' }),
+          id: Type.String({
+            minLength: 1,
+            maxLength: DASHBOARD_BOUNDS.columnKeyChars,
+            description: 'Key of a column.',
+          }),
           desc: Type.Optional(Type.Boolean()),
         },
         closed,
@@ -104,19 +121,22 @@ const WidgetQuery = Type.Object({ ...queryFields, dimensions: Dimensions }, abou
 
 const widgetFields = {
   widgetKey: Type.String({ pattern: WIDGET_KEY_PATTERN }),
-  title: Type.String({ maxLength: 200 }),
+  title: Type.String({ maxLength: DASHBOARD_BOUNDS.titleChars }),
   type: Type.Enum([...WIDGET_TYPES]),
   layout: Type.Object(
     {
-      x: Type.Integer({ minimum: 0, maximum: 11 }),
-      y: Type.Integer({ minimum: 0, maximum: 1_000 }),
-      w: Type.Integer({ minimum: 1, maximum: 12 }),
-      h: Type.Integer({ minimum: 1, maximum: 100 }),
+      x: Type.Integer({ minimum: 0, maximum: DASHBOARD_BOUNDS.gridColumns - 1 }),
+      y: Type.Integer({ minimum: 0, maximum: DASHBOARD_BOUNDS.gridRows }),
+      w: Type.Integer({ minimum: 1, maximum: DASHBOARD_BOUNDS.gridColumns }),
+      h: Type.Integer({ minimum: 1, maximum: DASHBOARD_BOUNDS.widgetRows }),
     },
     { ...closed, description: 'Place on a grid of 12 columns.' },
   ),
 };
-const Options = Type.Object({}, { additionalProperties: true, maxProperties: 50, description: 'How it is drawn.' });
+const Options = Type.Object(
+  {},
+  { additionalProperties: true, maxProperties: DASHBOARD_BOUNDS.options, description: 'How it is drawn.' },
+);
 
 const GivenWidget = Type.Object(
   {
@@ -174,14 +194,18 @@ export type GivenFilter = Static<typeof GivenFilter>;
 export type GivenWidget = Static<typeof GivenWidget>;
 
 const contentFields = {
-  description: Type.Optional(nullable(Type.String({ maxLength: 2_000 }))),
+  description: Type.Optional(nullable(Type.String({ maxLength: DASHBOARD_BOUNDS.descriptionChars }))),
   visibility: Type.Optional(Type.Enum([...VISIBILITIES], { description: 'Default: private.' })),
   sharedWith: Type.Optional(Type.Array(Share, { maxItems: LIMITS.dashboard_shares_max })),
-  timezone: Type.Optional(nullable(Type.String({ maxLength: 64, description: 'IANA name; null: that of who looks.' }))),
+  timezone: Type.Optional(
+    nullable(
+      Type.String({ maxLength: DASHBOARD_BOUNDS.timezoneChars, description: 'IANA name; null: that of who looks.' }),
+    ),
+  ),
   filters: Type.Optional(Type.Array(GivenFilter, { maxItems: LIMITS.dashboard_filters_max })),
   widgets: Type.Optional(Type.Array(GivenWidget, { maxItems: LIMITS.dashboard_widgets_max })),
 };
-const Name = Type.String({ minLength: 1, maxLength: 120 });
+const Name = Type.String({ minLength: 1, maxLength: DASHBOARD_BOUNDS.nameChars });
 const expectedRevision = Type.Optional(
   Type.Integer({
     minimum: 1,
@@ -222,7 +246,12 @@ const RunBody = Type.Object(
         },
       ),
     ),
-    timezone: Type.Optional(Type.String({ maxLength: 64, description: 'IANA name of the zone in which days begin.' })),
+    timezone: Type.Optional(
+      Type.String({
+        maxLength: DASHBOARD_BOUNDS.timezoneChars,
+        description: 'IANA name of the zone in which days begin.',
+      }),
+    ),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.widget_rows_max })),
     cursor: Type.Optional(
       Type.String({ maxLength: LIMITS.uri_max_bytes, description: 'nextCursor of the page before.' }),

@@ -3,7 +3,9 @@ import { type TSchema, Type } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';
 import {
   AGGREGATIONS,
+  DASHBOARD_BOUNDS,
   GRANULARITIES,
+  KEY_PATTERN,
   VISIBILITIES,
   WIDGET_KEY_PATTERN,
   WIDGET_TYPES,
@@ -17,8 +19,6 @@ import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
 /** Components of this kind in a tenant. */
 export const DASHBOARDS_MAX = 500;
-
-const KEY = '^[A-Za-z][A-Za-z0-9_-]{0,63}$';
 
 const field = (description: string) => Type.String({ pattern: API_NAME, description });
 const value = (description: string): TSchema => Type.Unknown({ description });
@@ -49,7 +49,7 @@ const QUERY = group(
     measures: Type.Array(
       group(
         {
-          key: Type.String({ pattern: KEY, description: 'Key of the column.' }),
+          key: Type.String({ pattern: KEY_PATTERN, description: 'Key of the column.' }),
           aggregation: Type.Enum([...AGGREGATIONS], { description: 'All but count need a field.' }),
           field: optional(field('What is measured.')),
         },
@@ -76,7 +76,11 @@ const QUERY = group(
       listOf(
         group(
           {
-            id: Type.String({ minLength: 1, maxLength: 160, description: 'Key of a column.' }),
+            id: Type.String({
+              minLength: 1,
+              maxLength: DASHBOARD_BOUNDS.columnKeyChars,
+              description: 'Key of a column.',
+            }),
             desc: optional(flag(false, 'Downwards.')),
           },
           'A column.',
@@ -92,8 +96,13 @@ const QUERY = group(
 
 export const DASHBOARD = componentType('Dashboard', {
   apiName: apiName('Stable name.'),
-  name: Type.String({ minLength: 1, maxLength: 120, pattern: '\\S', description: 'As people see it.' }),
-  description: optional(text('What it is for.', 2_000)),
+  name: Type.String({
+    minLength: 1,
+    maxLength: DASHBOARD_BOUNDS.nameChars,
+    pattern: '\\S',
+    description: 'As people see it.',
+  }),
+  description: optional(text('What it is for.', DASHBOARD_BOUNDS.descriptionChars)),
   visibility: shownChoice(
     VISIBILITIES,
     'private',
@@ -113,13 +122,18 @@ export const DASHBOARD = componentType('Dashboard', {
       LIMITS.dashboard_shares_max,
     ),
   ),
-  timezone: optional(Type.String({ maxLength: 64, description: 'IANA name; without one, that of who looks.' })),
+  timezone: optional(
+    Type.String({
+      maxLength: DASHBOARD_BOUNDS.timezoneChars,
+      description: 'IANA name; without one, that of who looks.',
+    }),
+  ),
   filters: optional(
     listOf(
       group(
         {
-          filterKey: Type.String({ pattern: KEY, description: 'Names it when a widget is run.' }),
-          label: label('As people see it.'),
+          filterKey: Type.String({ pattern: KEY_PATTERN, description: 'Names it when a widget is run.' }),
+          label: label('As people see it.', DASHBOARD_BOUNDS.filterLabelChars),
           objectApiName: apiName('The widgets on this object are filtered.'),
           ...condition,
           locked: optional(flag(false, 'Nobody can give another value.')),
@@ -135,21 +149,21 @@ export const DASHBOARD = componentType('Dashboard', {
       group(
         {
           widgetKey: Type.String({ pattern: WIDGET_KEY_PATTERN, description: 'Stable name within the dashboard.' }),
-          title: Type.String({ maxLength: 200, description: 'As people see it.' }),
+          title: Type.String({ maxLength: DASHBOARD_BOUNDS.titleChars, description: 'As people see it.' }),
           type: Type.Enum([...WIDGET_TYPES], { description: 'How it is drawn.' }),
           layout: group(
             {
-              x: Type.Integer({ minimum: 0, maximum: 11, description: 'Column.' }),
-              y: Type.Integer({ minimum: 0, maximum: 1_000, description: 'Row.' }),
-              w: Type.Integer({ minimum: 1, maximum: 12, description: 'Columns.' }),
-              h: Type.Integer({ minimum: 1, maximum: 100, description: 'Rows.' }),
+              x: Type.Integer({ minimum: 0, maximum: DASHBOARD_BOUNDS.gridColumns - 1, description: 'Column.' }),
+              y: Type.Integer({ minimum: 0, maximum: DASHBOARD_BOUNDS.gridRows, description: 'Row.' }),
+              w: Type.Integer({ minimum: 1, maximum: DASHBOARD_BOUNDS.gridColumns, description: 'Columns.' }),
+              h: Type.Integer({ minimum: 1, maximum: DASHBOARD_BOUNDS.widgetRows, description: 'Rows.' }),
             },
             'Place on a grid of 12 columns.',
           ),
           query: optional(QUERY),
           options: optional(
             Type.Record(Type.String({ pattern: '^.{1,64}$' }), Type.Unknown(), {
-              maxProperties: 50,
+              maxProperties: DASHBOARD_BOUNDS.options,
               description: 'How it is drawn.',
             }),
           ),
@@ -190,23 +204,10 @@ export const dashboard = defineKind({
   },
 
   check(component, context) {
-    const { body } = component;
-    contentProblems(
-      {
-        ...body,
-        description: body.description ?? null,
-        timezone: body.timezone ?? null,
-        sharedWith: body.sharedWith ?? [],
-        filters: body.filters ?? [],
-        widgets: (body.widgets ?? []).map((widget) => ({
-          ...widget,
-          query: widget.query ? { ...widget.query, dimensions: widget.query.dimensions ?? [] } : null,
-        })),
-      },
-      (pointer, message) => context.problem('YAML_SCHEMA_INVALID', component, pointer, message),
-    );
+    const content = contentOf(component.body);
+    contentProblems(content, (pointer, message) => context.problem('YAML_SCHEMA_INVALID', component, pointer, message));
     const max = LIMITS.dashboard_max_bytes;
-    if (Buffer.byteLength(JSON.stringify(body)) > max)
+    if (Buffer.byteLength(JSON.stringify(content)) > max)
       context.problem('LIMIT_EXCEEDED', component, '', `A dashboard has ${max} bytes at most.`, { details: { max } });
   },
 
@@ -219,6 +220,23 @@ export const dashboard = defineKind({
       });
   },
 });
+
+/** The component as the dashboard that it becomes, with all that it leaves out: what is saved later is measured so. */
+function contentOf({ type: _type, apiName: _apiName, ...body }: DashboardBody) {
+  const { description = null, timezone = null, sharedWith = [], filters = [], widgets = [] } = body;
+  return {
+    ...body,
+    description,
+    timezone,
+    sharedWith,
+    filters: filters.map((filter) => ({ ...filter, locked: filter.locked ?? false })),
+    widgets: widgets.map(({ query, options = {}, ...widget }) => ({
+      ...widget,
+      query: query ? { ...query, dimensions: query.dimensions ?? [] } : null,
+      options,
+    })),
+  };
+}
 
 type Query = NonNullable<NonNullable<DashboardBody['widgets']>[number]['query']>;
 

@@ -11,8 +11,8 @@ const ALWAYS = { 'x-erp-always': true };
 const SET = { 'x-erp-set': true, uniqueItems: true };
 
 export const apiName = (description: string) => Type.String({ pattern: API_NAME, description });
-export const label = (description: string) =>
-  Type.String({ minLength: 1, maxLength: 255, pattern: '\\S', description });
+export const label = (description: string, maxLength = 255) =>
+  Type.String({ minLength: 1, maxLength, pattern: '\\S', description });
 export const text = (description: string, maxLength = 4_000) => Type.String({ maxLength, description });
 export const expression = (description: string) =>
   Type.String({ minLength: 1, maxLength: EXPRESSION_MAX_CHARS, pattern: '\\S', description });

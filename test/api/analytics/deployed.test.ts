@@ -1,5 +1,6 @@
 /** Dashboards that come with deployments. */
 import assert from 'node:assert/strict';
+import { LIMITS } from '../../../config/limits.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
@@ -137,5 +138,68 @@ describe('deployed dashboards over HTTP', () => {
     const [after] = await found(ada);
     assert.deepEqual([after.name, after.revision], ['Cash flow', 1]);
     assert.notEqual(after.dashboardId, before.dashboardId);
+  });
+
+  it('can be saved as they were read, also when they are as large as may be', async () => {
+    const key = (letter: string, n: number): string => `${letter}${n}`.padEnd(64, '-');
+    const count = { key: key('m', 0), aggregation: 'count' };
+    const content = {
+      name: 'L'.repeat(120),
+      description: 'd'.repeat(2_000),
+      visibility: 'shared',
+      sharedWith: [{ principalType: 'role', principalId: 'SalesManager', access: 'edit' }],
+      timezone: 'America/Argentina/ComodRivadavia',
+      filters: Array.from({ length: LIMITS.dashboard_filters_max }, (_, n) => ({
+        filterKey: key('f', n),
+        label: 'l'.repeat(255),
+        objectApiName: 'Invoice__c',
+        field: 'Status__c',
+        operator: 'neq',
+        value: 'paid',
+        locked: false,
+      })),
+      widgets: Array.from({ length: LIMITS.dashboard_widgets_max }, (_, n) => ({
+        widgetKey: key('w', n),
+        title: 't'.repeat(200),
+        type: 'table',
+        layout: { x: 11, y: 1_000, w: 1, h: 100 },
+        query: {
+          objectApiName: 'Invoice__c',
+          measures: [count],
+          dimensions: [{ field: 'Status__c' }],
+          filters: {
+            logic: 'and',
+            conditions: Array.from({ length: n === 0 ? LIMITS.filter_conditions_max : 1 }, (_, c) => ({
+              id: key('c', c),
+              field: 'Status__c',
+              operator: 'neq',
+              value: 'paid',
+            })),
+          },
+        },
+        options: Object.fromEntries(Array.from({ length: n === 0 ? 50 : 2 }, (_, o) => [key('o', o), ''])),
+      })),
+    };
+    // Deployed without what has a default, which the size counts as it is kept.
+    const last = content.widgets.at(-1)!;
+    last.options[key('o', 0)] = 'o'.repeat(LIMITS.dashboard_max_bytes - Buffer.byteLength(JSON.stringify(content)));
+    const filters = content.filters.map(({ locked: _default, ...filter }) => filter);
+    const component = { type: 'Dashboard', apiName: 'Large', ...content, filters };
+    const path = 'dashboards/Large.yaml';
+    await deployOverHttp(ada, { [path]: JSON.stringify(component) });
+    const [{ dashboardId }] = await found(mia, 'LLL');
+    const at = `/analytics/dashboards/${dashboardId}`;
+    const { body } = await mia.get(at);
+    const { name, description, visibility, sharedWith, timezone, filters: shown, widgets, revision } = body;
+    const read = { name, description, visibility, sharedWith, timezone, filters: shown, widgets };
+    assert.deepEqual(read, content);
+    const saved = await mia.patch(at, read, { headers: { 'x-expected-revision': String(revision) } });
+    assert.equal(saved.status, 200, saved.text.slice(0, 2_000));
+    last.options[key('o', 1)] = 'o';
+    const larger = await validate({ [path]: JSON.stringify({ ...component, widgets: content.widgets }) });
+    assert.deepEqual(
+      larger.body.blocked.map((one: { code: string }) => one.code),
+      ['LIMIT_EXCEEDED'],
+    );
   });
 });
