@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { LIMITS } from '../../../config/limits.ts';
 import { OPERATORS } from '../../../lib/schema/field-types/types.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
+import { signIn } from '../../../scripts/sign-in.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform } from '../../support/platform.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
@@ -223,6 +224,29 @@ describe('widgets over HTTP', () => {
     refused(await run(at, 'stages', { cursor: 'x' }), 400, 'CURSOR_INVALID');
     refused(await run(at, 'stages', { cursor: first.nextCursor, limit: 5 }), 400, 'CURSOR_QUERY_MISMATCH');
     refused(await run(at, 'stages', { cursor: first.nextCursor }, sue), 400, 'CURSOR_INVALID');
+  });
+
+  it('are kept for the client that asked, whose cursor another client of the same person can neither get nor use', async () => {
+    const scope = 'analytics:read analytics:run';
+    await deals.deploy({
+      'externalClients/Second.yaml':
+        'type: ExternalClient\napiName: Second\nname: Second\nredirectUris: [http://127.0.0.1:8976/callback]\n' +
+        `scopes: [${scope.replace(' ', ', ')}]\ngrantTypes: [authorization_code]\n`,
+    });
+    const { baseUrl } = deals.platform;
+    const signed = { baseUrl, user: 'sam@demo.example', password: 'demo-password', clientId: 'demo-Second', scope };
+    const elsewhere = api(baseUrl, (await signIn(signed)).access_token);
+    const at = await dashboard([widget('stages', { ...QUERY, limit: 1 })]);
+    const [first, again] = [(await run(at, 'stages')).body, (await run(at, 'stages')).body];
+    assert.deepEqual([first.fromCache, again.fromCache, again.nextCursor], [false, true, first.nextCursor]);
+    const other = (await run(at, 'stages', {}, elsewhere)).body;
+    assert.deepEqual([other.rows, other.fromCache], [first.rows, false]);
+    assert.equal((await run(at, 'stages', { cursor: other.nextCursor }, elsewhere)).status, 200);
+    refused(await run(at, 'stages', { cursor: first.nextCursor }, elsewhere), 400, 'CURSOR_INVALID');
+    // What the first client has computed by then is not the answer to the other one either.
+    assert.equal((await run(at, 'stages', { cursor: first.nextCursor })).status, 200);
+    refused(await run(at, 'stages', { cursor: first.nextCursor }, elsewhere), 400, 'CURSOR_INVALID');
+    refused(await run(at, 'stages', { cursor: other.nextCursor }), 400, 'CURSOR_INVALID');
   });
 
   it('say where a question goes wrong', async () => {

@@ -1,0 +1,72 @@
+/** Which access tokens open a session, signed with a key that the gateway knows. */
+import assert from 'node:assert/strict';
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { Sessions } from '../../../services/gateway/session.ts';
+
+const BASE = 'https://erp.example';
+const NOW = Date.UTC(2026, 10, 22);
+const SECONDS = NOW / 1_000;
+
+const CLAIMS: JWTPayload = {
+  iss: BASE,
+  aud: `${BASE}/api/v1`,
+  iat: SECONDS,
+  exp: SECONDS + 600,
+  sub: 'user',
+  client_id: 'erp-cli',
+  tenant_id: 'tenant',
+  grant_id: 'grant',
+  scope: 'data:read data:write',
+};
+
+describe('A session', () => {
+  let keys: Awaited<ReturnType<typeof generateKeyPair>>;
+  let sessions: Sessions;
+  before(async () => {
+    keys = await generateKeyPair('EdDSA', { extractable: true });
+    const known = { ...(await exportJWK(keys.publicKey)), kid: 'one', alg: 'EdDSA' };
+    const away = (): never => assert.fail('opening a session asks for keys alone');
+    sessions = new Sessions(BASE, { keys: async () => ({ keys: [known] }), grants: away, users: away });
+  });
+
+  const token = (claims: JWTPayload, header: object = {}, key = keys.privateKey): Promise<string> =>
+    new SignJWT(claims).setProtectedHeader({ alg: 'EdDSA', kid: 'one', typ: 'at+jwt', ...header }).sign(key);
+  const open = async (given: string) => sessions.open(`Bearer ${given}`, NOW);
+  const refusedWith = (code: string) => (error: unknown) => error instanceof PlatformError && error.code === code;
+
+  it('is opened by an access token of this server', async () => {
+    const { userId, tenantId, clientId, grantId, scopes } = await open(await token(CLAIMS));
+    assert.deepEqual([userId, tenantId, clientId, grantId], ['user', 'tenant', 'erp-cli', 'grant']);
+    assert.deepEqual(scopes, ['data:read', 'data:write']);
+  });
+
+  for (const name of ['iss', 'exp', 'sub', 'client_id', 'tenant_id', 'grant_id'])
+    it(`is not opened by a token without ${name}`, async () => {
+      const { [name]: _, ...claims } = CLAIMS;
+      await assert.rejects(open(await token(claims)), refusedWith('TOKEN_INVALID'));
+    });
+
+  for (const iss of ['https://other.example', `${BASE}/`, '', `${BASE}.other.example`])
+    it(`is not opened by a token of the issuer "${iss}"`, async () => {
+      await assert.rejects(open(await token({ ...CLAIMS, iss })), refusedWith('TOKEN_INVALID'));
+    });
+
+  it('is not opened by a token for somebody else', async () => {
+    const { aud: _, ...nobody } = CLAIMS;
+    for (const claims of [nobody, { ...CLAIMS, aud: BASE }, { ...CLAIMS, aud: [`${BASE}/api/v2`] }])
+      await assert.rejects(open(await token(claims)), refusedWith('TOKEN_AUDIENCE_INVALID'));
+    await open(await token({ ...CLAIMS, aud: ['https://other.example', `${BASE}/api/v1`] }));
+  });
+
+  it('is not opened by a token of another kind, another key, or a time that is over or to come', async () => {
+    for (const typ of ['JWT', 'dpop+jwt', undefined])
+      await assert.rejects(open(await token(CLAIMS, { typ })), refusedWith('TOKEN_INVALID'));
+    await assert.rejects(open(await token(CLAIMS, { kid: 'two' })), refusedWith('TOKEN_INVALID'));
+    await assert.rejects(open(await token(CLAIMS, { kid: undefined })), refusedWith('TOKEN_INVALID'));
+    const { privateKey } = await generateKeyPair('EdDSA');
+    await assert.rejects(open(await token(CLAIMS, {}, privateKey)), refusedWith('TOKEN_INVALID'));
+    await assert.rejects(open(await token({ ...CLAIMS, exp: SECONDS - 6 })), refusedWith('TOKEN_EXPIRED'));
+    await assert.rejects(open(await token({ ...CLAIMS, nbf: SECONDS + 60 })), refusedWith('TOKEN_INVALID'));
+  });
+});
