@@ -27,6 +27,7 @@ import {
   dependsStatement,
   REVERT_OPERATION,
   type RecordState,
+  repointStatement,
   stateStatement,
   wasThere,
 } from './revert.sql.ts';
@@ -44,8 +45,18 @@ type Compensation = 'restore' | 'update' | 'delete';
 
 const stepsOf = (compensation: Compensation, companions: readonly string[]): readonly Step[] => {
   if (compensation === 'update') return UPDATE_STEPS;
-  return compensation === 'restore' ? restoreSteps(matchVersion) : deletionSteps(refuseDependents(companions));
+  if (compensation === 'delete') return deletionSteps(refuseDependents(companions));
+  return restoreSteps(matchVersion, repoint);
 };
+
+/**
+ * What the run has put below a record that is gone for good comes back below the one that it belonged to before: it could
+ * not come back first and be moved then.
+ */
+async function repoint({ unit, object, id, body }: Write): Promise<void> {
+  const statement = repointStatement(unit.schema, object, id, body);
+  if (statement) await unit.tx.query(statement);
+}
 
 /** What others have built on a created record stays, and with it the record. */
 const refuseDependents =

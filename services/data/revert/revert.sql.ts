@@ -1,6 +1,8 @@
 /** The statements of reverting an agent run: what it has changed, what a record was before, what refers to it. */
 import { LIMITS } from '../../../config/limits.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
@@ -11,6 +13,7 @@ import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { columnName, schemaOf, table } from '../sql.ts';
 import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
 import { linksTo } from '../write/delete.sql.ts';
+import { referencesOf } from '../write/restore.sql.ts';
 import { type ChangeKind, randomTrailIds } from '../write/trail.ts';
 
 export const REVERT_OPERATION = 'agent.runs.revert';
@@ -157,6 +160,30 @@ export function stateStatement(
     FROM ${schema}._state state
     LEFT JOIN ${table(schema, object.apiName)} live ON live."id" = ${record}
     LEFT JOIN ${schema}._recycle_bin bin ON bin.object = ${literal(object.apiName)} AND bin.record_id = ${record}`);
+}
+
+/**
+ * Gives the references of a deleted record that name what is gone the values of `body`; null: it has none for any.
+ */
+export function repointStatement(
+  schema: string,
+  object: ObjectMeta,
+  id: string,
+  body: Readonly<Record<string, unknown>>,
+): Statement | null {
+  const sql = new Sql();
+  const changes = referencesOf(object).flatMap((field) => {
+    const value = ownEntry(body, field.apiName);
+    if (value !== null && !(typeof value === 'string' && isUuid(value))) return [];
+    const name = literal(field.apiName);
+    return `CASE WHEN bin.record ->> ${name} IS NOT NULL
+        AND NOT EXISTS (SELECT FROM ${table(schema, field.referenceTo[0] ?? '')} t
+          WHERE t."id" = (bin.record ->> ${name})::uuid)
+      THEN jsonb_build_object(${name}, ${sql.bind(value, 'uuid')}) ELSE '{}' END`;
+  });
+  if (changes.length === 0) return null;
+  return sql.statement(`UPDATE ${schema}._recycle_bin bin SET record = bin.record || ${changes.join(' || ')}
+    WHERE bin.object = ${sql.bind(object.apiName, 'text')} AND bin.record_id = ${sql.bind(id, 'uuid')}`);
 }
 
 /**

@@ -131,18 +131,40 @@ async function revertUntil(revert: Revert, until: number): Promise<RevertResult>
   const end = begins ? until : Math.max(until, performance.now() + RESERVE_MS / 2);
   try {
     for (const item of items) if (!item.visible && item.record.noted === null) await notes.add(item);
-    for (const item of items) {
-      if (item.outcome !== undefined) continue;
-      item.outcome = await compensate(revert, item.record);
-      if (item.outcome === null) unsettle(items);
-      else await notes.add(item);
-      if (performance.now() >= end) break;
+    const restores = await tryUnknown(revert, items, end, notes);
+    if (restores) {
+      forgetGone(items);
+      await tryUnknown(revert, items, end, notes);
     }
     if (items.every(({ outcome }) => outcome !== undefined)) await repeatBlocked(revert, items, end, notes);
   } finally {
     await notes.write();
   }
   return resultOf(items, shared);
+}
+
+/** Tries the records of which it is not known what becomes of them, as long as time is left. Answers whether it restored any. */
+async function tryUnknown(revert: Revert, items: readonly Item[], until: number, notes: Notes): Promise<boolean> {
+  let restores = false;
+  for (const item of items) {
+    if (item.outcome !== undefined) continue;
+    item.outcome = await compensate(revert, item.record);
+    if (item.outcome === null) unsettle(items);
+    else await notes.add(item);
+    restores ||= isRestored(item);
+    if (performance.now() >= until) break;
+  }
+  return restores;
+}
+
+const isRestored = ({ outcome, record }: Item): boolean =>
+  outcome === null && record.last === 'delete' && wasThere(record.first);
+
+/** What was gone when it was looked at may be back: a record that is restored brings along what was deleted with it. */
+function forgetGone(items: readonly Item[]): void {
+  for (const item of items)
+    if (item.outcome === null && item.record.last === 'delete' && !wasThere(item.record.first))
+      item.outcome = undefined;
 }
 
 function unsettle(items: readonly Item[]): void {
@@ -161,6 +183,7 @@ async function repeatBlocked(revert: Revert, items: readonly Item[], until: numb
     if (item.outcome !== null) return;
     unsettle(items);
     repeated.clear();
+    if (isRestored(item)) forgetGone(items);
   };
   for (let blocked = items.filter(isBlocked); blocked.length > 0; blocked = items.filter(isBlocked)) {
     const companions = await referringToEachOther(revert, items, until);
@@ -169,6 +192,8 @@ async function repeatBlocked(revert: Revert, items: readonly Item[], until: numb
       await repeat(item, companions);
     }
     if (performance.now() >= until) break;
+    await tryUnknown(revert, items, until, notes);
+    if (items.some(({ outcome }) => outcome === undefined)) break;
   }
   // The second note of a record tells the next call that it need not begin with that one again.
   const isOver = !items.some(isBlocked);

@@ -1,14 +1,15 @@
 /**
  * Reverting random runs: whatever a run has created, changed, deleted and restored, in whatever order, its revert brings
- * every record back to where it was, and a second one finds nothing to do. REVERT_SEED tries other runs; about one in thirty
- * restores details below a master in an order that the revert leaves with VALIDATION_FAILED.
+ * every record back to where it was, and a second one finds nothing to do. REVERT_SEED tries other runs: in 25 steps over a few
+ * records that refer to each other, some of them still leave a record or two skipped, or without a reference.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Random } from '../expression/world.ts';
 import { createWorld, type Person, refusal, type World } from './world.ts';
 
-const seed = Number(process.env['REVERT_SEED'] ?? 41);
+/** In 47 records were moved below what stays gone; in 255 one comes back late, with what the run had made below it. */
+const seeds = process.env['REVERT_SEED'] ? [Number(process.env['REVERT_SEED'])] : [41, 47, 255];
 const ROUNDS = 6;
 const STEPS = 25;
 
@@ -16,15 +17,15 @@ const STEPS = 25;
 const BELOW: Readonly<Record<string, string>> = { Item__c: 'CompanyId__c', Ticket__c: 'CompanyId__c' };
 const OBJECTS = ['Company__c', ...Object.keys(BELOW)];
 
-describe(`reverting random runs (REVERT_SEED=${seed})`, () => {
+describe('reverting random runs', () => {
   let world: World;
   let clerk: Person;
-  before(async function () {
+  beforeEach(async function () {
     this.timeout(60_000);
     world = await createWorld();
     ({ clerk } = world);
   });
-  after(() => world?.stop());
+  afterEach(() => world?.stop());
 
   /** Content of all records by id, without what every write changes. */
   const content = async (): Promise<Record<string, unknown>> => {
@@ -73,22 +74,23 @@ describe(`reverting random runs (REVERT_SEED=${seed})`, () => {
 
   const ids = ({ reverted }: { reverted: { id: string }[] }): string[] => reverted.map(({ id }) => id).sort();
 
-  it('brings all records back', async function () {
-    this.timeout(300_000);
-    const random = new Random(seed);
-    for (let round = 0; round < ROUNDS; round++) {
-      for (let n = 0; n < 8; n++) await step(random, undefined);
-      const before = await content();
-      const agentRunId = randomUUID();
-      for (let n = 0; n < STEPS; n++) await step(random, agentRunId);
-      await world.endRun(agentRunId);
-      const revert = () => world.admin.send('agent.runs.revert', { runId: agentRunId });
-      const { body } = await revert();
-      assert.deepEqual(body.skipped, [], `round ${round}: ${JSON.stringify(body)}`);
-      assert.deepEqual(await content(), before, `round ${round}`);
-      const again = (await revert()).body;
-      assert.deepEqual([again.skipped, ids(again)], [[], ids(body)], `round ${round}, again`);
-      assert.deepEqual(await content(), before, `round ${round}, again`);
-    }
-  });
+  for (const seed of seeds)
+    it(`brings all records back (REVERT_SEED=${seed})`, async function () {
+      this.timeout(300_000);
+      const random = new Random(seed);
+      for (let round = 0; round < ROUNDS; round++) {
+        for (let n = 0; n < 8; n++) await step(random, undefined);
+        const before = await content();
+        const agentRunId = randomUUID();
+        for (let n = 0; n < STEPS; n++) await step(random, agentRunId);
+        await world.endRun(agentRunId);
+        const revert = () => world.admin.send('agent.runs.revert', { runId: agentRunId });
+        const { body } = await revert();
+        assert.deepEqual(body.skipped, [], `round ${round}: ${JSON.stringify(body)}`);
+        assert.deepEqual(await content(), before, `round ${round}`);
+        const again = (await revert()).body;
+        assert.deepEqual([again.skipped, ids(again)], [[], ids(body)], `round ${round}, again`);
+        assert.deepEqual(await content(), before, `round ${round}, again`);
+      }
+    });
 });

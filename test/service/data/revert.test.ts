@@ -114,6 +114,38 @@ describe('reverting an agent run', () => {
     assert.equal(bin?.['amount'], '1.00');
   });
 
+  it('brings back to where it belonged what the run had moved below a record that stays gone', async () => {
+    const agentRunId = randomUUID();
+    const kept = await company();
+    const { id: item } = (await clerk.create('Item__c', { name: 'One', CompanyId__c: kept })).body;
+    const { id: part } = (await clerk.create('Part__c', { name: 'Bolt', ItemId__c: item })).body;
+    const made = await company({}, { agentRunId });
+    await clerk.update('Item__c', item, { name: 'Two', CompanyId__c: made }, { etag: etag(1), agentRunId });
+    await clerk.delete('Company__c', made, { etag: etag(1), agentRunId });
+    assert.ok((await isGone(item, 'Item__c')) && (await isGone(part, 'Part__c')));
+
+    const body = await revert(agentRunId);
+    assert.deepEqual(body.skipped, []);
+    const { body: after } = await clerk.get('Item__c', item);
+    assert.deepEqual([after.name, after.CompanyId__c], ['One', kept]);
+    assert.equal((await clerk.get('Part__c', part)).body.ItemId__c, item);
+    assert.ok(await isGone(made));
+    assert.deepEqual((await revert(agentRunId)).skipped, []);
+  });
+
+  it('leaves out what would come back below a record that somebody else has deleted', async () => {
+    const agentRunId = randomUUID();
+    const gone = await company();
+    const { id: item } = (await clerk.create('Item__c', { name: 'One', CompanyId__c: gone })).body;
+    const made = await company({}, { agentRunId });
+    await clerk.update('Item__c', item, { CompanyId__c: made }, { etag: etag(1), agentRunId });
+    await clerk.delete('Company__c', made, { etag: etag(1), agentRunId });
+    await clerk.delete('Company__c', gone, { etag: etag(1) });
+    const { skipped } = await revert(agentRunId);
+    assert.deepEqual(skipped, [{ ...named(item, 'Item__c'), reason: 'VALIDATION_FAILED' }]);
+    assert.ok(await isGone(item, 'Item__c'));
+  });
+
   it('leaves alone what somebody else has changed, deleted or built on since', async () => {
     const agentRunId = randomUUID();
     const [changed, deleted, between, created, free] = [
