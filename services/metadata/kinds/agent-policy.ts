@@ -1,5 +1,6 @@
 /** AgentPolicy: what agents may do by themselves, and what waits for a person. */
 import { type Static, Type } from 'typebox';
+import { LIMITS } from '../../../config/limits.ts';
 import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { ApproverMeta } from '../../../lib/schema/snapshot.ts';
@@ -189,7 +190,21 @@ function checkApprovers(component: PolicyComponent, rule: Rule, pointer: string,
         invalid(`/${key}/${i}`, 'Name one of role, group, user or manager: true.');
   if ((rule.escalateAfterSeconds === undefined) !== (rule.escalateTo === undefined))
     invalid('', 'escalateAfterSeconds and escalateTo belong together.');
-  const expires = rule.expiresInSeconds ?? 86_400;
+  const people = peopleNamed(rule);
+  const { requiredApprovals: required = 1 } = rule;
+  if (people !== null && people < required)
+    invalid(
+      '/requiredApprovals',
+      `The rule names ${people} ${people === 1 ? 'person' : 'people'} to decide, so nothing is ever approved ${required} times.`,
+    );
+  const expires = rule.expiresInSeconds ?? LIMITS.agent_approval_seconds;
   if ((rule.escalateAfterSeconds ?? 0) >= expires)
     invalid('/escalateAfterSeconds', `The approval expires before that, after ${expires} s.`);
+}
+
+/** How many people can decide, with those of an escalation; null: that depends on the users of the tenant. */
+function peopleNamed({ approvers: deciders = [], escalateTo = [] }: Rule): number | null {
+  const all = [...deciders, ...escalateTo];
+  if (deciders.length === 0 || all.some(({ user, manager }) => user === undefined && manager !== true)) return null;
+  return new Set(all.map(({ user }) => (user === undefined ? null : user.toLowerCase()))).size;
 }

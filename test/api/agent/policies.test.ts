@@ -205,6 +205,9 @@ describe('policies of agents over HTTP', function () {
         { decision: 'approve', approvers: [{}, { role: 'Nobody' }, { user: 'a', manager: true }] },
         { decision: 'approve', escalateAfterSeconds: 600 },
         { decision: 'approve', expiresInSeconds: 300, escalateAfterSeconds: 300, escalateTo: [{ manager: true }] },
+        { decision: 'approve', approvers: [{ user: 'mia' }, { user: 'MIA' }], requiredApprovals: 2 },
+        { decision: 'approve', approvers: [{ user: 'mia' }, { manager: true }], requiredApprovals: 2 },
+        { decision: 'approve', approvers: [{ user: 'mia' }, { role: 'Ceo' }], requiredApprovals: 9 },
       ]),
     });
     assert.equal(reply.status, 200, reply.text);
@@ -217,6 +220,7 @@ describe('policies of agents over HTTP', function () {
       'REFERENCE_INVALID There is no operation nowhere.*.',
       'YAML_SCHEMA_INVALID Name one of role, group, user or manager: true.',
       'YAML_SCHEMA_INVALID The approval expires before that, after 300 s.',
+      'YAML_SCHEMA_INVALID The rule names 1 person to decide, so nothing is ever approved 2 times.',
       'YAML_SCHEMA_INVALID approvers is for decision approve.',
       'YAML_SCHEMA_INVALID escalateAfterSeconds and escalateTo belong together.',
     ]);
