@@ -1,13 +1,16 @@
 /** What the page of dashboards makes of a result before anything is drawn. */
 import assert from 'node:assert/strict';
+import { WIDGET_TYPES } from '../../../contracts/analytics.ts';
 import { dayEnd, dayStart, moment, number, text } from '../../../services/gateway/dashboards/browser/format.js';
 import {
   chartData,
   continued,
   description,
+  KINDS,
   named,
   pivot,
   slices,
+  WRITTEN_KINDS,
 } from '../../../services/gateway/dashboards/browser/result.js';
 import type { Column, Widget, WidgetResult } from '../../../services/gateway/dashboards/browser/types.d.ts';
 
@@ -289,5 +292,11 @@ describe('a day', () => {
     ];
     for (const [day, timezone, start, end] of cases)
       assert.deepEqual([dayStart(day, timezone), dayEnd(day, timezone)], [start, end], `${day} ${timezone}`);
+  });
+});
+
+describe('the page of dashboards', () => {
+  it('knows how to show every type of widget that there is', () => {
+    assert.deepEqual([...KINDS.keys(), ...WRITTEN_KINDS].sort(), [...WIDGET_TYPES].sort());
   });
 });

@@ -2,19 +2,10 @@
 
 import { number } from './format.js';
 import { readByKeyboard } from './points.js';
-import { chartData, description, SERIES_MAX, slices, unitOf } from './result.js';
+import { chartData, description, KINDS, SERIES_MAX, slices, unitOf } from './result.js';
 
 /** @import { ChartConfiguration, ChartDataset } from 'chart.js' */
 /** @import { Column, Place, Series, Widget, WidgetResult } from './types.d.ts' */
-
-/** Kinds of widgets that are drawn; the others are written. */
-export const KINDS = new Map([
-  ['bar', 'Bar chart'],
-  ['line', 'Line chart'],
-  ['area', 'Area chart'],
-  ['pie', 'Pie chart'],
-  ['funnel', 'Funnel chart'],
-]);
 
 /** Longer names of categories stand better at the side. */
 const LONG_LABEL = 14;

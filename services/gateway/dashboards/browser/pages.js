@@ -20,6 +20,8 @@ let asking = null;
 /** In whose language values are written; the browser's where the person's is not to be had. */
 function place() {
   asking ??= identify().catch((error) => {
+    // The next view asks again.
+    asking = null;
     if (!(error instanceof CallFailed)) throw error;
     return { locale: navigator.language, timezone: 'UTC' };
   });

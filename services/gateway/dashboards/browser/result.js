@@ -6,6 +6,18 @@ import { numeric, text } from './format.js';
 
 /** @import { ChartData, Column, Granularity, Place, Series, Widget, WidgetResult, Writer } from './types.d.ts' */
 
+/** Kinds of widgets that are drawn. */
+export const KINDS = new Map([
+  ['bar', 'Bar chart'],
+  ['line', 'Line chart'],
+  ['area', 'Area chart'],
+  ['pie', 'Pie chart'],
+  ['funnel', 'Funnel chart'],
+]);
+
+/** Kinds of widgets that are written. */
+export const WRITTEN_KINDS = new Set(['metric', 'table', 'pivot', 'text']);
+
 /** So many can be distinguished; a table shows the rest. */
 export const SERIES_MAX = 8;
 export const SLICES_MAX = 8;

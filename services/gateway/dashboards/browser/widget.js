@@ -3,11 +3,11 @@
  * was left out is said below.
  */
 import { CallFailed, call, inTurn } from './api.js';
-import { chartOf, draw, KINDS } from './chart.js';
+import { chartOf, draw } from './chart.js';
 import { announce, button, element, fill, foreign } from './elements.js';
 import { withoutEffect } from './filters.js';
 import { moment } from './format.js';
-import { continued, named } from './result.js';
+import { continued, KINDS, named, WRITTEN_KINDS } from './result.js';
 import { figures, pivotTable, table } from './tables.js';
 
 /** @import { Dashboard, FilterValue, Place, Widget, WidgetResult } from './types.d.ts' */
@@ -113,7 +113,9 @@ export class WidgetView {
     const drawable = KINDS.has(widget.type);
     const empty = result.rows.length === 0;
     this.#toggle.hidden = !drawable || empty;
-    if (empty) fill(this.#body, element('p', { class: 'empty' }, 'There is nothing to show.'));
+    if (!drawable && !WRITTEN_KINDS.has(widget.type))
+      fill(this.#body, element('p', { class: 'empty' }, 'This page does not know how to show this kind of widget.'));
+    else if (empty) fill(this.#body, element('p', { class: 'empty' }, 'There is nothing to show.'));
     else if (widget.type === 'metric') fill(this.#body, figures(widget, result, place));
     else if (widget.type === 'pivot') fill(this.#body, pivotTable(widget, result, place));
     else if (!drawable || this.#asTable) fill(this.#body, table(widget, result, place));
