@@ -3,7 +3,8 @@ import { type Static, Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
 import { PRINCIPAL_TYPES } from '../lib/access/sharing.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
-import { OPERATORS } from '../lib/schema/field-types/types.ts';
+import { GRANULARITIES } from '../lib/query/types.ts';
+import { AGGREGATIONS, OPERATORS } from '../lib/schema/field-types/types.ts';
 import { TRIED } from './data/mutations.ts';
 import { ConditionSchema, FiltersSchema } from './data/query.ts';
 import { KEY_ERRORS, objectApiName } from './data/rows.ts';
@@ -18,8 +19,6 @@ const timestamp = (description?: string) =>
 export const VISIBILITIES = ['private', 'shared', 'public'] as const;
 export const DASHBOARD_VERSIONS = ['draft', 'published'] as const;
 export const WIDGET_TYPES = ['metric', 'table', 'bar', 'line', 'area', 'pie', 'funnel', 'pivot', 'text'] as const;
-export const GRANULARITIES = ['day', 'week', 'month', 'quarter', 'year'] as const;
-export const AGGREGATIONS = ['count', 'countDistinct', 'sum', 'avg', 'min', 'max'] as const;
 /** Names of widgets within their dashboard. */
 export const WIDGET_KEY_PATTERN = '^[a-z][a-z0-9_-]{0,63}$';
 /** What the parts of a dashboard are bounded by, whether it comes with a request or with a deployment. */

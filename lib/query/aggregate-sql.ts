@@ -318,8 +318,12 @@ function valueSql({ aggregation, field, hidden }: Measure): string {
       return `count(DISTINCT ${column})${filled}`;
     case 'avg':
       return averageSql(field, `sum(${column})`, `count(${column})`);
-    default:
+    case 'sum':
+    case 'min':
+    case 'max':
       return `${aggregation}(${column})`;
+    default:
+      return aggregation satisfies never;
   }
 }
 
@@ -342,8 +346,12 @@ function totalSql({ aggregation, field, hidden }: Measure, index: number, groupe
       return grouped ? `(SELECT u.m${index} FROM u)` : `min(${column})`;
     case 'avg':
       return averageSql(field!, `sum(g.s${index})`, `sum(g.n${index})`);
-    default:
+    case 'sum':
+    case 'min':
+    case 'max':
       return `${aggregation}(${column})`;
+    default:
+      return aggregation satisfies never;
   }
 }
 

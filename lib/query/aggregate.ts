@@ -6,7 +6,7 @@
 import type { ObjectAccess } from '../access/types.ts';
 import { pointerPart } from '../errors/pointer.ts';
 import { valueTypeName } from '../schema/field-types/registry.ts';
-import type { Aggregation } from '../schema/field-types/types.ts';
+import { AGGREGATIONS, type Aggregation } from '../schema/field-types/types.ts';
 import type { FieldMeta } from '../schema/snapshot.ts';
 import { isTimezone } from '../values/time.ts';
 import { aggregationsOf, granularitiesOf, groupable } from './capabilities.ts';
@@ -26,7 +26,6 @@ export const AGGREGATE_LIMITS = {
   conditions_max: 30,
 } as const;
 
-const AGGREGATIONS: readonly Aggregation[] = ['count', 'countDistinct', 'sum', 'avg', 'min', 'max'];
 const PROPERTIES: ReadonlySet<string> = new Set<keyof AggregateQuery>([
   'objectApiName',
   'dimensions',

@@ -23,7 +23,9 @@ export const OPERATORS = [
 
 export type Operator = (typeof OPERATORS)[number];
 
-export type Aggregation = 'count' | 'countDistinct' | 'sum' | 'avg' | 'min' | 'max';
+export const AGGREGATIONS = ['count', 'countDistinct', 'sum', 'avg', 'min', 'max'] as const;
+
+export type Aggregation = (typeof AGGREGATIONS)[number];
 
 /** A value as it is bound to SQL. Decimals and big numbers travel as text; lists become PostgreSQL arrays. */
 export type SqlValue = string | number | boolean | null | readonly (string | number)[];

@@ -2,16 +2,15 @@
 import { type TSchema, Type } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';
 import {
-  AGGREGATIONS,
   DASHBOARD_BOUNDS,
-  GRANULARITIES,
   KEY_PATTERN,
   VISIBILITIES,
   WIDGET_KEY_PATTERN,
   WIDGET_TYPES,
 } from '../../../contracts/analytics.ts';
 import { contentProblems } from '../../../lib/dashboards/content.ts';
-import { OPERATORS } from '../../../lib/schema/field-types/types.ts';
+import { GRANULARITIES } from '../../../lib/query/types.ts';
+import { AGGREGATIONS, OPERATORS } from '../../../lib/schema/field-types/types.ts';
 import { type BodyOf, componentsOf, componentType } from './component.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { API_NAME, apiName, flag, group, label, listOf, optional, shownChoice, text } from './schema.ts';
