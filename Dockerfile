@@ -22,8 +22,8 @@ COPY lib ./lib
 COPY mixins ./mixins
 COPY services ./services
 COPY templates ./templates
-COPY scripts/bus-keys.ts scripts/join.ts scripts/limits.ts scripts/migrate.ts scripts/repl.ts scripts/rotate-secret.ts \
-  scripts/tenant-limits.ts ./scripts/
+COPY scripts/audit.ts scripts/bus-keys.ts scripts/join.ts scripts/limits.ts scripts/migrate.ts ./scripts/
+COPY scripts/repl.ts scripts/rotate-secret.ts scripts/tenant-limits.ts ./scripts/
 USER node
 EXPOSE 3000 9090
 # Callers reach the gateway on PORT; every role answers probes on HEALTH_PORT.

@@ -20,9 +20,10 @@ const HELP = `Chases overdue invoices of the person who signs in.
 With an access token in AGENT_TOKEN it does not ask anybody to sign in.
 
 Exit codes: 0 every proposal was decided, and what was approved was done. 1 it failed. 2 people rejected all proposals.
-3 somebody did not decide in time. 4 somebody stopped the run. 130 it was interrupted, and took its proposals back.`;
+3 somebody did not decide in time. 4 somebody stopped the run. 130 it was interrupted, or 143 terminated, and took its
+proposals back.`;
 
-const EXIT = { done: 0, failed: 1, rejected: 2, undecided: 3, stopped: 4, interrupted: 130 } as const;
+const EXIT = { done: 0, failed: 1, rejected: 2, undecided: 3, stopped: 4 } as const;
 
 interface Settings {
   readonly baseUrl: string;
@@ -60,8 +61,27 @@ interface OAuthAnswer extends Partial<Tokens> {
   [more: string]: unknown;
 }
 
+/** While the platform restarts, the same request is sent again for so long. */
+const PATIENCE_MS = 90_000;
+const ANSWER_MS = 60_000;
+const AWAY = [502, 503, 504];
+
+/** Like fetch, but for requests that may be sent twice: it waits until the platform is there again. */
+async function fetchPatiently(url: URL, options: RequestInit): Promise<Response> {
+  const end = performance.now() + PATIENCE_MS;
+  for (let seconds = 1; ; seconds = Math.min(seconds * 2, 8)) {
+    const late = (): boolean => performance.now() > end;
+    const response = await fetch(url, { ...options, signal: AbortSignal.timeout(ANSWER_MS) }).catch((error: Error) => {
+      if (late()) throw error;
+      return null;
+    });
+    if (response && (late() || !AWAY.includes(response.status))) return response;
+    await pause(Math.max(seconds, Number(response?.headers.get('retry-after') ?? 0)) * 1_000);
+  }
+}
+
 async function form(url: URL, fields: Record<string, string>): Promise<OAuthAnswer> {
-  const response = await fetch(url, { method: 'POST', body: new URLSearchParams(fields) });
+  const response = await fetchPatiently(url, { method: 'POST', body: new URLSearchParams(fields) });
   return (await response.json()) as OAuthAnswer;
 }
 
@@ -170,7 +190,7 @@ class Api {
 
   async #send(method: string, path: string, { body, etag, key }: Partial<Mutation>): Promise<Answer> {
     for (let attempt = 1; ; attempt++) {
-      const response = await fetch(`${this.#baseUrl}/api/v1${path}`, {
+      const response = await fetchPatiently(new URL(`${this.#baseUrl}/api/v1${path}`), {
         method,
         headers: {
           authorization: `Bearer ${this.#signIn.token}`,
@@ -186,7 +206,7 @@ class Api {
       const last = attempt === ATTEMPTS_MAX;
       if (code === 'TOKEN_EXPIRED' && !last && (await this.#signIn.renew())) continue;
       if (code === 'TOKEN_REVOKED' || code === 'RUN_NOT_ACTIVE') throw new Stopped(String(message));
-      if (response.status < 429 || retryable !== true || last) return answer;
+      if (response.status < 429 || AWAY.includes(response.status) || retryable !== true || last) return answer;
       await pause(Number(response.headers.get('retry-after') ?? attempt) * 1_000);
     }
   }
@@ -391,11 +411,16 @@ async function endRun(api: Api, body: { outcome: string; summary: string; output
   return expected(await api.mutate({ method: 'POST', path, key: randomUUID(), body }));
 }
 
-function endOnInterrupt(api: Api): void {
-  process.once('SIGINT', () => {
-    const ended = endRun(api, { outcome: 'canceled', summary: 'Interrupted at the terminal.' });
-    void ended.catch(() => {}).finally(() => process.exit(EXIT.interrupted));
-  });
+/** Who ends the process ends the run. The exit codes are those of shells. */
+function endOnSignal(api: Api): void {
+  for (const [signal, exitCode, summary] of [
+    ['SIGINT', 130, 'Interrupted at the terminal.'],
+    ['SIGTERM', 143, 'The process was terminated.'],
+  ] as const)
+    process.once(signal, () => {
+      const ended = endRun(api, { outcome: 'canceled', summary });
+      void ended.catch(() => {}).finally(() => process.exit(exitCode));
+    });
 }
 
 function exitOf(proposed: number, rejected: number, undecided: number): number {
@@ -430,7 +455,7 @@ async function work(settings: Settings): Promise<number> {
   done(`as ${connection.clientName}, in the name of ${plain(user.displayName)}`);
 
   api.runId = await beginRun(api, settings);
-  endOnInterrupt(api);
+  endOnSignal(api);
   heading(`Run ${api.runId}${settings.rehearse ? ' (a rehearsal: nothing is stored)' : ''}`);
   const invoices = await findOverdue(api, settings);
   for (const one of invoices)

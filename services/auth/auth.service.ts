@@ -8,6 +8,7 @@ import { formatTimestamp } from '../../lib/values/time.ts';
 import { agreeOnSecret } from '../../mixins/database/installation.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
+import { isServiceUnavailable } from '../../mixins/service-unavailable.ts';
 import { authActions } from './actions.ts';
 import type { TenantSource } from './clients.ts';
 import { Refusals } from './refusals.ts';
@@ -29,7 +30,11 @@ export default function authService({ config, database }: Platform): ServiceSche
     actions: authActions(() => server),
     events: {
       'auth.keys.rotated': () => server.forgetKeys(),
-      'metadata.schema.changed': (ctx) => server.clients.refreshOrigins(ctx.params.tenantId),
+      'metadata.schema.changed': (ctx) =>
+        server.clients.refreshOrigins(ctx.params.tenantId).catch((error: unknown) => {
+          // metadata tells of a change while it starts, before it can be asked about it; maintenance catches up.
+          if (!isServiceUnavailable(error)) throw error;
+        }),
     } satisfies EventHandlers,
     created() {
       const { broker, logger } = this;

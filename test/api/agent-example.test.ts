@@ -1,7 +1,10 @@
 /** The agent of docs/guides/agent-overdue-invoices.ts as a process of its own, with people who decide meanwhile. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { after, before, describe, it } from 'mocha';
 import { signIn } from '../../scripts/sign-in.ts';
@@ -20,6 +23,28 @@ interface Agent {
   /** Until it has printed this, or has ended. */
   until(text: RegExp): Promise<RegExpExecArray>;
   readonly exitCode: Promise<number | null>;
+}
+
+/** The edge of the platform: connections are cut while it is closed, and 503 while services behind it are away. */
+async function startEdge(target: string): Promise<{ url: string; state: string; stop(): void }> {
+  const edge = { url: '', state: 'open', stop: () => void server.close() };
+  const server = createServer(async (request, response) => {
+    if (edge.state === 'closed') return request.destroy();
+    if (edge.state === 'unavailable')
+      return response.writeHead(503, { 'retry-after': '1' }).end('{"code":"SERVICE_UNAVAILABLE","retryable":true}');
+    const { host: _, connection: __, 'transfer-encoding': ___, ...headers } = request.headers;
+    const body = await buffer(request);
+    const answer = await fetch(target + request.url, {
+      method: request.method!,
+      headers: headers as Record<string, string>,
+      ...(body.length > 0 ? { body } : {}),
+    });
+    const { 'content-encoding': ____, 'content-length': _____, ...sent } = Object.fromEntries(answer.headers);
+    return response.writeHead(answer.status, sent).end(Buffer.from(await answer.arrayBuffer()));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  edge.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return edge;
 }
 
 describe('the agent that chases overdue invoices', function () {
@@ -44,7 +69,8 @@ describe('the agent that chases overdue invoices', function () {
 
   function start(args: readonly string[], token?: string): Agent {
     const { AGENT_TOKEN: _, ...env } = process.env;
-    const child = spawn(process.execPath, [SCRIPT, '--base-url', platform.baseUrl, ...args], {
+    const address = args.includes('--base-url') ? [] : ['--base-url', platform.baseUrl];
+    const child = spawn(process.execPath, [SCRIPT, ...address, ...args], {
       env: { ...env, ...(token ? { AGENT_TOKEN: token } : {}) },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -203,15 +229,40 @@ describe('the agent that chases overdue invoices', function () {
     assert.deepEqual(await approvalsOf(runId), []);
   });
 
-  it('takes its proposals back when it is interrupted', async () => {
-    const agent = start(['--take', '1'], await tokenOfAgent());
-    const runId = await runIdOf(agent);
-    await agent.until(/Wait for people/);
-    agent.process.kill('SIGINT');
-    assert.equal(await agent.exitCode, 130, agent.output());
-    const run = (await sam.get(`/agent/runs/${runId}`)).body;
-    assert.deepEqual([run.status, run.summary], ['CANCELED', 'Interrupted at the terminal.']);
-    assert.deepEqual(await approvalsOf(runId), []);
+  for (const [signal, exitCode, summary] of [
+    ['SIGINT', 130, 'Interrupted at the terminal.'],
+    ['SIGTERM', 143, 'The process was terminated.'],
+  ] as const)
+    it(`takes its proposals back at ${signal}`, async () => {
+      const agent = start(['--take', '1'], await tokenOfAgent());
+      const runId = await runIdOf(agent);
+      await agent.until(/Wait for people/);
+      agent.process.kill(signal);
+      assert.equal(await agent.exitCode, exitCode, agent.output());
+      const run = (await sam.get(`/agent/runs/${runId}`)).body;
+      assert.deepEqual([run.status, run.summary], ['CANCELED', summary]);
+      assert.deepEqual(await approvalsOf(runId), []);
+    });
+
+  it('waits while the platform restarts, and goes on', async () => {
+    const edge = await startEdge(platform.baseUrl);
+    try {
+      const agent = start(['--base-url', edge.url, '--take', '1'], await tokenOfAgent());
+      const runId = await runIdOf(agent);
+      await agent.until(/Wait for people/);
+      const [approval] = await approvalsOf(runId);
+      edge.state = 'closed';
+      await pause(4_000);
+      edge.state = 'unavailable';
+      await pause(8_000);
+      assert.equal(agent.process.exitCode, null, agent.output());
+      assert.equal((await decide(approval, 'approve')).status, 201);
+      edge.state = 'open';
+      assert.equal(await agent.exitCode, 0, agent.output());
+      assert.match(agent.output(), /1 sent, 0 rejected, 0 not decided, 1 proposed/);
+    } finally {
+      edge.stop();
+    }
   });
 
   it('stores nothing in a rehearsal', async () => {

@@ -24,9 +24,9 @@ import {
 import { referencesIn } from '../approvals/operations.ts';
 import { ownRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
-import { type Events, writeEvents } from '../events.ts';
+import { type Events, endChanges, writeEvents, writeNotes } from '../events.ts';
 import { type ApprovalTerms, evaluate, policiesOf } from '../policy/evaluate.ts';
-import { endRunsStatement } from '../runs/end.sql.ts';
+import { type EndedRun, endRunsStatement } from '../runs/end.sql.ts';
 import { time } from '../runs/present.ts';
 import { endedRefusal, runNotFound } from '../runs/refusals.ts';
 import { type LockedRun, lockRunStatement } from '../runs/run.sql.ts';
@@ -133,7 +133,9 @@ async function openRun(tx: Tx, { request, call }: Call): Promise<LockedRun | Pla
   const run = await tx.first<LockedRun>(lockRunStatement(tenantId, call.runId, ownRuns(request)));
   if (!run) return runNotFound();
   if (run.status === 'RUNNING' && !run.live) {
-    await tx.query(endRunsStatement(tenantId, [call.runId], 'EXPIRED'));
+    const { approvalIds } = await tx.one<EndedRun>(endRunsStatement(tenantId, [call.runId], 'EXPIRED'));
+    const changes = endChanges(call.runId, 'EXPIRED', approvalIds);
+    await writeNotes(tx, tenantId, [{ runId: call.runId, operationId: 'agent.runs.expire', changes }]);
     await writeEvents(tx, request, [
       { type: 'agent.run.expired', data: { runId: call.runId, agentKey: run.agentKey } },
     ]);

@@ -40,7 +40,7 @@ export interface NewApproval {
   readonly expiresInSeconds: number;
 }
 
-/** Answers when the new approval expires. */
+/** Answers when the new approval expires, which is no later than its run. */
 export function insertApprovalStatement(approval: NewApproval): Statement {
   const sql = new Sql();
   const { bind } = sql;
@@ -60,7 +60,9 @@ export function insertApprovalStatement(approval: NewApproval): Statement {
       ${bind(approval.allowSelfApproval, 'boolean')},
       clock_timestamp() + make_interval(secs => ${bind(approval.escalateAfterSeconds, 'float8')}),
       ${json(approval.escalateTo, 'jsonb')},
-      clock_timestamp() + make_interval(secs => ${bind(approval.expiresInSeconds, 'float8')}))
+      LEAST(clock_timestamp() + make_interval(secs => ${bind(approval.expiresInSeconds, 'float8')}),
+        (SELECT expires_at FROM agent.runs
+        WHERE tenant_id = ${bind(approval.tenantId, 'uuid')} AND run_id = ${bind(approval.runId, 'uuid')})))
     RETURNING expires_at AS "expiresAt"`,
   );
 }
@@ -246,7 +248,7 @@ export function approvalsStatement(
   );
 }
 
-/** Settles a pending approval; an approved one can be used for so many seconds. */
+/** Settles a pending approval; an approved one can be used for so many seconds, and no longer than its run lives. */
 export function decideStatement(
   tenantId: string,
   approvalId: string,
@@ -257,8 +259,10 @@ export function decideStatement(
   const { bind } = sql;
   const state = bind(status, 'text');
   return sql.statement(
-    `UPDATE agent.approvals SET status = ${state}, expires_at = CASE WHEN ${state} = 'APPROVED'
-      THEN clock_timestamp() + make_interval(secs => ${bind(usableSeconds, 'float8')}) ELSE expires_at END
+    `UPDATE agent.approvals a SET status = ${state}, expires_at = CASE WHEN ${state} = 'APPROVED'
+      THEN LEAST(clock_timestamp() + make_interval(secs => ${bind(usableSeconds, 'float8')}),
+        (SELECT expires_at FROM agent.runs r WHERE r.tenant_id = a.tenant_id AND r.run_id = a.run_id))
+      ELSE expires_at END
     WHERE tenant_id = ${bind(tenantId, 'uuid')} AND approval_id = ${bind(approvalId, 'uuid')} AND status = 'PENDING'`,
   );
 }

@@ -5,6 +5,8 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 export interface EndedRun {
   readonly runId: string;
   readonly agentKey: string;
+  /** What was taken back with it. */
+  readonly approvalIds: readonly string[];
 }
 
 /** Of these runs: those that are active. Their open approvals are canceled. */
@@ -23,8 +25,11 @@ export function endRunsStatement(
       RETURNING run_id, agent_key),
     canceled AS (
       UPDATE agent.approvals SET status = 'CANCELED'
-      WHERE tenant_id = ${tenant} AND status IN ('PENDING', 'APPROVED') AND run_id IN (SELECT run_id FROM ended))
-    SELECT run_id AS "runId", agent_key AS "agentKey" FROM ended`,
+      WHERE tenant_id = ${tenant} AND status IN ('PENDING', 'APPROVED') AND run_id IN (SELECT run_id FROM ended)
+      RETURNING run_id, approval_id)
+    SELECT run_id AS "runId", agent_key AS "agentKey",
+      ARRAY(SELECT approval_id::text FROM canceled WHERE canceled.run_id = ended.run_id) AS "approvalIds"
+    FROM ended`,
   );
 }
 

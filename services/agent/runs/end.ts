@@ -9,7 +9,8 @@ import { mutate } from '../../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { ownRuns, requireActiveUser, requireScope, visibleRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
-import { endRunsStatement, type Report, reportStatement } from './end.sql.ts';
+import { endChanges } from '../events.ts';
+import { type EndedRun, endRunsStatement, type Report, reportStatement } from './end.sql.ts';
 import { presentRun } from './present.ts';
 import { withShownContext } from './read.ts';
 import { endedRefusal, runNotFound } from './refusals.ts';
@@ -69,13 +70,13 @@ async function end(
   if (!run) throw runNotFound();
   const refusal = endedRefusal(run);
   if (refusal) throw refusal;
-  await tx.query(endRunsStatement(tenantId, [runId], STATUS_OF[outcome]));
+  const { approvalIds } = await tx.one<EndedRun>(endRunsStatement(tenantId, [runId], STATUS_OF[outcome]));
   await tx.query(reportStatement(tenantId, runId, report));
   const row = await tx.one<RunRow>(runStatement(tenantId, runId, sight));
   const status = STATUS_OF[outcome];
   unit.audit({
     aboutRunId: runId,
-    changes: { runId: { from: runId, to: runId }, status: { from: run.status, to: status } },
+    changes: endChanges(runId, status, approvalIds),
   });
   unit.emit({ type: `agent.run.${EVENT_OF[outcome]}`, data: { runId, agentKey: run.agentKey } });
   return { status: 201, body: presentRun(context === undefined ? row : { ...row, context }) };

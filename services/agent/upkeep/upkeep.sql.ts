@@ -31,6 +31,8 @@ export function overdueRunsStatement(tenantId: string, take: number): Statement 
 }
 
 export interface ExpiredApproval {
+  /** Before. */
+  readonly status: 'PENDING' | 'APPROVED';
   readonly approvalId: string;
   readonly runId: string;
 }
@@ -39,12 +41,13 @@ export function expireApprovalsStatement(tenantId: string, take: number): Statem
   const sql = new Sql();
   const tenant = sql.bind(tenantId, 'uuid');
   return sql.statement(
-    `UPDATE agent.approvals SET status = 'EXPIRED'
-    WHERE tenant_id = ${tenant} AND approval_id IN (
-      SELECT approval_id FROM agent.approvals
+    `UPDATE agent.approvals a SET status = 'EXPIRED'
+    FROM (
+      SELECT approval_id, status FROM agent.approvals
       WHERE tenant_id = ${tenant} AND status IN ('PENDING', 'APPROVED') AND expires_at <= clock_timestamp()
-      ORDER BY approval_id LIMIT ${sql.bind(take, 'integer')} FOR NO KEY UPDATE SKIP LOCKED)
-    RETURNING approval_id AS "approvalId", run_id AS "runId"`,
+      ORDER BY approval_id LIMIT ${sql.bind(take, 'integer')} FOR NO KEY UPDATE SKIP LOCKED) due
+    WHERE a.tenant_id = ${tenant} AND a.approval_id = due.approval_id
+    RETURNING a.approval_id AS "approvalId", a.run_id AS "runId", due.status`,
   );
 }
 

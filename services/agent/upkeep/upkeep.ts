@@ -9,7 +9,7 @@ import { requestId } from '../../../lib/values/ids.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';
 import { platformCaller } from '../../../mixins/mutation/audit.ts';
 import { activeClients } from '../callers.ts';
-import { type Events, writeEvents } from '../events.ts';
+import { type Events, endChanges, type Note, writeEvents, writeNotes } from '../events.ts';
 import { type EndedRun, endRunsStatement } from '../runs/end.sql.ts';
 import {
   activeRunsStatement,
@@ -50,12 +50,30 @@ function expireOfTenant(database: Database, tenantId: string): Promise<void> {
     const approvals = await tx.all<ExpiredApproval>(expireApprovalsStatement(tenantId, ROWS_PER_ROUND));
     await tx.query(escalateStatement(tenantId));
     await tx.query(forgetStatement(tenantId, LIMITS.agent_retention_days, ROWS_PER_ROUND));
+    await writeNotes(tx, tenantId, [
+      ...runs.map((run) => noteOfEnd(run, 'agent.runs.expire', 'EXPIRED')),
+      ...approvals.map(noteOfExpiry),
+    ]);
     await tell(tx, tenantId, [
-      ...runs.map((data) => ({ type: 'agent.run.expired', data: { ...data } })),
-      ...approvals.map((data) => ({ type: 'agent.approval.expired', data: { ...data } })),
+      ...runs.map((run) => ({ type: 'agent.run.expired', data: eventOf(run) })),
+      ...approvals.map(({ approvalId, runId }) => ({ type: 'agent.approval.expired', data: { approvalId, runId } })),
     ]);
   });
 }
+
+const eventOf = ({ runId, agentKey }: EndedRun): Record<string, unknown> => ({ runId, agentKey });
+
+const noteOfEnd = (
+  { runId, approvalIds }: EndedRun,
+  operationId: Note['operationId'],
+  status: 'EXPIRED' | 'CANCELED',
+): Note => ({ runId, operationId, changes: endChanges(runId, status, approvalIds) });
+
+const noteOfExpiry = ({ approvalId, runId, status }: ExpiredApproval): Note => ({
+  runId,
+  operationId: 'agent.approvals.expire',
+  changes: { approvalId: { from: approvalId, to: approvalId }, status: { from: status, to: 'EXPIRED' } },
+});
 
 const endRuns = async (
   tx: Tx,
@@ -92,10 +110,15 @@ async function cancelRuns(database: Database, runs: readonly GrantedRun[]): Prom
   for (const [tenantId, ofTenant] of Map.groupBy(runs, (run) => run.tenantId))
     await database.shared('agent', tenantId, async (tx) => {
       const ended = await endRuns(tx, tenantId, ofTenant, 'CANCELED');
+      await writeNotes(
+        tx,
+        tenantId,
+        ended.map((run) => noteOfEnd(run, 'agent.runs.cancel', 'CANCELED')),
+      );
       await tell(
         tx,
         tenantId,
-        ended.map((data) => ({ type: 'agent.run.canceled', data: { ...data } })),
+        ended.map((run) => ({ type: 'agent.run.canceled', data: eventOf(run) })),
       );
     });
 }

@@ -206,6 +206,16 @@ describe('the end of agent runs', function () {
     );
     return rows.map(({ type }) => type);
   };
+  const trail = async (runId: string, operationId: string) => {
+    const ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
+    const { records } = (await ada.get(`/events/audit?agentRunId=${runId}`)).body;
+    return records
+      .filter((entry: { operationId: string }) => entry.operationId === operationId)
+      .map((entry: { changes: { field: string; from: unknown; to: unknown }[] }) => ({
+        ...entry,
+        changes: Object.fromEntries(entry.changes.map(({ field, from, to }) => [field, { from, to }])),
+      }));
+  };
   /** Lets the time of a run pass. */
   const outlive = (runId: string): Promise<unknown> =>
     database.query(`UPDATE agent.runs SET expires_at = clock_timestamp() WHERE run_id = $1`, [runId]);
@@ -235,6 +245,30 @@ describe('the end of agent runs', function () {
       'agent.run.expired',
       'agent.run.waitingApproval',
     ]);
+    const [entry] = await trail(runId, 'agent.runs.expire');
+    assert.deepEqual([entry.actor.userId, entry.channel, entry.outcome], [null, 'job', 'committed']);
+    assert.deepEqual(entry.changes, {
+      runId: { from: runId, to: runId },
+      status: { from: 'RUNNING', to: 'EXPIRED' },
+      openApprovals: { from: [approvalId], to: [] },
+    });
+  });
+
+  it('is never before that of an approval, which is expired in the audit trail as well', async () => {
+    const { runId, expiresAt } = (await sam.post('/agent/runs', { ...GOAL, expiresInSeconds: 600 })).body;
+    const asked = await admit(platform, await contextOf(sam), aDeletion(runId)).catch((error) => error);
+    const { approvalId } = asked.details;
+    assert.equal(Date.parse(asked.details.expiresAt), Date.parse(expiresAt));
+    assert.equal((await sam.get(`/agent/approvals/${approvalId}`)).body.expiresAt, expiresAt);
+    await database.query('UPDATE agent.approvals SET expires_at = clock_timestamp() WHERE approval_id = $1', [
+      approvalId,
+    ]);
+    await expireDue(database, new AbortController().signal, (_, error) => assert.fail(String(error)));
+    const [entry] = await trail(runId, 'agent.approvals.expire');
+    assert.deepEqual(entry.changes, {
+      approvalId: { from: approvalId, to: approvalId },
+      status: { from: 'PENDING', to: 'EXPIRED' },
+    });
   });
 
   it('comes when a call finds their time over, with its event', async () => {
@@ -244,6 +278,7 @@ describe('the end of agent runs', function () {
     const refused = await admit(platform, context, aList(runId)).catch((error) => error);
     assert.deepEqual([refused.code, refused.details], ['RUN_NOT_ACTIVE', { status: 'EXPIRED' }]);
     assert.ok((await events(context.tenantId, runId)).includes('agent.run.expired'));
+    assert.equal((await trail(runId, 'agent.runs.expire')).length, 1);
   });
 
   it('comes with the grant under which they began', async () => {
@@ -261,6 +296,8 @@ describe('the end of agent runs', function () {
       assert.ok(attempt < 100, `the run is ${status}`);
       await pause(20);
     }
+    const [entry] = await trail(runId, 'agent.runs.cancel');
+    assert.deepEqual([entry.channel, entry.changes.status], ['job', { from: 'RUNNING', to: 'CANCELED' }]);
   });
 
   it('comes with the revocation of the token by its client', async () => {

@@ -144,6 +144,8 @@ describe('the Dockerfile', () => {
       'templates',
       'main.ts',
       'scripts/migrate.ts',
+      'scripts/audit.ts',
+      'scripts/limits.ts',
       'scripts/repl.ts',
       'scripts/rotate-secret.ts',
       'scripts/join.ts',
