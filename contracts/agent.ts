@@ -104,7 +104,9 @@ const Budget = Type.Object(
   {
     maxCost: Type.Integer({ description: 'Cost units of all calls.' }),
     maxMutations: Type.Integer({ description: 'Calls that change something.' }),
-    maxRecords: Type.Integer({ description: 'Records that calls change; no further call begins beyond it.' }),
+    maxRecords: Type.Integer({
+      description: 'Records that calls change; a change that does not fit into what is left is refused as a whole.',
+    }),
   },
   { description: 'What the calls of the run may cost and change together.' },
 );

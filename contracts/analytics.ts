@@ -637,7 +637,7 @@ export const ANALYTICS_OPERATIONS = [
     method: 'DELETE',
     path: '/analytics/dashboards/{dashboardId}',
     summary: 'Delete a dashboard',
-    description: `Both versions are gone for everybody. It is kept for ${LIMITS.dashboard_kept_days} days, so that it can be restored.`,
+    description: `Both versions are gone for everybody. It is removed for good after ${LIMITS.dashboard_kept_days} days; no operation brings it back before.`,
     risk: 'high',
     precondition: 'expectedRevision',
     pathParameters: [dashboardId],
