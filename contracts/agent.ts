@@ -52,6 +52,8 @@ export interface Admitted {
   readonly dryRun: boolean;
   /** The approval that the mutation consumes in its transaction; null: it needs none. */
   readonly approvalId: string | null;
+  /** What the approval is good for alone, as the dry run of an upsert has found it; absent: it depends on nothing. */
+  readonly basis?: string;
   /** Of a dry run: the mutation itself would need an approval. */
   readonly approvalRequired: boolean;
   /**
@@ -85,10 +87,13 @@ export interface AgentActions extends ActionsOf<typeof AGENT_OPERATIONS> {
     result: null;
   };
   /**
-   * Asks people to approve a request that was tried out under the step: the approval begins with its preview. Answers the
-   * refusal of the call: APPROVAL_REQUIRED, or what has come in between.
+   * Asks people to approve a request that was tried out under the step: the approval begins with its preview, and is good
+   * for what the dry run has found (`basis`). Answers the refusal of the call: APPROVAL_REQUIRED, or what has come in between.
    */
-  'agent.approvals.request': { params: { admission: Admission; stepId: string; preview: object }; result: never };
+  'agent.approvals.request': {
+    params: { admission: Admission; stepId: string; preview: object; basis?: string };
+    result: never;
+  };
   /** How it is with a run at this moment; null: the tenant has no such run. */
   'agent.runs.state': { params: { tenantId: string; runId: string }; result: { status: RunStatus } | null };
 }

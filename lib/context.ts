@@ -7,6 +7,14 @@
 import { PlatformError } from './errors/platform-error.ts';
 import type { Scope } from './operation.ts';
 
+/** An approval, with the fingerprint of the approved request. */
+export interface UsedApproval {
+  readonly id: string;
+  readonly fingerprint: string;
+  /** What an upsert must find under its key, as its dry run did; absent: the operation does not depend on it. */
+  readonly basis?: string;
+}
+
 export interface RequestContext {
   /** `req_` and 26 Crockford base32 characters. */
   readonly requestId: string;
@@ -24,8 +32,8 @@ export interface RequestContext {
   readonly agentRunId: string | null;
   /** The run that the request is about without being made under it: the trail of what it does names this run. */
   readonly aboutRunId?: string;
-  /** The approval that the change consumes, and the fingerprint of the approved request. */
-  readonly approval?: { readonly id: string; readonly fingerprint: string };
+  /** The approval that the change consumes. */
+  readonly approval?: UsedApproval;
   /** A mutation is carried out and rolled back. */
   readonly dryRun?: boolean;
   /** Of a dry run under a run: the mutation itself would need an approval. */

@@ -249,6 +249,8 @@ export interface OperationReply {
   body: Buffer | object | null;
   /** Of a dry run: the request itself would change nothing either, as its body says. */
   changesNothing?: boolean;
+  /** Of the dry run of an upsert: what it has found under its key. */
+  basis?: string;
 }
 
 /** Parameters and result of the actions that answer these rows. */

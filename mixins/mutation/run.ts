@@ -3,7 +3,7 @@
  * approval that it uses up: of any number of attempts with one approval one is committed, and one that fails has used
  * nothing. Reasons: docs/decisions/approvals-in-the-transaction.md.
  */
-import type { RequestContext } from '../../lib/context.ts';
+import type { RequestContext, UsedApproval } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { Sql } from '../database/sql.ts';
 import type { Statement } from '../database/statement.ts';
@@ -38,6 +38,7 @@ export function runHook(service: string, request: RequestContext, dryRun: boolea
       // The run before the approval, as everything locks them that ends a run.
       await demand(unit, continueRunSql(asked, records), 'RUNNING', { runId, records });
       if (!approval || dryRun) return;
+      requireBasis(unit, approval, runId);
       const { id: approvalId } = approval;
       await demand(unit, consumeApprovalSql(asked, approval), 'CONSUMED', { runId, approvalId });
       unit.actAs('tenant');
@@ -50,6 +51,13 @@ function consumedEventStatement({ schema, request, call }: Unit, ids: Record<str
   const sql = new Sql();
   const data = sql.bind(JSON.stringify({ ...ids, operationId: call.operationId }), 'jsonb');
   return sql.statement(outboxSql(schema, new CallerSql(sql, request), { type: 'agent.approval.consumed', data }));
+}
+
+/** An upsert that was approved for a record in one version, or for none, does nothing to another. */
+function requireBasis({ found }: Unit, { id, basis }: UsedApproval, runId: string): void {
+  if (basis === undefined || basis === found.basis) return;
+  const message = 'The record has changed since people approved this; send the request again to ask them anew.';
+  throw new PlatformError('APPROVAL_REQUIRED', message, { details: { runId, approvalId: id, status: 'APPROVED' } });
 }
 
 async function demand(

@@ -70,6 +70,8 @@ export interface Unit {
   readonly effects: Effect[];
   /** How many records the mutation changes, before it commits; the work says so when it is not one. */
   readonly tally: { records: number };
+  /** What an upsert has found under its key, before it commits; the work says so. */
+  readonly found: { basis: string | null };
   /**
    * Runs the hooks, then sends the last statement of the transaction, which has one row, together with COMMIT. Where the
    * statement may do nothing, `wrote` tells from its row whether it did: if not, nothing of the hooks is committed either.
@@ -164,6 +166,7 @@ function unitOf(tx: Tx, { request, call, key }: UnitOptions, commit: Commit): Un
     transactionId: uuidv7(),
     effects: [],
     tally: { records: 1 },
+    found: { basis: null },
     commit,
     part: () => ({
       ...unit,

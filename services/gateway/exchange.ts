@@ -1,6 +1,7 @@
 /** One HTTP request on its way through the gateway: what the steps have found out about it so far. */
 import { randomFillSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { UsedApproval } from '../../lib/context.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import type { Budget } from './rate/budget.ts';
@@ -28,7 +29,7 @@ export interface AdmittedCall {
   readonly dryRun: boolean;
   readonly approvalRequired: boolean;
   /** What the change uses up; null: it needs no approval. */
-  readonly approval: { readonly id: string; readonly fingerprint: string } | null;
+  readonly approval: UsedApproval | null;
 }
 
 const CLIENT_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;

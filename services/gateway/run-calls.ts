@@ -80,13 +80,17 @@ export async function enterRun(runs: RunCalls, x: Exchange, runId: string): Prom
     if (outcome) return outcome;
     throw error;
   }
-  if (admitted.asks) {
-    const outcome = await askFor(runs, x, call, admission, admitted.stepId);
+  const { stepId, dryRun, approvalId, approvalRequired, basis } = admitted;
+  // What an upsert does depends on what it finds, which may have changed since people saw it.
+  if (admitted.asks || basis !== undefined) {
+    const outcome = await askFor(runs, x, call, admission, admitted);
     if (outcome) return outcome;
   }
-  const { stepId, dryRun, approvalId, approvalRequired } = admitted;
   const { fingerprint } = admission;
-  const approval = approvalId === null || fingerprint === null ? null : { id: approvalId, fingerprint };
+  const approval =
+    approvalId === null || fingerprint === null
+      ? null
+      : { id: approvalId, fingerprint, ...(basis === undefined ? {} : { basis }) };
   x.run = { runId, stepId, dryRun, approvalRequired, approval };
   if (dryRun && admission.mutation && !x.route.operation.dryRun) {
     runs.settle(x, stepId, 403);
@@ -164,14 +168,15 @@ async function outcomeOf(
 /**
  * Makes the dry run, and has people asked with its verdict. What it is refused for (an object that the caller does not see, a
  * permission, a record that has changed), or fails with, is the answer: nobody is asked, and the next attempt begins anew.
- * A reply: the key has an outcome already. null: the request changes nothing, so that there is nothing to approve.
+ * A reply: the key has an outcome already. null: there is nothing to ask, because the request changes nothing, or finds what it
+ * was approved for.
  */
 async function askFor(
   runs: RunCalls,
   x: Exchange,
   call: OperationCall,
   admission: Admission,
-  stepId: string,
+  { stepId, basis }: Admitted,
 ): Promise<OperationReply | null> {
   x.refusedByRun = admission.runId;
   try {
@@ -182,9 +187,14 @@ async function askFor(
       runs.settle(x, stepId, reply.status ?? x.route.operation.response.status);
       return reply;
     }
-    if (reply.changesNothing) return null;
+    if (reply.changesNothing || (basis !== undefined && reply.basis === basis)) return null;
     const preview = { ...contentOf(reply), approvalRequired: true, before };
-    return await runs.request(x, { admission, stepId, preview });
+    return await runs.request(x, {
+      admission,
+      stepId,
+      preview,
+      ...(reply.basis === undefined ? {} : { basis: reply.basis }),
+    });
   } catch (error) {
     runs.settle(x, stepId, toPlatformError(error).error.status);
     throw error;

@@ -38,6 +38,7 @@ CREATE TABLE agent.approvals (
   consumed_at timestamp(3) with time zone,
   consumed_request_id text,
   meaning text,
+  basis text,
   CONSTRAINT approvals_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'APPROVED'::text, 'REJECTED'::text, 'EXPIRED'::text, 'CANCELED'::text, 'CONSUMED'::text]))),
   CONSTRAINT approvals_pkey PRIMARY KEY (tenant_id, approval_id)
 );

@@ -19,6 +19,7 @@ import {
   knownApprovalStatement,
   type NewApproval,
   type OpenApprovals,
+  outdateApprovalStatement,
   pendingStatement,
 } from '../approvals/approval.sql.ts';
 import { referencesIn } from '../approvals/operations.ts';
@@ -61,12 +62,13 @@ export async function admit(deps: AgentDeps, request: RequestContext, call: Admi
 export async function requestApproval(
   deps: AgentDeps,
   request: RequestContext,
-  { admission: call, stepId, preview }: AgentActions['agent.approvals.request']['params'],
+  { admission: call, stepId, preview, basis }: AgentActions['agent.approvals.request']['params'],
 ): Promise<never> {
   if (!isUuid(call.runId) || !isUuid(stepId)) throw runNotFound();
   const admission = { request, call, stepId };
   const text = JSON.stringify(preview);
   const kept = Buffer.byteLength(text) <= LIMITS.agent_preview_max_bytes ? text : JSON.stringify({ omitted: true });
+  const tried = { preview: kept, basis: basis ?? null };
   throw await deps.configurations.transaction(request.tenantId, async (tx, snapshot): Promise<PlatformError> => {
     const run = await openRun(tx, admission);
     if (run instanceof PlatformError) return run;
@@ -76,10 +78,13 @@ export async function requestApproval(
     const identity = identityOf(call, snapshot, preview);
     const standing = await standingOfCall(tx, admission, identity);
     if (standing instanceof PlatformError) return standing;
-    if (standing.next === 'execute') return contention();
+    if (standing.next === 'execute') {
+      const outdated = await tx.first(outdateApprovalStatement(request.tenantId, standing.approvalId, tried.basis));
+      if (!outdated) return contention();
+    }
     return (
       (await requireRoom(tx, admission)) ??
-      (await createApproval(deps, tx, admission, { identity, terms: verdict.terms, preview: kept }, (approvalId) =>
+      (await createApproval(deps, tx, admission, { identity, terms: verdict.terms, ...tried }, (approvalId) =>
         askedStepStatement(admission, approvalId),
       ))
     );
@@ -98,27 +103,36 @@ const verdictOf = (snapshot: Snapshot, { request, call }: AdmittedCall): ReturnT
 async function decide(deps: AgentDeps, tx: Tx, snapshot: Snapshot, admission: AdmittedCall): Promise<Outcome> {
   const { call } = admission;
   const verdict = verdictOf(snapshot, admission);
-  if (verdict.decision === 'allow') return count(tx, admission, null);
+  if (verdict.decision === 'allow') return count(tx, admission);
   const run = await openRun(tx, admission);
   if (run instanceof PlatformError) return run;
   if (verdict.decision === 'deny') return deny(tx, admission, verdict.policy);
   // What is tried out changes nothing that anybody would have to approve.
   if (run.dryRun || call.checkOnly) {
-    const counted = await count(tx, admission, null);
+    const counted = await count(tx, admission);
     return counted instanceof PlatformError ? counted : { ...counted, approvalRequired: true };
   }
   return askFor(deps, tx, admission, {
     identity: identityOf(call, snapshot, null),
     terms: verdict.terms,
     preview: null,
+    basis: null,
   });
 }
 
 /** Executes the call as far as this service is concerned. */
-async function count(tx: Tx, admission: AdmittedCall, approvalId: string | null): Promise<Outcome> {
+async function count(
+  tx: Tx,
+  admission: AdmittedCall,
+  approval: Extract<Standing, { next: 'execute' }> | null = null,
+): Promise<Outcome> {
+  const approvalId = approval?.approvalId ?? null;
   const counted = await tx.first<{ dryRun: boolean }>(countStatement(admission, approvalId));
-  if (counted)
-    return { stepId: admission.stepId, dryRun: counted.dryRun, approvalId, approvalRequired: false, asks: false };
+  if (counted) {
+    const basis = approval?.basis ?? null;
+    const admitted = { stepId: admission.stepId, approvalId, ...(basis === null ? {} : { basis }) };
+    return { ...admitted, dryRun: counted.dryRun, approvalRequired: false, asks: false };
+  }
   const run = await openRun(tx, admission);
   return run instanceof PlatformError ? run : contention();
 }
@@ -164,13 +178,13 @@ function denial({ call: { operationId } }: AdmittedCall, policy: string): Platfo
 async function askFor(deps: AgentDeps, tx: Tx, admission: AdmittedCall, asked: Asked): Promise<Outcome> {
   const standing = await standingOfCall(tx, admission, asked.identity);
   if (standing instanceof PlatformError) return standing;
-  if (standing.next === 'execute') return count(tx, admission, standing.approvalId);
+  if (standing.next === 'execute') return count(tx, admission, standing);
   const full = await requireRoom(tx, admission);
   if (full) return full;
   if (!admission.call.previewable)
     return createApproval(deps, tx, admission, asked, (id) => refusedStepStatement(admission, 403, id));
   // It is tried out first, which costs what a call costs, and is no change.
-  const tried = await count(tx, { ...admission, call: { ...admission.call, mutation: false } }, null);
+  const tried = await count(tx, { ...admission, call: { ...admission.call, mutation: false } });
   return tried instanceof PlatformError ? tried : { ...tried, asks: true };
 }
 
@@ -207,6 +221,8 @@ interface Asked {
   readonly terms: ApprovalTerms;
   /** JSON; null: the operation cannot be tried out. */
   readonly preview: string | null;
+  /** What the dry run of an upsert has found. */
+  readonly basis: string | null;
 }
 
 /** `step`: says of the call that it waits for the approval. */
@@ -272,7 +288,7 @@ async function requireRoom(tx: Tx, { request, call }: AdmittedCall): Promise<Pla
 async function newApproval(
   { findUser }: AgentDeps,
   { request, call }: AdmittedCall,
-  { identity, terms, preview }: Asked,
+  { identity, terms, preview, basis }: Asked,
 ): Promise<NewApproval> {
   const { tenantId, userId } = request;
   const asksManager = [...terms.approvers, ...terms.escalateTo].some(({ manager }) => manager);
@@ -298,6 +314,7 @@ async function newApproval(
     body: isKept || body === null ? body : JSON.stringify(referencesIn(call.body)),
     bodyOmitted: body !== null && !isKept,
     preview,
+    basis,
     policy: terms.policy,
     requiredApprovals: terms.requiredApprovals,
     approvers: named(terms.approvers),

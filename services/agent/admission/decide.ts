@@ -38,6 +38,8 @@ export interface KnownApproval {
   readonly sameKey: boolean;
   /** The request that used it up has the same key: this is its repetition. */
   readonly usedByKey: boolean;
+  /** What it is good for alone; null: it does not depend on anything that is found. */
+  readonly basis: string | null;
   /** Of a rejection. */
   readonly comment: string | null;
 }
@@ -47,7 +49,7 @@ export type Standing =
   /** Nobody was asked yet, or it is over and the request is a new one by its key. */
   | { readonly next: 'ask' }
   /** It is approved, or this is the repetition of the request that used the approval up. */
-  | { readonly next: 'execute'; readonly approvalId: string }
+  | { readonly next: 'execute'; readonly approvalId: string; readonly basis: string | null }
   | { readonly next: 'refuse'; readonly code: 'APPROVAL_PENDING' | 'APPROVAL_REJECTED' | 'APPROVAL_EXPIRED' };
 
 /**
@@ -56,18 +58,18 @@ export type Standing =
  */
 export function standingOf(approval: KnownApproval | null): Standing {
   if (!approval) return { next: 'ask' };
-  const { approvalId, status, live, sameKey, usedByKey } = approval;
+  const { approvalId, status, live, sameKey, usedByKey, basis } = approval;
   switch (status) {
     case 'PENDING':
       if (live) return { next: 'refuse', code: 'APPROVAL_PENDING' };
       break;
     case 'APPROVED':
-      if (live) return { next: 'execute', approvalId };
+      if (live) return { next: 'execute', approvalId, basis };
       break;
     case 'REJECTED':
       return { next: 'refuse', code: 'APPROVAL_REJECTED' };
     case 'CONSUMED':
-      return usedByKey ? { next: 'execute', approvalId } : { next: 'ask' };
+      return usedByKey ? { next: 'execute', approvalId, basis: null } : { next: 'ask' };
     case 'CANCELED':
       return { next: 'ask' };
     case 'EXPIRED':

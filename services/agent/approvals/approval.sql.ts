@@ -27,6 +27,8 @@ export interface NewApproval {
   readonly bodyOmitted: boolean;
   /** JSON; null: the operation cannot be tried out. */
   readonly preview: string | null;
+  /** What the dry run of an upsert has found, for which alone the approval is good. */
+  readonly basis: string | null;
   readonly fingerprint: string;
   /** SHA-256 (hex) of what the request means; null: not known. */
   readonly meaning: string | null;
@@ -47,14 +49,14 @@ export function insertApprovalStatement(approval: NewApproval): Statement {
   const json = (value: unknown, type: 'json' | 'jsonb'): string => bind(JSON.stringify(value), type);
   return sql.statement(
     `INSERT INTO agent.approvals (tenant_id, approval_id, run_id, user_id, operation_id, method, path, path_parameters,
-      risk, summary, query, headers, body, body_omitted, preview, fingerprint, meaning, idempotency_key, policy,
+      risk, summary, query, headers, body, body_omitted, preview, basis, fingerprint, meaning, idempotency_key, policy,
       required_approvals, approvers, allow_self_approval, escalate_at, escalate_to, expires_at)
     VALUES (${bind(approval.tenantId, 'uuid')}, ${bind(approval.approvalId, 'uuid')}, ${bind(approval.runId, 'uuid')},
       ${bind(approval.userId, 'uuid')}, ${bind(approval.operationId, 'text')}, ${bind(approval.method, 'text')},
       ${bind(approval.path, 'text')}, ${json(approval.pathParameters, 'jsonb')}, ${bind(approval.risk, 'text')},
       ${bind(approval.summary, 'text')}, ${json(approval.query, 'json')}, ${json(approval.headers, 'jsonb')},
       ${bind(approval.body, 'json')}, ${bind(approval.bodyOmitted, 'boolean')}, ${bind(approval.preview, 'json')},
-      ${bind(approval.fingerprint, 'text')}, ${bind(approval.meaning, 'text')},
+      ${bind(approval.basis, 'text')}, ${bind(approval.fingerprint, 'text')}, ${bind(approval.meaning, 'text')},
       ${bind(approval.idempotencyKey, 'text')}, ${bind(approval.policy, 'text')},
       ${bind(approval.requiredApprovals, 'smallint')}, ${json(approval.approvers, 'jsonb')},
       ${bind(approval.allowSelfApproval, 'boolean')},
@@ -108,7 +110,7 @@ export function knownApprovalStatement(
         (a.status = 'REJECTED') DESC, a.approval_id DESC
       LIMIT 1 FOR NO KEY UPDATE)
     SELECT known.approval_id AS "approvalId", known.status, known.expires_at > clock_timestamp() AS live,
-      known.expires_at AS "expiresAt", known.idempotency_key = ${key} AS "sameKey", known.used_by_key AS "usedByKey",
+      known.expires_at AS "expiresAt", known.idempotency_key = ${key} AS "sameKey", known.used_by_key AS "usedByKey", known.basis,
       (SELECT d.comment FROM agent.decisions d WHERE d.tenant_id = known.tenant_id
         AND d.approval_id = known.approval_id AND d.decision = 'reject' LIMIT 1) AS comment
     FROM known`,
@@ -125,6 +127,17 @@ export function expireApprovalStatement(tenantId: string, approvalId: string): S
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND approval_id = ${sql.bind(approvalId, 'uuid')}
       AND status IN ('PENDING', 'APPROVED') AND expires_at <= clock_timestamp()
     RETURNING approval_id`,
+  );
+}
+
+/** Ends an approval that was given for something else than what is found by now: one row, or none. */
+export function outdateApprovalStatement(tenantId: string, approvalId: string, basis: string | null): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE agent.approvals SET status = 'CANCELED'
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND approval_id = ${sql.bind(approvalId, 'uuid')}
+      AND status = 'APPROVED' AND basis <> ${sql.bind(basis, 'text')}
+    RETURNING 1`,
   );
 }
 

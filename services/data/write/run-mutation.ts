@@ -25,6 +25,7 @@ import { UPDATE_STEPS } from './update.ts';
 import { updateAtOnce } from './update-at-once.ts';
 import { upsert, upsertVersions } from './upsert.ts';
 import {
+  basisOf,
   type Mutation,
   type MutationCall,
   type MutationDeps,
@@ -57,7 +58,7 @@ const SPECS: Readonly<Record<Mutation, MutationSpec>> = {
   unshare: { steps: UNSHARE_STEPS, ifMatch: false, body: 'none' },
 };
 
-export function runRecordMutation(
+export async function runRecordMutation(
   deps: MutationDeps,
   mutation: RequestedMutation,
   request: RequestContext,
@@ -68,7 +69,8 @@ export function runRecordMutation(
   const ifMatch = versionsOf(mutation, call);
   const body = bodyOf(mutation, call);
   let view: View | undefined;
-  return runIdempotent(
+  let basis: string | undefined;
+  const reply = await runIdempotent(
     {
       database,
       request,
@@ -83,9 +85,13 @@ export function runRecordMutation(
         view = current;
         const context: AttemptContext = { deps, request, checkOnly: key.checkOnly, attempt, ifMatch, view: current };
         if (mutation !== 'upsert') return runTask(context, { mutation, call, body, external: null });
-        return upsert(database, current, call, body, (task) => runTask(context, task));
+        return upsert(database, current, call, body, (task) => {
+          basis = basisOf(task.external?.found ?? null);
+          return runTask(context, task);
+        });
       }),
   );
+  return basis !== undefined && request.dryRun ? { ...reply, basis } : reply;
 }
 
 /** The versions that the record may have. */

@@ -17,7 +17,15 @@ import { assertFresh } from '../tenants.ts';
 import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
 import { boundKey, sameKey } from './references.ts';
 import { pointerTo } from './violations.ts';
-import { type ExternalKey, type MutationCall, parseIfMatch, type Step, type Task, type Write } from './write.ts';
+import {
+  type ExternalKey,
+  type FoundRecord,
+  type MutationCall,
+  parseIfMatch,
+  type Step,
+  type Task,
+  type Write,
+} from './write.ts';
 
 /** How often the record may appear or vanish between the look-up and the write. */
 const RACES_MAX = 3;
@@ -51,9 +59,14 @@ export async function upsert(
     try {
       if (found) {
         const path = { ...call.path, id: found.id };
-        return await run({ mutation: 'update', call: { ...call, path }, body, external: key });
+        return await run({ mutation: 'update', call: { ...call, path }, body, external: { ...key, found } });
       }
-      return await run({ mutation: 'create', call, body: { [key.field.apiName]: key.given, ...body }, external: key });
+      return await run({
+        mutation: 'create',
+        call,
+        body: { [key.field.apiName]: key.given, ...body },
+        external: { ...key, found },
+      });
     } catch (error) {
       if (attempt === RACES_MAX || !mayBeRaced(found, error)) throw error;
       const before = found;
@@ -65,7 +78,7 @@ export async function upsert(
 }
 
 /** The record was deleted before it could be updated, or another request has created it meanwhile. */
-const mayBeRaced = (found: Found | null, error: unknown): boolean =>
+const mayBeRaced = (found: FoundRecord | null, error: unknown): boolean =>
   found
     ? hasCode(error, 'RECORD_NOT_FOUND')
     : sqlState(error) === '23505' ||
@@ -74,7 +87,7 @@ const mayBeRaced = (found: Found | null, error: unknown): boolean =>
 const hasCode = (error: unknown, code: string): boolean => error instanceof PlatformError && error.code === code;
 
 /** The field and the value of the address. A field that is hidden or no external id is answered like an unknown one. */
-function externalKey(access: ObjectAccess, { path }: OperationCall): ExternalKey {
+function externalKey(access: ObjectAccess, { path }: OperationCall): Omit<ExternalKey, 'found'> {
   const name = path['externalIdField'] ?? '';
   const field = ownEntry(access.fields, name)?.read ? fieldOf(access.object, name) : undefined;
   if (!field?.externalId) throw invalid('externalIdField', 'The object has no such external id for this connection.');
@@ -92,11 +105,6 @@ const invalid = (parameter: string, message: string): PlatformError =>
     errors: [violation(`path:${parameter}`, 'PARAMETER_INVALID', message)],
   });
 
-interface Found {
-  readonly id: string;
-  readonly recordVersion: number;
-}
-
 interface FoundRow extends Versions {
   /** The body gives another value for the key. */
   readonly contradicts: boolean;
@@ -109,9 +117,9 @@ async function find(
   database: Database,
   view: View,
   { object }: ObjectAccess,
-  { field, value }: ExternalKey,
+  { field, value }: Omit<ExternalKey, 'found'>,
   body: Body,
-): Promise<Found | null> {
+): Promise<FoundRecord | null> {
   const sql = new Sql();
   const schema = schemaOf(view.tenantId);
   const { bindType } = typeOf(field);
@@ -160,7 +168,12 @@ async function find(
 }
 
 /** If-Match is for updates only, If-None-Match: * for creates only. A missing permission for that comes first. */
-function checkVersion(view: View, { object }: ObjectAccess, { headers }: OperationCall, found: Found | null): void {
+function checkVersion(
+  view: View,
+  { object }: ObjectAccess,
+  { headers }: OperationCall,
+  found: FoundRecord | null,
+): void {
   if (found ? headers.ifNoneMatch === undefined : headers.ifMatch === undefined) return;
   requireObject(view.access, object.apiName, found ? 'create' : 'update');
   throw new PlatformError(

@@ -74,7 +74,18 @@ export interface ExternalKey {
   readonly value: SqlValue;
   /** As a body would hold it. */
   readonly given: string | number;
+  /** The record that was found by it; null: none. */
+  readonly found: FoundRecord | null;
 }
+
+/** A record in one version. */
+export interface FoundRecord {
+  readonly id: string;
+  readonly recordVersion: number;
+}
+
+/** What an approval of an upsert is good for: the record that it would change in this version, or that there is none. */
+export const basisOf = (found: FoundRecord | null): string => (found ? `${found.id} ${found.recordVersion}` : 'none');
 
 export type Mutation = 'create' | 'update' | 'delete' | 'restore' | 'transition' | 'share' | 'unshare';
 

@@ -165,4 +165,67 @@ describe('a change under a run that writes nothing', () => {
     refused(await sam.post(`${path}/shares`, nobody, under(runId)), 422, 'VALIDATION_FAILED');
     assert.equal(await changed(runId), 0);
   });
+
+  describe('because the record of its external id is not what people saw', () => {
+    const number = (): string => `N-${randomUUID()}`;
+    const upsert = (runId: string, id: string, name: string, idempotencyKey: string = randomUUID()) =>
+      sam.put(`/data/Deal__c/by/Number__c/${id}`, { name }, under(runId, { idempotencyKey }));
+    const nameOf = async (id: string): Promise<string> => (await sam.get(`/data/Deal__c/${id}`)).body.name;
+
+    it('asks them anew when somebody has made it meanwhile', async () => {
+      const [runId, id, key] = [await begin(), number(), randomUUID()];
+      const asked = await upsert(runId, id, 'of the agent', key);
+      await approve(asked);
+      const made = await deals.deal(sam, { name: 'of a person', Number__c: id });
+      const replies = await Promise.all(Array.from({ length: 8 }, () => upsert(runId, id, 'of the agent', key)));
+      assert.equal(await nameOf(made.body.id), 'of a person');
+      assert.equal(await statusOf(asked), 'CANCELED');
+      for (const reply of replies) assert.equal(reply.status, 403, reply.text);
+      const [again, ...further] = replies.filter(({ body }) => body.code === 'APPROVAL_REQUIRED');
+      assert.equal(further.length, 0);
+      assert.ok(again);
+      assert.notEqual(again.body.details.approvalId, asked.body.details.approvalId);
+      const { preview } = (await mia.get(`/agent/approvals/${again.body.details.approvalId}`)).body;
+      assert.deepEqual([preview.effects[0].kind, preview.effects[0].id], ['update', made.body.id]);
+      assert.equal(await changed(runId), 0);
+      await approve(again);
+      const done = await upsert(runId, id, 'of the agent', key);
+      assert.equal(done.status, 200, done.text);
+      assert.equal(await nameOf(made.body.id), 'of the agent');
+      const replayed = await upsert(runId, id, 'of the agent', key);
+      assert.deepEqual([replayed.status, replayed.text], [200, done.text]);
+      assert.equal(await changed(runId), 1);
+    });
+
+    it('asks them anew when somebody has changed it meanwhile', async () => {
+      const [runId, id] = [await begin(), number()];
+      const made = await deals.deal(sam, { name: 'of a person', Number__c: id });
+      const asked = await upsert(runId, id, 'of the agent');
+      await approve(asked);
+      const etag = made.headers.get('etag')!;
+      const changedBySam = await sam.patch(`/data/Deal__c/${made.body.id}`, { name: 'changed' }, { etag });
+      assert.equal(changedBySam.status, 200, changedBySam.text);
+      const again = await upsert(runId, id, 'of the agent');
+      refused(again, 403, 'APPROVAL_REQUIRED');
+      assert.notEqual(again.body.details.approvalId, asked.body.details.approvalId);
+      assert.equal(await nameOf(made.body.id), 'changed');
+    });
+
+    it('makes a record or leaves the one of somebody who comes at the same moment', async function () {
+      this.timeout(120_000);
+      for (let round = 0; round < 12; round++) {
+        const [runId, id] = [await begin(), number()];
+        await approve(await upsert(runId, id, 'of the agent'));
+        const [ofAgent, ofPerson] = await Promise.all([
+          upsert(runId, id, 'of the agent'),
+          sam.post('/data/Deal__c', { name: 'of a person', Number__c: id }),
+        ]);
+        if (ofAgent.status === 201) refused(ofPerson, 409, 'UNIQUE_VALUE_CONFLICT');
+        else {
+          refused(ofAgent, 403, 'APPROVAL_REQUIRED');
+          assert.equal(await nameOf(ofPerson.body.id), 'of a person');
+        }
+      }
+    });
+  });
 });

@@ -11,12 +11,13 @@ const known = (more: Partial<KnownApproval>): KnownApproval => ({
   expiresAt: '',
   sameKey: true,
   usedByKey: false,
+  basis: null,
   comment: null,
   ...more,
 });
 
 describe('a request that needs an approval', () => {
-  const execute = { next: 'execute', approvalId: 'an-approval' };
+  const execute = { next: 'execute', approvalId: 'an-approval', basis: null };
   const ask = { next: 'ask' };
   const refuse = (code: string) => ({ next: 'refuse', code });
   const cases: readonly [string, Partial<KnownApproval> | null, object][] = [
