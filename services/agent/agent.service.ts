@@ -17,6 +17,7 @@ import { createRun } from './runs/create.ts';
 import { cancelRun, completeRun } from './runs/end.ts';
 import { getRun, listRuns, runState } from './runs/read.ts';
 import { listSteps } from './runs/steps.ts';
+import { registerNumbers } from './upkeep/numbers.ts';
 import { startPeriodicWork } from './upkeep/periodic.ts';
 import { cancelRunsOfGrants, cancelRunsOfInactiveClients } from './upkeep/upkeep.ts';
 
@@ -78,6 +79,7 @@ export default function agentService(platform: Platform): ServiceSchema {
     } satisfies EventHandlers,
     created() {
       broker = this.broker;
+      registerNumbers(platform.metrics, database);
     },
     async started() {
       deps = {

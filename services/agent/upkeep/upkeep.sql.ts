@@ -114,3 +114,22 @@ export function activeRunsStatement(after: string | null, take: number): Stateme
     ORDER BY run_id LIMIT ${sql.bind(take, 'integer')}`,
   );
 }
+
+/** Of all tenants. */
+export interface Numbers {
+  readonly runs: number;
+  readonly approvals: number;
+  readonly overdueSeconds: number;
+}
+
+/** How much goes on, and how late its ends are written down. */
+export const numbersStatement = (): Statement => ({
+  text: `SELECT
+    (SELECT count(*)::integer FROM agent.runs WHERE status = 'RUNNING' AND expires_at > clock_timestamp()) AS runs,
+    (SELECT count(*)::integer FROM agent.approvals WHERE status = 'PENDING' AND expires_at > clock_timestamp())
+      AS approvals,
+    greatest(0, extract(epoch FROM clock_timestamp() - least(
+      (SELECT min(expires_at) FROM agent.runs WHERE status = 'RUNNING'),
+      (SELECT min(expires_at) FROM agent.approvals WHERE status IN ('PENDING', 'APPROVED')))))::float8
+      AS "overdueSeconds"`,
+});

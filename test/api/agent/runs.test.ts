@@ -271,6 +271,21 @@ describe('the end of agent runs', function () {
     });
   });
 
+  it('shows in the metrics how much goes on, and how late it is written down', async () => {
+    const metric = async (name: string): Promise<number> => {
+      const text = await (await fetch(`${platform.baseUrl}/metrics`)).text();
+      return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+    };
+    const { runId } = (await sam.post('/agent/runs', GOAL)).body;
+    await admit(platform, await contextOf(sam), aDeletion(runId)).catch((error) => error);
+    for (let attempt = 0; (await metric('erp_agent_runs_active')) === 0; attempt++) {
+      assert.ok(attempt < 50, 'no run is active');
+      await pause(500);
+    }
+    assert.ok((await metric('erp_agent_approvals_waiting')) >= 1);
+    assert.ok((await metric('erp_agent_expiry_lag_seconds')) < 60);
+  });
+
   it('comes when a call finds their time over, with its event', async () => {
     const { runId } = (await sam.post('/agent/runs', GOAL)).body;
     const context = await contextOf(sam);

@@ -209,6 +209,16 @@ describe('the Kubernetes manifests', function () {
         assert.match(find('ConfigMap', 'platform').data.NATS_URL, /^tls:/);
       });
 
+      it('lets the migration run before anything else is applied, with all that it needs', () => {
+        const first = manifests.filter(({ metadata }) => metadata.labels?.rollout === 'first');
+        assert.deepEqual(first.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort(), [
+          'ConfigMap platform',
+          'Job migrate',
+          'NetworkPolicy migrate',
+          'ServiceAccount migrate',
+        ]);
+      });
+
       it('gives each service the address of its own login, and that of the owner to the migration alone', () => {
         for (const workload of [...deployments, find('Job', 'migrate')]) {
           const { name } = workload.metadata;
