@@ -8,10 +8,10 @@ import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import type { Database } from '../database/database.ts';
+import { runHook } from './agent-run.ts';
 import { isTransient, platformErrorOf, waitedForDeployment, waitedForTableOrValue } from './errors.ts';
 import { type IdempotencyKey, idempotencyKey } from './key.ts';
 import { concludeDryRun, concludeRefusal } from './refusal.ts';
-import { runHook } from './run.ts';
 import { type DataRole, type Hook, inTransaction, singleStatementUnit, type Unit, type UnitOptions } from './unit.ts';
 import { approving, refused } from './verdict.ts';
 

@@ -9,7 +9,7 @@ export interface Viewer extends UserAccess {
   /** They reach every dashboard like its owner: somebody must, when an owner has left. */
   readonly modifiesAll: boolean;
   /** The connection may change dashboards at all. */
-  readonly mayRun: boolean;
+  readonly mayChange: boolean;
 }
 
 /** The user behind a request; when it is known, dashboards of the newest deployment are there. */
@@ -25,6 +25,6 @@ export async function viewerOf(
     tenantId,
     userId,
     modifiesAll: access.systemPermissions.includes('modifyAllData'),
-    mayRun: scopes.includes('analytics:run'),
+    mayChange: scopes.includes('analytics:run'),
   };
 }

@@ -1,7 +1,3 @@
-const SEALING = { service: 'data', purpose: 'cursors of record lists' } as const;
-
-/** The Moleculer schema of data: what it is made of. Each area registers its actions in its `actions.ts`. */
-
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import { call } from '../../contracts/call.ts';
 import type { Platform } from '../../mixins/platform.ts';
@@ -24,6 +20,9 @@ import { authLink } from './users/auth-link.ts';
 import { writeActions } from './write/actions.ts';
 import type { MutationDeps } from './write/write.ts';
 
+const SEALING = { service: 'data', purpose: 'cursors of record lists' } as const;
+
+/** The Moleculer schema of data: what it is made of. Each area registers its actions in its `actions.ts`. */
 export default function dataService(platform: Platform): ServiceSchema {
   const { database } = platform;
   let broker: ServiceBroker;

@@ -107,7 +107,7 @@ export function runsOfOtherClientsStatement(tenantId: string, clientIds: readonl
 }
 
 /** Active runs in the order of their ids, from after `after`. */
-export function activeRunsStatement(after: string | null, take: number): Statement {
+export function grantedRunsStatement(after: string | null, take: number): Statement {
   const sql = new Sql();
   return sql.statement(
     `${GRANTED} ${after === null ? '' : `AND run_id > ${sql.bind(after, 'uuid')}`}

@@ -12,13 +12,13 @@ import { activeClients } from '../callers.ts';
 import { type Events, endChanges, type Note, writeEvents, writeNotes } from '../events.ts';
 import { type EndedRun, endRunsStatement } from '../runs/end.sql.ts';
 import {
-  activeRunsStatement,
   dueTenantsStatement,
   type ExpiredApproval,
   escalateStatement,
   expireApprovalsStatement,
   forgetStatement,
   type GrantedRun,
+  grantedRunsStatement,
   overdueRunsStatement,
   runsOfGrantsStatement,
   runsOfOtherClientsStatement,
@@ -127,7 +127,7 @@ async function cancelRuns(database: Database, runs: readonly GrantedRun[]): Prom
 export async function cancelUnauthorized(database: Database, caller: BrokerCaller, signal: AbortSignal): Promise<void> {
   let after: string | null = null;
   while (!signal.aborted) {
-    const statement = activeRunsStatement(after, GRANTS_PER_CALL);
+    const statement = grantedRunsStatement(after, GRANTS_PER_CALL);
     const runs: GrantedRun[] = await database.login((tx) => tx.all<GrantedRun>(statement));
     if (runs.length === 0) return;
     const grants = runs.map(({ tenantId, grantId, clientId, userId }) => ({ tenantId, grantId, clientId, userId }));

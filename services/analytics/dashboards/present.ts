@@ -31,8 +31,8 @@ function stateOf({ draftRevision, publishedRevision }: DashboardRow): Summary['s
 }
 
 function summaryOf(row: DashboardRow, viewer: Viewer): Summary {
-  const owns = viewer.mayRun && row.reach === 'own';
-  const edits = viewer.mayRun && row.reach !== 'view';
+  const owns = viewer.mayChange && row.reach === 'own';
+  const edits = viewer.mayChange && row.reach !== 'view';
   return {
     dashboardId: row.dashboardId,
     name: row.name,

@@ -49,7 +49,7 @@ export function revertRun(deps: RevertDeps, caller: RequestContext, call: Revert
   const until = performance.now() + Math.min(LIMITS.revert_time_ms, request.deadline - Date.now() - RESERVE_MS);
   return runIdempotent({ database, request, call, key, service: 'data' }, async ({ inUnit }) => {
     await authorize(deps, caller, agentRunId);
-    const stored = await storedAnswer(deps, request, key);
+    const stored = await takeUpKey(deps, request, key);
     if (stored) return stored;
     const result = await revertUntil({ deps, request, key, agentRunId }, until);
     const reply = { status: 201, body: result };
@@ -92,10 +92,10 @@ async function authorize({ tenants, runState }: RevertDeps, caller: RequestConte
 }
 
 /**
- * The answer that is stored under the key; null: the request has work to do. The key is then its own, in a state in
- * which the same request may take it up again.
+ * Leaves the key in a state in which the same request may take it up again; answers what is stored under it, or null when the
+ * request has work to do.
  */
-function storedAnswer(
+function takeUpKey(
   { platform }: RevertDeps,
   request: RequestContext,
   key: IdempotencyKey,

@@ -108,7 +108,7 @@ describe('lists of many approvals', function () {
         /runs_running/,
       ],
       ['the number of active runs', () => activeRunsStatement(SMALL_TENANT, userIds.get(sue)!), /runs_running/],
-      ['active runs of all tenants', () => upkeep.activeRunsStatement(null, 200), /runs_upkeep/],
+      ['active runs of all tenants', () => upkeep.grantedRunsStatement(null, 200), /runs_upkeep/],
     ];
     before(async () => {
       // Of many tenants, with some runs that are active and waiting, and more that have ended.

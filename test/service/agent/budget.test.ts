@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { LIMITS } from '../../../config/limits.ts';
 import { Database } from '../../../mixins/database/database.ts';
-import { continueRunSql } from '../../../mixins/mutation/run.sql.ts';
+import { continueRunSql } from '../../../mixins/mutation/agent-run.sql.ts';
 import { countStatement } from '../../../services/agent/admission/admit.sql.ts';
 import { budgetRefusal } from '../../../services/agent/admission/decide.ts';
 import { type LockedRun, lockRunStatement } from '../../../services/agent/runs/run.sql.ts';

@@ -7,8 +7,8 @@ import type { RequestContext, UsedApproval } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { Sql } from '../database/sql.ts';
 import type { Statement } from '../database/statement.ts';
+import { consumeApprovalSql, continueRunSql } from './agent-run.sql.ts';
 import { CallerSql, outboxSql } from './audit.ts';
-import { consumeApprovalSql, continueRunSql } from './run.sql.ts';
 import type { Hook, Unit } from './unit.ts';
 
 const REFUSALS = {
