@@ -6,29 +6,29 @@
 import { LIMITS } from '../../../config/limits.ts';
 import type { Admission, Admitted, AgentActions } from '../../../contracts/agent.ts';
 import type { RequestContext } from '../../../lib/context.ts';
-import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
-import type { Statement } from '../../../mixins/database/statement.ts';
 import {
   expireApprovalStatement,
-  insertApprovalStatement,
   type KnownApprovalRow,
   knownApprovalStatement,
-  type NewApproval,
-  type OpenApprovals,
   outdateApprovalStatement,
-  pendingStatement,
 } from '../approvals/approval.sql.ts';
-import { referencesIn } from '../approvals/operations.ts';
+import {
+  type Asked,
+  createApproval,
+  type Identity,
+  identityOf,
+  roomRefusal,
+  standingRefusal,
+} from '../approvals/ask.ts';
 import { ownRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
-import { type Events, endChanges, writeEvents, writeNotes } from '../events.ts';
-import { type ApprovalTerms, evaluate, policiesOf } from '../policy/evaluate.ts';
+import { endChanges, writeEvents, writeNotes } from '../events.ts';
+import { evaluate, policiesOf } from '../policy/evaluate.ts';
 import { type EndedRun, endRunsStatement } from '../runs/end.sql.ts';
-import { time } from '../runs/present.ts';
 import { endedRefusal, runNotFound } from '../runs/refusals.ts';
 import { type LockedRun, lockRunStatement } from '../runs/run.sql.ts';
 import {
@@ -40,7 +40,6 @@ import {
   refusedStepStatement,
 } from './admit.sql.ts';
 import { budgetRefusal, type Charge, type Standing, standingOf } from './decide.ts';
-import { meaningOf } from './meaning.ts';
 
 /** What a transaction that refuses has written is kept, so that it answers instead of throwing. */
 type Outcome = Admitted | PlatformError;
@@ -83,7 +82,7 @@ export async function requestApproval(
       if (!outdated) return contention();
     }
     return (
-      (await requireRoom(tx, admission)) ??
+      (await roomRefusal(tx, admission)) ??
       (await createApproval(deps, tx, admission, { identity, terms: verdict.terms, ...tried }, (approvalId) =>
         askedStepStatement(admission, approvalId),
       ))
@@ -179,7 +178,7 @@ async function askFor(deps: AgentDeps, tx: Tx, admission: AdmittedCall, asked: A
   const standing = await standingOfCall(tx, admission, asked.identity);
   if (standing instanceof PlatformError) return standing;
   if (standing.next === 'execute') return count(tx, admission, standing);
-  const full = await requireRoom(tx, admission);
+  const full = await roomRefusal(tx, admission);
   if (full) return full;
   if (!admission.call.previewable)
     return createApproval(deps, tx, admission, asked, (id) => refusedStepStatement(admission, 403, id));
@@ -203,131 +202,4 @@ async function standingOfCall(
       { type: 'agent.approval.expired', data: { approvalId: known.approvalId, runId: call.runId } },
     ]);
   return known && standing.next === 'refuse' ? standingRefusal(standing.code, admission, known) : { next: 'ask' };
-}
-
-/** What makes requests the same one. */
-type Identity = Pick<NewApproval, 'fingerprint' | 'meaning' | 'idempotencyKey'>;
-
-function identityOf(call: Admission, snapshot: Snapshot, preview: object | null): Identity {
-  const { fingerprint, idempotencyKey, operationId } = call;
-  if (fingerprint !== null && idempotencyKey !== null)
-    return { fingerprint, meaning: meaningOf(call, snapshot, preview), idempotencyKey };
-  throw new PlatformError('INTERNAL_ERROR', `${operationId} cannot be approved: it is no mutation.`);
-}
-
-/** What people are asked about. */
-interface Asked {
-  readonly identity: Identity;
-  readonly terms: ApprovalTerms;
-  /** JSON; null: the operation cannot be tried out. */
-  readonly preview: string | null;
-  /** What the dry run of an upsert has found. */
-  readonly basis: string | null;
-}
-
-/** `step`: says of the call that it waits for the approval. */
-async function createApproval(
-  deps: AgentDeps,
-  tx: Tx,
-  admission: AdmittedCall,
-  asked: Asked,
-  step: (approvalId: string) => Statement,
-): Promise<PlatformError> {
-  const approval = await newApproval(deps, admission, asked);
-  const { expiresAt } = await tx.one<{ expiresAt: string }>(insertApprovalStatement(approval));
-  const { approvalId, runId, operationId, fingerprint } = approval;
-  await tx.query(step(approvalId));
-  const events: Events = [{ type: 'agent.approval.requested', data: { approvalId, runId, operationId } }];
-  await writeEvents(tx, admission.request, [
-    ...events,
-    { type: 'agent.run.waitingApproval', data: { runId, approvalId } },
-  ]);
-  return approvalRefusal('APPROVAL_REQUIRED', 'A person must approve this request before it is executed.', {
-    approvalId,
-    runId,
-    status: 'PENDING',
-    fingerprint: `sha256:${fingerprint}`,
-    expiresAt: time(expiresAt),
-  });
-}
-
-const approvalRefusal = (code: ErrorCode, message: string, details: Record<string, unknown>): PlatformError =>
-  new PlatformError(code, message, { details });
-
-const MESSAGES = {
-  APPROVAL_PENDING: 'The request still waits for a decision.',
-  APPROVAL_REJECTED: 'The request was rejected; it is not executed in this run.',
-  APPROVAL_EXPIRED: 'The approval has expired; send the request with another Idempotency-Key to ask again.',
-} as const;
-
-function standingRefusal(
-  code: keyof typeof MESSAGES,
-  { call }: AdmittedCall,
-  { approvalId, expiresAt, comment }: KnownApprovalRow,
-): PlatformError {
-  const details = { approvalId, runId: call.runId, fingerprint: `sha256:${call.fingerprint}` };
-  if (code === 'APPROVAL_REJECTED') return approvalRefusal(code, MESSAGES[code], { ...details, comment });
-  return approvalRefusal(code, MESSAGES[code], { ...details, expiresAt: time(expiresAt) });
-}
-
-/** What waits for people is bounded: nobody can decide about thousands of requests. */
-async function requireRoom(tx: Tx, { request, call }: AdmittedCall): Promise<PlatformError | null> {
-  const { ofRun, ofTenant } = await tx.one<OpenApprovals>(pendingStatement(request.tenantId, call.runId));
-  const max = LIMITS.agent_approvals_of_run_max;
-  if (ofRun >= max)
-    return new PlatformError('AGENT_BUDGET_EXCEEDED', `${max} requests of the run wait for a decision already.`, {
-      details: { budget: 'maxPendingApprovals', used: ofRun, max },
-    });
-  if (ofTenant < LIMITS.agent_approvals_of_tenant_max) return null;
-  return new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', 'Too many requests of agents wait for a decision.', {
-    retryAfterSeconds: 60,
-    details: { max: LIMITS.agent_approvals_of_tenant_max },
-  });
-}
-
-async function newApproval(
-  { findUser }: AgentDeps,
-  { request, call }: AdmittedCall,
-  { identity, terms, preview, basis }: Asked,
-): Promise<NewApproval> {
-  const { tenantId, userId } = request;
-  const asksManager = [...terms.approvers, ...terms.escalateTo].some(({ manager }) => manager);
-  const managerId = asksManager ? ((await findUser(tenantId, userId))?.managerId ?? null) : null;
-  const named = (list: ApprovalTerms['approvers']): NewApproval['approvers'] =>
-    list.map(({ manager, ...one }) => (manager ? { manager: managerId } : one));
-  const body = call.body === undefined ? null : JSON.stringify(call.body);
-  const isKept = body !== null && Buffer.byteLength(body) <= LIMITS.agent_request_max_bytes;
-  return {
-    ...identity,
-    tenantId,
-    approvalId: uuidv7(),
-    runId: call.runId,
-    userId,
-    operationId: call.operationId,
-    method: call.method,
-    path: call.path,
-    pathParameters: call.pathParameters,
-    risk: call.risk,
-    summary: summaryOf(call),
-    query: call.query,
-    headers: call.headers,
-    body: isKept || body === null ? body : JSON.stringify(referencesIn(call.body)),
-    bodyOmitted: body !== null && !isKept,
-    preview,
-    basis,
-    policy: terms.policy,
-    requiredApprovals: terms.requiredApprovals,
-    approvers: named(terms.approvers),
-    allowSelfApproval: terms.allowSelfApproval,
-    escalateAfterSeconds: terms.escalateAfterSeconds,
-    escalateTo: named(terms.escalateTo),
-    expiresInSeconds: terms.expiresInSeconds,
-  };
-}
-
-/** `DELETE Invoice__c`, `execute send on Invoice__c`, else the operation. */
-function summaryOf({ method, operationId, pathParameters }: Admission): string {
-  const { objectApiName, transitionKey } = pathParameters;
-  if (objectApiName === undefined) return operationId;
-  return transitionKey === undefined ? `${method} ${objectApiName}` : `Execute ${transitionKey} on ${objectApiName}`;
 }
