@@ -18,6 +18,6 @@ export function permissionDenied(needed: SystemPermission): PlatformError {
   if (needed === 'metadataRead' || needed === 'metadataManage')
     return new PlatformError('METADATA_PERMISSION_DENIED', message, { details });
   return new PlatformError('OBJECT_PERMISSION_DENIED', message, {
-    details: { objectApiName: null, operation: 'read', ...details },
+    details: { objectApiName: null, operation: null, ...details },
   });
 }

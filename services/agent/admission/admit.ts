@@ -76,7 +76,7 @@ export async function requestApproval(
     if (verdict.decision === 'allow') return contention();
     const identity = identityOf(call, snapshot, preview);
     const standing = await standingOfCall(tx, admission, identity);
-    if (standing instanceof PlatformError) return standing;
+    if (standing.next === 'refuse') return standing.refusal;
     if (standing.next === 'execute') {
       const outdated = await tx.first(outdateApprovalStatement(request.tenantId, standing.approvalId, tried.basis));
       if (!outdated) return contention();
@@ -176,7 +176,10 @@ function denial({ call: { operationId } }: AdmittedCall, policy: string): Platfo
 
 async function askFor(deps: AgentDeps, tx: Tx, admission: AdmittedCall, asked: Asked): Promise<Outcome> {
   const standing = await standingOfCall(tx, admission, asked.identity);
-  if (standing instanceof PlatformError) return standing;
+  if (standing.next === 'refuse') {
+    await tx.query(refusedStepStatement(admission, standing.refusal.status, standing.approvalId));
+    return standing.refusal;
+  }
   if (standing.next === 'execute') return count(tx, admission, standing);
   const full = await roomRefusal(tx, admission);
   if (full) return full;
@@ -187,12 +190,12 @@ async function askFor(deps: AgentDeps, tx: Tx, admission: AdmittedCall, asked: A
   return tried instanceof PlatformError ? tried : { ...tried, asks: true };
 }
 
-/** Whether the call is executed or asked for; or what it is refused with. */
-async function standingOfCall(
-  tx: Tx,
-  admission: AdmittedCall,
-  identity: Identity,
-): Promise<Extract<Standing, { next: 'ask' | 'execute' }> | PlatformError> {
+type StandingOfCall =
+  | Extract<Standing, { next: 'ask' | 'execute' }>
+  | { readonly next: 'refuse'; readonly refusal: PlatformError; readonly approvalId: string };
+
+/** Whether the call is executed, asked for, or refused because of the approval that was asked for before. */
+async function standingOfCall(tx: Tx, admission: AdmittedCall, identity: Identity): Promise<StandingOfCall> {
   const { request, call } = admission;
   const known = await tx.first<KnownApprovalRow>(knownApprovalStatement(request.tenantId, call.runId, identity));
   const standing = standingOf(known);
@@ -201,5 +204,6 @@ async function standingOfCall(
     await writeEvents(tx, request, [
       { type: 'agent.approval.expired', data: { approvalId: known.approvalId, runId: call.runId } },
     ]);
-  return known && standing.next === 'refuse' ? standingRefusal(standing.code, admission, known) : { next: 'ask' };
+  if (!known || standing.next !== 'refuse') return { next: 'ask' };
+  return { next: 'refuse', refusal: standingRefusal(standing.code, admission, known), approvalId: known.approvalId };
 }

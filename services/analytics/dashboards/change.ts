@@ -11,7 +11,7 @@ import type { ViolationCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { ViolationList } from '../../../lib/errors/violation-list.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
-import { uuidv7 } from '../../../lib/values/ids.ts';
+import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { NOW } from '../../../mixins/models/sequelize.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
@@ -239,13 +239,16 @@ function refuseContent(content: Content, former: Content | null, { unknown, cata
   content.sharedWith.forEach((share, at) => {
     const name = shareName(share);
     if (unknown.has(name) && !known.has(name))
-      problems.add(() =>
-        violation(`/sharedWith/${at}/principalId`, 'REFERENCE_NOT_FOUND', `There is no such ${share.principalType}.`),
-      );
+      problems.add(() => violation(`/sharedWith/${at}/principalId`, 'REFERENCE_NOT_FOUND', unknownPrincipal(share)));
   });
   refuseProblems(problems);
   refuseSize(content);
 }
+
+const unknownPrincipal = ({ principalType, principalId }: DashboardShare): string =>
+  principalType === 'user' && !isUuid(principalId)
+    ? 'A user is named by their id, a UUID, not by their username.'
+    : `There is no such ${principalType}.`;
 
 function refuseTooMany(count: number, max: number, whose: string): void {
   if (count >= max)

@@ -54,6 +54,8 @@ const RULE = group(
   'A rule; all that it names must fit.',
 );
 
+const CLIENT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,39}$/;
+
 type Rule = Static<typeof RULE>;
 
 const limit = (maximum: number, description: string) => optional(Type.Integer({ minimum: 0, maximum, description }));
@@ -63,8 +65,8 @@ export const AGENT_POLICY = componentType('AgentPolicy', {
   appliesTo: group(
     {
       clients: setOf(
-        Type.String({ pattern: `^(\\*|${CLI_CLIENT_ID}|[A-Za-z][A-Za-z0-9_]{0,39})$` }),
-        'apiNames of external clients; `*` stands for all.',
+        Type.String({ minLength: 1, maxLength: 80 }),
+        `apiNames of external clients, or ${CLI_CLIENT_ID}; \`*\` stands for all.`,
       ),
     },
     'For the runs of which clients. Policies that name a client come before those for all.',
@@ -96,7 +98,7 @@ export const agentPolicy = defineKind({
   references({ appliesTo, rules = [] }) {
     const found: Reference[] = [];
     for (const [i, name] of appliesTo.clients.entries())
-      if (name !== '*' && name !== CLI_CLIENT_ID)
+      if (CLIENT_NAME.test(name))
         found.push({ type: 'ExternalClient', fullName: name, pointer: `/appliesTo/clients/${i}` });
     for (const [i, rule] of rules.entries()) {
       for (const [n, name] of (rule.objects ?? []).entries())
@@ -112,6 +114,15 @@ export const agentPolicy = defineKind({
   },
 
   check(component, context) {
+    for (const [i, name] of component.body.appliesTo.clients.entries())
+      if (name !== '*' && name !== CLI_CLIENT_ID && !CLIENT_NAME.test(name))
+        context.problem(
+          'YAML_SCHEMA_INVALID',
+          component,
+          `/appliesTo/clients/${i}`,
+          `A client is named by the apiName of its ExternalClient, such as DunningAgent, not by its client_id; ` +
+            `${CLI_CLIENT_ID} and * stand for themselves.`,
+        );
     for (const [i, rule] of (component.body.rules ?? []).entries()) {
       checkOperations(component, rule, `/rules/${i}`, context);
       checkApprovers(component, rule, `/rules/${i}`, context);

@@ -71,17 +71,25 @@ describe('approvals over HTTP', function () {
       run.pendingApprovals.map((one: { approvalId: string }) => one.approvalId),
       [approvalId],
     );
-    assert.deepEqual(run.usage, { cost: 0, requests: 1, mutations: 0, recordsChanged: 0 });
+    assert.deepEqual(run.usage, { cost: 0, requests: 2, mutations: 0, recordsChanged: 0 });
     const steps = (await sam.get(`/agent/runs/${admission.runId}/steps`)).body.records;
     assert.deepEqual(
       steps.map((step: Record<string, unknown>) => [step['operationId'], step['status'], step['approvalId']]),
-      [['data.records.delete', 403, approvalId]],
+      Array(2).fill(['data.records.delete', 403, approvalId]),
+      'the repetition is a step as well',
     );
   });
 
   it('is decided by another person, and then admits the very same request', async () => {
     const asked = await ask();
-    refused(await approve(sam, asked), 403, 'OBJECT_PERMISSION_DENIED');
+    const mayNot = await approve(sam, asked);
+    refused(mayNot, 403, 'OBJECT_PERMISSION_DENIED');
+    assert.deepEqual(mayNot.body.details, {
+      objectApiName: null,
+      operation: null,
+      layer: 'objectPermission',
+      permission: 'approveAgentActions',
+    });
     const decided = await approve(ada, asked);
     assert.equal(decided.status, 201, decided.text);
     assert.equal(decided.body.status, 'APPROVED');
@@ -113,6 +121,11 @@ describe('approvals over HTTP', function () {
     const again = await refusal(admit(platform, samContext, { ...asked.admission, idempotencyKey: 'another-key' }));
     assert.equal(again.code, 'APPROVAL_REJECTED');
     assert.equal(again.details?.['comment'], 'Still open.');
+    const steps = (await sam.get(`/agent/runs/${asked.admission.runId}/steps`)).body.records;
+    assert.deepEqual(
+      steps.map((step: Record<string, unknown>) => [step['status'], step['approvalId']]),
+      Array(2).fill([403, approvalId]),
+    );
   });
 
   it('is bound to the bytes: another fingerprint decides nothing', async () => {

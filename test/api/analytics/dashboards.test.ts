@@ -245,6 +245,15 @@ describe('dashboards over HTTP', () => {
       [0, 1, 2, 3].map((at) => `/sharedWith/${at}/principalId`),
     );
     assert.ok(reply.body.errors.every((one: { code: string }) => one.code === 'REFERENCE_NOT_FOUND'));
+    assert.deepEqual(
+      reply.body.errors.map((one: { message: string }) => one.message),
+      [
+        'There is no such user.',
+        'A user is named by their id, a UUID, not by their username.',
+        'There is no such user.',
+        'There is no such role.',
+      ],
+    );
   });
 
   it('are refused with everything that is wrong with them', async () => {
