@@ -82,21 +82,43 @@ interface OrderColumn {
   readonly desc: boolean;
 }
 
+/**
+ * Those that are asked for, then all by which records are grouped. What orders amounts follows their currency, of which two
+ * amounts cannot be compared; a picklist has the order of its values, and those that it no longer has follow.
+ */
 function orderColumns(plan: AggregatePlan): readonly OrderColumn[] {
-  const groups = [
-    ...plan.dimensions.map((dimension, index) => ({ of: dimension, name: `d${index}`, type: groupType(dimension) })),
-    ...plan.currencies.map((field, index) => ({ of: field, name: `c${index}`, type: typeOf(field).bindType })),
-  ];
+  const dimensions = plan.dimensions.map((dimension, index) => ({
+    of: dimension,
+    columns: [
+      ...(choicesOf(dimension) ? [{ name: `o${index}`, type: 'bigint' }] : []),
+      { name: `d${index}`, type: groupType(dimension) },
+    ],
+  }));
+  const currencies = plan.currencies.map((field, index) => ({
+    of: field,
+    columns: [{ name: `c${index}`, type: typeOf(field).bindType }],
+  }));
   const measures = plan.measures.map((measure, index) => ({
     of: measure,
-    name: `m${index}`,
-    type: valueType(measure),
+    columns: [{ name: `m${index}`, type: valueType(measure) }],
   }));
-  const columns = [...groups, ...measures];
-  const sorted = plan.sort.map(({ column, desc }) => ({ ...columns.find(({ of }) => of === column)!, desc }));
-  const rest = groups.filter(({ name }) => !sorted.some((one) => one.name === name));
-  return [...sorted, ...rest.map((column) => ({ ...column, desc: false }))];
+  const groups = [...dimensions, ...currencies];
+  const ofCurrency = (field: FieldMeta) =>
+    groups.find(({ of }) => of === field || ('granularity' in of && !of.granularity && of.field === field))!;
+  const asked = plan.sort.flatMap(({ column, desc }) => {
+    const found = [...groups, ...measures].find(({ of }) => of === column)!;
+    const currency = 'aggregation' in column ? column.currency : null;
+    return [...(currency ? [{ ...ofCurrency(currency), desc: false }] : []), { ...found, desc }];
+  });
+  const order = new Map<string, OrderColumn>();
+  for (const { columns, desc } of [...asked, ...groups.map((group) => ({ ...group, desc: false }))])
+    for (const column of columns) if (!order.has(column.name)) order.set(column.name, { ...column, desc });
+  return [...order.values()];
 }
+
+/** The values of a picklist by which records are grouped, in their order; null: it is no picklist. */
+const choicesOf = ({ field }: Dimension): readonly string[] | null =>
+  typeOf(field).choices === 'one' ? (field.picklistValues?.map(({ value }) => value) ?? null) : null;
 
 /** PostgreSQL type of the values of a dimension. */
 const groupType = ({ field, granularity }: Dimension): string => (granularity ? 'date' : typeOf(field).bindType);
@@ -175,7 +197,22 @@ class Compiler {
     const columns = [...groups, ...measures.flatMap((measure, index) => partsOf(measure, index))];
     // Also where nothing is measured, all records are one group and not one each.
     const by = groups.length > 0 ? groups.map((_, index) => index + 1).join(', ') : '()';
-    return `SELECT ${columns.join(', ')}${this.#records(where)} GROUP BY ${by}`;
+    return this.#placed(`SELECT ${columns.join(', ')}${this.#records(where)} GROUP BY ${by}`);
+  }
+
+  /** Groups with the places of their values in picklists. */
+  #placed(groups: string): string {
+    const lists = this.#plan.dimensions.flatMap((dimension, index) => {
+      const choices = choicesOf(dimension);
+      return choices ? [{ index, values: this.#bind([...choices], 'text[]') }] : [];
+    });
+    if (lists.length === 0) return groups;
+    const joins = lists.map(
+      ({ index, values }) =>
+        ` LEFT JOIN unnest(${values}) WITH ORDINALITY l${index}(value, place) ON l${index}.value = x.d${index}`,
+    );
+    const places = lists.map(({ index }) => `l${index}.place AS o${index}`);
+    return `SELECT x.*, ${places.join(', ')} FROM (${groups}) x${joins.join('')}`;
   }
 
   #dimension({ field, granularity }: Dimension): string {

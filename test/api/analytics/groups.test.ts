@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { FieldTypeName, ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import type { FieldMeta, FieldTypeName, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import type { Row, Value } from '../../service/query/evaluate.ts';
 import { type GroupQuery, group, shows } from '../../service/query/groups.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
@@ -261,6 +261,7 @@ async function readDescription(who: Api, objectApiName: string): Promise<Describ
       fieldType: FieldTypeName;
       scale: number | null;
       currencyField: string | null;
+      picklistValues: FieldMeta['picklistValues'];
       referenceTo: string[];
     }[];
   };
@@ -270,8 +271,8 @@ async function readDescription(who: Api, objectApiName: string): Promise<Describ
   };
   // The type of the values of a formula or rollup is told by the catalog.
   const types = new Map([...dimensions, ...measures].map(({ field, fieldType }) => [field, fieldType]));
-  const metas = fields.map(({ apiName, fieldType, scale, currencyField }) =>
-    aField(apiName, types.get(apiName) ?? fieldType, { scale, currencyField }),
+  const metas = fields.map(({ apiName, fieldType, scale, currencyField, picklistValues }) =>
+    aField(apiName, types.get(apiName) ?? fieldType, { scale, currencyField, picklistValues }),
   );
   const meta = anObject(objectApiName, metas);
   return { meta, dimensions, measures, readable: new Set(fields.map(({ apiName }) => apiName)) };

@@ -5,6 +5,7 @@ import { OPERATORS } from '../../../lib/schema/field-types/types.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { signIn } from '../../../scripts/sign-in.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
+import { objectFiles } from '../../support/metadata-tenant.ts';
 import { startPlatform } from '../../support/platform.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
 
@@ -247,6 +248,65 @@ describe('widgets over HTTP', () => {
     assert.equal((await run(at, 'stages', { cursor: first.nextCursor })).status, 200);
     refused(await run(at, 'stages', { cursor: first.nextCursor }, elsewhere), 400, 'CURSOR_INVALID');
     refused(await run(at, 'stages', { cursor: other.nextCursor }), 400, 'CURSOR_INVALID');
+  });
+
+  it('rank amounts within their currency, and choices in the order of their picklist', async () => {
+    const choices = (...values: string[]) =>
+      `picklist: {values: [${values.map((value) => `{value: ${value}}`).join(', ')}]}`;
+    await deals.deploy(
+      objectFiles('Bid__c', {
+        Size__c: `fieldType: picklist\n${choices('small', 'medium', 'large')}`,
+        Currency__c: `fieldType: picklist\n${choices('EUR', 'USD')}`,
+        Amount__c: 'fieldType: currency\ncurrencyField: Currency__c',
+      }),
+    );
+    for (const [Size__c, Currency__c, Amount__c] of [
+      ['small', 'USD', 900],
+      ['large', 'EUR', 20],
+      ['medium', 'EUR', 500],
+      ['medium', 'USD', 30],
+      [null, 'EUR', 1],
+    ]) {
+      const made = await ada.post('/data/Bid__c', { name: 'Bid', Size__c, Currency__c, Amount__c });
+      assert.equal(made.status, 201, made.text);
+    }
+    const query = {
+      objectApiName: 'Bid__c',
+      dimensions: [{ field: 'Size__c' }],
+      measures: [{ key: 'amount', aggregation: 'sum', field: 'Amount__c' }],
+    };
+    const ask = async (sort: object[]): Promise<unknown[]> => {
+      const made = await ada.post('/analytics/dashboards', {
+        name: 'Bids',
+        widgets: [widget('bids', { ...query, sort, limit: 2 })],
+      });
+      const found: unknown[] = [];
+      for (let cursor: string | null = null; ; ) {
+        const page = await run(`/analytics/dashboards/${made.body.dashboardId}`, 'bids', cursor ? { cursor } : {}, ada);
+        assert.equal(page.status, 200, page.text);
+        found.push(...page.body.rows);
+        cursor = page.body.nextCursor;
+        if (cursor === null) return found;
+      }
+    };
+    assert.deepEqual(await ask([{ id: 'amount', desc: true }]), [
+      ['medium', 'EUR', 500],
+      ['large', 'EUR', 20],
+      [null, 'EUR', 1],
+      ['small', 'USD', 900],
+      ['medium', 'USD', 30],
+    ]);
+    const bySize = [
+      ['small', 'USD', 900],
+      ['medium', 'EUR', 500],
+      ['medium', 'USD', 30],
+      ['large', 'EUR', 20],
+      [null, 'EUR', 1],
+    ];
+    assert.deepEqual(await ask([{ id: 'Size__c' }]), bySize);
+    assert.deepEqual(await ask([]), bySize);
+    const downwards = await ask([{ id: 'Size__c', desc: true }, { id: 'amount' }]);
+    assert.deepEqual(downwards, [bySize[4], bySize[3], bySize[1], bySize[2], bySize[0]]);
   });
 
   it('say where a question goes wrong', async () => {

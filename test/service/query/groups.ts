@@ -77,12 +77,19 @@ export function group(
   ];
   const all = [...groups.values()].map((one) => [...one.cells, ...measured(one.rows)]);
   const order = [
-    ...query.sort.map(({ id, desc }) => ({ at: keys.indexOf(id), desc })),
+    ...query.sort.flatMap(({ id, desc }) => {
+      // Amounts are compared within one currency.
+      const measure = query.measures.find(({ key }) => key === id);
+      const currency = measure && currencyOf(measure);
+      const first =
+        currency && readable(currency) ? by.findIndex((one) => !one.granularity && one.field === currency) : -1;
+      return [...(first < 0 ? [] : [{ at: first, desc: false }]), { at: keys.indexOf(id), desc }];
+    }),
     ...by.map((_, at) => ({ at, desc: false })),
   ];
   all.sort((a, b) => {
     for (const { at, desc } of order) {
-      const result = compareCells(a[at]!, b[at]!);
+      const result = at < query.dimensions.length ? compareKeys(a[at]!, b[at]!) : compareCells(a[at]!, b[at]!);
       if (result !== 0) return desc ? -result : result;
     }
     return 0;
@@ -156,6 +163,17 @@ export function decimal(units: bigint): string {
   const digits = (units < 0n ? -units : units).toString().padStart(DIGITS + 1, '0');
   const fraction = digits.slice(-DIGITS).replace(/0+$/, '');
   return `${units < 0n ? '-' : ''}${digits.slice(0, -DIGITS)}${fraction && `.${fraction}`}`;
+}
+
+/** Values of a dimension: those of a picklist in its order, before those that it no longer has. */
+function compareKeys(a: Cell, b: Cell): number {
+  const choices = a.field && typeOf(a.field) === 'picklist' ? (a.field.picklistValues ?? []) : [];
+  const place = ({ value }: Cell): number => {
+    const found = choices.findIndex((choice) => choice.value === value);
+    return found < 0 ? choices.length : found;
+  };
+  const [x, y] = [place(a), place(b)];
+  return x === y || a.value === null || b.value === null ? compareCells(a, b) : x - y;
 }
 
 function compareCells(a: Cell, b: Cell): number {

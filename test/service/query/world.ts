@@ -73,6 +73,7 @@ const LETTERS = [
   '中',
   '\n',
 ];
+const aChoice = (value: string) => ({ value, label: value, active: true, default: false, validFor: null });
 const OPTIONS = ['draft', 'sent', 'paid', 'Ümlaut', ' ', 'a,b', '{x}'];
 
 /** Moments around which clocks change in Berlin, New York and Lord Howe, and ordinary ones. */
@@ -187,7 +188,8 @@ function randomObject(g: Generate, apiName: string, other: string): ObjectMeta {
     const length = type === 'text' ? { length: 200 } : {};
     const ownCurrency = type === 'currency' && types.includes('picklist') && g(fc.boolean);
     const currency = ownCurrency ? { currencyField: 'picklist__c' } : {};
-    const more = decimal ? { precision: scale + 10, scale, ...currency } : { externalId, ...length };
+    const picklist = type === 'picklist' ? { picklistValues: g(() => fc.shuffledSubarray(OPTIONS)).map(aChoice) } : {};
+    const more = decimal ? { precision: scale + 10, scale, ...currency } : { externalId, ...length, ...picklist };
     return aField(`${type}__c`, type, more);
   });
   for (const { fieldType: resultType, apiName: source, precision, scale } of fields.filter(isResult)) {
