@@ -7,6 +7,7 @@ import { signIn } from '../../../scripts/sign-in.ts';
 import { expireDue } from '../../../services/agent/upkeep/upkeep.ts';
 import { contextOf } from '../../support/agents.ts';
 import { type Answer, type Api, api, type CallOptions } from '../../support/client.ts';
+import { wholePackage } from '../../support/metadata-tenant.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
 
 const GOAL = { agentKey: 'tester', goal: 'Tidy deals.' };
@@ -69,6 +70,22 @@ describe('policies of agents over HTTP', function () {
     return who.post(`/agent/approvals/${approvalId}/decision`, { decision, fingerprint, ...more });
   };
   const read = (who: Api, { body }: Answer): Promise<Answer> => who.get(`/agent/approvals/${body.details.approvalId}`);
+
+  it('name clients as their components do, and say so', async () => {
+    const named = policy([DELETES], { appliesTo: { clients: ['*', 'erp-cli', 'demo-DunningAgent', 'Nobody'] } });
+    const { blocked } = (await ada.post('/metadata/validate', { files: named, package: wholePackage(named) })).body;
+    assert.deepEqual(
+      blocked.map(({ code, message }: { code: string; message: string }) => [code, message]),
+      [
+        ['DEPENDENCY_MISSING', 'ExternalClient Nobody is neither in the project nor in the tenant.'],
+        [
+          'YAML_SCHEMA_INVALID',
+          'A client is named by the apiName of its ExternalClient, such as DunningAgent, not by its client_id; ' +
+            'erp-cli and * stand for themselves.',
+        ],
+      ],
+    );
+  });
 
   it('let as many different people decide as they say', async () => {
     await deals.deploy(policy([{ ...DELETES, requiredApprovals: 2 }]));
