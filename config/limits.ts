@@ -39,7 +39,11 @@ export const LIMITS = {
   dashboard_filters_max: FILTER_CONDITIONS_MAX,
   dashboard_shares_max: 100,
   dashboard_max_bytes: 256 * 1024,
+  /** Longer answers of dashboards are not kept under the key of their request. */
+  dashboard_answer_kept_max_bytes: 16 * 1024,
   dashboard_kept_days: 30,
+  /** Deleted dashboards of a tenant that are kept. */
+  dashboards_deleted_max: 500,
   dashboard_page_size_default: 25,
   dashboard_page_size_max: 100,
   dashboard_page_max: 10_000,

@@ -249,6 +249,8 @@ export interface OperationReply {
   body: Buffer | object | null;
   /** Of a dry run: the request itself would change nothing either, as its body says. */
   changesNothing?: boolean;
+  /** What is stored under the key of a mutation in the place of a long body, and is answered to a repetition. */
+  kept?: object;
   /** Of the dry run of an upsert: what it has found under its key. */
   basis?: string;
 }

@@ -202,7 +202,7 @@ function unitOf(tx: Tx, { request, call, key }: UnitOptions, commit: Commit): Un
       const outcome = {
         status: String(status),
         headers: sql.bind(JSON.stringify(headers), 'jsonb'),
-        body: sql.bind(body, 'text'),
+        body: sql.bind(reply.kept ? JSON.stringify(reply.kept) : body, 'text'),
       };
       try {
         await commit(sql.statement(completeKeySql(schema, key, sql.bind, outcome)));

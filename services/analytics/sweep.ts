@@ -1,11 +1,12 @@
 /** Removes dashboards that were deleted long enough ago. Doing it twice does no harm. */
 import type { ServiceBroker } from 'moleculer';
+import { LIMITS } from '../../config/limits.ts';
 import { call } from '../../contracts/call.ts';
 import type { Database } from '../../mixins/database/database.ts';
 import type { Jobs } from '../../mixins/jobs/jobs.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
-import { removeDeletedSql } from './sweep.sql.ts';
+import { removeDeletedSql, removeOldestDeletedSql } from './sweep.sql.ts';
 
 const SWEEP = periodicQueue('analytics.sweep', { everySeconds: 3_600, pollSeconds: 60, firstAfterSeconds: 10 });
 
@@ -15,6 +16,9 @@ const TENANTS_PER_PAGE = 500;
 
 /** Answers how many were removed. */
 export async function removeDeleted(database: Database, tenantId: string): Promise<number> {
+  await database.shared('analytics', tenantId, (tx) =>
+    tx.query(removeOldestDeletedSql(tenantId, LIMITS.dashboards_deleted_max)),
+  );
   let removed = 0;
   for (;;) {
     const { rowCount } = await database.shared('analytics', tenantId, (tx) =>

@@ -17,6 +17,7 @@ import { NOW } from '../../../mixins/models/sequelize.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import type { AnalyticsDeps } from '../deps.ts';
+import { removeOldestDeletedSql } from '../sweep.sql.ts';
 import { type Viewer, viewerOf } from '../viewer.ts';
 import { type Content, contentOf, refuseProblems, refuseSize } from './content.ts';
 import { etagOf, presentDashboard } from './present.ts';
@@ -37,7 +38,7 @@ export const createDashboard: Handler<'analytics.dashboards.create', AnalyticsDe
   const viewer = await viewerOf(deps, request);
   const content = contentOf(call.body, null);
   const asked = askedOf(deps, viewer, call.body);
-  return change(deps, request, call, async (unit) => {
+  return answered(deps, request, call, viewer, async (unit) => {
     const { tx } = unit;
     const key = { tenantId: viewer.tenantId, dashboardId: uuidv7() };
     refuseContent(content, null, await asked);
@@ -50,8 +51,8 @@ export const createDashboard: Handler<'analytics.dashboards.create', AnalyticsDe
     await insertDashboard(tx, key, content, viewer);
     const row = await visibleDashboard(tx, viewer, key.dashboardId, 'draft');
     unit.audit({ recordId: key.dashboardId, kind: 'create', changes: changesOf(null, content, row.revision) });
-    const { headers, body } = replyOf(row, viewer);
-    return { status: 201, headers: { ...headers, Location: addressOf(key.dashboardId) }, body };
+    const reply = replyOf(row, viewer);
+    return { ...reply, status: 201, headers: { ...reply.headers, Location: addressOf(key.dashboardId) } };
   });
 };
 
@@ -64,7 +65,7 @@ export const updateDashboardDraft: Handler<'analytics.dashboards.update', Analyt
   const expectedRevision = expectedRevisionOf(call.headers, call.body);
   const viewer = await viewerOf(deps, request);
   const asked = askedOf(deps, viewer, given);
-  return change(deps, request, call, async (unit) => {
+  return answered(deps, request, call, viewer, async (unit) => {
     const { tx } = unit;
     const before = await lockedDashboard(tx, viewer, call.path.dashboardId);
     const former = contentOfRow(before);
@@ -82,7 +83,7 @@ export const updateDashboardDraft: Handler<'analytics.dashboards.update', Analyt
     const { visibility } = content;
     const revision = before.revision + 1;
     const draftRevision = shown(content) === shown(former) ? before.draftRevision : revision;
-    await updateDraft(tx, key, content);
+    await updateDraft(tx, key, content, former);
     await updateDashboard(tx, key, { visibility, revision, draftRevision }, viewer);
     const row = await visibleDashboard(tx, viewer, key.dashboardId, 'draft');
     unit.audit({ recordId: key.dashboardId, kind: 'update', changes: changesOf(former, content, row.revision) });
@@ -93,7 +94,7 @@ export const updateDashboardDraft: Handler<'analytics.dashboards.update', Analyt
 export const publishDashboard: Handler<'analytics.dashboards.publish', AnalyticsDeps> = async (deps, request, call) => {
   const expectedRevision = expectedRevisionOf(call.headers, call.body);
   const viewer = await viewerOf(deps, request);
-  return change(deps, request, call, async (unit) => {
+  return answered(deps, request, call, viewer, async (unit) => {
     const { tx } = unit;
     const before = await lockedDashboard(tx, viewer, call.path.dashboardId);
     requireRevision(expectedRevision, before.revision);
@@ -140,6 +141,7 @@ export const deleteDashboard: Handler<'analytics.dashboards.delete', AnalyticsDe
       { revision: before.revision + 1, deletedAt: NOW, deletedById: viewer.userId },
       viewer,
     );
+    await tx.query(removeOldestDeletedSql(viewer.tenantId, LIMITS.dashboards_deleted_max));
     unit.audit({ recordId: key.dashboardId, kind: 'delete', changes: { name: { from: before.name, to: null } } });
     return { status: 204, body: null };
   });
@@ -151,6 +153,42 @@ const change = (
   call: OperationCall,
   work: (unit: Unit) => Promise<OperationReply>,
 ): Promise<OperationReply> => mutate(database, request, call, { role: { service: 'analytics' }, work });
+
+/**
+ * A change that answers the dashboard. Where that is long, the key of the request keeps only which dashboard it was: its
+ * repetition is answered with the dashboard as it is by then.
+ */
+async function answered(
+  deps: AnalyticsDeps,
+  request: RequestContext,
+  call: OperationCall,
+  viewer: Viewer,
+  work: (unit: Unit) => Promise<OperationReply>,
+): Promise<OperationReply> {
+  const reply = await change(deps, request, call, work);
+  const kept = keptIn(reply);
+  if (!kept) return reply;
+  const row = await deps.database.shared('analytics', viewer.tenantId, (tx) =>
+    visibleDashboard(tx, viewer, kept.dashboardId, kept.keptVersion),
+  );
+  const { headers, body } = replyOf(row, viewer);
+  return { ...reply, headers: { ...reply.headers, ...headers }, body };
+}
+
+/** What the key keeps of a long answer. */
+interface Kept {
+  readonly dashboardId: string;
+  readonly keptVersion: Version;
+}
+
+const KEPT_MAX_BYTES = 100;
+
+/** Of a stored reply what was kept of it; null: all of it. */
+function keptIn({ body }: OperationReply): Kept | null {
+  if (!Buffer.isBuffer(body) || body.length > KEPT_MAX_BYTES) return null;
+  const { dashboardId, keptVersion }: Partial<Kept> = JSON.parse(body.toString());
+  return dashboardId !== undefined && keptVersion !== undefined ? { dashboardId, keptVersion } : null;
+}
 
 /** The draft of a dashboard that the viewer may change, locked. */
 async function lockedDashboard(tx: Tx, viewer: Viewer, dashboardId: string): Promise<FullDashboardRow> {
@@ -182,8 +220,12 @@ const contentOfRow = ({ name, description, visibility, sharedWith, timezone, con
 });
 
 function replyOf(row: FullDashboardRow, viewer: Viewer): OperationReply {
-  const body = presentDashboard(row, viewer);
-  return { headers: { ETag: etagOf(body) }, body };
+  const shown = presentDashboard(row, viewer);
+  const body = Buffer.from(JSON.stringify(shown));
+  const reply = { headers: { ETag: etagOf(shown) }, body };
+  if (body.length <= LIMITS.dashboard_answer_kept_max_bytes || row.version === null) return reply;
+  const kept: Kept = { dashboardId: row.dashboardId, keptVersion: row.version };
+  return { ...reply, kept };
 }
 
 const addressOf = (dashboardId: string): string => `/api/v1/analytics/dashboards/${dashboardId}`;

@@ -31,7 +31,9 @@ export async function visibleDashboard(
   if (row.version === null || (row.version === 'draft' && row.reach === 'view'))
     throw new PlatformError(
       'DASHBOARD_VERSION_NOT_FOUND',
-      row.reach === 'view' ? 'The dashboard has no published version.' : `The dashboard has no ${version} version.`,
+      row.reach === 'view' && version === 'draft'
+        ? 'The draft of a dashboard is for those who may change it.'
+        : `The dashboard has no ${version ?? 'published'} version.`,
     );
   return row;
 }

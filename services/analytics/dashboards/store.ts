@@ -29,9 +29,18 @@ export async function insertDashboard(
   await insertShares(tx, key, content);
 }
 
-/** Replaces the draft and the shares; the caller has locked the dashboard. */
-export async function updateDraft(tx: Tx, key: DashboardKey, content: Content): Promise<void> {
-  await DashboardVersionModel.update(columnsOf(content), { where: { ...key, version: 'draft' }, ...on(tx) });
+/** Replaces the draft, which was `former`, and the shares; the caller has locked the dashboard. */
+export async function updateDraft(
+  tx: Tx,
+  key: DashboardKey,
+  content: Content,
+  former: Content | null = null,
+): Promise<void> {
+  const { content: long, ...short } = columnsOf(content);
+  // What is not set is not stored once more.
+  const isSame = content.filters === former?.filters && content.widgets === former.widgets;
+  const columns = isSame ? short : { ...short, content: long };
+  await DashboardVersionModel.update(columns, { where: { ...key, version: 'draft' }, ...on(tx) });
   await DashboardShareModel.destroy({ where: { ...key }, ...on(tx) });
   await insertShares(tx, key, content);
 }
