@@ -673,6 +673,22 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(other.page.url(), address());
   });
 
+  it('asks again who has signed in when that could not be had before', async () => {
+    const { page } = await begin();
+    await fakeDashboards(page, only({ type: 'table', result: byStatus }));
+    let fails = true;
+    const failure = { status: 500, contentType: 'application/json', body: '{"code":"INTERNAL_ERROR","message":"No."}' };
+    await page.route('**/api/v1/identity', (route) => (fails ? route.fulfill(failure) : route.continue()));
+    await page.goto(address());
+    await signIn(page, 'mia@demo.example');
+    await shown(page);
+    assert.equal(await page.innerText('#who'), '');
+    fails = false;
+    await page.click('.brand');
+    await page.waitForSelector('.dashboards');
+    assert.match(await page.innerText('#who'), /Mia Hartmann/);
+  });
+
   it('takes no answer of a sign-in that it did not begin', async () => {
     const { page } = await begin();
     const asked: string[] = [];
