@@ -73,6 +73,18 @@ export type Consumption =
   | 'APPROVAL_FINGERPRINT_MISMATCH'
   | 'RUN_NOT_ACTIVE';
 
+/** What an operator sees of a run: nothing that its agent has written. */
+export interface ActiveRun {
+  readonly runId: string;
+  readonly agentKey: string;
+  readonly userId: string;
+  readonly clientId: string;
+  readonly createdAt: string;
+  readonly expiresAt: string;
+  /** Approvals that wait for people. */
+  readonly waiting: number;
+}
+
 export interface AgentActions extends ActionsOf<typeof AGENT_OPERATIONS> {
   /**
    * Admits a call of the request's user and client to one of their runs, in one round trip: the budget is counted, the
@@ -94,6 +106,9 @@ export interface AgentActions extends ActionsOf<typeof AGENT_OPERATIONS> {
     params: { admission: Admission; stepId: string; preview: object; basis?: string };
     result: never;
   };
+  /** For operators: the active runs of a tenant, oldest first; and their end, of all of them or of those named. */
+  'agent.tenants.listRuns': { params: { tenantId: string }; result: { runs: ActiveRun[] } };
+  'agent.tenants.cancelRuns': { params: { tenantId: string; runIds?: string[] }; result: { canceled: string[] } };
   /** How it is with a run at this moment; null: the tenant has no such run. */
   'agent.runs.state': { params: { tenantId: string; runId: string }; result: { status: RunStatus } | null };
 }

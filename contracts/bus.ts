@@ -15,6 +15,8 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'agent.steps.settle': ['gateway'],
   'agent.approvals.request': ['gateway'],
   'agent.runs.state': ['data'],
+  'agent.tenants.listRuns': [OPERATOR],
+  'agent.tenants.cancelRuns': [OPERATOR],
   'auth.http.handle': ['gateway'],
   'auth.keys.list': ['gateway'],
   'auth.keys.rotate': [OPERATOR],

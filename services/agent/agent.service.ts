@@ -18,6 +18,7 @@ import { cancelRun, completeRun } from './runs/end.ts';
 import { getRun, listRuns, runState } from './runs/read.ts';
 import { listSteps } from './runs/steps.ts';
 import { registerNumbers } from './upkeep/numbers.ts';
+import { cancelRunsOfTenant, listRunsOfTenant } from './upkeep/operator.ts';
 import { startPeriodicWork } from './upkeep/periodic.ts';
 import { cancelRunsOfGrants, cancelRunsOfInactiveClients } from './upkeep/upkeep.ts';
 
@@ -70,6 +71,8 @@ export default function agentService(platform: Platform): ServiceSchema {
       'steps.settle': serves('agent.steps.settle', settleStep),
       'approvals.request': serves('agent.approvals.request', requestApproval),
       'runs.state': (ctx) => runState(deps, ctx.params),
+      'tenants.listRuns': (ctx) => listRunsOfTenant(database, ctx.params),
+      'tenants.cancelRuns': (ctx) => cancelRunsOfTenant(database, ctx.params),
     } satisfies ActionHandlers<'agent', AgentActions>,
     events: {
       'auth.grants.revoked': (ctx) =>

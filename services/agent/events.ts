@@ -27,10 +27,14 @@ export async function writeEvents(
   await Promise.all(written);
 }
 
-/** What the platform itself has done about a run. */
+/** What the platform itself, or an operator, has done about a run. */
 export interface Note {
   readonly runId: string;
-  readonly operationId: 'agent.runs.expire' | 'agent.runs.cancel' | 'agent.approvals.expire';
+  readonly operationId:
+    | 'agent.runs.expire'
+    | 'agent.runs.cancel'
+    | 'agent.approvals.expire'
+    | 'agent.tenants.cancelRuns';
   readonly changes: Changes;
 }
 

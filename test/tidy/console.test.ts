@@ -7,7 +7,7 @@ import { read, repositoryFiles } from '../support/sources.ts';
 const commands = repositoryFiles()
   .filter((path) => path.endsWith('.md'))
   .flatMap((path) =>
-    [...read(path).matchAll(/(?:^ *(?:erp \$ )?|`)call ((?:auth|data|metadata)\.[\w.]+)(?: ([^`\n]+))?/gm)].map(
+    [...read(path).matchAll(/(?:^ *(?:erp \$ )?|`)call ((?:agent|auth|data|metadata)\.[\w.]+)(?: ([^`\n]+))?/gm)].map(
       ([text, action, params]) => ({ where: `${path}: ${text}`, action: action!, params }),
     ),
   );

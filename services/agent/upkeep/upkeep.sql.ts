@@ -115,6 +115,20 @@ export function grantedRunsStatement(after: string | null, take: number): Statem
   );
 }
 
+/** Active runs of a tenant, oldest first: no more than a tenant may have. */
+export function activeRunsOfTenantStatement(tenantId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT r.run_id AS "runId", r.agent_key AS "agentKey", r.user_id AS "userId", r.client_id AS "clientId",
+      r.created_at AS "createdAt", r.expires_at AS "expiresAt",
+      (SELECT count(*)::integer FROM agent.approvals a WHERE a.tenant_id = r.tenant_id AND a.run_id = r.run_id
+        AND a.status = 'PENDING' AND a.expires_at > statement_timestamp()) AS waiting
+    FROM agent.runs r
+    WHERE r.tenant_id = ${sql.bind(tenantId, 'uuid')} AND r.status = 'RUNNING' AND r.expires_at > statement_timestamp()
+    ORDER BY r.run_id`,
+  );
+}
+
 /** Of all tenants. */
 export interface Numbers {
   readonly runs: number;

@@ -106,21 +106,29 @@ export async function cancelRunsOfInactiveClients(
   await cancelRuns(database, await database.shared('agent', tenantId, (tx) => tx.all<GrantedRun>(statement)));
 }
 
-async function cancelRuns(database: Database, runs: readonly GrantedRun[]): Promise<void> {
+/** Answers the runs that were active until now. */
+export async function cancelRuns(
+  database: Database,
+  runs: readonly Pick<GrantedRun, 'tenantId' | 'runId'>[],
+  operationId: Note['operationId'] = 'agent.runs.cancel',
+): Promise<EndedRun[]> {
+  const canceled: EndedRun[] = [];
   for (const [tenantId, ofTenant] of Map.groupBy(runs, (run) => run.tenantId))
     await database.shared('agent', tenantId, async (tx) => {
       const ended = await endRuns(tx, tenantId, ofTenant, 'CANCELED');
       await writeNotes(
         tx,
         tenantId,
-        ended.map((run) => noteOfEnd(run, 'agent.runs.cancel', 'CANCELED')),
+        ended.map((run) => noteOfEnd(run, operationId, 'CANCELED')),
       );
       await tell(
         tx,
         tenantId,
         ended.map((run) => ({ type: 'agent.run.canceled', data: eventOf(run) })),
       );
+      canceled.push(...ended);
     });
+  return canceled;
 }
 
 /** Asks whether the grants of active runs still live: the event about their end may have been lost. */

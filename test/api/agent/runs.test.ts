@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Admission } from '../../../contracts/agent.ts';
+import { call } from '../../../contracts/call.ts';
 import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { Database } from '../../../mixins/database/database.ts';
@@ -269,6 +270,31 @@ describe('the end of agent runs', function () {
       approvalId: { from: approvalId, to: approvalId },
       status: { from: 'PENDING', to: 'EXPIRED' },
     });
+  });
+
+  it('comes by an operator, who sees the active runs of a tenant and nothing of what agents wrote', async () => {
+    const [first, second] = [await sam.post('/agent/runs', GOAL), await sam.post('/agent/runs', GOAL)];
+    const { tenantId } = await contextOf(sam);
+    const asked = await admit(platform, await contextOf(sam), aDeletion(first.body.runId)).catch((error) => error);
+    const { broker } = platform;
+    const { runs } = await call(broker, 'agent.tenants.listRuns', { tenantId });
+    const { runId, agentKey, userId, clientId, createdAt, expiresAt } = first.body;
+    assert.deepEqual(
+      runs.find((run) => run.runId === runId),
+      { runId, agentKey, userId, clientId, createdAt, expiresAt, waiting: 1 },
+    );
+    const { canceled } = await call(broker, 'agent.tenants.cancelRuns', { tenantId, runIds: [runId] });
+    assert.deepEqual(canceled, [runId]);
+    assert.equal((await sam.get(`/agent/runs/${runId}`)).body.status, 'CANCELED');
+    assert.equal((await sam.get(`/agent/runs/${second.body.runId}`)).body.status, 'RUNNING');
+    const [entry] = await trail(runId, 'agent.tenants.cancelRuns');
+    assert.deepEqual(entry.changes.openApprovals, { from: [asked.details.approvalId], to: [] });
+    const all = await call(broker, 'agent.tenants.cancelRuns', { tenantId });
+    assert.ok(all.canceled.includes(second.body.runId));
+    assert.deepEqual(await call(broker, 'agent.tenants.listRuns', { tenantId }), { runs: [] });
+    assert.deepEqual(await call(broker, 'agent.tenants.cancelRuns', { tenantId: uuidv7() }), { canceled: [] });
+    const refused = await call(broker, 'agent.tenants.listRuns', { tenantId: 'demo' }).catch((error) => error);
+    assert.equal(refused.code, 'VALIDATION_FAILED');
   });
 
   it('shows in the metrics how much goes on, and how late it is written down', async () => {
