@@ -68,6 +68,8 @@ export const LIMITS = {
   agent_output_max_bytes: 256 * 1024,
   agent_body_max_bytes: 512 * 1024,
   agent_retention_days: 180,
+  /** Outputs and plans of a tenant's ended runs, and as much for requests and previews of its ended approvals. */
+  agent_kept_max_bytes: 256 * 1024 * 1024,
   read_statement_timeout_ms: 5_000,
   statement_timeout_ms: 25_000,
   database_included_ms: 250,

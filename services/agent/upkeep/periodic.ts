@@ -2,9 +2,10 @@
 import type { ServiceBroker } from 'moleculer';
 import { periodicQueue } from '../../../mixins/jobs/queue.ts';
 import type { Platform } from '../../../mixins/platform.ts';
-import { cancelUnauthorized, expireDue } from './upkeep.ts';
+import { cancelUnauthorized, dropOldContents, expireDue } from './upkeep.ts';
 
 const EXPIRY = periodicQueue('agent.expiry', { everySeconds: 15, pollSeconds: 5, firstAfterSeconds: 5 });
+const CONTENTS = periodicQueue('agent.contents', { everySeconds: 3_600, pollSeconds: 60, firstAfterSeconds: 60 });
 const GRANTS = periodicQueue('agent.grants', { everySeconds: 60, pollSeconds: 15, firstAfterSeconds: 10 });
 
 /** Offers to do the periodic work in this process. */
@@ -14,6 +15,14 @@ export async function startPeriodicWork({ database, jobs }: Platform, broker: Se
       broker.logger.warn(
         { err: error, tenantId },
         'What has expired was not written down; the next round tries again.',
+      ),
+    ),
+  );
+  await jobs.repeat(CONTENTS, (signal) =>
+    dropOldContents(database, signal, (tenantId, error) =>
+      broker.logger.warn(
+        { err: error, tenantId },
+        'Old outputs of runs were not left out; the next round tries again.',
       ),
     ),
   );

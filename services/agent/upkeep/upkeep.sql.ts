@@ -80,6 +80,46 @@ export function forgetStatement(tenantId: string, retentionDays: number, take: n
   );
 }
 
+/** Tenants that have runs. The login of the service looks across tenants. */
+export function tenantsWithRunsStatement(): Statement {
+  return new Sql().statement(`SELECT DISTINCT tenant_id AS "tenantId" FROM agent.runs`);
+}
+
+/** What columns take in the database, where long values are compressed. */
+const bytesOf = (...columns: string[]): string =>
+  columns.map((column) => `coalesce(pg_column_size(${column}), 0)`).join(' + ');
+
+/** Leaves out the outputs and plans of ended runs behind the newest `maxBytes` of them. */
+export function dropOutputsStatement(tenantId: string, maxBytes: number): Statement {
+  const sql = new Sql();
+  const tenant = sql.bind(tenantId, 'uuid');
+  return sql.statement(
+    `UPDATE agent.runs SET output = NULL, plan = NULL
+    WHERE tenant_id = ${tenant} AND run_id IN (SELECT run_id FROM (
+      SELECT run_id, sum(${bytesOf('output', 'plan')}) OVER (ORDER BY run_id DESC) AS bytes
+      FROM agent.runs
+      WHERE tenant_id = ${tenant} AND status <> 'RUNNING' AND (output IS NOT NULL OR plan IS NOT NULL)) kept
+      WHERE bytes > ${sql.bind(maxBytes, 'bigint')})`,
+  );
+}
+
+/** Leaves out the requests and previews of ended approvals behind the newest `maxBytes` of them; effects stay. */
+export function dropRequestsStatement(tenantId: string, maxBytes: number): Statement {
+  const sql = new Sql();
+  const tenant = sql.bind(tenantId, 'uuid');
+  return sql.statement(
+    `UPDATE agent.approvals SET body = NULL, body_omitted = true,
+      preview = CASE WHEN preview IS NOT NULL
+        THEN json_build_object('omitted', true, 'effects', coalesce(preview -> 'effects', '[]')) END
+    WHERE tenant_id = ${tenant} AND approval_id IN (SELECT approval_id FROM (
+      SELECT approval_id, sum(${bytesOf('body', 'preview')}) OVER (ORDER BY approval_id DESC) AS bytes
+      FROM agent.approvals
+      WHERE tenant_id = ${tenant} AND status NOT IN ('PENDING', 'APPROVED')
+        AND NOT (body IS NULL AND body_omitted)) kept
+      WHERE bytes > ${sql.bind(maxBytes, 'bigint')})`,
+  );
+}
+
 /** An active run and the grant under which it began. */
 export interface GrantedRun {
   readonly tenantId: string;

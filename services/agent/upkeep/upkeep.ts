@@ -12,6 +12,8 @@ import { activeClients } from '../callers.ts';
 import { type Events, endChanges, type Note, writeEvents, writeNotes } from '../events.ts';
 import { type EndedRun, endRunsStatement } from '../runs/end.sql.ts';
 import {
+  dropOutputsStatement,
+  dropRequestsStatement,
   dueTenantsStatement,
   type ExpiredApproval,
   escalateStatement,
@@ -22,6 +24,7 @@ import {
   overdueRunsStatement,
   runsOfGrantsStatement,
   runsOfOtherClientsStatement,
+  tenantsWithRunsStatement,
 } from './upkeep.sql.ts';
 
 const TENANTS_PER_ROUND = 1_000;
@@ -89,6 +92,23 @@ const tell = (tx: Tx, tenantId: string, events: Events): Promise<void> =>
   events.length === 0
     ? Promise.resolve()
     : writeEvents(tx, { tenantId, ...platformCaller('job', requestId()) }, events);
+
+/** Leaves out what the oldest ended runs and approvals of each tenant take beyond `maxBytes`. */
+export async function dropOldContents(
+  database: Database,
+  signal: AbortSignal,
+  failed: (tenantId: string, error: unknown) => void,
+  maxBytes: number = LIMITS.agent_kept_max_bytes,
+): Promise<void> {
+  const tenants = await database.login((tx) => tx.all<{ tenantId: string }>(tenantsWithRunsStatement()));
+  for (const { tenantId } of tenants) {
+    if (signal.aborted) return;
+    for (const statement of [dropOutputsStatement(tenantId, maxBytes), dropRequestsStatement(tenantId, maxBytes)])
+      await database
+        .shared('agent', tenantId, (tx) => tx.query(statement))
+        .catch((error: unknown) => failed(tenantId, error));
+  }
+}
 
 /** These grants have ended, and with them the runs that began under them. */
 export async function cancelRunsOfGrants(database: Database, grantIds: readonly string[]): Promise<void> {
