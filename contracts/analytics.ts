@@ -2,6 +2,8 @@
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
 import { PRINCIPAL_TYPES } from '../lib/access/sharing.ts';
+import type { Asker } from '../lib/context.ts';
+import type { PlatformErrorWire } from '../lib/errors/platform-error.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
 import { GRANULARITIES } from '../lib/query/types.ts';
 import { AGGREGATIONS, OPERATORS } from '../lib/schema/field-types/types.ts';
@@ -9,7 +11,16 @@ import { TRIED } from './data/mutations.ts';
 import { ConditionSchema, FiltersSchema } from './data/query.ts';
 import { KEY_ERRORS, objectApiName } from './data/rows.ts';
 
-export type AnalyticsActions = ActionsOf<typeof ANALYTICS_OPERATIONS>;
+export interface AnalyticsActions extends ActionsOf<typeof ANALYTICS_OPERATIONS> {
+  /**
+   * Whether `asker` could change dashboards by an operation themselves, whatever revision they have: why not, else null. The
+   * body is that of the operation.
+   */
+  'analytics.access.check': {
+    params: { asker: Asker; operationId: string; dashboardId: string | null; body: unknown };
+    result: { refusal: PlatformErrorWire | null };
+  };
+}
 
 const closed = { additionalProperties: false };
 const uuid = (description?: string) => Type.String({ format: 'uuid', ...(description ? { description } : {}) });
@@ -213,8 +224,8 @@ const expectedRevision = Type.Optional(
   }),
 );
 
-const CreateBody = Type.Object({ name: Name, ...contentFields }, closed);
-const UpdateBody = Type.Object({ name: Type.Optional(Name), ...contentFields, expectedRevision }, closed);
+export const CreateBody = Type.Object({ name: Name, ...contentFields }, closed);
+export const UpdateBody = Type.Object({ name: Type.Optional(Name), ...contentFields, expectedRevision }, closed);
 const PublishBody = Type.Object(
   {
     expectedRevision,

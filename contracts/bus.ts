@@ -17,6 +17,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'agent.runs.state': ['data'],
   'agent.tenants.listRuns': [OPERATOR],
   'agent.tenants.cancelRuns': [OPERATOR],
+  'analytics.access.check': ['agent'],
   'auth.http.handle': ['gateway'],
   'auth.keys.list': ['gateway'],
   'auth.keys.rotate': [OPERATOR],

@@ -60,6 +60,12 @@ export interface UserAccess {
   groups: string[];
 }
 
+/** A record by its id, by its id in the recycle bin, or by an external id under which that user finds it, if there is one. */
+export type AskedRecord =
+  | { readonly id: string }
+  | { readonly deletedId: string }
+  | { readonly externalIdField: string; readonly value: string; readonly foundBy: string };
+
 export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
   /** The user behind a token, with what decides about access; null when absent. */
   'data.users.get': { params: { tenantId: string; userId: string }; result: UserIdentity | null };
@@ -69,16 +75,17 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
    */
   'data.users.access': { params: { tenantId: string; userId: string }; result: UserAccess };
   /**
-   * Whether the user could execute operations on an object, and on its record when `recordId` is given: why not, else null.
+   * Whether the user could execute operations on an object, and on its record when one is named: why not, else null.
    * `references` are values of its fields as a body has them: those that name other records must name such as the user can
-   * read. Throws OBJECT_NOT_FOUND for an object that the user cannot read.
+   * read. `readsRecord`: they see the record, or nobody who asks for it does. Throws OBJECT_NOT_FOUND for an object that the
+   * user cannot read.
    */
   'data.access.check': {
     params: {
       tenantId: string;
       userId: string;
       objectApiName: string;
-      recordId: string | null;
+      record: AskedRecord | null;
       operations: readonly RecordOperation[];
       transitionKey: string | null;
       references: Readonly<Record<string, unknown>>;

@@ -165,6 +165,12 @@ const Validation = Type.Object({
   planHash: hash('Identity of the changes; send it as expectedPlanHash to deploy exactly these.'),
   metadataVersion: Type.Integer({ description: 'Version that the plan starts from.' }),
   validatedAt: timestamp(),
+  handsOutRights: Type.Optional(
+    Type.Boolean({
+      description:
+        'Of a deployment under an agent run: it gives or takes rights, so that only those who manage access approve it.',
+    }),
+  ),
 });
 
 const Retrieved = Type.Object({

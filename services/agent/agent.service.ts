@@ -93,6 +93,7 @@ export default function agentService(platform: Platform): ServiceSchema {
         sealingKeys: await sealingKeys(platform, SEALING),
         findUser: (tenantId, userId) => call(broker, 'data.users.get', { tenantId, userId }),
         checkAccess: (question) => call(broker, 'data.access.check', question),
+        checkDashboard: (question) => call(broker, 'analytics.access.check', question),
         seenRecords: (question) => call(broker, 'data.records.seen', question),
         recordsOfRequests: (question) => call(broker, 'data.trail.ofRequests', question),
       };

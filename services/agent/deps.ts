@@ -15,6 +15,8 @@ export interface AgentDeps {
   readonly findUser: FindUser;
   /** Asks data whether a user could execute an operation on a record. */
   readonly checkAccess: Ask<'data.access.check'>;
+  /** Asks analytics whether a user could change dashboards by an operation. */
+  readonly checkDashboard: Ask<'analytics.access.check'>;
   /** Asks data which records a user can see. */
   readonly seenRecords: Ask<'data.records.seen'>;
   /** Asks data what requests of a run have changed. */

@@ -54,18 +54,27 @@ export function recordInPath(called: CalledPath): RecordName | null {
   return objectApiName === undefined || id === undefined ? null : { objectApiName, id };
 }
 
-/** The path without names of objects and fields and ids of records that the reader may not know. */
-export function shownPath(called: CalledPath, { objects }: Access, sees: Sees): string {
+/** Ids that only the service knows something about which owns the operation. */
+const OF_SERVICES = ['value', 'dashboardId', 'connectionId'];
+
+/** What a reader may know of a path. */
+interface PathSight {
+  readonly sees: Sees;
+  /** They may know of everything else that it names. */
+  readonly reads: boolean;
+}
+
+/** The path without names of objects and fields and ids that the reader may not know, or nobody has asked whether they may. */
+export function shownPath(called: CalledPath, { objects }: Access, { sees, reads }: PathSight): string {
   const segments = read(called);
   if (!segments) return HIDDEN;
   const textOf = (name: string): string => segments.find((one) => one.name === name)?.text ?? '';
-  if (!segments.some(({ name }) => name === 'objectApiName')) return called.path;
   const object = ownEntry(objects, textOf('objectApiName'));
   const record = recordInPath(called);
-  const hidden = new Set<string>();
-  if (!object) hidden.add('objectApiName');
-  if (!object || (record && !sees(record))) for (const name of ['id', 'shareId', 'transitionKey']) hidden.add(name);
-  if (!object || ownEntry(object.fields, textOf('externalIdField'))?.read !== true)
-    for (const name of ['externalIdField', 'value']) hidden.add(name);
-  return `/${segments.map(({ name, text }) => (name !== null && hidden.has(name) ? HIDDEN : text)).join('/')}`;
+  const shown = new Set<string>();
+  if (object) shown.add('objectApiName');
+  if (record && object && sees(record)) for (const name of ['id', 'shareId', 'transitionKey']) shown.add(name);
+  if (object && ownEntry(object.fields, textOf('externalIdField'))?.read) shown.add('externalIdField');
+  if (reads && (!object || shown.has('externalIdField'))) for (const name of OF_SERVICES) shown.add(name);
+  return `/${segments.map(({ name, text }) => (name === null || shown.has(name) ? text : HIDDEN)).join('/')}`;
 }

@@ -1,11 +1,12 @@
 import type { ServiceSchema } from 'moleculer';
 import { LIMITS } from '../../config/limits.ts';
 import type { AnalyticsActions } from '../../contracts/analytics.ts';
-import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
-import { type RequestContext, requestContext } from '../../lib/context.ts';
+import { type ActionContext, type ActionHandlers, type Caller, call } from '../../contracts/call.ts';
+import { type Asker, type RequestContext, requestContext } from '../../lib/context.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { createDashboard, deleteDashboard, publishDashboard, updateDashboardDraft } from './dashboards/change.ts';
+import { checkAccess } from './dashboards/check.ts';
 import { DeployedDashboards } from './dashboards/deployed.ts';
 import { getDashboard, listDashboards } from './dashboards/read.ts';
 import type { AnalyticsDeps } from './deps.ts';
@@ -23,27 +24,26 @@ export default function analyticsService({ database, jobs, metrics }: Platform):
     tenantMaxBytes: LIMITS.widget_results_tenant_max_bytes,
   });
 
+  /** What the work for somebody who asks can reach. */
+  const depsOf = (ctx: Caller, { requestId, tenantId, userId, clientId, deadline }: Asker): AnalyticsDeps => {
+    const asker = { requestId, tenantId, userId, clientId, deadline };
+    return {
+      database,
+      findAccess: (tenantId, userId) => call(ctx, 'data.users.access', { tenantId, userId }),
+      takeDeployed: (tenantId, version) =>
+        deployed.upTo(version, tenantId, (asked) => call(ctx, 'metadata.dashboards.list', asked)),
+      catalogOf: (objectApiName) => call(ctx, 'data.objects.catalog', { asker, objectApiName }),
+      aggregate: (query) => call(ctx, 'data.records.aggregate', { asker, query }),
+      results,
+      unknownPrincipals: (asked) => call(ctx, 'data.principals.check', asked),
+    };
+  };
   /** Answers an operation with what its call can reach. */
   const answer =
     <Input>(handler: (deps: AnalyticsDeps, request: RequestContext, input: Input) => Promise<OperationReply>) =>
     (ctx: ActionContext<Input>): Promise<OperationReply> => {
       const request = requestContext(ctx);
-      const { requestId, tenantId, userId, clientId, deadline } = request;
-      const asker = { requestId, tenantId, userId, clientId, deadline };
-      return handler(
-        {
-          database,
-          findAccess: (tenantId, userId) => call(ctx, 'data.users.access', { tenantId, userId }),
-          takeDeployed: (tenantId, version) =>
-            deployed.upTo(version, tenantId, (asked) => call(ctx, 'metadata.dashboards.list', asked)),
-          catalogOf: (objectApiName) => call(ctx, 'data.objects.catalog', { asker, objectApiName }),
-          aggregate: (query) => call(ctx, 'data.records.aggregate', { asker, query }),
-          results,
-          unknownPrincipals: (asked) => call(ctx, 'data.principals.check', asked),
-        },
-        request,
-        ctx.params,
-      );
+      return handler(depsOf(ctx, request), request, ctx.params);
     };
 
   return {
@@ -57,6 +57,7 @@ export default function analyticsService({ database, jobs, metrics }: Platform):
       'dashboards.publish': answer(publishDashboard),
       'dashboards.delete': answer(deleteDashboard),
       'dashboards.widgets.run': answer(runWidget),
+      'access.check': (ctx) => checkAccess(depsOf(ctx, ctx.params.asker), ctx.params),
     } satisfies ActionHandlers<'analytics', AnalyticsActions>,
     created() {
       metrics.gauge('erp_analytics_widget_results_bytes', 'Results of widgets in memory.', () => results.bytes);

@@ -15,7 +15,7 @@ export interface Viewer extends UserAccess {
 /** The user behind a request; when it is known, dashboards of the newest deployment are there. */
 export async function viewerOf(
   deps: Pick<AnalyticsDeps, 'findAccess' | 'takeDeployed'>,
-  request: RequestContext,
+  request: Pick<RequestContext, 'tenantId' | 'userId' | 'scopes'>,
 ): Promise<Viewer> {
   const { tenantId, userId, scopes } = request;
   const access = await deps.findAccess(tenantId, userId);

@@ -2,13 +2,10 @@
 import { LIMITS } from '../../../config/limits.ts';
 import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
-import type { RecordOperation } from '../../../lib/access/decide.ts';
-import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
+import { permissionDenied } from '../../../lib/access/system-permission.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { VIOLATIONS_MAX } from '../../../lib/errors/violation-list.ts';
-import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
@@ -17,9 +14,9 @@ import { accessOf, requireActiveUser } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { DecisionModel } from '../models/decision.ts';
 import { type ApprovalRow, approvalStatement, decideStatement, lockApprovalStatement } from './approval.sql.ts';
-import { fieldsSetBy, permissionOf, recordQuestionOf, referencesSetBy } from './operations.ts';
 import { presentApproval, type Reader } from './present.ts';
 import { approvalNotFound, decides, readerOf } from './read.ts';
+import { rightsOf } from './rights.ts';
 
 type Decision = OperationInput<'agent.approvals.decide'>['body'];
 
@@ -54,7 +51,6 @@ export const decideApproval: Handler<'agent.approvals.decide', AgentDeps> = asyn
 };
 
 interface Judged {
-  /** Why the person could not execute the request themselves; null: they could. */
   readonly refusal: PlatformError | null;
   readonly reader: Reader;
 }
@@ -72,53 +68,8 @@ async function judge(
     tx.first<ApprovalRow>(approvalStatement(tenantId, approvalId)),
   );
   if (!row || !(row.userId === userId || decides(row, access))) return null;
-  const reader = await readerOf(deps, request, access, row);
-  const needed = permissionOf(row);
-  if (needed && !holdsPermission(access.system, needed)) return { refusal: permissionDenied(needed), reader };
-  const question = recordQuestionOf(row);
-  if (!question || !decides(row, access)) return { refusal: null, reader };
-  const fields = await fieldsOf(deps, request, row, question.objectApiName);
-  const operations = fields.includes('ownerId') ? withOwner(question.operations) : question.operations;
-  const object = ownEntry(access.objects, question.objectApiName)?.object;
-  const references = object ? referencesSetBy(row, object) : {};
-  const answer = await deps.checkAccess({ ...question, operations, references, tenantId, userId });
-  const refusal = answer.refusal && PlatformError.fromWire(answer.refusal);
-  return { refusal: refusal ?? fieldRefusal(access, question.objectApiName, fields), reader };
-}
-
-/** The fields that the request sets; of a body that was not kept, all that its sender could set. */
-async function fieldsOf(
-  deps: AgentDeps,
-  { tenantId }: RequestContext,
-  row: ApprovalRow,
-  objectApiName: string,
-): Promise<readonly string[]> {
-  const fields = fieldsSetBy(row);
-  if (fields) return fields;
-  const sender = await deps.findUser(tenantId, row.userId);
-  if (!sender) return [];
-  const { objects } = accessOf(await deps.configurations.current(tenantId), sender);
-  return Object.entries(ownEntry(objects, objectApiName)?.fields ?? {}).flatMap(([name, { edit }]) =>
-    edit ? [name] : [],
-  );
-}
-
-/** Giving a record to somebody else needs more of its sharing than other changes. */
-const withOwner = (operations: readonly RecordOperation[]): readonly RecordOperation[] =>
-  operations.map((operation) => (operation === 'update' ? 'changeOwner' : operation));
-
-/** 403 when the person could not set one of the fields; one that they cannot read is like one that does not exist. */
-function fieldRefusal({ objects }: Access, objectApiName: string, fields: readonly string[]): PlatformError | null {
-  const own = ownEntry(objects, objectApiName)?.fields ?? {};
-  const denied = fields.filter((field) => ownEntry(own, field)?.edit !== true);
-  if (denied.length === 0) return null;
-  return new PlatformError('FIELD_PERMISSION_DENIED', 'The request sets fields that you may not edit.', {
-    errors: denied
-      .filter((field) => ownEntry(own, field)?.read === true)
-      .slice(0, VIOLATIONS_MAX)
-      .map((field) => violation('', 'FIELD_PERMISSION_DENIED', `You may not edit ${field}.`, { field })),
-    details: { layer: 'fieldPermission' },
-  });
+  const rights = await rightsOf(deps, request, access, row);
+  return { refusal: rights.refusal, reader: await readerOf(deps, request, access, row, rights) };
 }
 
 /** An agent learns why. */

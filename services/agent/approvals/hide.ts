@@ -45,7 +45,7 @@ export function hidePreview(preview: Json, objectApiName: string, { access, read
       case 'errors':
         return [name, listOf(value, (error) => hideError(error, object, readsRecord))];
       case 'duplicates':
-        return [name, listOf(value, hideDuplicates)];
+        return [name, listOf(value, (rule) => hideDuplicates(rule, object, sees))];
       case 'effects':
         return [name, listOf(value, (effect) => hideEffect(effect, access, sees))];
       default:
@@ -78,11 +78,22 @@ function hideError(error: Json, object: ObjectAccess | undefined, readsRecord: b
   return readsRecord && !namesUnseen ? error : { ...error, message: HIDDEN, params: {} };
 }
 
-/** Which records are similar depends on what the agent's user sees; the reader may see fewer. */
-const hideDuplicates = (rule: Json): Json => ({
-  ...rule,
-  matches: listOf(rule['matches'], (match) => ({ ...match, displayName: HIDDEN, record: HIDDEN })),
-});
+/** Which records are similar depends on what the agent's user sees; the reader may see fewer, and fewer of their fields. */
+function hideDuplicates(rule: Json, object: ObjectAccess | undefined, sees: Sight['sees']): Json {
+  const matches = Array.isArray(rule['matches']) ? rule['matches'].filter(isObject) : [];
+  const fieldsOf = ({ matchedFields }: Json): unknown[] => (Array.isArray(matchedFields) ? matchedFields : []);
+  const isRead = (field: unknown): boolean => reads(object, String(field));
+  const named = matches.every((match) => fieldsOf(match).every(isRead));
+  return {
+    ...rule,
+    ...(named ? {} : { ruleApiName: HIDDEN, label: HIDDEN }),
+    matches: matches.map(({ objectApiName, id, score, ...match }) => {
+      const isSeen = sees({ objectApiName: String(objectApiName), id: String(id) });
+      const shown = { objectApiName, id: isSeen ? id : HIDDEN, score: isSeen ? score : null, displayName: HIDDEN };
+      return { ...shown, matchedFields: fieldsOf(match).filter(isRead), record: HIDDEN };
+    }),
+  };
+}
 
 function hideEffect(effect: Json, access: Access, sees: Sight['sees']): Json {
   const { objectApiName, id, fields } = effect;
@@ -95,13 +106,20 @@ function hideEffect(effect: Json, access: Access, sees: Sight['sees']): Json {
   };
 }
 
-/** The records that a preview names. */
+/** The records that a preview says are changed. */
 export function recordsIn(preview: unknown): RecordName[] {
-  const effects = isObject(preview) ? preview['effects'] : undefined;
-  if (!Array.isArray(effects)) return [];
-  return effects
+  return namesOf(isObject(preview) ? preview['effects'] : undefined);
+}
+
+/** The records that those of a preview may be duplicates of. */
+export function duplicatesIn(preview: unknown): RecordName[] {
+  const rules = isObject(preview) ? preview['duplicates'] : undefined;
+  return Array.isArray(rules) ? rules.filter(isObject).flatMap(({ matches }) => namesOf(matches)) : [];
+}
+
+const namesOf = (list: unknown): RecordName[] =>
+  (Array.isArray(list) ? list : [])
     .filter(isObject)
     .flatMap(({ objectApiName, id }) =>
       typeof objectApiName === 'string' && typeof id === 'string' ? [{ objectApiName, id }] : [],
     );
-}

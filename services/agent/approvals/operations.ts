@@ -1,5 +1,6 @@
 /** What it takes to execute an operation oneself: pure. Those who decide about it must be able to. */
 import { LIMITS } from '../../../config/limits.ts';
+import type { AskedRecord } from '../../../contracts/data.ts';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RecordOperation } from '../../../lib/access/decide.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
@@ -25,32 +26,42 @@ const RECORD_OPERATIONS: Readonly<Record<string, readonly RecordOperation[]>> = 
   'data.records.update': ['update'],
   'data.records.upsert': ['create', 'update'],
   'data.records.delete': ['delete'],
-  // The record is in the recycle bin, where nobody reaches it by itself.
   'data.records.restore': ['delete'],
   'data.transitions.execute': ['transition'],
   'data.shares.create': ['share'],
   'data.shares.delete': ['share'],
 };
 
-/** What is done with a record, and with which; null: the operation is on no object. */
+/** What is done with a record, and with which; null: the operation is on no record. */
 export function recordQuestionOf({
   operationId,
   pathParameters,
-}: Pick<ApprovalRow, 'operationId' | 'pathParameters'>): {
+  userId,
+}: Pick<ApprovalRow, 'operationId' | 'pathParameters' | 'userId'>): {
   readonly objectApiName: string;
-  readonly recordId: string | null;
+  readonly record: AskedRecord | null;
   readonly operations: readonly RecordOperation[];
   readonly transitionKey: string | null;
 } | null {
-  const { objectApiName, id, transitionKey } = pathParameters;
-  if (objectApiName === undefined) return null;
-  return {
-    objectApiName,
-    recordId: operationId === 'data.records.restore' ? null : (id ?? null),
-    operations: RECORD_OPERATIONS[operationId] ?? ['read'],
-    transitionKey: transitionKey ?? null,
-  };
+  const { objectApiName, id, externalIdField, value, transitionKey = null } = pathParameters;
+  const operations = RECORD_OPERATIONS[operationId];
+  if (objectApiName === undefined || !operations) return null;
+  const question = { objectApiName, operations, transitionKey };
+  if (externalIdField !== undefined && value !== undefined)
+    return { ...question, record: { externalIdField, value, foundBy: userId } };
+  if (id === undefined) return { ...question, record: null };
+  return { ...question, record: operationId === 'data.records.restore' ? { deletedId: id } : { id } };
 }
+
+/** Ends nothing but access of the user in whose name the agent acts, so that it takes no right of those who decide. */
+export const isOfUser = ({ operationId }: Pick<ApprovalRow, 'operationId'>): boolean =>
+  operationId === 'me.connections.revoke';
+
+export const isDeployment = ({ operationId }: Pick<ApprovalRow, 'operationId'>): boolean =>
+  operationId === 'metadata.deployments.create';
+
+export const isOnDashboard = ({ operationId }: Pick<ApprovalRow, 'operationId'>): boolean =>
+  operationId.startsWith('analytics.dashboards.');
 
 /** Whether the properties of the body are fields of the object. */
 export const bodyHasFields = ({ operationId }: Pick<ApprovalRow, 'operationId'>): boolean =>
@@ -74,7 +85,7 @@ export function referencesSetBy(row: ApprovalRow, { fields }: ObjectMeta): Reado
   return Object.fromEntries(Object.entries(bodyOf(row)).filter(isSet));
 }
 
-function bodyOf({ body }: ApprovalRow): object {
+export function bodyOf({ body }: ApprovalRow): object {
   const content = body === null ? null : parseJson(body, LIMITS.json_depth_max);
   return typeof content === 'object' && content !== null ? content : {};
 }

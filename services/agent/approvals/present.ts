@@ -3,15 +3,14 @@ import { LIMITS } from '../../../config/limits.ts';
 import type { AgentApproval } from '../../../contracts/agent.ts';
 import type { RecordName } from '../../../contracts/data.ts';
 import type { OperationOutput } from '../../../contracts/operations.ts';
-import { holdsPermission } from '../../../lib/access/system-permission.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { time, timeOrNull } from '../runs/present.ts';
 import { recordInPath, type Sees, shownPath } from '../sight.ts';
 import type { ApprovalRow, ApprovalSummaryRow, Approver } from './approval.sql.ts';
-import { HIDDEN, hideFields, hidePreview, recordsIn } from './hide.ts';
-import { bodyHasFields, permissionOf, recordQuestionOf } from './operations.ts';
+import { duplicatesIn, HIDDEN, hideFields, hidePreview, recordsIn } from './hide.ts';
+import { bodyHasFields, recordQuestionOf } from './operations.ts';
 
 /** What decides about what a reader is shown. */
 export interface Reader {
@@ -19,18 +18,20 @@ export interface Reader {
   /** The request was sent in their name. */
   readonly isOwn: boolean;
   readonly sees: Sees;
+  /** They may know what the request is about, as far as that is asked: in lists it is not. */
+  readonly reads: boolean;
 }
 
 export const presentSummary = (
   row: ApprovalSummaryRow,
-  { access, isOwn, sees }: Reader,
+  { access, isOwn, sees, reads }: Reader,
 ): OperationOutput<'agent.approvals.list'>['records'][number] => ({
   approvalId: row.approvalId,
   runId: row.runId,
   status: row.status,
   operationId: row.operationId,
   method: row.method,
-  path: isOwn ? row.path : shownPath(row, access, sees),
+  path: isOwn ? row.path : shownPath(row, access, { sees, reads }),
   risk: row.risk,
   summary: row.summary,
   fingerprint: `sha256:${row.fingerprint}`,
@@ -59,36 +60,22 @@ export const presentApproval = (row: ApprovalRow, reader: Reader): AgentApproval
   preview: row.preview === null ? null : shownPreview(row, reader, parseJson(row.preview, LIMITS.json_depth_max)),
 });
 
-/** Of an operation that needs a system permission as a whole, the content is for those who hold it. */
-const seesContent = (row: ApprovalRow, { access }: Reader): boolean => {
-  const needed = permissionOf(row);
-  return !needed || holdsPermission(access.system, needed);
-};
-
-function shownBody(row: ApprovalRow, reader: Reader, body: unknown): unknown {
-  if (!seesContent(row, reader)) return HIDDEN;
-  const question = recordQuestionOf(row);
-  if (!question) return body;
-  const object = ownEntry(reader.access.objects, question.objectApiName);
-  if (!object || !(reader.isOwn || readsRecord(row, reader))) return HIDDEN;
-  return bodyHasFields(row) ? hideFields(body, object) : body;
+function shownBody(row: ApprovalRow, { access, isOwn, reads }: Reader, body: unknown): unknown {
+  if (!isOwn && !reads) return HIDDEN;
+  if (!bodyHasFields(row)) return body;
+  const object = ownEntry(access.objects, row.pathParameters['objectApiName'] ?? '');
+  return object ? hideFields(body, object) : HIDDEN;
 }
 
-function shownPreview(row: ApprovalRow, reader: Reader, preview: unknown): object {
-  if (typeof preview !== 'object' || preview === null || !seesContent(row, reader)) return { hidden: true };
+function shownPreview(row: ApprovalRow, { access, sees, reads }: Reader, preview: unknown): object {
+  if (typeof preview !== 'object' || preview === null) return { hidden: true };
   const question = recordQuestionOf(row);
-  if (!question) return preview;
-  const { access, sees } = reader;
-  return hidePreview({ ...preview }, question.objectApiName, { access, sees, readsRecord: readsRecord(row, reader) });
-}
-
-/** Whether the reader sees the record that the request is about, or there is none yet. */
-function readsRecord(row: ApprovalRow, { sees }: Reader): boolean {
-  return recordsOf(row).every(sees);
+  if (question) return hidePreview({ ...preview }, question.objectApiName, { access, sees, readsRecord: reads });
+  return reads ? preview : { hidden: true };
 }
 
 /** The record that the request is about: that of its path, or the one that its dry run has found by another key. */
-function recordsOf(row: ApprovalRow): RecordName[] {
+export function recordsOf(row: ApprovalRow): RecordName[] {
   const named = recordInPath(row);
   if (named) return [named];
   if (row.operationId !== 'data.records.upsert') return [];
@@ -99,7 +86,11 @@ const changedBy = ({ preview }: ApprovalRow): RecordName[] =>
   preview === null ? [] : recordsIn(parseJson(preview, LIMITS.json_depth_max));
 
 /** All records that an approval names. */
-export const recordsNamedBy = (row: ApprovalRow): RecordName[] => [...recordsOf(row), ...changedBy(row)];
+export const recordsNamedBy = (row: ApprovalRow): RecordName[] => [
+  ...recordsOf(row),
+  ...changedBy(row),
+  ...(row.preview === null ? [] : duplicatesIn(parseJson(row.preview, LIMITS.json_depth_max))),
+];
 
 function presentApprover({ role, group, user, manager }: Approver): AgentApproval['approvers'][number] {
   if (role !== undefined) return { kind: 'role', id: role };

@@ -14,8 +14,8 @@ import type { Sight } from '../runs/run.sql.ts';
 import { recordInPath, sightOf } from '../sight.ts';
 import { type ApprovalRow, type ApprovalSummaryRow, approvalStatement, approvalsStatement } from './approval.sql.ts';
 import { isApprover } from './approvers.ts';
-import { recordQuestionOf } from './operations.ts';
-import { presentApproval, presentSummary, type Reader, recordsNamedBy } from './present.ts';
+import { presentApproval, presentSummary, type Reader, recordsNamedBy, recordsOf } from './present.ts';
+import { type Rights, rightsOf } from './rights.ts';
 
 export const approvalNotFound = (): PlatformError =>
   new PlatformError('APPROVAL_NOT_FOUND', 'There is no such approval.');
@@ -26,8 +26,8 @@ const isOwn = (row: ApprovalSummaryRow, { userId, agent, clientId }: RequestCont
 
 /** Whether the reader is one of those who decide; nobody decides about an object that they cannot read. */
 export function decides(row: ApprovalSummaryRow, access: Access): boolean {
-  const question = recordQuestionOf(row);
-  if (question && !ownEntry(access.objects, question.objectApiName)) return false;
+  const { objectApiName } = row.pathParameters;
+  if (objectApiName !== undefined && !ownEntry(access.objects, objectApiName)) return false;
   return isApprover(row, access);
 }
 
@@ -56,7 +56,8 @@ export const getApproval: Handler<'agent.approvals.get', AgentDeps> = async (dep
       )
     : null;
   if (!row || !sees(row)) throw approvalNotFound();
-  return { body: presentApproval(row, await readerOf(deps, request, access, row)) };
+  const rights = await rightsOf(deps, request, access, row);
+  return { body: presentApproval(row, await readerOf(deps, request, access, row, rights)) };
 };
 
 /** What the reader may see of an approval. */
@@ -65,9 +66,10 @@ export async function readerOf(
   request: RequestContext,
   access: Access,
   row: ApprovalRow,
+  { reads }: Rights,
 ): Promise<Reader> {
   const sees = await sightOf(deps, request, recordsNamedBy(row));
-  return { access, isOwn: row.userId === request.userId, sees };
+  return { access, isOwn: row.userId === request.userId, sees, reads: reads && recordsOf(row).every(sees) };
 }
 
 /** Approvals that are looked at for one page at most: those of others may lie between. */
@@ -99,7 +101,9 @@ export const listApprovals: Handler<'agent.approvals.list', AgentDeps> = async (
     present: async (page) => {
       const named = page.flatMap((row) => recordInPath(row) ?? []);
       const seesRecord = await sightOf(deps, request, named);
-      return page.map((row) => presentSummary(row, { access, isOwn: row.userId === userId, sees: seesRecord }));
+      return page.map((row) =>
+        presentSummary(row, { access, isOwn: row.userId === userId, sees: seesRecord, reads: false }),
+      );
     },
   });
 };

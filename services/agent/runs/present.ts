@@ -2,6 +2,7 @@
 import type { AgentRun } from '../../../contracts/agent.ts';
 import type { OperationOutput } from '../../../contracts/operations.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
+import { HIDDEN } from '../approvals/hide.ts';
 import type { RunRow, RunSummaryRow } from './run.sql.ts';
 
 /** A moment as the database prints it, in the form of the API. */
@@ -34,9 +35,14 @@ export const presentSummary = (row: RunSummaryRow): OperationOutput<'agent.runs.
   modelUsage: row.modelUsage,
 });
 
-export const presentRun = (row: RunRow): AgentRun => ({
+/** `knows`: whether the object exists for the reader; nothing waits under a run that begins or has ended. */
+export const presentRun = (row: RunRow, knows: (objectApiName: string) => boolean = () => false): AgentRun => ({
   ...presentSummary(row),
   plan: row.plan,
-  pendingApprovals: row.pending.map((one) => ({ ...one, expiresAt: time(one.expiresAt) })),
+  pendingApprovals: row.pending.map(({ objectApiName, summary, expiresAt, ...one }) => ({
+    ...one,
+    summary: objectApiName === null || knows(objectApiName) ? summary : HIDDEN,
+    expiresAt: time(expiresAt),
+  })),
   output: row.output,
 });

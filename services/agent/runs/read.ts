@@ -8,9 +8,10 @@ import type { Handler } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { listPage } from '../../../lib/query/list-page.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
-import { requireActiveUser, visibleRuns } from '../callers.ts';
+import { accessOf, requireActiveUser, visibleRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { sightOf } from '../sight.ts';
 import { presentRun, presentSummary } from './present.ts';
@@ -20,14 +21,16 @@ import { type RunRow, type RunSummaryRow, runStatement, runStatusStatement, runs
 export const getRun: Handler<'agent.runs.get', AgentDeps> = async (deps, request, call) => {
   const { runId } = call.path;
   const { tenantId } = request;
-  const sight = visibleRuns(request, await requireActiveUser(deps.findUser, request));
-  await deps.configurations.current(tenantId);
+  const user = await requireActiveUser(deps.findUser, request);
+  const sight = visibleRuns(request, user);
+  const { objects } = accessOf(await deps.configurations.current(tenantId), user);
   const row = isUuid(runId)
     ? await deps.database.shared('agent', tenantId, (tx) => tx.first<RunRow>(runStatement(tenantId, runId, sight)))
     : null;
   if (!row) throw runNotFound();
   const [shown] = await withShownContext(deps, request, [row]);
-  return { body: presentRun(shown ?? row) };
+  const knows = (name: string): boolean => row.userId === request.userId || ownEntry(objects, name) !== undefined;
+  return { body: presentRun(shown ?? row, knows) };
 };
 
 /** What a run is about is shown to people who see that record, and to the user who named it. */

@@ -32,7 +32,14 @@ export interface RunRow extends RunTerms {
   readonly summary: string | null;
   readonly output: AgentRun['output'];
   readonly modelUsage: AgentRun['modelUsage'];
-  readonly pending: readonly { approvalId: string; operationId: string; summary: string; expiresAt: string }[];
+  readonly pending: readonly {
+    approvalId: string;
+    operationId: string;
+    summary: string;
+    /** Of what the request is on; null: of no object. */
+    objectApiName: string | null;
+    expiresAt: string;
+  }[];
 }
 
 /** What lists show of a run. */
@@ -60,7 +67,7 @@ const SUMMARY = `r.run_id AS "runId", ${STATUS} AS status, ${TERMS},
 
 const ENTIRE = `${SUMMARY}, r.plan, r.output, (
     SELECT coalesce(json_agg(json_build_object('approvalId', a.approval_id, 'operationId', a.operation_id,
-      'summary', a.summary, 'expiresAt', a.expires_at) ORDER BY a.approval_id), '[]')
+      'summary', a.summary, 'objectApiName', a.path_parameters ->> 'objectApiName', 'expiresAt', a.expires_at) ORDER BY a.approval_id), '[]')
     FROM agent.approvals a WHERE ${PENDING}) AS pending`;
 
 /** Whose runs are seen. */

@@ -26,7 +26,8 @@ export const listSteps: Handler<'agent.steps.list', AgentDeps> = async (deps, re
   if (!run) throw runNotFound();
   const access = accessOf(await deps.configurations.current(tenantId), user);
   const isOwn = run.userId === userId;
-  const pathOf = (row: StepModel, sees: Sees): string => (isOwn ? row.path : shownPath(row, access, sees));
+  const pathOf = (row: StepModel, sees: Sees): string =>
+    isOwn ? row.path : shownPath(row, access, { sees, reads: false });
   const list = { name: 'agent.steps', parameters: { runId } };
   const seal = sealFor(request, deps.sealingKeys, Date.now());
   return listPage(list, parseListQuery(query, 'query'), seal, {

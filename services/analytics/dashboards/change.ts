@@ -70,9 +70,7 @@ export const updateDashboardDraft: Handler<'analytics.dashboards.update', Analyt
     const before = await lockedDashboard(tx, viewer, call.path.dashboardId);
     const former = contentOfRow(before);
     const content = contentOf(given, former);
-    const sharing = ({ visibility, sharedWith }: Content): string => JSON.stringify([visibility, sharedWith]);
-    if (before.reach !== 'own' && sharing(content) !== sharing(former))
-      throw accessDenied('Only its owner decides who reaches a dashboard.');
+    refuseSharing(before, content, former);
     requireRevision(expectedRevision, before.revision);
     if (Object.keys(given).length === 0)
       throw new PlatformError('VALIDATION_FAILED', 'The body changes nothing.', {
@@ -132,7 +130,7 @@ export const deleteDashboard: Handler<'analytics.dashboards.delete', AnalyticsDe
   return change(deps, request, call, async (unit) => {
     const { tx } = unit;
     const before = await lockedDashboard(tx, viewer, call.path.dashboardId);
-    if (before.reach !== 'own') throw accessDenied('Only its owner deletes a dashboard.');
+    refuseDeletion(before);
     requireRevision(expectedRevision, before.revision);
     const key = keyOf(before, viewer);
     await updateDashboard(
@@ -197,9 +195,24 @@ async function lockedDashboard(tx: Tx, viewer: Viewer, dashboardId: string): Pro
   const draft: Version = 'draft';
   const row = await tx.first<FullDashboardRow>(findDashboardSql(viewer, id, draft));
   await locking;
+  return changeable(row);
+}
+
+/** The dashboard; 404 and 403 for those who may not change it. */
+export function changeable(row: FullDashboardRow | null): FullDashboardRow {
   if (!row || (row.reach === 'view' && row.publishedRevision === null)) throw dashboardNotFound();
   if (row.reach === 'view') throw accessDenied('You may look at this dashboard, but you may not change it.');
   return row;
+}
+
+export function refuseSharing({ reach }: FullDashboardRow, content: Content, former: Content): void {
+  const sharing = ({ visibility, sharedWith }: Content): string => JSON.stringify([visibility, sharedWith]);
+  if (reach !== 'own' && sharing(content) !== sharing(former))
+    throw accessDenied('Only its owner decides who reaches a dashboard.');
+}
+
+export function refuseDeletion({ reach }: FullDashboardRow): void {
+  if (reach !== 'own') throw accessDenied('Only its owner deletes a dashboard.');
 }
 
 /** All that is published of a dashboard: who may see it belongs to both of its versions. */
@@ -209,7 +222,14 @@ const accessDenied = (message: string): PlatformError => new PlatformError('RECO
 
 const keyOf = ({ dashboardId }: FullDashboardRow, { tenantId }: Viewer): DashboardKey => ({ tenantId, dashboardId });
 
-const contentOfRow = ({ name, description, visibility, sharedWith, timezone, content }: FullDashboardRow): Content => ({
+export const contentOfRow = ({
+  name,
+  description,
+  visibility,
+  sharedWith,
+  timezone,
+  content,
+}: FullDashboardRow): Content => ({
   name,
   description,
   visibility,
@@ -238,7 +258,7 @@ interface Answers {
 }
 
 /** A failure is for the work that awaits the answers: a request that was answered before gets that answer again. */
-function askedOf(
+export function askedOf(
   deps: AnalyticsDeps,
   viewer: Viewer,
   { sharedWith = [], widgets = [] }: Pick<UpdateBody, 'sharedWith' | 'widgets'>,
@@ -271,7 +291,7 @@ const shareName = ({
 }: Pick<Content['sharedWith'][number], 'principalType' | 'principalId'>) => `${principalType} ${principalId}`;
 
 /** 422 with everything that is wrong. Shares and queries that are there may stay as they are. */
-function refuseContent(content: Content, former: Content | null, { unknown, catalogs }: Answers): void {
+export function refuseContent(content: Content, former: Content | null, { unknown, catalogs }: Answers): void {
   const problems = new ViolationList<ViolationCode>();
   contentProblems(content, (pointer, message) => problems.add(() => violation(pointer, 'DASHBOARD_INVALID', message)));
   queryProblems(content.widgets, former?.widgets ?? [], catalogs, (pointer, message) =>

@@ -3,7 +3,7 @@
  * for in the name of others: by the rules of the execution, without scopes and without the state of the record.
  */
 import type { DataActions } from '../../../contracts/data.ts';
-import { decideSharing, NEEDS, permissionRefusal, type RecordOperation } from '../../../lib/access/decide.ts';
+import { decideSharing, NEEDS, permissionRefusal } from '../../../lib/access/decide.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { isReference } from '../../../lib/schema/field-types/registry.ts';
 import { fieldOf, ownEntry } from '../../../lib/schema/lookup.ts';
@@ -15,7 +15,16 @@ import type { Tenants } from '../tenants.ts';
 import { permissionsMissing, visibleTransitions } from '../transitions/transitions-and-actions.ts';
 import type { View } from '../view.ts';
 import { readReference } from '../write/body.ts';
-import { type ExplainedRow, explainedRecordStatement, type ReferencedRow, referencedStatement } from './record.sql.ts';
+import { requireReach } from '../write/sharing.ts';
+import { idUnderKey } from '../write/upsert.ts';
+import {
+  type DeletedRow,
+  deletedStatement,
+  type ExplainedRow,
+  explainedRecordStatement,
+  type ReferencedRow,
+  referencedStatement,
+} from './record.sql.ts';
 
 type Check = DataActions['data.access.check'];
 
@@ -24,20 +33,61 @@ export async function checkAccess(
   tenants: Tenants,
   question: Check['params'],
 ): Promise<Check['result']> {
-  const { tenantId, userId, objectApiName, recordId } = question;
+  const { tenantId, userId, objectApiName } = question;
+  const named = await nameById(database, tenants, question);
   return tenants.withView(tenantId, userId, async (view) => {
     const { object } = visibleObject(view, objectApiName);
-    const id = recordId?.toLowerCase();
     const answer = async (readsRecord: boolean, refusal: PlatformError | null): Promise<Check['result']> => {
       const refused = refusal ?? (await referenceRefusal(database, view, question));
       return { readsRecord, refusal: refused?.toWire() ?? null };
     };
-    if (!isUuid(id)) return answer(false, refusalOf(view, question, null));
+    if (named === null) return answer(true, refusalOf(view, question, null));
+    const id = named.id.toLowerCase();
+    if (!isUuid(id)) return answer(false, recordNotFound());
+    if (named.deleted) {
+      const deleted = deletedStatement(view, object, id);
+      const { reached } = checkedRow(view, await database.tenant(tenantId, (tx) => tx.all<DeletedRow>(deleted)));
+      if (reached === null) return answer(false, recordNotFound());
+      return answer(true, refusalOf(view, question, null) ?? reachRefusal(reached));
+    }
     const statement = explainedRecordStatement(view, object, id, []);
     const row = checkedRow(view, await database.tenant(tenantId, (tx) => tx.all<ExplainedRow>(statement)));
     if (row.record === null) return answer(false, recordNotFound());
     return answer(true, refusalOf(view, question, row.record));
   });
+}
+
+/** The id of the record that is asked about; null: none is named, or nobody has the external id. */
+async function nameById(
+  database: Database,
+  tenants: Tenants,
+  { tenantId, objectApiName, record }: Check['params'],
+): Promise<{ readonly id: string; readonly deleted: boolean } | null> {
+  if (record === null) return null;
+  if ('id' in record) return { id: record.id, deleted: false };
+  if ('deletedId' in record) return { id: record.deletedId, deleted: true };
+  const { foundBy, externalIdField, value } = record;
+  try {
+    const id = await tenants.withView(tenantId, foundBy, (view) =>
+      idUnderKey(database, view, { objectApiName, externalIdField, value }),
+    );
+    return id === null ? null : { id, deleted: false };
+  } catch (error) {
+    // What they cannot find, nobody is told of.
+    if (error instanceof PlatformError && error.status < 500) return { id: '', deleted: false };
+    throw error;
+  }
+}
+
+/** Why a deleted record cannot be brought back, by the rule of the restore itself. */
+function reachRefusal(reached: NonNullable<DeletedRow['reached']>): PlatformError | null {
+  try {
+    requireReach(reached, 'delete');
+    return null;
+  } catch (error) {
+    if (error instanceof PlatformError) return error;
+    throw error;
+  }
 }
 
 /**
@@ -79,14 +129,14 @@ function refusalOf(
     if (permission) return permission;
     if (record === null || operation === 'create') continue;
     const decision = decideSharing(view.access, objectApiName, operation, record);
-    if (!decision.allowed) return notReached(operation);
+    if (!decision.allowed) return notReached();
   }
   return transitionKey === null ? null : transitionRefusal(view, objectApiName, transitionKey);
 }
 
-const notReached = (operation: RecordOperation): PlatformError =>
+const notReached = (): PlatformError =>
   new PlatformError('RECORD_ACCESS_DENIED', 'You can read the record, but sharing does not let you do this with it.', {
-    details: { operation, layer: 'sharing' },
+    details: { layer: 'sharing' },
   });
 
 function transitionRefusal(view: View, objectApiName: string, key: string): PlatformError | null {

@@ -14,7 +14,9 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 import { exactJson, reachSql, table } from '../sql.ts';
 import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
 import { lookupSql } from '../write/references.ts';
-import type { FieldValue } from '../write/write.ts';
+import { formerRow } from '../write/restore.sql.ts';
+import { reachedSql } from '../write/sharing.ts';
+import type { FieldValue, ReachLevel } from '../write/write.ts';
 
 interface ExplainedRecord {
   readonly record: SharedRecord;
@@ -39,6 +41,21 @@ export function explainedRecordStatement(
       SELECT ${sharedRecordSql(schema, view.snapshot, object, 't')} AS record, ${exactJson('t', fields)} AS stored
       FROM ${table(schema, object.apiName)} t
       WHERE t."id" = ${sql.bind(id, 'uuid')} AND ${reachSql(view, sql, object.apiName, 'read', 't')}) found ON true`);
+}
+
+/** How far sharing lets the user go with a deleted record; null: they cannot see one. */
+export type DeletedRow = Versions & { readonly reached: ReachLevel | null };
+
+export function deletedStatement(view: View, object: ObjectMeta, id: string): Statement {
+  const sql = new Sql();
+  const schema = identifier(tenantSchema(view.tenantId));
+  return sql.statement(`SELECT ${VERSION_COLUMNS}, found.reached
+    FROM ${schema}._state state
+    LEFT JOIN (
+      SELECT ${reachedSql({ view, object }, sql, 't', 'delete')} AS reached
+      FROM ${schema}._recycle_bin bin, LATERAL ${formerRow(schema, sql, object, 'bin.record')} t
+      WHERE bin.object = ${literal(object.apiName)} AND bin.record_id = ${sql.bind(id, 'uuid')}
+        AND bin.restorable_until > now() AND ${reachSql(view, sql, object.apiName, 'read', 't')}) found ON true`);
 }
 
 /** Whether each of the references names a record that the user can read. */

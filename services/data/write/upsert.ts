@@ -87,7 +87,7 @@ const mayBeRaced = (found: FoundRecord | null, error: unknown): boolean =>
 const hasCode = (error: unknown, code: string): boolean => error instanceof PlatformError && error.code === code;
 
 /** The field and the value of the address. A field that is hidden or no external id is answered like an unknown one. */
-function externalKey(access: ObjectAccess, { path }: OperationCall): Omit<ExternalKey, 'found'> {
+function externalKey(access: ObjectAccess, { path }: Pick<OperationCall, 'path'>): Omit<ExternalKey, 'found'> {
   const name = path['externalIdField'] ?? '';
   const field = ownEntry(access.fields, name)?.read ? fieldOf(access.object, name) : undefined;
   if (!field?.externalId) throw invalid('externalIdField', 'The object has no such external id for this connection.');
@@ -98,6 +98,17 @@ function externalKey(access: ObjectAccess, { path }: OperationCall): Omit<Extern
   const parsed = typeOf(field).parseFilter(given, field, 'path:value');
   if (!parsed.ok) throw invalid('value', parsed.violation.message);
   return { field, value: parsed.value, given };
+}
+
+/** The id of the record that the user finds under an external id; null: there is none. */
+export async function idUnderKey(
+  database: Database,
+  view: View,
+  path: Readonly<Record<'objectApiName' | 'externalIdField' | 'value', string>>,
+): Promise<string | null> {
+  const access = visibleObject(view, path.objectApiName);
+  const found = await find(database, view, access, externalKey(access, { path }), {});
+  return found?.id ?? null;
 }
 
 const invalid = (parameter: string, message: string): PlatformError =>

@@ -67,11 +67,19 @@ export class MetadataOperations {
 
   /** What a deployment of the project would do. */
   async #tryOut(request: RequestContext, user: UserIdentity, source: Source): Promise<OperationReply> {
-    const planned = await this.#plan(request.tenantId, user.id, source);
+    // Those who decide about what an agent deploys could do so themselves.
+    const tellsRights = request.dryRun && request.agentRunId !== null;
+    const planned = await this.#plan(request.tenantId, user.id, source, tellsRights);
     refuseDrift(planned);
-    const { draft, counting, manifestHash, planHash, version } = planned;
+    const { draft, counting, manifestHash, planHash, version, handsOutRights } = planned;
     const numbers = counting ? await this.#platform.database.tenant(request.tenantId, (tx) => count(tx, counting)) : [];
-    const facts = { manifestHash, planHash, metadataVersion: version, validatedAt: formatTimestamp(Date.now()) };
+    const facts = {
+      manifestHash,
+      planHash,
+      metadataVersion: version,
+      validatedAt: formatTimestamp(Date.now()),
+      ...(handsOutRights === undefined ? {} : { handsOutRights }),
+    };
     const { answer } = await this.#planning.run(request.tenantId, 'conclude', {
       draft,
       numbers,
@@ -179,7 +187,7 @@ export class MetadataOperations {
   }
 
   /** The plan of a user's project, up to what the records say to it. */
-  async #plan(tenantId: string, userId: string, source: Source): Promise<Planned> {
+  async #plan(tenantId: string, userId: string, source: Source, tellsRights = false): Promise<Planned> {
     const { tenant, where } = await this.#current(tenantId);
     const input = {
       where,
@@ -187,6 +195,7 @@ export class MetadataOperations {
       schema: identifier(tenantSchema(tenantId)),
       source,
       userId,
+      tellsRights,
       ceilings: ceilings(this.#platform.config.rateLimits, tenant.operatorLimits),
     };
     return this.#planning.run(tenantId, 'plan', input, { door: this.#door(tenantId) });

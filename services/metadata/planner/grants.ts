@@ -22,6 +22,7 @@ import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import type { SharingDefault, SystemPermission } from '../../../lib/schema/snapshot.ts';
 import { isUserObject } from '../../../lib/schema/user-object.ts';
+import { AGENT_POLICY } from '../kinds/agent-policy.ts';
 import { CUSTOM_FIELD, type FieldComponent } from '../kinds/bodies/custom-field.ts';
 import { CUSTOM_OBJECT, type ObjectComponent } from '../kinds/bodies/custom-object.ts';
 import { STATE_MODEL } from '../kinds/bodies/state-model.ts';
@@ -182,6 +183,7 @@ class Grants {
     else if (isOf(component, DUPLICATE_RULE)) this.#duplicateRule(component);
     else if (isOf(component, STATE_MODEL)) this.#stateModel(component);
     else if (isOf(component, CUSTOM_ACTION)) this.#action(component);
+    else if (isOf(component, AGENT_POLICY)) this.#agentPolicy(component);
     this.#users(component);
     this.#expressions(component);
   }
@@ -515,6 +517,15 @@ class Grants {
     if (!old) return;
     const changed = change(old.body, component.body);
     if (changed !== null) this.#keeps(component, changed, [old.body.permission ?? old.fullName]);
+  }
+
+  /** Policies bind the agents of administrators, too: without managing access one only denies more than before. */
+  #agentPolicy(component: ComponentOf<typeof AGENT_POLICY>): void {
+    const old = findComponent(this.#context.before, AGENT_POLICY, component.fullName);
+    const { rules = [], allowSelfApproval } = component.body;
+    if (old ? change(old.body, component.body) === null : rules.every(({ decision }) => decision === 'deny')) return;
+    const pointer = allowSelfApproval ? '/allowSelfApproval' : rules.length > 0 ? '/rules' : '';
+    this.#denied(component, pointer, 'Only who holds manageAccess can decide what agents of others may do.');
   }
 
   #keeps(component: Component, property: string, needed: readonly string[]): void {

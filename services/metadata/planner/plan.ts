@@ -50,6 +50,30 @@ export type PlanOptions = {
   readonly ceilings?: Readonly<Record<keyof RateLimitOverrides, number>>;
 } & ({ readonly platform: true } | ({ readonly platform: false } & Acting));
 
+/** Somebody who holds nothing at all. */
+const nobody = ({ actor, clientUsers }: Acting): Acting => ({
+  actor: {
+    ...actor,
+    principal: { ...actor.principal, roleApiName: null },
+    system: new Set(),
+    actions: new Set(),
+    bundles: [],
+    memberships: { roles: [], groups: new Set() },
+  },
+  clientUsers,
+});
+
+/** Whether a plan gives or takes anything that not everybody who deploys may give or take. */
+export function handsOutRights({ after, changed }: Plan, before: State, project: Project, acting: Acting): boolean {
+  const blocked: Problem[] = [];
+  const options = { platform: false, allowDestructiveChanges: true, ...nobody(acting) } as const;
+  const context = checkContext(before, after, project, options, { blocked, warnings: [] });
+  for (const component of changed) findKind(component.type)?.check?.(component, context);
+  checkGrants(changed, context);
+  checksToAsk(dataChecks(changed, context, true), context, blocked);
+  return blocked.some(({ code }) => code === 'COMPONENT_PERMISSION_DENIED');
+}
+
 const order = (a: { type: string; fullName: string }, b: { type: string; fullName: string }): number =>
   kindOrder(a.type) - kindOrder(b.type) || byCodePoint(a.fullName, b.fullName);
 

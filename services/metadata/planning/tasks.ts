@@ -14,7 +14,7 @@ import { withoutCounts } from '../counts.ts';
 import { type Counted, type Counting, countingOf, withCounts } from '../data-checks.ts';
 import type { State } from '../kinds/component.ts';
 import type { Problem } from '../kinds/kind.ts';
-import { drift, makePlan, type PlanLists, type PlanOptions, planHash } from '../planner/plan.ts';
+import { drift, handsOutRights, makePlan, type PlanLists, type PlanOptions, planHash } from '../planner/plan.ts';
 import { type Prepared, prepare } from '../prepare.ts';
 import { deployBody, type ProjectBody, parseBody, retrieveBody, validateBody } from '../project/body.ts';
 import { type Package, type Project, readPackage, readProject } from '../project/project.ts';
@@ -58,6 +58,8 @@ export interface PlanInput {
   /** Whose permissions the plan is held to. */
   readonly userId: string;
   readonly ceilings: NonNullable<PlanOptions['ceilings']>;
+  /** Whether the plan hands out rights is told besides. */
+  readonly tellsRights?: boolean;
   /** Of a deployment: it is computed so that it can be applied. */
   readonly apply?: {
     readonly deploymentId: string;
@@ -81,6 +83,8 @@ export interface Planned {
   readonly manifestHash: string;
   readonly planHash: string;
   readonly changed: number;
+  /** Where that was asked for. */
+  readonly handsOutRights?: boolean;
   /** Components of the project that changed after its baseMetadataVersion: how many, and the first of them. */
   readonly drifted: { readonly since: number | null; readonly count: number; readonly first: readonly Drifted[] };
   /** What is to be counted before `conclude`. */
@@ -111,6 +115,7 @@ export interface ValidationFacts {
   readonly planHash: string;
   readonly metadataVersion: number;
   readonly validatedAt: string;
+  readonly handsOutRights?: boolean;
 }
 
 export interface Concluded {
@@ -178,6 +183,7 @@ export const TASKS = {
       manifestHash: project.manifestHash,
       planHash: planHash(plan, state),
       changed: plan.changed.length,
+      ...(input.tellsRights ? { handsOutRights: handsOutRights(plan, state, project, acting) } : {}),
       drifted: { since, count: drifted.length, first: drifted.slice(0, DRIFTED_SHOWN_MAX).map(driftedOf) },
       counting: asked?.statement ?? null,
       draft: Buffer.from(JSON.stringify(draft)),

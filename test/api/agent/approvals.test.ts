@@ -165,6 +165,21 @@ describe('approvals over HTTP', function () {
     assert.deepEqual(sueLists, []);
   });
 
+  it('is decided and read by nobody where it is not known who could execute it', async () => {
+    const path = '/api/v1/secrets/of-sam';
+    const asked = await ask({
+      operationId: 'secrets.open',
+      path,
+      pathParameters: { secret: 'of-sam' },
+      body: { a: 1 },
+    });
+    refused(await approve(ada, asked), 403, 'RECORD_ACCESS_DENIED');
+    const { body, text } = await ada.get(`/agent/approvals/${asked.approvalId}`);
+    assert.deepEqual([body.operationId, body.risk, body.path], ['secrets.open', 'high', '[hidden]']);
+    assert.equal(body.request.body, '[hidden]');
+    assert.ok(!text.includes('of-sam'), text);
+  });
+
   it('ends with its run', async () => {
     const asked = await ask();
     await sam.post(`/agent/runs/${asked.admission.runId}/complete`, { outcome: 'failed', summary: 'Nobody answered.' });

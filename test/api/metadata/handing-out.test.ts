@@ -209,6 +209,27 @@ describe('API: nobody hands out what they do not hold', () => {
     );
   });
 
+  it('no freedom of agents by a policy, but may deny them more', async () => {
+    const policy = (name: string, rest: object): Files => ({
+      [`agentPolicies/${name}.yaml`]: JSON.stringify({
+        type: 'AgentPolicy',
+        apiName: name,
+        appliesTo: { clients: ['erp-cli'] },
+        ...rest,
+      }),
+    });
+    const allow = { rules: [{ risk: 'high', decision: 'allow' }] };
+    const deny = { rules: [{ operationIds: ['data.records.delete'], decision: 'deny' }] };
+    assert.deepEqual(await refusals(policy('Open', { ...allow, allowSelfApproval: true })), [
+      'COMPONENT_PERMISSION_DENIED agentPolicies/Open.yaml:1',
+    ]);
+    assert.equal((await deploy(sam, policy('Strict', deny))).status, 'SUCCEEDED');
+    assert.deepEqual(await refusals(policy('Strict', { rules: [] })), [
+      'COMPONENT_PERMISSION_DENIED agentPolicies/Strict.yaml:1',
+    ]);
+    assert.equal((await deploy(ada, policy('Strict', allow))).status, 'SUCCEEDED');
+  });
+
   it('nothing for which they have lost the permission while the deployment waited', async () => {
     const schema = `"t_${(await ada.get('/identity')).body.tenant.id.replaceAll('-', '')}"`;
     const { Client } = (await import('pg')).default;
