@@ -13,7 +13,10 @@ export interface ServiceDescription {
   readonly purpose: string;
   /** `public`: callers reach it, on PORT. Probes reach every service on HEALTH_PORT. */
   readonly listens: 'public' | 'health';
-  /** The gateway is not ready before it has seen the service once. */
+  /**
+   * The gateway is not ready before it has seen the service once: one without which nearly no call succeeds. Without the
+   * others their own operations answer 503.
+   */
   readonly awaitedByGateway: boolean;
   readonly kubernetes: {
     readonly replicas: { readonly min: number; readonly max: number };
@@ -66,7 +69,7 @@ export const SERVICES = {
   analytics: {
     purpose: 'Dashboards. Results of their widgets stay in memory for a while.',
     listens: 'health',
-    awaitedByGateway: true,
+    awaitedByGateway: false,
     kubernetes: {
       replicas: { min: 2, max: 10 },
       requests: { cpu: '100m', memory: '192Mi' },

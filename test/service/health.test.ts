@@ -54,6 +54,18 @@ describe('health of a process without the gateway', () => {
     assert.equal((await fetch(`${address}/healthz`, { method: 'HEAD' })).status, 200);
   });
 
+  it('takes a gateway for ready while analytics and agent are away: only what they do is missing', async () => {
+    const port = await freePort();
+    const SERVICES = 'gateway,auth,data,metadata';
+    const own = { SERVICES, NATS_URL: nats.url, HEALTH_PORT: String(port), PORT: '0' };
+    const gateway = await start(readConfig(testEnvironment(database.url, own)));
+    try {
+      assert.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200);
+    } finally {
+      await gateway.stop();
+    }
+  });
+
   it('answers before there is a bus: alive, and not ready', async () => {
     const late = await startNats();
     await late.stop();
