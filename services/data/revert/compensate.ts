@@ -18,6 +18,7 @@ import { assertFresh } from '../tenants.ts';
 import type { View } from '../view.ts';
 import { recordError } from '../write/constraint-errors.ts';
 import { deletionSteps } from '../write/delete.ts';
+import { isNeeded } from '../write/restore.sql.ts';
 import { restoreSteps } from '../write/restore.ts';
 import { standardObject } from '../write/standard-objects.ts';
 import { matchVersion, UPDATE_STEPS } from '../write/update.ts';
@@ -41,22 +42,39 @@ export interface Revert {
   readonly agentRunId: string;
 }
 
+/**
+ * What became of a record; null: it is as before the run. undefined: it is back, but without a reference to what is not
+ * there, or not yet: to be looked at again.
+ */
+export type Outcome = SkipReason | null | undefined;
+
 type Compensation = 'restore' | 'update' | 'delete';
 
-const stepsOf = (compensation: Compensation, companions: readonly string[]): readonly Step[] => {
+interface Plan {
+  /** The values from before the run. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** References of a deleted record without which it comes back: what they name is not there. */
+  readonly lost: readonly string[];
+  /** Ids of created records that are deleted as well, and may refer to this one. */
+  readonly companions: readonly string[];
+}
+
+const stepsOf = (compensation: Compensation, plan: Plan): readonly Step[] => {
   if (compensation === 'update') return UPDATE_STEPS;
-  if (compensation === 'delete') return deletionSteps(refuseDependents(companions));
-  return restoreSteps(matchVersion, repoint);
+  if (compensation === 'delete') return deletionSteps(refuseDependents(plan.companions));
+  return restoreSteps(matchVersion, repoint(plan));
 };
 
 /**
- * What the run has put below a record that is gone for good comes back below the one that it belonged to before: it could
- * not come back first and be moved then.
+ * What the run has put below a record that is gone for good comes back below the one that it belonged to before: it
+ * could not come back first and be moved then. The restore itself leaves out what is lost, and the trail then has it.
  */
-async function repoint({ unit, object, id, body }: Write): Promise<void> {
-  const statement = repointStatement(unit.schema, object, id, body);
-  if (statement) await unit.tx.query(statement);
-}
+const repoint =
+  ({ body, lost }: Plan) =>
+  async ({ unit, object, id }: Write): Promise<void> => {
+    const statement = repointStatement(unit.schema, object, id, body, lost);
+    if (statement) await unit.tx.query(statement);
+  };
 
 /** What others have built on a created record stays, and with it the record. */
 const refuseDependents =
@@ -71,15 +89,12 @@ const refuseDependents =
 /** How often a record is looked at again that somebody else changes at the same time. */
 const LOOKS_MAX = 3;
 
-/**
- * Reverts the record; null: it is as before the run. Errors that are not about the record are thrown. `companions`: ids of
- * created records that are deleted as well, and may refer to this one.
- */
+/** Reverts the record. Errors that are not about the record are thrown. `companions`: see Plan. */
 export async function compensate(
   revert: Revert,
   record: ChangedRecord,
-  companions: readonly string[] = [],
-): Promise<SkipReason | null> {
+  companions: readonly string[],
+): Promise<Outcome> {
   if (record.transitioned) return 'STATE_CHANGED';
   for (let look = 1; ; look++)
     try {
@@ -93,17 +108,13 @@ export async function compensate(
     }
 }
 
-async function tryToCompensate(
-  revert: Revert,
-  record: ChangedRecord,
-  companions: readonly string[],
-): Promise<SkipReason | null> {
+async function tryToCompensate(revert: Revert, record: ChangedRecord, companions: readonly string[]): Promise<Outcome> {
   const { deps, request, key } = revert;
   const { database } = deps.platform;
   const { objectApiName, id } = record;
   const call: MutationCall = { operationId: REVERT_OPERATION, path: { objectApiName, id }, query: {}, headers: {} };
   let view: View | undefined;
-  let skipped: SkipReason | null = null;
+  let outcome: Outcome = null;
   await runPart(
     {
       database,
@@ -116,11 +127,11 @@ async function tryToCompensate(
     (attempt) =>
       deps.tenants.withView(request.tenantId, request.userId, async (current) => {
         view = current;
-        skipped = await compensateOnce(revert, current, attempt, call, record, companions);
+        outcome = await compensateOnce(revert, current, attempt, call, record, companions);
         return { body: null };
       }),
   );
-  return skipped;
+  return outcome;
 }
 
 async function compensateOnce(
@@ -130,7 +141,7 @@ async function compensateOnce(
   call: MutationCall,
   record: ChangedRecord,
   companions: readonly string[],
-): Promise<SkipReason | null> {
+): Promise<Outcome> {
   const { tenantId } = request;
   const { id } = record;
   const access = ownEntry(view.access.objects, record.objectApiName);
@@ -143,7 +154,8 @@ async function compensateOnce(
   const version = state.version ?? state.deletedVersion;
   if (version === null) return 'RECORD_NOT_FOUND';
   if (state.changedSince) return 'CHANGED_SINCE';
-  const body = bodyOf(object, state.before);
+  const plan = { body: bodyOf(object, state.before), lost: lostOf(object, record, state), companions };
+  const body = updateOf(plan, record, state);
   const compensations = compensationsOf(record, state, body);
   if (compensations.length === 0) return null;
   const special = standardObject(object);
@@ -157,30 +169,45 @@ async function compensateOnce(
       // The last one commits.
       const own = index === compensations.length - 1 ? unit : unit.part();
       const write = newWrite({ unit: own, deps, mutation, call, view, access, id, body, ifMatch, usernameConflict });
-      const { headers } = await runSteps(write, stepsOf(mutation, companions));
+      const { headers } = await runSteps(write, stepsOf(mutation, plan));
       etag = headers?.['ETag'] ?? etag;
     }
     return { body: null };
   });
   await special?.committed(deps, tenantId);
-  return null;
+  return plan.lost.length > 0 ? undefined : null;
 }
 
 /** What brings the record back to where it was before the run, in this order. */
-export function compensationsOf(
-  { first, updated }: Pick<ChangedRecord, 'first' | 'updated'>,
-  { version }: Pick<RecordState, 'version'>,
+function compensationsOf(
+  { first }: ChangedRecord,
+  { version }: RecordState,
   body: Readonly<Record<string, unknown>>,
 ): readonly Compensation[] {
   const [before, isThere] = [wasThere(first), version !== null];
   // What is in the recycle bin again, or was never there, is as before.
   if (!before && !isThere) return [];
-  const changed = updated && Object.keys(body).length > 0;
+  const changed = Object.keys(body).length > 0;
   return [
     ...(isThere ? [] : (['restore'] as const)),
     ...(changed && first !== 'create' ? (['update'] as const) : []),
     ...(before ? [] : (['delete'] as const)),
   ];
+}
+
+/** A record that comes back can do without references that need not have a value. */
+function lostOf(object: ObjectMeta, { first }: ChangedRecord, { version, gone }: RecordState): string[] {
+  if (version !== null || !wasThere(first)) return [];
+  return gone.filter((name) => {
+    const field = fieldOf(object, name);
+    return field && !isNeeded(field);
+  });
+}
+
+/** What the update sets: nothing that is lost, and in what goes to the recycle bin no reference to what is gone. */
+function updateOf({ body, lost }: Plan, { first }: ChangedRecord, { gone }: RecordState): Record<string, unknown> {
+  const left = wasThere(first) ? lost : gone;
+  return Object.fromEntries(Object.entries(body).filter(([name]) => !left.includes(name)));
 }
 
 /** The values from before the run of fields that are still there and that callers can write. */

@@ -29,6 +29,8 @@ export interface ChangedRecord {
   readonly firstVersion: number;
   /** The run changed fields, or restored the record without a reference to what was gone by then. */
   readonly updated: boolean;
+  /** A revert has restored it without a reference to what was gone by then, and none has set that one since. */
+  readonly owed: boolean;
   /** A transition was taken in one of the requests that changed it. */
   readonly transitioned: boolean;
   /** What has been done to it in reverts of the run. */
@@ -74,7 +76,9 @@ export function changedRecordsStatement(
     entries AS MATERIALIZED (
       SELECT object, record_id, kind, record_version, at, tx::text::bigint AS tx, request_id,
         kind = 'restore' AND jsonb_path_exists(changes, '$.* ? (@.from != null)') AS clears,
-        operation_id = ${literal(REVERT_OPERATION)} AS reverts
+        operation_id = ${literal(REVERT_OPERATION)} AS reverts,
+        CASE WHEN operation_id = ${literal(REVERT_OPERATION)} AND kind IN ('restore', 'update') THEN changes END
+          AS undoing
       FROM ${schema}._audit
       WHERE agent_run_id = ${run} AND kind IS NOT NULL
         AND NOT (kind = 'update' AND ${rollups} ? object
@@ -90,6 +94,12 @@ export function changedRecordsStatement(
         min(at) ${forward} AS first_at, max(at) ${forward} AS last_at,
         min(tx) ${forward} AS first_tx, max(tx) ${forward} AS last_tx
       FROM entries GROUP BY object, record_id HAVING bool_or(NOT reverts)),
+    owed AS (
+      SELECT DISTINCT restored.object, restored.record_id FROM entries restored
+      CROSS JOIN LATERAL jsonb_each(restored.undoing) cleared
+      WHERE restored.reverts AND restored.clears AND cleared.value -> 'from' <> 'null'
+        AND NOT EXISTS (SELECT FROM entries later WHERE later.record_id = restored.record_id AND later.reverts
+          AND later.kind = 'update' AND later.object = restored.object AND later.undoing ? cleared.key)),
     notes AS (
       SELECT object, record_id, (array_agg(code ORDER BY at DESC))[1] AS code,
         count(*) > 1 AND max(at) > coalesce((SELECT max(at) FROM entries WHERE reverts), '-infinity') AS settled
@@ -100,11 +110,13 @@ export function changedRecordsStatement(
         AND client_id = ${sql.bind(key.clientId, 'text')} AND idempotency_key = ${sql.bind(key.key, 'text')}
       GROUP BY object, record_id)
     SELECT found.object AS "objectApiName", found.record_id AS id, first, last, first_version AS "firstVersion",
-      updated OR (cleared AND first NOT IN ('create', 'restore')) AS updated, transitioned, undone, notes.code AS noted,
+      updated OR (cleared AND first NOT IN ('create', 'restore')) AS updated, transitioned, undone,
+      owed.record_id IS NOT NULL AS owed, notes.code AS noted,
       coalesce(notes.settled, false) AS settled
     FROM records found
     CROSS JOIN LATERAL (SELECT first IN ('create', 'restore') AND last <> 'delete' AS goes) it
     LEFT JOIN ${schema}._recycle_bin bin ON bin.object = found.object AND bin.record_id = found.record_id
+    LEFT JOIN owed ON owed.object = found.object AND owed.record_id = found.record_id
     LEFT JOIN notes ON notes.object = found.object AND notes.record_id = found.record_id
     ORDER BY CASE WHEN goes THEN first_at ELSE last_at END DESC, CASE WHEN goes THEN first_tx ELSE last_tx END DESC,
       last <> 'delete', bin.root_id IS DISTINCT FROM found.record_id, goes, found.record_id
@@ -130,6 +142,8 @@ export interface RecordState extends Versions {
   readonly changedSince: boolean;
   /** JSON of the value that each changed field had before the run; null: it changed none. */
   readonly before: Readonly<Record<string, string>> | null;
+  /** References that named, before the run, what is not there now. */
+  readonly gone: readonly string[];
 }
 
 export function stateStatement(
@@ -143,43 +157,58 @@ export function stateStatement(
   const run = sql.bind(agentRunId, 'uuid');
   const first = sql.bind(firstVersion, 'integer');
   const record = sql.bind(id, 'uuid');
-  // A restore says under `from` what could not come back. A record that was deleted before the run goes there again.
+  // A restore, of a revert as well, says under `from` what could not come back. What was deleted before the run goes
+  // there again.
   const kinds = sql.bind(wasThere(firstChange) ? ['update', 'restore'] : ['update'], 'text[]');
   const entries = `FROM ${schema}._audit audit
         WHERE audit.record_id = ${record} AND audit.object = ${literal(object.apiName)}
           AND audit.record_version >= ${first}`;
+  const gone = referencesOf(object).map((field) => {
+    const name = literal(field.apiName);
+    return `SELECT ${name} FROM (SELECT CASE WHEN before ? ${name} THEN (before ->> ${name})::jsonb #>> '{}'
+          ELSE bin.record ->> ${name} END AS ref) named
+        WHERE ref IS NOT NULL AND NOT EXISTS (SELECT FROM ${table(schema, field.referenceTo[0] ?? '')} t
+          WHERE t."id" = CASE WHEN pg_input_is_valid(ref, 'uuid') THEN ref::uuid END)`;
+  });
   return sql.statement(`SELECT ${VERSION_COLUMNS}, live."recordVersion" AS version,
       bin.record_version AS "deletedVersion",
       EXISTS (SELECT ${entries} AND audit.kind IS NOT NULL AND audit.agent_run_id IS DISTINCT FROM ${run}
         AND (audit.record_version > ${first} OR audit.kind = 'delete')) AS "changedSince",
-      (SELECT jsonb_object_agg(change.key, (change.value -> 'from')::text ORDER BY run.record_version DESC)
-        FROM (SELECT audit.record_version, audit.kind, audit.changes ${entries} AND audit.kind = ANY(${kinds})
-          AND audit.agent_run_id = ${run} AND audit.operation_id <> ${literal(REVERT_OPERATION)}) run
-        CROSS JOIN LATERAL jsonb_each(run.changes) change
-        WHERE run.kind = 'update' OR change.value -> 'from' <> 'null') AS before
+      before, ${gone.length > 0 ? `ARRAY(${gone.join('\n      UNION ALL ')})` : "'{}'::text[]"} AS gone
     FROM ${schema}._state state
     LEFT JOIN ${table(schema, object.apiName)} live ON live."id" = ${record}
-    LEFT JOIN ${schema}._recycle_bin bin ON bin.object = ${literal(object.apiName)} AND bin.record_id = ${record}`);
+    LEFT JOIN ${schema}._recycle_bin bin ON bin.object = ${literal(object.apiName)} AND bin.record_id = ${record}
+    CROSS JOIN LATERAL (
+      SELECT jsonb_object_agg(change.key, (change.value -> 'from')::text ORDER BY run.record_version DESC) AS before
+      FROM (SELECT audit.record_version, audit.kind, audit.changes ${entries} AND audit.kind = ANY(${kinds})
+        AND audit.agent_run_id = ${run}
+        AND (audit.kind = 'restore' OR audit.operation_id <> ${literal(REVERT_OPERATION)})) run
+      CROSS JOIN LATERAL jsonb_each(run.changes) change
+      WHERE run.kind = 'update' OR change.value -> 'from' <> 'null') of_run`);
 }
 
 /**
- * Gives the references of a deleted record that name what is gone the values of `body`; null: it has none for any.
+ * Gives references of a deleted record the values of `body`: those that name what is gone, and those of `lost`. null: it
+ * has none for any.
  */
 export function repointStatement(
   schema: string,
   object: ObjectMeta,
   id: string,
   body: Readonly<Record<string, unknown>>,
+  lost: readonly string[],
 ): Statement | null {
   const sql = new Sql();
   const changes = referencesOf(object).flatMap((field) => {
     const value = ownEntry(body, field.apiName);
     if (value !== null && !(typeof value === 'string' && isUuid(value))) return [];
     const name = literal(field.apiName);
+    const change = `jsonb_build_object(${name}, ${sql.bind(value, 'uuid')})`;
+    if (lost.includes(field.apiName)) return change;
     return `CASE WHEN bin.record ->> ${name} IS NOT NULL
         AND NOT EXISTS (SELECT FROM ${table(schema, field.referenceTo[0] ?? '')} t
           WHERE t."id" = (bin.record ->> ${name})::uuid)
-      THEN jsonb_build_object(${name}, ${sql.bind(value, 'uuid')}) ELSE '{}' END`;
+      THEN ${change} ELSE '{}' END`;
   });
   if (changes.length === 0) return null;
   return sql.statement(`UPDATE ${schema}._recycle_bin bin SET record = bin.record || ${changes.join(' || ')}
@@ -187,8 +216,8 @@ export function repointStatement(
 }
 
 /**
- * Whether another record refers to this one; null: no object can. `companions` are records that will be deleted as well:
- * they may refer to it, as far as that only clears their reference, or (`anyLink`) however they do.
+ * Whether another record refers to this one; null: no object can. `companions` are records that will be deleted as
+ * well: they may refer to it, as far as that only clears their reference, or (`anyLink`) however they do.
  */
 export function dependsStatement(
   view: View,

@@ -21,7 +21,7 @@ import { requireApi } from '../object-access.ts';
 import { visibleIds } from '../trail/of-requests.ts';
 import type { View } from '../view.ts';
 import type { MutationDeps } from '../write/write.ts';
-import { compensate, type Revert } from './compensate.ts';
+import { compensate, type Outcome, type Revert } from './compensate.ts';
 import {
   type ChangedRecord,
   changedRecordsStatement,
@@ -107,11 +107,13 @@ function takeUpKey(
   });
 }
 
-/** A record of the run. `outcome`: null when it is as before the run, undefined while it is not known. */
+/** A record of the run. `outcome`: undefined while it is not known. */
 interface Item {
   readonly record: ChangedRecord;
   readonly visible: boolean;
-  outcome: SkipReason | null | undefined;
+  outcome: Outcome;
+  /** The reason in the last entry of the trail that a call with this key has made about it; null: there is none. */
+  noted: string | null;
   /** It was tried again after the last record that could be reverted: nothing has changed for it since. */
   settled: boolean;
 }
@@ -119,85 +121,72 @@ interface Item {
 /** Reasons that may be gone when other records have been reverted. */
 const DEPENDENT: ReadonlySet<SkipReason> = new Set(['DEPENDENTS_EXIST', 'VALIDATION_FAILED', 'UNIQUE_VALUE_CONFLICT']);
 
+const isUnknown = ({ outcome }: Item): boolean => outcome === undefined;
+
 /** Another record was in its way, and may not be any more. */
 const isBlocked = ({ visible, outcome, settled }: Item): boolean =>
   visible && !settled && !!outcome && DEPENDENT.has(outcome);
+
+const isOpen = (item: Item): boolean => isUnknown(item) || isBlocked(item);
+
+const isRestored = ({ outcome, record }: Item): boolean =>
+  !outcome && record.last === 'delete' && wasThere(record.first);
 
 async function revertUntil(revert: Revert, until: number): Promise<RevertResult> {
   const { items, shared } = await changesOf(revert);
   const notes = new Notes(revert);
   // A call that has nothing but repetitions to do gets further, however little time it has.
-  const begins = items.some(({ outcome }) => outcome === undefined);
-  const end = begins ? until : Math.max(until, performance.now() + RESERVE_MS / 2);
+  const end = items.some(isUnknown) ? until : Math.max(until, performance.now() + RESERVE_MS / 2);
   try {
-    for (const item of items) if (!item.visible && item.record.noted === null) await notes.add(item);
-    const restores = await tryUnknown(revert, items, end, notes);
-    if (restores) {
-      forgetGone(items);
-      await tryUnknown(revert, items, end, notes);
-    }
-    if (items.every(({ outcome }) => outcome !== undefined)) await repeatBlocked(revert, items, end, notes);
+    for (const item of items) if (!item.visible && item.noted === null) await notes.add(item);
+    await tryAll(revert, items, end, notes);
   } finally {
     await notes.write();
   }
   return resultOf(items, shared);
 }
 
-/** Tries the records of which it is not known what becomes of them, as long as time is left. Answers whether it restored any. */
-async function tryUnknown(revert: Revert, items: readonly Item[], until: number, notes: Notes): Promise<boolean> {
-  let restores = false;
-  for (const item of items) {
-    if (item.outcome !== undefined) continue;
-    item.outcome = await compensate(revert, item.record);
-    if (item.outcome === null) unsettle(items);
-    else await notes.add(item);
-    restores ||= isRestored(item);
-    if (performance.now() >= until) break;
+/**
+ * Tries records as long as that helps and time is left: first those of which it is not known what becomes of them, then
+ * those that were in the way of each other.
+ */
+async function tryAll(revert: Revert, items: readonly Item[], until: number, notes: Notes): Promise<void> {
+  /** What was tried again since the last record that could be reverted. */
+  const repeated = new Set<Item>();
+  let begun = false;
+  const isOver = (): boolean => begun && performance.now() >= until;
+  while (!isOver()) {
+    const unknown = items.filter(isUnknown);
+    const open = unknown.length > 0 ? unknown : items.filter(isBlocked);
+    if (open.length === 0) break;
+    const companions = unknown.length > 0 ? [] : await referringToEachOther(revert, items, until);
+    let restores = false;
+    for (const item of open) {
+      if (isOver()) break;
+      begun = true;
+      item.outcome = await compensate(revert, item.record, companions);
+      restores ||= isRestored(item);
+      if (!item.outcome) {
+        for (const other of items) other.settled = false;
+        repeated.clear();
+      } else if (unknown.length > 0) await notes.add(item);
+      else {
+        item.settled = true;
+        repeated.add(item);
+      }
+    }
+    if (restores) forgetGone(items);
   }
-  return restores;
+  // The second note of a record tells the next call that it need not begin with that one again.
+  const remains = items.some(isOpen);
+  for (const item of repeated) if (remains || item.outcome !== item.noted) await notes.add(item);
 }
-
-const isRestored = ({ outcome, record }: Item): boolean =>
-  outcome === null && record.last === 'delete' && wasThere(record.first);
 
 /** What was gone when it was looked at may be back: a record that is restored brings along what was deleted with it. */
 function forgetGone(items: readonly Item[]): void {
   for (const item of items)
     if (item.outcome === null && item.record.last === 'delete' && !wasThere(item.record.first))
       item.outcome = undefined;
-}
-
-function unsettle(items: readonly Item[]): void {
-  for (const item of items) item.settled = false;
-}
-
-/** Tries records again that were in the way of each other, as long as that helps and time is left. */
-async function repeatBlocked(revert: Revert, items: readonly Item[], until: number, notes: Notes): Promise<void> {
-  /** What was tried again since the last one that could be reverted, with the outcome before. */
-  const repeated = new Map<Item, Item['outcome']>();
-  const repeat = async (item: Item, companions: readonly string[]): Promise<void> => {
-    const before = item.outcome;
-    item.outcome = await compensate(revert, item.record, companions);
-    item.settled = true;
-    repeated.set(item, before);
-    if (item.outcome !== null) return;
-    unsettle(items);
-    repeated.clear();
-    if (isRestored(item)) forgetGone(items);
-  };
-  for (let blocked = items.filter(isBlocked); blocked.length > 0; blocked = items.filter(isBlocked)) {
-    const companions = await referringToEachOther(revert, items, until);
-    for (const item of blocked) {
-      if (performance.now() >= until) break;
-      await repeat(item, companions);
-    }
-    if (performance.now() >= until) break;
-    await tryUnknown(revert, items, until, notes);
-    if (items.some(({ outcome }) => outcome === undefined)) break;
-  }
-  // The second note of a record tells the next call that it need not begin with that one again.
-  const isOver = !items.some(isBlocked);
-  for (const [item, before] of repeated) if (!isOver || item.outcome !== before) await notes.add(item);
 }
 
 /** Ids of records that are to be deleted and that nothing refers to but each other. */
@@ -249,7 +238,8 @@ function changesOf({ deps, request, key, agentRunId }: Revert): Promise<Changes>
     return {
       items: records.map((record) => {
         const visible = seen.has(record.id);
-        return { record, visible, outcome: knownOutcome(record, visible), settled: record.settled };
+        const { noted, settled } = record;
+        return { record, visible, outcome: knownOutcome(record, visible), noted, settled };
       }),
       shared: shared.filter(({ id }) => seen.has(id)),
     };
@@ -257,21 +247,21 @@ function changesOf({ deps, request, key, agentRunId }: Revert): Promise<Changes>
 }
 
 /** What has become of the record in an earlier call; undefined: nothing yet. */
-function knownOutcome(record: ChangedRecord, visible: boolean): SkipReason | null | undefined {
+function knownOutcome(record: ChangedRecord, visible: boolean): Outcome {
   if (!visible) return 'RECORD_NOT_FOUND';
   if (isUndone(record)) return null;
   return SKIP_REASONS.find((reason) => reason === record.noted);
 }
 
 /** Reverts have done all that the run's changes of the record ask for. */
-export function isUndone({ first, last, updated, undone }: ChangedRecord): boolean {
+function isUndone({ first, last, updated, owed, undone }: ChangedRecord): boolean {
   const before = wasThere(first);
   const needed = [
     ...(before ? [] : ['delete']),
     ...(before && last === 'delete' ? ['restore'] : []),
     ...(updated && first !== 'create' ? ['update'] : []),
   ];
-  return needed.length > 0 && needed.every((kind) => undone.some((done) => done === kind));
+  return !owed && needed.length > 0 && needed.every((kind) => undone.some((done) => done === kind));
 }
 
 function resultOf(items: readonly Item[], shared: readonly RecordName[]): RevertResult {
@@ -287,7 +277,7 @@ function resultOf(items: readonly Item[], shared: readonly RecordName[]): Revert
       }),
       ...shared.map(({ objectApiName, id }) => ({ objectApiName, id, reason: 'SHARING_CHANGED' as const })),
     ],
-    remaining: items.filter((item) => item.outcome === undefined || isBlocked(item)).length,
+    remaining: items.filter(isOpen).length,
   };
 }
 
@@ -303,6 +293,7 @@ class Notes {
   }
 
   async add(item: Item): Promise<void> {
+    item.noted = item.outcome ?? null;
     this.#items.push(item);
     if (this.#items.length >= NOTES_MAX) await this.write();
   }

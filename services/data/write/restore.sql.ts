@@ -1,5 +1,5 @@
 /** The statements that bring deleted records back. */
-import { isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { isMasterDetail, isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
@@ -94,6 +94,10 @@ export function lockParentsSql(write: Write, returning: Ids): Statement | null {
 
 export const referencesOf = (object: ObjectMeta): FieldMeta[] =>
   storedFields(object).filter((field) => isReference(field) && !field.system);
+
+/** A record does not come back without what this reference names; others are cleared when that is gone. */
+export const isNeeded = (field: FieldMeta): boolean =>
+  field.required || isMasterDetail(field) || field.onDelete === 'cascade';
 
 export interface GoneRow {
   /** Of `asked`. */

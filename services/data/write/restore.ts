@@ -5,7 +5,6 @@
 
 import { requireObject } from '../../../lib/access/decide.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
-import { isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import { objectOf, ownEntry } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { etagOf, storedFields } from '../sql.ts';
@@ -18,6 +17,7 @@ import {
   deletionSql,
   type GoneRow,
   goneSql,
+  isNeeded,
   lockDeletedSql,
   lockParentsSql,
   referencesOf,
@@ -116,8 +116,7 @@ async function goneReferences(write: Write, returning: Ids): Promise<ReadonlyMap
     if (!refs || !item) continue;
     const { object, field } = item;
     gone.set(field, refs);
-    if (field.required || isMasterDetail(field) || field.onDelete === 'cascade')
-      violations.push(missing(write, object, field, ofRoot));
+    if (isNeeded(field)) violations.push(missing(write, object, field, ofRoot));
   }
   if (violations.length) throw validationFailed(violations);
   return gone;

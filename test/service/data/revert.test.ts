@@ -24,6 +24,7 @@ describe('reverting an agent run', () => {
   };
   const company = async (body: object = {}, options: CallOptions = {}): Promise<string> =>
     (await clerk.create('Company__c', { name: 'Acme', ...body }, options)).body.id;
+  const versionOf = async (id: string): Promise<number> => (await clerk.get('Company__c', id)).body.recordVersion;
   const named = (id: string, objectApiName = 'Company__c') => ({ objectApiName, id });
   const isGone = async (id: string, objectApiName = 'Company__c') =>
     (await refusal(admin.get(objectApiName, id))).code === 'RECORD_NOT_FOUND';
@@ -131,6 +132,63 @@ describe('reverting an agent run', () => {
     assert.equal((await clerk.get('Part__c', part)).body.ItemId__c, item);
     assert.ok(await isGone(made));
     assert.deepEqual((await revert(agentRunId)).skipped, []);
+  });
+
+  it('brings back deleted records that refer to each other, whatever the run has made of the references', async () => {
+    for (const cleared of [false, true]) {
+      const agentRunId = randomUUID();
+      const one = await company();
+      const two = await company({ ParentId__c: one });
+      await clerk.update('Company__c', one, { ParentId__c: two }, { etag: etag(1) });
+      if (cleared) {
+        await clerk.update('Company__c', one, { ParentId__c: null }, { etag: etag(2), agentRunId });
+        await clerk.update('Company__c', two, { ParentId__c: null, Amount__c: 1 }, { etag: etag(1), agentRunId });
+      }
+      for (const id of [one, two]) {
+        const { recordVersion } = (await clerk.get('Company__c', id)).body;
+        await clerk.delete('Company__c', id, { etag: etag(recordVersion), agentRunId });
+      }
+      const { skipped } = await revert(agentRunId);
+      assert.deepEqual(skipped, []);
+      assert.equal((await clerk.get('Company__c', one)).body.ParentId__c, two);
+      const after = (await clerk.get('Company__c', two)).body;
+      assert.deepEqual([after.ParentId__c, after.Amount__c], [one, null]);
+      await clerk.update('Company__c', one, { Amount__c: 2 }, { etag: etag(await versionOf(one)) });
+      assert.deepEqual((await revert(agentRunId)).skipped, [], 'what is as before is not looked at again');
+    }
+  });
+
+  it('says so when a record is back without a reference to what somebody else has deleted', async () => {
+    const agentRunId = randomUUID();
+    const gone = await company();
+    const id = await company({ ParentId__c: gone, Amount__c: 1 });
+    await clerk.update('Company__c', id, { ParentId__c: null, Amount__c: 2 }, { etag: etag(1), agentRunId });
+    await clerk.delete('Company__c', id, { etag: etag(2), agentRunId });
+    await clerk.delete('Company__c', gone, { etag: etag(1) });
+    for (const call of ['first', 'again']) {
+      const { reverted, skipped } = await revert(agentRunId);
+      assert.deepEqual([reverted, skipped], [[], [{ ...named(id), reason: 'VALIDATION_FAILED' }]], call);
+      const { body } = await clerk.get('Company__c', id);
+      assert.deepEqual([body.ParentId__c, body.Amount__c], [null, 1], call);
+    }
+    await clerk.send('data.records.restore', { objectApiName: 'Company__c', id: gone });
+    assert.deepEqual((await revert(agentRunId)).skipped, []);
+    assert.equal((await clerk.get('Company__c', id)).body.ParentId__c, gone);
+  });
+
+  it('puts back into the recycle bin what the run has restored, also when what it belonged to is gone', async () => {
+    const agentRunId = randomUUID();
+    const [kept, former] = [await company(), await company()];
+    const { id: item } = (await clerk.create('Item__c', { name: 'One', CompanyId__c: former })).body;
+    await clerk.delete('Company__c', former, { etag: etag(1) });
+    await clerk.send('data.records.restore', { objectApiName: 'Company__c', id: former }, {}, undefined, {
+      agentRunId,
+    });
+    const version = etag((await clerk.get('Item__c', item)).body.recordVersion);
+    await clerk.update('Item__c', item, { CompanyId__c: kept }, { etag: version, agentRunId });
+    await clerk.delete('Company__c', former, { etag: etag(await versionOf(former)), agentRunId });
+    assert.deepEqual((await revert(agentRunId)).skipped, []);
+    assert.ok((await isGone(former)) && (await isGone(item, 'Item__c')));
   });
 
   it('leaves out what would come back below a record that somebody else has deleted', async () => {
