@@ -188,8 +188,8 @@ export function stateStatement(
 }
 
 /**
- * Gives references of a deleted record the values of `body`: those that name what is gone, and those of `lost`. null: it
- * has none for any.
+ * Gives references of a deleted record the values of `body`: those that name what is gone, and those of `lost`. null:
+ * it has none for any.
  */
 export function repointStatement(
   schema: string,

@@ -202,6 +202,9 @@ describe('reverting an agent run', () => {
     const { skipped } = await revert(agentRunId);
     assert.deepEqual(skipped, [{ ...named(item, 'Item__c'), reason: 'VALIDATION_FAILED' }]);
     assert.ok(await isGone(item, 'Item__c'));
+    await clerk.send('data.records.restore', { objectApiName: 'Company__c', id: gone });
+    assert.deepEqual((await revert(agentRunId)).skipped, []);
+    assert.equal((await clerk.get('Item__c', item)).body.CompanyId__c, gone);
   });
 
   it('leaves alone what somebody else has changed, deleted or built on since', async () => {
