@@ -24,8 +24,9 @@ class CatalogueRegenerator extends Errors.Regenerator {
   }
 }
 
-// Numbers with more digits than a double keeps stay what they are on the bus. Moleculer requires cbor-x, so the extension
-// must go into that same (CommonJS) instance; the tag is from the range that IANA leaves to first come, first served.
+// Numbers with more digits than a double keeps stay what they are on the bus. Moleculer requires cbor-x, so the
+// extension must go into that same (CommonJS) instance; the tag is from the range that IANA leaves to first come, first
+// served.
 const EXACT_NUMBER_TAG = 46_301;
 (createRequire(import.meta.url)('cbor-x') as typeof import('cbor-x')).addExtension({
   Class: ExactNumber,

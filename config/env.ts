@@ -36,7 +36,10 @@ export interface Config {
   demoPassword: string;
   /** Proxies in front of the gateway whose X-Forwarded-For entries are believed. */
   trustedProxies: number;
-  /** Secret from which sealing keys (cursors, confirmation tokens) are derived; null: generated and kept in the database. */
+  /**
+   * Secret from which sealing keys (cursors, confirmation tokens) are derived; null: generated and kept in the
+   * database.
+   */
   secret: string | null;
   /** A second secret while the first is replaced: what was sealed with it still opens. */
   previousSecret: string | null;
@@ -134,8 +137,8 @@ export const databaseVariable = (service: ServiceName): string => `DATABASE_URL_
 
 /**
  * Reads the environment once. Throws ConfigError with one sentence a person can act on; in production with a line for
- * each thing that is not safe. `command`: a short-lived program of an operator, which seals nothing and needs no secret.
- * `operator`: a command or console by that name; on a bus it joins as the operator and hosts no service.
+ * each thing that is not safe. `command`: a short-lived program of an operator, which seals nothing and needs no
+ * secret. `operator`: a command or console by that name; on a bus it joins as the operator and hosts no service.
  */
 export function readConfig(
   env: NodeJS.ProcessEnv = process.env,

@@ -14,8 +14,8 @@ export interface ServiceDescription {
   /** `public`: callers reach it, on PORT. Probes reach every service on HEALTH_PORT. */
   readonly listens: 'public' | 'health';
   /**
-   * The gateway is not ready before it has seen the service once: one without which nearly no call succeeds. Without the
-   * others their own operations answer 503.
+   * The gateway is not ready before it has seen the service once: one without which nearly no call succeeds. Without
+   * the others their own operations answer 503.
    */
   readonly awaitedByGateway: boolean;
   readonly kubernetes: {

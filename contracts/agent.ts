@@ -99,8 +99,9 @@ export interface AgentActions extends ActionsOf<typeof AGENT_OPERATIONS> {
     result: null;
   };
   /**
-   * Asks people to approve a request that was tried out under the step: the approval begins with its preview, and is good
-   * for what the dry run has found (`basis`). Answers the refusal of the call: APPROVAL_REQUIRED, or what has come in between.
+   * Asks people to approve a request that was tried out under the step: the approval begins with its preview, and is
+   * good for what the dry run has found (`basis`). Answers the refusal of the call: APPROVAL_REQUIRED, or what has come
+   * in between.
    */
   'agent.approvals.request': {
     params: { admission: Admission; stepId: string; preview: object; basis?: string };

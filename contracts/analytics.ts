@@ -13,8 +13,8 @@ import { KEY_ERRORS, objectApiName } from './data/rows.ts';
 
 export interface AnalyticsActions extends ActionsOf<typeof ANALYTICS_OPERATIONS> {
   /**
-   * Whether `asker` could change dashboards by an operation themselves, whatever revision they have: why not, else null. The
-   * body is that of the operation.
+   * Whether `asker` could change dashboards by an operation themselves, whatever revision they have: why not, else
+   * null. The body is that of the operation.
    */
   'analytics.access.check': {
     params: { asker: Asker; operationId: string; dashboardId: string | null; body: unknown };

@@ -88,11 +88,13 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
   'auth.http.handle': { params: HttpRequest; result: HttpReply };
   /** Public signing keys (JWKS). Rotated keys stay listed until the last token they signed has expired. */
   'auth.keys.list': { params: Record<string, never>; result: { keys: Record<string, unknown>[] } };
-  /** For operators: a new signing key now. Tokens given before stay valid until they expire. Answers the public keys. */
+  /**
+   * For operators: a new signing key now. Tokens given before stay valid until they expire. Answers the public keys.
+   */
   'auth.keys.rotate': { params: Record<string, never>; result: { keys: Record<string, unknown>[] } };
   /**
-   * For operators: seals what auth stores with the present secret of the deployment, when the previous one or none sealed
-   * it. Answers how many entries that were; afterwards nothing stored needs the previous one.
+   * For operators: seals what auth stores with the present secret of the deployment, when the previous one or none
+   * sealed it. Answers how many entries that were; afterwards nothing stored needs the previous one.
    */
   'auth.secrets.reseal': { params: Record<string, never>; result: { resealed: number } };
   /** Liveness of grants, in the order asked; unknown ids, and grants of another client or user, come back inactive. */

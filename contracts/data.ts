@@ -60,7 +60,10 @@ export interface UserAccess {
   groups: string[];
 }
 
-/** A record by its id, by its id in the recycle bin, or by an external id under which that user finds it, if there is one. */
+/**
+ * A record by its id, by its id in the recycle bin, or by an external id under which that user finds it, if there is
+ * one.
+ */
 export type AskedRecord =
   | { readonly id: string }
   | { readonly deletedId: string }
@@ -76,9 +79,9 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
   'data.users.access': { params: { tenantId: string; userId: string }; result: UserAccess };
   /**
    * Whether the user could execute operations on an object, and on its record when one is named: why not, else null.
-   * `references` are values of its fields as a body has them: those that name other records must name such as the user can
-   * read. `readsRecord`: they see the record, or nobody who asks for it does. Throws OBJECT_NOT_FOUND for an object that the
-   * user cannot read.
+   * `references` are values of its fields as a body has them: those that name other records must name such as the user
+   * can read. `readsRecord`: they see the record, or nobody who asks for it does. Throws OBJECT_NOT_FOUND for an object
+   * that the user cannot read.
    */
   'data.access.check': {
     params: {
@@ -135,7 +138,10 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
     params: { tenantId: string; userId: string; records: readonly RecordName[] };
     result: string[];
   };
-  /** Loads generated rows of one object as the platform: ids given, no history or events. Only for templates' sample data. */
+  /**
+   * Loads generated rows of one object as the platform: ids given, no history or events. Only for templates' sample
+   * data.
+   */
   'data.samples.load': {
     params: { tenantId: string; objectApiName: string; columns: string[]; rows: unknown[][] };
     result: { inserted: number };
@@ -181,7 +187,9 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
     };
     result: null;
   };
-  /** Records how many more mutations of a tenant were refused like that since `since` (RFC 3339), without an entry each. */
+  /**
+   * Records how many more mutations of a tenant were refused like that since `since` (RFC 3339), without an entry each.
+   */
   'data.audit.suppress': { params: { tenantId: string; count: number; since: string }; result: null };
   /**
    * The records that requests of an agent run have changed, by request: in the order of the changes, at most

@@ -20,9 +20,9 @@ export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
     result: (TenantInfo & { suspended: boolean; metadataVersion: number; operatorLimits: RateLimitOverrides })[];
   };
   /**
-   * For operators: sets limits of a tenant in place of the deployment's defaults, wider or narrower; null takes one back,
-   * the others stay. `liftOwn`: what the tenant's settings narrow does not hold until its next deployment. Takes effect
-   * within seconds; leaves an entry in the tenant's audit trail. Throws PARAMETER_INVALID.
+   * For operators: sets limits of a tenant in place of the deployment's defaults, wider or narrower; null takes one
+   * back, the others stay. `liftOwn`: what the tenant's settings narrow does not hold until its next deployment. Takes
+   * effect within seconds; leaves an entry in the tenant's audit trail. Throws PARAMETER_INVALID.
    */
   'metadata.tenants.setLimits': {
     params: { key: string; limits: { [K in keyof RateLimitOverrides]?: number | null }; liftOwn?: boolean };
@@ -62,14 +62,18 @@ export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
       next: string | null;
     };
   };
-  /** Deploys a project with the platform as actor (templates); waits for the end. Throws METADATA_INVALID when blocked. */
+  /**
+   * Deploys a project with the platform as actor (templates); waits for the end. Throws METADATA_INVALID when blocked.
+   */
   'metadata.templates.deploy': {
     params: { tenantId: string; files: Record<string, string> };
     result: { metadataVersion: number; changes: number };
   };
 }
 
-/** Broadcast when a new metadataVersion is committed. A wake-up only: readers also compare versions in their statements. */
+/**
+ * Broadcast when a new metadataVersion is committed. A wake-up only: readers also compare versions in their statements.
+ */
 export interface MetadataEvents {
   'metadata.schema.changed': { tenantId: string; metadataVersion: number };
 }

@@ -11,7 +11,9 @@ import { networkOf } from '../lib/values/network.ts';
 import type { GrantState } from './auth.ts';
 
 export interface LeaseRequest {
-  /** Counter, such as `connection:<tenant>:<client>:<user>`, `tenant:<tenant>`, `daily:<tenant>`, `anonymous:<network>`. */
+  /**
+   * Counter, such as `connection:<tenant>:<client>:<user>`, `tenant:<tenant>`, `daily:<tenant>`, `anonymous:<network>`.
+   */
   key: string;
   /** Units per window that the policy allows. */
   limit: number;
@@ -72,8 +74,8 @@ export const RATE_LIMIT_MAX = 1_000_000_000_000;
 const REPAIR_UNITS = 300;
 
 /**
- * The least to which a tenant can narrow itself, where it has more: a user who may repair the configuration gets through,
- * at any time of the day.
+ * The least to which a tenant can narrow itself, where it has more: a user who may repair the configuration gets
+ * through, at any time of the day.
  */
 export const OWN_MINIMUM: Readonly<Record<keyof RateLimitOverrides, number>> = {
   connection: REPAIR_UNITS,

@@ -108,18 +108,20 @@ export interface Operation {
   cost: number;
   mutation: boolean;
   /**
-   * A page asks for many of them at once, each of which is short: in flight they count like operations that cost little,
-   * whatever they cost.
+   * A page asks for many of them at once, each of which is short: in flight they count like operations that cost
+   * little, whatever they cost.
    */
   manyAtOnce?: true;
   /** Milliseconds that one statement of it may take in the database; default: 5,000 for reads, 25,000 for mutations. */
   statementTimeoutMs?: number;
-  /** A mutation that can be tried out: with `dryRun` in its context it answers what it would do, and changes nothing. */
+  /**
+   * A mutation that can be tried out: with `dryRun` in its context it answers what it would do, and changes nothing.
+   */
   dryRun?: true;
   precondition: 'ifMatch' | 'expectedRevision' | 'none';
   /**
-   * A person needs a recent sign-in with two factors, where the tenant requires second factors (RFC 9470): the operation
-   * changes what users may do, or the configuration. A list: on these objects.
+   * A person needs a recent sign-in with two factors, where the tenant requires second factors (RFC 9470): the
+   * operation changes what users may do, or the configuration. A list: on these objects.
    */
   stepUp?: true | readonly string[];
   agentApproval: 'never' | 'policy' | 'always';

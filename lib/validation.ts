@@ -1,4 +1,6 @@
-/** The one validator of requests: values against the schemas of operations, all violations at once that an answer shows. */
+/**
+ * The one validator of requests: values against the schemas of operations, all violations at once that an answer shows.
+ */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { TSchema } from 'typebox';
@@ -53,8 +55,8 @@ const ABOUT_ALL_TYPES = new Set(['type', 'enum', 'const']);
 const isNullExpected = ({ keyword, params }: ErrorObject): boolean => keyword === 'type' && params['type'] === 'null';
 
 /**
- * Where null would be allowed, but what stands there has the type of a value: what is wrong with it was found in it, and
- * null is not the advice to give.
+ * Where null would be allowed, but what stands there has the type of a value: what is wrong with it was found in it,
+ * and null is not the advice to give.
  */
 function placesOfValues(errors: readonly ErrorObject[]): ReadonlySet<string> {
   const nullable = new Set(errors.filter(isNullExpected).map(({ instancePath }) => instancePath));

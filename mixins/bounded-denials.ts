@@ -1,7 +1,7 @@
 /**
- * Refusals on their way to the audit trail, bounded: in each minute a tenant, and the caller who was refused there, have so many
- * entries; the others are counted, and the count is one more entry when the minute is over. So a flood in one tenant
- * neither fills its trail nor takes anything from another's. Source: docs/reference/audit.md.
+ * Refusals on their way to the audit trail, bounded: in each minute a tenant, and the caller who was refused there,
+ * have so many entries; the others are counted, and the count is one more entry when the minute is over. So a flood in
+ * one tenant neither fills its trail nor takes anything from another's. Source: docs/reference/audit.md.
  */
 import { formatTimestamp } from '../lib/values/time.ts';
 

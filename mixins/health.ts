@@ -35,8 +35,8 @@ const clockOffsetMs = ({ databases }: Platform): number =>
   databases.values().reduce((most, { clockOffsetMs: ms }) => (Math.abs(ms) > Math.abs(most) ? ms : most), 0);
 
 /**
- * Whether this process can call others for users, and be called: false after a call was refused for its time, for as long
- * as it is our clock that differs from the database's. That of the database alone takes nobody away.
+ * Whether this process can call others for users, and be called: false after a call was refused for its time, for as
+ * long as it is our clock that differs from the database's. That of the database alone takes nobody away.
  */
 export function clockAgrees(platform: Platform, broker: ServiceBroker): boolean {
   const transit = broker.transit as unknown as { tx: { clocksDiffer?: boolean } } | null | undefined;
@@ -166,7 +166,10 @@ export interface HealthServer {
   close(): Promise<void>;
 }
 
-/** Serves /healthz, /readyz and /metrics. `readiness`: of a process that knows better what it needs than its database and bus. */
+/**
+ * Serves /healthz, /readyz and /metrics. `readiness`: of a process that knows better what it needs than its database
+ * and bus.
+ */
 export async function startHealthServer(
   platform: Platform,
   broker: ServiceBroker,

@@ -1,6 +1,6 @@
 /**
- * The keys that seal what callers keep and send back, such as cursors: derived from the deployment's secret, or generated
- * and stored once, by each service for itself.
+ * The keys that seal what callers keep and send back, such as cursors: derived from the deployment's secret, or
+ * generated and stored once, by each service for itself.
  */
 import { randomBytes } from 'node:crypto';
 import { derivedKeys } from '../lib/values/derived-keys.ts';

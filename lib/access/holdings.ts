@@ -1,6 +1,6 @@
 /**
- * What users hold and may therefore hand on: nobody gives or takes a permission that they do not hold, unless they manage
- * access. Source: docs/reference/access.md#handing-out-permissions.
+ * What users hold and may therefore hand on: nobody gives or takes a permission that they do not hold, unless they
+ * manage access. Source: docs/reference/access.md#handing-out-permissions.
  */
 import type { ObjectPermission, PermissionBundle, SystemPermission } from '../schema/snapshot.ts';
 import { isUserObject } from '../schema/user-object.ts';

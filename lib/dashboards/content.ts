@@ -1,6 +1,6 @@
 /**
- * What a dashboard may contain beyond the form of its parts, whether it comes with a request or with a deployment. Pure.
- * Source: docs/reference/analytics.md#content.
+ * What a dashboard may contain beyond the form of its parts, whether it comes with a request or with a deployment.
+ * Pure. Source: docs/reference/analytics.md#content.
  */
 import { ConditionReader, UNARY } from '../query/conditions.ts';
 import { Violations } from '../query/violations.ts';

@@ -1,6 +1,6 @@
 /**
- * The violations of one request, up to the number that an answer shows. A body can be wrong in a hundred thousand places:
- * beyond that number they are no longer made, only known to exist.
+ * The violations of one request, up to the number that an answer shows. A body can be wrong in a hundred thousand
+ * places: beyond that number they are no longer made, only known to exist.
  */
 import type { ViolationCode } from './catalogue.ts';
 import type { Violation } from './platform-error.ts';

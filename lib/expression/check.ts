@@ -64,16 +64,17 @@ const nameOf = (type: Type): string =>
   isList(type) ? (type === 'list:null' ? 'an empty list' : `a list of ${type.slice(5)}`) : type;
 
 /**
- * Most units of an expression that the database runs for each record of a list: about five milliseconds at worst. What is
- * evaluated once for a request may cost more.
+ * Most units of an expression that the database runs for each record of a list: about five milliseconds at worst. What
+ * is evaluated once for a request may cost more.
  */
 export const RECORD_COST_MAX = 5_000;
 
 const RECORD_AND_TIME: readonly VariableName[] = ['record', 'now', 'today'];
 
 /**
- * Checks an expression over nothing but the record and the time (or fewer `variables`), which therefore has a form in SQL: it also costs no more
- * than RECORD_COST_MAX, whatever the record holds, because a database does not count. Throws like checkExpression.
+ * Checks an expression over nothing but the record and the time (or fewer `variables`), which therefore has a form in
+ * SQL: it also costs no more than RECORD_COST_MAX, whatever the record holds, because a database does not count. Throws
+ * like checkExpression.
  */
 export function checkRecordExpression(source: string, schema: Schema, results: readonly Type[]): Expression {
   const expression = checkExpression(source, { variables: RECORD_AND_TIME, ...schema }, results);

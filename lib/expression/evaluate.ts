@@ -69,8 +69,8 @@ export const recordFacts = (
 });
 
 /**
- * The value of an expression. Throws EvaluationError: it divides by zero, leaves the range of a type, or costs too much.
- * `clock` gives milliseconds.
+ * The value of an expression. Throws EvaluationError: it divides by zero, leaves the range of a type, or costs too
+ * much. `clock` gives milliseconds.
  */
 export function evaluate(expression: Expression, facts: Facts, clock: () => number = workOfThread): Value {
   return new Evaluation(facts, clock).value(expression.root);

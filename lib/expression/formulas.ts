@@ -1,7 +1,7 @@
 /**
- * Formula fields: nothing is stored, so their SQL stands wherever a column would be named, and where a record is held in
- * memory they are evaluated. Both give the same value, shaped like a field of the result's type; a formula that cannot
- * be computed for a record is null there. Pure. Source: docs/reference/field-types.md#formulas.
+ * Formula fields: nothing is stored, so their SQL stands wherever a column would be named, and where a record is held
+ * in memory they are evaluated. Both give the same value, shaped like a field of the result's type; a formula that
+ * cannot be computed for a record is null there. Pure. Source: docs/reference/field-types.md#formulas.
  */
 
 import { countChars, TEXT_COLLATION } from '../schema/field-types/common.ts';

@@ -1,6 +1,7 @@
 /**
  * The functions of the language. Each is total: for every value of its types it gives a value or one of the failures
- * that are documented, in a time that its cost bounds. None sees a null. Source: docs/reference/expressions.md#functions.
+ * that are documented, in a time that its cost bounds. None sees a null. Source:
+ * docs/reference/expressions.md#functions.
  */
 
 import { countChars, TEXT_MAX_CHARS } from '../schema/field-types/common.ts';
@@ -36,7 +37,9 @@ export interface Signature {
   /** How many of the last parameters may be left out. */
   readonly optional?: number;
   readonly result: Type;
-  /** The arguments at these places must be text literals; `problem` says what is wrong with one, null when nothing is. */
+  /**
+   * The arguments at these places must be text literals; `problem` says what is wrong with one, null when nothing is.
+   */
   readonly literal?: { readonly at: number; readonly problem: (text: string) => string | null };
 }
 

@@ -60,8 +60,8 @@ export function expressionSql(expression: Expression, context: SqlContext): Comp
 }
 
 /**
- * SQL of a condition, for WHERE, FILTER and ON: true where the expression is true. False and null, which includes failure,
- * are the same, so it must not be negated; an index on a column that it compares with a constant can be used.
+ * SQL of a condition, for WHERE, FILTER and ON: true where the expression is true. False and null, which includes
+ * failure, are the same, so it must not be negated; an index on a column that it compares with a constant can be used.
  */
 export function conditionSql(expression: Expression, context: SqlContext): CompiledExpression {
   const compiler = new Compiler(context);
@@ -126,8 +126,8 @@ interface Part {
   readonly chars: number;
   readonly items: number;
   /**
-   * Characters of a text before upper() and lower() made more of them: a character becomes three at most, however often its
-   * case is changed.
+   * Characters of a text before upper() and lower() made more of them: a character becomes three at most, however often
+   * its case is changed.
    */
   readonly letters: number;
 }
@@ -441,8 +441,8 @@ class Compiler {
       items: list.items,
       chars: list.chars,
     };
-    // The list is named once and its name used: a list within a list would else be written for every use. OFFSET 0 keeps
-    // the planner from doing just that.
+    // The list is named once and its name used: a list within a list would else be written for every use. OFFSET 0
+    // keeps the planner from doing just that.
     const named = (make: (name: string) => string): string =>
       `(SELECT ${make(`l${slot}.v`)} FROM (SELECT ${this.#as(list, type)} AS v OFFSET 0) l${slot})`;
     const guarded = (failure: string, make: (name: string) => string): string =>
@@ -531,8 +531,8 @@ const changedCase =
     });
 
 /**
- * What the database takes to look for one text in another at worst: each character of the one is compared with each of the
- * other wherever it could begin.
+ * What the database takes to look for one text in another at worst: each character of the one is compared with each of
+ * the other wherever it could begin.
  */
 const searchCost = (text: Part, sought: Part): number => {
   const compared = Math.min(sought.chars, text.chars / 2);
@@ -653,7 +653,8 @@ const CALLS: ReadonlyMap<string, CompileCall> = new Map<string, CompileCall>(
 function matchesSql(text: Part, pattern: Node, known: Known): Part {
   const source = literalOf(pattern);
   const size = patternSize(source);
-  // The database prepares a pattern before it matches, in more than proportion to its size: for 300 in a quarter second.
+  // The database prepares a pattern before it matches, in more than proportion to its size: for 300 in a quarter
+  // second.
   const cost = 2 + text.cost + Math.ceil((2 * text.chars * size) / 200) + (size * size) / 8;
   const sql = `${text.value()} ~ ${literal(patternSql(source))}`;
   return condition(

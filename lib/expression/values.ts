@@ -22,8 +22,8 @@ export const schemaOfObject = (object: Pick<ObjectMeta, 'apiName' | 'fields'>): 
 });
 
 /**
- * A field's value for an expression, from what a write is about to store or from the JSON of what is stored (decimals as
- * text there, so that no digit is lost).
+ * A field's value for an expression, from what a write is about to store or from the JSON of what is stored (decimals
+ * as text there, so that no digit is lost).
  */
 export const valueOfField = (name: FieldTypeName, raw: unknown): Value => valueOfType(typeOfField(name), raw);
 

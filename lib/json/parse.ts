@@ -1,8 +1,8 @@
 /**
  * Strict JSON (RFC 8259 with the rules of I-JSON, RFC 7493, that protect data): no duplicate names, no lone surrogates
  * or U+0000, no integer that loses digits, and bounds on depth, numbers, values and white space. `JSON.parse` builds
- * the value; a scan of the text finds first what `JSON.parse` would accept silently or work on for too long. Both take time
- * in proportion to the text.
+ * the value; a scan of the text finds first what `JSON.parse` would accept silently or work on for too long. Both take
+ * time in proportion to the text.
  */
 import { isUtf8 } from 'node:buffer';
 import { ExactNumber, NUMBER_MAX_CHARS, withoutTrailingZeros } from './exact-number.ts';
@@ -24,8 +24,8 @@ const SUSPICIOUS_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 const EXACT_DIGITS = 15;
 const SHOWN_CHARS = 40;
 /**
- * Values of all objects and arrays together: each costs more time than its characters, here and in what follows. The longest
- * list that a json field takes fits.
+ * Values of all objects and arrays together: each costs more time than its characters, here and in what follows. The
+ * longest list that a json field takes fits.
  */
 export const JSON_VALUES_MAX = 70_000;
 /**

@@ -1,7 +1,7 @@
 /**
  * A constrained plan of groups becomes one SQL statement: the groups (`g`), what is said about all of them (`t`), and
- * those of the page as JSON (`p` to `s`), all of one snapshot of the database. Records are read once: what holds for all of
- * them is computed from the groups, unless distinct values are counted (`u`).
+ * those of the page as JSON (`p` to `s`), all of one snapshot of the database. Records are read once: what holds for
+ * all of them is computed from the groups, unless distinct values are counted (`u`).
  *
  * The statement is planned with its values: beside reading the records, planning costs nothing.
  */
@@ -83,8 +83,8 @@ interface OrderColumn {
 }
 
 /**
- * Those that are asked for, then all by which records are grouped. What orders amounts follows their currency, of which two
- * amounts cannot be compared; a picklist has the order of its values, and those that it no longer has follow.
+ * Those that are asked for, then all by which records are grouped. What orders amounts follows their currency, of which
+ * two amounts cannot be compared; a picklist has the order of its values, and those that it no longer has follow.
  */
 function orderColumns(plan: AggregatePlan): readonly OrderColumn[] {
   const dimensions = plan.dimensions.map((dimension, index) => ({

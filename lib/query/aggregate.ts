@@ -1,7 +1,7 @@
 /**
  * A question that groups records, from its JSON to a plan: the same grammar of conditions, the same fields and the same
- * record access as a list has. Whatever the caller could not list is not counted, grouped or compared either; a field that
- * is hidden is handled like one that does not exist. Source: docs/reference/aggregation.md.
+ * record access as a list has. Whatever the caller could not list is not counted, grouped or compared either; a field
+ * that is hidden is handled like one that does not exist. Source: docs/reference/aggregation.md.
  */
 import type { ObjectAccess } from '../access/types.ts';
 import { pointerPart } from '../errors/pointer.ts';

@@ -28,7 +28,10 @@ export const granularitiesOf = (field: FieldMeta): readonly Granularity[] =>
 
 export const searchable = (field: FieldMeta): boolean => typeOf(field).searchable;
 
-/** What a search without searchFields looks into: of the object's default fields those that the user reads, else the name. */
+/**
+ * What a search without searchFields looks into: of the object's default fields those that the user reads, else the
+ * name.
+ */
 export function searchedByDefault({ object, fields }: ObjectAccess): readonly FieldMeta[] {
   const readable = (name: string): FieldMeta[] => {
     const field = fields[name]?.read ? object.fields[name] : undefined;

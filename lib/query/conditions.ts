@@ -1,6 +1,6 @@
 /**
- * The closed grammar of conditions, without knowledge of any object: one group, or a list that is joined by AND. Source:
- * docs/reference/querying.md.
+ * The closed grammar of conditions, without knowledge of any object: one group, or a list that is joined by AND.
+ * Source: docs/reference/querying.md.
  */
 import { pointerPart } from '../errors/pointer.ts';
 import { countChars } from '../schema/field-types/common.ts';
@@ -28,7 +28,9 @@ type JsonObject = Record<string, unknown>;
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Reads the conditions of one parameter; their ids are unique within it, and their number is counted over all of it. */
+/**
+ * Reads the conditions of one parameter; their ids are unique within it, and their number is counted over all of it.
+ */
 export class ConditionReader {
   readonly #problems: Violations;
   readonly #max: number;

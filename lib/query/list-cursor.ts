@@ -1,6 +1,7 @@
 /**
- * Cursors of lists of other things than records: the keys of the last entry of a page, sealed like the cursors of record lists and
- * bound to the same user and client and to all parameters that select entries. Source: docs/reference/querying.md.
+ * Cursors of lists of other things than records: the keys of the last entry of a page, sealed like the cursors of
+ * record lists and bound to the same user and client and to all parameters that select entries. Source:
+ * docs/reference/querying.md.
  */
 import { hash } from 'node:crypto';
 import type { Seal } from '../values/sealed.ts';

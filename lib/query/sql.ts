@@ -111,8 +111,8 @@ function mergedPage(
   filter: readonly string[],
   range: Range,
 ): string {
-  // A limit that the planner does not know: it then expects to read the beginning of each branch, as the merge does, and
-  // follows the index instead of sorting all records of a branch.
+  // A limit that the planner does not know: it then expects to read the beginning of each branch, as the merge does,
+  // and follows the index instead of sorting all records of a branch.
   const limit = compiler.bind(plan.take + 1, 'bigint');
   const parts = branches.map((branch) => `(${rows([...filter, compiler.condition(branch, 'r'), ...range], limit)})`);
   const key = plan.sort.map(({ field }) => `r.${identifier(field.apiName)}`).join(', ');
@@ -135,8 +135,8 @@ function rangesPage(
 }
 
 /**
- * Reads the metadata of a page from the rows of compileList. `count`: records of the page. `more`: others follow. `rest`:
- * the texts after the record's columns, of the last record of a page that others follow.
+ * Reads the metadata of a page from the rows of compileList. `count`: records of the page. `more`: others follow.
+ * `rest`: the texts after the record's columns, of the last record of a page that others follow.
  */
 export function readPage(
   { keys, includeTotal }: CompiledList,
@@ -188,8 +188,8 @@ export function recordJsonSql(
 }
 
 /**
- * The select list of records `r` in API form, each column named after its field. `plain`: the columns are read as text, not
- * by row_to_json, so that a list must come as JSON. `made`: formulas that the row has as a column.
+ * The select list of records `r` in API form, each column named after its field. `plain`: the columns are read as text,
+ * not by row_to_json, so that a list must come as JSON. `made`: formulas that the row has as a column.
  */
 function outputColumns(
   fields: readonly FieldMeta[],
@@ -297,8 +297,8 @@ class Compiler {
   readonly values: SqlValue[] = [];
   readonly schema: string;
   /**
-   * The planner must see the values: a pattern may fit nothing or everything, and with an unknown skip it would expect a
-   * tenth of the table. Such a statement is not prepared; planning it each time costs less than one bad plan.
+   * The planner must see the values: a pattern may fit nothing or everything, and with an unknown skip it would expect
+   * a tenth of the table. Such a statement is not prepared; planning it each time costs less than one bad plan.
    */
   plannedWithValues = false;
   /** The planner sees the lists of owners as well. */
@@ -355,8 +355,8 @@ class Compiler {
   }
 
   /**
-   * A long list is hashed and hidden from the planner, because planning it would take longer than running the statement.
-   * Where the values matter to the plan, they are few or the statement is planned with them.
+   * A long list is hashed and hidden from the planner, because planning it would take longer than running the
+   * statement. Where the values matter to the plan, they are few or the statement is planned with them.
    */
   #ownedBy(node: OwnedBy, alias: string): string {
     const column = `${alias}."ownerId"`;

@@ -373,8 +373,8 @@ export interface AgentPolicyMeta {
 export const RATE_LIMIT_NAMES = ['connection', 'tenant', 'daily', 'concurrency'] as const;
 
 /**
- * Limits that a tenant or a client sets for itself, which can only narrow, or that the operator sets for a tenant; null:
- * none. Units per 60 s, and per 24 h for daily.
+ * Limits that a tenant or a client sets for itself, which can only narrow, or that the operator sets for a tenant;
+ * null: none. Units per 60 s, and per 24 h for daily.
  */
 export interface RateLimitOverrides {
   readonly connection: number | null;

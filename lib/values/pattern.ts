@@ -12,8 +12,8 @@ import { memoize } from './memoize.ts';
 type Range = readonly [from: number, to: number];
 
 /**
- * A state either consumes a character of `ranges` and goes on to `next`, or goes on to all of `jumps` at once. Ranges are
- * flat, first and last of each in turn, and in order.
+ * A state either consumes a character of `ranges` and goes on to `next`, or goes on to all of `jumps` at once. Ranges
+ * are flat, first and last of each in turn, and in order.
  */
 interface State {
   readonly ranges: Int32Array | null;
@@ -35,7 +35,10 @@ export interface PatternBudget {
   readonly stepsMax: number;
 }
 
-/** Well above what any record of business needs: five hundred values of 100 characters, each with a pattern of 40 states. */
+/**
+ * Well above what any record of business needs: five hundred values of 100 characters, each with a pattern of 40
+ * states.
+ */
 export const PATTERN_STEPS_MAX = 2_000_000;
 
 export const newPatternBudget = (stepsMax = PATTERN_STEPS_MAX): PatternBudget => ({ steps: stepsMax, stepsMax });
@@ -107,7 +110,9 @@ function compiled(pattern: string): State[] {
   return states;
 }
 
-/** The states that a text leads to, as a set: in `list` in the order found, in `marks` by the turn they were found in. */
+/**
+ * The states that a text leads to, as a set: in `list` in the order found, in `marks` by the turn they were found in.
+ */
 class Front {
   readonly #states: readonly State[];
   readonly #marks: Uint32Array;

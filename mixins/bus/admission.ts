@@ -1,6 +1,7 @@
 /**
  * What comes in from the bus: a packet is admitted when its content fits the identity that its subject proves, and when
- * that identity may do what the packet asks. What goes out carries the context of a request only from the gateway, sealed.
+ * that identity may do what the packet asks. What goes out carries the context of a request only from the gateway,
+ * sealed.
  */
 import { type BusConfig, OPERATOR } from '../../config/bus.ts';
 import { isServiceName } from '../../config/services.ts';

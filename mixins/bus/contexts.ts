@@ -1,7 +1,7 @@
 /**
  * Request contexts on the bus, authenticated by the gateway for one call: HMAC-SHA256 (RFC 2104) over the context, the
- * action, the id of the call and the node that is called, under a key that only the gateway and the called service have.
- * A context is accepted once, and no longer than its caller waits. Reasons: docs/decisions/trust-on-the-bus.md.
+ * action, the id of the call and the node that is called, under a key that only the gateway and the called service
+ * have. A context is accepted once, and no longer than its caller waits. Reasons: docs/decisions/trust-on-the-bus.md.
  */
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { LIMITS } from '../../config/limits.ts';

@@ -1,6 +1,6 @@
 /**
- * Packets above what the NATS server takes in one message (1 MiB unless set otherwise) travel in parts, so that pages of
- * long texts and whole configuration packages fit.
+ * Packets above what the NATS server takes in one message (1 MiB unless set otherwise) travel in parts, so that pages
+ * of long texts and whole configuration packages fit.
  */
 import { randomBytes } from 'node:crypto';
 

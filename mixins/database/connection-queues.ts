@@ -1,7 +1,7 @@
 /**
- * Who may have a connection of the pool: what one tenant holds at a time is capped, and who finds no room waits in a queue
- * of its own. Queues are served in turn, so that a tenant with a thousand requests delays nobody else. A part of the pool
- * is kept for the platform's own work. Source: docs/decisions/connections-per-tenant.md.
+ * Who may have a connection of the pool: what one tenant holds at a time is capped, and who finds no room waits in a
+ * queue of its own. Queues are served in turn, so that a tenant with a thousand requests delays nobody else. A part of
+ * the pool is kept for the platform's own work. Source: docs/decisions/connections-per-tenant.md.
  */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 

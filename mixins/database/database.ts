@@ -23,7 +23,9 @@ export interface Tx {
   query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>>;
   /** The rows of a statement, by the names of their columns. */
   all<R>(statement: Statement): Promise<R[]>;
-  /** The rows up to the one with which they reach `maxBytes`. When `more` follow, nothing else runs on the connection. */
+  /**
+   * The rows up to the one with which they reach `maxBytes`. When `more` follow, nothing else runs on the connection.
+   */
   allUpTo<R>(statement: Statement, maxBytes: number): Promise<FirstRows<R>>;
   /** The first row; null when there is none. */
   first<R>(statement: Statement): Promise<R | null>;
@@ -38,8 +40,8 @@ export interface Tx {
   /** BEGIN, which travels with the next statement. The caller ends the transaction. */
   begin(): void;
   /**
-   * The statements after this one run as `role`, until the next change of role or the end of the transaction. It travels
-   * with the statement behind it and need not be awaited: when it fails, the transaction fails with its error.
+   * The statements after this one run as `role`, until the next change of role or the end of the transaction. It
+   * travels with the statement behind it and need not be awaited: when it fails, the transaction fails with its error.
    */
   actAs(role: Role): Promise<void>;
   /** Quoted schema of the tenant whose role the connection has; empty for other roles. */
@@ -60,7 +62,9 @@ interface Session extends pg.PoolClient {
   unusable?: Error;
 }
 
-/** Prepared statements kept per connection; the oldest are deallocated, or PostgreSQL's memory would grow with tenants. */
+/**
+ * Prepared statements kept per connection; the oldest are deallocated, or PostgreSQL's memory would grow with tenants.
+ */
 const PREPARED_MAX = 400;
 /** Characters of their texts. A plan takes a hundred times as much memory as the text that it is made of, about. */
 const PREPARED_CHARS_MAX = 2 * 1024 * 1024;
@@ -182,7 +186,9 @@ export class Database {
     }
   }
 
-  /** One statement without a tenant, as the login role. Only for tables that hold no tenant's data, and for boot work. */
+  /**
+   * One statement without a tenant, as the login role. Only for tables that hold no tenant's data, and for boot work.
+   */
   async query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>> {
     return this.#loan(null, PLATFORM, (tx) => tx.query<R>(text, values));
   }
@@ -203,8 +209,8 @@ export class Database {
   }
 
   /**
-   * SQL of a library, as the login role: one statement, or several with a transaction of their own. Values are parsed as
-   * `pg` does it, not as we do.
+   * SQL of a library, as the login role: one statement, or several with a transaction of their own. Values are parsed
+   * as `pg` does it, not as we do.
    */
   script(text: string, values: unknown[]): Promise<{ rows: unknown[] }> {
     return this.#loan(null, PLATFORM, async ({ client }) => {

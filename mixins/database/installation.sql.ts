@@ -1,4 +1,6 @@
-/** Statements about what an installation remembers of itself. The first ones are the owner's, the others the services'. */
+/**
+ * Statements about what an installation remembers of itself. The first ones are the owner's, the others the services'.
+ */
 import { identifier, literal } from '../../lib/values/sql-text.ts';
 import type { Statement } from './statement.ts';
 

@@ -3,8 +3,8 @@ import { identifier, literal } from '../../lib/values/sql-text.ts';
 import type { Statement } from './statement.ts';
 
 /**
- * Comment on a login to which no operator has given a password: it has none, or one that is derived from the owner's. Of a
- * login without it the password is in use somewhere, and only its operator replaces it.
+ * Comment on a login to which no operator has given a password: it has none, or one that is derived from the owner's.
+ * Of a login without it the password is in use somewhere, and only its operator replaces it.
  */
 const DERIVED = 'The password is derived from that of the owner, until an operator gives another.';
 
@@ -68,8 +68,8 @@ BEGIN
 END $$`;
 
 /**
- * Lets a login work on the tables of a schema without entering a role. Rows under row-level security stay hidden, but for
- * those of tables whose policy \`directory\` lets the owner look across tenants.
+ * Lets a login work on the tables of a schema without entering a role. Rows under row-level security stay hidden, but
+ * for those of tables whose policy \`directory\` lets the owner look across tenants.
  */
 export const useSchemaSql = (login: string, schema: string): string => `DO $$
 DECLARE

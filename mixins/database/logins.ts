@@ -1,7 +1,7 @@
 /**
- * A login role for each service, which may enter the roles that its work needs and no others: a statement that gets past
- * everything else in one service reaches what this service reaches. The owner of the database makes and repairs them, with
- * every migration. Source: docs/decisions/roles-of-a-transaction.md.
+ * A login role for each service, which may enter the roles that its work needs and no others: a statement that gets
+ * past everything else in one service reaches what this service reaches. The owner of the database makes and repairs
+ * them, with every migration. Source: docs/decisions/roles-of-a-transaction.md.
  */
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import pg from 'pg';
@@ -113,8 +113,9 @@ export async function givePassword(owner: Database, service: ServiceName, url: s
 }
 
 /**
- * Gives the login the password of `url`, which is derived from the owner's. Throws when an operator has given it another:
- * running processes sign in with that. `exclusive`: the server is ours alone, so that there is no such operator.
+ * Gives the login the password of `url`, which is derived from the owner's. Throws when an operator has given it
+ * another: running processes sign in with that. `exclusive`: the server is ours alone, so that there is no such
+ * operator.
  */
 export async function derivePassword(
   owner: Database,

@@ -1,7 +1,7 @@
 /**
- * Every action that works for a request, its own or that of the `asker` in its parameters, measures the database time of the
- * request and reports it in the answer's meta, where the gateway finds it, whether or not the action failed. Wraps every
- * action of a process.
+ * Every action that works for a request, its own or that of the `asker` in its parameters, measures the database time
+ * of the request and reports it in the answer's meta, where the gateway finds it, whether or not the action failed.
+ * Wraps every action of a process.
  */
 import type { Middleware } from 'moleculer';
 import { LIMITS } from '../../config/limits.ts';

@@ -9,7 +9,10 @@ import type { Database, Tx } from './database.ts';
 
 const LOCK = 7_164_001;
 
-/** A transaction of one process at a time: PostgreSQL refuses catalog rows that two change at once ("concurrently updated"). */
+/**
+ * A transaction of one process at a time: PostgreSQL refuses catalog rows that two change at once ("concurrently
+ * updated").
+ */
 export function oneByOne<T>(database: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
   return database.transaction(async (tx) => {
     await tx.query('SET LOCAL lock_timeout = 0');

@@ -1,7 +1,7 @@
 /**
- * Opens a door to the database for each service of a process. Where the process knows the owner of the database, the owner
- * brings everything up to date first and gives each service a login of its own; otherwise the operator has done so with
- * `npm run migrate`, and the process knows the logins of its services alone.
+ * Opens a door to the database for each service of a process. Where the process knows the owner of the database, the
+ * owner brings everything up to date first and gives each service a login of its own; otherwise the operator has done
+ * so with `npm run migrate`, and the process knows the logins of its services alone.
  */
 import { type Config, ConfigError, databaseVariable } from '../../config/env.ts';
 import type { ServiceName } from '../../config/services.ts';
@@ -60,7 +60,9 @@ function openDatabase(config: Config, service: ServiceName, url: string, { warn 
 /** Services that only look now and then. */
 const SELDOM: ReadonlySet<ServiceName> = new Set(['gateway', 'ratelimit']);
 
-/** Connections of a service. Jobs may hold one for minutes, so no service has fewer for sharing a process with others. */
+/**
+ * Connections of a service. Jobs may hold one for minutes, so no service has fewer for sharing a process with others.
+ */
 export const poolSize = ({ databasePoolSize }: Config, service: ServiceName): number =>
   SELDOM.has(service) ? Math.min(2, databasePoolSize) : databasePoolSize;
 

@@ -25,7 +25,9 @@ export interface PageRows {
   readonly count: number;
   /** Records follow that were not written. */
   readonly more: boolean;
-  /** Texts of the columns behind the shown ones, of the last record written; of the only row when there is no record. */
+  /**
+   * Texts of the columns behind the shown ones, of the last record written; of the only row when there is no record.
+   */
   readonly rest: readonly (string | null)[];
 }
 
@@ -207,8 +209,8 @@ class BoundedQuery extends PgQuery {
 }
 
 /**
- * Runs a statement whose rows are read up to the one with which they reach `maxBytes`. The result is there when the next
- * one comes; `abandoned` tells that the connection is to be closed, and the statement with it.
+ * Runs a statement whose rows are read up to the one with which they reach `maxBytes`. The result is there when the
+ * next one comes; `abandoned` tells that the connection is to be closed, and the statement with it.
  */
 export function runBounded<R>(
   client: pg.PoolClient,
@@ -234,9 +236,9 @@ export function runBounded<R>(
 }
 
 /**
- * Runs a statement of a page. The last record's `rest` is kept only when the page is full: nobody needs it otherwise. What
- * comes behind a full page is dropped as it arrives; when that would be as much as a whole page, the result is there before
- * the statement has ended, and `abandoned` tells that the connection is to be closed.
+ * Runs a statement of a page. The last record's `rest` is kept only when the page is full: nobody needs it otherwise.
+ * What comes behind a full page is dropped as it arrives; when that would be as much as a whole page, the result is
+ * there before the statement has ended, and `abandoned` tells that the connection is to be closed.
  */
 export function runPage(
   client: pg.PoolClient,

@@ -32,7 +32,8 @@ export function ownerRole(tenantId: string): Role {
 }
 
 /**
- * Works on the shared tables of a service, where row-level security shows the rows of `tenantId` only; null: of no tenant.
+ * Works on the shared tables of a service, where row-level security shows the rows of `tenantId` only; null: of no
+ * tenant.
  */
 export function serviceRole(service: string, tenantId: string | null): Role {
   if (!/^[a-z]+$/.test(service)) throw new Error(`The name of a service has letters only: ${service}`);

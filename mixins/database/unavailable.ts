@@ -1,6 +1,6 @@
 /**
- * A database that cannot be reached, or that has given a statement up, is not a bug of the request: whatever action met it
- * answers SERVICE_UNAVAILABLE, so that the caller comes again with the same key. Wraps every action of a process.
+ * A database that cannot be reached, or that has given a statement up, is not a bug of the request: whatever action met
+ * it answers SERVICE_UNAVAILABLE, so that the caller comes again with the same key. Wraps every action of a process.
  */
 import type { Middleware } from 'moleculer';
 import { PlatformError } from '../../lib/errors/platform-error.ts';

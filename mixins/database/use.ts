@@ -1,6 +1,6 @@
 /**
- * What the request that is being worked on may ask of the database, and how much of it it has used. It follows the work of
- * an action through every await, so that the door to the database need not be handed it with each call.
+ * What the request that is being worked on may ask of the database, and how much of it it has used. It follows the work
+ * of an action through every await, so that the door to the database need not be handed it with each call.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { LIMITS } from '../../config/limits.ts';

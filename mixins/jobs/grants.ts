@@ -4,8 +4,8 @@ import type { Database } from '../database/database.ts';
 import { oneByOne } from '../database/migrate.ts';
 
 /**
- * Lets the roles of these services enqueue in their own transactions; services without tables have no role. Processes that
- * start together grant on these tables one by one, also to the logins of services.
+ * Lets the roles of these services enqueue in their own transactions; services without tables have no role. Processes
+ * that start together grant on these tables one by one, also to the logins of services.
  */
 export async function grantEnqueueing(database: Database, services: readonly string[]): Promise<void> {
   const roles = services.map((service) => `svc_${service}`);

@@ -16,7 +16,10 @@ export type Work<Payload> = (payload: Payload, signal: AbortSignal) => Promise<v
 export interface JobsOptions {
   /** Services of this process: their PostgreSQL roles may enqueue. */
   readonly services: readonly string[];
-  /** The queues' tables are made when they are missing. Default true; the logins of services cannot, install() is before. */
+  /**
+   * The queues' tables are made when they are missing. Default true; the logins of services cannot, install() is
+   * before.
+   */
   readonly install?: boolean;
   readonly warn: (error: unknown, message: string) => void;
 }

@@ -1,7 +1,7 @@
 /**
- * A change under a run of an agent is committed only while the run is active and its budget lasts, and together with the
- * approval that it uses up: of any number of attempts with one approval one is committed, and one that fails has used
- * nothing. Reasons: docs/decisions/approvals-in-the-transaction.md.
+ * A change under a run of an agent is committed only while the run is active and its budget lasts, and together with
+ * the approval that it uses up: of any number of attempts with one approval one is committed, and one that fails has
+ * used nothing. Reasons: docs/decisions/approvals-in-the-transaction.md.
  */
 import type { RequestContext, UsedApproval } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
@@ -24,8 +24,8 @@ const REFUSALS = {
 const isRefusal = (verdict: string): verdict is keyof typeof REFUSALS => Object.hasOwn(REFUSALS, verdict);
 
 /**
- * What a change asks before it is committed; null: its request is under no run. A dry run asks for room alone, so that nobody
- * is asked about a change that the run could not make; its rollback gives the room back.
+ * What a change asks before it is committed; null: its request is under no run. A dry run asks for room alone, so that
+ * nobody is asked about a change that the run could not make; its rollback gives the room back.
  */
 export function runHook(service: string, request: RequestContext, dryRun: boolean): Hook | null {
   const { tenantId, requestId, agentRunId: runId, approval } = request;

@@ -86,7 +86,9 @@ export interface AuditEntry {
   readonly kind?: string | null;
 }
 
-/** SQL of columns that differ from row to row, or that are computed; `object` and `recordId` replace those of the entry. */
+/**
+ * SQL of columns that differ from row to row, or that are computed; `object` and `recordId` replace those of the entry.
+ */
 export interface AuditColumns {
   readonly auditId?: string;
   readonly object?: string;

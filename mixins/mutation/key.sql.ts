@@ -32,9 +32,9 @@ export function claimableSql(schema: string, key: IdempotencyKey, bind: Bind): s
 
 /**
  * `INSERT INTO _idempotency … RETURNING`: claims the key, or returns no row when it belongs to an outcome, to another
- * request, or to work in progress. A concurrent duplicate request waits until the first has ended (lock_timeout). Failed
- * and expired keys are claimed anew. `from` is a FROM clause with what the outcome refers to; `outcome` null reserves the
- * key for completeKeySql. A dry run claims nothing, and neither does a part of a larger mutation.
+ * request, or to work in progress. A concurrent duplicate request waits until the first has ended (lock_timeout).
+ * Failed and expired keys are claimed anew. `from` is a FROM clause with what the outcome refers to; `outcome` null
+ * reserves the key for completeKeySql. A dry run claims nothing, and neither does a part of a larger mutation.
  */
 export function claimKeySql(
   schema: string,
@@ -78,8 +78,8 @@ export function completeKeySql(
 }
 
 /**
- * `INSERT INTO _idempotency … RETURNING`: records that the request of the key was refused, so that no other request takes
- * the key. Returns no row when the key belongs to an outcome or to another request.
+ * `INSERT INTO _idempotency … RETURNING`: records that the request of the key was refused, so that no other request
+ * takes the key. Returns no row when the key belongs to an outcome or to another request.
  */
 export function failKeySql(schema: string, key: IdempotencyKey, { bind }: Sql): string {
   return `INSERT INTO ${schema}._idempotency AS k

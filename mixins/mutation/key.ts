@@ -83,8 +83,8 @@ export const keyReused = (row: KeyRow): PlatformError =>
 
 /**
  * What a key that could not be claimed means: the stored reply, or 409. null: the key is free by now (its holder failed
- * meanwhile), so the mutation may be tried again. A stored outcome of this very request (its answer was lost between the
- * database and us) is not called a replay.
+ * meanwhile), so the mutation may be tried again. A stored outcome of this very request (its answer was lost between
+ * the database and us) is not called a replay.
  */
 export function answerOf(row: KeyRow | null, key: IdempotencyKey): OperationReply | null {
   if (!row) return null;

@@ -31,8 +31,8 @@ export interface Mutation extends ErrorMapping {
   readonly role: DataRole;
   /**
    * Does the work as `role` and returns what the caller is answered, which is stored under the key. It throws a
-   * PlatformError to refuse. It may run several times; only one run is committed. Entries and events that it leaves in the
-   * unit are written in the same transaction.
+   * PlatformError to refuse. It may run several times; only one run is committed. Entries and events that it leaves in
+   * the unit are written in the same transaction.
    */
   readonly work: (unit: Unit) => Promise<OperationReply>;
   /** Decisions of other services that run in the same transaction, after the work. */
@@ -85,8 +85,8 @@ export interface IdempotentMutation extends ErrorMapping {
 /** One attempt at a mutation. */
 export interface Attempt {
   /**
-   * Runs `work` in a unit that is a transaction, as the tenant's role. `single` is tried before where one statement may do
-   * everything by itself; null: it did nothing.
+   * Runs `work` in a unit that is a transaction, as the tenant's role. `single` is tried before where one statement may
+   * do everything by itself; null: it did nothing.
    */
   inUnit(
     work: (unit: Unit) => Promise<OperationReply>,

@@ -103,7 +103,8 @@ export async function concludeDryRun(
   await database.tenant(request.tenantId, async (tx) => {
     const used = await findKey(tx, key);
     if (used && used.fingerprint !== key.fingerprint) answer = keyReused(used);
-    // What was carried out cannot be tried out any more: the dry run of a call under a run has the fingerprint of the call.
+    // What was carried out cannot be tried out any more: the dry run of a call under a run has the fingerprint of the
+    // call.
     else if (!lostAccess(answer)) answer = answerOf(used, key) ?? answer;
     const sql = new Sql();
     await tx.query(sql.statement(attemptSql(tx, sql, concluded, answer instanceof PlatformError ? answer : null)));

@@ -29,8 +29,8 @@ export interface Effect {
 }
 
 /**
- * Work of another service that belongs to the same decision, such as the approval that a change consumes. It runs in the
- * transaction of the mutation, after its work and before the commit; it throws to refuse the whole mutation.
+ * Work of another service that belongs to the same decision, such as the approval that a change consumes. It runs in
+ * the transaction of the mutation, after its work and before the commit; it throws to refuse the whole mutation.
  */
 export interface Hook {
   /** Whose tables it uses; the frame switches to this role and back. */
@@ -73,8 +73,9 @@ export interface Unit {
   /** What an upsert has found under its key, before it commits; the work says so. */
   readonly found: { basis: string | null };
   /**
-   * Runs the hooks, then sends the last statement of the transaction, which has one row, together with COMMIT. Where the
-   * statement may do nothing, `wrote` tells from its row whether it did: if not, nothing of the hooks is committed either.
+   * Runs the hooks, then sends the last statement of the transaction, which has one row, together with COMMIT. Where
+   * the statement may do nothing, `wrote` tells from its row whether it did: if not, nothing of the hooks is committed
+   * either.
    */
   commit<R>(statement: Statement, wrote?: (row: R) => boolean): Promise<R>;
   /** This unit as one part of a larger mutation sees it: the part neither claims the key nor commits. */
@@ -106,9 +107,9 @@ export const singleStatementUnit = (tx: Tx, options: UnitOptions): Unit =>
   unitOf(tx, options, (statement) => tx.one(statement));
 
 /**
- * Runs `work` in a unit that is a transaction. BEGIN travels with the first statement, COMMIT with the last one, which the
- * work sends through `unit.commit`. Work that never sends it is rolled back, and so is a dry run, which checks deferred
- * constraints instead. `cautious`: another transaction got in the way of an earlier attempt.
+ * Runs `work` in a unit that is a transaction. BEGIN travels with the first statement, COMMIT with the last one, which
+ * the work sends through `unit.commit`. Work that never sends it is rolled back, and so is a dry run, which checks
+ * deferred constraints instead. `cautious`: another transaction got in the way of an earlier attempt.
  */
 export async function inTransaction<T>(
   tx: Tx,

@@ -1,6 +1,6 @@
 /**
- * What the process works on right now, so that the watchdog can say who stopped the event loop. A mark costs some 60 ns:
- * it is set wherever a request goes on after it has waited (for its body, a call, an answer of the database).
+ * What the process works on right now, so that the watchdog can say who stopped the event loop. A mark costs some 60
+ * ns: it is set wherever a request goes on after it has waited (for its body, a call, an answer of the database).
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 

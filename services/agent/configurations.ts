@@ -1,6 +1,6 @@
 /**
- * The configuration of tenants as this process knows it: it may be outdated at any moment, and a transaction that decides by
- * it proves first that it is not.
+ * The configuration of tenants as this process knows it: it may be outdated at any moment, and a transaction that
+ * decides by it proves first that it is not.
  */
 import { LRUCache } from 'lru-cache';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
@@ -26,7 +26,10 @@ export class Configurations {
   readonly #applied: (tenantId: string, snapshot: Snapshot) => Promise<void>;
   readonly #versions = new LRUCache<string, number>({ max: TENANTS_MAX });
 
-  /** `applied` does what a configuration demands, before anything is decided or shown by it. Doing it twice does no harm. */
+  /**
+   * `applied` does what a configuration demands, before anything is decided or shown by it. Doing it twice does no
+   * harm.
+   */
   constructor(
     database: Database,
     snapshots: SnapshotCache,
@@ -52,8 +55,8 @@ export class Configurations {
   }
 
   /**
-   * A transaction as the role of this service that decides by the current configuration. `work` is done again with a newer
-   * one; what it has written then is rolled back.
+   * A transaction as the role of this service that decides by the current configuration. `work` is done again with a
+   * newer one; what it has written then is rolled back.
    */
   async transaction<T>(tenantId: string, work: (tx: Tx, snapshot: Snapshot) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {

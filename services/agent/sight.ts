@@ -1,6 +1,6 @@
 /**
- * Which records a reader may know of, and what is shown of paths that name others. Ids and names that their user has sent
- * are no news to that user. Source: docs/reference/agents.md#approvals.
+ * Which records a reader may know of, and what is shown of paths that name others. Ids and names that their user has
+ * sent are no news to that user. Source: docs/reference/agents.md#approvals.
  */
 import type { RecordName } from '../../contracts/data.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
@@ -64,7 +64,10 @@ interface PathSight {
   readonly reads: boolean;
 }
 
-/** The path without names of objects and fields and ids that the reader may not know, or nobody has asked whether they may. */
+/**
+ * The path without names of objects and fields and ids that the reader may not know, or nobody has asked whether they
+ * may.
+ */
 export function shownPath(called: CalledPath, { objects }: Access, { sees, reads }: PathSight): string {
   const segments = read(called);
   if (!segments) return HIDDEN;

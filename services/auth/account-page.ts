@@ -1,7 +1,7 @@
 /**
  * The page on which people manage their passkeys, their second factor and what acts in their name. It is shown to users
- * who have signed in with this browser; a change needs a sign-in within the last five minutes, with two factors once there
- * are two.
+ * who have signed in with this browser; a change needs a sign-in within the last five minutes, with two factors once
+ * there are two.
  */
 import { errors, type Provider, type Session } from 'oidc-provider';
 import { ACCOUNT_CLIENT_ID, MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
@@ -226,8 +226,8 @@ async function added(visit: Visit, event: FactorEvent, method: 'user' | 'otp'): 
 }
 
 /**
- * A user who has just typed the password and then used the new factor has proved both, as in a sign-in that sets one up. The
- * time of the sign-in stays what it was.
+ * A user who has just typed the password and then used the new factor has proved both, as in a sign-in that sets one
+ * up. The time of the sign-in stays what it was.
  */
 async function countAsTwoFactors({ session }: Visit, method: 'user' | 'otp'): Promise<void> {
   session.amr = withSecondFactor(session.amr ?? PASSWORD_AMR, [method]);

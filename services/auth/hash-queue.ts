@@ -1,8 +1,8 @@
 /**
- * Password hashes are the most expensive thing that a stranger can ask for: 19 MiB and some 30 ms of a processor each, in
- * the thread pool that file system and compression need as well. So only a few run at a time, and what waits is bounded.
- * Those who wait are served in turns by where they come from, and people at a known place before all others: a flood of
- * guesses fills its own share alone.
+ * Password hashes are the most expensive thing that a stranger can ask for: 19 MiB and some 30 ms of a processor each,
+ * in the thread pool that file system and compression need as well. So only a few run at a time, and what waits is
+ * bounded. Those who wait are served in turns by where they come from, and people at a known place before all others: a
+ * flood of guesses fills its own share alone.
  */
 import { availableParallelism } from 'node:os';
 

@@ -1,8 +1,8 @@
 /**
  * Cookies behind https: each is sent with the prefix `__Host-`, so that a browser takes it from this host alone, over
- * https alone, and no neighbouring subdomain can plant one (RFC 6265bis section 4.1.3). Such a cookie is one of the whole
- * site. The provider ties two of its cookies to the path of one sign-in, which ends in the id of that sign-in; here the
- * id is part of their name instead, so that several may be under way in one browser.
+ * https alone, and no neighbouring subdomain can plant one (RFC 6265bis section 4.1.3). Such a cookie is one of the
+ * whole site. The provider ties two of its cookies to the path of one sign-in, which ends in the id of that sign-in;
+ * here the id is part of their name instead, so that several may be under way in one browser.
  */
 const PREFIX = '__Host-';
 /** Stands between name and id; a cookie's name may contain it, an id does not. */

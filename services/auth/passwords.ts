@@ -64,10 +64,10 @@ const digest = (text: string): Buffer => createHash('sha256').update(text).diges
 let decoy: Promise<string> | undefined;
 
 /**
- * Checks a username and a password. Guesses are counted per network, per user and per tenant, each in this order and none
- * by an attempt that an earlier count has refused: a blocked network blocks nobody's name. Where the user has signed in
- * before, in this browser or from this network, failures are counted apart from those of strangers, so that the
- * right password passes whatever others guess.
+ * Checks a username and a password. Guesses are counted per network, per user and per tenant, each in this order and
+ * none by an attempt that an earlier count has refused: a blocked network blocks nobody's name. Where the user has
+ * signed in before, in this browser or from this network, failures are counted apart from those of strangers, so that
+ * the right password passes whatever others guess.
  */
 export async function signIn({ store, clients }: SignInParts, attempt: SignInAttempt): Promise<SignIn> {
   const name = await typedName(clients, attempt.username);

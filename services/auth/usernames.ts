@@ -1,8 +1,8 @@
 /**
- * Whom a typed username means. Tenants choose the usernames of their users without asking each other, so the same name may
- * be a user of several. A name in a domain that an operator has verified for a tenant means that tenant's user; any
- * other one is typed with the key of its tenant, as `tenant\name`. So nobody learns from a name whether another
- * tenant has it, and nobody can take it from them. Source: docs/decisions/usernames-by-domain.md.
+ * Whom a typed username means. Tenants choose the usernames of their users without asking each other, so the same name
+ * may be a user of several. A name in a domain that an operator has verified for a tenant means that tenant's user; any
+ * other one is typed with the key of its tenant, as `tenant\name`. So nobody learns from a name whether another tenant
+ * has it, and nobody can take it from them. Source: docs/decisions/usernames-by-domain.md.
  */
 import { domainToASCII } from 'node:url';
 import type { Clients } from './clients.ts';

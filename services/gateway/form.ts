@@ -49,8 +49,8 @@ class Problems {
 }
 
 /**
- * Builds the call of the operation, or throws everything that is wrong with the form of the request. The fingerprint of a
- * mutation does not cover the body yet: `coverBody` does that, since it takes long for a large one.
+ * Builds the call of the operation, or throws everything that is wrong with the form of the request. The fingerprint of
+ * a mutation does not cover the body yet: `coverBody` does that, since it takes long for a large one.
  */
 export function readForm(x: Exchange, route: Route): OperationCall {
   const { operation } = route;

@@ -1,6 +1,7 @@
 /**
  * The HTTP edge: runs operations through the pipeline, hands everything else to the pages, writes answers, and bounds
- * what a client can hold up. docs/decisions/gateway-on-moleculer-web.md says what moleculer-web does and what it does not.
+ * what a client can hold up. docs/decisions/gateway-on-moleculer-web.md says what moleculer-web does and what it does
+ * not.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -130,8 +131,8 @@ export class Gateway {
     x.expectsContinue = expectsContinue;
     const started = performance.now();
     this.#active.add(x);
-    // In flight until the work is done and the client has taken the answer: one that leaves does not end the work, and one
-    // that does not read would hold any number of answers.
+    // In flight until the work is done and the client has taken the answer: one that leaves does not end the work, and
+    // one that does not read would hold any number of answers.
     let open = 2;
     const end = (): void => {
       if (--open === 0) x.leaveFlight();

@@ -64,8 +64,8 @@ export function createHttpServer(listeners: ServerListeners, options: { trustedP
 const unanswered = new WeakMap<Socket, number>();
 
 /**
- * Closes a connection that sends many requests ahead: Node hands over all that one packet holds in one turn of the event
- * loop, which thousands of the smallest would take for themselves.
+ * Closes a connection that sends many requests ahead: Node hands over all that one packet holds in one turn of the
+ * event loop, which thousands of the smallest would take for themselves.
  */
 function boundPipeline(listener: RequestListener): RequestListener {
   return (req, res) => {
@@ -161,8 +161,8 @@ export function discardRest(req: IncomingMessage): void {
 }
 
 /**
- * Network address of the caller. Entries of X-Forwarded-For count only as far as the trusted proxies wrote them, and only
- * when they are addresses; some proxies write the port as well.
+ * Network address of the caller. Entries of X-Forwarded-For count only as far as the trusted proxies wrote them, and
+ * only when they are addresses; some proxies write the port as well.
  */
 export function callerAddress(req: IncomingMessage, trustedProxies: number): string {
   const direct = socketAddress(req.socket);

@@ -7,8 +7,8 @@ import type { Operation } from '../../lib/operation.ts';
 import type { Exchange } from './exchange.ts';
 
 /**
- * A compressed body may become so many times as large, once it is larger than what any request may have. Configuration in
- * YAML compresses to a tenth, with many equal files to a fiftieth.
+ * A compressed body may become so many times as large, once it is larger than what any request may have. Configuration
+ * in YAML compresses to a tenth, with many equal files to a fiftieth.
  */
 const EXPANSION_MAX = 100;
 const EXPANSION_FREE_BYTES = 1024 * 1024;
@@ -22,8 +22,8 @@ const expandsTooMuch = (): PlatformError =>
   });
 
 /**
- * Headers that say what a request is may come once: Node keeps the first and drops the others in silence, a proxy before
- * us may have judged by another one. HTTP/1.1 needs a Host (RFC 9112 section 3.2). Throws REQUEST_MALFORMED.
+ * Headers that say what a request is may come once: Node keeps the first and drops the others in silence, a proxy
+ * before us may have judged by another one. HTTP/1.1 needs a Host (RFC 9112 section 3.2). Throws REQUEST_MALFORMED.
  */
 export function checkHead(x: Exchange): void {
   const { rawHeaders, headers, httpVersionMajor, httpVersionMinor } = x.req;

@@ -1,6 +1,6 @@
 /**
- * Counts requests by operation and status, in plain numbers that cost a fraction of those of prom-client; prom-client gets
- * them when Prometheus asks. Source: docs/reference/operations.md, "Metrics".
+ * Counts requests by operation and status, in plain numbers that cost a fraction of those of prom-client; prom-client
+ * gets them when Prometheus asks. Source: docs/reference/operations.md, "Metrics".
  */
 import { Histogram } from 'prom-client';
 import type { Metrics, Sample } from '../../mixins/metrics/metrics.ts';

@@ -166,10 +166,10 @@ async function outcomeOf(
 }
 
 /**
- * Makes the dry run, and has people asked with its verdict. What it is refused for (an object that the caller does not see, a
- * permission, a record that has changed), or fails with, is the answer: nobody is asked, and the next attempt begins anew.
- * A reply: the key has an outcome already. null: there is nothing to ask, because the request changes nothing, or finds what it
- * was approved for.
+ * Makes the dry run, and has people asked with its verdict. What it is refused for (an object that the caller does not
+ * see, a permission, a record that has changed), or fails with, is the answer: nobody is asked, and the next attempt
+ * begins anew. A reply: the key has an outcome already. null: there is nothing to ask, because the request changes
+ * nothing, or finds what it was approved for.
  */
 async function askFor(
   runs: RunCalls,
@@ -239,7 +239,9 @@ const bounded = (content: Record<string, unknown>, bytes: number): Record<string
 /** Of each list of a long plan this many entries are named. */
 const NAMED_MAX = 100;
 
-/** What a long plan changes: hashes and other short values, and of each list how many entries there are, and the first. */
+/**
+ * What a long plan changes: hashes and other short values, and of each list how many entries there are, and the first.
+ */
 function outlineOf(content: Readonly<Record<string, unknown>>): Record<string, unknown> {
   if (typeof content['planHash'] !== 'string') return { omitted: true };
   const outlined = Object.entries(content).map(([name, value]) => {

@@ -79,7 +79,9 @@ export class Sessions {
     this.#users = new RefreshingCache(({ tenantId, userId }) => sources.users(tenantId, userId));
   }
 
-  /** The session of an Authorization header. Throws TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED, TOKEN_AUDIENCE_INVALID. */
+  /**
+   * The session of an Authorization header. Throws TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED, TOKEN_AUDIENCE_INVALID.
+   */
   open(authorization: string | undefined, now: number): Session | Promise<Session> {
     if (authorization === undefined || authorization === '')
       throw new PlatformError('TOKEN_MISSING', 'Send an access token: Authorization: Bearer <token>.');

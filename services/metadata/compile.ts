@@ -5,7 +5,9 @@ import type { Draft } from './kinds/kind.ts';
 import { findKind, KINDS, kindOrder } from './kinds/registry.ts';
 import { byCodePoint } from './kinds/schema.ts';
 
-/** Every component adds its part, in the order of the kinds; then each kind links what depends on several components. */
+/**
+ * Every component adds its part, in the order of the kinds; then each kind links what depends on several components.
+ */
 export function compileSnapshot(tenant: TenantInfo, version: number, state: State): Snapshot {
   const draft: Draft = { tenant, version, ...structuredClone(NO_CONFIGURATION) };
   const components = [...state.values()].sort(

@@ -1,6 +1,6 @@
 /**
- * Runs the questions that planner/data-checks.ts has found in a plan: their SQL, one statement for all, and the problems
- * and warnings that the numbers stand for. Only this file needs a database.
+ * Runs the questions that planner/data-checks.ts has found in a plan: their SQL, one statement for all, and the
+ * problems and warnings that the numbers stand for. Only this file needs a database.
  */
 import { identifier } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
@@ -114,7 +114,10 @@ export async function count(tx: Tx, statement: Counting): Promise<number[]> {
   return (rows[0] ?? []).map(Number);
 }
 
-/** A plan with the problems and warnings that the numbers stand for, and the number of records that each change concerns. */
+/**
+ * A plan with the problems and warnings that the numbers stand for, and the number of records that each change
+ * concerns.
+ */
 export function withCounts<P extends PlanLists>(
   plan: P,
   { checks, found, objects }: Counted,

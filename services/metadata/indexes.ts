@@ -1,7 +1,8 @@
 /**
- * Gives the tables of tenants that an older version of the platform made the indexes that this version works with, while
- * records are read and written: an index is made next to the writers, by one process at a time. A process that dies
- * meanwhile leaves an invalid index, which the next one drops and makes again. Source: docs/reference/metadata.md#storage.
+ * Gives the tables of tenants that an older version of the platform made the indexes that this version works with,
+ * while records are read and written: an index is made next to the writers, by one process at a time. A process that
+ * dies meanwhile leaves an invalid index, which the next one drops and makes again. Source:
+ * docs/reference/metadata.md#storage.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -147,8 +148,8 @@ export class IndexUpkeep {
   }
 
   /**
-   * With the configuration held still: puts successors in their places, drops what nothing calls for, and notes that all
-   * is there. False: it is not, or the configuration is another one by now.
+   * With the configuration held still: puts successors in their places, drops what nothing calls for, and notes that
+   * all is there. False: it is not, or the configuration is another one by now.
    */
   #settle(tenantId: string, { version, wanted, changed }: Seen): Promise<boolean> {
     const schema = identifier(tenantSchema(tenantId));
@@ -185,8 +186,8 @@ interface Seen extends IndexChanges {
 }
 
 /**
- * The wanted indexes are made on empty copies of the tables, which are rolled back and nobody else ever sees: so PostgreSQL
- * gives their definitions in the form in which it gives those of the existing ones.
+ * The wanted indexes are made on empty copies of the tables, which are rolled back and nobody else ever sees: so
+ * PostgreSQL gives their definitions in the form in which it gives those of the existing ones.
  */
 async function readChanges(database: Database, tenantId: string): Promise<Seen> {
   const look = async (tx: Tx): Promise<never> => {

@@ -1,4 +1,6 @@
-/** Limits of a tenant that the operator sets: the one way in which a tenant gets more than the deployment's defaults. */
+/**
+ * Limits of a tenant that the operator sets: the one way in which a tenant gets more than the deployment's defaults.
+ */
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import { RATE_LIMIT_MAX } from '../../contracts/ratelimit.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
@@ -13,7 +15,10 @@ type TenantLimits = SetLimits['result'];
 
 const NONE: RateLimitOverrides = { connection: null, tenant: null, daily: null, concurrency: null };
 
-/** Sets the named limits, or takes them back where they are null; the others stay. Leaves an entry in the tenant's trail. */
+/**
+ * Sets the named limits, or takes them back where they are null; the others stay. Leaves an entry in the tenant's
+ * trail.
+ */
 export async function setOperatorLimits(
   database: Database,
   { key, limits, liftOwn = false }: SetLimits['params'],

@@ -18,7 +18,9 @@ interface Bucket {
 /** A gateway that has not called for this long, or for a whole shorter window, has lost what it held. */
 const HELD_MAX_MS = 300_000;
 
-/** Networks of callers who are not signed in that are counted at once: a caller who has many must not fill the memory. */
+/**
+ * Networks of callers who are not signed in that are counted at once: a caller who has many must not fill the memory.
+ */
 const NETWORKS_MAX = 100_000;
 
 export class Buckets {

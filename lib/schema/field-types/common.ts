@@ -54,8 +54,8 @@ export const COMBINING_MARKS_MAX = 30;
 const TOO_MANY_MARKS = new RegExp(`(?:^|\\P{M})\\p{M}{${COMBINING_MARKS_MAX + 1}}`, 'u');
 
 /**
- * Why a text can be neither stored nor compared, as the end of a sentence; null when it can. To be asked before a text is
- * normalized, since the time to sort marks grows with the square of how many follow one another.
+ * Why a text can be neither stored nor compared, as the end of a sentence; null when it can. To be asked before a text
+ * is normalized, since the time to sort marks grows with the square of how many follow one another.
  */
 export function textProblem(text: string): string | null {
   if (!isStorable(text)) return 'contains a character that cannot be stored (NUL or half of a surrogate pair).';

@@ -97,8 +97,8 @@ export interface FieldType {
   /** Values that count as blank, in addition to null. */
   readonly blank: 'null' | 'whiteSpace' | 'emptyList';
   /**
-   * A value of a create or update body (never null) → what is stored, or one violation at `pointer`. `budget` is what the
-   * patterns of all fields may still cost; absent: this one is read alone.
+   * A value of a create or update body (never null) → what is stored, or one violation at `pointer`. `budget` is what
+   * the patterns of all fields may still cost; absent: this one is read alone.
    */
   parseInput(value: unknown, field: FieldAttributes, pointer: string, budget?: PatternBudget): Parsed;
   /** SQL that yields the JSON value of the column; `column` is a quoted identifier, possibly qualified. */

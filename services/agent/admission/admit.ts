@@ -55,8 +55,8 @@ export async function admit(deps: AgentDeps, request: RequestContext, call: Admi
 }
 
 /**
- * Asks people to approve a call that was tried out. What counts is decided again: meanwhile the same request may have asked,
- * the run may have ended, and the policies may have changed.
+ * Asks people to approve a call that was tried out. What counts is decided again: meanwhile the same request may have
+ * asked, the run may have ended, and the policies may have changed.
  */
 export async function requestApproval(
   deps: AgentDeps,

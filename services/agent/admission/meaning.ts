@@ -1,6 +1,6 @@
 /**
- * What a request means, however it is spelled: pure. A rejection holds for all of its spellings; an approval is bound to the
- * bytes all the same. Source: docs/reference/agents.md#approvals.
+ * What a request means, however it is spelled: pure. A rejection holds for all of its spellings; an approval is bound
+ * to the bytes all the same. Source: docs/reference/agents.md#approvals.
  */
 import { hash } from 'node:crypto';
 import canonicalize from 'canonicalize';
@@ -13,9 +13,10 @@ import { hasRawBody } from '../approvals/operations.ts';
 type Asked = Pick<Admission, 'operationId' | 'pathParameters' | 'body'>;
 
 /**
- * SHA-256 (hex) of the operation, the decoded values of its path and the canonical body (RFC 8785), without what a creation
- * sets in any case. Headers are left out: what was rejected for one version of a record, or without confirming a duplicate, is
- * rejected. Of a body that only its service reads, what it means is the plan in its `preview`; null: it is not known yet.
+ * SHA-256 (hex) of the operation, the decoded values of its path and the canonical body (RFC 8785), without what a
+ * creation sets in any case. Headers are left out: what was rejected for one version of a record, or without confirming
+ * a duplicate, is rejected. Of a body that only its service reads, what it means is the plan in its `preview`; null: it
+ * is not known yet.
  */
 export function meaningOf(call: Asked, snapshot: Snapshot, preview: object | null): string | null {
   const { operationId, pathParameters } = call;

@@ -86,8 +86,8 @@ export function pendingStatement(tenantId: string, runId: string): Statement {
 }
 
 /**
- * Of the approvals that the same request of a run asked for: the one that this key has used up, else one that is open, else a
- * rejection, also of another spelling of the request, else the newest. It is held until the transaction ends.
+ * Of the approvals that the same request of a run asked for: the one that this key has used up, else one that is open,
+ * else a rejection, also of another spelling of the request, else the newest. It is held until the transaction ends.
  */
 export function knownApprovalStatement(
   tenantId: string,

@@ -92,8 +92,8 @@ function requireOtherEyes({ userId, allowSelfApproval }: ApprovalRow, request: R
 }
 
 /**
- * The program that asks can hold the tokens of several people, so that its client decides about nothing of its own, whichever
- * user has signed in there. At the command line, which everybody has in common, two people are two programs.
+ * The program that asks can hold the tokens of several people, so that its client decides about nothing of its own,
+ * whichever user has signed in there. At the command line, which everybody has in common, two people are two programs.
  */
 function requireOtherClient({ userId, clientId }: ApprovalRow, request: RequestContext): void {
   if (clientId !== request.clientId) return;

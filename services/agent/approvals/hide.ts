@@ -1,6 +1,7 @@
 /**
- * A request and its preview as a reader may see them: pure. A field that the reader cannot read is left out, like one that
- * does not exist; what they may know of without seeing it is `[hidden]`. Source: docs/reference/agents.md#approvals.
+ * A request and its preview as a reader may see them: pure. A field that the reader cannot read is left out, like one
+ * that does not exist; what they may know of without seeing it is `[hidden]`. Source:
+ * docs/reference/agents.md#approvals.
  */
 import type { RecordName } from '../../../contracts/data.ts';
 import type { Access, ObjectAccess } from '../../../lib/access/types.ts';
@@ -78,7 +79,9 @@ function hideError(error: Json, object: ObjectAccess | undefined, readsRecord: b
   return readsRecord && !namesUnseen ? error : { ...error, message: HIDDEN, params: {} };
 }
 
-/** Which records are similar depends on what the agent's user sees; the reader may see fewer, and fewer of their fields. */
+/**
+ * Which records are similar depends on what the agent's user sees; the reader may see fewer, and fewer of their fields.
+ */
 function hideDuplicates(rule: Json, object: ObjectAccess | undefined, sees: Sight['sees']): Json {
   const matches = Array.isArray(rule['matches']) ? rule['matches'].filter(isObject) : [];
   const fieldsOf = ({ matchedFields }: Json): unknown[] => (Array.isArray(matchedFields) ? matchedFields : []);

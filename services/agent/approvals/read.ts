@@ -1,4 +1,7 @@
-/** Approvals, to those who decide and to those in whose name they were asked for. Source: docs/reference/agents.md#approvals. */
+/**
+ * Approvals, to those who decide and to those in whose name they were asked for. Source:
+ * docs/reference/agents.md#approvals.
+ */
 import type { Handler } from '../../../contracts/operations.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';

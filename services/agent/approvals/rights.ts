@@ -1,6 +1,6 @@
 /**
- * Whether a person could execute a request themselves, asked of the service that owns the operation: what they could not send,
- * they cannot approve, and of what is done by an operation that has no rule here they see nothing. Source:
+ * Whether a person could execute a request themselves, asked of the service that owns the operation: what they could
+ * not send, they cannot approve, and of what is done by an operation that has no rule here they see nothing. Source:
  * docs/reference/agents.md#approvals.
  */
 import { LIMITS } from '../../../config/limits.ts';
@@ -51,7 +51,9 @@ export async function rightsOf(
 const undecidable = ({ operationId }: ApprovalRow): PlatformError =>
   new PlatformError('RECORD_ACCESS_DENIED', `You could not execute this ${operationId} yourself.`);
 
-/** Whether somebody holds what each part of a plan takes is known to metadata alone: those who manage access always do. */
+/**
+ * Whether somebody holds what each part of a plan takes is known to metadata alone: those who manage access always do.
+ */
 function deploymentRefusal({ system }: Access, { preview }: ApprovalRow): PlatformError | null {
   if (system.has('manageAccess') || (preview !== null && handsOutNothing(preview))) return null;
   return permissionDenied('manageAccess');
@@ -97,7 +99,8 @@ async function recordRights(
   const refusal = answer.refusal && PlatformError.fromWire(answer.refusal);
   return {
     refusal: refusal ?? fieldRefusal(access, question.objectApiName, fields),
-    // Whether they see a record that the path names by its id, also when it is deleted by now, is asked for all of them.
+    // Whether they see a record that the path names by its id, also when it is deleted by now, is asked for all of
+    // them.
     reads: answer.readsRecord || row.pathParameters['externalIdField'] === undefined,
   };
 }

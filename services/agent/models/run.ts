@@ -2,7 +2,10 @@ import { type CreationOptional, DataTypes, type InferAttributes, type InferCreat
 import type { AgentRun, RunOutcome } from '../../../contracts/agent.ts';
 import { sequelize, type Timestamp } from '../../../mixins/models/sequelize.ts';
 
-/** A run of an agent. What it is at a moment, its time and its approvals considered, is asked by statements of their own. */
+/**
+ * A run of an agent. What it is at a moment, its time and its approvals considered, is asked by statements of their
+ * own.
+ */
 export class RunModel extends Model<InferAttributes<RunModel>, InferCreationAttributes<RunModel>> {
   declare tenantId: string;
   declare runId: string;

@@ -1,6 +1,6 @@
 /**
- * What the agent policies of a tenant say about a call: pure. The first rule that fits decides; where none fits, calls of
- * high risk wait for a person and all others are allowed. Source: docs/reference/agents.md#policies.
+ * What the agent policies of a tenant say about a call: pure. The first rule that fits decides; where none fits, calls
+ * of high risk wait for a person and all others are allowed. Source: docs/reference/agents.md#policies.
  */
 import { LIMITS } from '../../../config/limits.ts';
 import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';

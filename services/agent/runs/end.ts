@@ -1,4 +1,6 @@
-/** Ends runs: by the agent that completes them, or by somebody who stops them. Source: docs/reference/agents.md#runs. */
+/**
+ * Ends runs: by the agent that completes them, or by somebody who stops them. Source: docs/reference/agents.md#runs.
+ */
 import { LIMITS } from '../../../config/limits.ts';
 import type { RunOutcome } from '../../../contracts/agent.ts';
 import type { Handler } from '../../../contracts/operations.ts';

@@ -1,6 +1,6 @@
 /**
- * Runs as they are at this moment: those of clients that the configuration does not allow any more have ended when it is
- * read. Source: docs/reference/agents.md#runs.
+ * Runs as they are at this moment: those of clients that the configuration does not allow any more have ended when it
+ * is read. Source: docs/reference/agents.md#runs.
  */
 import type { AgentActions } from '../../../contracts/agent.ts';
 import type { RecordName } from '../../../contracts/data.ts';

@@ -1,6 +1,6 @@
 /**
- * Creating, changing, publishing and deleting dashboards. Every change raises the one revision that the next change must
- * name. Source: docs/reference/analytics.md#revisions.
+ * Creating, changing, publishing and deleting dashboards. Every change raises the one revision that the next change
+ * must name. Source: docs/reference/analytics.md#revisions.
  */
 import { LIMITS } from '../../../config/limits.ts';
 import type { DashboardShare, UpdateBody } from '../../../contracts/analytics.ts';
@@ -153,8 +153,8 @@ const change = (
 ): Promise<OperationReply> => mutate(database, request, call, { role: { service: 'analytics' }, work });
 
 /**
- * A change that answers the dashboard. Where that is long, the key of the request keeps only which dashboard it was: its
- * repetition is answered with the dashboard as it is by then.
+ * A change that answers the dashboard. Where that is long, the key of the request keeps only which dashboard it was:
+ * its repetition is answered with the dashboard as it is by then.
  */
 async function answered(
   deps: AnalyticsDeps,

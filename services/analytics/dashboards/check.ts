@@ -1,6 +1,7 @@
 /**
- * Whether somebody could change dashboards by an operation themselves, for services that let people decide about what is asked
- * for in the name of others: by the rules of the execution, without revisions. Source: docs/reference/agents.md#approvals.
+ * Whether somebody could change dashboards by an operation themselves, for services that let people decide about what
+ * is asked for in the name of others: by the rules of the execution, without revisions. Source:
+ * docs/reference/agents.md#approvals.
  */
 import { Value } from 'typebox/value';
 import { type AnalyticsActions, CreateBody, UpdateBody } from '../../../contracts/analytics.ts';

@@ -71,8 +71,8 @@ export const presentDashboard = (
 });
 
 /**
- * Of an answer, for If-Match and If-None-Match: the revision, and what differs between viewers at the same revision. For who may
- * do everything with the dashboard that is nothing.
+ * Of an answer, for If-Match and If-None-Match: the revision, and what differs between viewers at the same revision.
+ * For who may do everything with the dashboard that is nothing.
  */
 export function etagOf({
   revision,

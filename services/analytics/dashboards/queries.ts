@@ -1,4 +1,7 @@
-/** Whether what a widget asks can be asked by the user who sets it. What is hidden from them looks like what is not there. */
+/**
+ * Whether what a widget asks can be asked by the user who sets it. What is hidden from them looks like what is not
+ * there.
+ */
 import type { Widget, WidgetQuery } from '../../../contracts/analytics.ts';
 import type { ObjectCatalog } from '../../../contracts/data/aggregate.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';

@@ -84,8 +84,8 @@ const columnsSql = (
 const OF_VERSION = 'v.tenant_id = d.tenant_id AND v.dashboard_id = d.dashboard_id';
 
 /**
- * A dashboard that the viewer reaches, with the version that they ask for; without one, with the one they see by default.
- * The version is null where there is none; whether they may see it is for the caller to say.
+ * A dashboard that the viewer reaches, with the version that they ask for; without one, with the one they see by
+ * default. The version is null where there is none; whether they may see it is for the caller to say.
  */
 export function findDashboardSql(viewer: Viewer, dashboardId: string, version: Version | null): Statement {
   const sql = new Sql();

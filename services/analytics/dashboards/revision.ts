@@ -1,4 +1,6 @@
-/** The revision that a caller has read, from whichever place names it. Source: docs/reference/analytics.md#revisions. */
+/**
+ * The revision that a caller has read, from whichever place names it. Source: docs/reference/analytics.md#revisions.
+ */
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationHeaders } from '../../../lib/operation.ts';
@@ -7,8 +9,8 @@ import type { OperationHeaders } from '../../../lib/operation.ts';
 const REVISION_TAG = /^"r([1-9]\d{0,9})(?:-[\w-]{12})?"$/;
 
 /**
- * The expected revision of a change. The gateway has compared query and X-Expected-Revision; body and If-Match must say the
- * same. Throws EXPECTED_REVISION_REQUIRED, PARAMETER_CONFLICT or IF_MATCH_INVALID.
+ * The expected revision of a change. The gateway has compared query and X-Expected-Revision; body and If-Match must say
+ * the same. Throws EXPECTED_REVISION_REQUIRED, PARAMETER_CONFLICT or IF_MATCH_INVALID.
  */
 export function expectedRevisionOf(
   { expectedRevision, ifMatch }: Pick<OperationHeaders, 'expectedRevision' | 'ifMatch'>,

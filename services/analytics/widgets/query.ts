@@ -1,6 +1,6 @@
 /**
- * What running a widget asks of the records: its own query, with the filters of its dashboard and what the caller adds. Pure.
- * Source: docs/reference/analytics.md#running-a-widget.
+ * What running a widget asks of the records: its own query, with the filters of its dashboard and what the caller adds.
+ * Pure. Source: docs/reference/analytics.md#running-a-widget.
  */
 import { LIMITS } from '../../../config/limits.ts';
 import type { DashboardFilter, RunBody, WidgetQuery } from '../../../contracts/analytics.ts';
@@ -191,8 +191,8 @@ const conditionOf = (field: string, operator: Condition['operator'], from: unkno
 });
 
 /**
- * What is wrong with a question, as the caller has put it: pointers into the request, and into the dashboard for what stands
- * there (`/widgets/…`, `/filters/…`, `/timezone`).
+ * What is wrong with a question, as the caller has put it: pointers into the request, and into the dashboard for what
+ * stands there (`/widgets/…`, `/filters/…`, `/timezone`).
  */
 export function refusalOf(
   error: PlatformError,

@@ -66,8 +66,8 @@ async function compute(
 }
 
 /**
- * Names what a result depends on beside the records: who asks, by which configuration and permissions, what, and on which day, for
- * a question about today. Also through which client: only that one can use the cursor of the result.
+ * Names what a result depends on beside the records: who asks, by which configuration and permissions, what, and on
+ * which day, for a question about today. Also through which client: only that one can use the cursor of the result.
  */
 function cacheKey(
   { tenantId, userId, metadataVersion, accessVersion }: Viewer,

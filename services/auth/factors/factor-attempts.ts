@@ -1,7 +1,7 @@
 /**
- * Attempts with passkeys, codes of an app and recovery codes: bounded by user and by network address. Where the user has
- * signed in before, in this browser or from this network, failures are counted apart from those of strangers, as they are for
- * passwords: the owner's right code passes whatever somebody who knows the password guesses elsewhere.
+ * Attempts with passkeys, codes of an app and recovery codes: bounded by user and by network address. Where the user
+ * has signed in before, in this browser or from this network, failures are counted apart from those of strangers, as
+ * they are for passwords: the owner's right code passes whatever somebody who knows the password guesses elsewhere.
  */
 import { type AttemptCounter, networkCounter, USER_ATTEMPTS } from '../attempt-limits.ts';
 import type { UserKey } from '../store/factors.ts';

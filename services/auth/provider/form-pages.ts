@@ -1,7 +1,7 @@
 /**
- * The provider has pages of its own that send a form at once: the answer of an authorization with response_mode=form_post
- * goes to the client's address, a change of the signed-in user to the sign-out. They are shown as pages of ours, with the
- * headers that every page has.
+ * The provider has pages of its own that send a form at once: the answer of an authorization with
+ * response_mode=form_post goes to the client's address, a change of the signed-in user to the sign-out. They are shown
+ * as pages of ours, with the headers that every page has.
  */
 import type { Context } from 'oidc-provider';
 import { formTarget } from '../pages/layout.ts';

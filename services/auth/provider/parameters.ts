@@ -34,7 +34,9 @@ const KEPT_BY: ReadonlySet<string> = new Set([
   PATHS.end_session,
 ]);
 
-/** Why the parameters of a request are refused, as the `error_description` of OAuth; null when they are within bounds. */
+/**
+ * Why the parameters of a request are refused, as the `error_description` of OAuth; null when they are within bounds.
+ */
 export function parameterProblem(pathname: string, query: URLSearchParams, body: string | null): string | null {
   if (!KEPT_BY.has(pathname)) return null;
   const parameters = [...query, ...(body === null ? [] : new URLSearchParams(body))];

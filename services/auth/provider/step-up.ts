@@ -32,7 +32,9 @@ export const requestedAcrs = (params: Record<string, unknown>): string[] => [
   ...words(params['oauth_acr_values']),
 ];
 
-/** Whether the sign-in is older than a client without the scope openid allows; the provider itself checks the others. */
+/**
+ * Whether the sign-in is older than a client without the scope openid allows; the provider itself checks the others.
+ */
 export function isTooOld({ oidc }: Context): boolean {
   const maxAge = oidc.params.oauth_max_age;
   if (maxAge === undefined) return false;

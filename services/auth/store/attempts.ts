@@ -11,8 +11,8 @@ export class Attempts {
   }
 
   /**
-   * Counts an attempt before it is judged, so that attempts in parallel cannot outrun the count: in each counter in turn,
-   * and in none behind one that refuses it. Returns the seconds to wait: 0 when the attempt may be judged. From
+   * Counts an attempt before it is judged, so that attempts in parallel cannot outrun the count: in each counter in
+   * turn, and in none behind one that refuses it. Returns the seconds to wait: 0 when the attempt may be judged. From
    * `freeFailures` on, each failure doubles the wait.
    */
   async count(counters: readonly AttemptCounter[]): Promise<number> {

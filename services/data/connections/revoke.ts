@@ -1,6 +1,6 @@
 /**
- * `DELETE /me/connections/{connectionId}`: the grant, which belongs to auth, ends in the transaction that keeps the key and
- * the audit entry. Source: docs/reference/authentication.md.
+ * `DELETE /me/connections/{connectionId}`: the grant, which belongs to auth, ends in the transaction that keeps the key
+ * and the audit entry. Source: docs/reference/authentication.md.
  */
 import type { OperationInput } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';

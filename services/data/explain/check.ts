@@ -1,6 +1,6 @@
 /**
- * Whether a user could execute operations on a record themselves, for services that let people decide about what is asked
- * for in the name of others: by the rules of the execution, without scopes and without the state of the record.
+ * Whether a user could execute operations on a record themselves, for services that let people decide about what is
+ * asked for in the name of others: by the rules of the execution, without scopes and without the state of the record.
  */
 import type { DataActions } from '../../../contracts/data.ts';
 import { decideSharing, NEEDS, permissionRefusal } from '../../../lib/access/decide.ts';
@@ -91,8 +91,8 @@ function reachRefusal(reached: NonNullable<DeletedRow['reached']>): PlatformErro
 }
 
 /**
- * 404 when a field names a record that the user cannot read, or none: alike. What refers to nothing is no reference, and of a
- * field that the user cannot read nothing is said.
+ * 404 when a field names a record that the user cannot read, or none: alike. What refers to nothing is no reference,
+ * and of a field that the user cannot read nothing is said.
  */
 async function referenceRefusal(
   database: Database,

@@ -70,8 +70,9 @@ export function aggregateRecords(
 }
 
 /**
- * Beside others a query takes one processor of the database and no more: how many a tenant takes at a time is decided by its
- * connections, and a page of widgets asks for all of them at once. Workers would also read the catalog anew for each query.
+ * Beside others a query takes one processor of the database and no more: how many a tenant takes at a time is decided
+ * by its connections, and a page of widgets asks for all of them at once. Workers would also read the catalog anew for
+ * each query.
  */
 const IN_ONE_PROCESS = 'SET LOCAL max_parallel_workers_per_gather = 0';
 /** The only one of a process may take three processors, which would be idle otherwise. */
@@ -176,7 +177,9 @@ function currencyOf({ isAmount, currency }: Measure, { currencies }: AggregateRo
   return found?.count === 1 ? found.code : null;
 }
 
-/** The dimension that tells the currencies of a measure apart has the apiName of the field as its key, asked for or not. */
+/**
+ * The dimension that tells the currencies of a measure apart has the apiName of the field as its key, asked for or not.
+ */
 const currencyKeyOf = (
   { isAmount, currency }: Measure,
   { currencies }: AggregateRow,
@@ -208,7 +211,9 @@ const labelsOf = (dimensions: readonly Dimension[], names: AggregateRow['labels'
 const choicesOf = ({ picklistValues }: FieldMeta): Record<string, string> | null =>
   picklistValues && Object.fromEntries(picklistValues.map(({ value, label }) => [value, label]));
 
-/** The same note for what does not exist and for what is hidden: it repeats the name that was asked for, and no more. */
+/**
+ * The same note for what does not exist and for what is hidden: it repeats the name that was asked for, and no more.
+ */
 function notesOf({ measures, sharing, filter }: Constrained<AggregatePlan>): readonly AccessNote[] {
   const hidden = new Set(measures.flatMap(({ hidden, named }) => (hidden && named !== null ? [named] : [])));
   const notes = [...hidden].map(

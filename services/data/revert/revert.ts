@@ -92,8 +92,8 @@ async function authorize({ tenants, runState }: RevertDeps, caller: RequestConte
 }
 
 /**
- * Leaves the key in a state in which the same request may take it up again. Answers what is stored under it, or null when
- * the request has work to do.
+ * Leaves the key in a state in which the same request may take it up again. Answers what is stored under it, or null
+ * when the request has work to do.
  */
 function takeUpKey(
   { platform }: RevertDeps,

@@ -1,7 +1,7 @@
 /**
  * What is special about the standard object User: names that exist in the configuration, nothing given that the giver
- * does not hold, at least one administrator, and two consequences in the same transaction: cached permissions end, and auth is informed. Source:
- * docs/reference/records.md.
+ * does not hold, at least one administrator, and two consequences in the same transaction: cached permissions end, and
+ * auth is informed. Source: docs/reference/records.md.
  */
 
 import { SignInText } from '../../../contracts/auth.ts';
@@ -78,8 +78,8 @@ const accessWith = (write: Write, values: Readonly<Record<string, unknown>>): Ac
   accessFor(write.view.snapshot, principalOf(write.id, { ...values, active: true }));
 
 /**
- * 403: nobody changes a user who holds more than they do, and nobody gives, to others or to themselves, what they do not
- * hold. Who manages access may do both.
+ * 403: nobody changes a user who holds more than they do, and nobody gives, to others or to themselves, what they do
+ * not hold. Who manages access may do both.
  */
 function refuseBeyondOwn(write: Write): void {
   const { access } = write.view;

@@ -1,6 +1,7 @@
 /**
  * From the body of a create or update to typed values: which fields exist for this user, which may be written, what
- * the values mean. Pure. Collects the violations that an answer shows; a field the user cannot read is answered like one that is not there.
+ * the values mean. Pure. Collects the violations that an answer shows; a field the user cannot read is answered like
+ * one that is not there.
  */
 
 import type { ObjectAccess } from '../../../lib/access/types.ts';

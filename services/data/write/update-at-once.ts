@@ -1,7 +1,7 @@
 /**
  * Changing a record by one statement, where nothing but the database decides between the lock and the change. It does
- * everything or nothing, and after nothing the steps of update.ts find out why: whatever is refused or repeated, and all
- * waiting for others, is theirs.
+ * everything or nothing, and after nothing the steps of update.ts find out why: whatever is refused or repeated, and
+ * all waiting for others, is theirs.
  */
 
 import type { OperationReply } from '../../../lib/operation.ts';

@@ -61,7 +61,9 @@ export async function readValues(write: Write): Promise<void> {
     write.invalid.push(violation('', 'FIELD_REQUIRED', 'The body names no field to change.'));
 }
 
-/** Claims the key, takes the row lock, looks references up and compares given values with stored ones: one round trip. */
+/**
+ * Claims the key, takes the row lock, looks references up and compares given values with stored ones: one round trip.
+ */
 export async function lockRecord(write: Write, plan: LockPlan = { reads: [], sets: [], pending: [] }): Promise<void> {
   const { unit, given } = write;
   const row = await unit.tx.one<LockedRow>(lockForUpdateSql(write, plan, operationOf(given)));

@@ -38,7 +38,9 @@ const IDLE_FORGET_MS = 120_000;
 const ALONE_MS = 1_000;
 const ATTEMPTS_MAX = 5;
 const POLLS_MAX = 50_000;
-/** Networks of callers who are not signed in that are counted at once: a caller who has many must not fill the memory. */
+/**
+ * Networks of callers who are not signed in that are counted at once: a caller who has many must not fill the memory.
+ */
 const NETWORKS_MAX = 50_000;
 /** Leases that go back in one sweep: together they are one message. */
 const RETURNS_MAX = 1_000;
@@ -95,8 +97,8 @@ export class Budgets {
   }
 
   /**
-   * Spends what a request turned out to cost beyond its price. The request has been answered; what is not there any more
-   * the next ones wait for.
+   * Spends what a request turned out to cost beyond its price. The request has been answered; what is not there any
+   * more the next ones wait for.
    */
   settle(budget: Budget, cost: number): void {
     const now = this.#now();

@@ -1,6 +1,7 @@
 /**
- * One rate counter on this gateway: the units that it has leased and spends without a call, and the units that the owner
- * reported as left. When the owner cannot be reached, the meter spends this gateway's share of the limit, never more.
+ * One rate counter on this gateway: the units that it has leased and spends without a call, and the units that the
+ * owner reported as left. When the owner cannot be reached, the meter spends this gateway's share of the limit, never
+ * more.
  */
 import type { Lease, RatePolicy } from '../../../contracts/ratelimit.ts';
 

@@ -1,6 +1,6 @@
 /**
- * How workers take, keep and finish deployments: each statement holds only for the worker that has the lease. They claim
- * and fence in one statement, so they are SQL and not calls of the model.
+ * How workers take, keep and finish deployments: each statement holds only for the worker that has the lease. They
+ * claim and fence in one statement, so they are SQL and not calls of the model.
  */
 import type { DeploymentError } from '../../../contracts/metadata.ts';
 import type { Tx } from '../../../mixins/database/database.ts';

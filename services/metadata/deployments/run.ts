@@ -1,6 +1,7 @@
 /**
  * Works off the open deployments of a tenant, one after the other: validate, then apply in one transaction that also
- * writes the outcome. A worker that dies leaves nothing behind but its lease. Source: docs/reference/metadata.md#states.
+ * writes the outcome. A worker that dies leaves nothing behind but its lease. Source:
+ * docs/reference/metadata.md#states.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -129,7 +130,10 @@ export class DeploymentWorker {
     await this.#apply(tenantId, deployment, token);
   }
 
-  /** The plan by what the deployer holds at this moment, in a planning thread; `door` reads the configuration when the thread does not have it. */
+  /**
+   * The plan by what the deployer holds at this moment, in a planning thread; `door` reads the configuration when the
+   * thread does not have it.
+   */
   #plan(tenant: Tenant, deployment: Claimed, door: Door): Promise<Planned> {
     const { id: tenantId, metadataVersion: version } = tenant;
     return this.#options.planning.run(

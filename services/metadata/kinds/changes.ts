@@ -1,4 +1,6 @@
-/** What a plan changes, for the kinds whose components must be checked again though their own files stay as they are. */
+/**
+ * What a plan changes, for the kinds whose components must be checked again though their own files stay as they are.
+ */
 import { CUSTOM_FIELD, type FieldComponent } from './bodies/custom-field.ts';
 import { VALUE_SET } from './bodies/value-set.ts';
 import { type Component, type ComponentType, componentsOf, isOf, type State } from './component.ts';

@@ -1,6 +1,7 @@
 /**
  * Names that lead back to themselves, with a number that those of one cycle (or of cycles that touch) have in common.
- * Takes a time in proportion to names and ways (Tarjan's strongly connected components), whatever somebody deploys. Pure.
+ * Takes a time in proportion to names and ways (Tarjan's strongly connected components), whatever somebody deploys.
+ * Pure.
  */
 export function cyclesOf(names: Iterable<string>, next: (name: string) => readonly string[]): Map<string, number> {
   const found = new Map<string, number>();

@@ -45,7 +45,10 @@ export function checkFormulaAttributes(
     invalid('/scale', `scale ${scale} is greater than precision ${precision}.`);
 }
 
-/** The expressions that a field is computed with: its own, and those of the formulas that it names; none when it is stored. */
+/**
+ * The expressions that a field is computed with: its own, and those of the formulas that it names; none when it is
+ * stored.
+ */
 export function expressionsBehind(object: string, name: string, context: CheckContext): Expression[] {
   const found: Expression[] = [];
   const names = new Set([name]);

@@ -87,9 +87,9 @@ export function withoutNulls(value: YamlValue): YamlValue {
 }
 
 /**
- * The one body that says what `value` says: texts in NFC, as those of records are; keys in the order of the schema, sets
- * in code point order, defaults left out (or filled in, where the schema wants them shown), empty optional keys left out.
- * `value` has passed the schema.
+ * The one body that says what `value` says: texts in NFC, as those of records are; keys in the order of the schema,
+ * sets in code point order, defaults left out (or filled in, where the schema wants them shown), empty optional keys
+ * left out. `value` has passed the schema.
  */
 export function canonicalBody(schema: object, value: YamlValue): { [key: string]: YamlValue } {
   return canonical(schema as JsonSchema, value) as { [key: string]: YamlValue };

@@ -2,7 +2,9 @@ import { type CreationOptional, DataTypes, type InferAttributes, type InferCreat
 import type { RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
 import { sequelize } from '../../../mixins/models/sequelize.ts';
 
-/** A tenant of the platform. The table has no row-level security: a tenant is found by it before any tenant is known. */
+/**
+ * A tenant of the platform. The table has no row-level security: a tenant is found by it before any tenant is known.
+ */
 export class TenantModel extends Model<InferAttributes<TenantModel>, InferCreationAttributes<TenantModel>> {
   declare id: string;
   declare key: string;

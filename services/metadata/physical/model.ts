@@ -1,7 +1,7 @@
 /**
- * What a configuration wants the tenant's schema to look like: tables, columns, indexes, foreign keys, sequences. DDL is
- * the difference between two of these, so that every change of a component finds its way by itself. Pure.
- * Source: docs/reference/metadata.md#storage.
+ * What a configuration wants the tenant's schema to look like: tables, columns, indexes, foreign keys, sequences. DDL
+ * is the difference between two of these, so that every change of a component finds its way by itself. Pure. Source:
+ * docs/reference/metadata.md#storage.
  */
 
 import { createHash } from 'node:crypto';
@@ -161,7 +161,9 @@ function sharingIndexes(
   return indexes;
 }
 
-/** SQL of criteria for an index; null for what is not stored, for items of lists, and for days, which have a time zone. */
+/**
+ * SQL of criteria for an index; null for what is not stored, for items of lists, and for days, which have a time zone.
+ */
 function indexableCriteria(
   object: string,
   criteria: string,

@@ -313,7 +313,9 @@ function ownTriggers({ figures }: RollupModel): Map<string, Own> {
   );
 }
 
-/** A parent that comes into being with figures of its own (restored, loaded) or after its children: they are checked. */
+/**
+ * A parent that comes into being with figures of its own (restored, loaded) or after its children: they are checked.
+ */
 function ownTrigger(parent: string, own: Own, schema: string): string[] {
   const name = `${schema}.${identifier(ownName(parent))}`;
   const isSet = own.columns.map((column) => `NEW.${identifier(column.name)} IS DISTINCT FROM ${column.empty}`);

@@ -1,6 +1,6 @@
 /**
- * Which questions a plan has for the tenant's records: changes that only these can allow or forbid. It asks none of them; the
- * data-checks.ts above this folder turns them into SQL and runs them.
+ * Which questions a plan has for the tenant's records: changes that only these can allow or forbid. It asks none of
+ * them; the data-checks.ts above this folder turns them into SQL and runs them.
  */
 import { fieldType, isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';

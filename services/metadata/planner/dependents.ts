@@ -1,6 +1,6 @@
 /**
- * What stays as it is and means something else all the same, because a field that it reads is computed otherwise: a caller who
- * changes a formula changes the rules, guards, rollups and formulas over it. Pure.
+ * What stays as it is and means something else all the same, because a field that it reads is computed otherwise: a
+ * caller who changes a formula changes the rules, guards, rollups and formulas over it. Pure.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { memoize } from '../../../lib/values/memoize.ts';

@@ -432,7 +432,9 @@ class Grants {
     return null;
   }
 
-  /** A default value is given to new records of everybody, and to all that have none when the field becomes required. */
+  /**
+   * A default value is given to new records of everybody, and to all that have none when the field becomes required.
+   */
   #defaults(changed: readonly Component[]): void {
     const { before, after } = this.#context;
     const causes: Cause[] = [];

@@ -1,6 +1,6 @@
 /**
- * Threads that read and plan configuration, so that nothing of it holds up the requests of others. A task that takes too
- * long or too much memory ends with its thread; how many tasks of a tenant run and wait is bounded.
+ * Threads that read and plan configuration, so that nothing of it holds up the requests of others. A task that takes
+ * too long or too much memory ends with its thread; how many tasks of a tenant run and wait is bounded.
  * docs/decisions/planning-in-threads.md says why.
  */
 import { availableParallelism } from 'node:os';
@@ -60,8 +60,8 @@ export class Planning {
   }
 
   /**
-   * Runs a task of a tenant. Throws what the task refuses; 413 TOO_MANY_ITEMS when it takes too long or too much memory,
-   * 429 or 503 when too many wait.
+   * Runs a task of a tenant. Throws what the task refuses; 413 TOO_MANY_ITEMS when it takes too long or too much
+   * memory, 429 or 503 when too many wait.
    */
   run<T extends TaskName>(
     tenantId: string,

@@ -1,7 +1,7 @@
 /**
- * A metadata project as a caller sends it (files and package) read into components in canonical form. What is wrong with
- * the form of the request is thrown (400); what is wrong with the content comes back as problems.
- * Source: docs/reference/metadata.md.
+ * A metadata project as a caller sends it (files and package) read into components in canonical form. What is wrong
+ * with the form of the request is thrown (400); what is wrong with the content comes back as problems. Source:
+ * docs/reference/metadata.md.
  */
 
 import { createHash } from 'node:crypto';

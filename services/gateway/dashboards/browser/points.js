@@ -1,12 +1,15 @@
 /**
- * The points of a chart by keyboard: arrow keys go from one to the next, show what pointing at it shows, and tell it to a
- * screen reader.
+ * The points of a chart by keyboard: arrow keys go from one to the next, show what pointing at it shows, and tell it to
+ * a screen reader.
  */
 import { announce } from './elements.js';
 
 /** @import { Chart } from 'chart.js' */
 
-/** Where a key leads to among so many points; at -1 is none. @type {Record<string, (at: number, last: number) => number>} */
+/**
+ * Where a key leads to among so many points; at -1 is none. @type {Record<string, (at: number, last: number) =>
+ * number>}
+ */
 const STEPS = {
   ArrowRight: (at, last) => Math.min(at + 1, last),
   ArrowDown: (at, last) => Math.min(at + 1, last),

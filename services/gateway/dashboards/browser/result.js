@@ -1,6 +1,6 @@
 /**
- * What a chart draws of a result: the first dimension makes the categories, further dimensions and the measures make the
- * series. Rows of several currencies stay apart, for the API gives each a row of its own.
+ * What a chart draws of a result: the first dimension makes the categories, further dimensions and the measures make
+ * the series. Rows of several currencies stay apart, for the API gives each a row of its own.
  */
 import { numeric, text } from './format.js';
 
