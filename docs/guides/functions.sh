@@ -1,6 +1,8 @@
 # What the guides share: shell functions around curl, for bash and zsh. In the folder of the repository:
 #   source docs/guides/functions.sh
 API=${API:-http://localhost:3000/api/v1}
+# The Node that the packages bring, whatever the machine has.
+PATH=$PWD/node_modules/.bin:$PATH
 
 # token_of sam: an access token of a user of the demo.
 token_of() { npm run --silent token -- --user "$1@demo.example"; }
