@@ -5,7 +5,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Db, PgBoss } from 'pg-boss';
-import type { Database, Tx } from '../database/database.ts';
+import { type Database, sqlState, type Tx } from '../database/database.ts';
 import { workOn } from '../watchdog/work.ts';
 import { grantEnqueueing } from './grants.ts';
 import type { PeriodicQueue, Queue } from './queue.ts';
@@ -28,6 +28,7 @@ export interface JobsOptions {
 const STOP_TIMEOUT_MS = 8_000;
 /** Between attempts to offer periodic work while the database is away. */
 const OFFER_AGAIN_MS = 5_000;
+const UNIQUE_VIOLATION = '23505';
 
 export class Jobs {
   readonly #database: Database;
@@ -136,7 +137,11 @@ export class Jobs {
   }
 
   async #start(): Promise<void> {
-    await this.#boss.start();
+    await this.#boss.start().catch((error) => {
+      // Another process has just made the schema, which this connection did not know yet. Now it does.
+      if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
+      return this.#boss.start();
+    });
     if (this.#options.install !== false) await grantEnqueueing(this.#database, this.#options.services);
   }
 
