@@ -482,7 +482,9 @@ export const AGENT_OPERATIONS = [
     risk: 'medium',
     summary: 'Begin a run',
     description:
-      'The envelope of the work of an agent in the name of the user. Send its id as X-Agent-Run-Id with every later call: policies and budget then apply to it, and what it did stays together. Complete the run at the end.',
+      'The envelope of the work of an agent in the name of the user. Send its id as X-Agent-Run-Id with every ' +
+      'later call: policies and budget then apply to it, and what it did stays together. Complete the run at the ' +
+      'end.',
     scopes: ['agent:run'],
     requestBody: {
       required: true,
@@ -515,7 +517,8 @@ export const AGENT_OPERATIONS = [
     path: '/agent/runs',
     summary: 'List runs',
     description:
-      'Newest first: the runs of the user, for a client that is an agent only its own; of all users for those who approve actions of agents (scope agent:approve). Without plan, output and pending approvals.',
+      'Newest first: the runs of the user, for a client that is an agent only its own; of all users for those ' +
+      'who approve actions of agents (scope agent:approve). Without plan, output and pending approvals.',
     scopes: ['agent:run'],
     queryParameters: [
       {
@@ -587,7 +590,9 @@ export const AGENT_OPERATIONS = [
     risk: 'medium',
     summary: 'Cancel a run',
     description:
-      'Stops a run: no further call is admitted, and what waits for a decision is canceled. Needs the scope agent:run for runs of the user, or agent:approve with the permission to approve actions of agents for those of others.',
+      'Stops a run: no further call is admitted, and what waits for a decision is canceled. Needs the scope ' +
+      'agent:run for runs of the user, or agent:approve with the permission to approve actions of agents for ' +
+      'those of others.',
     scopes: 'authenticated',
     pathParameters: [runId],
     response: {
@@ -690,7 +695,9 @@ export const AGENT_OPERATIONS = [
     risk: 'high',
     summary: 'Approve or reject a request of an agent',
     description:
-      'By a person other than the one in whose name the agent acts, who may approve actions of agents and may execute the operation. An approved request can be executed once, within 60 minutes, by sending it again unchanged.',
+      'By a person other than the one in whose name the agent acts, who may approve actions of agents and may ' +
+      'execute the operation. An approved request can be executed once, within 60 minutes, by sending it again ' +
+      'unchanged.',
     scopes: ['agent:approve'],
     permission: 'approveAgentActions',
     pathParameters: [approvalId],

@@ -622,7 +622,8 @@ export const ANALYTICS_OPERATIONS = [
     path: '/analytics/dashboards/{dashboardId}',
     summary: 'Change the draft of a dashboard',
     description:
-      'What the body does not name stays; lists are replaced as a whole. Who looks goes on seeing the published version, while visibility and sharing, which the owner sets, take effect at once.',
+      'What the body does not name stays; lists are replaced as a whole. Who looks goes on seeing the published ' +
+      'version, while visibility and sharing, which the owner sets, take effect at once.',
     risk: 'medium',
     precondition: 'expectedRevision',
     pathParameters: [dashboardId],

@@ -73,7 +73,7 @@ async function nameById(
     );
     return id === null ? null : { id, deleted: false };
   } catch (error) {
-    // What they cannot find, nobody is told of.
+    // What they cannot find is not mentioned.
     if (error instanceof PlatformError && error.status < 500) return { id: '', deleted: false };
     throw error;
   }

@@ -58,7 +58,7 @@ export interface PlanInput {
   /** Whose permissions the plan is held to. */
   readonly userId: string;
   readonly ceilings: NonNullable<PlanOptions['ceilings']>;
-  /** Whether the plan hands out rights is told besides. */
+  /** The answer also says whether the plan hands out rights. */
   readonly tellsRights?: boolean;
   /** Of a deployment: it is computed so that it can be applied. */
   readonly apply?: {
