@@ -5,7 +5,6 @@
 
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { ServiceBroker } from 'moleculer';
@@ -17,7 +16,7 @@ import { BUS_POLICY } from './contracts/bus.ts';
 import { statementTimeoutOf } from './contracts/operations.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
-import { type Database, isConnectionError, sqlState } from './mixins/database/database.ts';
+import { type Database, isConnectionError } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
 import { ensureInstallation } from './mixins/database/installation.ts';
 import { ensureLogins } from './mixins/database/logins.ts';
@@ -60,25 +59,10 @@ export async function migrateServices(owner: Database, services: readonly Servic
     await migrate(owner, service, migrationsOf(service));
     await ensureServiceRole(owner, service);
   }
-  if (services.some((service) => WITH_JOBS.includes(service))) await installJobs(owner, services);
+  if (services.some((service) => WITH_JOBS.includes(service)))
+    await new Jobs(owner, { services, warn: () => {} }).install();
   await ensureLogins(owner, services);
   await ensureInstallation(owner);
-}
-
-/** What another process made at the same moment: a schema, a type, a table. */
-const MADE_MEANWHILE: ReadonlySet<string | null> = new Set(['23505', '42P06', '42P07', '42710']);
-const INSTALL_ATTEMPTS = 5;
-
-/** The tables of the job queues, which processes that start together make at the same time. */
-async function installJobs(owner: Database, services: readonly ServiceName[]): Promise<void> {
-  for (let attempt = 1; ; attempt++)
-    try {
-      await new Jobs(owner, { services, warn: () => {} }).install();
-      return;
-    } catch (error) {
-      if (attempt === INSTALL_ATTEMPTS || !MADE_MEANWHILE.has(sqlState(error))) throw error;
-      await pause(100 * attempt);
-    }
 }
 
 /** Throws when the owner of the database has not run all migrations of a service. */

@@ -28,7 +28,9 @@ export interface JobsOptions {
 const STOP_TIMEOUT_MS = 8_000;
 /** Between attempts to offer periodic work while the database is away. */
 const OFFER_AGAIN_MS = 5_000;
-const UNIQUE_VIOLATION = '23505';
+/** What another process made at the same moment, as those that start together do: a schema, a type, a table. */
+const MADE_MEANWHILE: ReadonlySet<string | null> = new Set(['23505', '42P06', '42P07', '42710']);
+const INSTALL_ATTEMPTS = 5;
 
 export class Jobs {
   readonly #database: Database;
@@ -137,12 +139,15 @@ export class Jobs {
   }
 
   async #start(): Promise<void> {
-    await this.#boss.start().catch((error) => {
-      // Another process has just made the schema, which this connection did not know yet. Now it does.
-      if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
-      return this.#boss.start();
-    });
-    if (this.#options.install !== false) await grantEnqueueing(this.#database, this.#options.services);
+    for (let attempt = 1; ; attempt++)
+      try {
+        await this.#boss.start();
+        if (this.#options.install !== false) await grantEnqueueing(this.#database, this.#options.services);
+        return;
+      } catch (error) {
+        if (attempt === INSTALL_ATTEMPTS || !MADE_MEANWHILE.has(sqlState(error))) throw error;
+        await pause(100 * attempt);
+      }
   }
 
   #after(milliseconds: number, work: () => Promise<void>): void {

@@ -7,8 +7,8 @@ import { announce } from './elements.js';
 /** @import { Chart } from 'chart.js' */
 
 /**
- * Where a key leads to among so many points; at -1 is none. @type {Record<string, (at: number, last: number) =>
- * number>}
+ * Where a key leads to among so many points; at -1 is none.
+ * @type {Record<string, (at: number, last: number) => number>}
  */
 const STEPS = {
   ArrowRight: (at, last) => Math.min(at + 1, last),
