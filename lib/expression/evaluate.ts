@@ -4,6 +4,7 @@
  */
 import { isBlankText } from '../schema/field-types/common.ts';
 import type { SystemPermission } from '../schema/snapshot.ts';
+import { byCodePoint } from '../values/code-points.ts';
 import { compare, type Exact } from '../values/decimal.ts';
 import { newPatternBudget, type PatternBudget } from '../values/pattern.ts';
 import { dayOf, EvaluationError, type FailureReason, FUNCTIONS, type Runtime } from './functions.ts';
@@ -276,16 +277,3 @@ export function isSameValue(a: Value, b: Value): boolean {
 /** Moments or numbers. */
 const compareObjects = (a: Value, b: Value): number =>
   'ms' in (a as object) ? (a as Instant).ms - (b as Instant).ms : compare(a as Exact, b as Exact);
-
-/** Negative, zero or positive; not by UTF-16 units, where 🙂 would stand before ﬁ. */
-function byCodePoint(a: string, b: string): number {
-  const end = Math.min(a.length, b.length);
-  for (let i = 0; i < end; i++) {
-    const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
-    if (x === y) continue;
-    const surrogates = [x, y].map((unit) => unit >= 0xd800 && unit <= 0xdfff);
-    if (surrogates[0] !== surrogates[1]) return surrogates[0] ? 1 : -1;
-    return x - y;
-  }
-  return a.length - b.length;
-}

@@ -9,28 +9,33 @@ import type { FieldAttributes } from './field-types/types.ts';
 export type { PicklistValue } from './field-types/types.ts';
 export type { FieldTypeName };
 
-/** Types of components, in the order in which they build on each other. Each is a kind of the metadata service. */
-export const COMPONENT_TYPES = [
-  'TenantSettings',
-  'ValueSet',
-  'CustomObject',
-  'CustomField',
-  'RecordType',
-  'ValidationRule',
-  'DuplicateRule',
-  'SharingRule',
-  'StateModel',
-  'CustomAction',
-  'Role',
-  'Group',
-  'Profile',
-  'PermissionSet',
-  'ExternalClient',
-  'Dashboard',
-  'AgentPolicy',
-] as const;
+/**
+ * Types of components and where their files stand, in the order in which they build on each other. `{object}` and
+ * `{apiName}` stand for names. Each is a kind of the metadata service.
+ */
+export const COMPONENT_PATHS = {
+  TenantSettings: 'settings/{apiName}.yaml',
+  ValueSet: 'valueSets/{apiName}.yaml',
+  CustomObject: 'objects/{apiName}/object.yaml',
+  CustomField: 'objects/{object}/fields/{apiName}.yaml',
+  RecordType: 'objects/{object}/recordTypes/{apiName}.yaml',
+  ValidationRule: 'objects/{object}/validationRules/{apiName}.yaml',
+  DuplicateRule: 'objects/{object}/duplicateRules/{apiName}.yaml',
+  SharingRule: 'objects/{object}/sharingRules/{apiName}.yaml',
+  StateModel: 'objects/{object}/stateModels/{apiName}.yaml',
+  CustomAction: 'objects/{object}/actions/{apiName}.yaml',
+  Role: 'roles/{apiName}.yaml',
+  Group: 'groups/{apiName}.yaml',
+  Profile: 'profiles/{apiName}.yaml',
+  PermissionSet: 'permissionSets/{apiName}.yaml',
+  ExternalClient: 'externalClients/{apiName}.yaml',
+  Dashboard: 'dashboards/{apiName}.yaml',
+  AgentPolicy: 'agentPolicies/{apiName}.yaml',
+} as const;
 
-export type ComponentTypeName = (typeof COMPONENT_TYPES)[number];
+export type ComponentTypeName = keyof typeof COMPONENT_PATHS;
+
+export const COMPONENT_TYPES: readonly string[] = Object.keys(COMPONENT_PATHS);
 
 /** A formula with everything that it takes to compute it, wherever its field is named. */
 export interface FormulaMeta {

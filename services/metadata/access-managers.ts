@@ -2,6 +2,8 @@
  * Tenants from before there was the system permission manageAccess: their administrators get it, as the platform, by a
  * version of the configuration like any other. Administrators are those who may manage users and configuration.
  */
+
+import { emitYaml } from '../../lib/yaml/emit.ts';
 import type { Database, Tx } from '../../mixins/database/database.ts';
 import { applyPlan } from './apply.ts';
 import { type Component, isOf } from './kinds/component.ts';
@@ -9,7 +11,6 @@ import { PERMISSION_SET, type PermissionsComponent, PROFILE } from './kinds/perm
 import { makePlan } from './planner/plan.ts';
 import { readProject } from './project/project.ts';
 import { DDL_LIMITS, inConfiguration, lockTenant, platformActor } from './tenants.ts';
-import { emitYaml } from './yaml/emit.ts';
 
 interface Options {
   /** Called after a commit that made a new version. */

@@ -1,9 +1,9 @@
 /** Components → the snapshot that the other services decide by. Pure. Source: docs/reference/metadata.md#snapshots. */
 import { NO_CONFIGURATION, type Snapshot, type TenantInfo } from '../../lib/schema/snapshot.ts';
+import { byCodePoint } from '../../lib/values/code-points.ts';
 import type { State } from './kinds/component.ts';
 import type { Draft } from './kinds/kind.ts';
 import { findKind, KINDS, kindOrder } from './kinds/registry.ts';
-import { byCodePoint } from './kinds/schema.ts';
 
 /**
  * Every component adds its part, in the order of the kinds; then each kind links what depends on several components.

@@ -10,6 +10,7 @@ import type { TenantInfo } from '../../lib/schema/snapshot.ts';
 import { requestId, uuidv7 } from '../../lib/values/ids.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { isTimezone } from '../../lib/values/time.ts';
+import { emitYaml } from '../../lib/yaml/emit.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
 import { ownerRole, serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { applyPlan, inOrder } from './apply.ts';
@@ -20,7 +21,6 @@ import { makePlan } from './planner/plan.ts';
 import { checkFiles, readProject } from './project/project.ts';
 import { heldByOthersSql } from './roles.sql.ts';
 import { findTenant, insertTenant, loadState, requireTenant, type Tenant } from './store.ts';
-import { emitYaml } from './yaml/emit.ts';
 
 const here = dirname(fileURLToPath(import.meta.url));
 

@@ -17,12 +17,12 @@ const CHECK_TIMEOUT_MS = 20_000;
 
 /** Where one is made of a text, and what the text is. */
 const MADE_OF: Readonly<Record<string, string>> = {
+  'lib/metadata/paths.ts': 'fixed paths',
   'lib/schema/field-types/common.ts': 'a fixed number of repetitions of one character',
   'lib/values/idempotency-key.ts': 'the pattern of a schema, checked below',
   'services/auth/interactions.ts': 'the name of a cookie of ours',
   'services/auth/provider/show.ts': 'a name in a page of our own',
   'services/gateway/passthrough.ts': 'fixed paths',
-  'services/metadata/kinds/registry.ts': 'fixed paths',
   'services/metadata/project/project.ts': 'the pattern of a schema, checked below',
 };
 

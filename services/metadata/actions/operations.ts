@@ -5,6 +5,7 @@ import type { OperationInput } from '../../../contracts/operations.ts';
 import { ceilings } from '../../../contracts/ratelimit.ts';
 import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { pathPatternOf } from '../../../lib/metadata/paths.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { listPage } from '../../../lib/query/list-page.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
@@ -173,10 +174,10 @@ export class MetadataOperations {
   types(): OperationReply {
     return {
       body: {
-        types: KINDS.map(({ type, memberFormat, pathPattern, schema, reversible }) => ({
+        types: KINDS.map(({ type, memberFormat, schema, reversible }) => ({
           type,
           memberFormat,
-          pathPattern,
+          pathPattern: pathPatternOf(type),
           schema,
           retrievable: true,
           deployable: true,

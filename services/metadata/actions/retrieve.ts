@@ -2,11 +2,6 @@ import type { Config } from '../../../config/env.ts';
 import { LIMITS } from '../../../config/limits.ts';
 import type { OperationOutput } from '../../../contracts/operations.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { formatTimestamp } from '../../../lib/values/time.ts';
-import type { Component, State } from '../kinds/component.ts';
-import { componentKey } from '../kinds/component.ts';
-import { findKind } from '../kinds/registry.ts';
-import { byCodePoint } from '../kinds/schema.ts';
 import {
   DESTRUCTIVE_PATH,
   MANIFEST_PATH,
@@ -15,9 +10,14 @@ import {
   type Package,
   PROJECT_PATH,
   sortTypes,
-  tooManyMembers,
-} from '../project/project.ts';
-import { emitYaml } from '../yaml/emit.ts';
+} from '../../../lib/metadata/manifest.ts';
+import { byCodePoint } from '../../../lib/values/code-points.ts';
+import { formatTimestamp } from '../../../lib/values/time.ts';
+import { emitYaml } from '../../../lib/yaml/emit.ts';
+import type { Component, State } from '../kinds/component.ts';
+import { componentKey } from '../kinds/component.ts';
+import { findKind } from '../kinds/registry.ts';
+import { tooManyMembers } from '../project/project.ts';
 
 /** What `/metadata/retrieve` answers: the selected components as files, and the manifest that goes with them. */
 export function retrieve(

@@ -91,8 +91,6 @@ type PolicyComponent = ComponentOf<typeof AGENT_POLICY>;
 export const agentPolicy = defineKind({
   ...AGENT_POLICY,
   memberFormat: '<AgentPolicy>',
-  pathPattern: 'agentPolicies/{apiName}.yaml',
-  child: false,
   reversible: true,
 
   references({ appliesTo, rules = [] }) {

@@ -1,7 +1,7 @@
 /** Components as a tenant has them. A type of component has a schema, and the schema gives its bodies their type. */
 import { type Static, type TObject, type TProperties, Type } from 'typebox';
 import type { ComponentTypeName } from '../../../lib/schema/snapshot.ts';
-import type { YamlValue } from '../yaml/parse.ts';
+import type { YamlValue } from '../../../lib/yaml/parse.ts';
 
 export type Body = { readonly [key: string]: YamlValue };
 

@@ -31,8 +31,6 @@ const references = (body: BodyOf<typeof CUSTOM_ACTION>): Reference[] => [
 export const customAction = defineKind({
   ...CUSTOM_ACTION,
   memberFormat: '<Object>.<Action>',
-  pathPattern: 'objects/{object}/actions/{apiName}.yaml',
-  child: true,
   reversible: true,
 
   references,

@@ -32,8 +32,6 @@ const defaultsBudget = memoize((_components: object) => newPatternBudget(DEFAULT
 export const customField = defineKind({
   ...CUSTOM_FIELD,
   memberFormat: '<Object>.<Field>',
-  pathPattern: 'objects/{object}/fields/{apiName}.yaml',
-  child: true,
   reversible: true,
   inTable: true,
 

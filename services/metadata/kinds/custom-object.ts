@@ -13,8 +13,6 @@ const OBJECTS_MAX = 1_000;
 export const customObject = defineKind({
   ...CUSTOM_OBJECT,
   memberFormat: '<Object>',
-  pathPattern: 'objects/{apiName}/object.yaml',
-  child: false,
   reversible: true,
   inTable: true,
 

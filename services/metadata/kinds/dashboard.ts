@@ -180,8 +180,6 @@ type DashboardBody = BodyOf<typeof DASHBOARD>;
 export const dashboard = defineKind({
   ...DASHBOARD,
   memberFormat: '<Dashboard>',
-  pathPattern: 'dashboards/{apiName}.yaml',
-  child: false,
   reversible: true,
 
   references(body) {

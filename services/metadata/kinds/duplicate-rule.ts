@@ -55,8 +55,6 @@ type DuplicateRuleBody = BodyOf<typeof DUPLICATE_RULE>;
 export const duplicateRule = defineKind({
   ...DUPLICATE_RULE,
   memberFormat: '<Object>.<Rule>',
-  pathPattern: 'objects/{object}/duplicateRules/{apiName}.yaml',
-  child: true,
   reversible: true,
   inTable: true,
 

@@ -112,8 +112,6 @@ export const EXTERNAL_CLIENT = componentType('ExternalClient', {
 export const externalClient = defineKind({
   ...EXTERNAL_CLIENT,
   memberFormat: '<ExternalClient>',
-  pathPattern: 'externalClients/{apiName}.yaml',
-  child: false,
   reversible: true,
   check(component, context) {
     const body = component.body;

@@ -31,8 +31,6 @@ type GroupComponent = ComponentOf<typeof GROUP>;
 export const group = defineKind({
   ...GROUP,
   memberFormat: '<Group>',
-  pathPattern: 'groups/{apiName}.yaml',
-  child: false,
   reversible: true,
 
   references(body) {

@@ -113,10 +113,6 @@ export interface Reference {
 export interface Kind<S extends TObject = TObject> extends ComponentType<S> {
   /** As documented: `<Object>.<Field>`. */
   readonly memberFormat: string;
-  /** `{object}` and `{apiName}` stand for names. */
-  readonly pathPattern: string;
-  /** Belongs to an object: member `<Object>.<apiName>`, key `object`. */
-  readonly child: boolean;
   readonly reversible: boolean;
   /** The table of an object has columns or indexes for its components. */
   readonly inTable?: true;

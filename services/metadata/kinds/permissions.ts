@@ -57,12 +57,10 @@ export const givingOf = (component: PermissionsComponent | undefined): Giving =>
   actions: component?.body.actions ?? [],
 });
 
-function permissions(type: 'Profile' | 'PermissionSet', folder: string, target: 'profiles' | 'permissionSets') {
+function permissions(type: 'Profile' | 'PermissionSet', target: 'profiles' | 'permissionSets') {
   return defineKind({
     ...componentType(type, PROPERTIES),
     memberFormat: `<${type}>`,
-    pathPattern: `${folder}/{apiName}.yaml`,
-    child: false,
     reversible: true,
 
     check(component, context) {
@@ -116,5 +114,5 @@ function checkFields(component: PermissionsComponent, context: CheckContext): vo
   }
 }
 
-export const profile = permissions('Profile', 'profiles', 'profiles');
-export const permissionSet = permissions('PermissionSet', 'permissionSets', 'permissionSets');
+export const profile = permissions('Profile', 'profiles');
+export const permissionSet = permissions('PermissionSet', 'permissionSets');

@@ -13,8 +13,6 @@ const RECORD_TYPES_PER_OBJECT_MAX = 50;
 export const recordType = defineKind({
   ...RECORD_TYPE,
   memberFormat: '<Object>.<RecordType>',
-  pathPattern: 'objects/{object}/recordTypes/{apiName}.yaml',
-  child: true,
   reversible: true,
 
   references(body) {

@@ -1,5 +1,6 @@
 /** Every kind of component, in the order in which they are applied and compiled. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { locate as locateType } from '../../../lib/metadata/paths.ts';
 import { agentPolicy } from './agent-policy.ts';
 import { customAction } from './custom-action.ts';
 import { customField } from './custom-field.ts';
@@ -58,16 +59,6 @@ export function validatorOf(kind: Kind): ValidateFunction {
   return validate;
 }
 
-const LOCATORS = KINDS.map((kind) => ({
-  kind,
-  pattern: new RegExp(
-    `^${kind.pathPattern
-      .replaceAll('.', '\\.')
-      .replace('{object}', '(?<object>[A-Za-z0-9_.-]+)')
-      .replace('{apiName}', '(?<apiName>[A-Za-z0-9_.-]+?)')}$`,
-  ),
-}));
-
 export interface Location {
   readonly kind: Kind;
   readonly fullName: string;
@@ -77,20 +68,7 @@ export interface Location {
 
 /** Which component a path stands for; null for a path of no kind. */
 export function locate(path: string): Location | null {
-  for (const { kind, pattern } of LOCATORS) {
-    const names = pattern.exec(path)?.groups;
-    if (!names) continue;
-    const apiName = names['apiName']!;
-    const object = kind.child ? names['object']! : null;
-    return { kind, apiName, object, fullName: object === null ? apiName : `${object}.${apiName}` };
-  }
-  return null;
-}
-
-/** Path of a component's file; null when the name has not the form of the kind. */
-export function pathOf(kind: Kind, fullName: string): string | null {
-  if (!kind.child) return fullName.includes('.') ? null : kind.pathPattern.replace('{apiName}', () => fullName);
-  const [object, apiName, ...rest] = fullName.split('.');
-  if (!object || !apiName || rest.length > 0) return null;
-  return kind.pathPattern.replace('{object}', () => object).replace('{apiName}', () => apiName);
+  const found = locateType(path);
+  const kind = found && findKind(found.type);
+  return found && kind ? { kind, fullName: found.fullName, object: found.object, apiName: found.apiName } : null;
 }

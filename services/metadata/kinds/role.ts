@@ -15,8 +15,6 @@ export const ROLE = componentType('Role', {
 export const role = defineKind({
   ...ROLE,
   memberFormat: '<Role>',
-  pathPattern: 'roles/{apiName}.yaml',
-  child: false,
   reversible: true,
   references: ({ parent }) => (parent ? [{ type: 'Role', fullName: parent, pointer: '/parent' }] : []),
   checkAll(context) {

@@ -1,7 +1,8 @@
 /** Building blocks of the kinds' schemas, and the canonical form that a schema gives to a body. */
 import { type Static, type TNumberOptions, type TObject, type TProperties, type TSchema, Type } from 'typebox';
 import { EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
-import type { YamlValue } from '../yaml/parse.ts';
+import { byCodePoint } from '../../../lib/values/code-points.ts';
+import type { YamlValue } from '../../../lib/yaml/parse.ts';
 
 export const API_NAME = '^[A-Za-z][A-Za-z0-9_]{0,39}$';
 export const FULL_NAME = '^[A-Za-z][A-Za-z0-9_]{0,39}\\.[A-Za-z][A-Za-z0-9_]{0,39}$';
@@ -60,11 +61,6 @@ interface JsonSchema {
   default?: YamlValue;
   'x-erp-always'?: boolean;
   'x-erp-set'?: boolean;
-}
-
-/** Code point order, which is neither that of UTF-16 units nor that of a locale. */
-export function byCodePoint(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
 const isObject = (value: YamlValue | undefined): value is { [key: string]: YamlValue } =>

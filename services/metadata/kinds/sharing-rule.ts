@@ -42,8 +42,6 @@ type RuleComponent = ComponentOf<typeof SHARING_RULE>;
 export const sharingRule = defineKind({
   ...SHARING_RULE,
   memberFormat: '<Object>.<Rule>',
-  pathPattern: 'objects/{object}/sharingRules/{apiName}.yaml',
-  child: true,
   reversible: true,
   inTable: true,
 

@@ -17,8 +17,6 @@ import {
 export const stateModel = defineKind({
   ...STATE_MODEL,
   memberFormat: '<Object>.<StateModel>',
-  pathPattern: 'objects/{object}/stateModels/{apiName}.yaml',
-  child: true,
   reversible: true,
 
   references,

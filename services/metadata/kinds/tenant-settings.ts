@@ -54,8 +54,6 @@ const DECIDED_BY_ACCESS_MANAGERS = {
 export const tenantSettings = defineKind({
   ...TENANT_SETTINGS,
   memberFormat: 'General',
-  pathPattern: 'settings/{apiName}.yaml',
-  child: false,
   reversible: true,
   check(component, context) {
     const { locale, timezone, currency } = component.body;

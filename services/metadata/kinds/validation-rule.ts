@@ -31,8 +31,6 @@ export const VALIDATION_RULE = componentType('ValidationRule', {
 export const validationRule = defineKind({
   ...VALIDATION_RULE,
   memberFormat: '<Object>.<Rule>',
-  pathPattern: 'objects/{object}/validationRules/{apiName}.yaml',
-  child: true,
   reversible: true,
 
   references(body) {

@@ -31,8 +31,6 @@ export function compileValues(values: readonly Value[], sorted = false): Picklis
 export const valueSet = defineKind({
   ...VALUE_SET,
   memberFormat: '<ValueSet>',
-  pathPattern: 'valueSets/{apiName}.yaml',
-  child: false,
   reversible: true,
   check(component, context) {
     for (const problem of valueProblems(component.body.values, false))

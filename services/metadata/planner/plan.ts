@@ -3,14 +3,15 @@
  * them. Pure; what only the data can tell comes back as questions (`dataChecks`) for the store.
  */
 
+import { jcs, type PackageType, sha256 } from '../../../lib/metadata/manifest.ts';
 import type { RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
+import { byCodePoint } from '../../../lib/values/code-points.ts';
 import { CUSTOM_FIELD, type FieldComponent } from '../kinds/bodies/custom-field.ts';
 import { changesOf } from '../kinds/changes.ts';
 import { type Component, componentKey, componentsByObject, type State } from '../kinds/component.ts';
 import type { Acting, CheckContext, Problem, Reference } from '../kinds/kind.ts';
 import { findKind, KINDS, kindOrder } from '../kinds/registry.ts';
-import { byCodePoint } from '../kinds/schema.ts';
-import { jcs, type PackageType, type Project, sha256 } from '../project/project.ts';
+import type { Project } from '../project/project.ts';
 import { type DataCheck, dataChecks } from './data-checks.ts';
 import { checkGrants, checksToAsk } from './grants.ts';
 

@@ -5,6 +5,7 @@
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../../config/limits.ts';
 import { completeFingerprint } from '../../../lib/json/fingerprint.ts';
+import type { Package } from '../../../lib/metadata/manifest.ts';
 import type { TenantInfo } from '../../../lib/schema/snapshot.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { loadActing, type Reader } from '../acting.ts';
@@ -17,7 +18,7 @@ import type { Problem } from '../kinds/kind.ts';
 import { drift, handsOutRights, makePlan, type PlanLists, type PlanOptions, planHash } from '../planner/plan.ts';
 import { type Prepared, prepare } from '../prepare.ts';
 import { deployBody, type ProjectBody, parseBody, retrieveBody, validateBody } from '../project/body.ts';
-import { type Package, type Project, readPackage, readProject } from '../project/project.ts';
+import { type Project, readPackage, readProject } from '../project/project.ts';
 import { parseState, type StoredState } from '../stored-state.ts';
 
 /** What a task may ask for while it runs, of the thread that has the connection. */

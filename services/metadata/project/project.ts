@@ -4,36 +4,41 @@
  * docs/reference/metadata.md.
  */
 
-import { createHash } from 'node:crypto';
 import type { ErrorObject } from 'ajv';
-import canonicalize from 'canonicalize';
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../../config/limits.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
+import {
+  DESTRUCTIVE_PATH,
+  inOrderOfPaths,
+  jcs,
+  MANIFEST_PATH,
+  manifestHash,
+  memberMatches,
+  type Package,
+  type PackageType,
+  PROJECT_PATH,
+  sha256,
+  sortTypes,
+} from '../../../lib/metadata/manifest.ts';
+import { pathOf, pathPatternOf, pathProblem } from '../../../lib/metadata/paths.ts';
 import { unfitTexts } from '../../../lib/schema/field-types/common.ts';
+import { emitYaml } from '../../../lib/yaml/emit.ts';
+import {
+  countMarks,
+  type ParsedYaml,
+  type Position,
+  parseYaml,
+  YamlError,
+  type YamlValue,
+} from '../../../lib/yaml/parse.ts';
 import type { Body } from '../kinds/component.ts';
 import { componentKey } from '../kinds/component.ts';
 import type { Problem } from '../kinds/kind.ts';
-import { findKind, type Location, locate, pathOf, validatorOf } from '../kinds/registry.ts';
-import { API_NAME, byCodePoint, canonicalBody, withoutNulls } from '../kinds/schema.ts';
-import { emitYaml } from '../yaml/emit.ts';
-import { countMarks, type ParsedYaml, type Position, parseYaml, YamlError, type YamlValue } from '../yaml/parse.ts';
-
-export const MANIFEST_PATH = 'manifest/package.yaml';
-export const DESTRUCTIVE_PATH = 'manifest/destructiveChanges.yaml';
-export const PROJECT_PATH = 'erp-project.yaml';
-
-export interface PackageType {
-  readonly name: string;
-  readonly members: readonly string[];
-}
-
-export interface Package {
-  readonly version: 1;
-  readonly types: readonly PackageType[];
-}
+import { findKind, type Location, locate, validatorOf } from '../kinds/registry.ts';
+import { API_NAME, canonicalBody, withoutNulls } from '../kinds/schema.ts';
 
 export interface Draft {
   readonly type: string;
@@ -61,24 +66,6 @@ export interface Project {
   /** null: no destructive manifest, or an empty one. */
   readonly destructive: Destructive | null;
   readonly manifestHash: string;
-}
-
-export const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('hex');
-
-/** JSON Canonicalization Scheme (RFC 8785). */
-export function jcs(value: unknown): string {
-  const text = canonicalize(value);
-  if (text === undefined) throw new Error('The value has no JSON form.');
-  return text;
-}
-
-const SEGMENTS = /^[A-Za-z0-9_.-]+(?:\/[A-Za-z0-9_.-]+)*$/;
-
-function pathProblem(path: string): string | null {
-  if (path.length > 255) return 'longer than 255 characters';
-  if (!SEGMENTS.test(path)) return 'not a relative path of letters, digits, `_`, `.` and `-`';
-  if (path.split('/').some((segment) => segment === '.' || segment === '..')) return 'a path that leaves its folder';
-  return null;
 }
 
 /** An answer names no more of them. */
@@ -174,35 +161,6 @@ export const tooManyMembers = (): PlatformError =>
   new PlatformError('TOO_MANY_ITEMS', `A package has ${LIMITS.metadata_members_max} members at most.`, {
     details: { max: LIMITS.metadata_members_max },
   });
-
-export const sortTypes = (types: ReadonlyMap<string, Iterable<string>>): PackageType[] =>
-  [...types]
-    .map(([name, members]) => ({ name, members: [...new Set(members)].sort(byCodePoint) }))
-    .sort((a, b) => byCodePoint(a.name, b.name));
-
-/** True for `*` and, for components of an object, `<Object>.*`. */
-export function memberMatches(member: string, fullName: string): boolean {
-  if (member === '*') return true;
-  return member.endsWith('.*') ? fullName.startsWith(member.slice(0, -1)) : member === fullName;
-}
-
-const inOrderOfPaths = (files: Readonly<Record<string, string>>): [path: string, text: string][] =>
-  Object.entries(files).sort(([a], [b]) => byCodePoint(a, b));
-
-/**
- * Hash of a project: paths and texts in order, then the explicit package. Equal for equal
- * configuration, wherever and whenever it is computed. Source: docs/reference/metadata.md#manifest-hash.
- */
-export function manifestHash(files: Readonly<Record<string, string>>, explicit: Package): string {
-  const hash = createHash('sha256');
-  for (const [path, text] of inOrderOfPaths(files)) {
-    if (path === PROJECT_PATH) continue;
-    const normal = `${text.replace(/\r\n?/g, '\n').replace(/(?<!\n)\n+$/, '')}\n`;
-    hash.update(`${path}\0${sha256(normal)}\n`);
-  }
-  hash.update(`package\0${sha256(jcs(explicit))}\n`);
-  return `sha256:${hash.digest('hex')}`;
-}
 
 interface ReadFile {
   readonly draft: Draft | null;
@@ -403,7 +361,7 @@ function mismatches(given: Package, explicit: Package, located: readonly Locatio
     for (const member of members) {
       named.add(componentKey(name, member));
       if (!kind) continue;
-      const path = pathOf(kind, member);
+      const path = pathOf(kind.type, member);
       if (path === null)
         found.push(
           problem('NAME_INVALID', name, member, null, `Members of ${name} have the form ${kind.memberFormat}.`),
@@ -428,7 +386,7 @@ function mismatches(given: Package, explicit: Package, located: readonly Locatio
           'PACKAGE_FILE_MISMATCH',
           kind.type,
           fullName,
-          pathOf(kind, fullName),
+          pathOf(kind.type, fullName),
           'The file is there, and the package does not name it.',
           'Name it in the package or leave the file out.',
         ),
@@ -465,7 +423,7 @@ function readFile(path: string, location: Location | null, parsed: ParsedYaml): 
       draft: null,
       problems: [
         known
-          ? problem('YAML_SCHEMA_INVALID', type, path, path, `Files of ${type} stand at ${known.pathPattern}.`)
+          ? problem('YAML_SCHEMA_INVALID', type, path, path, `Files of ${type} stand at ${pathPatternOf(known.type)}.`)
           : problem('TYPE_UNKNOWN', type.slice(0, 100), path, path, 'The file belongs to no known type of component.'),
       ],
     };

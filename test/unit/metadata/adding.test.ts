@@ -62,7 +62,7 @@ describe('adding', () => {
       '  externalClient,': '  glossaryTerm,',
     });
     insert('lib/schema/snapshot.ts', {
-      "  'ExternalClient',": "  'GlossaryTerm',",
+      '  ExternalClient:': "  GlossaryTerm: 'glossary/{apiName}.yaml',",
       '  readonly externalClients:': '  readonly glossary: Readonly<Record<string, string>>;',
       '  externalClients: {},': '  glossary: {},',
     });

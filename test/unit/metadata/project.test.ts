@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { manifestHash } from '../../../lib/metadata/manifest.ts';
 import { deployBody, retrieveBody, validateBody } from '../../../services/metadata/project/body.ts';
-import { checkFiles, manifestHash, readPackage, readProject } from '../../../services/metadata/project/project.ts';
+import { checkFiles, readPackage, readProject } from '../../../services/metadata/project/project.ts';
 import { objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
 
 const fails =

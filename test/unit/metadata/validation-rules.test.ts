@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
+import { parseYaml } from '../../../lib/yaml/parse.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { componentKey } from '../../../services/metadata/kinds/component.ts';
 import type { Plan } from '../../../services/metadata/planner/plan.ts';
-import { parseYaml } from '../../../services/metadata/yaml/parse.ts';
 import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 import { planOf } from '../../support/plans.ts';
 import { aSnapshot } from '../../support/snapshots.ts';

@@ -16,8 +16,8 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
-import { pointerPart } from '../../../lib/errors/pointer.ts';
-import { compareDecimals, readDecimal } from '../../../lib/values/decimal-text.ts';
+import { pointerPart } from '../errors/pointer.ts';
+import { compareDecimals, readDecimal } from '../values/decimal-text.ts';
 
 export interface Position {
   readonly line: number;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { parse } from 'yaml';
-import { emitYaml } from '../../../services/metadata/yaml/emit.ts';
-import { parseYaml, YamlError, type YamlValue } from '../../../services/metadata/yaml/parse.ts';
+import { emitYaml } from '../../../lib/yaml/emit.ts';
+import { parseYaml, YamlError, type YamlValue } from '../../../lib/yaml/parse.ts';
 import { processorMs } from '../../support/processor.ts';
 
 const refused = (text: string): YamlError => {
