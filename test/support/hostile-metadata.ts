@@ -103,11 +103,11 @@ export const HOSTILE_YAML: readonly HostileGenerator[] = [
   oneFile('yaml: a number with an exponent', () => `a: 0.${'0'.repeat(FILE_BYTES - 40)}1e${'9'.repeat(20)}`),
   oneFile('yaml: combining marks', () => `a: a${COMBINING.repeat(FILE_BYTES / 2 - 10)}`),
   manyFiles('yaml: errors in 2,000 files', 2_000, () => ']}'.repeat(100)),
-  manyFiles('yaml: as many lines as all files may have', 20, () =>
+  manyFiles('yaml: as many lines as all files may have', 40, () =>
     Array.from({ length: 12_000 }, (_, i) => `k${i}: v`).join('\n'),
   ),
   manyFiles('yaml: 30 files of 1 MiB', 30, () => `description: ${'a'.repeat(FILE_BYTES - 100)}`),
-  manyFiles('yaml: 5,000 files', 5_000, () => VALUE_SET),
+  manyFiles('yaml: 10,000 files', 10_000, () => VALUE_SET),
 ];
 
 const field = (object: string, name: string, more: string): Files => ({

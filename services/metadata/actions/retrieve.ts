@@ -84,7 +84,8 @@ function select(
       else if (!member.endsWith('*')) notFound.push({ type: name, member });
     }
   }
-  if (selected.size > LIMITS.metadata_members_max) throw tooManyMembers();
+  const max = LIMITS.metadata_retrieve_members_max;
+  if (selected.size > max) throw tooManyMembers(max);
   const sorted = [...selected].sort((a, b) => byCodePoint(a.type, b.type) || byCodePoint(a.fullName, b.fullName));
   return { selected: sorted, notFound };
 }

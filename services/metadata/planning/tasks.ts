@@ -227,7 +227,7 @@ export const TASKS = {
     { body, where, ...context }: { body: Uint8Array; where: Where; baseUrl: string; now: number },
     door: Door,
   ): Promise<Uint8Array> {
-    const pkg = readPackage(retrieveBody(parseBody(body)).package, '/package');
+    const pkg = readPackage(retrieveBody(parseBody(body)).package, '/package', LIMITS.metadata_retrieve_members_max);
     const { version, state } = await stateOf(where, door);
     return Buffer.from(JSON.stringify(retrieve(state, pkg, { ...context, metadataVersion: version })));
   },

@@ -112,20 +112,29 @@ const packageInvalid = (found: readonly Violation[], details?: Record<string, un
   });
 
 /** A package as sent, checked and without repeated members. `pointer` is where it stands. */
-export function readPackage(value: unknown, pointer: string): Package {
+export function readPackage(
+  value: unknown,
+  pointer: string,
+  membersMax: number = LIMITS.metadata_members_max,
+): Package {
   if (!isRecord(value)) throw packageInvalid([misfit(pointer, 'A package is an object with version and types.')]);
   const { version, types, ...rest } = value;
   const found = Object.keys(rest)
     .slice(0, VIOLATIONS_MAX)
     .map((key) => misfit(`${pointer}/${pointerPart(key)}`, 'A package has version and types only.'));
   if (version !== 1) found.push(misfit(`${pointer}/version`, 'The package version is 1.'));
-  const read = readTypes(types, `${pointer}/types`, found);
+  const read = readTypes(types, `${pointer}/types`, found, membersMax);
   if (found.length > 0) throw packageInvalid(found, version === 1 ? undefined : { supported: [1] });
   return { version: 1, types: read };
 }
 
 /** Adds what is wrong with a list of types to `found`. */
-function readTypes(types: unknown, pointer: string, found: Violation[]): PackageType[] {
+function readTypes(
+  types: unknown,
+  pointer: string,
+  found: Violation[],
+  membersMax: number = LIMITS.metadata_members_max,
+): PackageType[] {
   if (!Array.isArray(types)) {
     found.push(misfit(pointer, 'types is a list.'));
     return [];
@@ -153,14 +162,12 @@ function readTypes(types: unknown, pointer: string, found: Violation[]): Package
   }
   let count = 0;
   for (const members of merged.values()) count += members.size;
-  if (count > LIMITS.metadata_members_max) throw tooManyMembers();
+  if (count > membersMax) throw tooManyMembers(membersMax);
   return sortTypes(merged);
 }
 
-export const tooManyMembers = (): PlatformError =>
-  new PlatformError('TOO_MANY_ITEMS', `A package has ${LIMITS.metadata_members_max} members at most.`, {
-    details: { max: LIMITS.metadata_members_max },
-  });
+export const tooManyMembers = (max: number): PlatformError =>
+  new PlatformError('TOO_MANY_ITEMS', `A package has ${max} members at most.`, { details: { max } });
 
 interface ReadFile {
   readonly draft: Draft | null;
@@ -284,8 +291,8 @@ class SyntaxErrors {
   }
 }
 
-/** Marks in all files together; see countMarks. */
-const PROJECT_MARKS_MAX = 500_000;
+/** Marks in all files together, for files of a hundred each on average; see countMarks. */
+const PROJECT_MARKS_MAX = 1_000_000;
 
 function refuseExcess(files: Readonly<Record<string, string>>): void {
   let marks = 0;
@@ -336,7 +343,7 @@ function expand(given: Package, located: readonly Location[]): Package {
   }
   const explicit = sortTypes(types).filter((type) => type.members.length > 0);
   if (explicit.reduce((sum, type) => sum + type.members.length, 0) > LIMITS.metadata_members_max)
-    throw tooManyMembers();
+    throw tooManyMembers(LIMITS.metadata_members_max);
   return { version: 1, types: explicit };
 }
 

@@ -109,10 +109,10 @@ describe('metadata: bodies and projects', () => {
   });
 
   it('bounds the number of files and members and the size of a file', () => {
-    const many = Object.fromEntries(Array.from({ length: 5_001 }, (_, i) => [`f${i}.yaml`, '']));
+    const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`f${i}.yaml`, '']));
     assert.throws(() => checkFiles(many), fails('TOO_MANY_ITEMS'));
     assert.throws(() => checkFiles({ 'a.yaml': 'ä'.repeat(600_000) }), fails('REQUEST_TOO_LARGE'));
-    const members = Array.from({ length: 2_001 }, (_, i) => `A__c.F${i}__c`);
+    const members = Array.from({ length: 10_001 }, (_, i) => `A__c.F${i}__c`);
     assert.throws(
       () => readPackage({ version: 1, types: [{ name: 'CustomField', members }] }, ''),
       fails('TOO_MANY_ITEMS'),
