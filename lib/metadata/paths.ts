@@ -9,12 +9,13 @@ export interface Location {
   readonly apiName: string;
 }
 
-const isTypeName = (type: string): type is ComponentTypeName => Object.hasOwn(COMPONENT_PATHS, type);
+export const isTypeName = (type: string): type is ComponentTypeName => Object.hasOwn(COMPONENT_PATHS, type);
 
 /** As documented, with `{object}` and `{apiName}` for names. */
 export const pathPatternOf = (type: ComponentTypeName): string => COMPONENT_PATHS[type];
 
-const belongsToObject = (type: ComponentTypeName): boolean => pathPatternOf(type).includes('{object}');
+/** Its members are named `<Object>.<apiName>`. */
+export const belongsToObject = (type: string): boolean => isTypeName(type) && pathPatternOf(type).includes('{object}');
 
 const LOCATORS = Object.keys(COMPONENT_PATHS)
   .filter(isTypeName)
