@@ -31,6 +31,7 @@ const SUITES: readonly Suite[] = [
   { name: 'tidy', jobs: 1, needsDatabase: false, needsNats: false },
   { name: 'service', jobs: 2, needsDatabase: true, needsNats: true },
   { name: 'api', jobs: 2, needsDatabase: true, needsNats: false },
+  { name: 'cli', jobs: 2, needsDatabase: true, needsNats: false },
   { name: 'isolation', jobs: 1, needsDatabase: true, needsNats: false },
   { name: 'cluster', jobs: 1, needsDatabase: true, needsNats: true },
   { name: 'browser', jobs: 1, needsDatabase: true, needsNats: false, needsChromium: true },

@@ -86,6 +86,15 @@ describe('imports', () => {
     );
   });
 
+  it('of the command line client know contracts, config and lib, never a service', () => {
+    assert.deepEqual(
+      violations('cli', (found) =>
+        found.path === null ? true : inFolder(found.path, 'cli', 'contracts', 'config', 'lib'),
+      ),
+      [],
+    );
+  });
+
   it('of a service know contracts, mixins, config and lib, and no other service', () => {
     assert.deepEqual(
       violations('services', (found, from) => {
@@ -127,7 +136,7 @@ describe('cycles of imports', () => {
   });
 
   it('do not exist, not of types either', () => {
-    const paths = ['contracts', 'lib', 'mixins', 'config', 'services'].flatMap(below);
+    const paths = ['contracts', 'lib', 'mixins', 'config', 'services', 'cli'].flatMap(below);
     const graph = new Map(
       paths.map((path) => [path, importsOf(path).flatMap((found) => (found.path === null ? [] : [found.path]))]),
     );
@@ -142,6 +151,11 @@ describe('the environment', () => {
       .concat('main.ts')
       .filter((path) => path !== 'config/env.ts' && /\bprocess\.env\b/.test(read(path)));
     assert.deepEqual(readers, []);
+  });
+
+  it('is read by cli/environment.ts alone in the command line client', () => {
+    const readers = below('cli').filter((path) => /\bprocess\.env\b/.test(read(path)));
+    assert.deepEqual(readers, ['cli/environment.ts']);
   });
 });
 

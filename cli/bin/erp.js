@@ -1,0 +1,18 @@
+#!/usr/bin/env node
+/** Starts `erp`: the sources of a checkout, or the compiled files of an installed package. */
+import { existsSync } from 'node:fs';
+import { enableCompileCache } from 'node:module';
+
+const NODE_MIN = 24;
+
+if (Number(process.versions.node.split('.')[0]) < NODE_MIN) {
+  console.error(`erp needs Node ${NODE_MIN} or newer; this is ${process.version}.`);
+  process.exit(1);
+}
+enableCompileCache();
+// Node strips no types below node_modules, so that a package brings compiled files and no sources.
+const sources = new URL('../main.ts', import.meta.url);
+const { main } = await import(
+  existsSync(sources) ? sources.href : new URL('../../dist/cli/main.js', import.meta.url).href
+);
+await main(process.argv.slice(2));

@@ -1,0 +1,292 @@
+/**
+ * The client of the public API. Methods, paths, parameters and types come from the rows of the operations, so that there
+ * is no second list of them. A failed attempt is repeated a few times where that is safe: a read always, a change with
+ * the same idempotency key and the same body, which the platform carries out once.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { OPERATIONS, type OperationId, type OperationInput, type OperationOutput } from '../../contracts/operations.ts';
+import type { Operation } from '../../lib/operation.ts';
+import { ApiFailure, type ErrorBody, EXIT, Failure, usage } from '../failure.ts';
+import type { Intention, Intentions } from './intentions.ts';
+import { parseExact } from './json.ts';
+import { exchange, NetworkFailure, type Reply } from './transport.ts';
+
+/** What an operation is called with: path, query, body and those headers that the caller chooses. */
+export type CallInput<Id extends OperationId> = Part<'path', OperationInput<Id>['path']> &
+  Part<'query', OperationInput<Id>['query']> &
+  BodyPart<OperationInput<Id>> & { headers?: CallHeaders };
+
+export interface CallHeaders {
+  ifMatch?: string | undefined;
+  ifNoneMatch?: string | undefined;
+  expectedRevision?: number | undefined;
+  duplicateConfirmation?: string | undefined;
+}
+
+type Part<Name extends string, Value> = [keyof Value] extends [never]
+  ? { [N in Name]?: Record<never, never> }
+  : Record<never, never> extends Value
+    ? { [N in Name]?: Value }
+    : { [N in Name]: Value };
+
+/** A body whose bytes the platform reads itself is given as the value here. */
+type BodyPart<Input> = Input extends { body: infer Body }
+  ? { body: Body extends Uint8Array ? object : Body }
+  : Input extends { body?: infer Body }
+    ? { body?: Exclude<Body, undefined> extends Uint8Array ? object : Body }
+    : Record<never, never>;
+
+export interface CallOptions {
+  /** Decimals come as texts with all their digits: for answers that are shown and not handed on. */
+  decimalsAsText?: boolean;
+  /** Of a change: what it is in a word, for messages ("the creation"). */
+  what?: string;
+}
+
+/** A successful answer. */
+export interface Answer<Body> {
+  status: number;
+  headers: Headers;
+  /** The body as it came, for --json. */
+  text: string;
+  body: Body;
+}
+
+/** The access token for a call; `renew` asks for another one because the platform has refused the last. */
+export interface TokenSource {
+  token(renew?: boolean): Promise<string>;
+}
+
+export interface ApiOptions {
+  baseUrl: string;
+  tokens: TokenSource;
+  intentions: Intentions;
+  timeoutMs: number;
+  /** --idempotency-key */
+  idempotencyKey?: string | undefined;
+  /** --dry-run */
+  dryRun: boolean;
+  /** A sentence about what is going on, for standard error. */
+  note: (text: string) => void;
+  /** The same, with --verbose alone. */
+  trace: (text: string) => void;
+}
+
+const ATTEMPTS_MAX = 5;
+const BACKOFF_MS = 500;
+const RETRY_AFTER_MAX_SECONDS = 60;
+const ROWS = new Map<string, Operation>(OPERATIONS.map((row) => [row.operationId, row]));
+
+/** The row of an operation. */
+export function rowOf(id: OperationId): Operation {
+  const row = ROWS.get(id);
+  if (!row) throw new Error(`There is no operation ${id}.`);
+  return row;
+}
+
+/** A request that is ready to be sent, but for token and key. */
+interface Prepared {
+  row: Operation;
+  url: URL;
+  headers: Record<string, string>;
+  body: string | undefined;
+}
+
+interface LooseInput {
+  path?: Record<string, string>;
+  query?: Record<string, unknown>;
+  body?: unknown;
+  headers?: CallHeaders;
+}
+
+export class Api {
+  readonly #options: ApiOptions;
+
+  constructor(options: ApiOptions) {
+    this.#options = options;
+  }
+
+  get baseUrl(): string {
+    return this.#options.baseUrl;
+  }
+
+  /** Calls an operation. Throws ApiFailure with the answer of the platform, or NetworkFailure. */
+  async call<Id extends OperationId>(
+    id: Id,
+    input: CallInput<Id>,
+    options: CallOptions = {},
+  ): Promise<Answer<OperationOutput<Id>>> {
+    const row = rowOf(id);
+    const request = this.#prepare(row, input as LooseInput, options);
+    const reply = row.mutation ? await this.#change(request, options) : await this.#send(request, {});
+    // The contract tests hold every answer against the schema of its row, from which this type comes.
+    const body = (reply.text === '' ? null : parseExact(reply.text)) as OperationOutput<Id>;
+    return { status: reply.status, headers: reply.headers, text: reply.text, body };
+  }
+
+  #prepare(row: Operation, input: LooseInput, { decimalsAsText }: CallOptions): Prepared {
+    const path = row.path.replace(/\{(\w+)\}/g, (_, name: string) => {
+      const value = input.path?.[name];
+      if (!value) throw usage(`${name} must not be empty.`);
+      // "." and ".." are path segments with a meaning of their own, which no encoding takes from them.
+      if (value === '.' || value === '..') throw usage(`${name} cannot be ${value}.`);
+      return encodeURIComponent(value);
+    });
+    const url = new URL(`${this.#options.baseUrl}/api/v1${path}`);
+    for (const [name, value] of Object.entries(input.query ?? {}))
+      if (value !== undefined) url.searchParams.set(name, parameterText(value));
+    if (row.mutation && this.#options.dryRun) tryOut(row, url);
+    const { ifMatch, ifNoneMatch, expectedRevision, duplicateConfirmation } = input.headers ?? {};
+    return {
+      row,
+      url,
+      body: input.body === undefined ? undefined : JSON.stringify(input.body),
+      headers: {
+        accept: decimalsAsText ? 'application/json;IEEE754Compatible=true' : 'application/json',
+        ...(input.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
+        ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch }),
+        ...(expectedRevision === undefined ? {} : { 'x-expected-revision': String(expectedRevision) }),
+        ...(duplicateConfirmation === undefined ? {} : { 'x-duplicate-confirmation': duplicateConfirmation }),
+      },
+    };
+  }
+
+  /** A change under an idempotency key that is kept until its outcome is known. */
+  async #change(request: Prepared, { what = 'The request' }: CallOptions): Promise<Reply> {
+    const { intentions, idempotencyKey, dryRun, note } = this.#options;
+    // A dry run records nothing under its key, so there is nothing to find out later.
+    if (dryRun) return this.#send(request, { 'idempotency-key': idempotencyKey ?? intentions.newKey() });
+    // Preconditions are no part of what is meant: after a crash the record may have moved on, by this very request.
+    const intention = await intentions.begin(
+      { baseUrl: this.#options.baseUrl, method: request.row.method, url: request.url.href, body: request.body },
+      request.headers,
+      idempotencyKey,
+    );
+    if (intention.resumed)
+      note(
+        `${what} of ${intention.startedAt} ended without an answer. It is taken up again with its key ${intention.key}, so that nothing is done twice.`,
+      );
+    try {
+      const headers = { ...request.headers, ...intention.headers, 'idempotency-key': intention.key };
+      const reply = await this.#send({ ...request, headers }, {});
+      await intention.end();
+      return reply;
+    } catch (error) {
+      throw await this.#outcomeOf(error, intention, what);
+    }
+  }
+
+  /** Forgets the key when the failure says what has become of the request, and says so when it does not. */
+  async #outcomeOf(error: unknown, intention: Intention, what: string): Promise<unknown> {
+    const unknown =
+      error instanceof NetworkFailure
+        ? !error.neverSent
+        : error instanceof ApiFailure && (error.status >= 500 || error.code === 'IDEMPOTENCY_IN_PROGRESS');
+    if (!unknown) {
+      await intention.end();
+      return error;
+    }
+    const hint = `Whether it was done is not known. Repeat the same command within 24 hours: it uses the same key (${intention.key}), so that nothing is done twice.`;
+    if (error instanceof ApiFailure) return error.advised(hint);
+    return error instanceof Error
+      ? new Failure('CLIENT_NETWORK', EXIT.error, `${what} failed: ${error.message}`, { cause: error, hint })
+      : error;
+  }
+
+  /** Sends until there is an answer that stands, a few times at most. */
+  async #send(request: Prepared, more: Record<string, string>): Promise<Reply> {
+    const { tokens, timeoutMs, trace, note } = this.#options;
+    const open = request.row.scopes === 'public';
+    let renewed = false;
+    for (let attempt = 1; ; attempt++) {
+      const authorization = open ? {} : { authorization: `Bearer ${await tokens.token()}` };
+      const outcome = await this.#attempt(request, { ...request.headers, ...more, ...authorization }, timeoutMs);
+      if (!(outcome instanceof Failure)) return outcome;
+      if (outcome instanceof ApiFailure && outcome.code === 'TOKEN_EXPIRED' && !renewed && !open) {
+        renewed = true;
+        await tokens.token(true);
+        continue;
+      }
+      const wait = waitBefore(outcome, attempt, request.row.mutation);
+      if (wait === null) throw outcome;
+      if (wait >= 3_000) note(`${outcome.message} Trying again in ${Math.round(wait / 1000)} seconds.`);
+      else trace(`${outcome.message} Trying again.`);
+      await sleep(wait);
+    }
+  }
+
+  async #attempt(
+    { row, url, body }: Prepared,
+    headers: Record<string, string>,
+    timeoutMs: number,
+  ): Promise<Reply | Failure> {
+    const started = performance.now();
+    try {
+      const reply = await exchange({
+        method: row.method,
+        url,
+        headers,
+        timeoutMs,
+        ...(body === undefined ? {} : { body }),
+      });
+      const took = Math.round(performance.now() - started);
+      const id = reply.headers.get('x-request-id') ?? '';
+      this.#options.trace(`${row.method} ${url.pathname}${url.search} ${reply.status} ${took} ms ${id}`);
+      if (reply.status < 300 || reply.status === 304) return reply;
+      return failureOf(reply, url);
+    } catch (error) {
+      if (error instanceof Failure) return error;
+      throw error;
+    }
+  }
+}
+
+/** Lists and numbers of parameters as the platform reads them. */
+function parameterText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+function tryOut(row: Operation, url: URL): void {
+  if (!row.queryParameters?.some(({ name }) => name === 'checkOnly'))
+    throw usage(`--dry-run: ${row.operationId} cannot be tried out.`);
+  url.searchParams.set('checkOnly', 'true');
+}
+
+/** An answer that is no success, as a failure. A proxy in between may have answered in its own way. */
+function failureOf(reply: Reply, url: URL): Failure {
+  const requestId = reply.headers.get('x-request-id') ?? '';
+  const answer = errorBody(reply.text);
+  if (answer) return new ApiFailure(answer, reply.text);
+  const message =
+    reply.status < 400
+      ? `${url.origin} redirects to another address; give that one as --base-url.`
+      : `${url.origin} answered with status ${reply.status} and no error of this API. Is it the right base URL?`;
+  return reply.status >= 500
+    ? new ApiFailure({ code: 'INTERNAL_ERROR', message, status: reply.status, requestId }, reply.text)
+    : new Failure('CLIENT_PROTOCOL', EXIT.error, message);
+}
+
+function errorBody(text: string): ErrorBody | null {
+  try {
+    const value: unknown = parseExact(text);
+    return typeof value === 'object' && value !== null && 'code' in value && 'status' in value && 'message' in value
+      ? (value as ErrorBody)
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Milliseconds until the next attempt; null: this answer stands. */
+function waitBefore(failure: Failure, attempt: number, mutation: boolean): number | null {
+  if (attempt >= ATTEMPTS_MAX) return null;
+  const backoff = BACKOFF_MS * 2 ** (attempt - 1) * (0.75 + Math.random() / 2);
+  if (failure instanceof NetworkFailure) return failure.neverSent && attempt >= 3 ? null : backoff;
+  if (!(failure instanceof ApiFailure)) return null;
+  const { status, retryable, retryAfterSeconds } = failure.answer;
+  const again = retryable || status === 429 || status === 502 || status === 503 || status === 504;
+  if (!again && !(mutation && status === 500)) return null;
+  if (retryAfterSeconds === undefined) return backoff;
+  return retryAfterSeconds > RETRY_AFTER_MAX_SECONDS ? null : Math.max(backoff, retryAfterSeconds * 1000);
+}

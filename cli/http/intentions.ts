@@ -1,0 +1,138 @@
+/**
+ * Idempotency keys, one per intention, kept in a file from before the request is sent until its outcome is known. After
+ * a crash the same command finds the key of its unfinished request again, and the platform answers with what became of
+ * it. A request is "the same" when address, person, method, path, query and body are.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { LIMITS } from '../../config/limits.ts';
+import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../lib/values/idempotency-key.ts';
+import { EXIT, Failure, usage } from '../failure.ts';
+import { type Store, writePrivately } from '../profiles/store.ts';
+
+/** A key is good as long as the platform remembers it, less what clocks may differ by. */
+const KEPT_MS = (LIMITS.idempotency_retention_hours - 0.25) * 3_600_000;
+
+export interface Wanted {
+  baseUrl: string;
+  method: string;
+  url: string;
+  body: string | undefined;
+}
+
+/** A request whose outcome is not known yet. */
+export interface Intention {
+  key: string;
+  /** Headers of the first attempt that belong to the request, such as If-Match. */
+  headers: Record<string, string>;
+  /** An earlier process has begun it. */
+  resumed: boolean;
+  startedAt: string;
+  /** The outcome is known. */
+  end(): Promise<void>;
+}
+
+interface Kept {
+  key: string;
+  startedAt: string;
+  /** The process that is at it. */
+  pid: number;
+  request: string;
+  headers: Record<string, string>;
+}
+
+/** Headers by which the platform tells requests apart (docs/reference/idempotency.md). */
+const REMEMBERED = ['if-match', 'if-none-match', 'x-expected-revision', 'x-duplicate-confirmation'];
+
+export class Intentions {
+  readonly #store: Store;
+  readonly #person: () => Promise<string>;
+  readonly #resume: boolean;
+
+  constructor(store: Store, options: { person: () => Promise<string>; resume: boolean }) {
+    this.#store = store;
+    this.#person = options.person;
+    this.#resume = options.resume;
+  }
+
+  newKey(): string {
+    return `erp-${randomUUID()}`;
+  }
+
+  /** Keeps a key for the request: the one of an earlier process that ended without knowing the outcome, or a new one. */
+  async begin(wanted: Wanted, headers: Record<string, string>, givenKey: string | undefined): Promise<Intention> {
+    if (givenKey !== undefined && !isIdempotencyKey(givenKey)) throw usage(IDEMPOTENCY_KEY_RULE);
+    const identity = [wanted.baseUrl, await this.#person(), wanted.method, wanted.url, wanted.body ?? ''];
+    const id = createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 32);
+    const folder = join(this.#store.folder, 'pending');
+    return this.#store.locked(async () => {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const earlier = givenKey === undefined ? await this.#unfinished(folder, id) : null;
+      const kept: Kept = {
+        key: givenKey ?? earlier?.kept.key ?? this.newKey(),
+        startedAt: earlier?.kept.startedAt ?? new Date().toISOString(),
+        pid: process.pid,
+        request: `${wanted.method} ${new URL(wanted.url).pathname}`,
+        headers: earlier?.kept.headers ?? remembered(headers),
+      };
+      const path = earlier?.path ?? join(folder, `${id}.${randomUUID()}.json`);
+      await writePrivately(path, `${JSON.stringify(kept)}\n`);
+      return {
+        key: kept.key,
+        startedAt: kept.startedAt,
+        headers: kept.headers,
+        resumed: earlier !== null,
+        end: () => rm(path, { force: true }),
+      };
+    });
+  }
+
+  /** The request that an earlier process has left behind; with --no-resume it is forgotten. */
+  async #unfinished(folder: string, id: string): Promise<{ path: string; kept: Kept } | null> {
+    for (const name of await readdir(folder)) {
+      if (!name.startsWith(`${id}.`)) continue;
+      const path = join(folder, name);
+      const kept = parseKept(await readFile(path, 'utf8'));
+      if (!kept || !this.#resume) {
+        if (!kept || !alive(kept.pid)) await rm(path, { force: true });
+        continue;
+      }
+      if (alive(kept.pid))
+        throw new Failure('CLIENT_IN_PROGRESS', EXIT.conflict, `Process ${kept.pid} is at this very request now.`, {
+          hint: 'Wait for it, or do it a second time with --no-resume.',
+        });
+      if (Date.now() - Date.parse(kept.startedAt) > KEPT_MS)
+        throw new Failure(
+          'CLIENT_OUTCOME_UNKNOWN',
+          EXIT.conflict,
+          `The same request of ${kept.startedAt} ended without an answer, too long ago to be taken up again.`,
+          { hint: 'Look whether it was done. To do it (again), add --no-resume.' },
+        );
+      return { path, kept };
+    }
+    return null;
+  }
+}
+
+const remembered = (headers: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => REMEMBERED.includes(name)));
+
+function parseKept(text: string): Kept | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && 'key' in value && 'pid' in value ? (value as Kept) : null;
+  } catch {
+    return null;
+  }
+}
+
+function alive(pid: number): boolean {
+  if (pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}

@@ -1,0 +1,73 @@
+/** One HTTP exchange with the platform: time limits, and failures of the network in words. */
+import { EXIT, Failure } from '../failure.ts';
+
+export interface Exchange {
+  method: string;
+  url: URL;
+  headers: Record<string, string>;
+  body?: string | Uint8Array<ArrayBuffer>;
+  timeoutMs: number;
+}
+
+export interface Reply {
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+/** The platform could not be reached, or the connection ended before its answer did. */
+export class NetworkFailure extends Failure {
+  /** Nothing of the request can have arrived. */
+  readonly neverSent: boolean;
+
+  constructor(message: string, neverSent: boolean, cause: unknown) {
+    super('CLIENT_NETWORK', EXIT.error, message, { cause });
+    this.neverSent = neverSent;
+  }
+}
+
+/** Hosts that are this machine: only they may be talked to without TLS. */
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** A base URL as the user gave it, without the slash at its end. */
+export function parseBaseUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.username || url.search || url.hash)
+    throw new Failure('CLIENT_USAGE', EXIT.usage, `${text} is no base URL.`, {
+      hint: 'A base URL looks like https://erp.example.com, without /api/v1.',
+    });
+  if (url.protocol === 'http:' && !LOOPBACK.test(url.hostname))
+    throw new Failure('CLIENT_USAGE', EXIT.usage, `${text} is not encrypted: a token would travel in clear text.`, {
+      hint: 'Use https. Without it only this machine can be reached: localhost, 127.0.0.1, [::1].',
+    });
+  return url.href.replace(/\/+$/, '');
+}
+
+const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+
+/** Sends a request once. */
+export async function exchange({ method, url, headers, body, timeoutMs }: Exchange): Promise<Reply> {
+  try {
+    const response = await fetch(url, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body }),
+      redirect: 'manual',
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  } catch (error) {
+    throw networkFailure(error, url, timeoutMs);
+  }
+}
+
+function networkFailure(error: unknown, url: URL, timeoutMs: number): NetworkFailure {
+  if (error instanceof DOMException && error.name === 'TimeoutError')
+    return new NetworkFailure(`${url.origin} did not answer within ${timeoutMs / 1000} seconds.`, false, error);
+  const cause = error instanceof Error ? error.cause : undefined;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const reason = cause instanceof Error && cause.message ? cause.message : String(error);
+  return NEVER_SENT.has(code)
+    ? new NetworkFailure(`${url.origin} cannot be reached (${code}).`, true, error)
+    : new NetworkFailure(`The connection to ${url.origin} failed: ${reason}.`, false, error);
+}

@@ -1,0 +1,57 @@
+/** Runs one command and ends with its exit code. */
+import { CommanderError } from '@commander-js/extra-typings';
+import { EXIT, type ExitCode, Failure } from './failure.ts';
+import { Output } from './output/output.ts';
+import { openTerminal } from './output/terminal.ts';
+import { buildProgram } from './program.ts';
+
+/** `argv` without node and script. */
+export async function main(argv: readonly string[]): Promise<void> {
+  // A reader that has seen enough, such as `head`, is no failure.
+  for (const stream of [process.stdout, process.stderr])
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.error);
+    });
+  process.once('SIGINT', () => {
+    process.stderr.write(
+      '\nInterrupted. A change that was under way may have been made: the same command takes it up.\n',
+    );
+    process.exit(EXIT.interrupted);
+  });
+  process.exitCode = await run(argv);
+}
+
+async function run(argv: readonly string[]): Promise<ExitCode> {
+  const json = argv.includes('--json');
+  const program = buildProgram();
+  settle(program, json);
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+    return EXIT.ok;
+  } catch (error) {
+    const color = !argv.includes('--no-color');
+    const output = new Output({ json, verbose: false, terminal: openTerminal({ color, json }) });
+    if (!(error instanceof CommanderError)) return output.failure(error);
+    // Help that was asked for has been printed, and so was what is wrong with the command.
+    if (error.exitCode === 0) return EXIT.ok;
+    if (json) return output.failure(new Failure('CLIENT_USAGE', EXIT.usage, error.message.replace(/^error: /, '')));
+    return EXIT.usage;
+  }
+}
+
+interface Settable {
+  readonly commands: readonly Settable[];
+  exitOverride(): unknown;
+  configureHelp(help: { showGlobalOptions: boolean }): unknown;
+  configureOutput(output: { outputError?: (text: string, write: (text: string) => void) => void }): unknown;
+  showHelpAfterError(text: string): unknown;
+}
+
+/** Commands inherit none of these once they are made. */
+function settle(command: Settable, json: boolean): void {
+  command.exitOverride();
+  command.configureHelp({ showGlobalOptions: true });
+  command.showHelpAfterError('(--help shows what there is)');
+  if (json) command.configureOutput({ outputError: () => undefined });
+  for (const inner of command.commands) settle(inner, json);
+}

@@ -1,0 +1,116 @@
+/**
+ * Where a command writes. Results go to standard output, everything else to standard error. With --json standard output
+ * holds exactly the JSON of the API and nothing else, and a failure is its error body, as JSON on standard error.
+ */
+
+import type { ViolationCode } from '../../lib/errors/catalogue.ts';
+import type { Violation } from '../../lib/errors/platform-error.ts';
+import { ApiFailure, EXIT, type ExitCode, Failure } from '../failure.ts';
+import { type Column, pad, plain, table } from './table.ts';
+import type { Terminal } from './terminal.ts';
+
+export interface OutputOptions {
+  json: boolean;
+  verbose: boolean;
+  terminal: Terminal;
+}
+
+export class Output {
+  readonly json: boolean;
+  readonly terminal: Terminal;
+  readonly #verbose: boolean;
+
+  constructor({ json, verbose, terminal }: OutputOptions) {
+    this.json = json;
+    this.terminal = terminal;
+    this.#verbose = verbose;
+  }
+
+  /**
+   * The result of a command: with --json the text that the API has answered, otherwise what `show` prints. An answer
+   * without a body (204) prints nothing with --json.
+   */
+  result(answer: { text: string }, show: () => void): void {
+    if (this.json) {
+      if (answer.text !== '') process.stdout.write(`${answer.text}\n`);
+    } else show();
+  }
+
+  /** A result of this program itself, which no answer of the API is. */
+  value(value: unknown, show: () => void): void {
+    if (this.json) process.stdout.write(`${JSON.stringify(value)}\n`);
+    else show();
+  }
+
+  /** A line of the result, for people. */
+  line(text = ''): void {
+    process.stdout.write(`${text}\n`);
+  }
+
+  /** Rows of a result: a table on a terminal, otherwise a line per row with tabs between its cells and no heading. */
+  table(columns: readonly Column[], rows: readonly (readonly string[])[]): void {
+    if (!this.terminal.pretty) {
+      for (const row of rows) this.line(row.map(plain).join('\t'));
+      return;
+    }
+    const head = (text: string): string => this.terminal.paint('bold', text);
+    for (const line of table(columns, rows, { width: this.terminal.width, head })) this.line(line);
+  }
+
+  /** Names and values below each other; tabs between them when nobody looks on. */
+  pairs(pairs: readonly (readonly [name: string, value: string])[]): void {
+    const width = Math.max(0, ...pairs.map(([name]) => name.length));
+    for (const [name, value] of pairs)
+      this.line(
+        this.terminal.pretty
+          ? `${this.terminal.paint('dim', pad(name, width))}  ${plain(value)}`
+          : `${name}\t${plain(value)}`,
+      );
+  }
+
+  /** A sentence about what is going on. */
+  note(text: string): void {
+    process.stderr.write(`${text}\n`);
+  }
+
+  warn(text: string): void {
+    this.note(this.terminal.paintError('yellow', `Warning: ${text}`));
+  }
+
+  /** What only --verbose shows. Never give it a secret. */
+  trace(text: string): void {
+    if (this.#verbose) this.note(this.terminal.paintError('dim', text));
+  }
+
+  /** Tells of a failure, and with which code the program ends. */
+  failure(error: unknown): ExitCode {
+    if (!(error instanceof Failure)) {
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      if (this.json) this.note(JSON.stringify({ code: 'CLIENT_FAULT', message: text }));
+      else this.note(`This is a fault of erp:\n${text}`);
+      return EXIT.error;
+    }
+    if (this.json) {
+      this.note(error instanceof ApiFailure ? oneLine(error) : JSON.stringify(error.body));
+      return error.exitCode;
+    }
+    const { terminal } = this;
+    const code = error instanceof ApiFailure ? ` (${error.code})` : '';
+    this.note(`${terminal.paintError(['red', 'bold'], 'Error:')} ${plain(error.message)}${code}`);
+    if (error instanceof ApiFailure) {
+      for (const violation of error.answer.errors ?? []) this.note(`  ${violationLine(violation, error.message)}`);
+      this.note(terminal.paintError('dim', `  request ${error.requestId}`));
+    }
+    if (error.hint) this.note(error.hint);
+    return error.exitCode;
+  }
+}
+
+/** The answer of the API as it came, on one line. */
+const oneLine = ({ text, answer }: ApiFailure): string =>
+  text.startsWith('{') && !text.trimEnd().includes('\n') ? text.trimEnd() : JSON.stringify(answer);
+
+function violationLine({ pointer, field, message, code }: Violation<ViolationCode>, whole: string): string {
+  const where = plain(field ?? pointer);
+  return message === whole ? `${where} (${code})` : `${where}: ${plain(message)} (${code})`;
+}

@@ -1,0 +1,75 @@
+/** Text in columns, for people: as wide as the terminal at most, in characters as a terminal draws them. */
+import { stripVTControlCharacters } from 'node:util';
+import stringWidth from 'string-width';
+
+const GAP = '  ';
+const COLUMN_MIN = 6;
+const CONTROL = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
+
+/**
+ * Text of other people on one line. Control characters are replaced, so that a record cannot write over the screen of
+ * whoever lists it or turn the direction of its text.
+ */
+export const plain = (text: string): string => stripVTControlCharacters(text).replace(CONTROL, ' ');
+
+/** Cuts a text to a width, with an ellipsis for what is missing. */
+export function shorten(text: string, width: number): string {
+  if (stringWidth(text) <= width) return text;
+  let taken = '';
+  let used = 0;
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    const next = stringWidth(segment);
+    if (used + next > width - 1) break;
+    taken += segment;
+    used += next;
+  }
+  return `${taken}…`;
+}
+
+export const pad = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - stringWidth(text)));
+
+const padStart = (text: string, width: number): string => ' '.repeat(Math.max(0, width - stringWidth(text))) + text;
+
+export interface Column {
+  title: string;
+  /** Numbers stand below each other. */
+  right?: boolean;
+  /** Never cut, such as an id that somebody will copy. */
+  whole?: boolean;
+}
+
+export interface TableStyle {
+  width: number;
+  head: (text: string) => string;
+}
+
+/** Lines of a table. Wide columns give way first. */
+export function table(columns: readonly Column[], rows: readonly (readonly string[])[], style: TableStyle): string[] {
+  const cells = rows.map((row) => columns.map((_, at) => plain(row[at] ?? '')));
+  const widths = columns.map(({ title }, at) =>
+    cells.reduce((widest, row) => Math.max(widest, stringWidth(row[at] ?? '')), stringWidth(title)),
+  );
+  shrink(widths, columns, style.width - GAP.length * (columns.length - 1));
+  const line = (row: readonly string[]): string =>
+    row
+      .map((text, at) => {
+        const width = widths[at] ?? 0;
+        const shown = shorten(text, width);
+        return columns[at]?.right ? padStart(shown, width) : pad(shown, width);
+      })
+      .join(GAP)
+      .trimEnd();
+  return [style.head(line(columns.map(({ title }) => title))), ...cells.map(line)];
+}
+
+function shrink(widths: number[], columns: readonly Column[], room: number): void {
+  const total = (): number => widths.reduce((sum, width) => sum + width, 0);
+  for (let over = total() - room; over > 0; over = total() - room) {
+    const free = widths.filter((width, at) => !columns[at]?.whole && width > COLUMN_MIN);
+    if (!free.length) return;
+    const widest = Math.max(...free);
+    const at = widths.findIndex((width, index) => width === widest && !columns[index]?.whole);
+    const second = Math.max(COLUMN_MIN, ...free.filter((width) => width < widest));
+    widths[at] = Math.max(second === widest ? widest - 1 : second, widest - over, COLUMN_MIN);
+  }
+}

@@ -1,0 +1,69 @@
+/** OAuth 2.0 against the platform: sign-in in a browser or with a device code, refresh, revocation. */
+import * as oauth from 'openid-client';
+import { CLI_CLIENT_ID } from '../../contracts/auth.ts';
+import { EXIT, Failure, signInNeeded } from '../failure.ts';
+import type { Credentials } from './store.ts';
+
+const TIMEOUT_SECONDS = 20;
+
+/** The authorization server of a platform. */
+export async function discover(baseUrl: string): Promise<oauth.Configuration> {
+  try {
+    return await oauth.discovery(new URL(baseUrl), CLI_CLIENT_ID, undefined, oauth.None(), {
+      algorithm: 'oauth2',
+      timeout: TIMEOUT_SECONDS,
+      // parseBaseUrl lets plain http through for this machine alone.
+      ...(baseUrl.startsWith('http:') ? { execute: [oauth.allowInsecureRequests] } : {}),
+    });
+  } catch (error) {
+    throw new Failure('CLIENT_NETWORK', EXIT.error, `No platform answers at ${baseUrl}.`, {
+      cause: error,
+      hint: 'Is the address right, and is the platform running?',
+    });
+  }
+}
+
+/** What the token endpoint has answered, as it is kept. */
+export function credentialsOf(
+  answer: oauth.TokenEndpointResponse & oauth.TokenEndpointResponseHelpers,
+  before?: Credentials,
+): Credentials {
+  return {
+    accessToken: answer.access_token,
+    refreshToken: answer.refresh_token ?? before?.refreshToken ?? null,
+    expiresAt: Math.floor(Date.now() / 1000) + (answer.expiresIn() ?? 300),
+    scopes: answer.scope?.split(' ') ?? before?.scopes ?? [],
+  };
+}
+
+/** New tokens for used ones. */
+export async function refresh(baseUrl: string, found: Credentials, login: string): Promise<Credentials> {
+  const server = await discover(baseUrl);
+  try {
+    return credentialsOf(await oauth.refreshTokenGrant(server, found.refreshToken ?? ''), found);
+  } catch (error) {
+    if (error instanceof oauth.ResponseBodyError && error.error === 'invalid_grant')
+      throw signInNeeded('The sign-in has ended: it was revoked, or not used for too long.', login);
+    throw signInFailed(error);
+  }
+}
+
+/** Ends a grant at the platform. */
+export async function revoke(baseUrl: string, credentials: Credentials): Promise<void> {
+  const server = await discover(baseUrl);
+  try {
+    await oauth.tokenRevocation(server, credentials.refreshToken ?? credentials.accessToken);
+  } catch (error) {
+    throw signInFailed(error);
+  }
+}
+
+/** A failure of the authorization server in words; never with what was sent, which is secret. */
+export function signInFailed(error: unknown): Failure {
+  if (error instanceof Failure) return error;
+  if (error instanceof oauth.ResponseBodyError || error instanceof oauth.AuthorizationResponseError)
+    return new Failure('CLIENT_SIGN_IN', EXIT.authentication, error.error_description ?? error.error, { cause: error });
+  return new Failure('CLIENT_SIGN_IN', EXIT.error, 'The sign-in failed: the platform gave no valid answer.', {
+    cause: error,
+  });
+}

@@ -1,0 +1,55 @@
+/** Runs the command line client as a user does: its own process, a configuration folder of its own. */
+import { spawn } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const PROGRAM = join(import.meta.dirname, '..', '..', 'cli', 'bin', 'erp.js');
+
+export interface Ended {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface ErpOptions {
+  env?: Record<string, string>;
+  stdin?: string;
+  cwd?: string;
+  /** Another program than that of the checkout. */
+  program?: string;
+  /** Called with all that has come on standard error so far. */
+  onStderr?: (text: string) => void;
+}
+
+/** Environment of a user with nothing but a home of their own. */
+export function userEnvironment(more: Record<string, string> = {}): Record<string, string> {
+  return {
+    PATH: process.env['PATH'] ?? '',
+    HOME: mkdtempSync(join(tmpdir(), 'erp-home-')),
+    ...more,
+  };
+}
+
+/** A user's `erp`: every call has this environment, and runs until the program ends. */
+export function erpOf(env: Record<string, string>) {
+  return (args: readonly string[], options: ErpOptions = {}): Promise<Ended> => {
+    const child = spawn(process.execPath, [options.program ?? PROGRAM, ...args], {
+      env: { ...env, ...options.env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      ...(options.cwd ? { cwd: options.cwd } : {}),
+    });
+    child.stdin.end(options.stdin ?? '');
+    return new Promise((resolve, reject) => {
+      let stdout = '';
+      let stderr = '';
+      child.stdout.on('data', (chunk: Buffer) => (stdout += chunk));
+      child.stderr.on('data', (chunk: Buffer) => {
+        stderr += chunk;
+        options.onStderr?.(stderr);
+      });
+      child.once('error', reject);
+      child.once('close', (code) => resolve({ code, stdout, stderr }));
+    });
+  };
+}
