@@ -88,6 +88,63 @@ const FieldDescription = Type.Object({
   example: Type.Unknown(),
 });
 
+const LayoutDescription = Type.Object(
+  {
+    apiName: Type.String(),
+    label: Type.String(),
+    default: Type.Boolean({ description: 'For all records but those of the record types of other layouts.' }),
+    recordTypes: Type.Array(Type.String(), { description: 'The record types whose records are shown in it.' }),
+    sections: Type.Array(
+      Type.Object({
+        label: Type.String(),
+        columns: Type.Array(Type.Array(Type.String()), {
+          description: 'From left to right, each with the apiNames of its fields from top to bottom.',
+        }),
+      }),
+      { description: 'From top to bottom; one of which the user reads no field is left out.' },
+    ),
+    relatedLists: Type.Array(
+      Type.Object({
+        relationshipName: Type.String(),
+        label: Type.String(),
+        objectApiName: Type.String({ description: 'The object whose records are listed.' }),
+        field: Type.String({ description: 'Its field that refers to the record.' }),
+        columns: Type.Array(Type.String(), { description: 'apiNames of its fields, from left to right.' }),
+      }),
+    ),
+  },
+  { $id: 'Layout', description: 'What a screen shows of a record.' },
+);
+
+const ListViewDescription = Type.Object(
+  {
+    apiName: Type.String(),
+    label: Type.String(),
+    columns: Type.Array(Type.String(), { description: 'apiNames of fields, from left to right.' }),
+    filters: nullable(
+      Type.Object(
+        {
+          logic: Type.Union([Type.Literal('and'), Type.Literal('or')]),
+          conditions: Type.Array(
+            Type.Object({
+              id: Type.String(),
+              field: Type.String(),
+              operator: Type.String(),
+              value: Type.Optional(Type.Unknown()),
+              valueTo: Type.Optional(Type.Unknown()),
+            }),
+          ),
+        },
+        { description: 'As `filters` of a list of records takes it; null: all records.' },
+      ),
+    ),
+    sort: Type.Array(Type.Object({ id: Type.String(), desc: Type.Boolean() }), {
+      description: 'As `sort` of a list of records takes it.',
+    }),
+  },
+  { $id: 'ListView', description: 'A list of records that has a name.' },
+);
+
 const ObjectDescription = Type.Object({
   apiName: Type.String(),
   label: Type.String(),
@@ -123,6 +180,10 @@ const ObjectDescription = Type.Object({
     Type.Literal('controlledByParent'),
   ]),
   fields: Type.Array(FieldDescription),
+  layouts: Type.Array(LayoutDescription, {
+    description: 'What the profile of the user gets, the default layout first; empty: no layout applies.',
+  }),
+  listViews: Type.Array(ListViewDescription, { description: 'What the user is offered, by apiName.' }),
   capabilities: Capabilities,
   schemaVersion: Type.String({ description: 'Changes whenever this description does; also its ETag.' }),
 });
@@ -162,7 +223,7 @@ export const OBJECT_OPERATIONS = [
     tag: 'schema',
     summary: 'Describe an object and its readable fields',
     description:
-      'What this user may read of an object and do with it: fields with types, limits, picklist values and filter operators, record types, the state model. A field that is not there is hidden or does not exist.',
+      'What this user may read of an object and do with it: fields with types, limits, picklist values and filter operators, record types, the state model, layouts and list views. A field that is not there is hidden or does not exist.',
     scopes: ['data:read'],
     pathParameters: [objectApiName],
     headerParameters: [ifNoneMatch],

@@ -13,7 +13,7 @@ import { RELATIVE_DATES, relativeDays, startOfDay } from '../values/relative-dat
 import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from './capabilities.ts';
 import { quoted, type RelatedValue } from './conditions.ts';
 import { LIST_LIMITS, searchTokens } from './parse.ts';
-import type { Condition, ListRequest, Plan, PlanOptions, QueryView, SortKey } from './types.ts';
+import type { Condition, ListRequest, NamingView, Plan, PlanOptions, QueryView, SortKey } from './types.ts';
 import { Violations } from './violations.ts';
 
 type CompareOperator = Extract<Predicate, { kind: 'compare' }>['operator'];
@@ -75,7 +75,7 @@ export function planConditions(
   group: ListRequest['filters'],
   conditions: readonly Condition[],
   object: ObjectMeta,
-  view: QueryView,
+  view: NamingView,
   problems: Violations,
 ): Predicate | null {
   const planner = new Planner(object, view, 'body', problems);
@@ -85,10 +85,10 @@ export function planConditions(
 class Planner {
   readonly problems: Violations;
   readonly #object: ObjectMeta;
-  readonly #view: QueryView;
+  readonly #view: NamingView;
   readonly #source: ListRequest['source'];
 
-  constructor(object: ObjectMeta, view: QueryView, source: ListRequest['source'], problems = new Violations()) {
+  constructor(object: ObjectMeta, view: NamingView, source: ListRequest['source'], problems = new Violations()) {
     this.problems = problems;
     this.#object = object;
     this.#view = view;

@@ -42,14 +42,19 @@ export interface ListRequest {
   readonly cursor: string | null;
 }
 
-/** The user for whom a query is planned. */
-export interface QueryView {
-  readonly access: Access;
-  readonly snapshot: Snapshot;
+/** What the names and values of a query are resolved by. */
+export interface NamingView {
+  readonly access: Pick<Access, 'objects'>;
   /** Milliseconds since 1970; determines TODAY. */
   readonly now: number;
   /** IANA name, such as `Europe/Berlin`: where TODAY begins. */
   readonly timezone: string;
+}
+
+/** The user for whom a query is planned. */
+export interface QueryView extends NamingView {
+  readonly access: Access;
+  readonly snapshot: Snapshot;
 }
 
 export interface PlanOptions {

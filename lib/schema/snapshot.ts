@@ -31,6 +31,8 @@ export const COMPONENT_PATHS = {
   ExternalClient: 'externalClients/{apiName}.yaml',
   Dashboard: 'dashboards/{apiName}.yaml',
   AgentPolicy: 'agentPolicies/{apiName}.yaml',
+  Layout: 'objects/{object}/layouts/{apiName}.yaml',
+  ListView: 'objects/{object}/listViews/{apiName}.yaml',
 } as const;
 
 export type ComponentTypeName = keyof typeof COMPONENT_PATHS;
@@ -213,6 +215,42 @@ export interface RecordTypeMeta {
   readonly default: boolean;
   /** By apiName of a picklist: the values that it takes in records of this type. */
   readonly picklistValues: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What a screen shows of a record: fields in sections of columns, and lists of the records that refer to it. */
+export interface LayoutMeta {
+  readonly apiName: string;
+  readonly label: string;
+  readonly sections: readonly { readonly label: string; readonly columns: readonly (readonly string[])[] }[];
+  readonly relatedLists: readonly {
+    readonly relationshipName: string;
+    /** null: the plural of the children. */
+    readonly label: string | null;
+    /** Fields of the children. */
+    readonly columns: readonly string[];
+  }[];
+  /** For whom, and for which records; empty: wherever no other layout of the object applies. */
+  readonly assignments: readonly { readonly profile: string | null; readonly recordType: string | null }[];
+}
+
+/** A list of records that has a name. */
+export interface ListViewMeta {
+  readonly apiName: string;
+  readonly label: string;
+  readonly columns: readonly string[];
+  /** In the form that lists of records take; null: all records. */
+  readonly filters: { readonly logic: 'and' | 'or'; readonly conditions: readonly object[] } | null;
+  readonly sort: readonly { readonly id: string; readonly desc: boolean }[];
+  /** Who is offered it; both empty: everybody. */
+  readonly sharedWith: { readonly roles: readonly string[]; readonly groups: readonly string[] };
+}
+
+/** What screens are drawn by. It decides nothing about records, so it stands apart from their objects. */
+export interface ScreensMeta {
+  /** By apiName. */
+  readonly layouts: readonly LayoutMeta[];
+  /** By apiName. */
+  readonly listViews: readonly ListViewMeta[];
 }
 
 export type SharingDefault = 'private' | 'read' | 'readWrite' | 'controlledByParent';
@@ -417,6 +455,8 @@ export interface Snapshot {
   readonly groups: Readonly<Record<string, GroupMeta>>;
   readonly externalClients: Readonly<Record<string, ExternalClientMeta>>;
   readonly agentPolicies: Readonly<Record<string, AgentPolicyMeta>>;
+  /** By object; of those that have any. */
+  readonly screens: Readonly<Record<string, ScreensMeta>>;
   /** null: as the deployment decides. */
   readonly secondFactor: SecondFactorPolicy | null;
 }
@@ -430,6 +470,7 @@ export const NO_CONFIGURATION = {
   groups: {},
   externalClients: {},
   agentPolicies: {},
+  screens: {},
   secondFactor: null,
 } satisfies Omit<Snapshot, 'tenant' | 'version'>;
 

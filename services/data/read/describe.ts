@@ -22,6 +22,7 @@ import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { visibleModel } from '../transitions/transitions-and-actions.ts';
 import { defaultOf, isChangedByTransitions } from '../write/body.ts';
 import { hasDuplicateRules } from '../write/duplicate-rules.ts';
+import { describeLayouts, describeListViews } from './screens.ts';
 
 /** Items of GET /objects, by apiName. */
 export function describeObjects(access: Access, scopes: ScopeSet): { records: object[] } {
@@ -82,6 +83,8 @@ export function describeObject(access: Access, object: ObjectAccess, scopes: Sco
     duplicateRulesActive: hasDuplicateRules(object),
     sharingDefault: meta.sharingDefault,
     fields: object.readable.map((field) => describeField(access, object, field, able, scopes)),
+    layouts: describeLayouts(access, object),
+    listViews: describeListViews(access, object),
     capabilities: able,
   };
   return { ...description, schemaVersion: hash('sha256', JSON.stringify(description), 'base64url').slice(0, 22) };

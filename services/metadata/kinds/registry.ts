@@ -10,6 +10,8 @@ import { duplicateRule } from './duplicate-rule.ts';
 import { externalClient } from './external-client.ts';
 import { group } from './group.ts';
 import type { Kind } from './kind.ts';
+import { layout } from './layout.ts';
+import { listView } from './list-view.ts';
 import { permissionSet, profile } from './permissions.ts';
 import { recordType } from './record-type.ts';
 import { role } from './role.ts';
@@ -37,6 +39,8 @@ export const KINDS: readonly Kind[] = [
   externalClient,
   dashboard,
   agentPolicy,
+  layout,
+  listView,
 ];
 
 const byType: ReadonlyMap<string, { readonly kind: Kind; readonly order: number }> = new Map(

@@ -22,6 +22,8 @@ function pathOf(text: string): string {
   const folder: Record<string, string> = {
     CustomField: 'fields',
     DuplicateRule: 'duplicateRules',
+    Layout: 'layouts',
+    ListView: 'listViews',
     SharingRule: 'sharingRules',
     StateModel: 'stateModels',
     ValidationRule: 'validationRules',
@@ -37,7 +39,10 @@ const field = (owner: string, apiName: string, rest: string): string =>
 
 /** What the examples stand on. */
 const GROUND: Readonly<Record<string, string>> = Object.fromEntries([
-  ...['Account', 'Invoice__c', 'Order__c', 'OrderLine__c'].map((name) => [`objects/${name}/object.yaml`, object(name)]),
+  ...['Account', 'Invoice__c', 'InvoiceLine__c', 'Order__c', 'OrderLine__c'].map((name) => [
+    `objects/${name}/object.yaml`,
+    object(name),
+  ]),
   ...(
     [
       ['Account', 'TaxId__c', 'fieldType: text'],
@@ -51,12 +56,20 @@ const GROUND: Readonly<Record<string, string>> = Object.fromEntries([
         'Status__c',
         'fieldType: picklist\npicklist:\n  restricted: true\n  values:\n    - value: draft\n      label: Draft\n    - value: sent\n      label: Sent',
       ],
+      ['InvoiceLine__c', 'Amount__c', 'fieldType: decimal'],
+      ['InvoiceLine__c', 'InvoiceId__c', 'fieldType: masterDetail\nreferenceTo:\n  - Invoice__c'],
       ['Order__c', 'Net__c', 'fieldType: decimal'],
       ['Order__c', 'Rate__c', 'fieldType: percent'],
       ['OrderLine__c', 'Amount__c', 'fieldType: decimal'],
       ['OrderLine__c', 'OrderId__c', 'fieldType: masterDetail\nreferenceTo:\n  - Order__c'],
     ] as const
   ).map(([owner, name, rest]) => [`objects/${owner}/fields/${name}.yaml`, field(owner, name, rest)]),
+  [
+    'objects/Invoice__c/recordTypes/Export.yaml',
+    'type: RecordType\napiName: Export\nobject: Invoice__c\nlabel: Export\nactive: true\n',
+  ],
+  ['profiles/Accountant.yaml', 'type: Profile\napiName: Accountant\nlabel: Accountant\n'],
+  ['profiles/SalesRep.yaml', 'type: Profile\napiName: SalesRep\nlabel: Sales rep\n'],
   ['roles/SalesManager.yaml', 'type: Role\napiName: SalesManager\nlabel: Sales manager\n'],
   ['groups/Finance.yaml', 'type: Group\napiName: Finance\nlabel: Finance\n'],
 ]);
