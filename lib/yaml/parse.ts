@@ -80,13 +80,14 @@ export function countMarks(text: string): number {
 export function parseYaml(source: string): ParsedYaml {
   const text = source.charCodeAt(0) === 0xfeff ? source.slice(1) : source;
   countMarks(text);
+  refuseUnprintable(text);
   const lines = new LineCounter();
   const at: Locate = (offset) => {
     const { line, col } = lines.linePos(offset ?? 0);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   };
   const document = onlyDocument(text, lines, at);
-  const tree = new Tree(at);
+  const tree = new Tree(text, at);
   const value = tree.read(document.contents, '', 1);
   return {
     value,
@@ -100,6 +101,25 @@ export function parseYaml(source: string): ParsedYaml {
       return tree.positions.get('') ?? START;
     },
   };
+}
+
+/**
+ * What no file may hold as it is: control characters but tab and line ends, halves of surrogate pairs, and what Unicode
+ * keeps out of texts. A carriage return or a byte order mark by itself is a line end to some readers and text to others.
+ */
+const UNPRINTABLE =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ud800-\udfff\ufeff\ufffe\uffff]|\r(?!\n)/u;
+
+function refuseUnprintable(text: string): void {
+  const at = text.search(UNPRINTABLE);
+  if (at < 0) return;
+  const before = text.slice(0, at);
+  const code = text.codePointAt(at)?.toString(16).toUpperCase().padStart(4, '0');
+  throw new YamlError(`The file holds the character U+${code}; in a text, write it as an escape in double quotes.`, {
+    line: before.split('\n').length,
+    column: at - before.lastIndexOf('\n'),
+  });
 }
 
 /** Line and column of an offset in the file. */
@@ -143,9 +163,11 @@ function documentsOf(text: string, lines: LineCounter): readonly Document.Parsed
 class Tree {
   readonly positions = new Map<string, Position>();
   readonly texts = new Map<string, TextNode>();
+  readonly #text: string;
   readonly #at: Locate;
 
-  constructor(at: Locate) {
+  constructor(text: string, at: Locate) {
+    this.#text = text;
     this.#at = at;
   }
 
@@ -156,7 +178,7 @@ class Tree {
     this.positions.set(pointer, here);
     if (depth > DEPTH_MAX) throw new YamlError(`The document nests deeper than ${DEPTH_MAX} levels.`, here);
     if (isAlias(node)) throw new YamlError('Aliases are not allowed.', here);
-    refuseMarks(node, here);
+    this.#refuseMarks(node);
     if (isScalar(node)) return this.#scalar(node, pointer, here);
     if (isSeq(node)) return node.items.map((item, i) => this.read(item, `${pointer}/${i}`, depth + 1));
     if (isMap(node)) return this.#mapping(node, pointer, depth);
@@ -181,7 +203,7 @@ class Tree {
     const result: { [key: string]: YamlValue } = {};
     for (const { key: keyNode, value } of node.items) {
       const keyAt = this.#at(keyNode?.range[0] ?? node.range[0]);
-      const key = keyText(keyNode, keyAt);
+      const key = this.#keyText(keyNode, keyAt);
       if (Object.hasOwn(result, key)) throw new YamlError(`Duplicate key ${JSON.stringify(key.slice(0, 100))}.`, keyAt);
       const child = `${pointer}/${pointerPart(key)}`;
       this.positions.set(child, keyAt);
@@ -196,19 +218,37 @@ class Tree {
     }
     return result;
   }
+
+  #keyText(node: ParsedNode | null, at: Position): string {
+    if (!isScalar(node)) throw new YamlError('Keys are plain text.', at);
+    this.#refuseMarks(node);
+    const { value, source = '' } = node;
+    if (value === '<<') throw new YamlError('Merge keys are not allowed.', at);
+    // Readers that make texts of keys write the value: `~` as null, `0x10` as 16.
+    if (String(value) !== source && typeof value !== 'string')
+      throw new YamlError('Keys are plain text; write this one in quotes.', at);
+    return storable(String(value), at);
+  }
+
+  /** The parser gives a tag only to nodes that bear one in the file. */
+  #refuseMarks({ anchor, tag, range }: { anchor?: string; tag?: string; range: readonly [number, number, number] }) {
+    if (!anchor && tag === undefined) return;
+    throw new YamlError(
+      anchor ? 'Anchors are not allowed.' : 'Tags are not allowed.',
+      this.#at(startOfMarks(this.#text, range[0])),
+    );
+  }
 }
 
-function keyText(node: ParsedNode | null, at: Position): string {
-  if (!isScalar(node)) throw new YamlError('Keys are plain text.', at);
-  refuseMarks(node, at);
-  if (node.value === '<<') throw new YamlError('Merge keys are not allowed.', at);
-  return storable(typeof node.value === 'string' ? node.value : (node.source ?? ''), at);
-}
-
-/** The parser gives a tag only to nodes that bear one in the file. */
-function refuseMarks(node: { anchor?: string; tag?: string }, at: Position): void {
-  if (node.anchor) throw new YamlError('Anchors are not allowed.', at);
-  if (node.tag !== undefined) throw new YamlError('Tags are not allowed.', at);
+/** Where the anchor and the tag of a node begin; they stand before it. */
+function startOfMarks(text: string, node: number): number {
+  let start = node;
+  for (;;) {
+    let word = text.slice(0, start).trimEnd().length;
+    while (word > 0 && !' \t\n,[{'.includes(text.charAt(word - 1))) word--;
+    if (word >= start || !'&!'.includes(text.charAt(word))) return start;
+    start = word;
+  }
 }
 
 /** Whether a number is the one that is written, and not the nearest to it that a double can be. */

@@ -66,29 +66,42 @@ interface JsonSchema {
 const isObject = (value: YamlValue | undefined): value is { [key: string]: YamlValue } =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Keys without a value mean the same as absent keys. */
-export function withoutNulls(value: YamlValue): YamlValue {
-  if (Array.isArray(value)) return value.map(withoutNulls);
+/** The same value with its texts in NFC, as those of records are. */
+export function inNfc(value: YamlValue): YamlValue {
+  if (typeof value === 'string') return value.normalize('NFC');
+  if (Array.isArray(value)) return value.map(inNfc);
   if (!isObject(value)) return value;
-  const result: { [key: string]: YamlValue } = {};
-  for (const [key, item] of Object.entries(value))
-    if (item !== null)
-      Object.defineProperty(result, key, {
-        value: withoutNulls(item),
-        enumerable: true,
-        writable: true,
-        configurable: true,
-      });
-  return result;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, inNfc(item)]));
+}
+
+/** What a schema says nothing about: JSON of its own, such as a default value. */
+const isFree = ({ type, properties, patternProperties, items }: JsonSchema): boolean =>
+  !(type || properties || patternProperties || items);
+
+/** Keys of a schema without a value mean the same as absent keys; a null within a free value is one. */
+export const withoutNulls = (schema: object, value: YamlValue): YamlValue => pruned(schema, value);
+
+function pruned(schema: JsonSchema, value: YamlValue): YamlValue {
+  const { items, properties = {}, patternProperties = {} } = schema;
+  if (Array.isArray(value)) return items ? value.map((item) => pruned(items, item)) : value;
+  if (!isObject(value)) return value;
+  const [member] = Object.values(patternProperties);
+  const kept: [string, YamlValue][] = [];
+  for (const [key, item] of Object.entries(value)) {
+    const property = Object.hasOwn(properties, key) ? properties[key] : member;
+    const says = item !== null || property === undefined || (property === member && isFree(property));
+    if (says) kept.push([key, property ? pruned(property, item) : item]);
+  }
+  return Object.fromEntries(kept);
 }
 
 /**
- * The one body that says what `value` says: texts in NFC, as those of records are; keys in the order of the schema,
- * sets in code point order, defaults left out (or filled in, where the schema wants them shown), empty optional keys
- * left out. `value` has passed the schema.
+ * The one body that says what `value` says: keys in the order of the schema, sets in code point order, defaults left out
+ * (or filled in, where the schema wants them shown), empty optional keys left out. `value` has passed the schema, and its
+ * texts are in NFC.
  */
 export function canonicalBody(schema: object, value: YamlValue): { [key: string]: YamlValue } {
-  return canonical(schema as JsonSchema, value) as { [key: string]: YamlValue };
+  return canonical(schema, value) as { [key: string]: YamlValue };
 }
 
 function canonical(schema: JsonSchema, value: YamlValue): YamlValue {
@@ -96,10 +109,9 @@ function canonical(schema: JsonSchema, value: YamlValue): YamlValue {
     const items = schema.items ? value.map((item) => canonical(schema.items!, item)) : value;
     return schema['x-erp-set'] ? [...items].sort((a, b) => byCodePoint(String(a), String(b))) : items;
   }
-  if (typeof value === 'string') return value.normalize('NFC');
   if (!isObject(value)) return value;
-  const result: { [key: string]: YamlValue } = {};
   if (schema.properties) {
+    const result: { [key: string]: YamlValue } = {};
     for (const [key, property] of Object.entries(schema.properties)) {
       let item: YamlValue | undefined = Object.hasOwn(value, key) ? value[key] : undefined;
       if (property['x-erp-always']) item ??= property.default ?? (property.properties ? {} : undefined);
@@ -115,8 +127,7 @@ function canonical(schema: JsonSchema, value: YamlValue): YamlValue {
     }
     return result;
   }
-  const pattern = schema.patternProperties && Object.values(schema.patternProperties)[0];
-  for (const key of Object.keys(value).sort(byCodePoint))
-    result[key] = pattern ? canonical(pattern, value[key]!) : value[key]!;
-  return result;
+  const [member] = Object.values(schema.patternProperties ?? {});
+  const entries = Object.entries(value).sort(([a], [b]) => byCodePoint(a, b));
+  return Object.fromEntries(entries.map(([key, item]) => [key, member ? canonical(member, item) : item]));
 }

@@ -87,7 +87,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
 
   checkReadOnly(changed, context);
   checkNames(changed, context);
-  checkReferences(changed, context);
+  checkReferences(changed, context, project);
   for (const component of changed) findKind(component.type)?.check?.(component, context);
   const touched = new Set(changed.map((component) => component.type));
   for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
@@ -305,11 +305,13 @@ function checkNames(changed: readonly Component[], context: CheckContext): void 
   }
 }
 
-function checkReferences(changed: readonly Component[], context: CheckContext): void {
+/** A component whose file is there and wrong is not missing: what is wrong with its file is said already. */
+function checkReferences(changed: readonly Component[], context: CheckContext, { unread }: Project): void {
   for (const component of changed) {
-    const missing: Reference[] = (findKind(component.type)?.references?.(component.body) ?? []).filter(
-      (reference) => !reference.ownCheck && !context.after.has(componentKey(reference.type, reference.fullName)),
-    );
+    const missing: Reference[] = (findKind(component.type)?.references?.(component.body) ?? []).filter((reference) => {
+      const key = componentKey(reference.type, reference.fullName);
+      return !reference.ownCheck && !context.after.has(key) && !unread.has(key);
+    });
     for (const reference of missing)
       context.problem(
         'DEPENDENCY_MISSING',

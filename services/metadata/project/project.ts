@@ -38,7 +38,7 @@ import type { Body } from '../kinds/component.ts';
 import { componentKey } from '../kinds/component.ts';
 import type { Problem } from '../kinds/kind.ts';
 import { findKind, type Location, locate, validatorOf } from '../kinds/registry.ts';
-import { API_NAME, canonicalBody, withoutNulls } from '../kinds/schema.ts';
+import { API_NAME, canonicalBody, inNfc, withoutNulls } from '../kinds/schema.ts';
 
 export interface Draft {
   readonly type: string;
@@ -62,6 +62,8 @@ export interface Project {
   /** Explicit: wildcards expanded, sorted. */
   readonly package: Package;
   readonly drafts: ReadonlyMap<string, Draft>;
+  /** Keys of components whose files are there and are no drafts, for what is wrong with them. */
+  readonly unread: ReadonlySet<string>;
   readonly problems: readonly Problem[];
   /** null: no destructive manifest, or an empty one. */
   readonly destructive: Destructive | null;
@@ -105,11 +107,45 @@ export const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 const misfit = (pointer: string, message: string): Violation => violation(pointer, 'PACKAGE_INVALID', message);
 
+/** A manifest among the files: what is wrong with it is refused with path, line and column. */
+class Manifest {
+  readonly pointer: string;
+  readonly #path: string;
+  readonly #parsed: ParsedYaml;
+
+  constructor(path: string, parsed: ParsedYaml) {
+    this.pointer = `/files/${pointerPart(path)}`;
+    this.#path = path;
+    this.#parsed = parsed;
+  }
+
+  read<T>(reader: (value: YamlValue, pointer: string) => T): T {
+    try {
+      return reader(this.#parsed.value, this.pointer);
+    } catch (error) {
+      if (!(error instanceof PlatformError) || error.code !== 'PACKAGE_INVALID') throw error;
+      throw packageInvalid(
+        (error.errors ?? []).map((one) => ({ ...one, params: { path: this.#path, ...this.#place(one) } })),
+        error.details,
+      );
+    }
+  }
+
+  #place({ pointer }: { readonly pointer: string }): Position {
+    return this.#parsed.position(pointer.slice(this.pointer.length));
+  }
+}
+
 const packageInvalid = (found: readonly Violation[], details?: Record<string, unknown>): PlatformError =>
   new PlatformError('PACKAGE_INVALID', found[0]?.message ?? 'The package is invalid.', {
     errors: [...found],
     ...(details ? { details } : {}),
   });
+
+const unknownKeys = (rest: object, pointer: string, message: string): Violation[] =>
+  Object.keys(rest)
+    .slice(0, VIOLATIONS_MAX)
+    .map((key) => misfit(`${pointer}/${pointerPart(key)}`, message));
 
 /** A package as sent, checked and without repeated members. `pointer` is where it stands. */
 export function readPackage(
@@ -119,14 +155,16 @@ export function readPackage(
 ): Package {
   if (!isRecord(value)) throw packageInvalid([misfit(pointer, 'A package is an object with version and types.')]);
   const { version, types, ...rest } = value;
-  const found = Object.keys(rest)
-    .slice(0, VIOLATIONS_MAX)
-    .map((key) => misfit(`${pointer}/${pointerPart(key)}`, 'A package has version and types only.'));
+  const found = unknownKeys(rest, pointer, 'A package has version and types only.');
   if (version !== 1) found.push(misfit(`${pointer}/version`, 'The package version is 1.'));
   const read = readTypes(types, `${pointer}/types`, found, membersMax);
   if (found.length > 0) throw packageInvalid(found, version === 1 ? undefined : { supported: [1] });
   return { version: 1, types: read };
 }
+
+/** A name, `*`, or the name of an object with `.*`; what a name may be is for its kind to say. */
+const MEMBER = /^(?:\*|[^*]{1,198}\.\*|[^*]{1,200})$/;
+const MEMBER_FORM = 'A member is a name such as Invoice__c.Amount__c, Invoice__c.* for all of an object, or * for all.';
 
 /** Adds what is wrong with a list of types to `found`. */
 function readTypes(
@@ -148,7 +186,7 @@ function readTypes(
       continue;
     }
     const { name, members, ...rest } = entry;
-    if (Object.keys(rest).length > 0) found.push(misfit(at, 'A type has name and members only.'));
+    found.push(...unknownKeys(rest, at, 'A type has name and members only.'));
     if (typeof name !== 'string' || !/^[A-Za-z]{1,40}$/.test(name))
       found.push(misfit(`${at}/name`, 'The name of a type is one word, such as CustomField.'));
     if (!Array.isArray(members)) found.push(misfit(`${at}/members`, 'members is a list of names.'));
@@ -156,9 +194,8 @@ function readTypes(
     const set = merged.get(type) ?? new Set();
     merged.set(type, set);
     for (const [j, member] of (Array.isArray(members) ? members : []).entries())
-      if (typeof member === 'string' && member !== '' && member.length <= 200) set.add(member);
-      else if (found.length < VIOLATIONS_MAX)
-        found.push(misfit(`${at}/members/${j}`, 'A member is a name such as Invoice__c.Amount__c.'));
+      if (typeof member === 'string' && MEMBER.test(member)) set.add(member);
+      else if (found.length < VIOLATIONS_MAX) found.push(misfit(`${at}/members/${j}`, MEMBER_FORM));
   }
   let count = 0;
   for (const members of merged.values()) count += members.size;
@@ -188,12 +225,13 @@ export async function readProject(
 ): Promise<Project> {
   refuseExcess(files);
   const { manifest, destructive, located, drafts, problems } = await readFiles(files, options.template ?? false);
-  const given = pkg === null && manifest === undefined ? everything(located) : givenPackage(pkg, manifest);
+  const given = pkg === null && manifest === null ? everything(located) : givenPackage(pkg, manifest);
   const explicit = expand(given, located);
   return {
     files,
     package: explicit,
     drafts,
+    unread: new Set(located.map((l) => componentKey(l.kind.type, l.fullName)).filter((key) => !drafts.has(key))),
     problems: [...problems, ...mismatches(given, explicit, located)],
     destructive: destructive && destructive.types.length + destructive.alters.length > 0 ? destructive : null,
     manifestHash: manifestHash(files, explicit),
@@ -205,7 +243,7 @@ const SLICE_MS = 10;
 
 /** What the files of a project say, each by itself. */
 interface Files {
-  manifest: unknown;
+  manifest: Manifest | null;
   destructive: Destructive | null;
   readonly located: Location[];
   readonly drafts: Map<string, Draft>;
@@ -214,7 +252,7 @@ interface Files {
 
 async function readFiles(files: Readonly<Record<string, string>>, template: boolean): Promise<Files> {
   const syntax = new SyntaxErrors();
-  const found: Files = { manifest: undefined, destructive: null, located: [], drafts: new Map(), problems: [] };
+  const found: Files = { manifest: null, destructive: null, located: [], drafts: new Map(), problems: [] };
   let slice = performance.now();
   for (const [path, text] of inOrderOfPaths(files)) {
     if (syntax.full) break;
@@ -223,10 +261,10 @@ async function readFiles(files: Readonly<Record<string, string>>, template: bool
       slice = performance.now();
     }
     if (path === PROJECT_PATH) syntax.parse(path, text);
-    else if (path === MANIFEST_PATH) found.manifest = syntax.parse(path, text)?.value;
-    else if (path === DESTRUCTIVE_PATH) {
-      const value = syntax.parse(path, text)?.value;
-      if (value !== undefined) found.destructive = readDestructive(value);
+    else if (path === MANIFEST_PATH || path === DESTRUCTIVE_PATH) {
+      const parsed = syntax.parse(path, text);
+      if (parsed && path === MANIFEST_PATH) found.manifest = new Manifest(path, parsed);
+      else if (parsed) found.destructive = new Manifest(path, parsed).read(readDestructive);
     } else {
       const location = locate(path);
       const read = readComponent(path, text, location, syntax, template);
@@ -248,6 +286,8 @@ function readComponent(
   syntax: SyntaxErrors,
   template: boolean,
 ): ReadFile | null {
+  // What is no YAML belongs to no kind, whatever stands in it.
+  if (!location && !/\.ya?ml$/.test(path)) return { draft: null, problems: [unknownFile(path, '')] };
   const cacheKey = `${path}\0${text}`;
   const cached = template ? templateFiles.get(cacheKey) : undefined;
   if (cached) return cached;
@@ -309,8 +349,8 @@ function refuseExcess(files: Readonly<Record<string, string>>): void {
     });
 }
 
-function givenPackage(pkg: unknown, manifest: unknown): Package {
-  const fromFile = manifest === undefined ? null : readPackage(manifest, `/files/${pointerPart(MANIFEST_PATH)}`);
+function givenPackage(pkg: unknown, manifest: Manifest | null): Package {
+  const fromFile = manifest?.read(readPackage);
   if (pkg === undefined || pkg === null) {
     if (fromFile) return fromFile;
     throw new PlatformError('PARAMETER_REQUIRED', 'The body needs a package.', {
@@ -369,7 +409,7 @@ function mismatches(given: Package, explicit: Package, located: readonly Locatio
       named.add(componentKey(name, member));
       if (!kind) continue;
       const path = pathOf(kind.type, member);
-      if (path === null)
+      if (path === null || pathProblem(path) !== null)
         found.push(
           problem('NAME_INVALID', name, member, null, `Members of ${name} have the form ${kind.memberFormat}.`),
         );
@@ -401,14 +441,12 @@ function mismatches(given: Package, explicit: Package, located: readonly Locatio
   return found;
 }
 
-function readDestructive(value: YamlValue): Destructive {
-  const pointer = `/files/${pointerPart(DESTRUCTIVE_PATH)}`;
+function readDestructive(value: YamlValue, pointer: string): Destructive {
   if (!isRecord(value)) throw packageInvalid([misfit(pointer, 'A destructive manifest has version and types.')]);
   const { version, types = [], alters = [], ...rest } = value;
   const found: Violation[] = [];
   if (version !== 1) found.push(misfit(`${pointer}/version`, 'The version of the destructive manifest is 1.'));
-  if (Object.keys(rest).length > 0)
-    found.push(misfit(pointer, 'A destructive manifest has version, types and alters only.'));
+  found.push(...unknownKeys(rest, pointer, 'A destructive manifest has version, types and alters only.'));
   const read = (key: string, list: unknown): PackageType[] => {
     const named = readTypes(list, `${pointer}/${key}`, found).filter((type) => type.members.length > 0);
     if (named.some(({ members }) => members.some((member) => member.endsWith('*'))))
@@ -420,27 +458,29 @@ function readDestructive(value: YamlValue): Destructive {
   return destructive;
 }
 
+/** A file at a path of no kind. */
+function unknownFile(path: string, type: string): Problem {
+  const kind = findKind(type);
+  return kind
+    ? problem('YAML_SCHEMA_INVALID', type, path, path, `Files of ${type} stand at ${pathPatternOf(kind.type)}.`)
+    : problem('TYPE_UNKNOWN', type.slice(0, 100), path, path, 'The file belongs to no known type of component.');
+}
+
 /** One file: schema, identity with its path, canonical form. */
 function readFile(path: string, location: Location | null, parsed: ParsedYaml): ReadFile {
   if (!location) {
     const given = isRecord(parsed.value) ? parsed.value['type'] : null;
-    const type = typeof given === 'string' ? given : '';
-    const known = findKind(type);
-    return {
-      draft: null,
-      problems: [
-        known
-          ? problem('YAML_SCHEMA_INVALID', type, path, path, `Files of ${type} stand at ${pathPatternOf(known.type)}.`)
-          : problem('TYPE_UNKNOWN', type.slice(0, 100), path, path, 'The file belongs to no known type of component.'),
-      ],
-    };
+    return { draft: null, problems: [unknownFile(path, typeof given === 'string' ? given : '')] };
   }
   const { kind, fullName } = location;
-  const value = withoutNulls(parsed.value);
   const problems: Problem[] = [];
   const invalid = (pointer: string, message: string, code: Problem['code'] = 'YAML_SCHEMA_INVALID'): void => {
     problems.push(problem(code, kind.type, fullName, path, message, null, parsed.position(pointer)));
   };
+  // Before they are normalized: it takes long where many marks follow one another.
+  const unfit = unfitTexts(parsed.value, '');
+  for (const { pointer, problem: why } of unfit) invalid(pointer, `${pointer} ${why}`);
+  const value = withoutNulls(kind.schema, unfit.length === 0 ? inNfc(parsed.value) : parsed.value);
   const validate = validatorOf(kind);
   if (!validate(value)) for (const error of simplify(validate.errors ?? [])) invalid(error.pointer, error.message);
   if (isRecord(value)) {
@@ -459,8 +499,6 @@ function readFile(path: string, location: Location | null, parsed: ParsedYaml): 
       );
     else if (name in Object.prototype)
       invalid('/apiName', `${name} is a name of every JavaScript object and cannot be taken.`, 'NAME_INVALID');
-  if (problems.length === 0)
-    for (const { pointer, problem: why } of unfitTexts(value, '')) invalid(pointer, `${pointer} ${why}`);
   if (problems.length > 0) return { draft: null, problems };
   const body = canonicalBody(kind.schema, value);
   const yaml = emitYaml(body);
@@ -476,7 +514,7 @@ function asWritten(pointer: string, body: Body, value: YamlValue): string {
     let key = part.replaceAll('~1', '/').replaceAll('~0', '~');
     if (Array.isArray(canonical) && Array.isArray(written)) {
       const item = canonical[Number(key)];
-      const isIt = (one: YamlValue | undefined) => (typeof one === 'string' ? one.normalize('NFC') : one) === item;
+      const isIt = (one: YamlValue | undefined) => one === item;
       const at = isIt(written[Number(key)]) ? -1 : written.findIndex(isIt);
       if (at >= 0) key = String(at);
       [canonical, written] = [item, written[Number(key)]];
@@ -490,6 +528,16 @@ const isMapping = (value: YamlValue | undefined): value is { [key: string]: Yaml
 
 const memberOf = (value: YamlValue | undefined, key: string): YamlValue | undefined =>
   isMapping(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+
+/** The types of JSON Schema in the words of YAML. */
+const WORDS: Readonly<Record<string, string>> = {
+  string: 'a text; in quotes, where it would be read as a number, true, false or null',
+  object: 'a mapping (key: value)',
+  array: 'a list (- item)',
+  boolean: 'true or false',
+  integer: 'an integer',
+  number: 'a number',
+};
 
 /** Ajv's errors as sentences; the umbrella errors of combined schemas say nothing on their own. */
 function simplify(errors: readonly ErrorObject[]): { pointer: string; message: string }[] {
@@ -505,6 +553,13 @@ function simplify(errors: readonly ErrorObject[]): { pointer: string; message: s
       }
       case 'required':
         return { pointer: instancePath, message: `The property ${params['missingProperty']} is missing.` };
+      case 'type':
+        return { pointer: instancePath, message: `The value must be ${WORDS[String(params['type'])] ?? message}.` };
+      case 'uniqueItems':
+        return {
+          pointer: `${instancePath}/${Math.max(Number(params['i']), Number(params['j']))}`,
+          message: 'The item stands in the list already.',
+        };
       case 'enum': {
         const allowed = Array.isArray(params['allowedValues']) ? params['allowedValues'] : [];
         return { pointer: instancePath, message: `Must be one of ${allowed.slice(0, 40).join(', ')}.` };

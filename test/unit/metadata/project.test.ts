@@ -242,6 +242,26 @@ describe('metadata: bodies and projects', () => {
     );
   });
 
+  it('keeps null within JSON of its own, and takes it elsewhere for nothing said', async () => {
+    const yamlOf = async (files: Record<string, string>) => {
+      const { drafts, problems: found } = await readProject(files, null);
+      return [...drafts.values()].map(({ yaml }) => yaml).join('') || found.map(({ message }) => message).join('\n');
+    };
+    const json = 'type: CustomField\napiName: J__c\nobject: A__c\nlabel: J\nfieldType: json\ndefaultValue:\n';
+    const value = '  a: ""\n  b: null\n  c:\n    - null\n    - z: null\n';
+    assert.equal(
+      await yamlOf({ 'objects/A__c/fields/J__c.yaml': `${json}${value}example: null\n` }),
+      `${json}${value}`,
+    );
+    const action = 'type: CustomAction\napiName: Act\nobject: A__c\nlabel: Act\nrisk: low\nrequiresComment: false\n';
+    const input = 'input:\n  __proto__: null\n  properties:\n    x:\n      const: null\n';
+    assert.equal(await yamlOf({ 'objects/A__c/actions/Act.yaml': action + input }), action + input);
+    assert.equal(
+      await yamlOf({ 'roles/R.yaml': 'type: Role\napiName: R\nlabel: R\nparent:\ncolour:\n' }),
+      'There is no property "colour" here.',
+    );
+  });
+
   it('hashes path, text and package in an order of its own', () => {
     const hex = (text: string): string => createHash('sha256').update(text).digest('hex');
     const pkg = { version: 1, types: [{ name: 'Role', members: ['A', 'B'] }] } as const;
