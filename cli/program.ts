@@ -2,10 +2,12 @@
 
 import { createProgram, type Program } from './command.ts';
 import { addIdentity } from './commands/identity.ts';
+import { addLogin } from './commands/login.ts';
 
 /** The whole program. */
 export function buildProgram(): Program {
   const program = createProgram();
+  addLogin(program);
   addIdentity(program);
   return program;
 }

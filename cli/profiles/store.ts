@@ -51,7 +51,8 @@ export class Store {
 
   async config(): Promise<Config> {
     const { current = null, profiles = {} } = ((await this.#read('config.json')) ?? {}) as Partial<Config>;
-    return { current, profiles };
+    // Names such as "constructor" find nothing that a profile does not hold.
+    return { current, profiles: Object.assign(Object.create(null), profiles) };
   }
 
   async saveConfig(config: Config): Promise<void> {
@@ -60,7 +61,8 @@ export class Store {
   }
 
   async credentials(profile: string): Promise<Credentials | null> {
-    return ((await this.#readSecrets())[profile] ?? null) as Credentials | null;
+    const all = await this.#readSecrets();
+    return Object.hasOwn(all, profile) ? (all[profile] as Credentials) : null;
   }
 
   /** null forgets them. Only under the lock. */
