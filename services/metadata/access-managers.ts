@@ -40,7 +40,7 @@ export async function giveManageAccess(database: Database, { changed, failed }: 
 /** The new version; null when there is nothing to give. */
 async function giveIn(tx: Tx, tenantId: string): Promise<number | null> {
   await tx.query(DDL_LIMITS);
-  const { tenant, before } = await lockTenant(tx, tenantId);
+  const { tenant, before, retained } = await lockTenant(tx, tenantId);
   const done = await tx.one<{ managed: boolean }>({
     text: `UPDATE metadata.tenants tenant SET access_managed = true
       FROM (SELECT access_managed FROM metadata.tenants WHERE id = $1) old WHERE tenant.id = $1
@@ -51,7 +51,7 @@ async function giveIn(tx: Tx, tenantId: string): Promise<number | null> {
   if (done.managed || bundles.some((bundle) => gives(bundle, 'manageAccess'))) return null;
   const files = bundles.filter(isAdministrators).map((bundle) => [bundle.path, withManageAccess(bundle)] as const);
   const project = await readProject(Object.fromEntries(files), null, { template: true });
-  const plan = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
+  const plan = makePlan(before, project, { platform: true, allowDestructiveChanges: false, retained });
   if (plan.blocked.length > 0)
     throw new Error(`The plan is blocked: ${plan.blocked.map((one) => one.message).join(' ')}`);
   const applied = await applyPlan(tx, tenant, before, plan, { actor: platformActor(), deploymentId: null });

@@ -43,10 +43,13 @@ export async function loadActing(
 /** The users as whom clients of the project act, or acted before. */
 function clientUsernames(before: State, project: Project): string[] {
   const clients = [...project.drafts.values()].filter(({ type }) => type === EXTERNAL_CLIENT.type);
-  return clients.flatMap(({ body, fullName }) => [
-    ...namesIn(body['integrationUser']),
-    ...namesIn(findComponent(before, EXTERNAL_CLIENT, fullName)?.body.integrationUser),
-  ]);
+  const deleted = project.destructive?.types.find(({ name }) => name === EXTERNAL_CLIENT.type)?.members ?? [];
+  const wasNamed = (fullName: string): string[] =>
+    namesIn(findComponent(before, EXTERNAL_CLIENT, fullName)?.body.integrationUser);
+  return [
+    ...clients.flatMap(({ body, fullName }) => [...namesIn(body['integrationUser']), ...wasNamed(fullName)]),
+    ...deleted.flatMap(wasNamed),
+  ];
 }
 
 const namesIn = (username: unknown): string[] => (typeof username === 'string' ? [username.toLowerCase()] : []);

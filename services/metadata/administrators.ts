@@ -15,7 +15,9 @@ export async function keepAdministrators(
   plan: Plan,
   { tenant, before, project }: { tenant: TenantInfo; before: State; project: Project },
 ): Promise<Plan> {
-  const bundles = plan.changed.filter((component) => isOf(component, PROFILE) || isOf(component, PERMISSION_SET));
+  const bundles = [...plan.changed, ...plan.deleted].filter(
+    (component) => isOf(component, PROFILE) || isOf(component, PERMISSION_SET),
+  );
   if (bundles.length === 0) return plan;
   const lost = await lostPermissions(tx, accessSnapshot(tenant, before), accessSnapshot(tenant, plan.after));
   const problems = lost.flatMap((name) =>

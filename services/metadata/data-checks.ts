@@ -65,7 +65,9 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
 
 /** Existing objects whose tables or fields the plan changes. */
 function existingObjects(plan: Plan, before: State): string[] {
-  const names = new Set([...plan.creates, ...plan.updates].map(tableOf).filter((name) => name !== null));
+  const names = new Set(
+    [...plan.creates, ...plan.updates, ...plan.deletes].map(tableOf).filter((name) => name !== null),
+  );
   return [...names].filter((object) => before.has(componentKey('CustomObject', object))).sort();
 }
 
@@ -146,6 +148,7 @@ export function withCounts<P extends PlanLists>(
     ],
     creates: plan.creates.map(withImpact),
     updates: plan.updates.map(withImpact),
+    deletes: plan.deletes.map(withImpact),
   };
 }
 

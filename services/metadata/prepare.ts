@@ -1,11 +1,13 @@
 /** A plan turned into what is sent to the database. Pure. Source: docs/reference/metadata.md#apply. */
 import { tenantSchema } from '../../lib/context.ts';
 import type { TenantInfo } from '../../lib/schema/snapshot.ts';
-import { identifier } from '../../lib/values/sql-text.ts';
+import { identifier, literal } from '../../lib/values/sql-text.ts';
 import { compileSnapshot } from './compile.ts';
 import { rollupsOf } from './kinds/compile-rollup.ts';
 import type { Component, State } from './kinds/component.ts';
+import { GROUP } from './kinds/group.ts';
 import { tableOf } from './kinds/registry.ts';
+import { ROLE } from './kinds/role.ts';
 import { ddl } from './physical/ddl.ts';
 import { physicalModel } from './physical/model.ts';
 import { rollupDdl, rollupModel } from './physical/rollups.ts';
@@ -17,6 +19,8 @@ export interface PreparedCommit {
   /** JSON of the changed components, and how many they are. */
   readonly components: string;
   readonly changes: number;
+  /** JSON of the names of the deleted components. */
+  readonly deleted: string;
   /** The tenant as the new snapshot says. */
   readonly tenant: TenantInfo;
   readonly snapshot: Uint8Array;
@@ -46,7 +50,7 @@ export function prepare(
   plan: Plan,
   { deploymentId, systemTypes = NONE }: PrepareOptions,
 ): Prepared | null {
-  if (plan.changed.length === 0) return null;
+  if (plan.changed.length + plan.deleted.length === 0) return null;
   const statements = planStatements(tenant.id, before, plan);
   const snapshot = compileSnapshot(tenant, version, plan.after);
   const names = (changes: readonly Change[]): string[] => changes.map(({ type, fullName }) => `${type}:${fullName}`);
@@ -56,7 +60,8 @@ export function prepare(
     commit: {
       version,
       components: componentRows(plan.changed, systemTypes),
-      changes: plan.changed.length,
+      changes: plan.changed.length + plan.deleted.length,
+      deleted: JSON.stringify(plan.deleted.map(({ type, fullName }) => ({ type, full_name: fullName }))),
       tenant: snapshot.tenant,
       snapshot: Buffer.from(JSON.stringify(snapshot)),
       summary: JSON.stringify({
@@ -64,6 +69,7 @@ export function prepare(
         deploymentId,
         creates: names(plan.creates),
         updates: names(plan.updates),
+        deletes: names(plan.deletes),
       }),
     },
   };
@@ -73,7 +79,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 /** Objects whose tables a plan may touch. */
 function touchedObjects(before: State, plan: Plan): Set<string> {
-  const names = new Set(plan.changed.map(tableOf).filter((name) => name !== null));
+  const names = new Set([...plan.changed, ...plan.deleted].map(tableOf).filter((name) => name !== null));
   // The column of a rollup is of the type of the field that it is over.
   const rollups = [...rollupsOf(before), ...rollupsOf(plan.after)].map(({ body }) => ({
     parent: body.object,
@@ -90,11 +96,24 @@ function touchedObjects(before: State, plan: Plan): Set<string> {
 function planStatements(tenantId: string, before: State, plan: Plan): string[] {
   const touched = touchedObjects(before, plan);
   const schema = identifier(tenantSchema(tenantId));
+  const shares = sharesOfDeleted(plan.deleted, schema);
   const rollups = rollupDdl(rollupModel(before), rollupModel(plan.after), schema);
-  if (touched.size === 0) return [...rollups.first, ...rollups.last];
+  if (touched.size === 0) return [...shares, ...rollups.first, ...rollups.last];
   const tables = ddl(physicalModel(before, touched), physicalModel(plan.after, touched), schema, schema);
-  return [...rollups.first, ...tables, ...rollups.last];
+  return [...shares, ...rollups.first, ...tables, ...rollups.last];
 }
+
+/** Records are shared with roles and groups by name: a new one of the same name is somebody else. */
+const sharesOfDeleted = (deleted: readonly Component[], schema: string): string[] =>
+  [ROLE, GROUP].flatMap(({ type }) => {
+    const names = deleted.filter((component) => component.type === type).map(({ fullName }) => literal(fullName));
+    return names.length === 0
+      ? []
+      : [
+          `DELETE FROM ${schema}._shares
+            WHERE principal_type = ${literal(type.toLowerCase())} AND principal_id IN (${names.join(', ')})`,
+        ];
+  });
 
 /** Changed components as the JSON that the commit stores them from. */
 const componentRows = (changed: readonly Component[], systemTypes: ReadonlySet<string>): string =>

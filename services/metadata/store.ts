@@ -6,6 +6,7 @@ import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { on } from '../../mixins/models/sequelize.ts';
+import { deleteComponentsSql, forgetRestoredSql } from './deleted.sql.ts';
 import type { Component } from './kinds/component.ts';
 import { componentKey } from './kinds/component.ts';
 import { TenantModel } from './models/tenant.ts';
@@ -77,16 +78,27 @@ interface ComponentRow {
   updated_by_id: string | null;
 }
 
+const STORED = `json_build_array(type, full_name, path, yaml, body, hash, system`;
+
 /** The configuration of a tenant, unparsed. */
 export function storedState(tx: Tx, tenantId: string): Promise<StoredState> {
   return tx.one<StoredState>({
     text: `SELECT metadata_version AS version, (
-        SELECT coalesce(json_agg(json_build_array(type, full_name, path, yaml, body, hash, system, changed_at_version,
-          updated_at, updated_by_id)), '[]')::text
+        SELECT coalesce(json_agg(${STORED}, changed_at_version, updated_at, updated_by_id)), '[]')::text
         FROM metadata.components WHERE tenant_id = $1) AS components
       FROM metadata.tenants WHERE id = $1`,
     values: [tenantId],
   });
+}
+
+/** What is kept of deleted components, unparsed, in the form of `storedState`. */
+export async function storedRetained(tx: Tx, tenantId: string): Promise<string> {
+  const { retained } = await tx.one<{ retained: string }>({
+    text: `SELECT coalesce(json_agg(${STORED}, deleted_at_version, deleted_at, deleted_by_id)), '[]')::text AS retained
+      FROM metadata.deleted_components WHERE tenant_id = $1`,
+    values: [tenantId],
+  });
+  return retained;
 }
 
 /** All components of a tenant. */
@@ -138,6 +150,8 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
   const { tenantId, version, actor } = commit;
   return [
     tx.actAs(serviceRole('metadata', tenantId)),
+    tx.query(deleteComponentsSql(tenantId, commit)),
+    tx.query(forgetRestoredSql(tenantId, commit.components)),
     tx.query({
       text: `INSERT INTO metadata.components
         (tenant_id, type, full_name, path, yaml, body, hash, system, changed_at_version, updated_at, updated_by_id)

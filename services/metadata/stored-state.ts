@@ -21,8 +21,8 @@ type StoredComponent = readonly [
   updatedById: string | null,
 ];
 
-/** Its components. */
-export function parseState({ components }: StoredState): State {
+/** Components from their JSON. */
+export function parseComponents(components: string): State {
   const rows = JSON.parse(components) as StoredComponent[];
   return new Map(
     rows.map(([type, fullName, path, yaml, body, hash, system, changedAtVersion, updatedAt, updatedById]) => [

@@ -15,12 +15,13 @@ import { type Database, sqlState, type Tx } from '../../mixins/database/database
 import { ownerRole, serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { applyPlan, inOrder } from './apply.ts';
 import { runDataChecks } from './data-checks.ts';
-import type { Component } from './kinds/component.ts';
+import type { Component, State } from './kinds/component.ts';
 import { isCurrency, isLocale } from './kinds/tenant-settings.ts';
 import { makePlan } from './planner/plan.ts';
 import { checkFiles, readProject } from './project/project.ts';
 import { heldByOthersSql } from './roles.sql.ts';
-import { findTenant, insertTenant, loadState, requireTenant, type Tenant } from './store.ts';
+import { findTenant, insertTenant, loadState, requireTenant, storedRetained, type Tenant } from './store.ts';
+import { parseComponents } from './stored-state.ts';
 
 const here = dirname(fileURLToPath(import.meta.url));
 
@@ -211,9 +212,9 @@ export async function deployTemplate(
   const project = await readProject(files, null, { template: true });
   return inConfiguration(database, tenantId, async (tx) => {
     const limited = tx.query(DDL_LIMITS);
-    const { tenant, before } = await lockTenant(tx, tenantId);
+    const { tenant, before, retained } = await lockTenant(tx, tenantId);
     await limited;
-    const draft = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
+    const draft = makePlan(before, project, { platform: true, allowDestructiveChanges: false, retained });
     tx.actAs(ownerRole(tenantId));
     const plan = await runDataChecks(tx, tx.schema, draft, before);
     if (plan.blocked.length > 0) throw blockedError(plan.blocked);
@@ -239,13 +240,14 @@ export async function lockConfiguration(tx: Tx, tenantId: string): Promise<Tenan
   return tenant;
 }
 
-/** The same with the components of the tenant. */
+/** The same with the components of the tenant, and with the deleted ones that are kept. */
 export async function lockTenant(
   tx: Tx,
   tenantId: string,
-): Promise<{ tenant: Tenant; before: Map<string, Component> }> {
+): Promise<{ tenant: Tenant; before: Map<string, Component>; retained: State }> {
   const tenant = await lockConfiguration(tx, tenantId);
-  return { tenant, before: await loadState(tx, tenantId) };
+  const before = await loadState(tx, tenantId);
+  return { tenant, before, retained: parseComponents(await storedRetained(tx, tenantId)) };
 }
 
 /** The owner role cannot change the tenant's schema as it is: a process of an older version has worked on it. */

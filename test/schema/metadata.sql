@@ -27,6 +27,26 @@ ALTER TABLE metadata.components FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.components TO login_metadata;
 GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.components TO svc_metadata;
 
+CREATE TABLE metadata.deleted_components (
+  tenant_id uuid NOT NULL,
+  type text NOT NULL,
+  full_name text NOT NULL,
+  path text NOT NULL,
+  yaml text NOT NULL,
+  body json NOT NULL,
+  hash text NOT NULL,
+  system boolean NOT NULL,
+  deleted_at_version integer NOT NULL,
+  deleted_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+  deleted_by_id uuid,
+  deployment_id uuid,
+  CONSTRAINT deleted_components_pkey PRIMARY KEY (tenant_id, type, full_name)
+);
+ALTER TABLE metadata.deleted_components ENABLE ROW LEVEL SECURITY;
+ALTER TABLE metadata.deleted_components FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.deleted_components TO login_metadata;
+GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.deleted_components TO svc_metadata;
+
 CREATE TABLE metadata.deployments (
   tenant_id uuid NOT NULL,
   deployment_id uuid NOT NULL,
@@ -145,11 +165,15 @@ ALTER TABLE metadata.versions FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.versions TO login_metadata;
 GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.versions TO svc_metadata;
 
+CREATE INDEX deleted_components_at ON metadata.deleted_components USING btree (deleted_at);
+
 CREATE INDEX deployments_open ON metadata.deployments USING btree (tenant_id, queue_number) WHERE (status = ANY (ARRAY['QUEUED'::text, 'VALIDATING'::text, 'APPLYING'::text, 'CANCELING'::text]));
 
 CREATE INDEX deployments_order ON metadata.deployments USING btree (tenant_id, queue_number);
 
 CREATE POLICY tenant ON metadata.components AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY tenant ON metadata.deleted_components AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY tenant ON metadata.deployments AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 

@@ -175,3 +175,15 @@ export function objectFiles(name: string, fields: Record<string, string> = {}, m
 export const fieldFile = (object: string, field: string, yaml: string): Record<string, string> => ({
   [`objects/${object}/fields/${field}.yaml`]: `type: CustomField\napiName: ${field}\nobject: ${object}\nlabel: ${field}\n${yaml.trim()}\n`,
 });
+
+/** A destructive manifest that deletes the members of `types`, and that lets those of `alters` lose data. */
+export const destructiveManifest = (
+  types: Record<string, readonly string[]>,
+  alters: Record<string, readonly string[]> = {},
+): Record<string, string> => {
+  const list = (members: Record<string, readonly string[]>): object[] =>
+    Object.entries(members).map(([name, names]) => ({ name, members: names }));
+  return {
+    'manifest/destructiveChanges.yaml': JSON.stringify({ version: 1, types: list(types), alters: list(alters) }),
+  };
+};

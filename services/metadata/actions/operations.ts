@@ -25,7 +25,7 @@ import { KINDS } from '../kinds/registry.ts';
 import { type FindUser, mayRead, requireActiveUser, requirePermission } from '../permission.ts';
 import type { Planning } from '../planning/planning.ts';
 import type { Accepted, Door, Planned, Source, Where } from '../planning/tasks.ts';
-import { requireTenant, storedState, type Tenant, tenantInfo } from '../store.ts';
+import { requireTenant, storedRetained, storedState, type Tenant, tenantInfo } from '../store.ts';
 import { presentDeployment, presentSummary } from './deployment.ts';
 import { publicBaseUrl } from './retrieve.ts';
 
@@ -212,6 +212,7 @@ export class MetadataOperations {
     const { database } = this.#platform;
     return {
       state: () => database.shared('metadata', tenantId, (tx) => storedState(tx, tenantId)),
+      retained: () => database.shared('metadata', tenantId, (tx) => storedRetained(tx, tenantId)),
       rows: (statement) => database.tenant(tenantId, (tx) => tx.all(statement)),
     };
   }

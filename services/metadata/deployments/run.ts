@@ -16,7 +16,7 @@ import { applyPrepared } from '../apply.ts';
 import { count } from '../data-checks.ts';
 import type { Planning } from '../planning/planning.ts';
 import type { Concluded, Door, Planned } from '../planning/tasks.ts';
-import { requireTenant, storedState, type Tenant, tenantInfo } from '../store.ts';
+import { requireTenant, storedRetained, storedState, type Tenant, tenantInfo } from '../store.ts';
 import { DDL_LIMITS, inConfiguration, lockConfiguration } from '../tenants.ts';
 import { type Claimed, claimDeployment, finishDeployment, markApplying, type Outcome, renewLease } from './lease.ts';
 
@@ -109,6 +109,7 @@ export class DeploymentWorker {
     const tenant = await this.#database.shared('metadata', tenantId, (tx) => requireTenant(tx, tenantId));
     const planned = await this.#plan(tenant, deployment, {
       state: () => this.#database.shared('metadata', tenantId, (tx) => storedState(tx, tenantId)),
+      retained: () => this.#database.shared('metadata', tenantId, (tx) => storedRetained(tx, tenantId)),
       rows: (statement) => this.#database.tenant(tenantId, (tx) => tx.all(statement)),
     });
     const numbers = await this.#database.tenant(tenantId, (tx) => numbersOf(tx, planned));
@@ -182,6 +183,7 @@ export class DeploymentWorker {
     const tenant = await lockConfiguration(tx, tenantId);
     const planned = await this.#plan(tenant, deployment, {
       state: () => storedState(tx, tenantId),
+      retained: () => storedRetained(tx, tenantId),
       rows: (statement) => {
         tx.actAs(ownerRole(tenantId));
         return tx.all(statement);

@@ -35,12 +35,16 @@ export const customField = defineKind({
   reversible: true,
   inTable: true,
 
-  references({ object, referenceTo = [], picklist, rollup, formula }) {
+  references({ object, referenceTo = [], picklist, currencyField, rollup, formula }) {
     const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
     for (const [i, name] of referenceTo.entries())
       found.push({ type: 'CustomObject', fullName: name, pointer: `/referenceTo/${i}` });
     if (picklist?.valueSet)
       found.push({ type: 'ValueSet', fullName: picklist.valueSet, pointer: '/picklist/valueSet' });
+    const named = { '/picklist/controllingField': picklist?.controllingField, '/currencyField': currencyField };
+    for (const [pointer, name] of Object.entries(named))
+      if (name !== undefined)
+        found.push({ type: 'CustomField', fullName: `${object}.${name}`, pointer, ownCheck: true });
     if (rollup) found.push(...rollupReferences(rollup));
     if (formula) found.push(...formulaReferences(object, formula));
     return found;

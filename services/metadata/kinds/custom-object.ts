@@ -16,6 +16,20 @@ export const customObject = defineKind({
   reversible: true,
   inTable: true,
 
+  references: ({ apiName: name, defaultSearchFields = [] }) =>
+    defaultSearchFields.flatMap((field, i) =>
+      field === 'name'
+        ? []
+        : [
+            {
+              type: 'CustomField',
+              fullName: `${name}.${field}`,
+              pointer: `/defaultSearchFields/${i}`,
+              ownCheck: true,
+            },
+          ],
+    ),
+
   check(component, context) {
     checkName(component, context);
     checkNameField(component, context);

@@ -17,7 +17,9 @@ export const PROBLEM_CODES = [
   'MEMBER_NOT_FOUND',
   'NAME_INVALID',
   'NAME_CONFLICT',
+  'NAME_RESERVED',
   'DEPENDENCY_MISSING',
+  'DEPENDENT_EXISTS',
   'REFERENCE_INVALID',
   'EXPRESSION_INVALID',
   'STATE_MODEL_INVALID',
@@ -61,6 +63,10 @@ export interface Acting {
 export interface CheckContext {
   readonly before: State;
   readonly after: State;
+  /** What was deleted before and is still kept; `changedAtVersion`, `updatedAt` and `updatedById` are of the deletion. */
+  readonly retained: State;
+  /** The plan brings deleted components back. */
+  readonly restores: boolean;
   /** The actor is the platform itself, which may make standard (`__c`-less) names. */
   readonly platform: boolean;
   /** null: the platform, which needs no permission. */
@@ -108,6 +114,8 @@ export interface Reference {
   readonly ownCheck?: boolean;
   /** Of a field: its value is shown to those who see what comes of it, or it is set without asking for permission. */
   readonly access?: 'read' | 'edit';
+  /** A permission on it: it works on without, and is in the way of its deletion only. */
+  readonly permission?: true;
 }
 
 export interface Kind<S extends TObject = TObject> extends ComponentType<S> {

@@ -4,7 +4,7 @@ import type { Giving } from '../../../lib/access/holdings.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { SYSTEM_PERMISSIONS } from '../../../lib/schema/snapshot.ts';
 import { type ComponentOf, type ComponentType, componentKey, componentType } from './component.ts';
-import { type CheckContext, defineKind } from './kind.ts';
+import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { API_NAME, apiName, FULL_NAME, group, label, mapOf, optional, setOf, shownFlag, text } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 import { transitionKeysOf } from './transitions-and-actions.ts';
@@ -57,11 +57,25 @@ export const givingOf = (component: PermissionsComponent | undefined): Giving =>
   actions: component?.body.actions ?? [],
 });
 
+const permissionOn = (type: string, fullName: string, pointer: string): Reference => ({
+  type,
+  fullName,
+  pointer,
+  ownCheck: true,
+  permission: true,
+});
+
 function permissions(type: 'Profile' | 'PermissionSet', target: 'profiles' | 'permissionSets') {
   return defineKind({
     ...componentType(type, PROPERTIES),
     memberFormat: `<${type}>`,
     reversible: true,
+
+    references: ({ objects = {}, fields = {}, actions = [] }) => [
+      ...Object.keys(objects).map((name) => permissionOn('CustomObject', name, `/objects/${pointerPart(name)}`)),
+      ...Object.keys(fields).map((name) => permissionOn('CustomField', name, `/fields/${pointerPart(name)}`)),
+      ...actions.map((name, i) => permissionOn('CustomAction', name, `/actions/${i}`)),
+    ],
 
     check(component, context) {
       checkObjects(component, context);

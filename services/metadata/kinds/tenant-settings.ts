@@ -21,7 +21,7 @@ export function isLocale(text: string): boolean {
 
 export const isCurrency = (text: string): boolean => CURRENCIES.has(text);
 
-const TENANT_SETTINGS = componentType('TenantSettings', {
+export const TENANT_SETTINGS = componentType('TenantSettings', {
   apiName: Type.Literal('General'),
   locale: Type.String({ maxLength: 35, description: 'BCP 47 language tag.' }),
   timezone: Type.String({ maxLength: 64, description: 'IANA time zone.' }),

@@ -24,6 +24,8 @@ import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 /** Components that a transition or action needs; its own check says when a field of an expression is missing. */
 export function transitionReferences(object: string, body: TransitionBody, pointer: string): Reference[] {
   const found = expressionReferences(object, body.guard ?? '', `${pointer}/guard`);
+  if (body.permission !== undefined)
+    found.push({ type: 'CustomAction', fullName: body.permission, pointer: `${pointer}/permission`, ownCheck: true });
   for (const [i, effect] of (body.effects ?? []).entries()) {
     const at = `${pointer}/effects/${i}`;
     const target = effect.verb === 'createRecord' ? effect.object : object;
@@ -43,6 +45,9 @@ export function transitionReferences(object: string, body: TransitionBody, point
     }
     for (const [name, source] of Object.entries(effect.data ?? {}))
       found.push(...expressionReferences(object, source, `${at}/data/${name}`));
+    const { to } = effect;
+    if (to !== undefined && !PEOPLE_OF_RECORDS.has(to))
+      found.push({ type: 'CustomField', fullName: `${object}.${to}`, pointer: `${at}/to`, ownCheck: true });
   }
   return found;
 }
@@ -186,8 +191,11 @@ const EVENT_VALUES: readonly ValueType[] = [
   'list:null',
 ];
 
+/** Whom a notification can go to, besides users that a field of the object refers to. */
+const PEOPLE_OF_RECORDS: ReadonlySet<string> = new Set(['owner', 'actor', 'ownerId', 'createdById', 'updatedById']);
+
 function isRecipient(context: CheckContext, object: string, to: string): boolean {
-  if (['owner', 'actor', 'ownerId', 'createdById', 'updatedById'].includes(to)) return true;
+  if (PEOPLE_OF_RECORDS.has(to)) return true;
   const field = context.fieldsOf(object).get(to)?.body;
   return field?.referenceTo?.[0] === 'User' && fieldType(field.fieldType).relation === 'reference';
 }

@@ -40,7 +40,7 @@ export interface DataCheck {
     | { readonly kind: 'outside'; readonly field: string; readonly values: readonly string[]; readonly list: boolean }
     | { readonly kind: 'noneOf'; readonly field: string; readonly values: readonly string[] };
   /** STATE_MODEL_INVALID is only worth a warning. */
-  readonly code: 'DATA_INCOMPATIBLE' | 'DESTRUCTIVE_MANIFEST_REQUIRED' | 'STATE_MODEL_INVALID';
+  readonly code: 'DATA_INCOMPATIBLE' | 'DEPENDENT_EXISTS' | 'DESTRUCTIVE_MANIFEST_REQUIRED' | 'STATE_MODEL_INVALID';
   readonly message: string;
   readonly remedy: string | null;
 }

@@ -51,11 +51,12 @@ import { VALIDATION_RULE } from '../kinds/validation-rule.ts';
 import { type DataCheck, fillsRecords } from './data-checks.ts';
 import { computedOtherwise, type Dependent, dependentsOf } from './dependents.ts';
 
-/** Everything that the changed components give away beyond what the actor holds becomes a problem. */
-export function checkGrants(changed: readonly Component[], context: CheckContext): void {
+/** Everything that the changes and deletions give away or take beyond what the actor holds becomes a problem. */
+export function checkGrants(changed: readonly Component[], deleted: readonly Component[], context: CheckContext): void {
   if (context.acting === null) return;
   const grants = new Grants(context.acting, context);
   for (const component of changed) grants.check(component);
+  for (const component of deleted) grants.checkDeletion(component);
   if (!managesAccess(context.acting.actor)) grants.checkValues(changed);
 }
 
@@ -85,8 +86,7 @@ export function checksToAsk(checks: readonly DataCheck[], context: CheckContext,
 }
 
 /** What the answer to a question tells of, as far as it is there. */
-function readBy({ component, question }: DataCheck, before: State): Permission[] {
-  const object = String(component.body['object']);
+function readBy({ component, object, question }: DataCheck, before: State): Permission[] {
   const asked = 'field' in question ? question.field : null;
   const names = [
     ...(isOf(component, CUSTOM_FIELD) ? [component.fullName] : []),
@@ -94,7 +94,8 @@ function readBy({ component, question }: DataCheck, before: State): Permission[]
   ];
   const fields = names.filter((name) => before.has(componentKey('CustomField', name)));
   return [
-    { kind: 'object', object, right: 'read' },
+    // Who the users are, everybody may know.
+    ...(isUserObject({ apiName: object }) ? [] : [{ kind: 'object', object, right: 'read' } as const]),
     ...fields.map((field): Permission => ({ kind: 'field', field, right: 'read' })),
   ];
 }
@@ -188,6 +189,53 @@ class Grants {
     this.#expressions(component);
   }
 
+  /** A deletion is a change: it takes whatever the component gave, and lifts whatever it held people to. */
+  checkDeletion(component: Component): void {
+    if (isOf(component, EXTERNAL_CLIENT)) this.#clientOfUser(component, component.body.integrationUser);
+    if (managesAccess(this.#actor)) return;
+    if (isOf(component, PROFILE) || isOf(component, PERMISSION_SET)) this.#taken(component, component, undefined);
+    else if (isOf(component, ROLE)) {
+      if (!this.#isAbove(component.fullName))
+        this.#denied(component, '', `Only who stands above the role ${component.fullName} can delete it.`);
+    } else if (isOf(component, GROUP)) {
+      if (!this.#actor.memberships.groups.has(component.fullName))
+        this.#denied(component, '', 'Only a member of the group can delete it.');
+    } else if (isOf(component, CUSTOM_OBJECT)) {
+      if (!this.#deletesAll(component.fullName))
+        this.#denied(component, '', 'Only who may delete all records of the object can delete it.');
+    } else if (isOf(component, CUSTOM_FIELD)) this.#deletedField(component);
+    else if (isOf(component, AGENT_POLICY)) this.#denied(component, '', DECIDING_ABOUT_AGENTS);
+    else this.#deletedRule(component);
+  }
+
+  /** Rules and actions: who could not change all of it cannot delete it. */
+  #deletedRule(component: Component): void {
+    const lacking = this.#lacking(component, '');
+    if (lacking !== null)
+      this.#denied(component, '', `Who deletes it must be able to change all of it, and ${lacking}.`);
+  }
+
+  /** Its values are gone for everybody. */
+  #deletedField(component: FieldComponent): void {
+    const { fullName, body } = component;
+    const { object, formula, rollup } = body;
+    if (isUserObject({ apiName: object }) && (body.required || body.unique)) {
+      this.#denied(component, '', REFUSING_USERS);
+      return;
+    }
+    const computed = formula !== undefined || rollup !== undefined;
+    const right = computed ? 'read' : 'edit';
+    if (!this.#held({ kind: 'field', field: fullName, right }))
+      this.#denied(component, '', `Only who holds ${right} on ${fullName} can delete it.`);
+    else if (!computed && !(this.#held({ kind: 'object', object, right: 'update' }) && this.#covers(object, 'full')))
+      this.#denied(component, '', `Only who may change all records of ${object} can delete values of all of them.`);
+  }
+
+  /** Whether the actor may delete all records of an object. */
+  #deletesAll(object: string): boolean {
+    return this.#held({ kind: 'object', object, right: 'delete' }) && this.#covers(object, 'full');
+  }
+
   /** What changes because values do: of fields that are computed otherwise, or that others are given. */
   checkValues(changed: readonly Component[]): void {
     this.#computed(changed);
@@ -198,6 +246,10 @@ class Grants {
     this.#context.problem('COMPONENT_PERMISSION_DENIED', component, pointer, message, {
       remedy: ASK,
     });
+  }
+
+  #isDeleted({ type, fullName }: Component): boolean {
+    return !this.#context.after.has(componentKey(type, fullName));
   }
 
   #isNew(type: string, fullName: string): boolean {
@@ -222,7 +274,7 @@ class Grants {
     const type = isOf(component, PROFILE) ? PROFILE : PERMISSION_SET;
     const old = findComponent(this.#context.before, type, component.fullName);
     const [before, after] = [givingOf(old), givingOf(component)];
-    const [had, has] = [givenBy([before]), givenBy([after])];
+    const had = givenBy([before]);
     for (const permission of permissionsOf(after))
       if (!had(permission) && !this.#held(permission) && !this.#isNewPermission(permission))
         this.#denied(
@@ -230,6 +282,13 @@ class Grants {
           pointerOf(permission, after),
           `Only who holds ${nameOfPermission(permission)} can give it to others.`,
         );
+    this.#taken(component, old, component);
+  }
+
+  /** Nobody takes from others what they do not hold. */
+  #taken(component: Component, old: Parameters<typeof givingOf>[0], now: Parameters<typeof givingOf>[0]): void {
+    const before = givingOf(old);
+    const has = givenBy([givingOf(now)]);
     const isAdministration = before.system.includes('manageAccess');
     for (const permission of permissionsOf(before)) {
       if (has(permission)) continue;
@@ -304,8 +363,7 @@ class Grants {
     if (!old) return;
     this.#sharingDefault(component, old);
     const { fullName: object, body } = component;
-    const deletes = this.#held({ kind: 'object', object, right: 'delete' }) && this.#covers(object, 'full');
-    if (old.body.api.published && !body.api.published && (isUserObject(body) || !deletes))
+    if (old.body.api.published && !body.api.published && (isUserObject(body) || !this.#deletesAll(object)))
       this.#denied(
         component,
         '/api/published',
@@ -527,7 +585,7 @@ class Grants {
     const { rules = [], allowSelfApproval } = component.body;
     if (old ? change(old.body, component.body) === null : rules.every(({ decision }) => decision === 'deny')) return;
     const pointer = allowSelfApproval ? '/allowSelfApproval' : rules.length > 0 ? '/rules' : '';
-    this.#denied(component, pointer, 'Only who holds manageAccess can decide what agents of others may do.');
+    this.#denied(component, pointer, DECIDING_ABOUT_AGENTS);
   }
 
   #keeps(component: Component, property: string, needed: readonly string[]): void {
@@ -552,8 +610,10 @@ class Grants {
   #client(component: ComponentOf<typeof EXTERNAL_CLIENT>): void {
     const { body, fullName } = component;
     const old = findComponent(this.#context.before, EXTERNAL_CLIENT, fullName)?.body;
-    if (!this.#actor.system.has('manageClients')) this.#denied(component, '', 'Changing clients needs manageClients.');
-    if (old && change(old, body) === null) return;
+    if (old && change(old, body) === null) {
+      this.#managesClients(component);
+      return;
+    }
     if (body.integrationUser !== undefined)
       this.#context.warning(
         'ACTS_AS_USER',
@@ -561,11 +621,21 @@ class Grants {
         '/integrationUser',
         `A holder of the secret or a key of the client can do everything that ${body.integrationUser} may do.`,
       );
+    this.#clientOfUser(component, body.integrationUser, old?.integrationUser);
+  }
+
+  #managesClients(component: Component): void {
+    if (!this.#actor.system.has('manageClients')) this.#denied(component, '', 'Changing clients needs manageClients.');
+  }
+
+  /** Who changes a client must hold everything that the users hold as whom it acts, or acted. */
+  #clientOfUser(component: Component, ...usernames: (string | undefined)[]): void {
+    this.#managesClients(component);
     if (managesAccess(this.#actor)) return;
-    const [now, then] = [body.integrationUser?.toLowerCase(), old?.integrationUser?.toLowerCase()];
-    for (const username of new Set([now, then])) {
+    const named = String(component.body['integrationUser'] ?? '').toLowerCase();
+    for (const username of new Set(usernames.map((name) => name?.toLowerCase()))) {
       if (username === undefined) continue;
-      const pointer = username === now ? '/integrationUser' : '';
+      const pointer = username === named && !this.#isDeleted(component) ? '/integrationUser' : '';
       const user = this.#clientUsers.get(username);
       if (!this.#held({ kind: 'system', name: 'manageUsers' }))
         this.#denied(component, pointer, 'A client that acts as a user is changed by those who hold manageUsers.');
@@ -607,6 +677,7 @@ function permissionsAt(component: Component, part: string): readonly string[] {
   );
 }
 
+const DECIDING_ABOUT_AGENTS = 'Only who holds manageAccess can decide what agents of others may do.';
 const REFUSING_USERS = 'Only who holds manageAccess can decide which changes of users are refused.';
 
 /** Whether it can refuse to store a record. */

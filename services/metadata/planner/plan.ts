@@ -13,6 +13,17 @@ import type { Acting, CheckContext, Problem, Reference } from '../kinds/kind.ts'
 import { findKind, KINDS, kindOrder } from '../kinds/registry.ts';
 import type { Project } from '../project/project.ts';
 import { type DataCheck, dataChecks } from './data-checks.ts';
+import {
+  checkDeletable,
+  checkDependents,
+  checkReserved,
+  checksOfDeleted,
+  deletedComponents,
+  dependentsOfDeleted,
+  deployedAndDeleted,
+  membersOf,
+  refusedMember,
+} from './deletions.ts';
 import { checkGrants, checksToAsk } from './grants.ts';
 
 export interface Change {
@@ -41,6 +52,10 @@ export interface Plan extends PlanLists {
   /** The configuration after the plan. Changed components have `changedAtVersion` 0 until they are stored. */
   readonly after: State;
   readonly changed: readonly Component[];
+  /** Components that the plan deletes, as they were. */
+  readonly deleted: readonly Component[];
+  /** Deleted components that are kept: before the plan, and after it. */
+  readonly retained: { readonly before: State; readonly after: State };
   /** Restores what was there before: texts of changed components, and the members to delete. */
   readonly inverse: { readonly files: Readonly<Record<string, string>>; readonly deletes: readonly PackageType[] };
 }
@@ -49,6 +64,10 @@ export type PlanOptions = {
   readonly allowDestructiveChanges: boolean;
   /** The most that the limits of the tenant can be set to; absent: no bound. */
   readonly ceilings?: Readonly<Record<keyof RateLimitOverrides, number>>;
+  /** Components that were deleted before and are still kept; see `CheckContext.retained`. */
+  readonly retained?: State;
+  /** The plan undoes another one: what is kept of deleted components comes back, and it deletes without the flag. */
+  readonly restores?: boolean;
 } & ({ readonly platform: true } | ({ readonly platform: false } & Acting));
 
 /** Somebody who holds nothing at all. */
@@ -65,12 +84,18 @@ const nobody = ({ actor, clientUsers }: Acting): Acting => ({
 });
 
 /** Whether a plan gives or takes anything that not everybody who deploys may give or take. */
-export function handsOutRights({ after, changed }: Plan, before: State, project: Project, acting: Acting): boolean {
+export function handsOutRights(plan: Plan, before: State, project: Project, acting: Acting): boolean {
+  const { after, changed, deleted, retained } = plan;
   const blocked: Problem[] = [];
-  const options = { platform: false, allowDestructiveChanges: true, ...nobody(acting) } as const;
+  const options = {
+    platform: false,
+    allowDestructiveChanges: true,
+    retained: retained.before,
+    ...nobody(acting),
+  } as const;
   const context = checkContext(before, after, project, options, { blocked, warnings: [] });
   for (const component of changed) findKind(component.type)?.check?.(component, context);
-  checkGrants(changed, context);
+  checkGrants(changed, deleted, context);
   checksToAsk(dataChecks(changed, context, true), context, blocked);
   return blocked.some(({ code }) => code === 'COMPONENT_PERMISSION_DENIED');
 }
@@ -79,42 +104,72 @@ const order = (a: { type: string; fullName: string }, b: { type: string; fullNam
   kindOrder(a.type) - kindOrder(b.type) || byCodePoint(a.fullName, b.fullName);
 
 export function makePlan(before: State, project: Project, options: PlanOptions): Plan {
-  const { after, changed, creates, updates, noops } = compare(before, project);
+  const deleted = deletedComponents(before, project).sort(order);
+  const { after, changed, creates, updates, noops } = compare(
+    before,
+    project,
+    deleted,
+    options.restores ? options.retained : undefined,
+  );
   addDependents(updates, after);
-  const blocked: Problem[] = [...project.problems];
+  const blocked: Problem[] = [...project.problems, ...deployedAndDeleted(deleted, project)];
   const warnings: Problem[] = [];
   const context = checkContext(before, after, project, options, { blocked, warnings });
 
   checkReadOnly(changed, context);
+  checkDeletable(deleted, context);
   checkNames(changed, context);
-  checkReferences(changed, context, project);
+  checkReserved(
+    changed.filter(({ type, fullName }) => !before.has(componentKey(type, fullName))),
+    context,
+  );
+  checkReferences(changed, context, new Set([...project.unread, ...deleted.map(keyOf)]));
   for (const component of changed) findKind(component.type)?.check?.(component, context);
-  const touched = new Set(changed.map((component) => component.type));
+  const touched = new Set([...changed, ...deleted].map((component) => component.type));
   for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
-  checkAffected(changed, context);
-  checkGrants(changed, context);
-  const existing = alreadyThere(blocked, changed, before, project, options);
+  const dependents = dependentsOfDeleted(deleted, after);
+  checkDependents(deleted, dependents, context);
+  checkAffected([...changed, ...deleted], new Set([...changed, ...[...dependents.values()].flat()]), context);
+  checkGrants(changed, deleted, context);
+  const existing = alreadyThere(blocked, [...changed, ...deleted], before, project, options);
   warnings.push(...existing);
   blocked.splice(0, Infinity, ...blocked.filter((problem) => !existing.has(problem)));
   checkDestructive(project, options, before, blocked, warnings);
 
-  const checks = checksToAsk(dataChecks(changed, context, blocked.length === 0), context, blocked);
+  const checks = checksToAsk(
+    [...checksOfDeleted(deleted, context), ...dataChecks(changed, context, blocked.length === 0)],
+    context,
+    blocked,
+  );
   return {
     creates,
     updates,
-    deletes: [],
+    deletes: deleted.map((component) => ({ ...change(component, []), destructive: true })),
     noops,
     blocked: distinct(blocked).sort(order),
     warnings: distinct(warnings).sort(order),
     dataChecks: checks,
     after,
     changed,
-    inverse: inverse(changed, before),
+    deleted,
+    retained: { before: context.retained, after: retainedAfter(context.retained, changed, deleted) },
+    inverse: inverse(changed, deleted, before),
   };
 }
 
-/** What the files of a project change in a configuration. */
-function compare(before: State, project: Project) {
+const NOTHING: State = new Map();
+
+/** What is kept of deleted components after a plan: what comes back is not. */
+function retainedAfter(retained: State, changed: readonly Component[], deleted: readonly Component[]): State {
+  if (retained.size === 0 && deleted.length === 0) return retained;
+  const kept = new Map(retained);
+  for (const { type, fullName } of changed) kept.delete(componentKey(type, fullName));
+  for (const component of deleted) kept.set(componentKey(component.type, component.fullName), component);
+  return kept;
+}
+
+/** What a project changes in a configuration: its files first, then what it deletes. */
+function compare(before: State, project: Project, deleted: readonly Component[], restored: State | undefined) {
   const changes: Record<'creates' | 'updates' | 'noops', Change[]> = { creates: [], updates: [], noops: [] };
   const changed: Component[] = [];
   const after = new Map(before);
@@ -132,7 +187,7 @@ function compare(before: State, project: Project) {
       body: draft.body,
       yaml: draft.yaml,
       hash: draft.hash,
-      system: old?.system ?? false,
+      system: (old ?? restored?.get(key))?.system ?? false,
       changedAtVersion: 0,
       updatedAt: '',
       updatedById: null,
@@ -141,8 +196,17 @@ function compare(before: State, project: Project) {
     changed.push(component);
     changes[old ? 'updates' : 'creates'].push(change(draft, differences(old?.body ?? {}, draft.body)));
   }
-  return { ...changes, changed, after };
+  for (const { type, fullName } of deleted) after.delete(componentKey(type, fullName));
+  return { ...changes, changed: changed.filter(isIn(after)), after };
 }
+
+const keyOf = ({ type, fullName }: { readonly type: string; readonly fullName: string }): string =>
+  componentKey(type, fullName);
+
+const isIn =
+  (state: State) =>
+  ({ type, fullName }: Component): boolean =>
+    state.has(componentKey(type, fullName));
 
 /** What the checks of the kinds see, and where they put what they find. */
 function checkContext(
@@ -169,6 +233,8 @@ function checkContext(
   return {
     before,
     after,
+    retained: options.retained ?? NOTHING,
+    restores: options.restores ?? false,
     platform: options.platform,
     acting: options.platform ? null : options,
     ceilings: options.ceilings ?? null,
@@ -203,8 +269,12 @@ function addDependents(updates: readonly Change[], after: State): void {
   if (byKey.size === 0) return;
   for (const { type, fullName, body } of after.values())
     for (const reference of findKind(type)?.references?.(body) ?? []) {
-      const update = byKey.get(componentKey(reference.type, reference.fullName));
-      if (update && !(reference.type === 'CustomObject' && reference.pointer === '/object'))
+      const update = reference.permission ? undefined : byKey.get(componentKey(reference.type, reference.fullName));
+      if (
+        update &&
+        !(update.type === type && update.fullName === fullName) &&
+        !(reference.type === 'CustomObject' && reference.pointer === '/object')
+      )
         update.impact.dependents.push({ type, fullName });
     }
 }
@@ -305,12 +375,15 @@ function checkNames(changed: readonly Component[], context: CheckContext): void 
   }
 }
 
-/** A component whose file is there and wrong is not missing: what is wrong with its file is said already. */
-function checkReferences(changed: readonly Component[], context: CheckContext, { unread }: Project): void {
+/**
+ * A component whose file is there and wrong is not missing: what is wrong with its file is said already. What refers to
+ * a component that the plan deletes is a problem of the deletion.
+ */
+function checkReferences(changed: readonly Component[], context: CheckContext, reported: ReadonlySet<string>): void {
   for (const component of changed) {
     const missing: Reference[] = (findKind(component.type)?.references?.(component.body) ?? []).filter((reference) => {
-      const key = componentKey(reference.type, reference.fullName);
-      return !reference.ownCheck && !context.after.has(key) && !unread.has(key);
+      const key = keyOf(reference);
+      return !reference.ownCheck && !context.after.has(key) && !reported.has(key);
     });
     for (const reference of missing)
       context.problem(
@@ -326,12 +399,14 @@ function checkReferences(changed: readonly Component[], context: CheckContext, {
   }
 }
 
-/** A change can break components that did not change themselves, such as rules over the fields of an object. */
-function checkAffected(changed: readonly Component[], context: CheckContext): void {
-  const own = new Set(changed);
+/**
+ * A change can break components that did not change themselves, such as rules over the fields of an object. Of those in
+ * `known` the problems are known.
+ */
+function checkAffected(changed: readonly Component[], known: ReadonlySet<Component>, context: CheckContext): void {
   const changes = changesOf(changed, context.after);
   for (const component of context.after.values()) {
-    const kind = own.has(component) ? undefined : findKind(component.type);
+    const kind = known.has(component) ? undefined : findKind(component.type);
     if (kind?.isAffected?.(component, changes)) kind.check?.(component, context);
   }
 }
@@ -356,9 +431,11 @@ function checkDestructive(
     if (options.allowDestructiveChanges) warnings.push(make('Package', '*', FLAG_UNUSED));
     return;
   }
-  for (const { name, members } of [...manifest.types, ...manifest.alters])
-    for (const member of members)
-      blocked.push(make(name, member, refusedDeletion(name, member, before, options.allowDestructiveChanges)));
+  for (const { type, fullName } of membersOf([...manifest.types, ...manifest.alters])) {
+    const refused = refusedMember(type, fullName, before);
+    if (refused) blocked.push(make(type, fullName, refused));
+    else if (!options.allowDestructiveChanges && !options.restores) blocked.push(make(type, fullName, NOT_ALLOWED));
+  }
 }
 
 type Finding = Pick<Problem, 'code' | 'message' | 'remedy'>;
@@ -369,31 +446,14 @@ const FLAG_UNUSED: Finding = {
   remedy: 'Omit the flag.',
 };
 
-/** Why a member of a destructive manifest cannot be deleted or altered. */
-function refusedDeletion(type: string, member: string, before: State, allowed: boolean): Finding {
-  if (!findKind(type))
-    return { code: 'TYPE_UNKNOWN', message: `There is no type ${type}.`, remedy: 'Remove it from the manifest.' };
-  if (!allowed)
-    return {
-      code: 'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
-      message: 'The destructive manifest names it, and allowDestructiveChanges is not set.',
-      remedy: 'Set allowDestructiveChanges: true when the loss is intended.',
-    };
-  if (!before.has(componentKey(type, member)))
-    return {
-      code: 'MEMBER_NOT_FOUND',
-      message: 'There is no such component to delete.',
-      remedy: 'Remove it from the manifest.',
-    };
-  return {
-    code: 'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
-    message: 'This version of the platform does not delete or narrow components.',
-    remedy: 'Mark fields as deprecated, or unpublish the object.',
-  };
-}
+const NOT_ALLOWED: Finding = {
+  code: 'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
+  message: 'The destructive manifest names it, and allowDestructiveChanges is not set.',
+  remedy: 'Set allowDestructiveChanges: true when the loss is intended.',
+};
 
-function inverse(changed: readonly Component[], before: State): Plan['inverse'] {
-  const files: Record<string, string> = {};
+function inverse(changed: readonly Component[], deleted: readonly Component[], before: State): Plan['inverse'] {
+  const files: Record<string, string> = Object.fromEntries(deleted.map(({ path, yaml }) => [path, yaml]));
   const deletes = new Map<string, string[]>();
   for (const { type, fullName, path } of changed) {
     const old = before.get(componentKey(type, fullName));
@@ -425,13 +485,20 @@ export function planHash(plan: Plan, before: State): string {
   )}`;
 }
 
-/** Components of the project that changed after `base`: somebody else's work that this deployment would overwrite. */
-export function drift(before: State, project: Project, base: number): Component[] {
-  const found: Component[] = [];
-  for (const { name, members } of [...project.package.types, ...(project.destructive?.types ?? [])])
-    for (const member of members) {
-      const component = before.get(componentKey(name, member));
-      if (component && component.changedAtVersion > base) found.push(component);
-    }
-  return found;
+/**
+ * Components of the project that changed after `base`: somebody else's work that this deployment would overwrite. What
+ * was deleted after it would come back.
+ */
+export function drift(before: State, retained: State, project: Project, base: number): Component[] {
+  const { types = [], alters = [] } = project.destructive ?? {};
+  const keys = new Set([
+    ...membersOf([...project.package.types, ...types, ...alters]).map(({ type, fullName }) =>
+      componentKey(type, fullName),
+    ),
+    ...deletedComponents(before, project).map(({ type, fullName }) => componentKey(type, fullName)),
+  ]);
+  return [...keys].flatMap((key) => {
+    const component = before.get(key) ?? retained.get(key);
+    return component && component.changedAtVersion > base ? [component] : [];
+  });
 }

@@ -91,8 +91,8 @@ export class Planning {
       failed = reject;
     });
     port1.on('message', (question: Question) => {
-      const answered = question === 'state' ? door?.state() : door?.rows(question);
-      answered?.then(
+      const answered = typeof question === 'string' ? door?.[question]() : door?.rows(question);
+      (answered as Promise<unknown> | undefined)?.then(
         (answer) => port1.postMessage(answer),
         (error: unknown) => {
           failed(error);

@@ -19,12 +19,14 @@ import { drift, handsOutRights, makePlan, type PlanLists, type PlanOptions, plan
 import { type Prepared, prepare } from '../prepare.ts';
 import { deployBody, type ProjectBody, parseBody, retrieveBody, validateBody } from '../project/body.ts';
 import { type Project, readPackage, readProject } from '../project/project.ts';
-import { parseState, type StoredState } from '../stored-state.ts';
+import { parseComponents, type StoredState } from '../stored-state.ts';
 
 /** What a task may ask for while it runs, of the thread that has the connection. */
 export interface Door {
   /** The tenant's configuration, when the thread does not have it. */
   state(): Promise<StoredState>;
+  /** What is kept of the tenant's deleted components: JSON in the form of `StoredState.components`. */
+  retained(): Promise<string>;
   /** Rows of a statement on the tenant's records. */
   rows(statement: Statement): Promise<unknown[]>;
 }
@@ -65,6 +67,8 @@ export interface PlanInput {
   readonly apply?: {
     readonly deploymentId: string;
     readonly allowDestructiveChanges: boolean;
+    /** It undoes another deployment; see `PlanOptions.restores`. */
+    readonly restores?: boolean;
     readonly baseMetadataVersion: number | null;
   };
 }
@@ -147,8 +151,9 @@ export const TASKS = {
   async plan(input: PlanInput, door: Door): Promise<Planned> {
     const { project, body } = await read(input.source);
     const { version, state } = await stateOf(input.where, door);
+    const retained = parseComponents(await door.retained());
     const since = body?.baseMetadataVersion ?? input.apply?.baseMetadataVersion ?? null;
-    const drifted = since === null ? [] : drift(state, project, since);
+    const drifted = since === null ? [] : drift(state, retained, project, since);
     const { apply, schema, userId, ceilings, tenant } = input;
     const records = readerOf(door, schema);
     const planned = { tenant, before: state, project };
@@ -157,6 +162,8 @@ export const TASKS = {
       platform: false,
       allowDestructiveChanges: apply ? apply.allowDestructiveChanges : (body?.allowDestructiveChanges ?? false),
       ceilings,
+      retained,
+      restores: apply?.restores ?? false,
       ...acting,
     });
     const plan = await keepAdministrators(records, made, planned);
@@ -183,7 +190,7 @@ export const TASKS = {
       version,
       manifestHash: project.manifestHash,
       planHash: planHash(plan, state),
-      changed: plan.changed.length,
+      changed: plan.changed.length + plan.deleted.length,
       ...(input.tellsRights ? { handsOutRights: handsOutRights(plan, state, project, acting) } : {}),
       drifted: { since, count: drifted.length, first: drifted.slice(0, DRIFTED_SHOWN_MAX).map(driftedOf) },
       counting: asked?.statement ?? null,
@@ -340,7 +347,7 @@ async function stateOf({ tenantId, version }: Where, door: Door): Promise<Kept> 
   const known = states.get(`${tenantId}:${version}`);
   if (known) return known;
   const stored = await door.state();
-  const kept = { version: stored.version, chars: stored.components.length, state: parseState(stored) };
+  const kept = { version: stored.version, chars: stored.components.length, state: parseComponents(stored.components) };
   states.set(`${tenantId}:${stored.version}`, kept);
   return kept;
 }

@@ -28,7 +28,7 @@ export default async function run({ task, input, port }: Errand): Promise<Outcom
 }
 
 /** What a thread asks through its port; one question at a time. */
-export type Question = 'state' | Statement;
+export type Question = 'state' | 'retained' | Statement;
 
 const doorOf = (port: MessagePort): Door => {
   const ask = async (question: Question): Promise<unknown> => {
@@ -38,6 +38,7 @@ const doorOf = (port: MessagePort): Door => {
   };
   return {
     state: async () => (await ask('state')) as StoredState,
+    retained: async () => (await ask('retained')) as string,
     rows: async ({ text, values = [] }) => (await ask({ text, values })) as unknown[],
   };
 };

@@ -7,6 +7,7 @@ describe('metadata: tasks of planning threads', () => {
   const { tenant } = aSnapshot([]);
   const door = {
     state: async () => ({ version: 0, components: '[]' }),
+    retained: async () => '[]',
     rows: async () => [],
   };
   const planOf = (files: Record<string, string>): Promise<Planned> => {

@@ -1,0 +1,243 @@
+/**
+ * What the destructive manifest of a project deletes, and what stands against it: the configuration that still refers to
+ * it, and records that hold it. Pure; source: docs/reference/metadata.md#deleting.
+ */
+import type { PackageType } from '../../../lib/metadata/manifest.ts';
+import { belongsToObject } from '../../../lib/metadata/paths.ts';
+import { byCodePoint } from '../../../lib/values/code-points.ts';
+import { CUSTOM_FIELD } from '../kinds/bodies/custom-field.ts';
+import { CUSTOM_OBJECT } from '../kinds/bodies/custom-object.ts';
+import { RECORD_TYPE } from '../kinds/bodies/record-type.ts';
+import { STATE_MODEL } from '../kinds/bodies/state-model.ts';
+import { type Component, componentKey, findComponent, isOf, type State } from '../kinds/component.ts';
+import type { CheckContext, Problem } from '../kinds/kind.ts';
+import { PERMISSION_SET, PROFILE } from '../kinds/permissions.ts';
+import { findKind, kindOrder } from '../kinds/registry.ts';
+import { ROLE } from '../kinds/role.ts';
+import { TENANT_SETTINGS } from '../kinds/tenant-settings.ts';
+import { transitionKeys } from '../kinds/transitions-and-actions.ts';
+import { type Project, VIOLATIONS_MAX } from '../project/project.ts';
+import type { DataCheck } from './data-checks.ts';
+
+/** How long a deleted component is kept. */
+export const RETENTION_DAYS = 30;
+const DAY_MS = 86_400_000;
+
+const NO_PLACE = { line: null, column: null } as const;
+
+type Finding = Pick<Problem, 'code' | 'message' | 'remedy'>;
+
+/** Members of a destructive manifest, one by one. */
+export const membersOf = (types: readonly PackageType[]): { type: string; fullName: string }[] =>
+  types.flatMap(({ name, members }) => members.map((fullName) => ({ type: name, fullName })));
+
+/** Why a destructive manifest cannot name a member; null: it can. */
+export function refusedMember(type: string, fullName: string, before: State): Finding | null {
+  if (!findKind(type))
+    return { code: 'TYPE_UNKNOWN', message: `There is no type ${type}.`, remedy: 'Remove it from the manifest.' };
+  const component = before.get(componentKey(type, fullName));
+  if (!component)
+    return {
+      code: 'MEMBER_NOT_FOUND',
+      message: 'The destructive manifest names a component that does not exist.',
+      remedy: 'Remove it from the manifest.',
+    };
+  return null;
+}
+
+/** The components that a project deletes, those that belong to a deleted object among them. */
+export function deletedComponents(before: State, project: Project): Component[] {
+  const named = membersOf(project.destructive?.types ?? []).flatMap(
+    ({ type, fullName }) => before.get(componentKey(type, fullName)) ?? [],
+  );
+  const objects = new Set(named.filter(({ type }) => type === CUSTOM_OBJECT.type).map(({ fullName }) => fullName));
+  const deleted = new Set(named);
+  if (objects.size > 0)
+    for (const component of before.values()) if (objects.has(objectOf(component) ?? '')) deleted.add(component);
+  return [...deleted];
+}
+
+/** The object that a component belongs to. */
+function objectOf({ type, body }: Component): string | null {
+  return belongsToObject(type) && typeof body['object'] === 'string' ? body['object'] : null;
+}
+
+/** Components of the project, and of its deleted objects, that it also deletes. */
+export function deployedAndDeleted(deleted: readonly Component[], project: Project): Problem[] {
+  const objects = new Set(deleted.filter(({ type }) => type === CUSTOM_OBJECT.type).map(({ fullName }) => fullName));
+  const names = new Set(deleted.map(({ type, fullName }) => componentKey(type, fullName)));
+  return [...project.drafts.values()].flatMap(({ type, fullName, path, body }): Problem[] => {
+    const object = belongsToObject(type) ? String(body['object']) : null;
+    if (!names.has(componentKey(type, fullName)) && !(object !== null && objects.has(object))) return [];
+    const named = object !== null && objects.has(object) ? `its object ${object}` : 'it';
+    return [
+      {
+        code: 'PACKAGE_FILE_MISMATCH',
+        type,
+        fullName,
+        path,
+        ...NO_PLACE,
+        message: `The project contains the component, and its destructive manifest deletes ${named}.`,
+        remedy: `Leave ${path} out of the project, or the member out of the destructive manifest.`,
+      },
+    ];
+  });
+}
+
+/** What may never be deleted. */
+export function checkDeletable(deleted: readonly Component[], context: CheckContext): void {
+  for (const component of deleted)
+    if (isOf(component, TENANT_SETTINGS))
+      context.problem('SYSTEM_COMPONENT_READ_ONLY', component, '', 'The settings of a tenant cannot be deleted.', {
+        remedy: 'Change them instead.',
+      });
+    else if (isOf(component, CUSTOM_OBJECT) || isOf(component, CUSTOM_FIELD))
+      context.problem(
+        'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
+        component,
+        '',
+        'This version of the platform does not delete objects and fields.',
+        { remedy: 'Mark fields as deprecated, or unpublish the object.' },
+      );
+    else if (component.system && !context.platform)
+      context.problem(
+        'SYSTEM_COMPONENT_READ_ONLY',
+        component,
+        '',
+        'The platform ships it, and only the platform can delete it.',
+        { remedy: 'Remove it from the destructive manifest.' },
+      );
+}
+
+/**
+ * What remains and refers to a deleted component, by its key. Permissions on transitions name no component: they count
+ * for the state model that no longer has them.
+ */
+export function dependentsOfDeleted(deleted: readonly Component[], after: State): Map<string, Component[]> {
+  const found = new Map<string, Component[]>();
+  if (deleted.length === 0) return found;
+  const keys = transitionKeys(after);
+  const providers = new Map<string, Component>();
+  for (const component of deleted) {
+    providers.set(componentKey(component.type, component.fullName), component);
+    if (!isOf(component, STATE_MODEL)) continue;
+    for (const { key } of component.body.transitions ?? []) {
+      const action = `${component.body.object}.${key}`;
+      if (!keys.has(action)) providers.set(componentKey('CustomAction', action), component);
+    }
+  }
+  for (const component of after.values())
+    for (const { type, fullName } of findKind(component.type)?.references?.(component.body) ?? []) {
+      const provider = providers.get(componentKey(type, fullName));
+      if (!provider || (type === 'CustomAction' && keys.has(fullName))) continue;
+      const key = componentKey(provider.type, provider.fullName);
+      const list = found.get(key) ?? [];
+      if (list.at(-1) !== component) list.push(component);
+      found.set(key, list);
+    }
+  return found;
+}
+
+/** Adds a problem for each deleted component that something still refers to. */
+export function checkDependents(
+  deleted: readonly Component[],
+  dependents: ReadonlyMap<string, readonly Component[]>,
+  context: CheckContext,
+): void {
+  for (const component of deleted) {
+    const list = dependents
+      .get(componentKey(component.type, component.fullName))
+      ?.toSorted((a, b) => kindOrder(a.type) - kindOrder(b.type) || byCodePoint(a.fullName, b.fullName));
+    if (!list) continue;
+    const shown = list.slice(0, 5).map(({ type, fullName }) => `${type} ${fullName}`);
+    const more = list.length > shown.length ? ` and ${list.length - shown.length} more` : '';
+    context.problem('DEPENDENT_EXISTS', component, '', `It is still used by ${shown.join(', ')}${more}.`, {
+      remedy: 'Change or delete in the same deployment what uses it.',
+      details: {
+        members: list.slice(0, VIOLATIONS_MAX).map(({ type, fullName }) => ({ type, fullName })),
+      },
+    });
+  }
+}
+
+/** Questions to the records that hold the name of a deleted component. */
+export function checksOfDeleted(deleted: readonly Component[], { before }: CheckContext): DataCheck[] {
+  const gone = new Set(deleted.map(({ type, fullName }) => componentKey(type, fullName)));
+  return deleted.flatMap((component): DataCheck[] => {
+    const held = heldIn(component);
+    if (!held || gone.has(componentKey('CustomObject', held.object))) return [];
+    if (!before.has(componentKey('CustomObject', held.object))) return [];
+    const { object, field, list, remedy } = held;
+    return [
+      {
+        component,
+        object,
+        question: { kind: 'anyOf', field, values: [String(component.body['apiName'])], list },
+        code: 'DEPENDENT_EXISTS',
+        position: NO_PLACE,
+        message: `Records of ${object} hold it in ${field}.`,
+        remedy,
+      },
+    ];
+  });
+}
+
+/** The field of records that holds the name of a component. */
+function heldIn(component: Component): { object: string; field: string; list: boolean; remedy: string } | null {
+  const user = (field: string, list = false) => ({
+    object: 'User',
+    field,
+    list,
+    remedy: 'Take it from these users first; deactivated users count, too.',
+  });
+  if (isOf(component, PROFILE)) return user('profileApiName');
+  if (isOf(component, PERMISSION_SET)) return user('permissionSetApiNames', true);
+  if (isOf(component, ROLE)) return user('roleApiName');
+  if (isOf(component, RECORD_TYPE))
+    return {
+      object: component.body.object,
+      field: 'recordTypeApiName',
+      list: false,
+      remedy: 'Give these records another record type first.',
+    };
+  return null;
+}
+
+/** The names of objects and fields that were deleted lately are reserved: their records and values are still there. */
+export function checkReserved(created: readonly Component[], context: CheckContext): void {
+  const reserved = new Map<string, Component>();
+  for (const component of context.retained.values())
+    if (isOf(component, CUSTOM_OBJECT) || isOf(component, CUSTOM_FIELD))
+      reserved.set(componentKey(component.type, component.fullName.toLowerCase()), component);
+  if (reserved.size === 0) return;
+  const reservedBy = (type: string, fullName: string): Component | undefined => {
+    const found = reserved.get(componentKey(type, fullName.toLowerCase()));
+    return found && !(context.restores && found.fullName === fullName) ? found : undefined;
+  };
+  for (const component of created) {
+    const found = reservedBy(component.type, component.fullName);
+    const object = objectOf(component);
+    if (!found || (object !== null && reservedBy(CUSTOM_OBJECT.type, object))) continue;
+    const until = new Date(Date.parse(found.updatedAt) + RETENTION_DAYS * DAY_MS).toISOString();
+    context.problem(
+      'NAME_RESERVED',
+      component,
+      '/apiName',
+      `${found.fullName} was deleted at ${found.updatedAt}; its name is reserved until ${until}.`,
+      { remedy: 'Roll back the deployment that deleted it, or use another name.', details: { until } },
+    );
+  }
+}
+
+/** What a component was when it was deleted, when the plan brings it back. */
+export const restoredBy = (
+  component: Component,
+  { retained, restores, before }: CheckContext,
+): Component | undefined =>
+  restores && !before.has(componentKey(component.type, component.fullName))
+    ? retained.get(componentKey(component.type, component.fullName))
+    : undefined;
+
+/** The field as its values were when it was deleted, when the plan brings it back. */
+export const restoredField = (component: Component, context: CheckContext) =>
+  restoredBy(component, context) && findComponent(context.retained, CUSTOM_FIELD, component.fullName);
