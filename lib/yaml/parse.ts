@@ -105,11 +105,12 @@ export function parseYaml(source: string): ParsedYaml {
 
 /**
  * What no file may hold as it is: control characters but tab and line ends, halves of surrogate pairs, and what Unicode
- * keeps out of texts. A carriage return or a byte order mark by itself is a line end to some readers and text to others.
+ * keeps out of texts. A carriage return by itself is a line end to some readers and text to others, and so a second byte
+ * order mark.
  */
 const UNPRINTABLE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ud800-\udfff\ufeff\ufffe\uffff]|\r(?!\n)/u;
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ud800-\udfff\ufffe\uffff]|\r(?!\n)|^\ufeff/u;
 
 function refuseUnprintable(text: string): void {
   const at = text.search(UNPRINTABLE);
