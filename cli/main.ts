@@ -18,7 +18,9 @@ export async function main(argv: readonly string[]): Promise<void> {
     );
     process.exit(EXIT.interrupted);
   });
-  process.exitCode = await run(argv);
+  const code = await run(argv);
+  // A command that has done its work may have chosen a code of its own, as `diff --exit-code` does.
+  if (code !== EXIT.ok) process.exitCode = code;
 }
 
 async function run(argv: readonly string[]): Promise<ExitCode> {

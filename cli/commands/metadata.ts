@@ -1,0 +1,148 @@
+/** Configuration as files: `metadata retrieve`, `diff`, `hash`, `validate`, `deploy`, `status`, `list`, `types`. */
+
+import type { Run } from '../command.ts';
+import { act, type Program } from '../command.ts';
+import { EXIT, Failure, usage } from '../failure.ts';
+import { diff, hash } from '../metadata/compare.ts';
+import { deploy, validate } from '../metadata/deploy.ts';
+import { list, status } from '../metadata/deployments.ts';
+import { retrieveIntoFolder } from '../metadata/into-folder.ts';
+import { FindingsFailure, findingLines } from '../metadata/problems.ts';
+
+/** Shows the files that cannot be sent before the failure itself is told. */
+const withFindings =
+  <Args extends unknown[]>(work: (run: Run, ...args: Args) => Promise<void>) =>
+  async (run: Run, ...args: Args): Promise<void> => {
+    try {
+      await work(run, ...args);
+    } catch (error) {
+      if (error instanceof FindingsFailure && !run.output.json) {
+        const { terminal } = run.output;
+        const verbose = run.options.verbose === true;
+        const lines = findingLines(error.findings, { terminal, severity: 'error', verbose, text: () => undefined });
+        for (const line of lines) run.output.note(line);
+      }
+      throw error;
+    }
+  };
+
+const repeated = (value: string, before: readonly string[] | undefined): string[] => [...(before ?? []), value];
+
+function pageSize(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1 || value > 200) throw usage('--take is a number from 1 to 200.');
+  return value;
+}
+
+export function addMetadata(program: Program): void {
+  const metadata = program
+    .command('metadata')
+    .description('retrieve, compare, validate and deploy configuration as files');
+
+  metadata
+    .command('types')
+    .description('list the types of components, and where their files stand')
+    .argument('[type]', 'show the keys of its files')
+    .action(act(types));
+
+  metadata
+    .command('retrieve')
+    .description('write what the platform has into the folder')
+    .option('--dir <folder>', 'folder of the project', '.')
+    .option('--package <file>', 'retrieve what a package names')
+    .option('--type <type:members>', 'add components to the project, such as CustomField:Invoice__c.*', repeated)
+    .option('--all', 'retrieve everything')
+    .option('--prune', 'remove files that are not among what was retrieved')
+    .option('--force', 'overwrite edits that are not in git')
+    .action(act(withFindings(retrieveIntoFolder)));
+
+  metadata
+    .command('diff')
+    .description('show how the folder differs from the platform')
+    .option('--dir <folder>', 'folder of the project', '.')
+    .option('--name-only', 'name the components alone')
+    .option('--exit-code', 'end with 1 when there are differences')
+    .action(act(withFindings(diff)));
+
+  metadata
+    .command('hash')
+    .description('compute the manifest hash of the folder, without the platform')
+    .option('--dir <folder>', 'folder of the project', '.')
+    .option('--check', 'fail unless the files are those that were retrieved')
+    .action(act(withFindings(hash)));
+
+  metadata
+    .command('validate')
+    .description('show what a deployment would change, and what stands against it')
+    .option('--dir <folder>', 'folder of the project', '.')
+    .option('--allow-destructive', 'allow what the destructive manifest names')
+    .action(act(withFindings(validate)));
+
+  metadata
+    .command('deploy')
+    .description('deploy the folder: all of it or nothing')
+    .option('--dir <folder>', 'folder of the project', '.')
+    .option('--allow-destructive', 'allow what the destructive manifest names')
+    .option('--check-only', 'record a validation that a quick deploy can use, and apply nothing')
+    .option('--expected-plan <hash>', 'deploy this plan and no other')
+    .option('--yes', 'do not ask')
+    .action(act(withFindings(deploy)));
+
+  metadata
+    .command('status')
+    .description('show a deployment, its plan and its outcome')
+    .argument('<deploymentId>')
+    .action(act(withFindings(status)));
+
+  metadata
+    .command('list')
+    .description('list deployments, newest first')
+    .option('--status <status>', 'only those in this state, such as SUCCEEDED')
+    .option('--take <count>', 'how many', pageSize, 20)
+    .option('--cursor <cursor>', 'go on where a page ended')
+    .action(act(list));
+}
+
+async function types(run: Run, type: string | undefined): Promise<void> {
+  const { output } = run;
+  const answer = await (await run.api()).call('metadata.types.list', {});
+  const known = answer.body.types;
+  if (type === undefined) {
+    const columns = [{ title: 'TYPE' }, { title: 'MEMBER' }, { title: 'FILE' }];
+    output.result(answer, () =>
+      output.table(
+        columns,
+        known.map(({ type: name, memberFormat, pathPattern }) => [name, memberFormat, pathPattern]),
+      ),
+    );
+    return;
+  }
+  const found = known.find((one) => one.type === type);
+  if (!found)
+    throw new Failure('CLIENT_TYPE', EXIT.usage, `There is no type ${type}.`, {
+      hint: `There are: ${known.map((one) => one.type).join(', ')}`,
+    });
+  output.value(found, () => {
+    output.pairs([
+      ['type', found.type],
+      ['member', found.memberFormat],
+      ['file', found.pathPattern],
+    ]);
+    output.line();
+    output.table([{ title: 'KEY' }, { title: 'REQUIRED' }, { title: 'MEANING' }], keysOf({ ...found.schema }));
+  });
+}
+
+/** The keys of a file by its JSON Schema. */
+function keysOf(schema: Readonly<Record<string, unknown>>): string[][] {
+  const { properties, required } = schema;
+  const must = Array.isArray(required) ? required : [];
+  return Object.entries(isRecord(properties) ? properties : {}).map(([key, value]) => [
+    key,
+    must.includes(key) ? 'yes' : '',
+    isRecord(value) && typeof value['description'] === 'string' ? value['description'] : '',
+  ]);
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

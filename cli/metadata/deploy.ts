@@ -1,0 +1,307 @@
+/**
+ * `erp metadata validate` and `deploy`: the plan of a project, and its deployment. What is deployed is exactly the plan that
+ * was shown, and nothing that somebody else has changed since the files were retrieved is overwritten.
+ */
+import type { OperationOutput } from '../../contracts/operations.ts';
+import type { Run } from '../command.ts';
+import { ApiFailure, EXIT, Failure } from '../failure.ts';
+import type { Answer, Api } from '../http/api.ts';
+import { plain } from '../output/table.ts';
+import { hashOf, type Project, readProject, toSend } from './folder.ts';
+import { type Deployment, follow, outcomeOf, showDeployment, showFindings } from './follow.ts';
+import { retrieveTree, writingOf } from './into-folder.ts';
+import { counted, planLines } from './plan.ts';
+import { type Finding, FindingsFailure, findingsOf } from './problems.ts';
+import { writeTree } from './write.ts';
+
+export interface ValidateOptions {
+  dir: string;
+  allowDestructive?: true | undefined;
+}
+
+export interface DeployOptions extends ValidateOptions {
+  checkOnly?: true | undefined;
+  expectedPlan?: string | undefined;
+  yes?: true | undefined;
+}
+
+type Validation = OperationOutput<'metadata.components.validate'>;
+
+/** A project with what it takes to send it. */
+interface Prepared {
+  readonly project: Project;
+  readonly tenant: { readonly id: string; readonly name: string };
+  /** The files come from the tenant they go to, so their version counts there. */
+  readonly sameTenant: boolean;
+  readonly body: {
+    files: Record<string, string>;
+    package: { version: 1; types: { name: string; members: string[] }[] };
+    allowDestructiveChanges: boolean;
+    baseMetadataVersion?: number;
+  };
+}
+
+/** Shows the plan of the project. */
+export async function validate(run: Run, options: ValidateOptions): Promise<void> {
+  const prepared = await prepare(run, options);
+  const plan = await planOf(run, prepared);
+  run.output.result(plan, () => {
+    showPlan(run, prepared, plan.body);
+    if (plan.body.valid)
+      run.output.line(`Deploy exactly this: erp metadata deploy --expected-plan ${plan.body.planHash}`);
+  });
+  refuseBlocked(plan.body);
+}
+
+/** Deploys the project, after its plan was shown and, on a terminal, agreed to. */
+export async function deploy(run: Run, options: DeployOptions): Promise<void> {
+  const prepared = await prepare(run, options);
+  const plan = await planOf(run, prepared);
+  if (!run.output.json) showPlan(run, prepared, plan.body);
+  refuseBlocked(plan.body);
+  if (options.expectedPlan !== undefined && options.expectedPlan !== plan.body.planHash)
+    throw new Failure('PLAN_CHANGED', EXIT.conflict, 'The plan is not the one that was expected.', {
+      hint: `It is ${plan.body.planHash} now. Nothing was deployed; look at the plan again.`,
+    });
+  if (run.options.dryRun) {
+    run.output.result(plan, () => run.output.line('A dry run: nothing was deployed.'));
+    return;
+  }
+  if (!(await agreed(run, plan.body, options))) return;
+  const api = await run.api();
+  const answer = await api
+    .call(
+      'metadata.deployments.create',
+      {
+        body: {
+          ...prepared.body,
+          ...(options.checkOnly ? { checkOnly: true } : {}),
+          expectedPlanHash: plan.body.planHash,
+        },
+      },
+      { what: 'The deployment' },
+    )
+    .catch((error: unknown) => explained(run, prepared, error));
+  // Only under a run of an agent it is answered with a plan, and this client works under none.
+  if (!('deploymentId' in answer.body))
+    throw new Failure('CLIENT_PROTOCOL', EXIT.error, 'The platform gave a plan and no deployment.');
+  const { deploymentId } = answer.body;
+  if (run.options.wait) await finish(run, deploymentId, { prepared });
+  else
+    run.output.result(answer, () => {
+      run.output.line(`Deployment ${deploymentId} is queued. Follow it: erp metadata status ${deploymentId} --wait`);
+    });
+}
+
+/** Waits for a deployment, shows what became of it, and takes over into the folder what was applied. */
+export async function finish(
+  run: Run,
+  deploymentId: string,
+  { prepared }: { prepared: Prepared | null },
+): Promise<void> {
+  const answer = await follow(run, deploymentId);
+  const found = answer.body;
+  run.output.result(answer, () => {
+    // The plan of a deployment of this project was shown before.
+    if (!prepared || found.status !== 'SUCCEEDED')
+      showDeployment(run, found, (path) => prepared?.project.files.get(path));
+    else run.output.line(outcomeText(found));
+  });
+  const failure = outcomeOf(found);
+  if (failure) throw failure;
+  if (prepared) await takeOver(run, prepared, found);
+}
+
+function outcomeText({ deploymentId, checkOnly, metadataVersionBefore, metadataVersionAfter }: Deployment): string {
+  if (checkOnly)
+    return `Validation ${deploymentId} succeeded; nothing was applied. Apply it: erp metadata quick-deploy ${deploymentId}`;
+  return metadataVersionAfter === null || metadataVersionAfter === metadataVersionBefore
+    ? `Deployment ${deploymentId} succeeded; there was nothing to change.`
+    : `Deployment ${deploymentId} succeeded: version ${metadataVersionAfter}.`;
+}
+
+async function prepare(run: Run, options: ValidateOptions): Promise<Prepared> {
+  const project = await readProject(options.dir);
+  refuseMissing(project);
+  const api = await run.api();
+  const { tenant } = (await api.call('me.identity.get', {})).body;
+  const { origin } = project;
+  const sameTenant = origin !== null && (origin.tenantId === null || origin.tenantId === tenant.id);
+  if (!sameTenant)
+    run.output.note(
+      `${origin ? 'The files were retrieved from another tenant' : 'There is no erp-project.yaml'}, so changes that others make in ${tenant.name} are not found: read the plan.`,
+    );
+  const { files, package: pkg } = toSend(project);
+  return {
+    project,
+    tenant,
+    sameTenant,
+    body: {
+      files,
+      package: { version: 1, types: pkg.types.map(({ name, members }) => ({ name, members: [...members] })) },
+      allowDestructiveChanges: options.allowDestructive === true,
+      ...(sameTenant ? { baseMetadataVersion: origin.metadataVersion } : {}),
+    },
+  };
+}
+
+function refuseMissing({ missing }: Project): void {
+  if (missing.length === 0) return;
+  const findings = missing.map(
+    ({ type, fullName, path }): Finding => ({
+      code: 'CLIENT_FILE_MISSING',
+      path,
+      message: `manifest/package.yaml names ${type} ${fullName}, and its file is gone.`,
+      remedy: `To delete it on the platform: erp metadata delete ${type}:${fullName}. To have the file back: erp metadata retrieve`,
+    }),
+  );
+  throw new FindingsFailure(
+    'CLIENT_FILE_MISSING',
+    `${counted(missing.length, 'file', 'files')} of the manifest missing.`,
+    findings,
+  );
+}
+
+async function planOf(run: Run, prepared: Prepared): Promise<Answer<Validation>> {
+  const api = await run.api();
+  return api
+    .call('metadata.components.validate', { body: prepared.body })
+    .catch((error: unknown) => explained(run, prepared, error));
+}
+
+function showPlan(run: Run, { project, tenant }: Prepared, plan: Validation): void {
+  const { output } = run;
+  const verbose = run.options.verbose === true;
+  for (const { type, fullName } of project.added)
+    output.note(`New, and not in manifest/package.yaml yet: ${type} ${fullName}. It is sent as part of the package.`);
+  output.line(`Plan for ${tenant.name}, from version ${plan.metadataVersion}:`);
+  output.line();
+  for (const line of planLines(plan, { terminal: output.terminal, verbose })) output.line(line);
+  output.line();
+  showFindings(run, plan, (path) => project.files.get(path));
+}
+
+function refuseBlocked({ blocked, planHash }: Validation): void {
+  if (blocked.length === 0) return;
+  const message = `The plan is blocked by ${counted(blocked.length, 'problem', 'problems')}. Nothing was deployed.`;
+  throw new Failure('PLAN_BLOCKED', EXIT.validation, message, {
+    body: { code: 'PLAN_BLOCKED', message, planHash, problems: blocked },
+  });
+}
+
+/** Whether to go on. Nobody is asked where nobody can answer. */
+async function agreed(run: Run, plan: Validation, { yes, checkOnly }: DeployOptions): Promise<boolean> {
+  const { terminal } = run.output;
+  if (yes || checkOnly || !terminal.interactive) return true;
+  if (plan.creates.length + plan.updates.length + plan.deletes.length === 0) return false;
+  const answer = await terminal.ask('Deploy this? [y/N] ');
+  if (/^y(es)?$/i.test(answer)) return true;
+  run.output.note('Nothing was deployed.');
+  return false;
+}
+
+/** A refusal of the platform in terms of the project: places in files, and who has changed what. */
+async function explained(run: Run, prepared: Prepared, error: unknown): Promise<never> {
+  const findings = findingsOf(error);
+  if (findings.length > 0 && error instanceof ApiFailure) {
+    showFindings(run, { blocked: run.output.json ? [] : findings, warnings: [] }, (path) => prepared.body.files[path]);
+    throw new Failure(error.code, error.exitCode, error.message, { body: error.answer });
+  }
+  if (!(error instanceof ApiFailure) || error.code !== 'METADATA_DRIFT') throw error;
+  const own = await ownDeployment(await run.api(), prepared);
+  if (own) {
+    run.output.note(`Deployment ${own.deploymentId} has applied exactly these files already.`);
+    await takeOver(run, prepared, own);
+    throw new Failure('CLIENT_DEPLOYED_ALREADY', EXIT.conflict, 'There is nothing left to deploy.', {
+      hint: 'erp-project.yaml now says so: the same command goes through.',
+    });
+  }
+  throw error.advised(await driftText(await run.api(), prepared, error));
+}
+
+/** The deployment by which these very files came to the platform: one that was not waited for, or whose answer was lost. */
+async function ownDeployment(api: Api, { project, sameTenant }: Prepared): Promise<{ deploymentId: string } | null> {
+  if (!sameTenant) return null;
+  const { records } = (
+    await api.call('metadata.deployments.list', { query: { status: 'SUCCEEDED', checkOnly: false, take: 20 } })
+  ).body;
+  const local = hashOf(project);
+  const base = project.origin?.metadataVersion ?? 0;
+  const [latest] = records.filter(
+    ({ metadataVersionAfter }) => metadataVersionAfter !== null && metadataVersionAfter > base,
+  );
+  return latest?.manifestHash === local ? latest : null;
+}
+
+async function driftText(api: Api, { project }: Prepared, error: ApiFailure): Promise<string> {
+  const listed = error.answer.details?.['components'];
+  const components = Array.isArray(listed) ? listed.filter(isDrifted) : [];
+  const people = await namesOf(
+    api,
+    components.flatMap(({ changedById }) => changedById ?? []),
+  );
+  const lines = components.slice(0, 20).map(({ type, fullName, changedAtVersion, changedAt, changedById }) => {
+    const who = changedById === null ? 'the platform' : (people.get(changedById) ?? changedById);
+    return `  ${plain(`${type} ${fullName}`)}: version ${changedAtVersion}, ${changedAt}, by ${plain(who)}`;
+  });
+  const more = components.length > lines.length ? [`  … and ${components.length - lines.length} more`] : [];
+  return [
+    `Changed on the platform since version ${project.origin?.metadataVersion}, from which your files come:`,
+    ...lines,
+    ...more,
+    'Nothing was deployed. Commit your edits, retrieve on a branch of the last retrieve, and merge:',
+    '  git switch -c platform $(git log -1 --format=%H -- erp-project.yaml)',
+    '  erp metadata retrieve && git commit -am "Retrieve what others have deployed"',
+    '  git switch - && git merge platform',
+  ].join('\n');
+}
+
+interface Drifted {
+  type: string;
+  fullName: string;
+  changedAtVersion: number;
+  changedAt: string;
+  changedById: string | null;
+}
+
+const isDrifted = (value: unknown): value is Drifted =>
+  typeof value === 'object' && value !== null && 'type' in value && 'fullName' in value && 'changedAtVersion' in value;
+
+/** Names of users, as far as the caller can see them. */
+async function namesOf(api: Api, ids: readonly string[]): Promise<Map<string, string>> {
+  const people = new Map<string, string>();
+  for (const id of [...new Set(ids)].slice(0, 10))
+    try {
+      const { body } = await api.call('data.records.get', { path: { objectApiName: 'User', id } });
+      if ('displayName' in body && typeof body.displayName === 'string') people.set(id, body.displayName);
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error;
+    }
+  return people;
+}
+
+/**
+ * After a deployment was applied: the folder becomes what a retrieve would make of it, so that the next diff is empty. The
+ * platform keeps canonical YAML and no comments. Files that were edited meanwhile stay as they are.
+ */
+export async function takeOver(
+  run: Run,
+  prepared: Prepared,
+  found: { deploymentId: string; checkOnly?: boolean },
+): Promise<void> {
+  const { project, sameTenant, tenant } = prepared;
+  if (found.checkOnly || !(sameTenant || project.origin === null)) return;
+  const api = await run.api();
+  const tree = await retrieveTree(run, api, project.package, tenant.id);
+  const now = await readProject(project.root);
+  const applied: Project = { ...project, destructive: { types: [], alters: [] } };
+  const writing = writingOf(tree, applied);
+  const edited = [...writing.keys()].filter((path) => now.files.get(path) !== project.files.get(path));
+  for (const path of edited) writing.delete(path);
+  const remove = project.doomed.filter((path) => now.files.get(path) === project.files.get(path));
+  await writeTree(project.root, { write: writing, remove });
+  const count = writing.size + remove.length;
+  if (count > 0) run.output.note(`${counted(count, 'file', 'files')} updated to what the platform keeps.`);
+  if (edited.length > 0)
+    run.output.warn(`Edited since they were sent, and left as they are: ${edited.slice(0, 10).join(', ')}`);
+}

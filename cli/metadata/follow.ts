@@ -1,0 +1,135 @@
+/** Waits for a deployment, and shows what became of it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { OperationOutput } from '../../contracts/operations.ts';
+import type { Run } from '../command.ts';
+import { EXIT, Failure } from '../failure.ts';
+import type { Answer } from '../http/api.ts';
+import { openProgress, type Progress } from '../output/progress.ts';
+import { counted, planLines } from './plan.ts';
+import { type Finding, findingLines } from './problems.ts';
+
+export type Deployment = OperationOutput<'metadata.deployments.get'>;
+export type DeploymentSummary = OperationOutput<'metadata.deployments.list'>['records'][number];
+
+const ENDED: ReadonlySet<string> = new Set(['SUCCEEDED', 'FAILED', 'CANCELED']);
+/** Asking once per second costs nothing. */
+const ASK_EVERY_MS = 1_000;
+
+export const hasEnded = ({ status }: { status: string }): boolean => ENDED.has(status);
+
+/** Asks for a deployment until it has ended. Ctrl-C stops the waiting and not the deployment. */
+export async function follow(run: Run, deploymentId: string): Promise<Answer<Deployment>> {
+  const api = await run.api();
+  const progress = openProgress(run.output);
+  const restore = onInterrupt(() => {
+    progress.end();
+    run.output.note(
+      `\nStopped waiting. Deployment ${deploymentId} goes on:\n` +
+        `  erp metadata status ${deploymentId} --wait\n  erp metadata cancel ${deploymentId}`,
+    );
+  });
+  try {
+    for (;;) {
+      const answer = await api.call('metadata.deployments.get', { path: { deploymentId } });
+      if (hasEnded(answer.body)) return answer;
+      show(answer.body, progress);
+      await sleep(ASK_EVERY_MS);
+    }
+  } finally {
+    progress.end();
+    restore();
+  }
+}
+
+/** In the place of what an interruption does otherwise; the result puts that back. */
+function onInterrupt(tell: () => void): () => void {
+  const others = process.listeners('SIGINT');
+  const stop = (): void => {
+    tell();
+    process.exit(EXIT.interrupted);
+  };
+  process.removeAllListeners('SIGINT');
+  process.once('SIGINT', stop);
+  return () => {
+    process.off('SIGINT', stop);
+    for (const other of others) process.on('SIGINT', other);
+  };
+}
+
+const STAGES = { queue: 'Waiting', validate: 'Validating', apply: 'Applying', done: 'Done' } as const;
+
+function show({ status, progress: { stage, position, done, total } }: Deployment, progress: Progress): void {
+  if (status === 'CANCELING') progress.update('Canceling', done, total);
+  else if (stage !== 'queue') progress.update(STAGES[stage], done, total);
+  else
+    progress.update(position ? `Waiting for ${counted(position, 'deployment', 'deployments')} before it` : 'Waiting');
+}
+
+/** What stands against a deployment that did not happen, or what it warned of. `text` gives the files, if they are here. */
+export function showFindings(
+  run: Run,
+  { blocked, warnings }: { blocked: readonly Finding[]; warnings: readonly Finding[] },
+  text: (path: string) => string | undefined,
+): void {
+  const { terminal } = run.output;
+  const verbose = run.options.verbose === true;
+  for (const line of findingLines(blocked, { terminal, severity: 'error', verbose, text })) run.output.line(line);
+  for (const line of findingLines(warnings, { terminal, severity: 'warning', verbose, text })) run.output.line(line);
+}
+
+/** A deployment for people: what it is, its plan, what stands against it, what can be done with it. */
+export function showDeployment(
+  run: Run,
+  found: Deployment,
+  text: (path: string) => string | undefined = () => undefined,
+): void {
+  const { output } = run;
+  output.pairs(factsOf(found));
+  const { creates, updates, deletes, noops } = found.changes;
+  if (creates.length + updates.length + deletes.length + noops.length > 0) {
+    output.line();
+    for (const line of planLines(found.changes, { terminal: output.terminal, verbose: run.options.verbose === true }))
+      output.line(line);
+  }
+  if (found.blocked.length + found.warnings.length > 0) output.line();
+  showFindings(run, found, text);
+}
+
+function factsOf(found: Deployment): [name: string, value: string][] {
+  const { createdBy, progress, metadataVersionBefore, metadataVersionAfter } = found;
+  const facts: [string, string | null][] = [
+    ['deployment', found.deploymentId],
+    ['status', hasEnded(found) ? found.status : `${found.status} ${progress.done}/${progress.total}`],
+    ['kind', kindOf(found)],
+    ['by', `${createdBy.displayName} with ${createdBy.clientId}`],
+    ['created', found.createdAt],
+    ['finished', found.finishedAt],
+    ['version', metadataVersionAfter === null ? null : `${metadataVersionBefore} → ${metadataVersionAfter}`],
+    ['manifest hash', found.manifestHash],
+    ['plan hash', found.planHash],
+    ['error', found.error && `${found.error.code}: ${found.error.message}`],
+    ['canceled by', found.canceledBy],
+  ];
+  return facts.flatMap(([name, value]) => (value === null ? [] : [[name, value]]));
+}
+
+/** What kind of deployment it is, in words. */
+export const kindOf = ({ kind, checkOnly }: { kind: string; checkOnly: boolean }): string =>
+  kind === 'quickDeploy' ? 'quick deploy' : kind === 'rollback' && checkOnly ? 'rollback (check only)' : kind;
+
+/** The failure of a command whose deployment did not succeed; null: it has. */
+export function outcomeOf({ deploymentId, status, error, blocked }: Deployment): Failure | null {
+  if (status === 'SUCCEEDED') return null;
+  const why = error ? `: ${error.message} (${error.code})` : '.';
+  const message = `Deployment ${deploymentId} ${status === 'CANCELED' ? 'was canceled' : 'failed'}${why}`;
+  const hints: Readonly<Record<string, string>> = {
+    PLAN_CHANGED:
+      'The configuration has changed since the plan was made. Look at the plan again: erp metadata validate',
+    METADATA_DRIFT:
+      'Others have changed components of the project. Retrieve them into git and merge: erp metadata retrieve',
+    WORKER_LOST: 'Nothing was applied. Deploy again.',
+    APPLY_FAILED: 'Nothing was applied.',
+  };
+  const body = { code: error?.code ?? status, message, deploymentId, problems: blocked };
+  return new Failure(error?.code ?? status, EXIT.job, message, { hint: error ? hints[error.code] : undefined, body });
+}

@@ -1,0 +1,118 @@
+/** A plan as people read it before it happens. */
+import type { OperationOutput } from '../../contracts/operations.ts';
+import { plain, shorten } from '../output/table.ts';
+import type { Terminal } from '../output/terminal.ts';
+
+type Validation = OperationOutput<'metadata.components.validate'>;
+/** The changes of a plan, as validations and deployments hold them. */
+export type Changes = Pick<Validation, 'creates' | 'updates' | 'deletes' | 'noops'>;
+export type Change = Validation['creates'][number];
+
+/** What is shown without --verbose: changes of each kind, properties of each change, dependents of each. */
+const CHANGES_MAX = 30;
+const PROPERTIES_MAX = 12;
+const DEPENDENTS_MAX = 5;
+
+export interface PlanStyle {
+  readonly terminal: Terminal;
+  readonly verbose: boolean;
+}
+
+type Sign = '+' | '~' | '-';
+
+/** Lines of a plan. */
+export function planLines(changes: Changes, style: PlanStyle): string[] {
+  const lines = [
+    ...section('+', changes.creates, style),
+    ...section('~', changes.updates, style),
+    ...section('-', changes.deletes, style),
+  ];
+  return [...lines, ...(lines.length > 0 ? [''] : []), summary(changes, style)];
+}
+
+/** `2 to create, 1 to update, 25 unchanged`. */
+export function summary({ creates, updates, deletes, noops }: Changes, { terminal }: PlanStyle): string {
+  if (creates.length + updates.length + deletes.length === 0)
+    return `Nothing to change; ${counted(noops.length, 'component is', 'components are')} as on the platform.`;
+  const parts = [
+    `${creates.length} to create`,
+    `${updates.length} to update`,
+    deletes.length > 0 ? terminal.paint('red', `${deletes.length} to delete`) : '0 to delete',
+    `${noops.length} unchanged`,
+  ];
+  const destructive = [...updates, ...deletes].filter((change) => change.destructive).length;
+  const irreversible = [...creates, ...updates, ...deletes].filter((change) => !change.reversible).length;
+  return [
+    `${parts.join(', ')}.`,
+    ...(destructive > 0
+      ? [terminal.paint(['red', 'bold'], `${counted(destructive, 'change loses', 'changes lose')} data.`)]
+      : []),
+    ...(irreversible > 0 ? [`${counted(irreversible, 'change', 'changes')} cannot be rolled back.`] : []),
+  ].join(' ');
+}
+
+/** `1 file`, `2 files`. */
+export const counted = (count: number, one: string, many: string): string =>
+  `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
+
+function section(sign: Sign, changes: readonly Change[], style: PlanStyle): string[] {
+  const shown = style.verbose ? changes : changes.slice(0, CHANGES_MAX);
+  const rest = changes.length - shown.length;
+  return [
+    ...shown.flatMap((change) => changeLines(sign, change, style)),
+    ...(rest > 0 ? [style.terminal.paint('dim', `  … and ${rest} more (--verbose shows them all)`)] : []),
+  ];
+}
+
+const COLORS = { '+': 'green', '~': 'yellow', '-': 'red' } as const;
+
+function changeLines(sign: Sign, change: Change, style: PlanStyle): string[] {
+  const { terminal } = style;
+  const { records, dependents } = change.impact;
+  const facts = [
+    ...(change.destructive ? [terminal.paint(['red', 'bold'], 'loses data')] : []),
+    ...(records !== null ? [counted(records, 'record', 'records')] : []),
+    ...(change.reversible ? [] : ['cannot be rolled back']),
+  ];
+  const head = `${terminal.paint(change.destructive ? 'red' : COLORS[sign], sign)} ${plain(change.type)} ${terminal.paint('bold', plain(change.fullName))}`;
+  return [
+    `  ${head}${facts.length > 0 ? `  ${facts.join(', ')}` : ''}`,
+    // A component that is new or goes is named by itself; what is in it stands in its file.
+    ...(sign === '~' || style.verbose ? propertyLines(change, style) : []),
+    ...dependentLines(dependents, style),
+  ];
+}
+
+function propertyLines({ properties }: Change, { terminal, verbose }: PlanStyle): string[] {
+  const shown = verbose ? properties : properties.slice(0, PROPERTIES_MAX);
+  const width = Math.min(30, Math.max(0, ...shown.map(({ name }) => name.length)));
+  const lines = shown.flatMap(({ name, from, to }) => {
+    const room = terminal.width - width - 8;
+    const [before, after] = [valueText(from), valueText(to)];
+    const label = `      ${plain(name).padEnd(width)}  `;
+    const arrow = terminal.paint('dim', '→');
+    if (verbose || before.length + after.length + 3 <= room)
+      return [`${label}${terminal.paint('red', before)} ${arrow} ${terminal.paint('green', after)}`];
+    const indent = ' '.repeat(label.length - 2);
+    return [
+      `${label}${terminal.paint('red', shorten(before, room))}`,
+      `${indent}${arrow} ${terminal.paint('green', shorten(after, room))}`,
+    ];
+  });
+  const rest = properties.length - shown.length;
+  return rest > 0 ? [...lines, terminal.paint('dim', `      … and ${rest} more properties`)] : lines;
+}
+
+/** A value of a property on one line. */
+const valueText = (value: unknown): string => (value === null ? '(none)' : plain(JSON.stringify(value)));
+
+function dependentLines(
+  dependents: readonly { type: string; fullName: string }[],
+  { terminal, verbose }: PlanStyle,
+): string[] {
+  if (dependents.length === 0) return [];
+  const shown = verbose ? dependents : dependents.slice(0, DEPENDENTS_MAX);
+  const rest = dependents.length - shown.length;
+  const names = shown.map(({ type, fullName }) => `${type} ${fullName}`).join(', ');
+  return [terminal.paint('dim', `      used by ${plain(names)}${rest > 0 ? ` and ${rest} more` : ''}`)];
+}

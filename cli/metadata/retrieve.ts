@@ -1,0 +1,140 @@
+/**
+ * Retrieves a package of any size. The platform gives a bounded number of components per answer, so a larger package is
+ * asked for in parts, which make one tree when all of them come from the same version; otherwise all are asked for anew.
+ */
+import type { OperationOutput } from '../../contracts/operations.ts';
+import {
+  DESTRUCTIVE_PATH,
+  MANIFEST_PATH,
+  manifestHash,
+  type Package,
+  type PackageType,
+  PROJECT_PATH,
+} from '../../lib/metadata/manifest.ts';
+import { belongsToObject, pathProblem } from '../../lib/metadata/paths.ts';
+import { emitYaml } from '../../lib/yaml/emit.ts';
+import { ApiFailure, EXIT, Failure } from '../failure.ts';
+import type { Answer, Api } from '../http/api.ts';
+import { emitDestructive, emitPackage, explicitPackage, type Member, membersOf } from './package.ts';
+
+type Retrieved = OperationOutput<'metadata.components.retrieve'>;
+
+/** What the platform has of a package, at one version. */
+export interface Tree {
+  /** Everything, the manifests and erp-project.yaml among them. */
+  readonly files: ReadonlyMap<string, string>;
+  readonly package: Package;
+  readonly components: ReadonlyMap<string, Retrieved['components'][number]>;
+  readonly notFound: readonly Member[];
+  readonly metadataVersion: number;
+  readonly manifestHash: string;
+  readonly generatedAt: string;
+}
+
+/** Is told what is being done, how much of it is done, and how much there is as far as is known. */
+export type Progress = (text: string, done?: number, total?: number) => void;
+
+const ATTEMPTS_MAX = 5;
+
+/** Retrieves everything that a package names. `tenantId` goes into erp-project.yaml. */
+export async function retrieve(api: Api, wanted: Package, tenantId: string, progress: Progress): Promise<Tree> {
+  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+    const answers = await inParts(api, wanted, progress);
+    const versions = new Set(answers.map(({ body }) => body.metadataVersion));
+    if (versions.size === 1) return treeOf(answers, api.baseUrl, tenantId);
+    progress('The configuration changed meanwhile; retrieving it again');
+  }
+  throw new Failure(
+    'CLIENT_RETRIEVE',
+    EXIT.conflict,
+    'The configuration changed in each of 5 attempts to retrieve it.',
+    {
+      hint: 'Try again when fewer deployments are under way.',
+    },
+  );
+}
+
+async function inParts(api: Api, wanted: Package, progress: Progress): Promise<Answer<Retrieved>[]> {
+  const answers: Answer<Retrieved>[] = [];
+  const waiting: Package[] = [wanted];
+  let objects: string[] | undefined;
+  for (let next = waiting.shift(); next; next = waiting.shift()) {
+    progress('Retrieving', answers.length, answers.length + waiting.length + 1);
+    try {
+      answers.push(await api.call('metadata.components.retrieve', { body: { package: next } }));
+    } catch (error) {
+      if (!(error instanceof ApiFailure) || error.code !== 'TOO_MANY_ITEMS') throw error;
+      if (isAllOfObjects(next)) objects ??= await objectNames(api);
+      waiting.unshift(...split(next, objects ?? [], error));
+    }
+  }
+  return answers;
+}
+
+/** All components of a type of which every one belongs to an object. */
+function isAllOfObjects({ types }: Package): boolean {
+  const [only, ...others] = membersOf({ types });
+  return others.length === 0 && only?.fullName === '*' && belongsToObject(only.type);
+}
+
+async function objectNames(api: Api): Promise<string[]> {
+  const body = { package: { version: 1 as const, types: [{ name: 'CustomObject', members: ['*'] }] } };
+  const answer = await api.call('metadata.components.retrieve', { body });
+  return answer.body.components.map(({ fullName }) => fullName);
+}
+
+/** Parts of a package that is too large: by type, then by object, then by halves of what it names. */
+function split(pkg: Package, objects: readonly string[], reason: Failure): Package[] {
+  const members = membersOf(pkg);
+  const [first] = members;
+  if (first && isAllOfObjects(pkg))
+    return halves(objects.map((object) => ({ type: first.type, fullName: `${object}.*` })));
+  if (members.length > 1) return pkg.types.length > 1 ? halvesOfTypes(pkg.types) : halves(members);
+  throw reason;
+}
+
+const halves = (members: readonly Member[]): Package[] => {
+  const middle = Math.ceil(members.length / 2);
+  return [members.slice(0, middle), members.slice(middle)].filter((half) => half.length > 0).map(explicitPackage);
+};
+
+const halvesOfTypes = (types: readonly PackageType[]): Package[] => {
+  const middle = Math.ceil(types.length / 2);
+  return [types.slice(0, middle), types.slice(middle)].map((half) => ({ version: 1, types: half }));
+};
+
+function treeOf(answers: readonly Answer<Retrieved>[], baseUrl: string, tenantId: string): Tree {
+  const files = new Map<string, string>();
+  const components = new Map<string, Retrieved['components'][number]>();
+  for (const { body } of answers)
+    for (const component of body.components) {
+      const text = body.files[component.path];
+      // The paths of an answer become paths of this machine.
+      if (text === undefined || pathProblem(component.path) !== null)
+        throw new Failure(
+          'CLIENT_PROTOCOL',
+          EXIT.error,
+          `The platform gave no file that can be kept for ${component.path}.`,
+        );
+      components.set(component.path, component);
+      files.set(component.path, text);
+    }
+  const pkg = explicitPackage(components.values());
+  files.set(MANIFEST_PATH, emitPackage(pkg));
+  files.set(DESTRUCTIVE_PATH, emitDestructive([], []));
+  const hash = manifestHash(Object.fromEntries(files), pkg);
+  const { metadataVersion, generatedAt } = answers[0]!.body;
+  files.set(
+    PROJECT_PATH,
+    emitYaml({ formatVersion: 1, metadataVersion, manifestHash: hash, retrievedAt: generatedAt, baseUrl, tenantId }),
+  );
+  return {
+    files,
+    package: pkg,
+    components,
+    notFound: answers.flatMap(({ body }) => body.notFound.map(({ type, member }) => ({ type, fullName: member }))),
+    metadataVersion,
+    manifestHash: hash,
+    generatedAt,
+  };
+}

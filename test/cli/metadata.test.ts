@@ -1,0 +1,237 @@
+/** `erp metadata` on a folder under git: from the retrieve to the deployment, alone and beside others. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { tokenFor } from '../support/client.ts';
+import { type Ended, erpOf, userEnvironment } from '../support/erp.ts';
+import { startPlatform, type TestPlatform } from '../support/platform.ts';
+
+const AMOUNT = 'objects/Invoice__c/fields/Amount__c.yaml';
+const RULE = 'objects/Invoice__c/validationRules/NotFree.yaml';
+const ESCAPE = String.fromCharCode(27);
+
+describe('erp metadata', () => {
+  let platform: TestPlatform;
+  let folder: string;
+  let erp: ReturnType<typeof erpOf>;
+
+  before(async () => {
+    platform = await startPlatform();
+    erp = await erpAs('ada@demo.example');
+  });
+  after(() => platform.stop());
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'erp-project-'));
+    git('init', '--quiet', '--initial-branch=main');
+    git('config', 'user.name', 'Ada');
+    git('config', 'user.email', 'ada@demo.example');
+    git('config', 'commit.gpgsign', 'false');
+    await ok(['retrieve', '--type', 'CustomObject:Invoice__c', '--type', 'CustomField:Invoice__c.*']);
+    commit('Retrieve invoices');
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  async function erpAs(user: string): Promise<ReturnType<typeof erpOf>> {
+    const token = await tokenFor(platform.baseUrl, user);
+    return erpOf(userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl }));
+  }
+  const git = (...args: string[]): string =>
+    execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
+  const commit = (subject: string): void => {
+    git('add', '--all');
+    git('commit', '--quiet', '--message', subject);
+  };
+  const read = (path: string): string => readFileSync(join(folder, path), 'utf8');
+  const write = (path: string, text: string): void => {
+    mkdirSync(join(folder, path, '..'), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  };
+  const label = (text: string): void => write(AMOUNT, read(AMOUNT).replace(/^label: .*$/m, `label: ${text}`));
+  const run = (args: string[], more: { cwd?: string } = {}): Promise<Ended> =>
+    erp(['metadata', ...args], { cwd: folder, ...more });
+  /** What a command that must succeed has printed. */
+  async function ok(args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await run(args);
+    assert.equal(code, 0, `erp metadata ${args.join(' ')}\n${stdout}${stderr}`);
+    assert.equal(`${stdout}${stderr}`.includes(ESCAPE), false, 'no escape codes where nobody looks on');
+    return stdout;
+  }
+  const rule = (condition: string): string =>
+    `# Somebody's reason.\napiName: NotFree\ntype: ValidationRule\nobject: Invoice__c\nactive: true\ncondition: ${condition}\nmessage: Not free.\n`;
+
+  it('retrieves a tree whose hash is that of the platform, and touches nothing that is as it should be', async () => {
+    assert.match(read('erp-project.yaml'), /^manifestHash: sha256:[0-9a-f]{64}$/m);
+    await ok(['hash', '--check']);
+    const { manifestHash } = JSON.parse(await ok(['hash', '--json']));
+    assert.match(read('erp-project.yaml'), new RegExp(`^manifestHash: ${manifestHash}$`, 'm'));
+    assert.match(await ok(['diff']), /^No differences\.$/m);
+    assert.match(await ok(['retrieve']), /^0 files written\.$/m);
+    assert.equal(git('status', '--short'), '');
+  });
+
+  it('shows an edit as diff and plan, deploys exactly this, and leaves the folder as the platform has it', async () => {
+    label('Net amount');
+    write(RULE, rule('record.Amount__c == 0'));
+    const shown = await ok(['diff']);
+    assert.match(shown, /^~ CustomField Invoice__c\.Amount__c\n[\s\S]*^-label: .*\n\+label: Net amount$/m);
+    assert.match(shown, /^\+ ValidationRule Invoice__c\.NotFree$/m);
+    assert.equal((await run(['diff', '--exit-code'])).code, 1);
+    assert.deepEqual((await ok(['diff', '--name-only'])).trim().split('\n').length, 2);
+
+    const plan = await ok(['validate']);
+    assert.match(plan, /label {2}".*" → "Net amount"/);
+    assert.match(plan, /^1 to create, 1 to update, 0 to delete, \d+ unchanged\.$/m);
+    const planHash = /--expected-plan (sha256:[0-9a-f]{64})/.exec(plan)?.[1] ?? '';
+    assert.equal((await run(['deploy', '--expected-plan', `sha256:${'0'.repeat(64)}`])).code, 5);
+    assert.match(await ok(['deploy', '--wait', '--expected-plan', planHash]), /succeeded: version \d+\.$/m);
+
+    assert.match(await ok(['diff']), /^No differences\.$/m);
+    await ok(['hash', '--check']);
+    assert.match(read('manifest/package.yaml'), /Invoice__c\.NotFree/);
+    assert.match(read(RULE), /^type: ValidationRule\napiName: NotFree\n/, 'the platform keeps canonical YAML');
+    commit('Deploy');
+    await ok(['retrieve']);
+    assert.equal(git('status', '--short'), '');
+  });
+
+  it('shows problems as a compiler does, with 6, and deploys nothing', async () => {
+    write(RULE, rule('record.Amuont__c == 0'));
+    const { code, stdout, stderr } = await run(['deploy', '--wait']);
+    assert.equal(code, 6);
+    assert.match(
+      stdout,
+      /^objects\/Invoice__c\/validationRules\/NotFree\.yaml:6:19: error: .*Amuont__c.* EXPRESSION_INVALID$/m,
+    );
+    assert.match(stdout, /^ {4}6 \| condition: record\.Amuont__c == 0\n {6}\| {19}\^$/m);
+    assert.match(stderr, /The plan is blocked by 1 problem\. Nothing was deployed\./);
+    const json = await run(['validate', '--json']);
+    assert.equal(json.code, 6);
+    assert.equal(JSON.parse(json.stdout).blocked[0].code, 'EXPRESSION_INVALID');
+    assert.equal(JSON.parse(json.stderr).code, 'PLAN_BLOCKED');
+    write(RULE, 'type: ValidationRule\napiName: [\n');
+    const broken = await run(['validate']);
+    assert.equal(broken.code, 6);
+    assert.match(broken.stdout, /NotFree\.yaml:\d:\d+: error: .* YAML_INVALID/);
+  });
+
+  it('does not overwrite what others have deployed, names them, and merges by git', async () => {
+    label('Mine');
+    commit('Mine');
+    const theirs = mkdtempSync(join(tmpdir(), 'erp-theirs-'));
+    await ok(['retrieve', '--type', 'CustomField:Invoice__c.Amount__c,Invoice__c.DueDate__c', '--dir', theirs]);
+    const other = await erpAs('ada@demo.example');
+    const due = join(theirs, 'objects/Invoice__c/fields/DueDate__c.yaml');
+    writeFileSync(due, readFileSync(due, 'utf8').replace(/^label: .*$/m, 'label: Payable until'));
+    const deployed = await other(['metadata', 'deploy', '--wait', '--dir', theirs]);
+    assert.equal(deployed.code, 0, deployed.stderr);
+    rmSync(theirs, { recursive: true });
+
+    const { code, stderr } = await run(['deploy', '--wait']);
+    assert.equal(code, 5);
+    assert.match(stderr, /METADATA_DRIFT[\s\S]*CustomField Invoice__c\.DueDate__c: version \d+, .*, by Ada/);
+    const base = git('log', '-1', '--format=%H', '--', 'erp-project.yaml').trim();
+    git('switch', '--quiet', '--create', 'platform', base);
+    await ok(['retrieve']);
+    commit('Retrieve what others have deployed');
+    git('switch', '--quiet', 'main');
+    git('merge', '--quiet', '--no-edit', 'platform');
+    const { differences } = JSON.parse(await ok(['diff', '--json']));
+    assert.deepEqual(
+      differences.map(({ path, status }: { path: string; status: string }) => [path, status]),
+      [[AMOUNT, 'changed']],
+    );
+    await ok(['deploy', '--wait']);
+  });
+
+  it('never overwrites an edit that git does not have', async () => {
+    label('Not committed');
+    const { code, stderr } = await run(['retrieve']);
+    assert.equal(code, 5);
+    assert.match(stderr, /Amount__c\.yaml[\s\S]*--force/);
+    assert.match(read(AMOUNT), /Not committed/);
+    write(RULE, rule('false'));
+    assert.equal((await run(['retrieve', '--prune'])).code, 5);
+    assert.ok(existsSync(join(folder, RULE)));
+    await ok(['retrieve', '--force', '--prune']);
+    assert.equal(existsSync(join(folder, RULE)), false);
+    assert.equal(git('status', '--short'), '');
+  });
+
+  it('names every file that cannot be sent, before anything is', async () => {
+    write('objects/Invoice__c/field/Amount__c.yaml', 'a: 1\n');
+    write('objects/Invoice__c/fields/Large__c.yaml', `# ${'x'.repeat(1024 * 1024)}\n`);
+    writeFileSync(join(folder, 'objects/Invoice__c/fields/Odd__c.yaml'), Buffer.from([0x61, 0xff, 0xfe]));
+    symlinkSync('/etc/hostname', join(folder, 'objects/Invoice__c/fields/Link__c.yaml'));
+    write('objects/invoice__c/object.yaml', 'type: CustomObject\n');
+    write('README.md', 'Not part of it.\n');
+    const { code, stderr } = await run(['validate', '--base-url', 'http://127.0.0.1:1']);
+    assert.equal(code, 6);
+    for (const said of [
+      /field\/Amount__c\.yaml: error: .*no type/,
+      /Large__c\.yaml: error: .*1 MiB/,
+      /Odd__c\.yaml: error: .*UTF-8/,
+      /Link__c\.yaml: error: .*symbolic link/,
+      /object\.yaml: error: .*upper and lower case/,
+    ])
+      assert.match(stderr, said);
+    assert.equal(stderr.includes('README'), false);
+  });
+
+  it('takes CRLF and byte order marks, as editors and git leave them, for what they are', async () => {
+    write(AMOUNT, `\uFEFF${read(AMOUNT).replaceAll('\n', '\r\n')}`);
+    assert.match(await ok(['diff']), /^No differences\.$/m);
+    await ok(['hash', '--check']);
+  });
+
+  it('writes nothing through a symbolic link', async () => {
+    const outside = mkdtempSync(join(tmpdir(), 'erp-outside-'));
+    const other = mkdtempSync(join(tmpdir(), 'erp-linked-'));
+    mkdirSync(join(other, 'objects'));
+    symlinkSync(outside, join(other, 'objects', 'Account'));
+    const { code, stderr } = await run(['retrieve', '--type', 'CustomField:Account.*', '--dir', other]);
+    assert.equal(code, 6);
+    assert.match(stderr, /objects\/Account: error: .*symbolic link/);
+    assert.deepEqual(execFileSync('ls', ['-A', outside], { encoding: 'utf8' }), '');
+    for (const path of [outside, other]) rmSync(path, { recursive: true });
+  });
+
+  it('takes a file that the manifest names and that is gone for a question, not for a deletion', async () => {
+    rmSync(join(folder, AMOUNT));
+    const { code, stderr } = await run(['deploy', '--wait']);
+    assert.equal(code, 6);
+    assert.match(stderr, /names CustomField Invoice__c\.Amount__c, and its file is gone/);
+    assert.match(stderr, /erp metadata delete CustomField:Invoice__c\.Amount__c/);
+    await ok(['retrieve']);
+    assert.equal(git('status', '--short'), '');
+  });
+
+  it('retrieves everything, and lists types and deployments', async () => {
+    const all = mkdtempSync(join(tmpdir(), 'erp-all-'));
+    const { metadataVersion, manifestHash } = JSON.parse(await ok(['retrieve', '--all', '--dir', all, '--json']));
+    assert.match(
+      readFileSync(join(all, 'erp-project.yaml'), 'utf8'),
+      new RegExp(`metadataVersion: ${metadataVersion}\nmanifestHash: ${manifestHash}`),
+    );
+    assert.match(await ok(['validate', '--dir', all]), /^Nothing to change; \d+ components are as on the platform\.$/m);
+    rmSync(all, { recursive: true });
+    assert.match(
+      await ok(['types']),
+      /^CustomField\t<Object>\.<Field>\tobjects\/\{object\}\/fields\/\{apiName\}\.yaml$/m,
+    );
+    assert.match(await ok(['types', 'ValidationRule']), /^condition\tyes\t/m);
+    const [latest] = (await ok(['list', '--status', 'succeeded', '--take', '1'])).split('\t');
+    assert.match(await ok(['status', latest ?? '', '--wait']), /^status\tSUCCEEDED$/m);
+    assert.equal((await run(['status', '0193d3c1-7a20-7c11-8a55-2f0e4b6c9d01'])).code, 1);
+    assert.equal((await run(['list', '--status', 'DONE'])).code, 2);
+  });
+
+  it('gives others what they may have: nothing is deployed without the permission', async () => {
+    const sam = await erpAs('sam@demo.example');
+    label('Sam');
+    const { code, stderr } = await sam(['metadata', 'deploy'], { cwd: folder });
+    assert.equal(code, 4);
+    assert.match(stderr, /METADATA_PERMISSION_DENIED/);
+  });
+});
