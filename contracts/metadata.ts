@@ -1,8 +1,9 @@
 /** Public operations and internal actions of metadata. */
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
-import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
+import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
 import type { RateLimitOverrides, Snapshot, TenantInfo } from '../lib/schema/snapshot.ts';
+import { TRIED } from './data/mutations.ts';
 import { cursor, nextCursor, take } from './data/rows.ts';
 
 export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
@@ -91,6 +92,26 @@ const DEPLOYMENT_STATUSES = [
 ] as const;
 
 export type DeploymentStatus = (typeof DEPLOYMENT_STATUSES)[number];
+
+/** Why a deployment cannot be rolled back, or what of it cannot. */
+const ROLLBACK_BLOCKERS = [
+  'NOT_FOUND',
+  'NOT_SUCCEEDED',
+  'NOT_APPLIED',
+  'NOTHING_CHANGED',
+  'ALREADY_ROLLED_BACK',
+  'EXPIRED',
+  'NOT_KEPT',
+  'CHANGED_LATER',
+  'IRREVERSIBLE',
+] as const;
+
+/** What stands against a rollback: a component, or the deployment itself as `Deployment` and its id. */
+export interface RollbackBlocker {
+  readonly type: string;
+  readonly fullName: string;
+  readonly reason: (typeof ROLLBACK_BLOCKERS)[number];
+}
 
 const closed = { additionalProperties: false };
 const uuid = (description?: string) => Type.String({ format: 'uuid', ...(description ? { description } : {}) });
@@ -204,6 +225,7 @@ const DeploymentError = Type.Object({
     'WORKER_LOST',
     'APPLY_FAILED',
     'QUICK_DEPLOY_NOT_ELIGIBLE',
+    'ROLLBACK_NOT_ELIGIBLE',
   ]),
   message: Type.String(),
 });
@@ -237,18 +259,58 @@ const deploymentFields = {
   metadataVersionBefore: nullable(Type.Integer()),
   metadataVersionAfter: nullable(Type.Integer()),
   error: nullable(DeploymentError),
-  cancelRequested: Type.Boolean(),
-  canceledBy: nullable(uuid()),
+  cancelRequested: Type.Boolean({
+    description: 'Somebody asked to cancel it; SUCCEEDED all the same when its last step had begun by then.',
+  }),
+  canceledBy: nullable(uuid('User who asked to cancel it.')),
+  cancelReason: nullable(Type.String({ description: 'What they gave as the reason.' })),
 };
 
-const Deployment = Type.Object({
-  ...deploymentFields,
-  changes: Type.Object(changeLists),
-  blocked: Type.Array(Problem),
-  warnings: Type.Array(Problem),
-  quickDeploy: Type.Null({ description: 'Reserved.' }),
-  rollback: Type.Null({ description: 'Reserved.' }),
-});
+const DeploymentSummary = Type.Object(deploymentFields, { $id: 'DeploymentSummary' });
+
+const QuickDeployState = Type.Object(
+  {
+    eligible: Type.Boolean({
+      description: 'As far as can be seen without planning again, which the deployment does when it is accepted.',
+    }),
+    validUntil: nullable(timestamp('null: it has not succeeded.')),
+    usedByDeploymentId: nullable(uuid('The deployment that has used it, unless that one failed or was canceled.')),
+  },
+  { $id: 'QuickDeployState', description: 'Of a recorded validation: whether a quick deploy can use it.' },
+);
+
+const RollbackBlocker = Type.Object(
+  {
+    type: Type.String({ description: 'Type of a component; `Deployment` when it is about the deployment itself.' }),
+    fullName: Type.String({ description: 'Name of the component, or id of the deployment.' }),
+    reason: Type.Enum([...ROLLBACK_BLOCKERS]),
+  },
+  { $id: 'RollbackBlocker' },
+);
+
+const RollbackState = Type.Object(
+  {
+    eligible: Type.Boolean(),
+    blockers: Type.Array(RollbackBlocker, {
+      description: 'What stands against rolling it back. Components are named to users who may read metadata.',
+    }),
+    revertedByDeploymentId: nullable(uuid('The rollback in effect that took this deployment back.')),
+    revertsDeploymentId: nullable(uuid('Of a rollback: the deployment that it takes back.')),
+  },
+  { $id: 'RollbackState', description: 'Whether the deployment can be rolled back.' },
+);
+
+const Deployment = Type.Object(
+  {
+    ...deploymentFields,
+    changes: Type.Object(changeLists),
+    blocked: Type.Array(Problem),
+    warnings: Type.Array(Problem),
+    quickDeploy: nullable(QuickDeployState),
+    rollback: nullable(RollbackState),
+  },
+  { $id: 'Deployment' },
+);
 
 const EXAMPLE_PACKAGE = { version: 1, types: [{ name: 'CustomField', members: ['Invoice__c.Amount__c'] }] };
 const EXAMPLE_PATH = 'objects/Invoice__c/fields/Amount__c.yaml';
@@ -300,6 +362,13 @@ const EXAMPLE_DEPLOYMENT = {
   error: null,
   cancelRequested: false,
   canceledBy: null,
+  cancelReason: null,
+};
+
+const EXAMPLE_PLAN = {
+  changes: { creates: [], updates: [EXAMPLE_CHANGE], deletes: [], noops: [] },
+  blocked: [],
+  warnings: [],
 };
 
 /** Body of a retrieve. */
@@ -324,15 +393,57 @@ const projectFields = {
 /** Body of a validation. */
 export const ValidateBody = Type.Object(projectFields, closed);
 
-/** Body of a deployment. */
-export const DeployBody = Type.Object(
+const checkOnly = Type.Optional(
+  Type.Boolean({ default: false, description: 'Do everything except keeping the result.' }),
+);
+
+/** Body of a deployment of files. */
+export const DeployProjectBody = Type.Object(
   {
     ...projectFields,
-    checkOnly: Type.Optional(Type.Boolean({ default: false, description: 'Do everything except keeping the result.' })),
+    checkOnly,
     expectedPlanHash: Type.Optional(hash('planHash of the plan that was reviewed; another plan is not applied.')),
   },
-  closed,
+  { ...closed, $id: 'DeployProjectBody', description: 'Deploys files.' },
 );
+
+/** Body of a deployment of what was validated before. */
+export const QuickDeployBody = Type.Object(
+  {
+    quickDeploy: Type.Object(
+      {
+        validationId: uuid('deploymentId of a recorded validation (checkOnly) that has succeeded.'),
+        expectedManifestHash: Type.Optional(hash('manifestHash of the files that were validated.')),
+      },
+      closed,
+    ),
+  },
+  { ...closed, $id: 'QuickDeployBody', description: 'Deploys the files of a recorded validation, once.' },
+);
+
+/** Body of a deployment that takes another one back. */
+export const RollbackBody = Type.Object(
+  { rollback: Type.Object({ deploymentId: uuid('The deployment to take back.'), checkOnly }, closed) },
+  { ...closed, $id: 'RollbackBody', description: 'Takes a deployment back.' },
+);
+
+/** Body of a deployment. */
+export const DeployBody = Type.Union([DeployProjectBody, QuickDeployBody, RollbackBody]);
+
+const CancelBody = Type.Object(
+  {
+    reason: Type.Optional(Type.String({ maxLength: LIMITS.comment_max_chars, description: 'For the trail.' })),
+  },
+  { ...closed, $id: 'CancelDeploymentBody' },
+);
+
+const deploymentId = defineParameter({
+  name: 'deploymentId',
+  required: true,
+  description: 'Id of the deployment (UUID in lower case).',
+  schema: Type.String(),
+  example: EXAMPLE_ID,
+});
 
 const PROJECT_ERRORS = [
   'BODY_REQUIRED',
@@ -454,7 +565,7 @@ export const METADATA_OPERATIONS = [
     path: '/metadata/deploy',
     summary: 'Deploy configuration',
     description:
-      'Queues a deployment. It is applied in one transaction, all or nothing, after the earlier deployments of the tenant; a client that stops waiting does not stop it. With `checkOnly: true` it is a recorded validation.',
+      'Queues a deployment. It is applied in one transaction, all or nothing, after the earlier deployments of the tenant; a client that stops waiting does not stop it. With `checkOnly: true` it is a recorded validation. The body is one of three forms: a project, `quickDeploy` (what a recorded validation has validated), or `rollback` (what takes a deployment back).',
     scopes: ['metadata:deploy'],
     permission: 'metadataManage',
     risk: 'high',
@@ -504,7 +615,14 @@ export const METADATA_OPERATIONS = [
         example: EXAMPLE_VALIDATION,
       },
     ],
-    errors: [...PROJECT_ERRORS, 'PLAN_CHANGED', 'DESTRUCTIVE_CHANGES_NOT_ALLOWED'],
+    errors: [
+      ...PROJECT_ERRORS,
+      'PARAMETER_CONFLICT',
+      'PLAN_CHANGED',
+      'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
+      'QUICK_DEPLOY_NOT_ELIGIBLE',
+      'ROLLBACK_NOT_ELIGIBLE',
+    ],
     action: 'metadata.deployments.create',
   }),
   defineOperation({
@@ -540,7 +658,7 @@ export const METADATA_OPERATIONS = [
       status: 200,
       description: 'A page of deployments.',
       schema: Type.Object({
-        records: Type.Array(Type.Object(deploymentFields)),
+        records: Type.Array(DeploymentSummary),
         nextCursor,
       }),
       example: { records: [EXAMPLE_DEPLOYMENT], nextCursor: null },
@@ -562,30 +680,69 @@ export const METADATA_OPERATIONS = [
     mutation: false,
     agentApproval: 'never',
     mcpAvailable: true,
-    pathParameters: [
-      {
-        name: 'deploymentId',
-        required: true,
-        description: 'Id of the deployment (UUID in lower case).',
-        schema: Type.String(),
-        example: EXAMPLE_ID,
-      },
-    ],
+    pathParameters: [deploymentId],
     response: {
       status: 200,
       description: 'The deployment.',
       schema: Deployment,
       example: {
         ...EXAMPLE_DEPLOYMENT,
-        changes: { creates: [], updates: [EXAMPLE_CHANGE], deletes: [], noops: [] },
-        blocked: [],
-        warnings: [],
+        ...EXAMPLE_PLAN,
         quickDeploy: null,
-        rollback: null,
+        rollback: { eligible: true, blockers: [], revertedByDeploymentId: null, revertsDeploymentId: null },
       },
     },
     errors: ['DEPLOYMENT_NOT_FOUND'],
     action: 'metadata.deployments.get',
+  }),
+  defineOperation({
+    ...common,
+    operationId: 'metadata.deployments.cancel',
+    method: 'POST',
+    path: '/metadata/deployments/{deploymentId}/cancel',
+    summary: 'Cancel a deployment',
+    description:
+      'A deployment that waits is CANCELED at once; one that is under way is CANCELING until its transaction is rolled back. When its last step has begun, it is SUCCEEDED with `cancelRequested: true`: never both.',
+    scopes: ['metadata:deploy'],
+    permission: 'metadataManage',
+    risk: 'medium',
+    cost: 2,
+    mutation: true,
+    ...TRIED,
+    agentApproval: 'policy',
+    mcpAvailable: false,
+    pathParameters: [deploymentId],
+    requestBody: {
+      required: false,
+      schema: CancelBody,
+      maxBytes: LIMITS.body_max_bytes,
+      example: { reason: 'Wrong branch.' },
+    },
+    response: {
+      status: 202,
+      description: 'The deployment as it is now.',
+      schema: Deployment,
+      example: {
+        ...EXAMPLE_DEPLOYMENT,
+        ...EXAMPLE_PLAN,
+        status: 'CANCELING',
+        finishedAt: null,
+        progress: { stage: 'apply', position: null, done: 0, total: 1 },
+        metadataVersionAfter: null,
+        cancelRequested: true,
+        canceledBy: EXAMPLE_USER,
+        cancelReason: 'Wrong branch.',
+        quickDeploy: null,
+        rollback: {
+          eligible: false,
+          blockers: [{ type: 'Deployment', fullName: EXAMPLE_ID, reason: 'NOT_SUCCEEDED' }],
+          revertedByDeploymentId: null,
+          revertsDeploymentId: null,
+        },
+      },
+    },
+    errors: ['METADATA_PERMISSION_DENIED', 'DEPLOYMENT_NOT_FOUND', 'DEPLOYMENT_NOT_CANCELABLE', 'WRITE_CONTENTION'],
+    action: 'metadata.deployments.cancel',
   }),
   defineOperation({
     ...common,

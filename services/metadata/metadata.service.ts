@@ -51,6 +51,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
       'components.validate': (ctx) => operations.validate(requestContext(ctx), ctx.params, findUser(ctx)),
       'deployments.create': (ctx) => operations.deploy(requestContext(ctx), ctx.params, findUser(ctx)),
       'deployments.get': (ctx) => operations.get(requestContext(ctx), ctx.params, findUser(ctx)),
+      'deployments.cancel': (ctx) => operations.cancel(requestContext(ctx), ctx.params, findUser(ctx)),
       'deployments.list': (ctx) => operations.list(requestContext(ctx), ctx.params, findUser(ctx)),
       'types.list': () => operations.types(),
     } satisfies ActionHandlers<'metadata', MetadataActions>,

@@ -21,6 +21,8 @@ export interface PreparedCommit {
   readonly changes: number;
   /** JSON of the names of the deleted components. */
   readonly deleted: string;
+  /** JSON: `[{type, full_name}]` of everything that the plan changes. */
+  readonly touched: string;
   /** The tenant as the new snapshot says. */
   readonly tenant: TenantInfo;
   readonly snapshot: Uint8Array;
@@ -62,6 +64,12 @@ export function prepare(
       components: componentRows(plan.changed, systemTypes),
       changes: plan.changed.length + plan.deleted.length,
       deleted: JSON.stringify(plan.deleted.map(({ type, fullName }) => ({ type, full_name: fullName }))),
+      touched: JSON.stringify(
+        [...plan.creates, ...plan.updates, ...plan.deletes].map(({ type, fullName }) => ({
+          type,
+          full_name: fullName,
+        })),
+      ),
       tenant: snapshot.tenant,
       snapshot: Buffer.from(JSON.stringify(snapshot)),
       summary: JSON.stringify({

@@ -190,6 +190,11 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
         VALUES ($1, $2, $3, $4, $5)`,
       values: [tenantId, version, commit.deploymentId, actor.userId, commit.changes],
     }),
+    tx.query({
+      text: `INSERT INTO metadata.version_components (tenant_id, version, type, full_name)
+        SELECT $1, $2, type, full_name FROM jsonb_to_recordset($3) AS touched (type text, full_name text)`,
+      values: [tenantId, version, commit.touched],
+    }),
   ];
 }
 

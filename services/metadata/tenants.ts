@@ -2,6 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import { tenantSchema } from '../../lib/context.ts';
@@ -266,9 +267,14 @@ export async function requireCurrentSchema(tx: Tx, tenantId: string): Promise<vo
 /**
  * A transaction on the configuration of a tenant, repeated when it could not get its locks. Processes of an older
  * version work on the same database during a roll-out: what they have made since this process started is given to the
- * owner role first, in a transaction of its own.
+ * owner role first, in a transaction of its own. `signal`: there is nothing to wait for any more.
  */
-export function inConfiguration<T>(database: Database, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+export function inConfiguration<T>(
+  database: Database,
+  tenantId: string,
+  work: (tx: Tx) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
   return retryLocked(async () => {
     try {
       return await database.shared('metadata', tenantId, work);
@@ -277,19 +283,19 @@ export function inConfiguration<T>(database: Database, tenantId: string, work: (
     }
     await database.transaction((tx) => upgradeTenant(tx, tenantId));
     return database.shared('metadata', tenantId, work);
-  });
+  }, signal);
 }
 
 const LOCK_ATTEMPTS = 10;
 
 /** Repeats work that could not get its locks: readers are never made to wait behind DDL for long. */
-async function retryLocked<T>(work: () => Promise<T>): Promise<T> {
+async function retryLocked<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   for (let attempt = 1; ; attempt++)
     try {
       return await work();
     } catch (error) {
       const passes = error instanceof OutdatedSchema || ['55P03', '40P01', '40001'].includes(sqlState(error) ?? '');
       if (attempt === LOCK_ATTEMPTS || !passes) throw error;
-      await new Promise((resolve) => setTimeout(resolve, Math.min(100 * 2 ** attempt, 3_000)));
+      await pause(Math.min(100 * 2 ** attempt, 3_000), undefined, signal ? { signal } : {}).catch(() => {});
     }
 }

@@ -87,6 +87,9 @@ CREATE TABLE metadata.deployments (
   takes integer DEFAULT 0 NOT NULL,
   lease_token uuid,
   lease_until timestamp with time zone,
+  cancel_reason text,
+  irreversible jsonb DEFAULT '[]'::jsonb NOT NULL,
+  forgotten boolean DEFAULT false NOT NULL,
   CONSTRAINT deployments_kind_check CHECK ((kind = ANY (ARRAY['deploy'::text, 'validation'::text, 'quickDeploy'::text, 'rollback'::text]))),
   CONSTRAINT deployments_stage_check CHECK ((stage = ANY (ARRAY['queue'::text, 'validate'::text, 'apply'::text, 'done'::text]))),
   CONSTRAINT deployments_status_check CHECK ((status = ANY (ARRAY['QUEUED'::text, 'VALIDATING'::text, 'APPLYING'::text, 'CANCELING'::text, 'SUCCEEDED'::text, 'FAILED'::text, 'CANCELED'::text]))),
@@ -151,6 +154,18 @@ CREATE TABLE metadata.tenants (
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.tenants TO login_metadata;
 GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.tenants TO svc_metadata;
 
+CREATE TABLE metadata.version_components (
+  tenant_id uuid NOT NULL,
+  version integer NOT NULL,
+  type text NOT NULL,
+  full_name text NOT NULL,
+  CONSTRAINT version_components_pkey PRIMARY KEY (tenant_id, type, full_name, version)
+);
+ALTER TABLE metadata.version_components ENABLE ROW LEVEL SECURITY;
+ALTER TABLE metadata.version_components FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.version_components TO login_metadata;
+GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.version_components TO svc_metadata;
+
 CREATE TABLE metadata.versions (
   tenant_id uuid NOT NULL,
   version integer NOT NULL,
@@ -167,9 +182,13 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.versions TO svc_metadata;
 
 CREATE INDEX deleted_components_at ON metadata.deleted_components USING btree (deleted_at);
 
+CREATE INDEX deployments_kept ON metadata.deployments USING btree (tenant_id, queue_number) WHERE (NOT forgotten);
+
 CREATE INDEX deployments_open ON metadata.deployments USING btree (tenant_id, queue_number) WHERE (status = ANY (ARRAY['QUEUED'::text, 'VALIDATING'::text, 'APPLYING'::text, 'CANCELING'::text]));
 
 CREATE INDEX deployments_order ON metadata.deployments USING btree (tenant_id, queue_number);
+
+CREATE INDEX version_components_version ON metadata.version_components USING btree (tenant_id, version);
 
 CREATE POLICY tenant ON metadata.components AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
@@ -178,6 +197,8 @@ CREATE POLICY tenant ON metadata.deleted_components AS PERMISSIVE FOR ALL TO pub
 CREATE POLICY tenant ON metadata.deployments AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY tenant ON metadata.snapshots AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY tenant ON metadata.version_components AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY tenant ON metadata.versions AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 

@@ -7,7 +7,7 @@ import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { locate } from '../../services/metadata/kinds/registry.ts';
-import type { Api } from './client.ts';
+import type { Answer, Api } from './client.ts';
 import type { TestPlatform } from './platform.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
@@ -48,12 +48,19 @@ export const wholePackage = (files: Record<string, string>): Anything => {
 
 /** Deploys over HTTP as an administrator and waits for the end; it must succeed. */
 export async function deployOverHttp(admin: Api, files: Record<string, string>): Promise<void> {
-  const { status, body, text } = await admin.post('/metadata/deploy', { files, package: wholePackage(files) });
+  const found = await deploymentEnded(
+    admin,
+    await admin.post('/metadata/deploy', { files, package: wholePackage(files) }),
+  );
+  assert.equal(found.status, 'SUCCEEDED', JSON.stringify([found.error, found.blocked]));
+}
+
+/** The deployment that was accepted, when it has ended. */
+export async function deploymentEnded(user: Api, { status, body, text }: Answer): Promise<Anything> {
   assert.equal(status, 202, text);
-  for (let i = 0; i < 400; i++) {
-    const { body: found } = await admin.get(`/metadata/deployments/${body.deploymentId}`);
-    assert.notEqual(found.status, 'FAILED', JSON.stringify([found.error, found.blocked]));
-    if (found.status === 'SUCCEEDED') return;
+  for (let i = 0; i < 800; i++) {
+    const { body: found } = await user.get(`/metadata/deployments/${body.deploymentId}`);
+    if (['SUCCEEDED', 'FAILED', 'CANCELED'].includes(found.status)) return found;
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
   assert.fail(`The deployment did not end: ${text}`);

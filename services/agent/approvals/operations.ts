@@ -53,9 +53,12 @@ export function recordQuestionOf({
   return { ...question, record: operationId === 'data.records.restore' ? { deletedId: id } : { id } };
 }
 
-/** Ends nothing but access of the user in whose name the agent acts, so that it takes no right of those who decide. */
-export const isOfUser = ({ operationId }: Pick<ApprovalRow, 'operationId'>): boolean =>
-  operationId === 'me.connections.revoke';
+/**
+ * Takes no right of those who decide: it ends nothing but access of the user in whose name the agent acts, or a
+ * deployment, for which the permission of the operation is all that it takes.
+ */
+export const takesNoRight = ({ operationId }: Pick<ApprovalRow, 'operationId'>): boolean =>
+  operationId === 'me.connections.revoke' || operationId === 'metadata.deployments.cancel';
 
 export const isDeployment = ({ operationId }: Pick<ApprovalRow, 'operationId'>): boolean =>
   operationId === 'metadata.deployments.create';

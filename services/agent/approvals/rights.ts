@@ -19,11 +19,11 @@ import {
   bodyOf,
   fieldsSetBy,
   isDeployment,
-  isOfUser,
   isOnDashboard,
   permissionOf,
   recordQuestionOf,
   referencesSetBy,
+  takesNoRight,
 } from './operations.ts';
 
 export interface Rights {
@@ -44,7 +44,7 @@ export async function rightsOf(
   if (recordQuestionOf(row)) return recordRights(deps, request, access, row);
   if (isOnDashboard(row)) return dashboardRights(deps, request, row);
   if (isDeployment(row)) return { refusal: deploymentRefusal(access, row), reads: true };
-  if (isOfUser(row)) return { refusal: null, reads: true };
+  if (takesNoRight(row)) return { refusal: null, reads: true };
   return { refusal: undecidable(row), reads: false };
 }
 

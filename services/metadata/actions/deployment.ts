@@ -1,6 +1,8 @@
 /** Deployments as the API shows them. */
 import type { OperationOutput } from '../../../contracts/operations.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
+import type { Standing } from '../deployments/standing.sql.ts';
+import { rollbackBlockers, unusable } from '../deployments/standing.ts';
 import type { DeploymentSummary } from '../deployments/store.ts';
 
 const time = (value: string | null): string | null => (value === null ? null : formatTimestamp(new Date(value)));
@@ -37,6 +39,7 @@ export function presentSummary(
     error: row.error,
     cancelRequested: row.cancelRequested,
     canceledBy: row.canceledById,
+    cancelReason: row.cancelReason,
   };
 }
 
@@ -46,11 +49,39 @@ const NO_PLAN = JSON.stringify({
   warnings: [],
 } satisfies Pick<OperationOutput<'metadata.deployments.get'>, 'changes' | 'blocked' | 'warnings'>);
 
-const RESERVED = JSON.stringify({ quickDeploy: null, rollback: null });
+/**
+ * A deployment with its plan, which is JSON as the database has it; null: it has none, or it is not shown. `standing`:
+ * what becomes of it after its end.
+ */
+export const presentDeployment = (row: DeploymentSummary, standing: Standing, plan: string | null): Buffer =>
+  Buffer.from(
+    joined([JSON.stringify(presentSummary(row)), plan ?? NO_PLAN, JSON.stringify(presentStanding(standing, plan))]),
+  );
 
-/** A deployment with its plan, which is JSON as the database has it; null: it has none, or it is not shown. */
-export const presentDeployment = (row: DeploymentSummary, plan: string | null): Buffer =>
-  Buffer.from(joined([JSON.stringify(presentSummary(row)), plan ?? NO_PLAN, RESERVED]));
+type Shown = Pick<OperationOutput<'metadata.deployments.get'>, 'quickDeploy' | 'rollback'>;
+
+/** Components are named to those who are shown the plan. */
+function presentStanding(standing: Standing, plan: string | null): Shown {
+  if (standing.kind === 'validation')
+    return {
+      quickDeploy: {
+        eligible: unusable(standing) === null && !standing.drifted,
+        validUntil: time(standing.validUntil),
+        usedByDeploymentId: standing.usedByDeploymentId,
+      },
+      rollback: null,
+    };
+  const blockers = rollbackBlockers(standing.deploymentId, standing);
+  return {
+    quickDeploy: null,
+    rollback: {
+      eligible: blockers.length === 0,
+      blockers: plan === null ? blockers.filter(({ type }) => type === 'Deployment') : blockers,
+      revertedByDeploymentId: standing.revertedByDeploymentId,
+      revertsDeploymentId: standing.revertsDeploymentId,
+    },
+  };
+}
 
 /** JSON objects as one. */
 const joined = (objects: readonly string[]): string => `{${objects.map((text) => text.slice(1, -1)).join()}}`;

@@ -13,18 +13,33 @@ import { isUuid } from '../../../lib/values/ids.ts';
 import { type SealingKeys, sealFor } from '../../../lib/values/sealed.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
+import type { Tx } from '../../../mixins/database/database.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
-import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
+import { mutate, runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import { mayCount } from '../counts.ts';
 import { count } from '../data-checks.ts';
-import { acceptDeployment, newDeployment } from '../deployments/accept.ts';
+import { acceptDeployment, type Requested } from '../deployments/accept.ts';
+import { cancelDeployment, deploymentNotFound } from '../deployments/cancel.ts';
 import type { DeploymentJobs } from '../deployments/jobs.ts';
-import { findDeployment, listDeployments, planOfDeployment } from '../deployments/store.ts';
+import {
+  inverseStatement,
+  type KeptValidation,
+  keptValidationStatement,
+  type Standing,
+} from '../deployments/standing.sql.ts';
+import { quickDeployRefusal, rollbackBlockers, rollbackRefusal, unusable } from '../deployments/standing.ts';
+import {
+  type DeploymentSummary,
+  findDeployment,
+  listDeployments,
+  planOfDeployment,
+  standingOf,
+} from '../deployments/store.ts';
 import { KINDS } from '../kinds/registry.ts';
 import { type FindUser, mayRead, requireActiveUser, requirePermission } from '../permission.ts';
 import type { Planning } from '../planning/planning.ts';
-import type { Accepted, Door, Planned, Source, Where } from '../planning/tasks.ts';
+import type { Accepted, AcceptedProject, Door, Planned, Source, Where } from '../planning/tasks.ts';
 import { requireTenant, storedRetained, storedState, type Tenant, tenantInfo } from '../store.ts';
 import { presentDeployment, presentSummary } from './deployment.ts';
 import { publicBaseUrl } from './retrieve.ts';
@@ -63,14 +78,11 @@ export class MetadataOperations {
     findUser: FindUser,
   ): Promise<OperationReply> {
     const user = await requirePermission(findUser, request, 'metadataRead');
-    return this.#tryOut(request, user, { operation: 'validate', body: call.body });
+    return this.#answer(request, user, await this.#plan(request, { operation: 'validate', body: call.body }));
   }
 
-  /** What a deployment of the project would do. */
-  async #tryOut(request: RequestContext, user: UserIdentity, source: Source): Promise<OperationReply> {
-    // Those who decide about what an agent deploys could do so themselves.
-    const tellsRights = request.dryRun && request.agentRunId !== null;
-    const planned = await this.#plan(request.tenantId, user.id, source, tellsRights);
+  /** What a deployment of the plan would do. */
+  async #answer(request: RequestContext, user: UserIdentity, planned: Planned): Promise<OperationReply> {
     refuseDrift(planned);
     const { draft, counting, manifestHash, planHash, version, handsOutRights } = planned;
     const numbers = counting ? await this.#platform.database.tenant(request.tenantId, (tx) => count(tx, counting)) : [];
@@ -98,8 +110,9 @@ export class MetadataOperations {
     const allowed = await requirePermission(findUser, request, 'metadataManage');
     const accepted = await this.#planning.run(request.tenantId, 'accept', { body: call.body, head: call.fingerprint });
     if (request.dryRun) {
-      const tried = await this.#tryOut(request, allowed, { operation: 'deploy', body: call.body });
-      return { ...tried, changesNothing: accepted.checkOnly === true };
+      const { requested, source, planned } = await this.#request(request, call.body, accepted);
+      const tried = await this.#answer(request, allowed, planned ?? (await this.#plan(request, source)));
+      return { ...tried, changesNothing: requested.checkOnly };
     }
     const known = { ...call, fingerprint: accepted.fingerprint };
     const key = idempotencyKey(known, request);
@@ -107,30 +120,137 @@ export class MetadataOperations {
     const mutation = { database, request, call: known, key, service: 'metadata' };
     const reply = await runIdempotent(mutation, async ({ inUnit }) => {
       const user = await requirePermission(findUser, request, 'metadataManage');
-      await this.#checkAcceptable(request, call.body, accepted);
-      return inUnit(
-        async (unit) => (await unit.claim()) ?? acceptDeployment(unit, this.#jobs, newDeployment(user, accepted)),
-      );
+      const { requested } = await this.#request(request, call.body, accepted);
+      return inUnit(async (unit) => (await unit.claim()) ?? acceptDeployment(unit, this.#jobs, user, requested));
     });
     this.#jobs.wake();
     return reply;
   }
 
-  /** Refuses what can be seen to fail before it is accepted; the worker checks it again under its locks. */
-  async #checkAcceptable(request: RequestContext, body: Uint8Array, accepted: Accepted): Promise<void> {
+  /** The deployment that a body asks for. Refuses what can be seen to fail; the worker checks it again. */
+  #request(request: RequestContext, body: Uint8Array, accepted: Accepted): Promise<Request> {
+    switch (accepted.form) {
+      case 'project':
+        return this.#requestProject(request, body, accepted);
+      case 'quickDeploy':
+        return this.#requestQuickDeploy(request, accepted);
+      case 'rollback':
+        return this.#requestRollback(request, accepted);
+    }
+  }
+
+  async #requestProject(request: RequestContext, body: Uint8Array, accepted: AcceptedProject): Promise<Request> {
     if (accepted.destructive && accepted.allowDestructiveChanges !== true)
       throw new PlatformError(
         'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
         'The destructive manifest names components, and allowDestructiveChanges is not set.',
       );
-    const { baseMetadataVersion, expectedPlanHash } = accepted;
-    if (baseMetadataVersion === undefined && expectedPlanHash === undefined) return;
-    const planned = await this.#plan(request.tenantId, request.userId, { operation: 'deploy', body });
+    const { checkOnly = false, allowDestructiveChanges = false } = accepted;
+    const { baseMetadataVersion = null, expectedPlanHash = null, manifestHash, files } = accepted;
+    const source = { operation: 'deploy', body } as const;
+    const requested: Requested = {
+      kind: checkOnly ? 'validation' : 'deploy',
+      checkOnly,
+      allowDestructiveChanges,
+      baseMetadataVersion,
+      expectedPlanHash,
+      manifestHash,
+      package: accepted.package,
+      files,
+      revertsDeploymentId: null,
+      validationId: null,
+    };
+    if (baseMetadataVersion === null && expectedPlanHash === null) return { requested, source, planned: null };
+    const planned = await this.#plan(request, source);
     refuseDrift(planned);
-    if (expectedPlanHash !== undefined && planned.planHash !== expectedPlanHash)
+    if (expectedPlanHash !== null && planned.planHash !== expectedPlanHash)
       throw new PlatformError('PLAN_CHANGED', 'The plan is not the one that was reviewed.', {
         details: { expected: expectedPlanHash, actual: planned.planHash },
       });
+    return { requested, source, planned };
+  }
+
+  async #requestQuickDeploy(
+    request: RequestContext,
+    { validationId, expectedManifestHash }: Extract<Accepted, { form: 'quickDeploy' }>,
+  ): Promise<Request> {
+    const { tenantId } = request;
+    const id = validationId.toLowerCase();
+    const kept = await this.#platform.database.shared('metadata', tenantId, async (tx) => {
+      const reason = unusable(await standingOf(tx, tenantId, id));
+      if (reason !== null) throw quickDeployRefusal(reason);
+      return tx.one<KeptValidation>(keptValidationStatement(tenantId, id));
+    });
+    const { manifestHash, planHash, allowDestructiveChanges } = kept;
+    if (expectedManifestHash !== undefined && expectedManifestHash !== manifestHash)
+      throw quickDeployRefusal('DRIFT', { expected: expectedManifestHash, actual: manifestHash });
+    const source = { ...kept, baseMetadataVersion: null, restores: false };
+    const planned = await this.#plan(request, source);
+    if (planned.planHash !== planHash)
+      throw quickDeployRefusal('DRIFT', { expected: planHash, actual: planned.planHash });
+    if (planned.problems.length > 0) {
+      const isOwn = planned.problems.includes('COMPONENT_PERMISSION_DENIED');
+      throw quickDeployRefusal(isOwn ? 'PERMISSION' : 'DRIFT', { problems: planned.problems });
+    }
+    const requested: Requested = {
+      kind: 'quickDeploy',
+      checkOnly: false,
+      allowDestructiveChanges,
+      baseMetadataVersion: null,
+      expectedPlanHash: planHash,
+      manifestHash,
+      package: kept.package,
+      files: kept.files,
+      revertsDeploymentId: null,
+      validationId: id,
+    };
+    return { requested, source, planned };
+  }
+
+  async #requestRollback(
+    request: RequestContext,
+    { deploymentId, checkOnly = false }: Extract<Accepted, { form: 'rollback' }>,
+  ): Promise<Request> {
+    const { tenantId } = request;
+    const id = deploymentId.toLowerCase();
+    const { inverse } = await this.#platform.database.shared('metadata', tenantId, async (tx) => {
+      const blockers = rollbackBlockers(id, await standingOf(tx, tenantId, id));
+      if (blockers.length > 0) throw rollbackRefusal(blockers);
+      return tx.one<{ inverse: string }>(inverseStatement(tenantId, id));
+    });
+    const { destructive, manifestHash, ...kept } = await this.#planning.run(tenantId, 'revert', { inverse });
+    const source = { ...kept, allowDestructiveChanges: destructive, baseMetadataVersion: null, restores: true };
+    const requested: Requested = {
+      ...kept,
+      kind: 'rollback',
+      checkOnly,
+      allowDestructiveChanges: destructive,
+      baseMetadataVersion: null,
+      expectedPlanHash: null,
+      manifestHash,
+      revertsDeploymentId: id,
+      validationId: null,
+    };
+    return { requested, source, planned: null };
+  }
+
+  async cancel(
+    request: RequestContext,
+    call: OperationInput<'metadata.deployments.cancel'>,
+    findUser: FindUser,
+  ): Promise<OperationReply> {
+    await requirePermission(findUser, request, 'metadataManage');
+    const { deploymentId } = call.path;
+    return mutate(this.#platform.database, request, call, {
+      role: { service: 'metadata' },
+      work: async (unit) => {
+        await cancelDeployment(unit, deploymentId, call.body?.reason ?? null);
+        const shown = await shownDeployment(unit.tx, request.tenantId, deploymentId);
+        if (!shown) throw deploymentNotFound();
+        // Without its plan, which can be large: the answer is kept under the key.
+        return { status: 202, body: presentDeployment(shown.row, shown.standing, null) };
+      },
+    });
   }
 
   async get(
@@ -141,15 +261,17 @@ export class MetadataOperations {
     const user = await requireActiveUser(findUser, request);
     const id = call.path.deploymentId;
     const { tenantId } = request;
-    const { row, plan } = isUuid(id)
-      ? await this.#platform.database.shared('metadata', tenantId, async (tx) => ({
-          row: await findDeployment(tx, tenantId, id),
-          plan: mayRead(user) ? await planOfDeployment(tx, tenantId, id) : null,
-        }))
-      : { row: null, plan: null };
-    if (!row) throw new PlatformError('DEPLOYMENT_NOT_FOUND', 'There is no such deployment.');
-    if (plan === null || mayCount(user)) return { body: presentDeployment(row, plan) };
-    return { body: presentDeployment(row, await this.#planning.run(tenantId, 'uncount', { plan })) };
+    const found = isUuid(id)
+      ? await this.#platform.database.shared('metadata', tenantId, async (tx) => {
+          const shown = await shownDeployment(tx, tenantId, id);
+          return shown && { ...shown, plan: mayRead(user) ? await planOfDeployment(tx, tenantId, id) : null };
+        })
+      : null;
+    if (!found) throw deploymentNotFound();
+    const { row, standing, plan } = found;
+    if (plan === null || mayCount(user)) return { body: presentDeployment(row, standing, plan) };
+    const uncounted = await this.#planning.run(tenantId, 'uncount', { plan });
+    return { body: presentDeployment(row, standing, uncounted) };
   }
 
   async list(
@@ -188,7 +310,7 @@ export class MetadataOperations {
   }
 
   /** The plan of a user's project, up to what the records say to it. */
-  async #plan(tenantId: string, userId: string, source: Source, tellsRights = false): Promise<Planned> {
+  async #plan({ tenantId, userId, dryRun, agentRunId }: RequestContext, source: Source): Promise<Planned> {
     const { tenant, where } = await this.#current(tenantId);
     const input = {
       where,
@@ -196,7 +318,8 @@ export class MetadataOperations {
       schema: identifier(tenantSchema(tenantId)),
       source,
       userId,
-      tellsRights,
+      // Those who decide about what an agent deploys could do so themselves.
+      tellsRights: dryRun === true && agentRunId !== null,
       ceilings: ceilings(this.#platform.config.rateLimits, tenant.operatorLimits),
     };
     return this.#planning.run(tenantId, 'plan', input, { door: this.#door(tenantId) });
@@ -216,6 +339,23 @@ export class MetadataOperations {
       rows: (statement) => database.tenant(tenantId, (tx) => tx.all(statement)),
     };
   }
+}
+
+/** A deployment that is asked for, what it is planned from, and its plan where that was needed to accept it. */
+interface Request {
+  readonly requested: Requested;
+  readonly source: Source;
+  readonly planned: Planned | null;
+}
+
+async function shownDeployment(
+  tx: Tx,
+  tenantId: string,
+  deploymentId: string,
+): Promise<{ row: DeploymentSummary; standing: Standing } | null> {
+  const row = await findDeployment(tx, tenantId, deploymentId);
+  const standing = row && (await standingOf(tx, tenantId, deploymentId));
+  return standing && { row, standing };
 }
 
 /** Lost-update protection: somebody changed what the project is about to overwrite. */

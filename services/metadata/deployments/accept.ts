@@ -6,50 +6,67 @@ import type { UserIdentity } from '../../../contracts/data.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
-import type { Accepted } from '../planning/tasks.ts';
-import type { NewDeployment } from './accept.sql.ts';
+import { type NewDeployment, useValidationStatement } from './accept.sql.ts';
 import type { DeploymentJobs } from './jobs.ts';
+import { quickDeployRefusal } from './standing.ts';
 import { insertDeployment } from './store.ts';
 
-/** What a caller asks to deploy. */
-interface Requested extends Omit<NewDeployment, 'tenantId' | 'requestId' | 'idempotencyKey' | 'createdBy'> {
-  readonly createdBy: Omit<NewDeployment['createdBy'], 'clientId' | 'agentRunId'>;
-}
-
-export function newDeployment(user: UserIdentity, accepted: Accepted): Requested {
-  const checkOnly = accepted.checkOnly ?? false;
-  return {
-    deploymentId: uuidv7(),
-    kind: checkOnly ? 'validation' : 'deploy',
-    checkOnly,
-    allowDestructiveChanges: accepted.allowDestructiveChanges ?? false,
-    baseMetadataVersion: accepted.baseMetadataVersion ?? null,
-    expectedPlanHash: accepted.expectedPlanHash ?? null,
-    manifestHash: accepted.manifestHash,
-    package: accepted.package,
-    files: accepted.files,
-    createdBy: { userId: user.id, displayName: user.displayName, permissions: user.systemPermissions },
-  };
+/** A deployment as one of the forms of a request makes it. */
+export interface Requested
+  extends Pick<
+    NewDeployment,
+    | 'kind'
+    | 'checkOnly'
+    | 'allowDestructiveChanges'
+    | 'baseMetadataVersion'
+    | 'expectedPlanHash'
+    | 'manifestHash'
+    | 'package'
+    | 'files'
+    | 'revertsDeploymentId'
+  > {
+  /** The validation that it uses. */
+  readonly validationId: string | null;
 }
 
 /** Stores the deployment and enqueues its job in the unit that has claimed the key. */
 export async function acceptDeployment(
   unit: Unit,
   jobs: DeploymentJobs,
-  requested: Requested,
+  user: UserIdentity,
+  { validationId, ...requested }: Requested,
 ): Promise<OperationReply> {
   const { tx, request, key } = unit;
-  const { deploymentId, checkOnly, manifestHash } = requested;
+  const { kind, checkOnly, manifestHash, revertsDeploymentId } = requested;
+  const { tenantId, clientId, agentRunId, requestId } = request;
+  const deploymentId = uuidv7();
   unit.actAs({ service: 'metadata' });
+  if (validationId !== null && !(await tx.first(useValidationStatement(tenantId, validationId, deploymentId))))
+    throw quickDeployRefusal('ALREADY_USED');
   await insertDeployment(tx, {
     ...requested,
-    tenantId: request.tenantId,
-    createdBy: { ...requested.createdBy, clientId: request.clientId, agentRunId: request.agentRunId },
-    requestId: request.requestId,
+    tenantId,
+    deploymentId,
+    createdBy: {
+      userId: user.id,
+      displayName: user.displayName,
+      permissions: user.systemPermissions,
+      clientId,
+      agentRunId,
+    },
+    requestId,
     idempotencyKey: key.key,
   });
-  await jobs.enqueue(tx, request.tenantId);
-  unit.audit({ changes: { deploymentId, checkOnly } });
+  await jobs.enqueue(tx, tenantId);
+  unit.audit({
+    changes: {
+      deploymentId,
+      kind,
+      checkOnly,
+      ...(validationId === null ? {} : { validationId }),
+      ...(revertsDeploymentId === null ? {} : { revertsDeploymentId }),
+    },
+  });
   const self = `/api/v1/metadata/deployments/${deploymentId}`;
   return unit.complete({
     status: 202,

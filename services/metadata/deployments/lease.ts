@@ -2,7 +2,7 @@
  * How workers take, keep and finish deployments: each statement holds only for the worker that has the lease. They
  * claim and fence in one statement, so they are SQL and not calls of the model.
  */
-import type { DeploymentError } from '../../../contracts/metadata.ts';
+import type { DeploymentError, DeploymentStatus } from '../../../contracts/metadata.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { forgetStatement } from './forget.sql.ts';
 
@@ -12,6 +12,10 @@ export const LEASE_SECONDS = 60;
 /** What a worker needs of the deployment that it has claimed. */
 export interface Claimed {
   deployment_id: string;
+  /** CANCELED: its worker was lost while it was being canceled, and there is nothing left to do. */
+  status: 'VALIDATING' | 'CANCELED';
+  kind: 'deploy' | 'validation' | 'quickDeploy' | 'rollback';
+  reverts_deployment_id: string | null;
   check_only: boolean;
   allow_destructive_changes: boolean;
   base_metadata_version: number | null;
@@ -38,13 +42,18 @@ export async function claimDeployment(
   leaseSeconds: number,
 ): Promise<{ claimed: Claimed | null; busyUntil: Date | null }> {
   const { rows } = await tx.query<Claimed>({
-    text: `UPDATE metadata.deployments SET status = 'VALIDATING', stage = 'validate', done = 0, takes = takes + 1,
-        lease_token = $2, lease_until = now() + make_interval(secs => $3), started_at = coalesce(started_at, now())
+    text: `UPDATE metadata.deployments SET
+        status = CASE WHEN status = 'CANCELING' THEN 'CANCELED' ELSE 'VALIDATING' END,
+        stage = CASE WHEN status = 'CANCELING' THEN 'done' ELSE 'validate' END,
+        finished_at = CASE WHEN status = 'CANCELING' THEN now() END,
+        done = 0, takes = takes + 1, lease_token = CASE WHEN status <> 'CANCELING' THEN $2::uuid END,
+        lease_until = CASE WHEN status <> 'CANCELING' THEN now() + make_interval(secs => $3) END,
+        started_at = coalesce(started_at, now())
       WHERE tenant_id = $1 AND deployment_id = (
         SELECT deployment_id FROM metadata.deployments WHERE tenant_id = $1 AND status IN ${OPEN}
         ORDER BY queue_number LIMIT 1 FOR UPDATE)
         AND (status = 'QUEUED' OR lease_until < now())
-      RETURNING deployment_id, check_only, allow_destructive_changes, base_metadata_version, expected_plan_hash,
+      RETURNING deployment_id, status, kind, reverts_deployment_id, check_only, allow_destructive_changes, base_metadata_version, expected_plan_hash,
         package::text, files::text, created_by_user_id, created_by_client_id, created_by_agent_run_id, request_id,
         takes`,
     values: [tenantId, token, leaseSeconds],
@@ -58,20 +67,36 @@ export async function claimDeployment(
   return { claimed: null, busyUntil: open[0] ? new Date(open[0].lease_until ?? Date.now()) : null };
 }
 
-/** False: the deployment belongs to another worker by now. */
+/** The state of a deployment that a worker has; null: it belongs to another worker by now. */
 export async function renewLease(
   tx: Tx,
   tenantId: string,
   deploymentId: string,
   token: string,
   leaseSeconds: number,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+): Promise<DeploymentStatus | null> {
+  const renewed = await tx.first<{ status: DeploymentStatus }>({
     text: `UPDATE metadata.deployments SET lease_until = now() + make_interval(secs => $4)
-      WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status IN ${OPEN}`,
+      WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status IN ${OPEN}
+      RETURNING status`,
     values: [tenantId, deploymentId, token, leaseSeconds],
   });
-  return rowCount === 1;
+  return renewed?.status ?? null;
+}
+
+/** The same without renewing anything. */
+export async function watchLease(
+  tx: Tx,
+  tenantId: string,
+  deploymentId: string,
+  token: string,
+): Promise<DeploymentStatus | null> {
+  const seen = await tx.first<{ status: DeploymentStatus }>({
+    text: `SELECT status FROM metadata.deployments
+      WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3`,
+    values: [tenantId, deploymentId, token],
+  });
+  return seen?.status ?? null;
 }
 
 export async function markApplying(
@@ -97,6 +122,8 @@ export interface Outcome {
   readonly planHash: string | null;
   /** JSON. */
   readonly inverse: string | null;
+  /** JSON. */
+  readonly irreversible: string;
   readonly versionBefore: number | null;
   readonly versionAfter: number | null;
   readonly done: number;
@@ -104,7 +131,10 @@ export interface Outcome {
   readonly error: DeploymentError | null;
 }
 
-/** The end of a deployment; false when the lease was lost, and then the caller must not commit. */
+/**
+ * The end of a deployment; false when the lease was lost or somebody cancels it, and then the caller must not commit.
+ * From here to the commit a request to cancel waits for this row, and comes too late.
+ */
 export async function finishDeployment(
   tx: Tx,
   tenantId: string,
@@ -116,8 +146,8 @@ export async function finishDeployment(
     text: `UPDATE metadata.deployments SET status = $4, stage = 'done', finished_at = now(),
         plan = coalesce($5::json, plan), plan_hash = coalesce($6, plan_hash), inverse_plan = $7,
         metadata_version_before = coalesce($8, metadata_version_before), metadata_version_after = $9, done = $10,
-        total = $11, error = $12, lease_token = NULL, lease_until = NULL
-      WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status IN ${OPEN}`,
+        total = $11, error = $12, irreversible = $13, lease_token = NULL, lease_until = NULL
+      WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status IN ('VALIDATING', 'APPLYING')`,
     values: [
       tenantId,
       deploymentId,
@@ -131,9 +161,40 @@ export async function finishDeployment(
       outcome.done,
       outcome.total,
       outcome.error && JSON.stringify(outcome.error),
+      outcome.irreversible,
     ],
   });
   if (rowCount !== 1) return false;
   await tx.query(forgetStatement(tenantId));
   return true;
+}
+
+/** The end of a deployment that was canceled, when everything of it is rolled back; false: the lease was lost. */
+export async function finishCanceling(tx: Tx, tenantId: string, deploymentId: string, token: string): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    text: `UPDATE metadata.deployments SET status = 'CANCELED', stage = 'done', finished_at = now(), lease_token = NULL,
+        lease_until = NULL
+      WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status = 'CANCELING'`,
+    values: [tenantId, deploymentId, token],
+  });
+  return rowCount === 1;
+}
+
+/**
+ * Ends the lease, so that another worker may take the deployment at once. `untried`: this one does not count among
+ * those that were lost.
+ */
+export async function giveBack(
+  tx: Tx,
+  tenantId: string,
+  deploymentId: string,
+  token: string,
+  untried: boolean,
+): Promise<void> {
+  await tx.query({
+    text: `UPDATE metadata.deployments SET lease_until = now() - interval '1 ms', lease_token = NULL,
+        takes = takes - CASE WHEN $4 THEN 1 ELSE 0 END
+      WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status IN ${OPEN}`,
+    values: [tenantId, deploymentId, token, untried],
+  });
 }

@@ -18,7 +18,19 @@ import type { Planning } from '../planning/planning.ts';
 import type { Concluded, Door, Planned } from '../planning/tasks.ts';
 import { requireTenant, storedRetained, storedState, type Tenant, tenantInfo } from '../store.ts';
 import { DDL_LIMITS, inConfiguration, lockConfiguration } from '../tenants.ts';
-import { type Claimed, claimDeployment, finishDeployment, markApplying, type Outcome, renewLease } from './lease.ts';
+import {
+  type Claimed,
+  claimDeployment,
+  finishCanceling,
+  finishDeployment,
+  giveBack,
+  markApplying,
+  type Outcome,
+} from './lease.ts';
+import { revertStatement } from './standing.sql.ts';
+import { rollbackBlockers } from './standing.ts';
+import { standingOf } from './store.ts';
+import { Watch, Withdrawn } from './watch.ts';
 
 interface WorkerOptions {
   /** What tenants may have without the operator. */
@@ -34,9 +46,16 @@ interface WorkerOptions {
 
 /** A deployment whose worker was lost so many times is not tried again. */
 const ATTEMPTS_MAX = 3;
+const GIVE_BACK_ATTEMPTS = 3;
 
-/** The lease went to another worker; what this one did is rolled back. */
-class LeaseLost extends Error {}
+/** A deployment that this worker has. */
+interface Work {
+  readonly tenantId: string;
+  readonly deployment: Claimed;
+  readonly token: string;
+  readonly watch: Watch;
+}
+
 /** A validation has ended: its transaction is rolled back. */
 class CheckedOnly extends Error {
   readonly outcome: Outcome;
@@ -73,49 +92,45 @@ export class DeploymentWorker {
         if (busyUntil) await this.#options.later(tenantId, new Date(busyUntil.getTime() + 1_000));
         return;
       }
-      await this.#runUnderLease(tenantId, claimed, token);
+      if (claimed.status === 'VALIDATING') await this.#runUnderLease(tenantId, claimed, token);
     }
   }
 
   async #runUnderLease(tenantId: string, deployment: Claimed, token: string): Promise<void> {
-    const renewal = setInterval(
-      () => {
-        this.#database
-          .shared('metadata', tenantId, (tx) =>
-            renewLease(tx, tenantId, deployment.deployment_id, token, this.#options.leaseSeconds),
-          )
-          .catch(() => {});
-      },
-      (this.#options.leaseSeconds * 1_000) / 3,
-    );
+    const { deployment_id: deploymentId } = deployment;
+    const { leaseSeconds } = this.#options;
+    const watch = new Watch(this.#database, { tenantId, deploymentId, token, leaseSeconds });
     try {
-      await this.#validateAndApply(tenantId, deployment, token);
+      await this.#validateAndApply({ tenantId, deployment, token, watch });
     } catch (error) {
-      // Without the database, or without the lease, the outcome is not ours to write.
-      if (error instanceof LeaseLost) return;
-      if (isConnectionError(error)) throw error;
-      this.#options.failed(error, deployment.deployment_id);
-      await this.#finish(tenantId, deployment, token, failure(applyError(error)));
+      // Without the database the outcome is not ours to write, and a process that stops has not tried everything.
+      if (isConnectionError(error) || this.#stopping) {
+        await this.#giveBack(tenantId, deploymentId, token);
+        throw error;
+      }
+      if (!(error instanceof Withdrawn)) this.#options.failed(error, deploymentId);
+      await this.#finish({ tenantId, deployment, token }, failure(applyError(error)));
     } finally {
-      clearInterval(renewal);
+      await watch.stop();
     }
   }
 
-  async #validateAndApply(tenantId: string, deployment: Claimed, token: string): Promise<void> {
+  async #validateAndApply(work: Work): Promise<void> {
+    const { tenantId, deployment, token, watch } = work;
     if (deployment.takes > ATTEMPTS_MAX) {
       const message = `Its worker was lost ${ATTEMPTS_MAX} times.`;
-      return this.#finish(tenantId, deployment, token, failure({ code: 'WORKER_LOST', message }));
+      return this.#finish(work, failure({ code: 'WORKER_LOST', message }));
     }
     const tenant = await this.#database.shared('metadata', tenantId, (tx) => requireTenant(tx, tenantId));
-    const planned = await this.#plan(tenant, deployment, {
+    const planned = await this.#plan(tenant, work, {
       state: () => this.#database.shared('metadata', tenantId, (tx) => storedState(tx, tenantId)),
       retained: () => this.#database.shared('metadata', tenantId, (tx) => storedRetained(tx, tenantId)),
       rows: (statement) => this.#database.tenant(tenantId, (tx) => tx.all(statement)),
     });
-    const numbers = await this.#database.tenant(tenantId, (tx) => numbersOf(tx, planned));
-    const concluded = await this.#conclude(tenantId, planned, numbers);
+    const numbers = await this.#database.tenant(tenantId, (tx) => watch.over(tx, () => numbersOf(tx, planned)));
+    const concluded = await this.#conclude(work, planned, numbers);
     const refused = refusal(deployment, planned, concluded);
-    if (refused) return this.#finish(tenantId, deployment, token, refused);
+    if (refused) return this.#finish(work, refused);
 
     if (!deployment.check_only) {
       const taken = await this.#database.shared('metadata', tenantId, (tx) =>
@@ -126,16 +141,16 @@ export class DeploymentWorker {
           versionBefore: planned.version,
         }),
       );
-      if (!taken) throw new LeaseLost();
+      if (!taken) throw new Withdrawn();
     }
-    await this.#apply(tenantId, deployment, token);
+    await this.#apply(work);
   }
 
   /**
    * The plan by what the deployer holds at this moment, in a planning thread; `door` reads the configuration when the
    * thread does not have it.
    */
-  #plan(tenant: Tenant, deployment: Claimed, door: Door): Promise<Planned> {
+  #plan(tenant: Tenant, { deployment, watch: { signal } }: Work, door: Door): Promise<Planned> {
     const { id: tenantId, metadataVersion: version } = tenant;
     return this.#options.planning.run(
       tenantId,
@@ -144,44 +159,48 @@ export class DeploymentWorker {
         where: { tenantId, version },
         tenant: tenantInfo(tenant),
         schema: identifier(tenantSchema(tenantId)),
-        source: { package: deployment.package, files: deployment.files },
-        userId: deployment.created_by_user_id,
-        ceilings: ceilings(this.#options.rateLimits, tenant.operatorLimits),
-        apply: {
-          deploymentId: deployment.deployment_id,
+        source: {
+          package: deployment.package,
+          files: deployment.files,
           allowDestructiveChanges: deployment.allow_destructive_changes,
           baseMetadataVersion: deployment.base_metadata_version,
+          restores: deployment.kind === 'rollback',
         },
+        userId: deployment.created_by_user_id,
+        ceilings: ceilings(this.#options.rateLimits, tenant.operatorLimits),
+        apply: { deploymentId: deployment.deployment_id },
       },
-      { door, first: true },
+      { door, first: true, signal },
     );
   }
 
-  #conclude(tenantId: string, { draft }: Planned, numbers: readonly number[]): Promise<Concluded> {
-    return this.#options.planning.run(tenantId, 'conclude', { draft, numbers }, { first: true });
+  #conclude({ tenantId, watch: { signal } }: Work, { draft }: Planned, numbers: readonly number[]): Promise<Concluded> {
+    return this.#options.planning.run(tenantId, 'conclude', { draft, numbers }, { first: true, signal });
   }
 
   /** Plans again under the lock: what was valid a moment before may not be any more. */
-  async #apply(tenantId: string, deployment: Claimed, token: string): Promise<void> {
-    const once = (tx: Tx): Promise<number | null> => this.#inTransaction(tx, tenantId, deployment, token);
+  async #apply(work: Work): Promise<void> {
+    const { tenantId, watch } = work;
+    const once = (tx: Tx): Promise<number | null> => watch.over(tx, () => this.#inTransaction(tx, work));
     try {
-      const version = await inConfiguration(this.#database, tenantId, once);
+      const version = await inConfiguration(this.#database, tenantId, once, watch.signal);
       if (version !== null) this.#options.committed(tenantId, version);
     } catch (error) {
       if (!(error instanceof CheckedOnly)) throw error;
-      await this.#finish(tenantId, deployment, token, error.outcome);
+      await this.#finish(work, error.outcome);
     }
   }
 
   /** The new version of the configuration; null when there is none. */
-  async #inTransaction(tx: Tx, tenantId: string, deployment: Claimed, token: string): Promise<number | null> {
+  async #inTransaction(tx: Tx, work: Work): Promise<number | null> {
+    const { tenantId, deployment, token } = work;
     const finish = async (outcome: Outcome): Promise<void> => {
       tx.actAs(serviceRole('metadata', tenantId));
-      if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome))) throw new LeaseLost();
+      if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome))) throw new Withdrawn();
     };
     await tx.query(DDL_LIMITS);
     const tenant = await lockConfiguration(tx, tenantId);
-    const planned = await this.#plan(tenant, deployment, {
+    const planned = await this.#plan(tenant, work, {
       state: () => storedState(tx, tenantId),
       retained: () => storedRetained(tx, tenantId),
       rows: (statement) => {
@@ -190,13 +209,13 @@ export class DeploymentWorker {
       },
     });
     tx.actAs(ownerRole(tenantId));
-    const concluded = await this.#conclude(tenantId, planned, await numbersOf(tx, planned));
-    const refused = refusal(deployment, planned, concluded);
+    const concluded = await this.#conclude(work, planned, await numbersOf(tx, planned));
+    const refused = (await this.#rollbackRefusal(tx, work)) ?? refusal(deployment, planned, concluded);
     if (refused) {
       await finish(refused);
       return null;
     }
-    const { prepared, inverse } = planned;
+    const { prepared, inverse, irreversible } = planned;
     if (prepared)
       await applyPrepared(tx, tenantId, prepared, {
         deploymentId: deployment.deployment_id,
@@ -210,14 +229,44 @@ export class DeploymentWorker {
     const outcome = succeeded(planned, concluded);
     if (deployment.check_only) throw new CheckedOnly(outcome);
     const version = prepared?.version ?? null;
-    await finish({ ...outcome, inverse, versionAfter: version ?? planned.version });
+    if (prepared && deployment.kind === 'rollback') {
+      tx.actAs(serviceRole('metadata', tenantId));
+      await tx.query(revertStatement(tenantId, deployment.deployment_id));
+    }
+    await finish({ ...outcome, inverse, irreversible, versionAfter: version ?? planned.version });
     return version;
   }
 
-  async #finish(tenantId: string, deployment: Claimed, token: string, outcome: Outcome): Promise<void> {
-    await this.#database.shared('metadata', tenantId, (tx) =>
-      finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome),
-    );
+  /** What a rollback takes back may have been changed since it was accepted. */
+  async #rollbackRefusal(tx: Tx, { tenantId, deployment }: Work): Promise<Outcome | null> {
+    const { reverts_deployment_id: reverts } = deployment;
+    if (reverts === null) return null;
+    tx.actAs(serviceRole('metadata', tenantId));
+    const [blocker] = rollbackBlockers(reverts, await standingOf(tx, tenantId, reverts));
+    if (!blocker) return null;
+    const message = `It cannot be rolled back: ${blocker.type} ${blocker.fullName} (${blocker.reason}).`;
+    return failure({ code: 'ROLLBACK_NOT_ELIGIBLE', message });
+  }
+
+  /** The end of a deployment that nothing was committed of: this outcome, or CANCELED when somebody asked for that. */
+  async #finish({ tenantId, deployment, token }: Omit<Work, 'watch'>, outcome: Outcome): Promise<void> {
+    const { deployment_id: deploymentId } = deployment;
+    await this.#database.shared('metadata', tenantId, async (tx) => {
+      if (await finishDeployment(tx, tenantId, deploymentId, token, outcome)) return;
+      await finishCanceling(tx, tenantId, deploymentId, token);
+    });
+  }
+
+  /** Lets the next worker begin without waiting for the end of the lease. */
+  async #giveBack(tenantId: string, deploymentId: string, token: string): Promise<void> {
+    for (let attempt = 1; attempt <= GIVE_BACK_ATTEMPTS; attempt++)
+      try {
+        return await this.#database.shared('metadata', tenantId, (tx) =>
+          giveBack(tx, tenantId, deploymentId, token, this.#stopping),
+        );
+      } catch {
+        // Connections that the database has dropped are found out one by one.
+      }
   }
 }
 
@@ -229,6 +278,7 @@ const succeeded = ({ planHash, version, changed }: Planned, { plan }: Concluded)
   plan,
   planHash,
   inverse: null,
+  irreversible: '[]',
   versionBefore: version,
   versionAfter: null,
   done: changed,
@@ -241,6 +291,7 @@ const failure = (error: DeploymentError): Outcome => ({
   plan: null,
   planHash: null,
   inverse: null,
+  irreversible: '[]',
   versionBefore: null,
   versionAfter: null,
   done: 0,
@@ -267,7 +318,9 @@ function refusal(deployment: Claimed, planned: Planned, { blocked, plan }: Concl
         .join(', ')}.`,
     );
   if (deployment.expected_plan_hash !== null && deployment.expected_plan_hash !== planned.planHash)
-    return withPlan('PLAN_CHANGED', 'The plan is not the one that was reviewed.');
+    return deployment.kind === 'quickDeploy'
+      ? withPlan('QUICK_DEPLOY_NOT_ELIGIBLE', 'The plan is not the one that was validated.')
+      : withPlan('PLAN_CHANGED', 'The plan is not the one that was reviewed.');
   if (blocked > 0)
     return withPlan(
       'PLAN_BLOCKED',

@@ -3,11 +3,13 @@
 import { Op } from 'sequelize';
 import type { DeploymentStatus } from '../../../contracts/metadata.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { DeploymentModel } from '../models/deployment.ts';
 import { insertDeploymentStatement, type NewDeployment } from './accept.sql.ts';
 import { deploymentPlanStatement } from './plan.sql.ts';
+import { type Standing, standingStatement } from './standing.sql.ts';
 
 const OPEN: readonly DeploymentStatus[] = ['QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING'];
 
@@ -35,6 +37,7 @@ const SUMMARY = [
   'error',
   'cancelRequested',
   'canceledById',
+  'cancelReason',
 ] as const;
 
 /** A deployment without its plan. */
@@ -68,6 +71,12 @@ export async function findDeployment(
   });
   const [deployment = null] = found ? await withPositions(tx, tenantId, [found]) : [];
   return deployment;
+}
+
+/** What becomes of a deployment after its end; null: there is none with this id. */
+export function standingOf(tx: Tx, tenantId: string, deploymentId: string): Promise<Standing | null> {
+  const id = deploymentId.toLowerCase();
+  return isUuid(id) ? tx.first<Standing>(standingStatement(tenantId, id)) : Promise.resolve(null);
 }
 
 /** The plan of a deployment as JSON of the API; null: there is none. It can be large, and is not parsed. */

@@ -33,6 +33,7 @@ export class DeploymentModel extends Model<InferAttributes<DeploymentModel>, Inf
   declare error: CreationOptional<DeploymentError | null>;
   declare cancelRequested: CreationOptional<boolean>;
   declare canceledById: CreationOptional<string | null>;
+  declare cancelReason: CreationOptional<string | null>;
 }
 
 DeploymentModel.init(
@@ -66,6 +67,7 @@ DeploymentModel.init(
     error: DataTypes.JSONB,
     cancelRequested: DataTypes.BOOLEAN,
     canceledById: DataTypes.UUID,
+    cancelReason: DataTypes.TEXT,
   },
   { sequelize, schema: 'metadata', tableName: 'deployments' },
 );

@@ -3,6 +3,7 @@
  * too long or too much memory ends with its thread; how many tasks of a tenant run and wait is bounded.
  * docs/decisions/planning-in-threads.md says why.
  */
+import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { MessageChannel } from 'node:worker_threads';
@@ -43,6 +44,8 @@ export interface PlanningOptions {
   readonly door?: Door;
   /** It goes before what else the tenant wants, and is never refused. */
   readonly first?: boolean;
+  /** Aborted: nobody needs the result any more; `run` throws the reason. */
+  readonly signal?: AbortSignal;
 }
 
 export class Planning {
@@ -67,9 +70,10 @@ export class Planning {
     tenantId: string,
     task: T,
     input: Input<T>,
-    { door, first = false }: PlanningOptions = {},
+    { door, first = false, signal }: PlanningOptions = {},
   ): Promise<Result<T>> {
-    return this.#turns.take(tenantId, () => this.#run(task, input, door), { first });
+    const running = this.#turns.take(tenantId, () => this.#run(task, input, door, signal), { first });
+    return signal ? untilAborted(running, signal) : running;
   }
 
   /** Ends the threads. */
@@ -78,9 +82,17 @@ export class Planning {
     this.#pool = null;
   }
 
-  async #run<T extends TaskName>(task: T, input: Input<T>, door: Door | undefined): Promise<Result<T>> {
+  async #run<T extends TaskName>(
+    task: T,
+    input: Input<T>,
+    door: Door | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Result<T>> {
+    signal?.throwIfAborted();
     const { port1, port2 } = new MessageChannel();
     const given = new AbortController();
+    const abort = (): void => given.abort();
+    signal?.addEventListener('abort', abort);
     let late = false;
     const timer = setTimeout(() => {
       late = true;
@@ -112,6 +124,7 @@ export class Planning {
       throw this.#excess(error, late) ?? error;
     } finally {
       clearTimeout(timer);
+      signal?.removeEventListener('abort', abort);
       port1.close();
     }
   }
@@ -138,6 +151,20 @@ export class Planning {
       resourceLimits: { maxOldGenerationSizeMb: this.#limits.memoryMb },
     });
     return this.#pool;
+  }
+}
+
+/** The result of `work`, unless the signal comes first; its turn may still be to come. */
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  work.catch(() => {});
+  signal.throwIfAborted();
+  const done = new AbortController();
+  try {
+    return await Promise.race([work, once(signal, 'abort', done).then(() => Promise.reject(signal.reason))]);
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    done.abort();
   }
 }
 

@@ -5,8 +5,9 @@
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../../config/limits.ts';
 import { completeFingerprint } from '../../../lib/json/fingerprint.ts';
-import type { Package } from '../../../lib/metadata/manifest.ts';
+import { DESTRUCTIVE_PATH, type Package } from '../../../lib/metadata/manifest.ts';
 import type { TenantInfo } from '../../../lib/schema/snapshot.ts';
+import { emitYaml } from '../../../lib/yaml/emit.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { loadActing, type Reader } from '../acting.ts';
 import { retrieve } from '../actions/retrieve.ts';
@@ -15,9 +16,24 @@ import { withoutCounts } from '../counts.ts';
 import { type Counted, type Counting, countingOf, withCounts } from '../data-checks.ts';
 import type { State } from '../kinds/component.ts';
 import type { Problem } from '../kinds/kind.ts';
-import { drift, handsOutRights, makePlan, type PlanLists, type PlanOptions, planHash } from '../planner/plan.ts';
+import {
+  drift,
+  handsOutRights,
+  makePlan,
+  type Plan,
+  type PlanLists,
+  type PlanOptions,
+  planHash,
+} from '../planner/plan.ts';
 import { type Prepared, prepare } from '../prepare.ts';
-import { deployBody, type ProjectBody, parseBody, retrieveBody, validateBody } from '../project/body.ts';
+import {
+  type DeployForm,
+  deployBody,
+  type ProjectBody,
+  parseBody,
+  retrieveBody,
+  validateBody,
+} from '../project/body.ts';
 import { type Project, readPackage, readProject } from '../project/project.ts';
 import { parseComponents, type StoredState } from '../stored-state.ts';
 
@@ -37,20 +53,32 @@ export interface Where {
   readonly version: number;
 }
 
-/** The body of a deploy, read. */
-export interface Accepted extends Omit<ProjectBody, 'files' | 'package'> {
-  readonly fingerprint: string;
+/** Files and their package, JSON each, as a deployment keeps them. */
+export interface KeptProject {
   readonly manifestHash: string;
-  readonly destructive: boolean;
-  /** JSON of the explicit package and of the files. */
   readonly package: string;
   readonly files: string;
 }
 
+/** A project that a deploy brings with it. */
+export interface AcceptedProject extends KeptProject, Omit<ProjectBody, 'files' | 'package'> {
+  readonly form: 'project';
+  readonly destructive: boolean;
+}
+
+/** The body of a deploy, read. */
+export type Accepted = { readonly fingerprint: string } & (AcceptedProject | Exclude<DeployForm, { form: 'project' }>);
+
+/** What a kept project is planned with. */
+export interface KeptSource extends Pick<KeptProject, 'package' | 'files'> {
+  readonly allowDestructiveChanges: boolean;
+  readonly baseMetadataVersion: number | null;
+  /** It undoes another deployment; see `PlanOptions.restores`. */
+  readonly restores: boolean;
+}
+
 /** Files and package: as a request sends them, or as a deployment keeps them. */
-export type Source =
-  | { readonly operation: 'validate' | 'deploy'; readonly body: Uint8Array }
-  | { readonly package: string; readonly files: string };
+export type Source = { readonly operation: 'validate' | 'deploy'; readonly body: Uint8Array } | KeptSource;
 
 export interface PlanInput {
   readonly where: Where;
@@ -64,13 +92,7 @@ export interface PlanInput {
   /** The answer also says whether the plan hands out rights. */
   readonly tellsRights?: boolean;
   /** Of a deployment: it is computed so that it can be applied. */
-  readonly apply?: {
-    readonly deploymentId: string;
-    readonly allowDestructiveChanges: boolean;
-    /** It undoes another deployment; see `PlanOptions.restores`. */
-    readonly restores?: boolean;
-    readonly baseMetadataVersion: number | null;
-  };
+  readonly apply?: { readonly deploymentId: string };
 }
 
 export interface Drifted {
@@ -88,6 +110,8 @@ export interface Planned {
   readonly manifestHash: string;
   readonly planHash: string;
   readonly changed: number;
+  /** Codes of what stands against it, as far as it is known. */
+  readonly problems: readonly string[];
   /** Where that was asked for. */
   readonly handsOutRights?: boolean;
   /** Components of the project that changed after its baseMetadataVersion: how many, and the first of them. */
@@ -98,8 +122,9 @@ export interface Planned {
   readonly draft: Uint8Array;
   /** For a deployment without a problem; null besides: it changes nothing. */
   readonly prepared: Prepared | null;
-  /** JSON of what undoes a deployment. */
+  /** JSON of what undoes a deployment, and of the components that nothing restores: `[{type, fullName}]`. */
   readonly inverse: string | null;
+  readonly irreversible: string;
 }
 
 /** A plan as the API shows it in a deployment. */
@@ -135,24 +160,34 @@ export const TASKS = {
   /** Reads the body of a deploy. */
   async accept({ body, head }: { body: Uint8Array; head: string }): Promise<Accepted> {
     const value = parseBody(body);
-    const { files, package: pkg, ...read } = deployBody(value);
+    const fingerprint = completeFingerprint(head, value);
+    const read = deployBody(value);
+    if (read.form !== 'project') return { ...read, fingerprint };
+    const { files, package: pkg, ...options } = read.project;
     const project = await readProject(files, pkg);
     return {
-      ...read,
-      fingerprint: completeFingerprint(head, value),
-      manifestHash: project.manifestHash,
+      ...options,
+      ...kept(files, project),
+      form: 'project',
+      fingerprint,
       destructive: project.destructive !== null,
-      package: JSON.stringify(project.package),
-      files: JSON.stringify(files),
     };
+  },
+
+  /** The project that undoes a deployment, from what was kept for that. */
+  async revert({ inverse }: { inverse: string }): Promise<KeptProject & { readonly destructive: boolean }> {
+    const { files, deletes } = JSON.parse(inverse) as Plan['inverse'];
+    const types = deletes.map(({ name, members }) => ({ name, members: [...members] }));
+    const all = { ...files, [DESTRUCTIVE_PATH]: emitYaml({ version: 1, types }) };
+    return { ...kept(all, await readProject(all, null)), destructive: types.length > 0 };
   },
 
   /** Reads a project and plans it. */
   async plan(input: PlanInput, door: Door): Promise<Planned> {
-    const { project, body } = await read(input.source);
+    const { project, options } = await read(input.source);
     const { version, state } = await stateOf(input.where, door);
     const retained = parseComponents(await door.retained());
-    const since = body?.baseMetadataVersion ?? input.apply?.baseMetadataVersion ?? null;
+    const since = options.baseMetadataVersion;
     const drifted = since === null ? [] : drift(state, retained, project, since);
     const { apply, schema, userId, ceilings, tenant } = input;
     const records = readerOf(door, schema);
@@ -160,10 +195,10 @@ export const TASKS = {
     const acting = await loadActing(records, userId, planned);
     const made = makePlan(state, project, {
       platform: false,
-      allowDestructiveChanges: apply ? apply.allowDestructiveChanges : (body?.allowDestructiveChanges ?? false),
+      allowDestructiveChanges: options.allowDestructiveChanges,
       ceilings,
       retained,
-      restores: apply?.restores ?? false,
+      restores: options.restores,
       ...acting,
     });
     const plan = await keepAdministrators(records, made, planned);
@@ -191,12 +226,18 @@ export const TASKS = {
       manifestHash: project.manifestHash,
       planHash: planHash(plan, state),
       changed: plan.changed.length + plan.deleted.length,
+      problems: [...new Set(blocked.map(({ code }) => code))],
       ...(input.tellsRights ? { handsOutRights: handsOutRights(plan, state, project, acting) } : {}),
       drifted: { since, count: drifted.length, first: drifted.slice(0, DRIFTED_SHOWN_MAX).map(driftedOf) },
       counting: asked?.statement ?? null,
       draft: Buffer.from(JSON.stringify(draft)),
       prepared: isSound ? worked : null,
       inverse: isSound ? JSON.stringify(plan.inverse) : null,
+      irreversible: JSON.stringify(
+        [...creates, ...updates, ...deletes]
+          .filter(({ reversible }) => !reversible)
+          .map(({ type, fullName }) => ({ type, fullName })),
+      ),
     };
   },
 
@@ -300,15 +341,34 @@ const driftedOf = (component: ReturnType<typeof drift>[number]): Drifted => ({
   changedById: component.updatedById,
 });
 
-async function read(source: Source): Promise<{ project: Project; body: ProjectBody | null }> {
+type ReadOptions = Omit<KeptSource, 'package' | 'files'>;
+
+async function read(source: Source): Promise<{ project: Project; options: ReadOptions }> {
   if ('files' in source) {
     const files = JSON.parse(source.files) as Record<string, string>;
-    return { project: await readProject(files, JSON.parse(source.package) as Package), body: null };
+    return { project: await readProject(files, JSON.parse(source.package) as Package), options: source };
   }
-  const value = parseBody(source.body);
-  const body = source.operation === 'validate' ? validateBody(value) : deployBody(value);
-  return { project: await readProject(body.files, body.package), body };
+  const { files, package: pkg, ...body } = sentProject(source);
+  const { allowDestructiveChanges = false, baseMetadataVersion = null } = body;
+  return {
+    project: await readProject(files, pkg),
+    options: { allowDestructiveChanges, baseMetadataVersion, restores: false },
+  };
 }
+
+function sentProject({ operation, body }: Extract<Source, { body: Uint8Array }>): ProjectBody {
+  const value = parseBody(body);
+  if (operation === 'validate') return validateBody(value);
+  const read = deployBody(value);
+  if (read.form !== 'project') throw new Error(`A ${read.form} is planned from what is kept.`);
+  return read.project;
+}
+
+const kept = (files: Readonly<Record<string, string>>, project: Project): KeptProject => ({
+  manifestHash: project.manifestHash,
+  package: JSON.stringify(project.package),
+  files: JSON.stringify(files),
+});
 
 /** Problems in one list of a plan; a plan with as many is wrong in few ways. */
 const PROBLEMS_MAX = 1_000;

@@ -1,7 +1,13 @@
 /** Bodies of the metadata operations: validated by the schemas of their rows, without what clients must never send. */
 import { type Static, type TSchema, Type } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';
-import { DeployBody, RetrieveBody, ValidateBody } from '../../../contracts/metadata.ts';
+import {
+  DeployProjectBody,
+  QuickDeployBody,
+  RetrieveBody,
+  RollbackBody,
+  ValidateBody,
+} from '../../../contracts/metadata.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
@@ -19,9 +25,22 @@ const anyProject = { files: Type.Record(Type.String(), Type.Unknown()), package:
 
 const RETRIEVE = Type.Object({ ...RetrieveBody.properties, package: anyPackage }, closed);
 const VALIDATE = Type.Object({ ...ValidateBody.properties, ...anyProject }, closed);
-const DEPLOY = Type.Object({ ...DeployBody.properties, ...anyProject }, closed);
+const DEPLOY = Type.Object({ ...DeployProjectBody.properties, ...anyProject }, closed);
 
 export type ProjectBody = Omit<Static<typeof DEPLOY>, 'files'> & { files: Record<string, string> };
+
+/** Forms of a deployment besides the project, by the property that makes one. */
+const SHORT_FORMS = { quickDeploy: QuickDeployBody, rollback: RollbackBody } as const;
+const DEPLOY_PROPERTIES: ReadonlySet<string> = new Set([
+  ...Object.keys(DEPLOY.properties),
+  ...Object.keys(SHORT_FORMS),
+]);
+
+/** The body of a deploy. */
+export type DeployForm =
+  | { readonly form: 'project'; readonly project: ProjectBody }
+  | ({ readonly form: 'quickDeploy' } & Static<typeof QuickDeployBody>['quickDeploy'])
+  | ({ readonly form: 'rollback' } & Static<typeof RollbackBody>['rollback']);
 
 /** The JSON object that the bytes of a request are; the gateway has left them to us. */
 export function parseBody(bytes: Uint8Array): Record<string, unknown> {
@@ -49,9 +68,35 @@ export function validateBody(body: unknown): ProjectBody {
   return withFiles(body);
 }
 
-export function deployBody(body: unknown): ProjectBody {
+export function deployBody(body: unknown): DeployForm {
+  requireObject(body);
+  refuseMixture(body);
+  if (Object.hasOwn(body, 'quickDeploy')) {
+    checkBody(SHORT_FORMS.quickDeploy, body);
+    return { form: 'quickDeploy', ...body.quickDeploy };
+  }
+  if (Object.hasOwn(body, 'rollback')) {
+    checkBody(SHORT_FORMS.rollback, body);
+    return { form: 'rollback', ...body.rollback };
+  }
   checkBody(DEPLOY, body);
-  return withFiles(body);
+  return { form: 'project', project: withFiles(body) };
+}
+
+/** A body of several forms is none of them. */
+function refuseMixture(body: object): void {
+  const names = Object.keys(body);
+  const known = names.filter((name) => DEPLOY_PROPERTIES.has(name));
+  if (known.length < 2 || !known.some((name) => Object.hasOwn(SHORT_FORMS, name))) return;
+  const message = 'A deployment is a project, a quickDeploy or a rollback, and nothing of the others.';
+  refuseAll([
+    ...forbiddenIn(body),
+    ...names
+      .filter((name) => !DEPLOY_PROPERTIES.has(name) && !FORBIDDEN.has(name))
+      .slice(0, VIOLATIONS_MAX)
+      .map((name) => violation(`/${pointerPart(name)}`, 'BODY_PROPERTY_UNKNOWN', 'There is no such property here.')),
+    ...known.map((name) => violation(`/${name}`, 'PARAMETER_CONFLICT', message)),
+  ]);
 }
 
 function withFiles<Body extends { files: Record<string, unknown> }>({ files, ...body }: Body) {
@@ -61,17 +106,23 @@ function withFiles<Body extends { files: Record<string, unknown> }>({ files, ...
 
 /** Refuses, in this order: what is forbidden, unknown, missing, and of another type (in the order of the body). */
 function checkBody<Schema extends TSchema>(schema: Schema, body: unknown): asserts body is Static<Schema> {
-  if (!isRecord(body)) throw new PlatformError('BODY_REQUIRED', 'This operation needs a JSON object as its body.');
+  requireObject(body);
   const names = Object.keys(body);
-  const isForbidden = ({ pointer }: Violation): boolean => FORBIDDEN.has(pointer.slice(1));
+  const forbidden = forbiddenIn(body);
+  const refused = new Set(forbidden.map(({ pointer }) => pointer));
+  const isForbidden = ({ pointer }: Violation): boolean => FORBIDDEN.has(pointer.slice(1)) || refused.has(pointer);
   const isUnknown = ({ code }: Violation): boolean => code === 'BODY_PROPERTY_UNKNOWN';
   const place = ({ pointer }: Violation): number => names.indexOf(pointer.slice(1));
-  const found = bodyViolations(schema, body);
+  const found = bodyViolations(schema, body).filter((one) => !isForbidden(one));
   refuseAll([
-    ...forbiddenIn(body),
-    ...found.filter((one) => isUnknown(one) && !isForbidden(one)),
+    ...forbidden,
+    ...found.filter(isUnknown),
     ...found.filter((one) => !isUnknown(one)).sort((a, b) => place(a) - place(b)),
   ]);
+}
+
+function requireObject(body: unknown): asserts body is Record<string, unknown> {
+  if (!isRecord(body)) throw new PlatformError('BODY_REQUIRED', 'This operation needs a JSON object as its body.');
 }
 
 function forbiddenIn(body: object): Violation<ErrorCode>[] {

@@ -42,6 +42,7 @@ describe('metadata: a worker that is lost', () => {
         manifestHash: `sha256:${'0'.repeat(64)}`,
         package: JSON.stringify(wholePackage(files)),
         files: JSON.stringify(files),
+        revertsDeploymentId: null,
         createdBy: {
           userId: t.users['admin']!,
           displayName: 'admin',

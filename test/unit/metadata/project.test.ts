@@ -34,12 +34,50 @@ describe('metadata: bodies and projects', () => {
     }
   });
 
+  it('takes one of the three forms of a deployment, and nothing between them', () => {
+    const id = '0193d3c1-7a20-7c11-8a55-2f0e4b6c9d01';
+    const conflicts = (body: object): string[] => {
+      try {
+        deployBody(body);
+      } catch (error) {
+        return (error as PlatformError).errors!.map(({ pointer, code }) => `${pointer} ${code}`);
+      }
+      return [];
+    };
+    assert.equal(deployBody({ quickDeploy: { validationId: id } }).form, 'quickDeploy');
+    assert.equal(deployBody({ rollback: { deploymentId: id, checkOnly: true } }).form, 'rollback');
+    assert.deepEqual(conflicts({ files: {}, quickDeploy: { validationId: 'x' } }), [
+      '/files PARAMETER_CONFLICT',
+      '/quickDeploy PARAMETER_CONFLICT',
+    ]);
+    assert.deepEqual(conflicts({ rollback: 1, quickDeploy: 1 }), [
+      '/rollback PARAMETER_CONFLICT',
+      '/quickDeploy PARAMETER_CONFLICT',
+    ]);
+    assert.deepEqual(conflicts({ rollback: { deploymentId: id }, checkOnly: true, actor: 1, colour: 1 }), [
+      '/actor BODY_PROPERTY_FORBIDDEN',
+      '/colour BODY_PROPERTY_UNKNOWN',
+      '/rollback PARAMETER_CONFLICT',
+      '/checkOnly PARAMETER_CONFLICT',
+    ]);
+    assert.deepEqual(
+      conflicts({ quickDeploy: { validationId: id, actorId: id, expectedManifestHash: 'x' }, more: 1 }),
+      [
+        '/quickDeploy/actorId BODY_PROPERTY_FORBIDDEN',
+        '/more BODY_PROPERTY_UNKNOWN',
+        '/quickDeploy/expectedManifestHash PARAMETER_INVALID',
+      ],
+    );
+    assert.deepEqual(conflicts({ rollback: {} }), ['/rollback/deploymentId PARAMETER_REQUIRED']);
+    assert.deepEqual(conflicts({ rollback: null }), ['/rollback PARAMETER_INVALID']);
+    assert.deepEqual(conflicts({ rollback: { deploymentId: 'x', force: true } }), [
+      '/rollback/force PARAMETER_INVALID',
+      '/rollback/deploymentId PARAMETER_INVALID',
+    ]);
+  });
+
   it('names every unknown, missing and mistyped property', () => {
     assert.throws(() => validateBody({ files: {}, checkOnly: true }), fails('BODY_PROPERTY_UNKNOWN', '/checkOnly'));
-    assert.throws(
-      () => deployBody({ files: {}, quickDeploy: { validationId: 'x' } }),
-      fails('BODY_PROPERTY_UNKNOWN', '/quickDeploy'),
-    );
     assert.throws(() => deployBody({}), fails('PARAMETER_REQUIRED', '/files'));
     assert.throws(() => deployBody([]), fails('BODY_REQUIRED'));
     assert.throws(

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { Database } from '../../../mixins/database/database.ts';
+import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
+import { deploymentEnded, fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+
+describe('API: canceling a deployment', () => {
+  let platform: TestPlatform;
+  let database: Database;
+  let schema: string;
+  let ada: Api;
+  let sam: Api;
+  before(async function () {
+    this.timeout(120_000);
+    platform = await startPlatform();
+    ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
+    sam = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam'));
+    database = new Database(platform.database.url, { size: 4, applicationName: 'cancel test' });
+    const { tenant } = (await ada.get('/identity')).body;
+    schema = `"t_${tenant.id.replaceAll('-', '')}"`;
+  });
+  after(async () => {
+    await database?.close();
+    await platform?.stop();
+  });
+
+  const deploy = (files: Record<string, string>, more: object = {}): Promise<Answer> =>
+    ada.post('/metadata/deploy', { files, package: wholePackage(files), ...more });
+  const pathOf = ({ body }: Answer): string => `/metadata/deployments/${body.deploymentId}`;
+  const cancel = (accepted: Answer, reason?: string, who = ada): Promise<Answer> =>
+    who.post(`${pathOf(accepted)}/cancel`, reason === undefined ? undefined : { reason });
+  const inState = async (accepted: Answer, status: string): Promise<void> => {
+    for (let i = 0; i < 400; i++) {
+      const { body } = await ada.get(pathOf(accepted));
+      if (body.status === status) return;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    assert.fail(`The deployment was never ${status}.`);
+  };
+  /** Makes every deployment wait before it has its locks. */
+  const whileHeld = async (work: () => Promise<void>): Promise<void> => {
+    const holder = await database.pool.connect();
+    try {
+      await holder.query('BEGIN');
+      await holder.query(`SELECT FROM ${schema}._state FOR SHARE`);
+      await work();
+    } finally {
+      await holder.query('ROLLBACK');
+      holder.release();
+    }
+  };
+
+  it('rolls back one that is under way, and ends one that waits at once', async () => {
+    await whileHeld(async () => {
+      const first = await deploy(objectFiles('Canceled__c'));
+      const second = await deploy(objectFiles('Waiting__c'));
+      await inState(first, 'APPLYING');
+      const ended = await cancel(second);
+      assert.deepEqual(
+        [ended.status, ended.body.status, ended.body.cancelRequested, ended.body.progress.stage],
+        [202, 'CANCELED', true, 'done'],
+      );
+      const asked = await cancel(first, 'Wrong branch.');
+      assert.deepEqual([asked.status, asked.body.status], [202, 'CANCELING'], asked.text);
+      const again = await cancel(first, 'Once more.');
+      assert.deepEqual([again.status, again.body.cancelReason], [202, 'Wrong branch.']);
+      const began = performance.now();
+      const done = await deploymentEnded(ada, { ...first, status: 202 });
+      assert.ok(performance.now() - began < 2_000, 'within about a second');
+      assert.deepEqual([done.status, done.cancelReason, done.error], ['CANCELED', 'Wrong branch.', null]);
+      const { user } = (await ada.get('/identity')).body;
+      assert.equal(done.canceledBy, user.id);
+      const refused = await cancel(first);
+      assert.deepEqual(
+        [refused.status, refused.body.code, refused.body.details],
+        [409, 'DEPLOYMENT_NOT_CANCELABLE', { status: 'CANCELED' }],
+      );
+    });
+    assert.equal((await ada.get('/objects/Canceled__c/describe')).status, 404);
+    const next = await deploymentEnded(ada, await deploy(objectFiles('Canceled__c')));
+    assert.equal(next.status, 'SUCCEEDED', 'the next one works');
+    const { rows: trail } = await database.query<{ changes: object }>(
+      `SELECT changes FROM ${schema}._audit
+        WHERE operation_id = 'metadata.deployments.cancel' AND changes ->> 'reason' = 'Wrong branch.'`,
+    );
+    assert.equal(trail.length, 1);
+  });
+
+  it('stops a statement that runs for long', async () => {
+    await deploymentEnded(ada, await deploy(objectFiles('Long__c', { A__c: 'fieldType: text' })));
+    await database.query(`CREATE FUNCTION metadata.slow() RETURNS event_trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM pg_sleep(30); END $$`);
+    await database.query(`CREATE EVENT TRIGGER slow_ddl ON ddl_command_end EXECUTE FUNCTION metadata.slow()`);
+    try {
+      const slow = await deploy(fieldFile('Long__c', 'B__c', 'fieldType: text'));
+      const sleeping = async (): Promise<boolean> =>
+        (await database.query("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'")).rowCount > 0;
+      while (!(await sleeping())) await new Promise((resolve) => setTimeout(resolve, 20));
+      const began = performance.now();
+      assert.equal((await cancel(slow)).body.status, 'CANCELING');
+      assert.equal((await deploymentEnded(ada, slow)).status, 'CANCELED');
+      assert.ok(performance.now() - began < 3_000);
+    } finally {
+      await database.query('DROP EVENT TRIGGER slow_ddl');
+    }
+    const { body } = await ada.get('/objects/Long__c/describe');
+    assert.ok(!body.fields.some(({ apiName }: { apiName: string }) => apiName === 'B__c'));
+  });
+
+  it('comes too late when the last step has begun: it has succeeded', async () => {
+    // A commit that takes its time, with the row of the deployment locked.
+    await database.query(`CREATE FUNCTION metadata.hold() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NULL; END $$`);
+    await database.query(`CREATE CONSTRAINT TRIGGER hold AFTER UPDATE ON metadata.deployments
+      DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.status = 'SUCCEEDED' AND OLD.status = 'APPLYING')
+      EXECUTE FUNCTION metadata.hold()`);
+    const holder = await database.pool.connect();
+    try {
+      await holder.query('SELECT pg_advisory_lock(4711)');
+      const accepted = await deploy(objectFiles('Late__c'));
+      const committing = async (): Promise<boolean> =>
+        (await database.query("SELECT FROM pg_stat_activity WHERE wait_event = 'advisory'")).rowCount > 0;
+      while (!(await committing())) await new Promise((resolve) => setTimeout(resolve, 20));
+      const asked = cancel(accepted, 'Too late.');
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      await holder.query('SELECT pg_advisory_unlock(4711)');
+      const answer = await asked;
+      assert.deepEqual([answer.status, answer.body.status, answer.body.cancelRequested], [202, 'SUCCEEDED', true]);
+      const done = (await ada.get(pathOf(accepted))).body;
+      assert.deepEqual([done.status, done.cancelRequested, done.cancelReason], ['SUCCEEDED', true, 'Too late.']);
+      assert.equal((await ada.get('/objects/Late__c/describe')).status, 200);
+    } finally {
+      await holder.query('SELECT pg_advisory_unlock_all()');
+      holder.release();
+      await database.query('DROP TRIGGER hold ON metadata.deployments');
+    }
+  });
+
+  it('asks for the permission, and knows only deployments of the tenant', async () => {
+    const accepted = await deploy({}, { checkOnly: true, package: { version: 1, types: [] } });
+    assert.equal((await cancel(accepted, 'no', sam)).body.code, 'METADATA_PERMISSION_DENIED');
+    const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
+    for (const id of [accepted.body.deploymentId, '0193d3c1-7a20-7c11-8a55-2f0e4b6c9d01', 'x'])
+      assert.equal((await eve.post(`/metadata/deployments/${id}/cancel`, {})).body.code, 'DEPLOYMENT_NOT_FOUND');
+    const long = await cancel(accepted, 'x'.repeat(2_001));
+    assert.deepEqual([long.status, long.body.code], [400, 'PARAMETER_INVALID']);
+    await deploymentEnded(ada, accepted);
+  });
+});
