@@ -1,5 +1,6 @@
 /** Files of every kind with any content that its JSON Schema takes, texts as awkward as people and programs write them. */
 import fc from 'fast-check';
+import type { Body } from '../../services/metadata/kinds/component.ts';
 import type { Kind } from '../../services/metadata/kinds/kind.ts';
 
 export interface Schema {
@@ -123,5 +124,4 @@ const fields = (properties: Readonly<Record<string, Schema>>, required: readonly
   });
 
 /** A body that the schema of a kind takes. */
-export const bodyOf = (kind: Kind): fc.Arbitrary<Record<string, unknown>> =>
-  arbitrary(kind.schema as Schema) as fc.Arbitrary<Record<string, unknown>>;
+export const bodyOf = (kind: Kind): fc.Arbitrary<Body> => arbitrary(kind.schema as Schema) as fc.Arbitrary<Body>;

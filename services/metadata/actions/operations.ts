@@ -37,12 +37,26 @@ import {
   standingOf,
 } from '../deployments/store.ts';
 import { KINDS } from '../kinds/registry.ts';
+import { publishedSchema } from '../kinds/schema.ts';
 import { type FindUser, mayRead, requireActiveUser, requirePermission } from '../permission.ts';
 import type { Planning } from '../planning/planning.ts';
 import type { Accepted, AcceptedProject, Door, Planned, Source, Where } from '../planning/tasks.ts';
 import { requireTenant, storedRetained, storedState, type Tenant, tenantInfo } from '../store.ts';
 import { presentDeployment, presentSummary } from './deployment.ts';
 import { publicBaseUrl } from './retrieve.ts';
+
+const TYPES = {
+  types: KINDS.map(({ type, memberFormat, schema, reversible, dependsOn = [] }) => ({
+    type,
+    memberFormat,
+    pathPattern: pathPatternOf(type),
+    schema: publishedSchema(type, schema),
+    dependsOn,
+    retrievable: true,
+    deployable: true,
+    reversible,
+  })),
+};
 
 export class MetadataOperations {
   readonly #platform: Platform;
@@ -294,19 +308,7 @@ export class MetadataOperations {
   }
 
   types(): OperationReply {
-    return {
-      body: {
-        types: KINDS.map(({ type, memberFormat, schema, reversible }) => ({
-          type,
-          memberFormat,
-          pathPattern: pathPatternOf(type),
-          schema,
-          retrievable: true,
-          deployable: true,
-          reversible,
-        })),
-      },
-    };
+    return { body: TYPES };
   }
 
   /** The plan of a user's project, up to what the records say to it. */

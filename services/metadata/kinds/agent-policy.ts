@@ -92,6 +92,7 @@ export const agentPolicy = defineKind({
   ...AGENT_POLICY,
   memberFormat: '<AgentPolicy>',
   reversible: true,
+  dependsOn: ['ExternalClient', 'CustomObject', 'Role', 'Group'],
 
   references({ appliesTo, rules = [] }) {
     const found: Reference[] = [];

@@ -32,6 +32,7 @@ export const customAction = defineKind({
   ...CUSTOM_ACTION,
   memberFormat: '<Object>.<Action>',
   reversible: true,
+  dependsOn: ['CustomObject', 'CustomField', 'StateModel', 'CustomAction'],
 
   references,
 

@@ -33,6 +33,7 @@ export const customField = defineKind({
   ...CUSTOM_FIELD,
   memberFormat: '<Object>.<Field>',
   reversible: true,
+  dependsOn: ['CustomObject', 'CustomField', 'ValueSet'],
   inTable: true,
 
   references({ object, referenceTo = [], picklist, currencyField, rollup, formula }) {

@@ -14,6 +14,7 @@ export const customObject = defineKind({
   ...CUSTOM_OBJECT,
   memberFormat: '<Object>',
   reversible: true,
+  dependsOn: ['CustomField'],
   inTable: true,
 
   references: ({ apiName: name, defaultSearchFields = [] }) =>

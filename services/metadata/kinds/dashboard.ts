@@ -181,6 +181,7 @@ export const dashboard = defineKind({
   ...DASHBOARD,
   memberFormat: '<Dashboard>',
   reversible: true,
+  dependsOn: ['CustomObject', 'CustomField', 'Role', 'Group'],
 
   references(body) {
     const { sharedWith = [], filters = [], widgets = [] } = body;

@@ -56,6 +56,7 @@ export const duplicateRule = defineKind({
   ...DUPLICATE_RULE,
   memberFormat: '<Object>.<Rule>',
   reversible: true,
+  dependsOn: ['CustomObject', 'CustomField'],
   inTable: true,
 
   references(body) {

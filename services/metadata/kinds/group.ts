@@ -32,6 +32,7 @@ export const group = defineKind({
   ...GROUP,
   memberFormat: '<Group>',
   reversible: true,
+  dependsOn: ['Role', 'Group'],
 
   references(body) {
     const { roles = [], groups = [] } = body.members ?? {};

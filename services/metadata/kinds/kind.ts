@@ -4,7 +4,7 @@
  */
 import type { TObject } from 'typebox';
 import type { Access } from '../../../lib/access/types.ts';
-import type { ObjectMeta, RateLimitOverrides, Snapshot } from '../../../lib/schema/snapshot.ts';
+import type { ComponentTypeName, ObjectMeta, RateLimitOverrides, Snapshot } from '../../../lib/schema/snapshot.ts';
 import type { FieldComponent } from './bodies/custom-field.ts';
 import type { Changes } from './changes.ts';
 import type { BodyOf, Component, ComponentOf, ComponentType, State } from './component.ts';
@@ -122,6 +122,8 @@ export interface Kind<S extends TObject = TObject> extends ComponentType<S> {
   /** As documented: `<Object>.<Field>`. */
   readonly memberFormat: string;
   readonly reversible: boolean;
+  /** Types of which its components name others; none when absent. */
+  readonly dependsOn?: readonly ComponentTypeName[];
   /** The table of an object has columns or indexes for its components. */
   readonly inTable?: true;
   /** Components that must exist, in the project or in the tenant. */

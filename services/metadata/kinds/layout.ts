@@ -15,6 +15,7 @@ export const layout = defineKind({
   ...LAYOUT,
   memberFormat: '<Object>.<Layout>',
   reversible: true,
+  dependsOn: ['CustomObject', 'CustomField', 'RecordType', 'Profile'],
 
   references({ object, sections, assignments = [] }) {
     return [

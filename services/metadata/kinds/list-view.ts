@@ -28,6 +28,7 @@ export const listView = defineKind({
   ...LIST_VIEW,
   memberFormat: '<Object>.<ListView>',
   reversible: true,
+  dependsOn: ['CustomObject', 'CustomField', 'Role', 'Group'],
 
   references({ object, columns, filters, sort = [], sharedWith = {} }) {
     const { roles = [], groups = [] } = sharedWith;

@@ -70,6 +70,7 @@ function permissions(type: 'Profile' | 'PermissionSet', target: 'profiles' | 'pe
     ...componentType(type, PROPERTIES),
     memberFormat: `<${type}>`,
     reversible: true,
+    dependsOn: ['CustomObject', 'CustomField', 'StateModel', 'CustomAction'],
 
     references: ({ objects = {}, fields = {}, actions = [] }) => [
       ...Object.keys(objects).map((name) => permissionOn('CustomObject', name, `/objects/${pointerPart(name)}`)),

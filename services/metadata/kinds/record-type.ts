@@ -14,6 +14,7 @@ export const recordType = defineKind({
   ...RECORD_TYPE,
   memberFormat: '<Object>.<RecordType>',
   reversible: true,
+  dependsOn: ['CustomObject', 'CustomField'],
 
   references(body) {
     const { object, picklistValues = {} } = body;

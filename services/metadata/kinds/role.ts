@@ -16,6 +16,7 @@ export const role = defineKind({
   ...ROLE,
   memberFormat: '<Role>',
   reversible: true,
+  dependsOn: ['Role'],
   references: ({ parent }) => (parent ? [{ type: 'Role', fullName: parent, pointer: '/parent' }] : []),
   checkAll(context) {
     const parent = ({ body }: ComponentOf<typeof ROLE>) =>

@@ -131,3 +131,10 @@ function canonical(schema: JsonSchema, value: YamlValue): YamlValue {
   const entries = Object.entries(value).sort(([a], [b]) => byCodePoint(a, b));
   return Object.fromEntries(entries.map(([key, item]) => [key, member ? canonical(member, item) : item]));
 }
+
+/** A schema as the API publishes it: complete by itself, without what only the platform reads. */
+export const publishedSchema = (type: string, schema: object): object => ({
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  title: type,
+  ...JSON.parse(JSON.stringify(schema, (key, value) => (key.startsWith('x-erp-') ? undefined : value))),
+});

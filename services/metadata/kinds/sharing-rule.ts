@@ -43,6 +43,7 @@ export const sharingRule = defineKind({
   ...SHARING_RULE,
   memberFormat: '<Object>.<Rule>',
   reversible: true,
+  dependsOn: ['CustomObject', 'CustomField', 'Role', 'Group'],
   inTable: true,
 
   references(body) {

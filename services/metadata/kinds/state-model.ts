@@ -18,6 +18,7 @@ export const stateModel = defineKind({
   ...STATE_MODEL,
   memberFormat: '<Object>.<StateModel>',
   reversible: true,
+  dependsOn: ['CustomObject', 'CustomField', 'StateModel', 'CustomAction'],
 
   references,
 

@@ -32,6 +32,7 @@ export const validationRule = defineKind({
   ...VALIDATION_RULE,
   memberFormat: '<Object>.<Rule>',
   reversible: true,
+  dependsOn: ['CustomObject', 'CustomField'],
 
   references(body) {
     const { object, errorField, condition } = body;

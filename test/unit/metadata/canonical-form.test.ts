@@ -102,3 +102,16 @@ describe('the canonical form of a file', () => {
     assert.equal(new Set(hashes).size, others.length + 2);
   });
 });
+
+describe('the types that a type says it depends on', () => {
+  for (const { type, references, dependsOn = [], ...kind } of KINDS)
+    it(`are all that a ${type} can name`, () => {
+      if (!references) return assert.deepEqual(dependsOn, []);
+      fc.assert(
+        fc.property(bodyOf({ type, ...kind }), (body) => {
+          for (const named of references(body)) assert.ok(dependsOn.includes(named.type as typeof type), named.type);
+        }),
+        { numRuns: RUNS },
+      );
+    });
+});
