@@ -30,6 +30,11 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
           SELECT count(*) AS n FROM ${table} WHERE ${identifier(question.field.apiName)} IS NOT NULL
           GROUP BY ${key} HAVING count(*) > 1) AS same`;
     }
+    case 'orphans': {
+      const column = identifier(question.field);
+      return `SELECT count(*) FROM ${table} x
+        WHERE NOT EXISTS (SELECT FROM ${schema}.${identifier(question.target)} p WHERE p.id = x.${column})`;
+    }
     case 'longerThan':
       return `SELECT count(*) FROM ${table}
         WHERE char_length(${identifier(question.field)}) > ${bind(question.length)}::integer`;

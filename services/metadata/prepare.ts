@@ -9,7 +9,8 @@ import { GROUP } from './kinds/group.ts';
 import { tableOf } from './kinds/registry.ts';
 import { ROLE } from './kinds/role.ts';
 import { ddl } from './physical/ddl.ts';
-import { physicalModel } from './physical/model.ts';
+import { droppedRollupsSql, restoringSql } from './physical/restored.ts';
+import { modelWithRetained } from './physical/retained.ts';
 import { rollupDdl, rollupModel } from './physical/rollups.ts';
 import type { Change, Plan } from './planner/plan.ts';
 
@@ -107,8 +108,17 @@ function planStatements(tenantId: string, before: State, plan: Plan): string[] {
   const shares = sharesOfDeleted(plan.deleted, schema);
   const rollups = rollupDdl(rollupModel(before), rollupModel(plan.after), schema);
   if (touched.size === 0) return [...shares, ...rollups.first, ...rollups.last];
-  const tables = ddl(physicalModel(before, touched), physicalModel(plan.after, touched), schema, schema);
-  return [...shares, ...rollups.first, ...tables, ...rollups.last];
+  const { retained } = plan;
+  const model = modelWithRetained(plan.after, retained.after, touched);
+  const change = { ...plan, before, retained: retained.before, model };
+  return [
+    ...shares,
+    ...rollups.first,
+    ...restoringSql(change, schema),
+    ...ddl(modelWithRetained(before, retained.before, touched), model, schema, schema),
+    ...rollups.last,
+    ...droppedRollupsSql(change, schema),
+  ];
 }
 
 /** Records are shared with roles and groups by name: a new one of the same name is somebody else. */

@@ -4,7 +4,7 @@
  */
 import { fieldType, isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
-import { CUSTOM_FIELD } from '../kinds/bodies/custom-field.ts';
+import { CUSTOM_FIELD, type FieldComponent } from '../kinds/bodies/custom-field.ts';
 import { STATE_MODEL } from '../kinds/bodies/state-model.ts';
 import { changedFields } from '../kinds/changes.ts';
 import { compileField } from '../kinds/compile-field.ts';
@@ -14,6 +14,7 @@ import { isRollup } from '../kinds/field-attributes.ts';
 import type { CheckContext } from '../kinds/kind.ts';
 import { SYSTEM_FIELD_NAMES } from '../kinds/system-fields.ts';
 import { aggregateSql } from '../physical/rollups.ts';
+import { isRestoredObject, restoredField } from './restored.ts';
 
 /** A condition on the records of an object; `records` that meet it stand against the change. */
 export interface DataCheck {
@@ -24,6 +25,8 @@ export interface DataCheck {
     | { readonly kind: 'anyRecord' }
     | { readonly kind: 'blank'; readonly field: FieldMeta }
     | { readonly kind: 'duplicates'; readonly field: FieldMeta }
+    /** Records without a value, or that refer to a record which does not exist. */
+    | { readonly kind: 'orphans'; readonly field: string; readonly target: string }
     | { readonly kind: 'longerThan'; readonly field: string; readonly length: number }
     | { readonly kind: 'notFitting'; readonly field: string; readonly precision: number; readonly scale: number }
     /** Parents whose figure over the children that exist is too great for its field. */
@@ -55,13 +58,16 @@ export function dataChecks(changed: readonly Component[], context: CheckContext,
   const checks = [...strandedRecords(changed, context), ...(sound ? rollupsToBe(changed, context) : [])];
   for (const component of changedFields(changed, context.after)) {
     const { object } = component.body;
+    const restored = restoredField(component, context);
     // Without the object before there are no records.
-    if (!context.before.has(componentKey('CustomObject', object))) continue;
+    if (!restored && !context.before.has(componentKey('CustomObject', object))) continue;
     const old = findComponent(context.before, CUSTOM_FIELD, component.fullName);
     const field = compileField(component, context.after);
-    const raised = old
-      ? changedField(component, compileField(old, context.before), field, context)
-      : [becomesRequiredAtOnce(field)];
+    const raised = restored
+      ? comesBack(component, compileField(restored, context.after), field, context)
+      : old
+        ? changedField(component, compileField(old, context.before), field, context)
+        : [becomesRequiredAtOnce(field)];
     for (const one of raised) {
       if (one === null) continue;
       const { pointer, ...asked } = one;
@@ -69,6 +75,32 @@ export function dataChecks(changed: readonly Component[], context: CheckContext,
     }
   }
   return checks;
+}
+
+/** A field whose values come back: records have come, changed and gone without it. */
+function comesBack(
+  component: FieldComponent,
+  kept: FieldMeta,
+  field: FieldMeta,
+  context: CheckContext,
+): (RecordQuestion | null)[] {
+  const isWhole = isRestoredObject(component.body.object, context);
+  const [target] = field.referenceTo;
+  if (target !== undefined) {
+    // Of an object that comes back itself the details without a master are removed: nobody could do that before.
+    const removed = isWhole && isMasterDetail(field) && field.onDelete === 'cascade';
+    if (!field.required || removed) return [];
+    return [
+      {
+        question: { kind: 'orphans', field: field.apiName, target },
+        code: 'DATA_INCOMPATIBLE',
+        pointer: '',
+        message: `The field is required, and records refer to no ${target} that exists.`,
+        remedy: 'Delete these records first.',
+      },
+    ];
+  }
+  return isWhole ? [] : changedField(component, { ...kept, required: false, unique: false }, field, context);
 }
 
 function becomesRequiredAtOnce(field: FieldMeta): RecordQuestion | null {

@@ -9,7 +9,7 @@ import { CUSTOM_FIELD } from '../kinds/bodies/custom-field.ts';
 import { CUSTOM_OBJECT } from '../kinds/bodies/custom-object.ts';
 import { RECORD_TYPE } from '../kinds/bodies/record-type.ts';
 import { STATE_MODEL } from '../kinds/bodies/state-model.ts';
-import { type Component, componentKey, findComponent, isOf, type State } from '../kinds/component.ts';
+import { type Component, componentKey, isOf, type State } from '../kinds/component.ts';
 import type { CheckContext, Problem } from '../kinds/kind.ts';
 import { PERMISSION_SET, PROFILE } from '../kinds/permissions.ts';
 import { findKind, kindOrder } from '../kinds/registry.ts';
@@ -91,14 +91,6 @@ export function checkDeletable(deleted: readonly Component[], context: CheckCont
       context.problem('SYSTEM_COMPONENT_READ_ONLY', component, '', 'The settings of a tenant cannot be deleted.', {
         remedy: 'Change them instead.',
       });
-    else if (isOf(component, CUSTOM_OBJECT) || isOf(component, CUSTOM_FIELD))
-      context.problem(
-        'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
-        component,
-        '',
-        'This version of the platform does not delete objects and fields.',
-        { remedy: 'Mark fields as deprecated, or unpublish the object.' },
-      );
     else if (component.system && !context.platform)
       context.problem(
         'SYSTEM_COMPONENT_READ_ONLY',
@@ -228,16 +220,3 @@ export function checkReserved(created: readonly Component[], context: CheckConte
     );
   }
 }
-
-/** What a component was when it was deleted, when the plan brings it back. */
-export const restoredBy = (
-  component: Component,
-  { retained, restores, before }: CheckContext,
-): Component | undefined =>
-  restores && !before.has(componentKey(component.type, component.fullName))
-    ? retained.get(componentKey(component.type, component.fullName))
-    : undefined;
-
-/** The field as its values were when it was deleted, when the plan brings it back. */
-export const restoredField = (component: Component, context: CheckContext) =>
-  restoredBy(component, context) && findComponent(context.retained, CUSTOM_FIELD, component.fullName);

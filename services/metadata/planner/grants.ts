@@ -93,6 +93,7 @@ function readBy({ component, object, question }: DataCheck, before: State): Perm
     ...(asked === null ? [] : [`${object}.${typeof asked === 'string' ? asked : asked.apiName}`]),
   ];
   const fields = names.filter((name) => before.has(componentKey('CustomField', name)));
+  if (!before.has(componentKey('CustomObject', object))) return [];
   return [
     // Who the users are, everybody may know.
     ...(isUserObject({ apiName: object }) ? [] : [{ kind: 'object', object, right: 'read' } as const]),

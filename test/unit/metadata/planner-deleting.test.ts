@@ -3,6 +3,9 @@ import type { Principal } from '../../../lib/access/types.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { type Component, componentKey, type State } from '../../../services/metadata/kinds/component.ts';
 import { KINDS } from '../../../services/metadata/kinds/registry.ts';
+import { ddl } from '../../../services/metadata/physical/ddl.ts';
+import { type Model, physicalModel } from '../../../services/metadata/physical/model.ts';
+import { modelWithRetained } from '../../../services/metadata/physical/retained.ts';
 import { drift, makePlan, type Plan, type PlanOptions, planHash } from '../../../services/metadata/planner/plan.ts';
 import { readProject } from '../../../services/metadata/project/project.ts';
 import { destructiveManifest, fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
@@ -241,6 +244,60 @@ describe('metadata: what a destructive manifest deletes', () => {
       { RecordType: ['Deal__c.Large'] },
       ['DEPENDENT_EXISTS RecordType Deal__c.Large Deal__c.Large'],
     ],
+    [
+      'an object: details, rollups are its own; references, permissions and policies are not',
+      { CustomObject: ['Deal__c'] },
+      [
+        'DEPENDENT_EXISTS CustomObject Deal__c Line__c.Deal__c Seller Careful',
+        'DEPENDENT_EXISTS CustomField Deal__c.Amount__c Seller',
+        'DEPENDENT_EXISTS StateModel Deal__c.Life Seller',
+        'DEPENDENT_EXISTS CustomAction Deal__c.Remind Seller',
+      ],
+    ],
+    [
+      'the object that a rollup is over',
+      { CustomObject: ['Line__c'] },
+      [
+        'DEPENDENT_EXISTS CustomObject Line__c Deal__c.Total__c',
+        'DEPENDENT_EXISTS CustomField Line__c.Deal__c Deal__c.Total__c',
+        'DEPENDENT_EXISTS CustomField Line__c.Price__c Deal__c.Total__c',
+      ],
+    ],
+    [
+      'a field: conditions and permissions',
+      { CustomField: ['Deal__c.Amount__c'] },
+      ['DEPENDENT_EXISTS CustomField Deal__c.Amount__c Deal__c.Paid Seller'],
+    ],
+    [
+      'a field: the currency of another',
+      { CustomField: ['Deal__c.Currency__c'] },
+      ['DEPENDENT_EXISTS CustomField Deal__c.Currency__c Deal__c.Amount__c'],
+    ],
+    [
+      'a field: the search, duplicate rules and list views',
+      { CustomField: ['Deal__c.Code__c'] },
+      ['DEPENDENT_EXISTS CustomField Deal__c.Code__c Deal__c Deal__c.Same Deal__c.All'],
+    ],
+    [
+      'a field: record types and state models',
+      { CustomField: ['Deal__c.Stage__c'] },
+      ['DEPENDENT_EXISTS CustomField Deal__c.Stage__c Deal__c.Large Deal__c.Life'],
+    ],
+    [
+      'a field: picklists that it controls',
+      { CustomField: ['Deal__c.Land__c'] },
+      ['DEPENDENT_EXISTS CustomField Deal__c.Land__c Deal__c.City__c'],
+    ],
+    [
+      'a field: whom actions notify',
+      { CustomField: ['Deal__c.Helper__c'] },
+      ['DEPENDENT_EXISTS CustomField Deal__c.Helper__c Deal__c.Remind'],
+    ],
+    [
+      'a field: layouts',
+      { CustomField: ['Deal__c.Free__c'] },
+      ['DEPENDENT_EXISTS CustomField Deal__c.Free__c Deal__c.Large'],
+    ],
     ['a client: its policies', { ExternalClient: ['Robot'] }, ['DEPENDENT_EXISTS ExternalClient Robot Careful']],
   ];
   for (const [what, types, problems] of dependents)
@@ -335,6 +392,83 @@ describe('metadata: what a destructive manifest deletes', () => {
     const texts = (state: State) => [...state.values()].map(({ path, yaml, system }) => [path, yaml, system]).sort();
     assert.deepEqual(texts(back.after), texts(ground));
     assert.equal(back.retained.after.has(componentKey('AgentPolicy', 'Careful')), false);
+  });
+
+  const OLD = objectFiles('Old__c', {
+    Code__c: 'fieldType: text\nunique: true\nrequired: true',
+    Number__c: 'fieldType: autoNumber\nformat: N-{0}',
+    Helper__c: 'fieldType: reference\nreferenceTo: [User]',
+  });
+  const oldOnes = async (): Promise<State> => stored(makePlan(ground, await readProject(OLD, null), platform));
+  const columnsOf = (model: Model): string[] =>
+    [...model.values()].flatMap(({ name, columns, indexes, foreignKeys, sequences }) => [
+      ...[...columns.values()].map(
+        (column) => `${name}.${column.name} ${column.type}${column.notNull ? ' NOT NULL' : ''}`,
+      ),
+      ...indexes.keys(),
+      ...foreignKeys.keys(),
+      ...sequences.keys(),
+    ]);
+
+  it('takes along what belongs to an object, and keeps its table without indexes, keys and constraints', async () => {
+    const before = await oldOnes();
+    const result = await plan({ CustomObject: ['Old__c'] }, {}, anybody, before);
+    assert.deepEqual(shown(result), []);
+    assert.deepEqual(
+      result.deletes.map(({ fullName }) => fullName),
+      ['Old__c', 'Old__c.Code__c', 'Old__c.Helper__c', 'Old__c.Number__c'],
+    );
+    const only = new Set(['Old__c']);
+    const kept = modelWithRetained(result.after, result.retained.after, only).get('Old__c');
+    assert.ok(kept);
+    assert.deepEqual([kept.indexes.size, kept.foreignKeys.size, kept.sequences.size], [0, 0, 1]);
+    const statements = ddl(
+      modelWithRetained(before, result.retained.before, only),
+      modelWithRetained(result.after, result.retained.after, only),
+      '"s"',
+      '"r"',
+    );
+    assert.match(statements.join('\n'), /DROP INDEX[\s\S]*DROP CONSTRAINT/);
+    assert.doesNotMatch(statements.join('\n'), /DROP TABLE|DROP COLUMN/);
+  });
+
+  it('keeps the column of a field, and its name for as long', async () => {
+    const before = await oldOnes();
+    const result = await plan({ CustomField: ['Old__c.Code__c'] }, {}, anybody, before);
+    assert.deepEqual(shown(result), []);
+    const after = stored(result, 2);
+    const deleted = componentKey('CustomField', 'Old__c.Code__c');
+    const retained = new Map([[deleted, { ...before.get(deleted)!, updatedAt: '2026-11-02T00:00:00.000Z' }]]);
+    for (const name of ['Code__c', 'code__c']) {
+      const again = await plan({}, fieldFile('Old__c', name, 'fieldType: text'), { ...anybody, retained }, after);
+      assert.deepEqual(shown(again), [`NAME_RESERVED CustomField Old__c.${name}`]);
+      assert.deepEqual(again.blocked[0]?.details, { until: '2026-12-02T00:00:00.000Z' });
+    }
+    const file = { 'objects/Old__c/fields/Code__c.yaml': OLD['objects/Old__c/fields/Code__c.yaml']! };
+    const back = await plan({}, file, { ...anybody, retained, restores: true }, after);
+    assert.deepEqual(shown(back), []);
+    assert.deepEqual(
+      back.dataChecks.map(({ question }) => question.kind),
+      ['blank', 'duplicates'],
+      'records have come and changed without it',
+    );
+    const only = new Set(['Old__c']);
+    const model = modelWithRetained(back.after, back.retained.after, only);
+    assert.deepEqual(columnsOf(model).sort(), columnsOf(physicalModel(before, only)).sort());
+  });
+
+  it('reserves the names of objects', async () => {
+    const before = await oldOnes();
+    const result = await plan({ CustomObject: ['Old__c'] }, {}, anybody, before);
+    const again = await plan({}, OLD, { ...anybody, retained: result.retained.after }, stored(result, 2));
+    assert.deepEqual(shown(again), ['NAME_RESERVED CustomObject Old__c']);
+    const back = await plan(
+      {},
+      OLD,
+      { ...anybody, retained: result.retained.after, restores: true },
+      stored(result, 2),
+    );
+    assert.deepEqual([shown(back), back.dataChecks], [[], []]);
   });
 
   it('is decided for every kind', () => {

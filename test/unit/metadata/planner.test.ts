@@ -10,7 +10,7 @@ import { makePlan, type Plan, planHash } from '../../../services/metadata/planne
 import { readProject } from '../../../services/metadata/project/project.ts';
 import { readTemplate } from '../../../services/metadata/tenants.ts';
 import { configuration } from '../../support/metadata-configurations.ts';
-import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
+import { destructiveManifest, fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 import { acting } from '../../support/plans.ts';
 
 type Files = Record<string, string>;
@@ -20,15 +20,17 @@ interface Options {
   readonly platform?: boolean;
   readonly allowDestructiveChanges?: boolean;
   readonly permissions?: readonly SystemPermission[];
+  readonly restores?: boolean;
 }
 
 const plan = async (
   before: State,
   files: Files,
-  { platform = false, allowDestructiveChanges = false, permissions }: Options = {},
+  { platform = false, allowDestructiveChanges = false, permissions, restores = false }: Options = {},
 ): Promise<Plan> =>
   makePlan(before, await readProject(files, null), {
     allowDestructiveChanges,
+    restores,
     ...(platform ? { platform } : { platform, ...acting(permissions) }),
   });
 
@@ -113,10 +115,12 @@ describe('metadata: the planner', () => {
       fc.asyncProperty(configuration, configuration, async (one, two) => {
         const a = applied(await plan(core, one));
         const forth = await plan(a, two);
-        const b = new Map(applied(forth, 3));
-        for (const { name, members } of forth.inverse.deletes)
-          for (const member of members) b.delete(`${name}:${member}`);
-        const back = await plan(b, forth.inverse.files);
+        const { files, deletes } = forth.inverse;
+        const manifest = destructiveManifest(
+          Object.fromEntries(deletes.map(({ name, members }): [string, readonly string[]] => [name, members])),
+        );
+        const b = applied(forth, 3);
+        const back = await plan(b, { ...files, ...manifest }, { restores: true });
         assert.deepEqual(back.blocked, []);
         assert.deepEqual(texts(applied(back, 4)), texts(a));
       }),
