@@ -24,6 +24,7 @@ export interface GlobalOptions {
   baseUrl?: string;
   profile?: string;
   dryRun?: true;
+  agentRun?: string;
   idempotencyKey?: string;
   resume: boolean;
   wait?: true;
@@ -48,6 +49,7 @@ export function createProgram() {
     .option('--base-url <url>', 'address of the platform, without /api/v1 (ERP_BASE_URL)')
     .option('--profile <name>', 'sign-in to work with (ERP_PROFILE)')
     .option('--dry-run', 'check everything and change nothing')
+    .option('--agent-run <id>', 'call under this run of an agent')
     .option('--idempotency-key <key>', 'key of this change; by default one is made and kept until the outcome is known')
     .option('--no-resume', 'do not take up an unfinished request that was the same; do it anew')
     .option('--wait', 'wait until the job that the command starts has ended')
@@ -58,6 +60,12 @@ export function createProgram() {
 
 /** The program, or a group of commands in it. */
 export type Program = ReturnType<typeof createProgram>;
+
+/** A command that holds others, such as `data`. */
+export const addGroup = (program: Program, name: string, description: string) =>
+  program.command(name).description(description);
+
+export type Group = ReturnType<typeof addGroup>;
 
 /** What the work of a command is given. */
 export interface Run {
@@ -93,6 +101,7 @@ export function openRun(options: GlobalOptions): Run {
       timeoutMs: options.timeout * 1000,
       idempotencyKey: options.idempotencyKey,
       dryRun: options.dryRun === true,
+      agentRun: options.agentRun,
       note: (text) => output.note(text),
       trace: (text) => output.trace(text),
     });

@@ -71,7 +71,7 @@ export class ApiFailure extends Failure {
   readonly text: string;
 
   constructor(answer: ErrorBody, text: string, hint?: string) {
-    super(answer.code, exitCodeOf(answer), answer.message, { hint, body: answer });
+    super(answer.code, exitCodeOf(answer), answer.message, { hint: hint ?? adviceOn(answer), body: answer });
     this.status = answer.status;
     this.requestId = answer.requestId;
     this.answer = answer;
@@ -81,6 +81,23 @@ export class ApiFailure extends Failure {
   /** The same failure with advice. */
   advised(hint: string): ApiFailure {
     return new ApiFailure(this.answer, this.text, hint);
+  }
+}
+
+/** What a person can do about an error, where its message does not say it. */
+function adviceOn({ code, status, details }: ErrorBody): string | undefined {
+  switch (code) {
+    case 'AUTHENTICATION_INSUFFICIENT':
+      return 'erp login --step-up';
+    case 'SCOPE_INSUFFICIENT':
+      return 'The sign-in does not cover this: sign in anew with erp login, without --scope or with what is required.';
+    case 'APPROVAL_REQUIRED':
+    case 'APPROVAL_PENDING': {
+      const { approvalId, status: state, expiresAt } = details ?? {};
+      return `It waits for a decision on approval ${approvalId} (${state ?? 'pending'}${expiresAt ? `, until ${expiresAt}` : ''}): erp agent approvals show ${approvalId}. Repeat the same command once it is approved.`;
+    }
+    default:
+      return status === 401 ? 'Sign in: erp login' : undefined;
   }
 }
 

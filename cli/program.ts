@@ -1,9 +1,13 @@
 /** The commands of `erp`. */
 
 import { createProgram, type Program } from './command.ts';
+import { addAccess } from './commands/access.ts';
+import { addCompletion } from './commands/completion.ts';
+import { addData } from './commands/data.ts';
 import { addIdentity } from './commands/identity.ts';
 import { addLogin } from './commands/login.ts';
 import { addMetadata } from './commands/metadata.ts';
+import { addObjects } from './commands/objects.ts';
 
 /** The whole program. */
 export function buildProgram(): Program {
@@ -11,5 +15,9 @@ export function buildProgram(): Program {
   addLogin(program);
   addIdentity(program);
   addMetadata(program);
+  addObjects(program);
+  addData(program);
+  addAccess(program);
+  addCompletion(program);
   return program;
 }

@@ -25,6 +25,7 @@ export function addLogin(program: Program): void {
     .description('sign in, in a browser of this machine or with a code in any browser')
     .option('--device', 'show a code to type in a browser anywhere, for machines without one')
     .option('--no-browser', 'print the address in the place of opening it')
+    .option('--step-up', 'sign in anew with two factors, for what needs a recent sign-in')
     .option('--scope <scopes>', 'what the sign-in may be used for, separated by blanks (default: everything)')
     .action(act((run, options) => login(run, options)));
   program
@@ -75,6 +76,7 @@ function addProfiles(program: Program): void {
 interface LoginOptions {
   device?: true | undefined;
   browser: boolean;
+  stepUp?: true | undefined;
   scope?: string | undefined;
 }
 
@@ -84,6 +86,7 @@ async function login(run: Run, options: LoginOptions): Promise<void> {
   const named = run.options.profile ?? environment.profile();
   if (named !== undefined && !PROFILE_NAME.test(named))
     throw usage('A profile name has up to 64 letters, digits, and . _ @ + -, and begins with a letter or digit.');
+  if (options.device && options.stepUp) throw usage('--step-up needs a browser on this machine, and no --device.');
   const baseUrl = addressFor(run, config);
   if (environment.token() !== undefined)
     output.warn('ERP_TOKEN is set, and commands use it instead of this sign-in until it is unset.');
@@ -99,7 +102,12 @@ async function login(run: Run, options: LoginOptions): Promise<void> {
           output.note(`The code is good for ${Math.round(expiresIn / 60)} minutes. Waiting…`);
         },
       })
-    : await signInWithBrowser({ server, scope, open: (url) => openBrowser(run, url, options.browser) });
+    : await signInWithBrowser({
+        server,
+        scope,
+        stepUp: options.stepUp === true,
+        open: (url) => openBrowser(run, url, options.browser),
+      });
   await keep(run, baseUrl, credentials, named);
 }
 

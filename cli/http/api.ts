@@ -64,6 +64,8 @@ export interface ApiOptions {
   timeoutMs: number;
   /** --idempotency-key */
   idempotencyKey?: string | undefined;
+  /** --agent-run */
+  agentRun?: string | undefined;
   /** --dry-run */
   dryRun: boolean;
   /** A sentence about what is going on, for standard error. */
@@ -144,6 +146,7 @@ export class Api {
       headers: {
         accept: decimalsAsText ? 'application/json;IEEE754Compatible=true' : 'application/json',
         ...(input.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(this.#options.agentRun === undefined ? {} : { 'x-agent-run-id': this.#options.agentRun }),
         ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
         ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch }),
         ...(expectedRevision === undefined ? {} : { 'x-expected-revision': String(expectedRevision) }),

@@ -43,7 +43,7 @@ interface Kept {
 }
 
 /** Headers by which the platform tells requests apart (docs/reference/idempotency.md). */
-const REMEMBERED = ['if-match', 'if-none-match', 'x-expected-revision', 'x-duplicate-confirmation'];
+const REMEMBERED = ['if-match', 'if-none-match', 'x-expected-revision', 'x-duplicate-confirmation', 'x-agent-run-id'];
 
 export class Intentions {
   readonly #store: Store;

@@ -6,7 +6,7 @@
 import type { ViolationCode } from '../../lib/errors/catalogue.ts';
 import type { Violation } from '../../lib/errors/platform-error.ts';
 import { ApiFailure, EXIT, type ExitCode, Failure } from '../failure.ts';
-import { type Column, pad, plain, table } from './table.ts';
+import { type Column, pad, plain, tableLine, widthsOf } from './table.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface OutputOptions {
@@ -49,12 +49,31 @@ export class Output {
 
   /** Rows of a result: a table on a terminal, otherwise a line per row with tabs between its cells and no heading. */
   table(columns: readonly Column[], rows: readonly (readonly string[])[]): void {
-    if (!this.terminal.pretty) {
-      for (const row of rows) this.line(row.map(plain).join('\t'));
-      return;
-    }
-    const head = (text: string): string => this.terminal.paint('bold', text);
-    for (const line of table(columns, rows, { width: this.terminal.width, head })) this.line(line);
+    this.tableWriter(columns)(rows);
+  }
+
+  /** The same in parts: the first rows say how wide the columns are. */
+  tableWriter(columns: readonly Column[]): (rows: readonly (readonly string[])[]) => void {
+    if (!this.terminal.pretty)
+      return (rows) => {
+        for (const row of rows) this.line(row.map(plain).join('\t'));
+      };
+    let widths: number[] | undefined;
+    return (rows) => {
+      if (!rows.length) return;
+      if (!widths) {
+        widths = widthsOf(columns, rows, this.terminal.width);
+        this.line(this.terminal.paint('bold', tableLine(columns, widths, titlesOf(columns))));
+      }
+      for (const row of rows) this.line(tableLine(columns, widths, row));
+    };
+  }
+
+  /** A table on standard error. */
+  noteTable(columns: readonly Column[], rows: readonly (readonly string[])[]): void {
+    const widths = widthsOf(columns, rows, this.terminal.width);
+    this.note(this.terminal.paintError('bold', tableLine(columns, widths, titlesOf(columns))));
+    for (const row of rows) this.note(tableLine(columns, widths, row));
   }
 
   /** Names and values below each other; tabs between them when nobody looks on. */
@@ -82,6 +101,11 @@ export class Output {
     if (this.#verbose) this.note(this.terminal.paintError('dim', text));
   }
 
+  /** The program ends with this code although the command has printed its result. */
+  endWith(code: ExitCode): void {
+    process.exitCode = code;
+  }
+
   /** Tells of a failure, and with which code the program ends. */
   failure(error: unknown): ExitCode {
     if (!(error instanceof Failure)) {
@@ -105,6 +129,8 @@ export class Output {
     return error.exitCode;
   }
 }
+
+const titlesOf = (columns: readonly Column[]): string[] => columns.map(({ title }) => title);
 
 /** The answer of the API as it came, on one line. */
 const oneLine = ({ text, answer }: ApiFailure): string =>

@@ -38,28 +38,25 @@ export interface Column {
   whole?: boolean;
 }
 
-export interface TableStyle {
-  width: number;
-  head: (text: string) => string;
+/** How wide each column of these rows is. Wide columns give way first. */
+export function widthsOf(columns: readonly Column[], rows: readonly (readonly string[])[], room: number): number[] {
+  const widths = columns.map(({ title }, at) =>
+    rows.reduce((widest, row) => Math.max(widest, stringWidth(plain(row[at] ?? ''))), stringWidth(title)),
+  );
+  shrink(widths, columns, room - GAP.length * (columns.length - 1));
+  return widths;
 }
 
-/** Lines of a table. Wide columns give way first. */
-export function table(columns: readonly Column[], rows: readonly (readonly string[])[], style: TableStyle): string[] {
-  const cells = rows.map((row) => columns.map((_, at) => plain(row[at] ?? '')));
-  const widths = columns.map(({ title }, at) =>
-    cells.reduce((widest, row) => Math.max(widest, stringWidth(row[at] ?? '')), stringWidth(title)),
-  );
-  shrink(widths, columns, style.width - GAP.length * (columns.length - 1));
-  const line = (row: readonly string[]): string =>
-    row
-      .map((text, at) => {
-        const width = widths[at] ?? 0;
-        const shown = shorten(text, width);
-        return columns[at]?.right ? padStart(shown, width) : pad(shown, width);
-      })
-      .join(GAP)
-      .trimEnd();
-  return [style.head(line(columns.map(({ title }) => title))), ...cells.map(line)];
+/** One line of a table. */
+export function tableLine(columns: readonly Column[], widths: readonly number[], row: readonly string[]): string {
+  return columns
+    .map(({ right }, at) => {
+      const width = widths[at] ?? 0;
+      const shown = shorten(plain(row[at] ?? ''), width);
+      return right ? padStart(shown, width) : pad(shown, width);
+    })
+    .join(GAP)
+    .trimEnd();
 }
 
 function shrink(widths: number[], columns: readonly Column[], room: number): void {

@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as oauth from 'openid-client';
+import { MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
 import { EXIT, Failure, signInNeeded } from '../failure.ts';
 import { closingPage } from './closing-page.ts';
 import { credentialsOf, signInFailed } from './oauth.ts';
@@ -17,12 +18,14 @@ interface Caller {
 }
 
 interface BrowserSignIn extends Caller {
+  /** Asks for a new sign-in with two factors, whatever the browser remembers. */
+  stepUp: boolean;
   /** Opens an address in the browser, or tells the person to. */
   open: (url: URL) => Promise<void>;
 }
 
 /** Signs in by authorization code with PKCE; the browser comes back to a port of this machine. */
-export async function signInWithBrowser({ server, scope, open }: BrowserSignIn): Promise<Credentials> {
+export async function signInWithBrowser({ server, scope, stepUp, open }: BrowserSignIn): Promise<Credentials> {
   const verifier = oauth.randomPKCECodeVerifier();
   const state = oauth.randomState();
   const loopback = await listen();
@@ -33,6 +36,7 @@ export async function signInWithBrowser({ server, scope, open }: BrowserSignIn):
       state,
       code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
+      ...(stepUp ? { acr_values: MULTI_FACTOR_ACR, max_age: '0' } : {}),
     };
     const answered = loopback.answer(state, async (url) =>
       credentialsOf(

@@ -1,0 +1,111 @@
+/** `data list`: pages of records, one or all of them. */
+
+import { LIMITS } from '../../config/limits.ts';
+import type { OperationOutput } from '../../contracts/operations.ts';
+import type { Run } from '../command.ts';
+import { usage } from '../failure.ts';
+import type { Answer, Api, CallInput } from '../http/api.ts';
+import { parse } from './assignments.ts';
+import { readConditions } from './conditions.ts';
+import { describe, fieldOf, type ObjectDescription } from './objects.ts';
+import { columnsOf, defaultFields, recordOf, rowOf } from './records.ts';
+
+export interface ListOptions {
+  fields?: string | undefined;
+  where?: string[] | undefined;
+  any?: true | undefined;
+  filters?: string | undefined;
+  sort?: string | undefined;
+  search?: string | undefined;
+  searchFields?: string | undefined;
+  take?: number | undefined;
+  cursor?: string | undefined;
+  total?: true | undefined;
+  all?: true | undefined;
+}
+
+type Query = NonNullable<CallInput<'data.records.list'>['query']>;
+type Page = Answer<OperationOutput<'data.records.list'>>;
+
+export async function listRecords(run: Run, objectApiName: string, options: ListOptions): Promise<void> {
+  const api = await run.api();
+  const { output } = run;
+  if (options.filters !== undefined && options.where) throw usage('--filters and --where exclude each other.');
+  if (options.any && !options.where) throw usage('--any says how several --where are joined.');
+  const description = output.json && !options.where ? null : await describe(api, objectApiName);
+  const names =
+    options.fields?.split(',').map((name) => name.trim()) ?? (description ? defaultFields(description) : []);
+  const query = queryOf(options, description, output.json ? undefined : names.join(','));
+  if (output.json)
+    return options.all ? allAsLines(run, api, objectApiName, query) : onePage(run, api, objectApiName, query);
+  await asTable(run, api, objectApiName, query, { names, description, all: options.all === true });
+}
+
+function queryOf(options: ListOptions, description: ObjectDescription | null, fields: string | undefined): Query {
+  const { where, any, filters, sort, search, searchFields, take, cursor, total, all } = options;
+  const asked = options.fields ?? fields;
+  const size = take ?? (all ? LIMITS.take_max : undefined);
+  const conditions =
+    where === undefined
+      ? undefined
+      : readConditions(where, any === true, (name) => (description ? fieldOf(description, name) : undefined));
+  return {
+    ...(asked ? { fields: asked } : {}),
+    ...(conditions ? { filters: conditions } : {}),
+    ...(filters === undefined ? {} : { filters: parse(filters, '--filters') }),
+    ...(sort ? { sort: sortOf(sort) } : {}),
+    ...(search === undefined ? {} : { search }),
+    ...(searchFields ? { searchFields } : {}),
+    ...(size ? { take: size } : {}),
+    ...(cursor ? { cursor } : {}),
+    ...(total ? { includeTotal: true } : {}),
+  };
+}
+
+const sortOf = (text: string): { id: string; desc: boolean }[] =>
+  text.split(',').map((item) => {
+    const name = item.trim();
+    return { id: name.replace(/^[-+]/, ''), desc: name.startsWith('-') };
+  });
+
+const page = (api: Api, objectApiName: string, query: Query, decimalsAsText: boolean): Promise<Page> =>
+  api.call('data.records.list', { path: { objectApiName }, query }, { decimalsAsText });
+
+async function onePage(run: Run, api: Api, objectApiName: string, query: Query): Promise<void> {
+  run.output.result(await page(api, objectApiName, query, false), () => undefined);
+}
+
+async function* pages(api: Api, objectApiName: string, query: Query, decimalsAsText: boolean): AsyncGenerator<Page> {
+  for (let cursor = query.cursor; ; ) {
+    const found = await page(api, objectApiName, { ...query, ...(cursor ? { cursor } : {}) }, decimalsAsText);
+    yield found;
+    if (found.body.nextCursor === null) return;
+    cursor = found.body.nextCursor;
+  }
+}
+
+async function allAsLines(run: Run, api: Api, objectApiName: string, query: Query): Promise<void> {
+  for await (const { body } of pages(api, objectApiName, query, false))
+    for (const record of body.records) run.output.line(JSON.stringify(record));
+}
+
+interface Shown {
+  names: readonly string[];
+  description: ObjectDescription | null;
+  all: boolean;
+}
+
+async function asTable(run: Run, api: Api, objectApiName: string, query: Query, shown: Shown): Promise<void> {
+  const { output } = run;
+  const write = output.tableWriter(columnsOf(shown.names, shown.description));
+  let count = 0;
+  for await (const { body } of pages(api, objectApiName, query, true)) {
+    write(body.records.map((record) => rowOf(shown.names, recordOf(record))));
+    count += body.records.length;
+    if (count === body.records.length && body.total !== undefined) output.note(`${body.total} records match.`);
+    if (shown.all) continue;
+    if (body.nextCursor) output.note(`There are more: --all, or --cursor ${body.nextCursor}`);
+    break;
+  }
+  if (!count && output.terminal.pretty) output.note('No records, or none that you may see.');
+}

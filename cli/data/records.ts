@@ -1,0 +1,41 @@
+/** Records as tables and as lists of their fields. */
+import type { Run } from '../command.ts';
+import type { Column } from '../output/table.ts';
+import { valueText } from '../output/values.ts';
+import type { ObjectDescription } from './objects.ts';
+
+export type DataRecord = Readonly<Record<string, unknown>>;
+
+/** A record of an answer, whose fields its schema leaves open. */
+export const recordOf = (body: object): DataRecord => ({ ...body });
+
+const COLUMNS_MAX = 7;
+const RIGHT = new Set(['integer', 'decimal', 'currency', 'percent', 'rollup']);
+
+/** Fields that a table shows when nobody has chosen: the id, the name, the state, then the first that hold something. */
+export function defaultFields({ fields, nameField }: ObjectDescription): string[] {
+  const own = fields.filter(({ system, deprecated }) => !system && !deprecated).map(({ apiName }) => apiName);
+  const states = fields.filter(({ stateField }) => stateField).map(({ apiName }) => apiName);
+  const short = own.filter((name) => {
+    const type = fields.find(({ apiName }) => apiName === name)?.fieldType;
+    return (
+      type !== 'longText' && type !== 'richText' && type !== 'json' && type !== 'reference' && type !== 'masterDetail'
+    );
+  });
+  return [...new Set(['id', nameField, ...states, ...short])].slice(0, COLUMNS_MAX);
+}
+
+/** Columns for these fields. */
+export const columnsOf = (names: readonly string[], description: ObjectDescription | null): Column[] =>
+  names.map((name) => {
+    const type = description?.fields.find(({ apiName }) => apiName === name)?.fieldType;
+    return { title: name, whole: name === 'id', right: type !== undefined && RIGHT.has(type) };
+  });
+
+export const rowOf = (names: readonly string[], record: DataRecord): string[] =>
+  names.map((name) => valueText(record[name]));
+
+/** A record, a line per field. */
+export function showRecord({ output }: Run, record: DataRecord): void {
+  output.pairs(Object.entries(record).map(([name, value]) => [name, valueText(value)]));
+}

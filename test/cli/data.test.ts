@@ -1,0 +1,210 @@
+/** `erp data` and `erp objects`: reading and changing records as a person and as a script do. */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { api, tokenFor } from '../support/client.ts';
+import { erpOf, userEnvironment } from '../support/erp.ts';
+import { startPlatform, type TestPlatform } from '../support/platform.ts';
+
+describe('erp data', () => {
+  let platform: TestPlatform;
+  let token: string;
+  let env: Record<string, string>;
+  let erp: ReturnType<typeof erpOf>;
+
+  before(async () => {
+    platform = await startPlatform();
+    token = await tokenFor(platform.baseUrl, 'ada@demo.example');
+    env = userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl });
+    erp = erpOf(env);
+  });
+  after(() => platform.stop());
+
+  const create = async (...assignments: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await erp(['data', 'create', 'Account', ...assignments]);
+    assert.equal(code, 0, stderr);
+    return stdout.trim();
+  };
+
+  it('lists and describes objects', async () => {
+    const { stdout } = await erp(['objects', 'list']);
+    assert.match(stdout, /^Account\t/m);
+    const described = await erp(['objects', 'describe', 'Account']);
+    assert.match(described.stdout, /^creditLimit\tcurrency/m);
+    const schema = JSON.parse((await erp(['objects', 'describe', 'Account', '--schema', '--json'])).stdout);
+    assert.ok(schema.$defs.create);
+  });
+
+  it('creates a record from assignments, JSON, a file and standard input, and prints its id', async () => {
+    const id = await create('name=From Words', 'city=Kiel', 'creditLimit=1200.50');
+    const record = JSON.parse((await erp(['data', 'get', 'Account', id, '--json'])).stdout);
+    assert.equal(record.city, 'Kiel');
+    assert.equal(record.creditLimit, 1200.5);
+    const file = join(env['HOME'] ?? '', 'account.json');
+    await writeFile(file, '{"name": "From a File", "city": "Bonn"}');
+    for (const [args, stdin] of [
+      [['--data', '{"name": "From JSON", "city": "Bonn"}'], ''],
+      [['--data', `@${file}`], ''],
+      [['--data', '-'], '{"name": "From Standard Input", "city": "Bonn"}'],
+      [['--data', '{"name": "x"}', 'name=Wins', 'city:="Bonn"'], ''],
+    ] as const) {
+      const { code, stdout, stderr } = await erp(['data', 'create', 'Account', ...args], { stdin });
+      assert.equal(code, 0, stderr);
+      assert.match((await erp(['data', 'get', 'Account', stdout.trim()])).stdout, /^city\tBonn$/m);
+    }
+  });
+
+  it('lists with conditions as people write them, and all pages as lines', async () => {
+    for (let at = 1; at <= 5; at++) await create(`name=Listed ${at}`, 'city=Listingen', `creditLimit=${at * 100}`);
+    const names = async (...args: string[]): Promise<string[]> => {
+      const { code, stdout, stderr } = await erp([
+        'data',
+        'list',
+        'Account',
+        '--fields',
+        'name',
+        '--sort',
+        'name',
+        ...args,
+      ]);
+      assert.equal(code, 0, stderr);
+      return stdout.split('\n').filter(Boolean);
+    };
+    assert.deepEqual(await names('--where', 'city=Listingen', '--where', 'creditLimit>=400'), ['Listed 4', 'Listed 5']);
+    assert.deepEqual(await names('--where', 'creditLimit between 200,300', '--where', 'name ^= listed'), [
+      'Listed 2',
+      'Listed 3',
+    ]);
+    assert.deepEqual(await names('--where', 'name in "Listed 1","Listed 5"'), ['Listed 1', 'Listed 5']);
+    assert.deepEqual(await names('--any', '--where', 'name=Listed 1', '--where', 'name=Listed 2'), [
+      'Listed 1',
+      'Listed 2',
+    ]);
+    const filters = { logic: 'and', conditions: [{ id: 'a', field: 'city', operator: 'eq', value: 'Listingen' }] };
+    assert.equal((await names('--filters', JSON.stringify(filters), '--take', '2', '--all')).length, 5);
+    const page = await erp(['data', 'list', 'Account', '--where', 'city=Listingen', '--take', '2']);
+    assert.match(page.stderr, /There are more: --all, or --cursor/);
+    const lines = (
+      await erp(['data', 'list', 'Account', '--where', 'city=Listingen', '--take', '2', '--all', '--json'])
+    ).stdout;
+    assert.deepEqual(
+      lines
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).name)
+        .sort(),
+      ['Listed 1', 'Listed 2', 'Listed 3', 'Listed 4', 'Listed 5'],
+    );
+    assert.equal((await erp(['data', 'list', 'Account', '--where', 'nonsense'])).code, 2);
+  });
+
+  it('lists every violation with its field, and ends with 6', async () => {
+    const { code, stderr } = await erp(['data', 'create', 'Account', 'creditLimit=much', 'nonsense=1']);
+    assert.equal(code, 6);
+    assert.match(stderr, /creditLimit: /);
+    assert.match(stderr, /nonsense: /);
+    assert.match(stderr, /request req_/);
+  });
+
+  it('tries a change out', async () => {
+    const { code, stdout } = await erp(['data', 'create', 'Account', 'name=Never', 'city=Nowhere', '--dry-run']);
+    assert.equal(code, 0);
+    assert.match(stdout, /It would be done\. Nothing was changed\./);
+    assert.equal((await erp(['data', 'list', 'Account', '--where', 'city=Nowhere'])).stdout, '');
+    assert.equal((await erp(['data', 'create', 'Account', 'creditLimit=much', '--dry-run'])).code, 6);
+  });
+
+  it('changes, deletes and restores a record, and shows its history', async () => {
+    const id = await create('name=Changing', 'city=Alt');
+    assert.equal((await erp(['data', 'update', 'Account', id, 'city=Neu'])).stdout, `${id}\n`);
+    const history = await erp(['data', 'history', 'Account', id]);
+    assert.match(history.stdout, /\tupdate\t.*\tcity\tAlt\tNeu$/m);
+    assert.match((await erp(['data', 'delete', 'Account', id])).stdout, /can be restored until/);
+    assert.equal((await erp(['data', 'get', 'Account', id])).code, 1);
+    assert.equal((await erp(['data', 'restore', 'Account', id])).stdout, `${id}\n`);
+    assert.match((await erp(['data', 'get', 'Account', id])).stdout, /^city\tNeu$/m);
+    const explained = await erp(['access', 'explain', 'Account', id, '--op', 'update']);
+    assert.match(explained.stdout, /^objectPermission\tpass\t/m);
+  });
+
+  interface Interference {
+    /** Happens before the request is handed on. */
+    first?: (method: string) => Promise<void>;
+    /** The answer is lost on its way back. */
+    loses?: (method: string, headers: IncomingHttpHeaders) => boolean;
+  }
+
+  /** A proxy between erp and the platform. */
+  const interfere = async ({ first, loses }: Interference): Promise<{ url: string; close: () => void }> => {
+    const server = createServer(async (request, response) => {
+      const { method = 'GET', url = '/' } = request;
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk);
+      await first?.(method);
+      const { authorization = '', accept = '', ...others } = request.headers;
+      const named = Object.entries(others).filter(([name]) => /^(content-type|idempotency-key|if-match)$/.test(name));
+      const answer = await fetch(`${platform.baseUrl}${url}`, {
+        method,
+        headers: { authorization, accept, ...(Object.fromEntries(named) as Record<string, string>) },
+        ...(chunks.length ? { body: Buffer.concat(chunks) } : {}),
+      });
+      const text = await answer.text();
+      const etag = answer.headers.get('etag');
+      if (loses?.(method, request.headers)) request.socket.destroy();
+      else response.writeHead(answer.status, etag ? { etag } : {}).end(text);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
+  };
+
+  it('shows three versions when somebody else was faster, and forces nothing', async () => {
+    const id = await create('name=Contested', 'city=Start');
+    let done = false;
+    const proxy = await interfere({
+      first: async (method) => {
+        if (method !== 'PATCH' || done) return;
+        done = true;
+        const other = api(platform.baseUrl, token);
+        const etag = (await other.get(`/data/Account/${id}`)).headers.get('etag') ?? '';
+        await other.patch(`/data/Account/${id}`, { city: 'Theirs', creditLimit: 7 }, { etag });
+      },
+    });
+    const { code, stderr } = await erp(['data', 'update', 'Account', id, 'city=Mine', '--base-url', proxy.url]);
+    proxy.close();
+    assert.equal(code, 5);
+    assert.match(stderr, /Field +You started from +Theirs +Yours/);
+    assert.match(stderr, /city +Start +Theirs +Mine/);
+    assert.match(stderr, /creditLimit +\S+ +7(\.00)? +–/);
+    assert.match(stderr, /You both changed city\./);
+    assert.match((await erp(['data', 'get', 'Account', id])).stdout, /^city\tTheirs$/m);
+  });
+
+  it('repeats with the same key until there is an answer, and does nothing twice', async () => {
+    const keys: unknown[] = [];
+    let failures = 0;
+    const proxy = await interfere({
+      loses: (method, headers) => {
+        if (method !== 'POST') return false;
+        keys.push(headers['idempotency-key']);
+        return failures++ < 2;
+      },
+    });
+    const { code, stderr } = await erp([
+      'data',
+      'create',
+      'Account',
+      'name=Once',
+      'city=Onceville',
+      '--base-url',
+      proxy.url,
+    ]);
+    proxy.close();
+    assert.equal(code, 0, stderr);
+    assert.equal(keys.length, 3);
+    assert.equal(new Set(keys).size, 1);
+    const found = await erp(['data', 'list', 'Account', '--where', 'city=Onceville', '--fields', 'name']);
+    assert.equal(found.stdout, 'Once\n');
+  });
+});
