@@ -32,6 +32,8 @@ export interface Api {
   send<T = Anything>(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer<T>>;
 }
 
+export const demoPassword = (): string => process.env['DEMO_PASSWORD'] || 'demo-password';
+
 const tokens = new Map<string, Promise<string>>();
 
 /**
@@ -46,7 +48,7 @@ export function tokenFor(baseUrl: string, user: string, scope?: string): Promise
     token = signIn({
       baseUrl,
       user: username,
-      password: process.env['DEMO_PASSWORD'] || 'demo-password',
+      password: demoPassword(),
       scope,
     }).then((answer) => answer.access_token);
     token.catch(() => tokens.delete(key));

@@ -7,7 +7,7 @@ import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { locate } from '../../services/metadata/kinds/registry.ts';
-import type { Answer, Api } from './client.ts';
+import { type Answer, type Api, api, demoPassword, tokenFor } from './client.ts';
 import type { TestPlatform } from './platform.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
@@ -58,7 +58,7 @@ export async function deployOverHttp(admin: Api, files: Record<string, string>):
 /** The deployment that was accepted, when it has ended. */
 export async function deploymentEnded(user: Api, { status, body, text }: Answer): Promise<Anything> {
   assert.equal(status, 202, text);
-  for (let i = 0; i < 800; i++) {
+  for (let i = 0; i < 1_200; i++) {
     const { body: found } = await user.get(`/metadata/deployments/${body.deploymentId}`);
     if (['SUCCEEDED', 'FAILED', 'CANCELED'].includes(found.status)) return found;
     await new Promise((resolve) => setTimeout(resolve, 25));
@@ -66,14 +66,48 @@ export async function deploymentEnded(user: Api, { status, body, text }: Answer)
   assert.fail(`The deployment did not end: ${text}`);
 }
 
+/** A new tenant over HTTP: the API as its administrator. */
+export async function createTenantOverHttp({ broker, baseUrl }: TestPlatform): Promise<Api> {
+  const key = newKey();
+  const username = `admin@${key}.example`;
+  const { tenantId } = (await broker.call('metadata.tenants.create', { key, name: 'Test' })) as { tenantId: string };
+  await broker.call('auth.domains.add', { tenantId, domain: `${key}.example` });
+  await broker.call('data.users.provision', {
+    tenantId,
+    users: [
+      { username, email: username, displayName: 'Admin', profileApiName: 'Administrator', password: demoPassword() },
+    ],
+  });
+  return api(baseUrl, await tokenFor(baseUrl, username));
+}
+
+/** All components of a tenant, in as many retrieves as that takes: texts by path, and the hash of each part. */
+export async function retrieveAll(admin: Api): Promise<{ files: Record<string, string>; hashes: string[] }> {
+  const files: Record<string, string> = {};
+  const hashes: string[] = [];
+  const retrieve = async (types: { name: string; members: string[] }[]): Promise<Anything> => {
+    const { status, body, text } = await admin.post('/metadata/retrieve', { package: { version: 1, types } });
+    assert.equal(status, 200, text.slice(0, 500));
+    return body;
+  };
+  const { body } = await admin.get('/metadata/types');
+  for (const { type: name } of body.types) {
+    const part = await retrieve([{ name, members: ['*'] }]);
+    hashes.push(part.manifestHash);
+    for (const [path, text] of Object.entries<string>(part.files)) if (locate(path)) files[path] = text;
+  }
+  return { files, hashes };
+}
+
 const RAW = new Set(OPERATIONS.filter(({ requestBody }) => requestBody?.raw).map(({ action }) => action));
 
 let tenants = 0;
+const newKey = (): string => `t${Date.now().toString(36)}${tenants++}`;
 
 /** A new tenant with the users `admin` (Administrator), `reader` (metadataRead) and `nobody` (Standard). */
 export async function createMetadataTenant(platform: TestPlatform): Promise<MetadataTenant> {
   const { broker } = platform;
-  const key = `t${Date.now().toString(36)}${tenants++}`;
+  const key = newKey();
   const { tenantId } = (await broker.call('metadata.tenants.create', { key, name: 'Test' })) as { tenantId: string };
   await broker.call('auth.domains.add', { tenantId, domain: `${key}.example` });
   await broker.call('metadata.templates.deploy', {

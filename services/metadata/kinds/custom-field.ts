@@ -14,6 +14,7 @@ import { type CheckContext, type Draft, defineKind, type Reference } from './kin
 import { isCustom } from './names.ts';
 import { checkPerObject } from './per-object.ts';
 import { checkRollup, checkRollups, rollupReferences } from './rollup.ts';
+import { isShipped } from './shipped-names.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 import { valueProblems } from './value-set.ts';
 
@@ -152,10 +153,11 @@ function checkChars(
 
 function checkName(component: FieldComponent, context: CheckContext): void {
   const body = component.body;
-  const exists = context.before.has(componentKey('CustomField', component.fullName));
+  const { fullName } = component;
+  const isKnown = context.before.has(componentKey('CustomField', fullName)) || isShipped('CustomField', fullName);
   if ([...SYSTEM_FIELD_NAMES].some((name) => name.toLowerCase() === body.apiName.toLowerCase()))
     context.problem('NAME_CONFLICT', component, '/apiName', `Every object has a field ${body.apiName} already.`);
-  else if (!exists && !context.platform && !isCustom(body.apiName))
+  else if (!isKnown && !context.platform && !isCustom(body.apiName))
     context.problem('NAME_INVALID', component, '/apiName', 'The apiName of a custom field ends in `__c`.', {
       remedy: `Name it ${body.apiName}__c.`,
     });

@@ -7,6 +7,7 @@ import { componentKey, componentsOf, findComponent } from './component.ts';
 import { type CheckContext, defineKind } from './kind.ts';
 import { isCustom } from './names.ts';
 import { checkParents } from './parents.ts';
+import { isShipped } from './shipped-names.ts';
 
 const OBJECTS_MAX = 1_000;
 
@@ -65,7 +66,8 @@ export const customObject = defineKind({
 
 function checkName(component: ObjectComponent, context: CheckContext): void {
   const name = component.body.apiName;
-  if (!context.platform && !context.before.has(componentKey('CustomObject', name)) && !isCustom(name))
+  const isKnown = context.before.has(componentKey('CustomObject', name)) || isShipped('CustomObject', name);
+  if (!context.platform && !isKnown && !isCustom(name))
     context.problem('NAME_INVALID', component, '/apiName', 'The apiName of a custom object ends in `__c`.', {
       remedy: `Name it ${name}__c.`,
     });

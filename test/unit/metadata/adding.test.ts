@@ -40,7 +40,7 @@ describe('adding', () => {
 
   before(() => {
     copy = mkdtempSync(join(realpathSync(tmpdir()), 'adding-'));
-    for (const folder of ['lib', 'config', 'contracts', 'mixins', 'services/metadata'])
+    for (const folder of ['lib', 'config', 'contracts', 'mixins', 'services/metadata', 'templates'])
       cpSync(join(root, folder), join(copy, folder), { recursive: true });
     cpSync(join(root, 'package.json'), join(copy, 'package.json'));
     symlinkSync(realpathSync(join(root, 'node_modules')), join(copy, 'node_modules'));
