@@ -9,7 +9,7 @@ import { GRANULARITIES } from '../lib/query/types.ts';
 import { AGGREGATIONS, OPERATORS } from '../lib/schema/field-types/types.ts';
 import { TRIED } from './data/mutations.ts';
 import { ConditionSchema, FiltersSchema } from './data/query.ts';
-import { KEY_ERRORS, objectApiName } from './data/rows.ts';
+import { acceptLanguage, contentLanguage, KEY_ERRORS, objectApiName } from './data/rows.ts';
 
 export interface AnalyticsActions extends ActionsOf<typeof ANALYTICS_OPERATIONS> {
   /**
@@ -494,7 +494,14 @@ export const ANALYTICS_OPERATIONS = [
     summary: 'Say what can be asked of an object',
     description: 'The fields that the caller reads and can group by or measure.',
     pathParameters: [objectApiName],
-    response: { status: 200, description: 'Dimensions and measures.', schema: Catalog, example: EXAMPLE_CATALOG },
+    headerParameters: [acceptLanguage],
+    response: {
+      status: 200,
+      description: 'Dimensions and measures.',
+      schema: Catalog,
+      headers: contentLanguage,
+      example: EXAMPLE_CATALOG,
+    },
     errors: ['OBJECT_NOT_FOUND'],
     action: 'analytics.catalog.get',
   }),

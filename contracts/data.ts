@@ -132,7 +132,10 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
    */
   'data.records.aggregate': { params: { asker: Asker; query: AggregateQuery }; result: AggregateResult };
   /** What `asker` can ask `data.records.aggregate` about an object. */
-  'data.objects.catalog': { params: { asker: Asker; objectApiName: string }; result: ObjectCatalog };
+  'data.objects.catalog': {
+    params: { asker: Asker; objectApiName: string; acceptLanguage?: string };
+    result: ObjectCatalog;
+  };
   /** Ids of those of the records that the user can see, or could when they were deleted. */
   'data.records.seen': {
     params: { tenantId: string; userId: string; records: readonly RecordName[] };

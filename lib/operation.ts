@@ -261,3 +261,9 @@ export interface OperationReply {
 export type ActionsOf<Rows extends readonly Operation[]> = {
   [Row in Rows[number] as Row['action']]: { params: InputOf<Row>; result: OperationReply };
 };
+
+/** Headers of an answer whose labels are in a language that the caller has chosen. */
+export const languageHeaders = (language: string): Record<string, string> => ({
+  'Content-Language': language,
+  Vary: 'Accept-Language',
+});

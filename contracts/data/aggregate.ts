@@ -48,6 +48,8 @@ export interface AggregateResult {
 
 /** What can be asked of an object, as GET /analytics/catalog/{objectApiName} answers it. */
 export interface ObjectCatalog {
+  /** Of the labels. */
+  readonly language: string;
   readonly objectApiName: string;
   readonly label: string;
   readonly dimensions: readonly {

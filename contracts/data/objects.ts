@@ -2,8 +2,9 @@
 import { Type } from 'typebox';
 import { defineOperation, nullable } from '../../lib/operation.ts';
 import { FIELD_TYPE_NAMES } from '../../lib/schema/field-types/registry.ts';
+import { FiltersSchema } from './query.ts';
 import { RecordSchema } from './record.ts';
-import { ifNoneMatch, objectApiName, READ } from './rows.ts';
+import { acceptLanguage, contentLanguage, ifNoneMatch, objectApiName, READ } from './rows.ts';
 
 const Capabilities = Type.Object(
   {
@@ -17,7 +18,7 @@ const Capabilities = Type.Object(
 
 const ObjectDescriptor = Type.Object({
   apiName: Type.String(),
-  label: Type.String({ description: 'For people; may be translated.' }),
+  label: Type.String({ description: 'For people, in the language of the answer.' }),
   capabilities: Capabilities,
 });
 
@@ -121,28 +122,13 @@ const ListViewDescription = Type.Object(
     apiName: Type.String(),
     label: Type.String(),
     columns: Type.Array(Type.String(), { description: 'apiNames of fields, from left to right.' }),
-    filters: nullable(
-      Type.Object(
-        {
-          logic: Type.Union([Type.Literal('and'), Type.Literal('or')]),
-          conditions: Type.Array(
-            Type.Object({
-              id: Type.String(),
-              field: Type.String(),
-              operator: Type.String(),
-              value: Type.Optional(Type.Unknown()),
-              valueTo: Type.Optional(Type.Unknown()),
-            }),
-          ),
-        },
-        { description: 'As `filters` of a list of records takes it; null: all records.' },
-      ),
-    ),
-    sort: Type.Array(Type.Object({ id: Type.String(), desc: Type.Boolean() }), {
-      description: 'As `sort` of a list of records takes it.',
-    }),
+    filters: nullable(FiltersSchema),
+    sort: Type.Array(Type.Object({ id: Type.String(), desc: Type.Boolean() })),
   },
-  { $id: 'ListView', description: 'A list of records that has a name.' },
+  {
+    $id: 'ListView',
+    description: 'A list of records that has a name; `filters` and `sort` are as lists of records take them.',
+  },
 );
 
 const ObjectDescription = Type.Object({
@@ -198,10 +184,12 @@ export const OBJECT_OPERATIONS = [
     summary: 'List the objects the user can read',
     description: 'Objects and fields differ per tenant; nothing else may be assumed to exist.',
     scopes: ['data:read'],
+    headerParameters: [acceptLanguage],
     response: {
       status: 200,
       description: 'All published objects the user can read, by apiName.',
       schema: Type.Object({ records: Type.Array(ObjectDescriptor) }),
+      headers: contentLanguage,
       example: {
         records: [
           {
@@ -226,12 +214,15 @@ export const OBJECT_OPERATIONS = [
       'What this user may read of an object and do with it: fields with types, limits, picklist values and filter operators, record types, the state model, layouts and list views. A field that is not there is hidden or does not exist.',
     scopes: ['data:read'],
     pathParameters: [objectApiName],
-    headerParameters: [ifNoneMatch],
+    headerParameters: [ifNoneMatch, acceptLanguage],
     response: {
       status: 200,
       description: 'The object with every field the user can read.',
       schema: ObjectDescription,
-      headers: { ETag: { description: 'schemaVersion; honours If-None-Match.', schema: Type.String() } },
+      headers: {
+        ETag: { description: 'schemaVersion; honours If-None-Match.', schema: Type.String() },
+        ...contentLanguage,
+      },
     },
     errors: ['OBJECT_NOT_FOUND'],
     action: 'data.objects.describe',
@@ -246,7 +237,7 @@ export const OBJECT_OPERATIONS = [
     description: 'JSON Schema 2020-12 of the create, update and read bodies, as this user may send and receive them.',
     scopes: ['data:read'],
     pathParameters: [objectApiName],
-    headerParameters: [ifNoneMatch],
+    headerParameters: [ifNoneMatch, acceptLanguage],
     response: {
       status: 200,
       description: 'A JSON Schema with the definitions `create`, `update` and `read`.',
@@ -260,7 +251,10 @@ export const OBJECT_OPERATIONS = [
         },
         { additionalProperties: true },
       ),
-      headers: { ETag: { description: 'Changes with the schema; honours If-None-Match.', schema: Type.String() } },
+      headers: {
+        ETag: { description: 'Changes with the schema; honours If-None-Match.', schema: Type.String() },
+        ...contentLanguage,
+      },
     },
     errors: ['OBJECT_NOT_FOUND'],
     action: 'data.objects.getSchema',

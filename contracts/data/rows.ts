@@ -79,3 +79,15 @@ export const ifNoneMatch = defineParameter({
   description: 'ETag of an earlier answer; 304 when nothing changed.',
   schema: Type.String(),
 });
+
+/** Of answers with labels. */
+export const acceptLanguage = defineParameter({
+  name: 'Accept-Language',
+  description: 'Languages of the labels, by preference; names, codes and messages are the same in all of them.',
+  schema: Type.String(),
+  example: 'de-AT, de;q=0.9, en;q=0.5',
+});
+
+export const contentLanguage = {
+  'Content-Language': { description: 'The language of the labels.', schema: Type.String() },
+};

@@ -4,7 +4,7 @@ import { LIMITS } from '../../config/limits.ts';
 import { defineOperation, nullable } from '../../lib/operation.ts';
 import { CHECKED, duplicateConfirmation, IF_MATCH_ERRORS, MUTATION_ERRORS } from './mutations.ts';
 import { EXAMPLE_RECORD, etagHeader, RecordSchema } from './record.ts';
-import { ACCESS_OBJECTS, id, objectApiName, READ, WRITE } from './rows.ts';
+import { ACCESS_OBJECTS, acceptLanguage, contentLanguage, id, objectApiName, READ, WRITE } from './rows.ts';
 
 export const TRANSITION_OPERATIONS = [
   defineOperation({
@@ -18,6 +18,7 @@ export const TRANSITION_OPERATIONS = [
       'Everything that exists for the caller, available or not: transitions in the order of the state model, then actions by name.',
     scopes: ['actions:read'],
     pathParameters: [objectApiName, id],
+    headerParameters: [acceptLanguage],
     response: {
       status: 200,
       description: 'The transitions, with reasons for those that are unavailable.',
@@ -55,7 +56,7 @@ export const TRANSITION_OPERATIONS = [
         ),
         etag: Type.String({ description: 'To be sent as If-Match with what is chosen.' }),
       }),
-      headers: etagHeader,
+      headers: { ...etagHeader, ...contentLanguage },
       example: {
         records: [
           {

@@ -33,6 +33,7 @@ export const COMPONENT_PATHS = {
   AgentPolicy: 'agentPolicies/{apiName}.yaml',
   Layout: 'objects/{object}/layouts/{apiName}.yaml',
   ListView: 'objects/{object}/listViews/{apiName}.yaml',
+  Translation: 'translations/{apiName}.yaml',
 } as const;
 
 export type ComponentTypeName = keyof typeof COMPONENT_PATHS;
@@ -80,6 +81,8 @@ export interface FieldMeta extends FieldAttributes {
   readonly caseSensitive: boolean;
   readonly defaultValue: unknown;
   readonly controllingField: string | null;
+  /** Of a picklist whose values come from a ValueSet. */
+  readonly valueSet?: string;
   readonly referenceTo: readonly string[];
   readonly relationshipName: string | null;
   readonly onDelete: 'setNull' | 'restrict' | 'cascade' | null;
@@ -457,6 +460,8 @@ export interface Snapshot {
   readonly agentPolicies: Readonly<Record<string, AgentPolicyMeta>>;
   /** By object; of those that have any. */
   readonly screens: Readonly<Record<string, ScreensMeta>>;
+  /** Labels by language and by what has them (lib/schema/labels.ts). */
+  readonly translations: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** null: as the deployment decides. */
   readonly secondFactor: SecondFactorPolicy | null;
 }
@@ -471,6 +476,7 @@ export const NO_CONFIGURATION = {
   externalClients: {},
   agentPolicies: {},
   screens: {},
+  translations: {},
   secondFactor: null,
 } satisfies Omit<Snapshot, 'tenant' | 'version'>;
 

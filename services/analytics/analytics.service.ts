@@ -32,7 +32,12 @@ export default function analyticsService({ database, jobs, metrics }: Platform):
       findAccess: (tenantId, userId) => call(ctx, 'data.users.access', { tenantId, userId }),
       takeDeployed: (tenantId, version) =>
         deployed.upTo(version, tenantId, (asked) => call(ctx, 'metadata.dashboards.list', asked)),
-      catalogOf: (objectApiName) => call(ctx, 'data.objects.catalog', { asker, objectApiName }),
+      catalogOf: (objectApiName, acceptLanguage) =>
+        call(ctx, 'data.objects.catalog', {
+          asker,
+          objectApiName,
+          ...(acceptLanguage === undefined ? {} : { acceptLanguage }),
+        }),
       aggregate: (query) => call(ctx, 'data.records.aggregate', { asker, query }),
       results,
       unknownPrincipals: (asked) => call(ctx, 'data.principals.check', asked),

@@ -11,8 +11,8 @@ export interface AnalyticsDeps {
   readonly unknownPrincipals: (asked: DataActions['data.principals.check']['params']) => Promise<number[]>;
   /** Takes over the dashboards that deployments up to this version have brought. */
   readonly takeDeployed: (tenantId: string, metadataVersion: number) => Promise<void>;
-  /** What the caller can ask of an object. */
-  readonly catalogOf: (objectApiName: string) => Promise<ObjectCatalog>;
+  /** What the caller can ask of an object, with labels in the language that is accepted. */
+  readonly catalogOf: (objectApiName: string, acceptLanguage?: string) => Promise<ObjectCatalog>;
   /** Groups of the records that the caller can see. */
   readonly aggregate: (query: AggregateQuery) => Promise<AggregateResult>;
   readonly results: WidgetResults;

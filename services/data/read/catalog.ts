@@ -5,6 +5,7 @@ import type { Asker } from '../../../lib/context.ts';
 import { AGGREGATE_LIMITS, aggregationsFor } from '../../../lib/query/aggregate.ts';
 import { granularitiesOf, groupable, operatorsFor } from '../../../lib/query/capabilities.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
+import { type Labels, labelsFor } from '../../../lib/schema/labels.ts';
 import { visibleObject } from '../object-access.ts';
 import { fromCurrentView } from './objects.ts';
 import type { ReadDeps } from './read.ts';
@@ -12,21 +13,28 @@ import type { ReadDeps } from './read.ts';
 export const catalogOf = (
   deps: ReadDeps,
   asker: Asker,
-  { objectApiName }: { objectApiName: string },
+  { objectApiName, acceptLanguage }: { objectApiName: string; acceptLanguage?: string },
 ): Promise<ObjectCatalog> =>
-  fromCurrentView(deps, asker, (view) => catalog(view.access, visibleObject(view, objectApiName)));
+  fromCurrentView(deps, asker, (view) =>
+    catalog(view.access, visibleObject(view, objectApiName), labelsFor(view.snapshot, acceptLanguage)),
+  );
 
-function catalog(access: Access, entry: ObjectAccess): ObjectCatalog {
+function catalog(access: Access, entry: ObjectAccess, labels: Labels): ObjectCatalog {
   const { object, readable } = entry;
   return {
     objectApiName: object.apiName,
-    label: object.label,
+    language: labels.language,
+    label: labels.of('CustomObject', object.apiName, object.label),
     dimensions: readable.filter(groupable).map((field) => ({
       field: field.apiName,
-      label: field.label,
+      label: labels.ofField(object.apiName, field),
       fieldType: valueTypeName(field),
       granularities: granularitiesOf(field),
-      choices: field.picklistValues?.map(({ value, label }) => ({ value, label })) ?? null,
+      choices:
+        field.picklistValues?.map(({ value, label }) => ({
+          value,
+          label: labels.ofValue(object.apiName, field, value, label),
+        })) ?? null,
       filterOperators: operatorsFor(field),
     })),
     measures: readable.flatMap((field) => {
@@ -36,7 +44,7 @@ function catalog(access: Access, entry: ObjectAccess): ObjectCatalog {
         : [
             {
               field: field.apiName,
-              label: field.label,
+              label: labels.ofField(object.apiName, field),
               fieldType: valueTypeName(field),
               aggregations,
               semantics: field.semantics,

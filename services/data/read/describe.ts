@@ -16,6 +16,7 @@ import {
   sortable,
 } from '../../../lib/query/capabilities.ts';
 import { fieldType, isNumbered, isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { type Labels, PLURAL } from '../../../lib/schema/labels.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../../lib/schema/record-types.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
@@ -25,12 +26,12 @@ import { hasDuplicateRules } from '../write/duplicate-rules.ts';
 import { describeLayouts, describeListViews } from './screens.ts';
 
 /** Items of GET /objects, by apiName. */
-export function describeObjects(access: Access, scopes: ScopeSet): { records: object[] } {
+export function describeObjects(access: Access, scopes: ScopeSet, labels: Labels): { records: object[] } {
   return {
     records: Object.values(access.objects)
       .map(({ object: { apiName, label } }) => ({
         apiName,
-        label,
+        label: labels.of('CustomObject', apiName, label),
         capabilities: capabilities(access, apiName, scopes),
       }))
       .sort((a, b) => (a.apiName < b.apiName ? -1 : 1)),
@@ -48,14 +49,19 @@ const PLATFORM_DEFAULTS: ReadonlySet<string> = new Set([
   'recordVersion',
 ]);
 
-export function describeObject(access: Access, object: ObjectAccess, scopes: ScopeSet): Record<string, unknown> {
+export function describeObject(
+  access: Access,
+  object: ObjectAccess,
+  scopes: ScopeSet,
+  labels: Labels,
+): Record<string, unknown> {
   const meta = object.object;
   const able = capabilities(access, meta.apiName, scopes);
   const isReadable = (name: string): boolean => ownEntry(object.fields, name)?.read === true;
   const description = {
     apiName: meta.apiName,
-    label: meta.label,
-    labelPlural: meta.labelPlural,
+    label: labels.of('CustomObject', meta.apiName, meta.label),
+    labelPlural: labels.of('CustomObject', meta.apiName, meta.labelPlural, PLURAL),
     description: meta.description,
     custom: meta.custom,
     nameField: meta.nameField,
@@ -65,7 +71,7 @@ export function describeObject(access: Access, object: ObjectAccess, scopes: Sco
     stateModel: visibleModel(object)?.apiName ?? null,
     recordTypes: meta.recordTypes.map(({ apiName, label, default: isDefault, active }) => ({
       apiName,
-      label,
+      label: labels.of('RecordType', `${meta.apiName}.${apiName}`, label),
       default: isDefault,
       active,
     })),
@@ -82,9 +88,9 @@ export function describeObject(access: Access, object: ObjectAccess, scopes: Sco
       })),
     duplicateRulesActive: hasDuplicateRules(object),
     sharingDefault: meta.sharingDefault,
-    fields: object.readable.map((field) => describeField(access, object, field, able, scopes)),
-    layouts: describeLayouts(access, object),
-    listViews: describeListViews(access, object),
+    fields: object.readable.map((field) => describeField(access, object, field, able, scopes, labels)),
+    layouts: describeLayouts(access, object, labels),
+    listViews: describeListViews(access, object, labels),
     capabilities: able,
   };
   return { ...description, schemaVersion: hash('sha256', JSON.stringify(description), 'base64url').slice(0, 22) };
@@ -96,6 +102,7 @@ function describeField(
   field: FieldMeta,
   able: Capabilities,
   scopes: ScopeSet,
+  labels: Labels,
 ): Record<string, unknown> {
   const type = typeOf(field);
   const editable = isWritable(object.object, field) && object.fields[field.apiName]?.edit === true;
@@ -111,7 +118,7 @@ function describeField(
     fieldType: field.fieldType,
     readable: true,
     editable: creatable || updateable,
-    label: field.label,
+    label: labels.ofField(object.object.apiName, field),
     description: field.description,
     helpText: field.helpText,
     custom: field.custom,
@@ -126,7 +133,7 @@ function describeField(
     calculated,
     formula: scopes.includes('setup:read') ? shownExpression(access, object, field) : null,
     ...queriesOf(field),
-    picklistValues: picklistValuesOf(field, controllingField !== null),
+    picklistValues: picklistValuesOf(object.object.apiName, field, controllingField !== null, labels),
     restrictedPicklist: field.restrictedPicklist,
     controllingField,
     referenceTo: field.referenceTo.filter((name) => Object.hasOwn(access.objects, name)),
@@ -166,10 +173,10 @@ const queriesOf = (field: FieldMeta) => ({
 });
 
 /** `dependent`: the caller reads the controlling field; otherwise `validFor` is not shown. */
-const picklistValuesOf = ({ picklistValues }: FieldMeta, dependent: boolean) =>
-  picklistValues?.map(({ value, label, active, default: isDefault, validFor }) => ({
+const picklistValuesOf = (object: string, field: FieldMeta, dependent: boolean, labels: Labels) =>
+  field.picklistValues?.map(({ value, label, active, default: isDefault, validFor }) => ({
     value,
-    label,
+    label: labels.ofValue(object, field, value, label),
     active,
     isDefault,
     validFor: dependent ? validFor : null,
@@ -191,12 +198,22 @@ const isNillable = ({ required, system, apiName }: FieldMeta): boolean =>
 const isPlatformDefault = (field: FieldMeta): boolean => field.system && PLATFORM_DEFAULTS.has(field.apiName);
 
 /** JSON Schema 2020-12 of the bodies of an object, as this connection may send and receive them. */
-export function schemaOfObject(access: Access, object: ObjectAccess, scopes: ScopeSet): Record<string, unknown> {
+export function schemaOfObject(
+  access: Access,
+  object: ObjectAccess,
+  scopes: ScopeSet,
+  labels: Labels,
+): Record<string, unknown> {
   const meta: ObjectMeta = object.object;
   const able = capabilities(access, meta.apiName, scopes);
   const editable = object.readable.filter(
     (field) => isWritable(meta, field) && object.fields[field.apiName]?.edit === true,
   );
+  const documented = (field: FieldMeta, schema: Record<string, unknown>): Record<string, unknown> => ({
+    title: labels.ofField(meta.apiName, field),
+    ...(field.description ? { description: field.description } : {}),
+    ...schema,
+  });
   const schemaOf = (field: FieldMeta): Record<string, unknown> => typeOf(field).jsonSchema(field);
   const read = object.readable.map((field) => [
     field.apiName,
@@ -245,12 +262,6 @@ export function schemaOfObject(access: Access, object: ObjectAccess, scopes: Sco
     },
   };
 }
-
-const documented = (field: FieldMeta, schema: Record<string, unknown>): Record<string, unknown> => ({
-  title: field.label,
-  ...(field.description ? { description: field.description } : {}),
-  ...schema,
-});
 
 const orNull = (mayBeNull: boolean, schema: Record<string, unknown>): Record<string, unknown> =>
   mayBeNull ? { anyOf: [schema, { type: 'null' }] } : schema;

@@ -2,13 +2,14 @@
 
 import type { Handler } from '../../../contracts/operations.ts';
 import type { Asker } from '../../../lib/context.ts';
-import type { OperationReply } from '../../../lib/operation.ts';
+import { languageHeaders, type OperationCall, type OperationReply } from '../../../lib/operation.ts';
+import { type Labels, labelsFor } from '../../../lib/schema/labels.ts';
 import { matchesEtag } from '../../../lib/values/etags.ts';
 import { requireApi, visibleObject } from '../object-access.ts';
 import { assertFresh } from '../tenants.ts';
 import type { View } from '../view.ts';
 import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
-import { notModified, type ReadDeps } from './read.ts';
+import type { ReadDeps } from './read.ts';
 
 /**
  * Answers from the configuration alone, but never from an outdated one: the versions are read first, which costs one
@@ -27,21 +28,41 @@ export async function fromCurrentView<Answer>(
   });
 }
 
-export const listObjects: Handler<'schema.objects.list', ReadDeps> = (deps, request) =>
-  fromCurrentView<OperationReply>(deps, request, (view) => ({ body: describeObjects(view.access, request.scopes) }));
+const labelsOf = ({ snapshot }: View, { headers }: OperationCall): Labels =>
+  labelsFor(snapshot, headers.acceptLanguage);
+
+export const listObjects: Handler<'schema.objects.list', ReadDeps> = (deps, request, call) =>
+  fromCurrentView<OperationReply>(deps, request, (view) => {
+    const labels = labelsOf(view, call);
+    return { headers: languageHeaders(labels.language), body: describeObjects(view.access, request.scopes, labels) };
+  });
 
 export const describe: Handler<'schema.objects.describe', ReadDeps> = (deps, request, call) =>
   fromCurrentView<OperationReply>(deps, request, (view) => {
-    const description = describeObject(view.access, visibleObject(view, call.path.objectApiName), request.scopes);
-    const etag = `"${description['schemaVersion']}"`;
-    if (matchesEtag(call.headers.ifNoneMatch, etag)) return notModified(etag);
-    return { headers: { ETag: etag }, body: description };
+    const labels = labelsOf(view, call);
+    const object = visibleObject(view, call.path.objectApiName);
+    const description = describeObject(view.access, object, request.scopes, labels);
+    return unlessKnown(call, description, labels, () => description);
   });
 
 export const getSchema: Handler<'schema.objects.getSchema', ReadDeps> = (deps, request, call) =>
   fromCurrentView<OperationReply>(deps, request, (view) => {
+    const labels = labelsOf(view, call);
     const object = visibleObject(view, call.path.objectApiName);
-    const etag = `"${describeObject(view.access, object, request.scopes)['schemaVersion']}"`;
-    if (matchesEtag(call.headers.ifNoneMatch, etag)) return notModified(etag);
-    return { headers: { ETag: etag }, body: schemaOfObject(view.access, object, request.scopes) };
+    const description = describeObject(view.access, object, request.scopes, labels);
+    return unlessKnown(call, description, labels, () => schemaOfObject(view.access, object, request.scopes, labels));
   });
+
+/** 304 where the caller knows the description, in the same language, already. */
+function unlessKnown(
+  { headers }: OperationCall,
+  description: Record<string, unknown>,
+  labels: Labels,
+  bodyOf: () => Record<string, unknown>,
+): OperationReply {
+  const etag = `"${description['schemaVersion']}"`;
+  const answered = { ETag: etag, ...languageHeaders(labels.language) };
+  return matchesEtag(headers.ifNoneMatch, etag)
+    ? { status: 304, headers: answered, body: null }
+    : { headers: answered, body: bodyOf() };
+}

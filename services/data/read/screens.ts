@@ -7,11 +7,12 @@ import { sortable } from '../../../lib/query/capabilities.ts';
 import { ConditionReader } from '../../../lib/query/conditions.ts';
 import { planConditions } from '../../../lib/query/plan.ts';
 import { Violations } from '../../../lib/query/violations.ts';
+import { type Labels, PLURAL } from '../../../lib/schema/labels.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { LayoutMeta, ListViewMeta } from '../../../lib/schema/snapshot.ts';
 
 /** The layouts that the user's profile gets, for records of which types; the one for all others comes first. */
-export function describeLayouts(access: Access, object: ObjectAccess): object[] {
+export function describeLayouts(access: Access, object: ObjectAccess, labels: Labels): object[] {
   const { apiName, recordTypes } = object.object;
   const layouts = ownEntry(access.snapshot.screens, apiName)?.layouts ?? [];
   if (layouts.length === 0) return [];
@@ -23,11 +24,11 @@ export function describeLayouts(access: Access, object: ObjectAccess): object[] 
     .sort((a, b) => Number(b === general) - Number(a === general))
     .map((layout) => ({
       apiName: layout.apiName,
-      label: layout.label,
+      label: labels.of('Layout', `${apiName}.${layout.apiName}`, layout.label),
       default: layout === general,
       recordTypes: (typesOf.get(layout) ?? []).map((type) => type.apiName),
-      sections: describeSections(layout, object),
-      relatedLists: describeRelatedLists(layout, access, object),
+      sections: describeSections(layout, object, labels),
+      relatedLists: describeRelatedLists(layout, access, object, labels),
     }));
 }
 
@@ -46,15 +47,20 @@ function layoutFor(layouts: readonly LayoutMeta[], profile: string, recordType: 
 const reads = ({ fields }: ObjectAccess, name: string): boolean => ownEntry(fields, name)?.read === true;
 
 /** Columns stay where they are; a section without fields is none. */
-const describeSections = ({ sections }: LayoutMeta, object: ObjectAccess): object[] =>
+const describeSections = ({ apiName, sections }: LayoutMeta, object: ObjectAccess, labels: Labels): object[] =>
   sections
     .map(({ label, columns }) => ({
-      label,
+      label: labels.of('Layout', `${object.object.apiName}.${apiName}`, label, label),
       columns: columns.map((fields) => fields.filter((name) => reads(object, name))),
     }))
     .filter(({ columns }) => columns.some((fields) => fields.length > 0));
 
-function describeRelatedLists({ relatedLists }: LayoutMeta, access: Access, { object }: ObjectAccess): object[] {
+function describeRelatedLists(
+  { apiName, relatedLists }: LayoutMeta,
+  access: Access,
+  { object }: ObjectAccess,
+  labels: Labels,
+): object[] {
   return relatedLists.flatMap(({ relationshipName, label, columns }) => {
     const relationship = object.childRelationships.find((one) => one.relationshipName === relationshipName);
     const child = relationship && ownEntry(access.objects, relationship.objectApiName);
@@ -62,7 +68,11 @@ function describeRelatedLists({ relatedLists }: LayoutMeta, access: Access, { ob
     const shown = columns.filter((name) => reads(child, name));
     if (shown.length === 0) return [];
     const { objectApiName, field } = relationship;
-    return [{ relationshipName, label: label ?? child.object.labelPlural, objectApiName, field, columns: shown }];
+    const heading =
+      label === null
+        ? labels.of('CustomObject', objectApiName, child.object.labelPlural, PLURAL)
+        : labels.of('Layout', `${object.apiName}.${apiName}`, label, label);
+    return [{ relationshipName, label: heading, objectApiName, field, columns: shown }];
   });
 }
 
@@ -70,7 +80,7 @@ function describeRelatedLists({ relatedLists }: LayoutMeta, access: Access, { ob
  * The list views that the user is offered. One whose filters the user could not send is left out: what it lists would
  * tell what stands in fields that are hidden.
  */
-export function describeListViews(access: Access, object: ObjectAccess): object[] {
+export function describeListViews(access: Access, object: ObjectAccess, labels: Labels): object[] {
   const listViews = ownEntry(access.snapshot.screens, object.object.apiName)?.listViews ?? [];
   return listViews.flatMap((listView) => {
     const columns = listView.columns.filter((name) => reads(object, name));
@@ -80,7 +90,8 @@ export function describeListViews(access: Access, object: ObjectAccess): object[
       const field = object.object.fields[id];
       return reads(object, id) && field !== undefined && sortable(field);
     });
-    return [{ apiName, label, columns, filters, sort: sorted }];
+    const name = labels.of('ListView', `${object.object.apiName}.${apiName}`, label);
+    return [{ apiName, label: name, columns, filters, sort: sorted }];
   });
 }
 

@@ -6,6 +6,8 @@
 import type { Handler } from '../../../contracts/operations.ts';
 import { newRequestBudget } from '../../../lib/expression/evaluate.ts';
 import { served } from '../../../lib/expression/transition-input.ts';
+import { languageHeaders } from '../../../lib/operation.ts';
+import { type Labels, labelsFor } from '../../../lib/schema/labels.ts';
 import { namedRecord, recordNotFound } from '../object-access.ts';
 import type { ReadDeps } from '../read/read.ts';
 import { checkedRow } from '../read/versions.ts';
@@ -44,8 +46,12 @@ export const listTransitions: Handler<'data.transitions.list', ReadDeps> = async
       facts: storedFacts(view, object, values, newRequestBudget()),
       misplaced,
     };
-    const records = transitions.map((transition) => shown(transition, situation));
-    return { headers: { ETag: etag }, body: { records, nextCursor: null, currentState: state, etag } };
+    const labels = labelsFor(view.snapshot, call.headers.acceptLanguage);
+    const records = transitions.map((transition) => shown(transition, situation, labels));
+    return {
+      headers: { ETag: etag, ...languageHeaders(labels.language) },
+      body: { records, nextCursor: null, currentState: state, etag },
+    };
   });
 };
 
@@ -55,13 +61,13 @@ function startOf({ from }: TransitionOrAction, state: string | null): string | n
   return from.length === 1 ? (from[0] ?? null) : null;
 }
 
-function shown(transition: TransitionOrAction, situation: Situation): object {
+function shown(transition: TransitionOrAction, situation: Situation, labels: Labels): object {
   const { meta, from, to, kind } = transition;
   const { state } = situation;
   const reasons = unavailableReasons(transition, situation);
   return {
     transitionKey: meta.key,
-    label: meta.label,
+    label: labelOf(transition, labels),
     description: meta.description,
     fromState: startOf(transition, state),
     toState: from === null ? state : to,
@@ -73,4 +79,13 @@ function shown(transition: TransitionOrAction, situation: Situation): object {
     requiresApproval: false,
     input: meta.input && served(meta.input),
   };
+}
+
+/** A transition is a part of its state model, an action is a component. */
+function labelOf(
+  { kind, meta: { key, label }, object: { apiName, stateModel } }: TransitionOrAction,
+  labels: Labels,
+): string {
+  if (kind === 'action' || stateModel === null) return labels.of('CustomAction', `${apiName}.${key}`, label);
+  return labels.of('StateModel', `${apiName}.${stateModel.apiName}`, label, key);
 }

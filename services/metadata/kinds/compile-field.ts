@@ -49,6 +49,7 @@ export function compileField({ body }: Pick<FieldComponent, 'body'>, state: Stat
     semantics: body.semantics ?? null,
     deprecated: body.deprecated ?? false,
     example: body.example ?? null,
+    ...(picklist?.valueSet === undefined ? {} : { valueSet: picklist.valueSet }),
     ...(isFormula(body) ? compileFormula(body) : {}),
     ...(isRollup(body) ? compileRollup(body, state) : {}),
   });

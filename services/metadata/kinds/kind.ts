@@ -118,12 +118,20 @@ export interface Reference {
   readonly permission?: true;
 }
 
+/** What is a name, for a program and in words. */
+export interface Naming {
+  readonly is: (name: string) => boolean;
+  readonly form: string;
+}
+
 export interface Kind<S extends TObject = TObject> extends ComponentType<S> {
   /** As documented: `<Object>.<Field>`. */
   readonly memberFormat: string;
   readonly reversible: boolean;
   /** Types of which its components name others; none when absent. */
   readonly dependsOn?: readonly ComponentTypeName[];
+  /** What its apiNames are, where they are not those of all other kinds. */
+  readonly naming?: Naming;
   /** The table of an object has columns or indexes for its components. */
   readonly inTable?: true;
   /** Components that must exist, in the project or in the tenant. */

@@ -18,6 +18,7 @@ import { role } from './role.ts';
 import { sharingRule } from './sharing-rule.ts';
 import { stateModel } from './state-model.ts';
 import { tenantSettings } from './tenant-settings.ts';
+import { translation } from './translation.ts';
 import { validationRule } from './validation-rule.ts';
 import { valueSet } from './value-set.ts';
 
@@ -41,6 +42,7 @@ export const KINDS: readonly Kind[] = [
   agentPolicy,
   layout,
   listView,
+  translation,
 ];
 
 const byType: ReadonlyMap<string, { readonly kind: Kind; readonly order: number }> = new Map(

@@ -36,7 +36,7 @@ import {
 } from '../../../lib/yaml/parse.ts';
 import type { Body } from '../kinds/component.ts';
 import { componentKey } from '../kinds/component.ts';
-import type { Problem } from '../kinds/kind.ts';
+import type { Naming, Problem } from '../kinds/kind.ts';
 import { findKind, type Location, locate, validatorOf } from '../kinds/registry.ts';
 import { API_NAME, canonicalBody, inNfc, withoutNulls } from '../kinds/schema.ts';
 
@@ -490,13 +490,10 @@ function readFile(path: string, location: Location | null, parsed: ParsedYaml): 
       if (typeof value[key] === 'string' && value[key] !== expected)
         invalid(`/${key}`, `${key} is ${JSON.stringify(String(value[key]).slice(0, 100))}, the path says ${expected}.`);
   }
-  for (const name of [location.apiName, ...(location.object === null ? [] : [location.object])])
-    if (!new RegExp(API_NAME).test(name))
-      invalid(
-        '/apiName',
-        `${name} is not a name: a letter, then letters, digits or _, 40 characters at most.`,
-        'NAME_INVALID',
-      );
+  const named: [string, Naming][] = [[location.apiName, kind.naming ?? NAMING]];
+  if (location.object !== null) named.push([location.object, NAMING]);
+  for (const [name, { is, form }] of named)
+    if (!is(name)) invalid('/apiName', `${name} is not a name: ${form}.`, 'NAME_INVALID');
     else if (name in Object.prototype)
       invalid('/apiName', `${name} is a name of every JavaScript object and cannot be taken.`, 'NAME_INVALID');
   if (problems.length > 0) return { draft: null, problems };
@@ -505,6 +502,11 @@ function readFile(path: string, location: Location | null, parsed: ParsedYaml): 
   const position: Draft['position'] = (pointer, offset) => parsed.position(asWritten(pointer, body, value), offset);
   return { draft: { type: kind.type, fullName, path, body, yaml, hash: sha256(yaml), position }, problems };
 }
+
+const NAMING: Naming = {
+  is: (name) => new RegExp(API_NAME).test(name),
+  form: 'a letter, then letters, digits or _, 40 characters at most',
+};
 
 /** Where a file has what stands at `pointer` of its canonical body: the items of a set may be written in any order. */
 function asWritten(pointer: string, body: Body, value: YamlValue): string {

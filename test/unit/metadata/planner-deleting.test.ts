@@ -123,6 +123,7 @@ const GROUND: Files = {
     'Sales',
     'name: Sales\nsharedWith: [{principalType: group, principalId: Readers, access: view}]\nvisibility: shared\nwidgets: []\n',
   ),
+  ...top('translations', 'Translation', 'de', 'labels: {createdAt: Angelegt am}\n'),
   ...top('settings', 'TenantSettings', 'General', 'locale: en-US\ntimezone: UTC\ncurrency: EUR\n'),
 };
 

@@ -29,6 +29,7 @@ function pathOf(text: string): string {
     ValidationRule: 'validationRules',
   };
   if (key('type') === 'AgentPolicy') return `agentPolicies/${key('apiName')}.yaml`;
+  if (key('type') === 'Translation') return `translations/${key('apiName')}.yaml`;
   return `objects/${key('object')}/${folder[key('type')]}/${key('apiName')}.yaml`;
 }
 
