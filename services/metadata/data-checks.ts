@@ -89,21 +89,27 @@ export interface Counted {
   readonly objects: readonly { readonly apiName: string; readonly path: string | null }[];
 }
 
-/** The statement, and what its numbers mean; null: the plan asks nothing. `schema` is quoted. */
+/**
+ * The statement, and what its numbers mean; null: the plan asks nothing. `deciding`: the first of the numbers, which
+ * decide about the plan; the others only say how much there is. `schema` is quoted.
+ */
 export function countingOf(
   schema: string,
   plan: Plan,
   before: State,
-): { statement: Counting; counted: Counted } | null {
+): { statement: Counting; deciding: Counting | null; counted: Counted } | null {
   const objects = existingObjects(plan, before);
   if (objects.length === 0 && plan.dataChecks.length === 0) return null;
   const values: unknown[] = [];
-  const selects = [
-    ...plan.dataChecks.map((check) => countSql(schema, check, values)),
-    ...objects.map((object) => `SELECT count(*) FROM ${schema}.${identifier(object)}`),
-  ];
+  const checks = plan.dataChecks.map((check) => countSql(schema, check, values));
+  const all = [...checks, ...objects.map((object) => `SELECT count(*) FROM ${schema}.${identifier(object)}`)];
+  const together = (selects: readonly string[]): Counting => ({
+    text: `SELECT ${selects.map((sql) => `(${sql})::bigint`).join(', ')}`,
+    values,
+  });
   return {
-    statement: { text: `SELECT ${selects.map((sql) => `(${sql})::bigint`).join(', ')}`, values },
+    statement: together(all),
+    deciding: checks.length > 0 ? together(checks) : null,
     counted: {
       checks: plan.dataChecks.map(({ component: _component, question: _question, ...check }) => check),
       found: plan.dataChecks.map(({ component: { type, fullName, path } }) => ({ type, fullName, path })),

@@ -34,6 +34,8 @@ export interface MetadataTenant {
   deployed(files: Record<string, string>): Promise<void>;
   accept(files: Record<string, string>, more?: object): Promise<Anything>;
   finished(deploymentId: string): Promise<Anything>;
+  /** The state of a deployment. */
+  state(deploymentId: string): Promise<string>;
 }
 
 /** A package that names everything in `files`. */
@@ -188,6 +190,8 @@ export async function createMetadataTenant(platform: TestPlatform): Promise<Meta
     call,
     accept,
     finished,
+    state: async (deploymentId) =>
+      (await call('metadata.deployments.get', { path: { deploymentId } }, 'reader')).json.status,
     retrieve: async (types) =>
       (
         await call('metadata.components.retrieve', {

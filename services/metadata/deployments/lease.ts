@@ -67,19 +67,26 @@ export async function claimDeployment(
   return { claimed: null, busyUntil: open[0] ? new Date(open[0].lease_until ?? Date.now()) : null };
 }
 
+/** How far the work on a deployment is. */
+export interface Progressed {
+  readonly done: number;
+  readonly total: number;
+}
+
 /** The state of a deployment that a worker has; null: it belongs to another worker by now. */
 export async function renewLease(
   tx: Tx,
   tenantId: string,
   deploymentId: string,
   token: string,
-  leaseSeconds: number,
+  { leaseSeconds, progress }: { leaseSeconds: number; progress: Progressed | null },
 ): Promise<DeploymentStatus | null> {
   const renewed = await tx.first<{ status: DeploymentStatus }>({
-    text: `UPDATE metadata.deployments SET lease_until = now() + make_interval(secs => $4)
+    text: `UPDATE metadata.deployments SET lease_until = now() + make_interval(secs => $4), done = coalesce($5, done),
+        total = coalesce($6, total)
       WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status IN ${OPEN}
       RETURNING status`,
-    values: [tenantId, deploymentId, token, leaseSeconds],
+    values: [tenantId, deploymentId, token, leaseSeconds, progress?.done ?? null, progress?.total ?? null],
   });
   return renewed?.status ?? null;
 }
@@ -108,8 +115,8 @@ export async function markApplying(
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
     text: `UPDATE metadata.deployments SET status = 'APPLYING', stage = 'apply', plan = $4, plan_hash = $5, total = $6,
-        metadata_version_before = $7
-      WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status = 'VALIDATING'`,
+        done = 0, metadata_version_before = $7
+      WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status IN ('VALIDATING', 'APPLYING')`,
     values: [tenantId, deploymentId, token, facts.plan, facts.planHash, facts.total, facts.versionBefore],
   });
   return rowCount === 1;

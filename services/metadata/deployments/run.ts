@@ -5,6 +5,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { DeploymentError } from '../../../contracts/metadata.ts';
 import { ceilings, type RateDefaults } from '../../../contracts/ratelimit.ts';
 import { tenantSchema } from '../../../lib/context.ts';
@@ -13,7 +14,7 @@ import { identifier } from '../../../lib/values/sql-text.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
 import { applyPrepared } from '../apply.ts';
-import { count } from '../data-checks.ts';
+import { type Counting, count } from '../data-checks.ts';
 import type { Planning } from '../planning/planning.ts';
 import type { Concluded, Door, Planned } from '../planning/tasks.ts';
 import { requireTenant, storedRetained, storedState, type Tenant, tenantInfo } from '../store.ts';
@@ -47,6 +48,8 @@ interface WorkerOptions {
 /** A deployment whose worker was lost so many times is not tried again. */
 const ATTEMPTS_MAX = 3;
 const GIVE_BACK_ATTEMPTS = 3;
+/** Plans that are made while writers go on. The one after them is made under the lock, which nothing can outdate. */
+const ROUNDS_MAX = 3;
 
 /** A deployment that this worker has. */
 interface Work {
@@ -56,6 +59,8 @@ interface Work {
   readonly watch: Watch;
 }
 
+/** What the plan depends on has changed before the lock was there. */
+class Outdated extends Error {}
 /** A validation has ended: its transaction is rolled back. */
 class CheckedOnly extends Error {
   readonly outcome: Outcome;
@@ -64,6 +69,16 @@ class CheckedOnly extends Error {
     super('The validation has ended.');
     this.outcome = outcome;
   }
+}
+
+/** A plan, and what it depends on. */
+interface Ready {
+  readonly tenant: Tenant;
+  readonly accessVersion: number;
+  readonly planned: Planned;
+  /** What was counted for it. */
+  readonly numbers: readonly number[];
+  readonly concluded: Concluded;
 }
 
 export class DeploymentWorker {
@@ -116,42 +131,61 @@ export class DeploymentWorker {
   }
 
   async #validateAndApply(work: Work): Promise<void> {
-    const { tenantId, deployment, token, watch } = work;
+    const { deployment, watch } = work;
     if (deployment.takes > ATTEMPTS_MAX) {
       const message = `Its worker was lost ${ATTEMPTS_MAX} times.`;
       return this.#finish(work, failure({ code: 'WORKER_LOST', message }));
     }
+    for (let round = 1; ; round++) {
+      const ready = await this.#prepare(work);
+      const refused = refusal(deployment, ready.planned, ready.concluded);
+      if (refused) return this.#finish(work, refused);
+      if (!deployment.check_only) await this.#markApplying(work, ready);
+      watch.progress(0, ready.planned.changed);
+      try {
+        return await this.#apply(work, { ...ready, isLast: round === ROUNDS_MAX });
+      } catch (error) {
+        if (!(error instanceof Outdated)) throw error;
+      }
+    }
+  }
+
+  /** The plan, with what the records say to it, while writers go on. */
+  async #prepare(work: Work): Promise<Ready> {
+    const { tenantId, watch } = work;
+    // Before anything that the plan depends on is read.
+    const accessVersion = await this.#database.tenant(tenantId, readAccessVersion);
     const tenant = await this.#database.shared('metadata', tenantId, (tx) => requireTenant(tx, tenantId));
     const planned = await this.#plan(tenant, work, {
       state: () => this.#database.shared('metadata', tenantId, (tx) => storedState(tx, tenantId)),
       retained: () => this.#database.shared('metadata', tenantId, (tx) => storedRetained(tx, tenantId)),
       rows: (statement) => this.#database.tenant(tenantId, (tx) => tx.all(statement)),
     });
-    const numbers = await this.#database.tenant(tenantId, (tx) => watch.over(tx, () => numbersOf(tx, planned)));
-    const concluded = await this.#conclude(work, planned, numbers);
-    const refused = refusal(deployment, planned, concluded);
-    if (refused) return this.#finish(work, refused);
+    const numbers = await this.#database.tenant(tenantId, (tx) =>
+      watch.over(tx, () => numbersOf(tx, planned.counting)),
+    );
+    return { tenant, accessVersion, planned, numbers, concluded: await this.#conclude(work, planned, numbers) };
+  }
 
-    if (!deployment.check_only) {
-      const taken = await this.#database.shared('metadata', tenantId, (tx) =>
-        markApplying(tx, tenantId, deployment.deployment_id, token, {
-          plan: concluded.plan,
-          planHash: planned.planHash,
-          total: planned.changed,
-          versionBefore: planned.version,
-        }),
-      );
-      if (!taken) throw new Withdrawn();
-    }
-    await this.#apply(work);
+  async #markApplying({ tenantId, deployment, token }: Work, { planned, concluded }: Ready): Promise<void> {
+    const taken = await this.#database.shared('metadata', tenantId, (tx) =>
+      markApplying(tx, tenantId, deployment.deployment_id, token, {
+        plan: concluded.plan,
+        planHash: planned.planHash,
+        total: planned.changed,
+        versionBefore: planned.version,
+      }),
+    );
+    if (!taken) throw new Withdrawn();
   }
 
   /**
    * The plan by what the deployer holds at this moment, in a planning thread; `door` reads the configuration when the
    * thread does not have it.
    */
-  #plan(tenant: Tenant, { deployment, watch: { signal } }: Work, door: Door): Promise<Planned> {
+  #plan(tenant: Tenant, { deployment, watch }: Work, door: Door): Promise<Planned> {
     const { id: tenantId, metadataVersion: version } = tenant;
+    const { signal } = watch;
     return this.#options.planning.run(
       tenantId,
       'plan',
@@ -170,7 +204,7 @@ export class DeploymentWorker {
         ceilings: ceilings(this.#options.rateLimits, tenant.operatorLimits),
         apply: { deploymentId: deployment.deployment_id },
       },
-      { door, first: true, signal },
+      { door, first: true, signal, progress: (done, total) => watch.progress(done, total) },
     );
   }
 
@@ -178,10 +212,10 @@ export class DeploymentWorker {
     return this.#options.planning.run(tenantId, 'conclude', { draft, numbers }, { first: true, signal });
   }
 
-  /** Plans again under the lock: what was valid a moment before may not be any more. */
-  async #apply(work: Work): Promise<void> {
+  /** Throws `Outdated` when it has to be planned again before. */
+  async #apply(work: Work, ready: Ready & { isLast: boolean }): Promise<void> {
     const { tenantId, watch } = work;
-    const once = (tx: Tx): Promise<number | null> => watch.over(tx, () => this.#inTransaction(tx, work));
+    const once = (tx: Tx): Promise<number | null> => watch.over(tx, () => this.#inTransaction(tx, work, ready));
     try {
       const version = await inConfiguration(this.#database, tenantId, once, watch.signal);
       if (version !== null) this.#options.committed(tenantId, version);
@@ -191,25 +225,15 @@ export class DeploymentWorker {
     }
   }
 
-  /** The new version of the configuration; null when there is none. */
-  async #inTransaction(tx: Tx, work: Work): Promise<number | null> {
+  /** The new version of the configuration; null when there is none. Every writer of the tenant waits from the lock on. */
+  async #inTransaction(tx: Tx, work: Work, ready: Ready & { isLast: boolean }): Promise<number | null> {
     const { tenantId, deployment, token } = work;
     const finish = async (outcome: Outcome): Promise<void> => {
       tx.actAs(serviceRole('metadata', tenantId));
       if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome))) throw new Withdrawn();
     };
     await tx.query(DDL_LIMITS);
-    const tenant = await lockConfiguration(tx, tenantId);
-    const planned = await this.#plan(tenant, work, {
-      state: () => storedState(tx, tenantId),
-      retained: () => storedRetained(tx, tenantId),
-      rows: (statement) => {
-        tx.actAs(ownerRole(tenantId));
-        return tx.all(statement);
-      },
-    });
-    tx.actAs(ownerRole(tenantId));
-    const concluded = await this.#conclude(work, planned, await numbersOf(tx, planned));
+    const { planned, concluded } = await this.#underLock(tx, work, ready);
     const refused = (await this.#rollbackRefusal(tx, work)) ?? refusal(deployment, planned, concluded);
     if (refused) {
       await finish(refused);
@@ -235,6 +259,46 @@ export class DeploymentWorker {
     }
     await finish({ ...outcome, inverse, irreversible, versionAfter: version ?? planned.version });
     return version;
+  }
+
+  /**
+   * The plan that holds under the lock: the one that was made before when nothing that it depends on has changed, with
+   * what the records say now.
+   */
+  async #underLock(
+    tx: Tx,
+    work: Work,
+    { isLast, ...ready }: Ready & { isLast: boolean },
+  ): Promise<Pick<Ready, 'planned' | 'concluded'>> {
+    const { tenantId } = work;
+    const tenant = await lockConfiguration(tx, tenantId);
+    tx.actAs(ownerRole(tenantId));
+    const accessVersion = await readAccessVersion(tx);
+    const isCurrent = accessVersion === ready.accessVersion && isDeepStrictEqual(tenant, ready.tenant);
+    if (!isCurrent && !isLast) throw new Outdated();
+    if (!isCurrent) {
+      const planned = await this.#plan(tenant, work, {
+        state: () => {
+          tx.actAs(serviceRole('metadata', tenantId));
+          return storedState(tx, tenantId);
+        },
+        retained: () => {
+          tx.actAs(serviceRole('metadata', tenantId));
+          return storedRetained(tx, tenantId);
+        },
+        rows: (statement) => {
+          tx.actAs(ownerRole(tenantId));
+          return tx.all(statement);
+        },
+      });
+      tx.actAs(ownerRole(tenantId));
+      return { planned, concluded: await this.#conclude(work, planned, await numbersOf(tx, planned.counting)) };
+    }
+    const { planned, numbers, concluded } = ready;
+    const decisive = await numbersOf(tx, planned.deciding);
+    if (decisive.every((number, i) => number === numbers[i])) return { planned, concluded };
+    const now = [...decisive, ...numbers.slice(decisive.length)];
+    return { planned, concluded: await this.#conclude(work, planned, now) };
   }
 
   /** What a rollback takes back may have been changed since it was accepted. */
@@ -270,7 +334,15 @@ export class DeploymentWorker {
   }
 }
 
-const numbersOf = async (tx: Tx, { counting }: Planned): Promise<number[]> => (counting ? count(tx, counting) : []);
+const numbersOf = async (tx: Tx, asked: Counting | null): Promise<number[]> => (asked ? count(tx, asked) : []);
+
+/** Changes with everything that users hold. */
+async function readAccessVersion(tx: Tx): Promise<number> {
+  const { version } = await tx.one<{ version: number }>({
+    text: `SELECT access_version AS version FROM ${tx.schema}._state`,
+  });
+  return version;
+}
 
 /** The outcome of a plan that was applied, or that could have been. */
 const succeeded = ({ planHash, version, changed }: Planned, { plan }: Concluded): Outcome => ({

@@ -5,7 +5,7 @@
  */
 import type { DeploymentStatus } from '../../../contracts/metadata.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';
-import { renewLease, watchLease } from './lease.ts';
+import { type Progressed, renewLease, watchLease } from './lease.ts';
 
 /** How often a worker looks whether it still may. */
 const LOOK_MS = 400;
@@ -29,6 +29,8 @@ export class Watch {
   readonly #timer: NodeJS.Timeout;
   #renewed = performance.now();
   #looking: Promise<void> | null = null;
+  #progress: Progressed | null = null;
+  #shown: Progressed | null = null;
 
   constructor(database: Database, held: Held) {
     this.#database = database;
@@ -45,6 +47,11 @@ export class Watch {
   /** Aborted when the work must end. */
   get signal(): AbortSignal {
     return this.#withdrawn.signal;
+  }
+
+  /** How far the work is, shown with the next look. */
+  progress(done: number, total: number): void {
+    this.#progress = { done, total };
   }
 
   /** Does work on a connection; a statement that runs there is stopped when the work must end. */
@@ -83,16 +90,18 @@ export class Watch {
   async #look(): Promise<void> {
     const { tenantId, deploymentId, token, leaseSeconds } = this.#held;
     const now = performance.now();
-    const renews = now - this.#renewed > (leaseSeconds * 1_000) / 3;
+    const progress = this.#progress;
+    const renews = progress !== this.#shown || now - this.#renewed > (leaseSeconds * 1_000) / 3;
     const status = await this.#database.shared(
       'metadata',
       tenantId,
       (tx): Promise<DeploymentStatus | null> =>
         renews
-          ? renewLease(tx, tenantId, deploymentId, token, leaseSeconds)
+          ? renewLease(tx, tenantId, deploymentId, token, { leaseSeconds, progress })
           : watchLease(tx, tenantId, deploymentId, token),
     );
     if (renews) this.#renewed = now;
+    this.#shown = progress;
     if (status === null || status === 'CANCELING')
       this.#withdrawn.abort(new Withdrawn('The deployment was withdrawn.'));
   }

@@ -10,8 +10,8 @@ import { MessageChannel } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { Turns } from '../../../mixins/turns.ts';
-import type { Door, TASKS, TaskName } from './tasks.ts';
-import type { Errand, Outcome, Question } from './thread.ts';
+import type { Door, Progress, TASKS, TaskName } from './tasks.ts';
+import type { Errand, Outcome, Question, Told } from './thread.ts';
 
 export interface PlanningLimits {
   readonly threads: number;
@@ -46,6 +46,7 @@ export interface PlanningOptions {
   readonly first?: boolean;
   /** Aborted: nobody needs the result any more; `run` throws the reason. */
   readonly signal?: AbortSignal;
+  readonly progress?: Progress;
 }
 
 export class Planning {
@@ -70,9 +71,10 @@ export class Planning {
     tenantId: string,
     task: T,
     input: Input<T>,
-    { door, first = false, signal }: PlanningOptions = {},
+    options: PlanningOptions = {},
   ): Promise<Result<T>> {
-    const running = this.#turns.take(tenantId, () => this.#run(task, input, door, signal), { first });
+    const { first = false, signal } = options;
+    const running = this.#turns.take(tenantId, () => this.#run(task, input, options), { first });
     return signal ? untilAborted(running, signal) : running;
   }
 
@@ -85,8 +87,7 @@ export class Planning {
   async #run<T extends TaskName>(
     task: T,
     input: Input<T>,
-    door: Door | undefined,
-    signal: AbortSignal | undefined,
+    { door, signal, progress }: PlanningOptions,
   ): Promise<Result<T>> {
     signal?.throwIfAborted();
     const { port1, port2 } = new MessageChannel();
@@ -102,7 +103,8 @@ export class Planning {
     const unanswered = new Promise<never>((_resolve, reject) => {
       failed = reject;
     });
-    port1.on('message', (question: Question) => {
+    port1.on('message', (question: Question | Told) => {
+      if (typeof question === 'object' && 'done' in question) return progress?.(question.done, question.total);
       const answered = typeof question === 'string' ? door?.[question]() : door?.rows(question);
       (answered as Promise<unknown> | undefined)?.then(
         (answer) => port1.postMessage(answer),

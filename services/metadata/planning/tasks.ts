@@ -47,6 +47,9 @@ export interface Door {
   rows(statement: Statement): Promise<unknown[]>;
 }
 
+/** Hears how far a task is, in files or components; it may be called very often. */
+export type Progress = (done: number, total: number) => void;
+
 /** A tenant and the version of its configuration that the caller has seen. */
 export interface Where {
   readonly tenantId: string;
@@ -118,6 +121,8 @@ export interface Planned {
   readonly drifted: { readonly since: number | null; readonly count: number; readonly first: readonly Drifted[] };
   /** What is to be counted before `conclude`. */
   readonly counting: Counting | null;
+  /** The part of it that decides whether the plan holds. */
+  readonly deciding: Counting | null;
   /** For `conclude`. */
   readonly draft: Uint8Array;
   /** For a deployment without a problem; null besides: it changes nothing. */
@@ -183,8 +188,8 @@ export const TASKS = {
   },
 
   /** Reads a project and plans it. */
-  async plan(input: PlanInput, door: Door): Promise<Planned> {
-    const { project, options } = await read(input.source);
+  async plan(input: PlanInput, door: Door, progress: Progress = () => {}): Promise<Planned> {
+    const { project, options } = await read(input.source, progress);
     const { version, state } = await stateOf(input.where, door);
     const retained = parseComponents(await door.retained());
     const since = options.baseMetadataVersion;
@@ -230,6 +235,7 @@ export const TASKS = {
       ...(input.tellsRights ? { handsOutRights: handsOutRights(plan, state, project, acting) } : {}),
       drifted: { since, count: drifted.length, first: drifted.slice(0, DRIFTED_SHOWN_MAX).map(driftedOf) },
       counting: asked?.statement ?? null,
+      deciding: asked?.deciding ?? null,
       draft: Buffer.from(JSON.stringify(draft)),
       prepared: isSound ? worked : null,
       inverse: isSound ? JSON.stringify(plan.inverse) : null,
@@ -343,10 +349,10 @@ const driftedOf = (component: ReturnType<typeof drift>[number]): Drifted => ({
 
 type ReadOptions = Omit<KeptSource, 'package' | 'files'>;
 
-async function read(source: Source): Promise<{ project: Project; options: ReadOptions }> {
+async function read(source: Source, progress: Progress): Promise<{ project: Project; options: ReadOptions }> {
   if ('files' in source) {
     const files = JSON.parse(source.files) as Record<string, string>;
-    return { project: await readProject(files, JSON.parse(source.package) as Package), options: source };
+    return { project: await readProject(files, JSON.parse(source.package) as Package, { progress }), options: source };
   }
   const { files, package: pkg, ...body } = sentProject(source);
   const { allowDestructiveChanges = false, baseMetadataVersion = null } = body;

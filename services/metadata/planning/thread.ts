@@ -4,7 +4,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { PlatformError, type PlatformErrorWire } from '../../../lib/errors/platform-error.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import type { StoredState } from '../stored-state.ts';
-import { type Door, TASKS, type TaskName } from './tasks.ts';
+import { type Door, type Progress, TASKS, type TaskName } from './tasks.ts';
 
 export interface Errand {
   readonly task: TaskName;
@@ -17,8 +17,8 @@ export type Outcome = { readonly value: unknown } | { readonly refused: Platform
 
 export default async function run({ task, input, port }: Errand): Promise<Outcome> {
   try {
-    const work = TASKS[task] as (given: unknown, door: Door) => unknown;
-    return { value: await work(input, doorOf(port)) };
+    const work = TASKS[task] as (given: unknown, door: Door, progress: Progress) => unknown;
+    return { value: await work(input, doorOf(port), tellOf(port)) };
   } catch (error) {
     if (error instanceof PlatformError) return { refused: error.toWire() };
     throw error;
@@ -29,6 +29,24 @@ export default async function run({ task, input, port }: Errand): Promise<Outcom
 
 /** What a thread asks through its port; one question at a time. */
 export type Question = 'state' | 'retained' | Statement;
+
+/** How far a task is; nobody answers. */
+export interface Told {
+  readonly done: number;
+  readonly total: number;
+}
+
+const TELL_MS = 100;
+
+const tellOf = (port: MessagePort): Progress => {
+  let told = 0;
+  return (done, total) => {
+    const now = performance.now();
+    if (now - told < TELL_MS) return;
+    told = now;
+    port.postMessage({ done, total } satisfies Told);
+  };
+};
 
 const doorOf = (port: MessagePort): Door => {
   const ask = async (question: Question): Promise<unknown> => {

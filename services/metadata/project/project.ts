@@ -221,10 +221,10 @@ const templateFiles = new LRUCache<string, ReadFile>({ max: 2_000 });
 export async function readProject(
   files: Readonly<Record<string, string>>,
   pkg: unknown,
-  options: { template?: boolean } = {},
+  options: { template?: boolean; progress?: (done: number, total: number) => void } = {},
 ): Promise<Project> {
   refuseExcess(files);
-  const { manifest, destructive, located, drafts, problems } = await readFiles(files, options.template ?? false);
+  const { manifest, destructive, located, drafts, problems } = await readFiles(files, options);
   const given = pkg === null && manifest === null ? everything(located) : givenPackage(pkg, manifest);
   const explicit = expand(given, located);
   return {
@@ -250,12 +250,17 @@ interface Files {
   readonly problems: Problem[];
 }
 
-async function readFiles(files: Readonly<Record<string, string>>, template: boolean): Promise<Files> {
+async function readFiles(
+  files: Readonly<Record<string, string>>,
+  { template = false, progress }: NonNullable<Parameters<typeof readProject>[2]>,
+): Promise<Files> {
   const syntax = new SyntaxErrors();
   const found: Files = { manifest: null, destructive: null, located: [], drafts: new Map(), problems: [] };
   let slice = performance.now();
-  for (const [path, text] of inOrderOfPaths(files)) {
+  const ordered = inOrderOfPaths(files);
+  for (const [i, [path, text]] of ordered.entries()) {
     if (syntax.full) break;
+    progress?.(i, ordered.length);
     if (performance.now() - slice > SLICE_MS) {
       await new Promise((resolve) => setImmediate(resolve));
       slice = performance.now();

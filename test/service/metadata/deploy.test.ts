@@ -295,6 +295,44 @@ describe('metadata: deploying', () => {
     assert.match(files['objects/Queue__c/object.yaml'], /^description: n 5$/m);
   });
 
+  it('plans again when its plan is outdated before it has the lock', async () => {
+    const holder = await t.database.pool.connect();
+    try {
+      await holder.query('BEGIN');
+      await holder.query(`SELECT FROM ${t.schema}._state FOR SHARE`);
+      const accepted = await t.accept(objectFiles('Outdated__c'));
+      while ((await t.state(accepted.deploymentId)) !== 'APPLYING')
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      const demoted = `UPDATE ${t.schema}."User" SET "profileApiName" = $1 WHERE id = $2`;
+      await holder.query(demoted, ['Standard', t.users['admin']]);
+      await holder.query(`UPDATE ${t.schema}._state SET access_version = access_version + 1`);
+      await holder.query('COMMIT');
+      const { deploymentId } = accepted;
+      while ((await t.state(deploymentId)) === 'APPLYING') await new Promise((resolve) => setTimeout(resolve, 10));
+      await holder.query(demoted, ['Administrator', t.users['admin']]);
+      await holder.query(`UPDATE ${t.schema}._state SET access_version = access_version + 1`);
+      const done = await t.finished(deploymentId);
+      assert.deepEqual([done.status, done.error.code], ['FAILED', 'PLAN_BLOCKED']);
+      assert.equal(done.blocked[0].code, 'COMPONENT_PERMISSION_DENIED');
+    } finally {
+      await holder.query('ROLLBACK');
+      holder.release();
+    }
+  });
+
+  it('ends although its plan is outdated all the time', async () => {
+    let goesOn = true;
+    const changes = (async () => {
+      while (goesOn) await t.database.query(`UPDATE ${t.schema}._state SET access_version = access_version + 1`);
+    })();
+    try {
+      assert.equal((await t.deploy(objectFiles('Restless__c'))).status, 'SUCCEEDED');
+    } finally {
+      goesOn = false;
+      await changes;
+    }
+  });
+
   it('makes one deployment of one key, and tells a repeated request the same', async () => {
     const files = objectFiles('Once__c');
     const body = { files, package: { version: 1, types: [{ name: 'CustomObject', members: ['Once__c'] }] } };
