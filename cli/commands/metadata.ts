@@ -1,11 +1,12 @@
-/** Configuration as files: `metadata retrieve`, `diff`, `hash`, `validate`, `deploy`, `status`, `list`, `types`. */
+/** Configuration as files: what `erp metadata` retrieves, compares, deploys, cancels and takes back. */
 
 import type { Run } from '../command.ts';
 import { act, type Program } from '../command.ts';
 import { EXIT, Failure, usage } from '../failure.ts';
 import { diff, hash } from '../metadata/compare.ts';
+import { markDeleted } from '../metadata/delete.ts';
 import { deploy, validate } from '../metadata/deploy.ts';
-import { list, status } from '../metadata/deployments.ts';
+import { cancel, list, quickDeploy, rollback, status } from '../metadata/deployments.ts';
 import { retrieveIntoFolder } from '../metadata/into-folder.ts';
 import { FindingsFailure, findingLines } from '../metadata/problems.ts';
 
@@ -72,6 +73,14 @@ export function addMetadata(program: Program): void {
     .action(act(withFindings(hash)));
 
   metadata
+    .command('delete')
+    .description('mark components for deletion by the next deployment')
+    .argument('<type:members...>', 'such as CustomField:Invoice__c.Note__c')
+    .option('--dir <folder>', 'folder of the project', '.')
+    .option('--force', 'remove files with edits that are not in git')
+    .action(act(withFindings(markDeleted)));
+
+  metadata
     .command('validate')
     .description('show what a deployment would change, and what stands against it')
     .option('--dir <folder>', 'folder of the project', '.')
@@ -92,7 +101,31 @@ export function addMetadata(program: Program): void {
     .command('status')
     .description('show a deployment, its plan and its outcome')
     .argument('<deploymentId>')
+    .option('--dir <folder>', 'folder that takes over what was applied, if it holds these files', '.')
     .action(act(withFindings(status)));
+
+  metadata
+    .command('cancel')
+    .description('cancel a deployment that has not ended')
+    .argument('<deploymentId>')
+    .option('--reason <text>', 'why, for the audit trail')
+    .action(act(cancel));
+
+  metadata
+    .command('quick-deploy')
+    .description('apply what a recorded validation has validated')
+    .argument('<validationId>')
+    .option('--dir <folder>', 'folder that takes over what was applied, if it holds these files', '.')
+    .option('--yes', 'do not ask')
+    .action(act(quickDeploy));
+
+  metadata
+    .command('rollback')
+    .description('take a deployment back; records are not restored')
+    .argument('<deploymentId>')
+    .option('--check-only', 'find out whether it would succeed, and apply nothing')
+    .option('--yes', 'do not ask')
+    .action(act(rollback));
 
   metadata
     .command('list')

@@ -7,7 +7,7 @@ import type { Run } from '../command.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
 import type { Answer, Api } from '../http/api.ts';
 import { plain } from '../output/table.ts';
-import { hashOf, type Project, readProject, toSend } from './folder.ts';
+import { hashOf, type Project, readProject, readProjectIfAny, toSend } from './folder.ts';
 import { type Deployment, follow, outcomeOf, showDeployment, showFindings } from './follow.ts';
 import { retrieveTree, writingOf } from './into-folder.ts';
 import { counted, planLines } from './plan.ts';
@@ -27,12 +27,16 @@ export interface DeployOptions extends ValidateOptions {
 
 type Validation = OperationOutput<'metadata.components.validate'>;
 
-/** A project with what it takes to send it. */
-interface Prepared {
+/** A project, and the tenant that it is deployed to. */
+interface Target {
   readonly project: Project;
   readonly tenant: { readonly id: string; readonly name: string };
   /** The files come from the tenant they go to, so their version counts there. */
   readonly sameTenant: boolean;
+}
+
+/** A project with what it takes to send it. */
+interface Prepared extends Target {
   readonly body: {
     files: Record<string, string>;
     package: { version: 1; types: { name: string; members: string[] }[] };
@@ -67,7 +71,9 @@ export async function deploy(run: Run, options: DeployOptions): Promise<void> {
     run.output.result(plan, () => run.output.line('A dry run: nothing was deployed.'));
     return;
   }
-  if (!(await agreed(run, plan.body, options))) return;
+  // A deployment that changes nothing is worth no question, and on a terminal no deployment.
+  if (run.output.terminal.interactive && !options.checkOnly && !options.yes && isEmpty(plan.body)) return;
+  if (!options.checkOnly && !(await agreed(run, { yes: options.yes, question: 'Deploy this? [y/N] ' }))) return;
   const api = await run.api();
   const answer = await api
     .call(
@@ -86,35 +92,64 @@ export async function deploy(run: Run, options: DeployOptions): Promise<void> {
   if (!('deploymentId' in answer.body))
     throw new Failure('CLIENT_PROTOCOL', EXIT.error, 'The platform gave a plan and no deployment.');
   const { deploymentId } = answer.body;
-  if (run.options.wait) await finish(run, deploymentId, { prepared });
+  if (run.options.wait) await finish(run, deploymentId, { prepared, shown: true });
   else
     run.output.result(answer, () => {
       run.output.line(`Deployment ${deploymentId} is queued. Follow it: erp metadata status ${deploymentId} --wait`);
     });
 }
 
+/** What is known of a deployment that is waited for. */
+export interface Waiting {
+  /** It deploys this project. */
+  readonly prepared?: Prepared;
+  /** Its plan was shown before. */
+  readonly shown?: boolean;
+  /** A folder that may hold the files of the deployment. */
+  readonly folder?: string;
+  /** It was canceled, so that it is no failure when it ends so. */
+  readonly canceled?: boolean;
+}
+
 /** Waits for a deployment, shows what became of it, and takes over into the folder what was applied. */
-export async function finish(
-  run: Run,
-  deploymentId: string,
-  { prepared }: { prepared: Prepared | null },
-): Promise<void> {
+export async function finish(run: Run, deploymentId: string, waiting: Waiting): Promise<void> {
+  const { prepared, shown, folder, canceled } = waiting;
   const answer = await follow(run, deploymentId);
   const found = answer.body;
   run.output.result(answer, () => {
-    // The plan of a deployment of this project was shown before.
-    if (!prepared || found.status !== 'SUCCEEDED')
-      showDeployment(run, found, (path) => prepared?.project.files.get(path));
-    else run.output.line(outcomeText(found));
+    if (shown && found.status === 'SUCCEEDED') run.output.line(outcomeText(found));
+    else showDeployment(run, found, (path) => prepared?.project.files.get(path));
   });
+  if (canceled && found.status === 'CANCELED') return;
   const failure = outcomeOf(found);
   if (failure) throw failure;
-  if (prepared) await takeOver(run, prepared, found);
+  const target = prepared ?? (folder === undefined ? null : await heldIn(run, folder, found));
+  if (target) await takeOver(run, target, found);
 }
 
-function outcomeText({ deploymentId, checkOnly, metadataVersionBefore, metadataVersionAfter }: Deployment): string {
+/** The project of a folder, when it holds exactly the files of a deployment. */
+async function heldIn(run: Run, folder: string, { manifestHash, kind }: Deployment): Promise<Target | null> {
+  if (kind !== 'deploy' && kind !== 'quickDeploy') return null;
+  const project = await readProjectIfAny(folder).catch((error: unknown) => {
+    // A folder with other things in it is none of this command's business.
+    if (error instanceof Failure) return null;
+    throw error;
+  });
+  if (!project || hashOf(project) !== manifestHash) return null;
+  const { tenant } = (await (await run.api()).call('me.identity.get', {})).body;
+  return { project, tenant, sameTenant: isFrom(project, tenant.id) };
+}
+
+/** The files come from the tenant, as far as they say. */
+const isFrom = ({ origin }: Project, tenantId: string): boolean =>
+  origin !== null && (origin.tenantId === null || origin.tenantId === tenantId);
+
+function outcomeText(found: Deployment): string {
+  const { deploymentId, kind, checkOnly, metadataVersionBefore, metadataVersionAfter } = found;
   if (checkOnly)
-    return `Validation ${deploymentId} succeeded; nothing was applied. Apply it: erp metadata quick-deploy ${deploymentId}`;
+    return kind === 'rollback'
+      ? `Rollback ${deploymentId} would succeed; nothing was applied.`
+      : `Validation ${deploymentId} succeeded; nothing was applied. Apply it: erp metadata quick-deploy ${deploymentId}`;
   return metadataVersionAfter === null || metadataVersionAfter === metadataVersionBefore
     ? `Deployment ${deploymentId} succeeded; there was nothing to change.`
     : `Deployment ${deploymentId} succeeded: version ${metadataVersionAfter}.`;
@@ -126,7 +161,7 @@ async function prepare(run: Run, options: ValidateOptions): Promise<Prepared> {
   const api = await run.api();
   const { tenant } = (await api.call('me.identity.get', {})).body;
   const { origin } = project;
-  const sameTenant = origin !== null && (origin.tenantId === null || origin.tenantId === tenant.id);
+  const sameTenant = isFrom(project, tenant.id);
   if (!sameTenant)
     run.output.note(
       `${origin ? 'The files were retrieved from another tenant' : 'There is no erp-project.yaml'}, so changes that others make in ${tenant.name} are not found: read the plan.`,
@@ -140,7 +175,7 @@ async function prepare(run: Run, options: ValidateOptions): Promise<Prepared> {
       files,
       package: { version: 1, types: pkg.types.map(({ name, members }) => ({ name, members: [...members] })) },
       allowDestructiveChanges: options.allowDestructive === true,
-      ...(sameTenant ? { baseMetadataVersion: origin.metadataVersion } : {}),
+      ...(sameTenant && origin ? { baseMetadataVersion: origin.metadataVersion } : {}),
     },
   };
 }
@@ -189,13 +224,17 @@ function refuseBlocked({ blocked, planHash }: Validation): void {
   });
 }
 
+const isEmpty = ({ creates, updates, deletes }: Validation): boolean =>
+  creates.length + updates.length + deletes.length === 0;
+
 /** Whether to go on. Nobody is asked where nobody can answer. */
-async function agreed(run: Run, plan: Validation, { yes, checkOnly }: DeployOptions): Promise<boolean> {
+export async function agreed(
+  run: Run,
+  { yes, question }: { yes: true | undefined; question: string },
+): Promise<boolean> {
   const { terminal } = run.output;
-  if (yes || checkOnly || !terminal.interactive) return true;
-  if (plan.creates.length + plan.updates.length + plan.deletes.length === 0) return false;
-  const answer = await terminal.ask('Deploy this? [y/N] ');
-  if (/^y(es)?$/i.test(answer)) return true;
+  if (yes || !terminal.interactive) return true;
+  if (/^y(es)?$/i.test(await terminal.ask(question))) return true;
   run.output.note('Nothing was deployed.');
   return false;
 }
@@ -284,12 +323,8 @@ async function namesOf(api: Api, ids: readonly string[]): Promise<Map<string, st
  * After a deployment was applied: the folder becomes what a retrieve would make of it, so that the next diff is empty. The
  * platform keeps canonical YAML and no comments. Files that were edited meanwhile stay as they are.
  */
-export async function takeOver(
-  run: Run,
-  prepared: Prepared,
-  found: { deploymentId: string; checkOnly?: boolean },
-): Promise<void> {
-  const { project, sameTenant, tenant } = prepared;
+async function takeOver(run: Run, target: Target, found: { deploymentId: string; checkOnly?: boolean }): Promise<void> {
+  const { project, sameTenant, tenant } = target;
   if (found.checkOnly || !(sameTenant || project.origin === null)) return;
   const api = await run.api();
   const tree = await retrieveTree(run, api, project.package, tenant.id);

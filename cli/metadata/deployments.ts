@@ -1,18 +1,22 @@
-/** `erp metadata status` and `list`. */
+/** `erp metadata status`, `list`, `cancel`, `quick-deploy` and `rollback`: what becomes of deployments that exist. */
 import type { Run } from '../command.ts';
-import { usage } from '../failure.ts';
-import { finish } from './deploy.ts';
-import { type DeploymentSummary, kindOf, showDeployment } from './follow.ts';
+import { ApiFailure, EXIT, Failure, usage } from '../failure.ts';
+import type { Answer } from '../http/api.ts';
+import { agreed, finish } from './deploy.ts';
+import { type Deployment, type DeploymentSummary, hasEnded, kindOf, showDeployment } from './follow.ts';
+import { type Changes, planLines } from './plan.ts';
+import { type Blocker, blockerLines, isBlocker } from './rollback-blockers.ts';
 
 const STATUSES = ['QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING', 'SUCCEEDED', 'FAILED', 'CANCELED'] as const;
 
-/** Shows a deployment; with --wait, when it has ended. */
-export async function status(run: Run, deploymentId: string): Promise<void> {
-  if (run.options.wait) {
-    await finish(run, deploymentId, { prepared: null });
-    return;
-  }
-  const answer = await (await run.api()).call('metadata.deployments.get', { path: { deploymentId } });
+async function find(run: Run, deploymentId: string): Promise<Answer<Deployment>> {
+  return (await run.api()).call('metadata.deployments.get', { path: { deploymentId } });
+}
+
+/** Shows a deployment; with --wait, when it has ended. A folder that holds its files takes over what was applied. */
+export async function status(run: Run, deploymentId: string, { dir }: { dir: string }): Promise<void> {
+  if (run.options.wait) return finish(run, deploymentId, { folder: dir });
+  const answer = await find(run, deploymentId);
   run.output.result(answer, () => showDeployment(run, answer.body));
 }
 
@@ -61,3 +65,144 @@ const rowOf = (found: DeploymentSummary): string[] => [
   String(found.progress.total),
   found.metadataVersionAfter === null ? '' : String(found.metadataVersionAfter),
 ];
+
+/** Cancels a deployment; with --wait, says whether it was in time. */
+export async function cancel(
+  run: Run,
+  deploymentId: string,
+  { reason }: { reason?: string | undefined },
+): Promise<void> {
+  const api = await run.api();
+  const body = reason === undefined ? {} : { reason };
+  const answer = await api.call(
+    'metadata.deployments.cancel',
+    { path: { deploymentId }, body },
+    { what: 'The cancellation' },
+  );
+  if (hasEnded(answer.body) || !run.options.wait) {
+    run.output.result(answer, () => {
+      const { status: now } = answer.body;
+      run.output.line(
+        now === 'CANCELED'
+          ? `Deployment ${deploymentId} is canceled; nothing was applied.`
+          : `Deployment ${deploymentId} is ${now}. See how it ends: erp metadata status ${deploymentId} --wait`,
+      );
+    });
+    return;
+  }
+  await finish(run, deploymentId, { canceled: true });
+}
+
+interface StartOptions {
+  yes?: true | undefined;
+}
+
+/** Applies what a recorded validation has validated. */
+export async function quickDeploy(
+  run: Run,
+  validationId: string,
+  options: StartOptions & { dir: string },
+): Promise<void> {
+  const { body: found } = await find(run, validationId);
+  if (found.kind !== 'validation')
+    throw usage(`${validationId} is not a recorded validation.`, 'erp metadata deploy --check-only makes one.');
+  showIntent(
+    run,
+    `Quick deploy of the validation of ${found.createdAt} by ${found.createdBy.displayName}:`,
+    found.changes,
+  );
+  if (!(await agreed(run, { yes: options.yes, question: 'Deploy this? [y/N] ' }))) return;
+  await start(
+    run,
+    { quickDeploy: { validationId, expectedManifestHash: found.manifestHash } },
+    { what: 'The quick deploy', folder: options.dir },
+  );
+}
+
+/** Takes a deployment back by a new deployment. */
+export async function rollback(
+  run: Run,
+  deploymentId: string,
+  options: StartOptions & { checkOnly?: true | undefined },
+): Promise<void> {
+  const { body: found } = await find(run, deploymentId);
+  if (found.rollback && !found.rollback.eligible) throw notEligible(deploymentId, found.rollback.blockers);
+  const when = `${found.createdAt} by ${found.createdBy.displayName}`;
+  showIntent(run, `Rollback of the deployment of ${when}:`, inverse(found.changes));
+  if (!options.checkOnly && !(await agreed(run, { yes: options.yes, question: 'Take this back? [y/N] ' }))) return;
+  await start(
+    run,
+    { rollback: { deploymentId, ...(options.checkOnly ? { checkOnly: true } : {}) } },
+    { what: 'The rollback', folder: null },
+  );
+  if (run.options.wait && !options.checkOnly)
+    run.output.note('The files in git still say what was taken back: erp metadata retrieve brings them up to date.');
+}
+
+type Started =
+  | { quickDeploy: { validationId: string; expectedManifestHash: string } }
+  | {
+      rollback: { deploymentId: string; checkOnly?: boolean };
+    };
+
+async function start(
+  run: Run,
+  body: Started,
+  { what, folder }: { what: string; folder: string | null },
+): Promise<void> {
+  if (run.options.dryRun) {
+    run.output.note('A dry run: nothing was deployed.');
+    return;
+  }
+  const api = await run.api();
+  const answer = await api.call('metadata.deployments.create', { body }, { what }).catch((error: unknown) => {
+    throw explained(error);
+  });
+  if (!('deploymentId' in answer.body))
+    throw new Failure('CLIENT_PROTOCOL', EXIT.error, 'The platform gave a plan and no deployment.');
+  const { deploymentId } = answer.body;
+  if (run.options.wait) return finish(run, deploymentId, { shown: true, ...(folder === null ? {} : { folder }) });
+  run.output.result(answer, () =>
+    run.output.line(`Deployment ${deploymentId} is queued. Follow it: erp metadata status ${deploymentId} --wait`),
+  );
+}
+
+function showIntent(run: Run, title: string, changes: Changes): void {
+  const { output } = run;
+  if (output.json) return;
+  output.line(title);
+  output.line();
+  for (const line of planLines(changes, { terminal: output.terminal, verbose: run.options.verbose === true }))
+    output.line(line);
+  output.line();
+}
+
+/** What takes changes back, as far as the changes themselves say it. */
+function inverse({ creates, updates, deletes }: Changes): Changes {
+  const back = (change: Changes['creates'][number]): Changes['creates'][number] => ({
+    ...change,
+    destructive: false,
+    properties: change.properties.map(({ name, from, to }) => ({ name, from: to, to: from })),
+  });
+  return { creates: deletes.map(back), updates: updates.map(back), deletes: creates.map(back), noops: [] };
+}
+
+function notEligible(deploymentId: string, blockers: readonly Blocker[]): Failure {
+  const message = `Deployment ${deploymentId} cannot be rolled back.`;
+  return new Failure('ROLLBACK_NOT_ELIGIBLE', EXIT.conflict, message, {
+    hint: blockerLines(blockers)
+      .map((line) => `  ${line}`)
+      .join('\n'),
+    body: { code: 'ROLLBACK_NOT_ELIGIBLE', message, details: { blockers } },
+  });
+}
+
+function explained(error: unknown): unknown {
+  if (!(error instanceof ApiFailure)) return error;
+  if (error.code === 'QUICK_DEPLOY_NOT_ELIGIBLE')
+    return error.advised('Validate again: erp metadata deploy --check-only');
+  const blockers = error.answer.details?.['blockers'];
+  if (error.code !== 'ROLLBACK_NOT_ELIGIBLE' || !Array.isArray(blockers)) return error;
+  const lines = blockerLines(blockers.filter(isBlocker));
+  return error.advised(lines.map((line) => `  ${line}`).join('\n'));
+}

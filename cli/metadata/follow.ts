@@ -7,6 +7,7 @@ import type { Answer } from '../http/api.ts';
 import { openProgress, type Progress } from '../output/progress.ts';
 import { counted, planLines } from './plan.ts';
 import { type Finding, findingLines } from './problems.ts';
+import { blockerLines } from './rollback-blockers.ts';
 
 export type Deployment = OperationOutput<'metadata.deployments.get'>;
 export type DeploymentSummary = OperationOutput<'metadata.deployments.list'>['records'][number];
@@ -109,8 +110,30 @@ function factsOf(found: Deployment): [name: string, value: string][] {
     ['plan hash', found.planHash],
     ['error', found.error && `${found.error.code}: ${found.error.message}`],
     ['canceled by', found.canceledBy],
+    ['reason', found.cancelReason],
+    ['quick deploy', quickDeployText(found)],
+    ['rollback', rollbackText(found)],
   ];
   return facts.flatMap(([name, value]) => (value === null ? [] : [[name, value]]));
+}
+
+function quickDeployText({ deploymentId, quickDeploy }: Deployment): string | null {
+  if (!quickDeploy) return null;
+  const { eligible, validUntil, usedByDeploymentId } = quickDeploy;
+  if (eligible) return `until ${validUntil}: erp metadata quick-deploy ${deploymentId}`;
+  return usedByDeploymentId ? `used by ${usedByDeploymentId}` : 'not possible any more';
+}
+
+function rollbackText({ deploymentId, rollback, checkOnly }: Deployment): string | null {
+  if (!rollback) return null;
+  const { eligible, blockers, revertedByDeploymentId, revertsDeploymentId } = rollback;
+  if (revertedByDeploymentId) return `taken back by ${revertedByDeploymentId}`;
+  const what = revertsDeploymentId ? `takes back ${revertsDeploymentId}` : '';
+  if (checkOnly) return what || null;
+  return (
+    (what && `${what}; `) +
+    (eligible ? `possible: erp metadata rollback ${deploymentId}` : blockerLines(blockers).join('; '))
+  );
 }
 
 /** What kind of deployment it is, in words. */

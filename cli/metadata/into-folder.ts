@@ -152,7 +152,7 @@ function isSameOrigin(origin: Origin | null, tree: Tree): boolean {
 }
 
 /** Refuses to overwrite or remove files with edits that neither the last retrieve nor git knows. */
-async function refuseLoss(project: Project, paths: readonly string[]): Promise<void> {
+export async function refuseLoss(project: Project, paths: readonly string[]): Promise<void> {
   if (project.origin?.manifestHash === hashOf(project)) return;
   const edited = paths.filter((path) => project.files.has(path) && path !== PROJECT_PATH && path !== MANIFEST_PATH);
   const lost = await notInGit(project.root, edited);

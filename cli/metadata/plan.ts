@@ -113,6 +113,21 @@ function dependentLines(
   if (dependents.length === 0) return [];
   const shown = verbose ? dependents : dependents.slice(0, DEPENDENTS_MAX);
   const rest = dependents.length - shown.length;
-  const names = shown.map(({ type, fullName }) => `${type} ${fullName}`).join(', ');
-  return [terminal.paint('dim', `      used by ${plain(names)}${rest > 0 ? ` and ${rest} more` : ''}`)];
+  const names = shown.map(({ type, fullName }) => plain(`${type} ${fullName}`));
+  if (rest > 0) names.push(`and ${rest} more`);
+  return wrapped(names, terminal.width - 14).map((line, i) =>
+    terminal.paint('dim', `${i === 0 ? '      used by ' : '              '}${line}`),
+  );
+}
+
+/** Names with commas between them, in lines of at most this width where the names allow it. */
+function wrapped(names: readonly string[], width: number): string[] {
+  const lines: string[] = [];
+  for (const [i, name] of names.entries()) {
+    const text = i < names.length - 1 ? `${name},` : name;
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + text.length <= width) lines[lines.length - 1] = `${last} ${text}`;
+    else lines.push(text);
+  }
+  return lines;
 }

@@ -2,6 +2,7 @@
  * Retrieves a package of any size. The platform gives a bounded number of components per answer, so a larger package is
  * asked for in parts, which make one tree when all of them come from the same version; otherwise all are asked for anew.
  */
+import { LIMITS } from '../../config/limits.ts';
 import type { OperationOutput } from '../../contracts/operations.ts';
 import {
   DESTRUCTIVE_PATH,
@@ -56,7 +57,7 @@ export async function retrieve(api: Api, wanted: Package, tenantId: string, prog
 
 async function inParts(api: Api, wanted: Package, progress: Progress): Promise<Answer<Retrieved>[]> {
   const answers: Answer<Retrieved>[] = [];
-  const waiting: Package[] = [wanted];
+  const waiting = inSlices(wanted);
   let objects: string[] | undefined;
   for (let next = waiting.shift(); next; next = waiting.shift()) {
     progress('Retrieving', answers.length, answers.length + waiting.length + 1);
@@ -91,6 +92,15 @@ function split(pkg: Package, objects: readonly string[], reason: Failure): Packa
     return halves(objects.map((object) => ({ type: first.type, fullName: `${object}.*` })));
   if (members.length > 1) return pkg.types.length > 1 ? halvesOfTypes(pkg.types) : halves(members);
   throw reason;
+}
+
+/** As many as an answer can hold, where they are named one by one. */
+function inSlices(wanted: Package): Package[] {
+  const members = membersOf(wanted);
+  const max = LIMITS.metadata_retrieve_members_max;
+  if (members.length <= max) return [wanted];
+  const count = Math.ceil(members.length / max);
+  return Array.from({ length: count }, (_, i) => explicitPackage(members.slice(i * max, (i + 1) * max)));
 }
 
 const halves = (members: readonly Member[]): Package[] => {

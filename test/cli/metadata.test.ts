@@ -4,6 +4,9 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { tenantSchema } from '../../lib/context.ts';
+import { Database } from '../../mixins/database/database.ts';
 import { tokenFor } from '../support/client.ts';
 import { type Ended, erpOf, userEnvironment } from '../support/erp.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
@@ -151,11 +154,12 @@ describe('erp metadata', () => {
     assert.equal(code, 5);
     assert.match(stderr, /Amount__c\.yaml[\s\S]*--force/);
     assert.match(read(AMOUNT), /Not committed/);
-    write(RULE, rule('false'));
+    const onlyHere = RULE.replace('NotFree', 'OnlyHere');
+    write(onlyHere, rule('false').replace('NotFree', 'OnlyHere'));
     assert.equal((await run(['retrieve', '--prune'])).code, 5);
-    assert.ok(existsSync(join(folder, RULE)));
+    assert.ok(existsSync(join(folder, onlyHere)));
     await ok(['retrieve', '--force', '--prune']);
-    assert.equal(existsSync(join(folder, RULE)), false);
+    assert.equal(existsSync(join(folder, onlyHere)), false);
     assert.equal(git('status', '--short'), '');
   });
 
@@ -225,6 +229,102 @@ describe('erp metadata', () => {
     assert.match(await ok(['status', latest ?? '', '--wait']), /^status\tSUCCEEDED$/m);
     assert.equal((await run(['status', '0193d3c1-7a20-7c11-8a55-2f0e4b6c9d01'])).code, 1);
     assert.equal((await run(['list', '--status', 'DONE'])).code, 2);
+  });
+
+  it('records a validation, applies it once, takes it back, and says why something cannot be', async () => {
+    label('Checked');
+    const checked = JSON.parse(await ok(['deploy', '--check-only', '--wait', '--json']));
+    assert.deepEqual([checked.kind, checked.status], ['validation', 'SUCCEEDED']);
+    assert.match(await ok(['quick-deploy', checked.deploymentId, '--wait']), /succeeded: version \d+\.$/m);
+    assert.match(await ok(['diff']), /^No differences\.$/m, 'the folder has taken over what was applied');
+    commit('Deploy');
+    const again = await run(['quick-deploy', checked.deploymentId]);
+    assert.equal(again.code, 5);
+    assert.match(again.stderr, /QUICK_DEPLOY_NOT_ELIGIBLE[\s\S]*Validate again/);
+
+    const [applied = ''] = (await ok(['list', '--take', '1'])).split('\t');
+    assert.match(await ok(['status', applied]), /^rollback\tpossible: erp metadata rollback /m);
+    assert.match(await ok(['rollback', applied, '--check-only', '--wait']), /would succeed; nothing was applied\.$/m);
+    assert.match(
+      await ok(['rollback', applied, '--wait']),
+      /label {2}"Checked" → ".*"[\s\S]*succeeded: version \d+\.$/m,
+    );
+    const twice = await run(['rollback', applied]);
+    assert.equal(twice.code, 5);
+    assert.match(twice.stderr, /cannot be rolled back\.\n {2}it was rolled back already/);
+    await ok(['retrieve']);
+    assert.match(git('diff'), /^-label: Checked$/m);
+  });
+
+  it('deletes what was marked for deletion, and only when that is allowed', async () => {
+    write(RULE, rule('record.Amount__c == 0'));
+    await ok(['deploy', '--wait']);
+    commit('Add a rule');
+    await ok(['delete', 'ValidationRule:Invoice__c.NotFree']);
+    assert.equal(existsSync(join(folder, RULE)), false);
+    assert.match(await ok(['diff']), /^- ValidationRule Invoice__c\.NotFree {2}to be deleted$/m);
+    const refused = await run(['deploy', '--wait']);
+    assert.equal(refused.code, 6);
+    assert.match(`${refused.stdout}${refused.stderr}`, /DESTRUCTIVE_CHANGES_NOT_ALLOWED/);
+    const plan = await ok(['validate', '--allow-destructive']);
+    assert.match(plan, /^ {2}- ValidationRule Invoice__c\.NotFree/m);
+    await ok(['deploy', '--allow-destructive', '--wait']);
+    assert.equal(read('manifest/destructiveChanges.yaml'), 'version: 1\ntypes: []\n');
+    assert.equal(read('manifest/package.yaml').includes('NotFree'), false);
+    assert.match(await ok(['diff']), /^No differences\.$/m);
+    assert.equal((await run(['delete', 'ValidationRule:*'])).code, 2);
+  });
+
+  it('deletes what only the destructive manifest names, file and manifest entry with it', async () => {
+    write(RULE, rule('record.Amount__c == 0'));
+    await ok(['deploy', '--wait']);
+    write(
+      'manifest/destructiveChanges.yaml',
+      'version: 1\ntypes:\n  - name: ValidationRule\n    members: [Invoice__c.NotFree]\n',
+    );
+    await ok(['deploy', '--allow-destructive', '--wait']);
+    assert.equal(existsSync(join(folder, RULE)), false);
+    assert.equal(read('manifest/package.yaml').includes('NotFree'), false);
+    await ok(['hash', '--check']);
+  });
+
+  it('goes on when nobody waits any more, and is canceled on demand', async () => {
+    const database = new Database(platform.database.url, { size: 1, applicationName: 'erp test' });
+    const holder = await database.pool.connect();
+    const { rows } = await holder.query("SELECT id FROM metadata.tenants WHERE key = 'demo'");
+    const schema = tenantSchema(String(rows[0].id));
+    try {
+      await holder.query('BEGIN');
+      await holder.query(`SELECT FROM ${schema}._state FOR SHARE`);
+      label('Held up');
+      const child = new AbortController();
+      let told = '';
+      const waiting = erp(['metadata', 'deploy', '--wait'], {
+        cwd: folder,
+        interrupt: child.signal,
+        onStderr(text) {
+          told = text;
+          if (/Applying/.test(text)) child.abort();
+        },
+      });
+      assert.equal((await waiting).code, 130);
+      const [, id = ''] = /Deployment (\S+) goes on/.exec(told) ?? [];
+      assert.match(told, new RegExp(`erp metadata cancel ${id}`));
+      const canceled = run(['cancel', id, '--reason', 'Wrong branch.', '--wait']);
+      await sleep(1_500);
+      await holder.query('ROLLBACK');
+      const { code, stdout, stderr } = await canceled;
+      assert.equal(code, 0, stderr);
+      assert.match(stdout, /^status\tCANCELED$/m);
+      assert.match(stdout, /^reason\tWrong branch\.$/m);
+      assert.equal((await run(['status', id, '--wait'])).code, 8);
+      assert.equal((await run(['cancel', id])).code, 5);
+      assert.match(await ok(['diff', '--name-only']), /Amount__c/);
+    } finally {
+      await holder.query('ROLLBACK');
+      holder.release();
+      await database.close();
+    }
   });
 
   it('gives others what they may have: nothing is deployed without the permission', async () => {

@@ -18,6 +18,8 @@ export interface ErpOptions {
   cwd?: string;
   /** Another program than that of the checkout. */
   program?: string;
+  /** Aborted: the user presses Ctrl-C. */
+  interrupt?: AbortSignal;
   /** Called with all that has come on standard error so far. */
   onStderr?: (text: string) => void;
 }
@@ -40,6 +42,7 @@ export function erpOf(env: Record<string, string>) {
       ...(options.cwd ? { cwd: options.cwd } : {}),
     });
     child.stdin.end(options.stdin ?? '');
+    options.interrupt?.addEventListener('abort', () => child.kill('SIGINT'));
     return new Promise((resolve, reject) => {
       let stdout = '';
       let stderr = '';
