@@ -8,13 +8,14 @@ import { completeFingerprint } from '../../../lib/json/fingerprint.ts';
 import { DESTRUCTIVE_PATH, type Package } from '../../../lib/metadata/manifest.ts';
 import type { TenantInfo } from '../../../lib/schema/snapshot.ts';
 import { emitYaml } from '../../../lib/yaml/emit.ts';
+import type { Position } from '../../../lib/yaml/parse.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { loadActing, type Reader } from '../acting.ts';
 import { retrieve } from '../actions/retrieve.ts';
 import { keepAdministrators } from '../administrators.ts';
 import { withoutCounts } from '../counts.ts';
 import { type Counted, type Counting, countingOf, withCounts } from '../data-checks.ts';
-import type { State } from '../kinds/component.ts';
+import { componentKey, type State } from '../kinds/component.ts';
 import type { Problem } from '../kinds/kind.ts';
 import {
   drift,
@@ -142,6 +143,8 @@ interface Draft {
   /** Problems beyond those in the lists. */
   readonly more: { readonly blocked: number; readonly warnings: number };
   readonly counted: Counted | null;
+  /** Where the destructive manifest names what it deletes or alters. */
+  readonly places: readonly (readonly [key: string, at: Position])[];
 }
 
 /** The answer of a validation, but for the plan. */
@@ -224,6 +227,7 @@ export const TASKS = {
       },
       more: { blocked: beyond(blocked), warnings: beyond(warnings) },
       counted: asked?.counted ?? null,
+      places: [...(project.destructive?.places ?? [])],
     };
     const isSound = apply !== undefined && blocked.length === 0;
     return {
@@ -249,8 +253,8 @@ export const TASKS = {
 
   /** Adds what the records say. With `facts` it gives the answer of a validation. */
   conclude({ draft, numbers, facts, counted: showsCounts = true }: ConcludeInput): Concluded {
-    const { lists, more, counted } = JSON.parse(Buffer.from(draft).toString('utf8')) as Draft;
-    const whole = counted ? withCounts(lists, counted, numbers) : lists;
+    const { lists, more, counted, places } = JSON.parse(Buffer.from(draft).toString('utf8')) as Draft;
+    const whole = placed(counted ? withCounts(lists, counted, numbers) : lists, new Map(places));
     const plan = showsCounts ? whole : withoutCounts(whole);
     const blocked = plan.blocked.length + more.blocked;
     const shown = {
@@ -375,6 +379,15 @@ const kept = (files: Readonly<Record<string, string>>, project: Project): KeptPr
   package: JSON.stringify(project.package),
   files: JSON.stringify(files),
 });
+
+/** Of a component without a file in the project, the place is where the destructive manifest names it. */
+function placed(lists: PlanLists, places: ReadonlyMap<string, Position>): PlanLists {
+  const inManifest = (problem: Problem): Problem => {
+    const at = problem.line === null ? places.get(componentKey(problem.type, problem.fullName)) : undefined;
+    return at ? { ...problem, path: DESTRUCTIVE_PATH, ...at } : problem;
+  };
+  return { ...lists, blocked: lists.blocked.map(inManifest), warnings: lists.warnings.map(inManifest) };
+}
 
 /** Problems in one list of a plan; a plan with as many is wrong in few ways. */
 const PROBLEMS_MAX = 1_000;

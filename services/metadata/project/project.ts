@@ -55,6 +55,8 @@ export interface Draft {
 export interface Destructive {
   readonly types: readonly PackageType[];
   readonly alters: readonly PackageType[];
+  /** Where the manifest names a member, by the key of the component. */
+  readonly places: ReadonlyMap<string, Position>;
 }
 
 export interface Project {
@@ -269,7 +271,11 @@ async function readFiles(
     else if (path === MANIFEST_PATH || path === DESTRUCTIVE_PATH) {
       const parsed = syntax.parse(path, text);
       if (parsed && path === MANIFEST_PATH) found.manifest = new Manifest(path, parsed);
-      else if (parsed) found.destructive = new Manifest(path, parsed).read(readDestructive);
+      else if (parsed)
+        found.destructive = {
+          ...new Manifest(path, parsed).read(readDestructive),
+          places: placesOfMembers(parsed),
+        };
     } else {
       const location = locate(path);
       const read = readComponent(path, text, location, syntax, template);
@@ -446,7 +452,20 @@ function mismatches(given: Package, explicit: Package, located: readonly Locatio
   return found;
 }
 
-function readDestructive(value: YamlValue, pointer: string): Destructive {
+/** Where a manifest that has been read names its members. */
+function placesOfMembers({ value, position }: ParsedYaml): Map<string, Position> {
+  const places = new Map<string, Position>();
+  for (const list of ['alters', 'types'])
+    for (const [i, type] of itemsOf(memberOf(value, list)).entries())
+      for (const [j, member] of itemsOf(memberOf(type, 'members')).entries())
+        places.set(
+          componentKey(String(memberOf(type, 'name')), String(member)),
+          position(`/${list}/${i}/members/${j}`),
+        );
+  return places;
+}
+
+function readDestructive(value: YamlValue, pointer: string): Pick<Destructive, 'types' | 'alters'> {
   if (!isRecord(value)) throw packageInvalid([misfit(pointer, 'A destructive manifest has version and types.')]);
   const { version, types = [], alters = [], ...rest } = value;
   const found: Violation[] = [];
@@ -545,6 +564,8 @@ const WORDS: Readonly<Record<string, string>> = {
   integer: 'an integer',
   number: 'a number',
 };
+
+const itemsOf = (value: YamlValue | undefined): readonly YamlValue[] => (Array.isArray(value) ? value : []);
 
 /** Ajv's errors as sentences; the umbrella errors of combined schemas say nothing on their own. */
 function simplify(errors: readonly ErrorObject[]): { pointer: string; message: string }[] {
