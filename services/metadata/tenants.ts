@@ -229,12 +229,15 @@ export async function deployTemplate(
 }
 
 /**
- * The tenant, with the row locked that every change of its configuration takes first. Writers of records take it before
- * they touch a table as well, so the two never wait for each other in a cycle.
+ * The tenant, with `_state` locked, which every change of its configuration takes first. The first thing that a write of
+ * records locks is that table as well, and with it its row: before the tables of its records, of which a statement takes
+ * hold as soon as it is parsed. So writers wait here with nothing in their hands, and the two never wait for each other
+ * in a cycle. The lock of the table, other than that of its row, is also given in turn: writers that keep coming cannot
+ * keep a deployment out. Readers of the row pass.
  */
 export async function lockConfiguration(tx: Tx, tenantId: string): Promise<Tenant> {
   tx.actAs(tenantRole(tenantId));
-  const locked = tx.query(`SELECT FROM ${tx.schema}._state FOR UPDATE`);
+  const locked = tx.query(`LOCK TABLE ${tx.schema}._state IN EXCLUSIVE MODE`);
   tx.actAs(serviceRole('metadata', tenantId));
   const tenant = requireTenant(tx, tenantId);
   await inOrder([locked, tenant, requireCurrentSchema(tx, tenantId)]);

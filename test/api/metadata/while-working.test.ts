@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Database } from '../../../mixins/database/database.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { fieldFile, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
@@ -17,6 +19,12 @@ describe('API: deploying while people work', () => {
 
   it('nobody sees an error, and no write is lost', async function () {
     this.timeout(60_000);
+    const database = new Database(platform.database.url, { size: 1, applicationName: 'while working test' });
+    const deadlocks = async (): Promise<number> => {
+      const statement = 'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()';
+      return (await database.query<{ deadlocks: number }>(statement)).rows[0]!.deadlocks;
+    };
+    const deadlocksBefore = await deadlocks();
     let working = true;
     const failures: Answer[] = [];
     const created: string[] = [];
@@ -56,6 +64,11 @@ describe('API: deploying while people work', () => {
       [],
     );
     assert.ok(created.length > 20);
+    // A connection tells its statistics when it is idle, a second later at most.
+    await pause(1_500);
+    const deadlocksAfter = await deadlocks();
+    await database.close();
+    assert.equal(deadlocksAfter, deadlocksBefore, 'writers and deployments take their locks in one order');
     for (const id of created) assert.equal((await sam.get(`/data/Account/${id}?fields=id`)).status, 200);
   });
 });
