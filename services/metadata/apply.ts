@@ -6,6 +6,7 @@
 import { uuidv7 } from '../../lib/values/ids.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { ownerRole } from '../../mixins/database/roles.ts';
+import { readMade, usable } from './deployments/ahead.sql.ts';
 import type { State } from './kinds/component.ts';
 import type { Plan } from './planner/plan.ts';
 import { type Prepared, type PrepareOptions, prepare } from './prepare.ts';
@@ -15,6 +16,8 @@ interface ApplyOptions extends PrepareOptions {
   readonly actor: Commit['actor'];
 }
 
+const NOTHING_AHEAD: ReadonlySet<string> = new Set();
+
 /** Applies what `prepare` gave. PostgreSQL stops at the first statement of the DDL that fails. */
 export async function applyPrepared(
   tx: Tx,
@@ -23,7 +26,12 @@ export async function applyPrepared(
   { actor, deploymentId }: Pick<ApplyOptions, 'actor' | 'deploymentId'>,
 ): Promise<void> {
   const running: Promise<unknown>[] = [];
-  if (ddl !== null) running.push(tx.actAs(ownerRole(tenantId)), tx.query(ddl));
+  if (ddl.statements.length > 0) {
+    running.push(tx.actAs(ownerRole(tenantId)));
+    const made = ddl.ahead.length > 0 ? usable(await readMade(tx)) : NOTHING_AHEAD;
+    const message = ddl.statements.map(({ sql, ahead }) => (ahead && made.has(ahead.name) ? ahead.sql : sql));
+    running.push(tx.query(message.join(';\n')));
+  }
   running.push(...writeCommit(tx, { ...commit, tenantId, actor, auditId: uuidv7(), deploymentId }));
   await inOrder(running);
 }

@@ -2,13 +2,14 @@
  * Runs the questions that planner/data-checks.ts has found in a plan: their SQL, one statement for all, and the
  * problems and warnings that the numbers stand for. Only this file needs a database.
  */
-import { identifier } from '../../lib/values/sql-text.ts';
+import { identifier, literal } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { tellRecords } from './counts.ts';
 import { componentKey, type State } from './kinds/component.ts';
 import type { Problem } from './kinds/kind.ts';
 import { tableOf } from './kinds/registry.ts';
-import { blankSql, keyExpression } from './physical/model.ts';
+import { aheadIndexName } from './physical/ahead.ts';
+import { blankSql, uniqueIndex } from './physical/model.ts';
 import type { DataCheck } from './planner/data-checks.ts';
 import type { Change, Plan, PlanLists } from './planner/plan.ts';
 
@@ -25,10 +26,14 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
     case 'blank':
       return `SELECT count(*) FROM ${table} WHERE ${blankSql(question.field)}`;
     case 'duplicates': {
-      const key = keyExpression(question.field);
-      return `SELECT coalesce(sum(n), 0) FROM (
-          SELECT count(*) AS n FROM ${table} WHERE ${identifier(question.field.apiName)} IS NOT NULL
-          GROUP BY ${key} HAVING count(*) > 1) AS same`;
+      const { name, ...index } = uniqueIndex(check.object, question.field);
+      const ahead = `${schema}.${identifier(aheadIndexName(check.object, name, index))}`;
+      // Where the index is there already, it has answered the question.
+      return `SELECT CASE
+          WHEN EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(${literal(ahead)}) AND indisvalid) THEN 0
+          ELSE (SELECT coalesce(sum(n), 0) FROM (
+            SELECT count(*) AS n FROM ${table} WHERE ${identifier(question.field.apiName)} IS NOT NULL
+            GROUP BY ${index.on} HAVING count(*) > 1) AS same) END`;
     }
     case 'orphans': {
       const column = identifier(question.field);

@@ -8,7 +8,7 @@ import type { Component, State } from './kinds/component.ts';
 import { GROUP } from './kinds/group.ts';
 import { tableOf } from './kinds/registry.ts';
 import { ROLE } from './kinds/role.ts';
-import { ddl } from './physical/ddl.ts';
+import { type Ddl, ddl } from './physical/ddl.ts';
 import { droppedRollupsSql, restoringSql } from './physical/restored.ts';
 import { modelWithRetained } from './physical/retained.ts';
 import { rollupDdl, rollupModel } from './physical/rollups.ts';
@@ -34,8 +34,8 @@ export interface PreparedCommit {
 /** A plan as statements and texts: all that applying it needs, and nothing that has to be computed any more. */
 export interface Prepared {
   readonly version: number;
-  /** One message with all the DDL; null: there is none. */
-  readonly ddl: string | null;
+  /** All of it is one message. */
+  readonly ddl: Ddl;
   readonly commit: PreparedCommit;
 }
 
@@ -54,12 +54,11 @@ export function prepare(
   { deploymentId, systemTypes = NONE }: PrepareOptions,
 ): Prepared | null {
   if (plan.changed.length + plan.deleted.length === 0) return null;
-  const statements = planStatements(tenant.id, before, plan);
   const snapshot = compileSnapshot(tenant, version, plan.after);
   const names = (changes: readonly Change[]): string[] => changes.map(({ type, fullName }) => `${type}:${fullName}`);
   return {
     version,
-    ddl: statements.length > 0 ? statements.join(';\n') : null,
+    ddl: planDdl(tenant.id, before, plan),
     commit: {
       version,
       components: componentRows(plan.changed, systemTypes),
@@ -101,24 +100,19 @@ function touchedObjects(before: State, plan: Plan): Set<string> {
   return names;
 }
 
-/** DDL of a plan, as statements. */
-function planStatements(tenantId: string, before: State, plan: Plan): string[] {
+function planDdl(tenantId: string, before: State, plan: Plan): Ddl {
   const touched = touchedObjects(before, plan);
   const schema = identifier(tenantSchema(tenantId));
   const shares = sharesOfDeleted(plan.deleted, schema);
   const rollups = rollupDdl(rollupModel(before), rollupModel(plan.after), schema);
-  if (touched.size === 0) return [...shares, ...rollups.first, ...rollups.last];
   const { retained } = plan;
   const model = modelWithRetained(plan.after, retained.after, touched);
   const change = { ...plan, before, retained: retained.before, model };
-  return [
-    ...shares,
-    ...rollups.first,
-    ...restoringSql(change, schema),
-    ...ddl(modelWithRetained(before, retained.before, touched), model, schema, schema),
-    ...rollups.last,
-    ...droppedRollupsSql(change, schema),
-  ];
+  const tables = ddl(modelWithRetained(before, retained.before, touched), model, schema, schema);
+  const first = [...shares, ...rollups.first, ...restoringSql(change, schema)];
+  const last = [...rollups.last, ...droppedRollupsSql(change, schema)];
+  const plain = (sql: string): { sql: string } => ({ sql });
+  return { ...tables, statements: [...first.map(plain), ...tables.statements, ...last.map(plain)] };
 }
 
 /** Records are shared with roles and groups by name: a new one of the same name is somebody else. */

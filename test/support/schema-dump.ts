@@ -39,7 +39,8 @@ export async function schemaFiles(): Promise<Map<string, string>> {
   }
 }
 
-async function dumpSchema(database: Database, schema: string): Promise<string> {
+/** What PostgreSQL knows of one schema, as text. */
+export async function dumpSchema(database: Database, schema: string): Promise<string> {
   const lines: string[] = [];
   await database.transaction(async (tx) => {
     // Without a search path every name is printed with its schema.

@@ -67,6 +67,6 @@ export const uniqueConflict = (fields: readonly (string | null)[]): PlatformErro
     ),
   });
 
-/** Unique indexes and foreign keys carry their column at the end of their name. */
+/** Unique indexes and foreign keys carry their column at the end of their name, also those that are in the making. */
 const columnOf = (constraint: string | undefined): string | null =>
-  /^_[uf]_[0-9a-f]{8}_(.+)$/.exec(constraint ?? '')?.[1] ?? null;
+  /^(?:_n[0-9a-f]{8})?_[uf]_[0-9a-f]{8}_(.+)$/.exec(constraint ?? '')?.[1] ?? null;

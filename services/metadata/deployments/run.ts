@@ -19,6 +19,7 @@ import type { Planning } from '../planning/planning.ts';
 import type { Concluded, Door, Planned } from '../planning/tasks.ts';
 import { requireTenant, storedRetained, storedState, type Tenant, tenantInfo } from '../store.ts';
 import { DDL_LIMITS, inConfiguration, lockConfiguration } from '../tenants.ts';
+import { clearAhead, dropAhead, holdTables, workAhead } from './ahead.ts';
 import {
   type Claimed,
   claimDeployment,
@@ -143,9 +144,12 @@ export class DeploymentWorker {
       if (!deployment.check_only) await this.#markApplying(work, ready);
       watch.progress(0, ready.planned.changed);
       try {
+        await this.#workAhead(work, ready);
         return await this.#apply(work, { ...ready, isLast: round === ROUNDS_MAX });
       } catch (error) {
-        if (!(error instanceof Outdated)) throw error;
+        if (error instanceof Outdated) continue;
+        await clearAhead(this.#database, work.tenantId).catch(() => {});
+        throw error;
       }
     }
   }
@@ -165,6 +169,13 @@ export class DeploymentWorker {
       watch.over(tx, () => numbersOf(tx, planned.counting)),
     );
     return { tenant, accessVersion, planned, numbers, concluded: await this.#conclude(work, planned, numbers) };
+  }
+
+  /** A validation does everything in its transaction, which is rolled back. */
+  async #workAhead({ tenantId, deployment, watch }: Work, { planned: { prepared } }: Ready): Promise<void> {
+    if (deployment.check_only) return;
+    const over = (tx: Tx, making: () => Promise<void>): Promise<void> => watch.over(tx, making);
+    await workAhead(this.#database, tenantId, prepared?.ddl.ahead ?? [], { over });
   }
 
   async #markApplying({ tenantId, deployment, token }: Work, { planned, concluded }: Ready): Promise<void> {
@@ -215,7 +226,11 @@ export class DeploymentWorker {
   /** Throws `Outdated` when it has to be planned again before. */
   async #apply(work: Work, ready: Ready & { isLast: boolean }): Promise<void> {
     const { tenantId, watch } = work;
-    const once = (tx: Tx): Promise<number | null> => watch.over(tx, () => this.#inTransaction(tx, work, ready));
+    const once = (tx: Tx): Promise<number | null> =>
+      watch.over(tx, async () => {
+        await holdTables(tx, tenantId, ready.planned.prepared?.ddl.altered ?? []);
+        return this.#inTransaction(tx, work, ready);
+      });
     try {
       const version = await inConfiguration(this.#database, tenantId, once, watch.signal);
       if (version !== null) this.#options.committed(tenantId, version);
@@ -236,6 +251,10 @@ export class DeploymentWorker {
     const { planned, concluded } = await this.#underLock(tx, work, ready);
     const refused = (await this.#rollbackRefusal(tx, work)) ?? refusal(deployment, planned, concluded);
     if (refused) {
+      if (!deployment.check_only) {
+        tx.actAs(ownerRole(tenantId));
+        await dropAhead(tx);
+      }
       await finish(refused);
       return null;
     }

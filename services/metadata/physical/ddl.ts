@@ -1,47 +1,52 @@
 /** The statements that lead from one physical model to the next. Pure; every name is quoted. */
 
 import { formattedSql } from '../../../lib/schema/auto-number.ts';
-import { fieldType } from '../../../lib/schema/field-types/registry.ts';
-import { emptyRollup } from '../../../lib/schema/rollups.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
+import { type AheadStep, foreignKey, NOTHING, type TableAhead, tableAhead } from './ahead.ts';
+import { addedColumn, columnDefinition, fillValue } from './columns.ts';
 import { blankSql, type Column, type Model, type NumberedColumn, type Table } from './model.ts';
 
-/**
- * SQL of the value that existing records get when a field becomes required: its default, as the column holds it; null
- * when it has none.
- */
-function fillValue(column: Column): string | null {
-  const { field } = column;
-  if (field?.rollup) return emptyRollup(field) === '0' ? '0' : null;
-  if (!field?.required || field.defaultValue === null) return null;
-  const read = fieldType(field.fieldType).parseInput(field.defaultValue, field, '');
-  if (!read.ok || read.value === null) return null;
-  const { value } = read;
-  const text =
-    typeof value === 'object'
-      ? `{${value.map((v) => `"${String(v).replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`).join(',')}}`
-      : String(value);
-  return `${literal(text)}::${column.type.replace(/ COLLATE .*/, '')}`;
+/** A statement; other SQL where what it makes has been made ahead, under `name`. */
+export interface Statement {
+  readonly sql: string;
+  readonly ahead?: { readonly name: string; readonly sql: string };
+}
+
+/** What leads from one model to the next. */
+export interface Ddl {
+  readonly statements: readonly Statement[];
+  /** What may be made before, in this order. */
+  readonly ahead: readonly AheadStep[];
+  /** Tables that are there and are altered. */
+  readonly altered: readonly string[];
 }
 
 /** What becomes of one table, in the order in which PostgreSQL accepts it for all of them. */
 interface TableChanges {
-  readonly tables: string[];
-  readonly drops: string[];
-  readonly columns: string[];
-  readonly indexes: string[];
-  readonly sequences: string[];
-  readonly keys: string[];
+  readonly tables: Statement[];
+  readonly drops: Statement[];
+  readonly columns: Statement[];
+  readonly indexes: Statement[];
+  readonly sequences: Statement[];
+  readonly keys: Statement[];
 }
 
+const plain = (sql: string): Statement => ({ sql });
+
 /** Statements in an order that PostgreSQL accepts; `schema` and `role` are quoted names. */
-export function ddl(before: Model, after: Model, schema: string, role: string): string[] {
-  const changes = [...after.values()].map((table) => changesOf(before.get(table.name), table, schema, role));
-  const created = [...after.keys()].filter((name) => !before.has(name)).map((name) => `${schema}.${identifier(name)}`);
+export function ddl(before: Model, after: Model, schema: string, role: string): Ddl {
+  const created = new Set([...after.keys()].filter((name) => !before.has(name)));
+  const tables = [...after.values()].map((table) => {
+    const old = before.get(table.name);
+    const kept = (index: string): boolean => old !== undefined && keepsIndex(old, table, index);
+    const ahead = old ? tableAhead(old, table, { schema, created, kept }) : NOTHING;
+    return { name: table.name, ahead, changes: changesOf(old, table, ahead, schema, role) };
+  });
+  const names = [...created].map((name) => `${schema}.${identifier(name)}`);
   const granted =
-    created.length > 0 ? [`GRANT SELECT, INSERT, UPDATE, DELETE ON ${created.join(', ')} TO ${role}`] : [];
-  const all = (part: keyof TableChanges): string[] => changes.flatMap((one) => one[part]);
-  return [
+    names.length > 0 ? [plain(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${names.join(', ')} TO ${role}`)] : [];
+  const all = (part: keyof TableChanges): Statement[] => tables.flatMap(({ changes }) => changes[part]);
+  const statements = [
     ...all('tables'),
     ...all('drops'),
     ...all('columns'),
@@ -50,17 +55,37 @@ export function ddl(before: Model, after: Model, schema: string, role: string): 
     ...all('keys'),
     ...granted,
   ];
+  return {
+    statements,
+    ahead: tables.flatMap(({ ahead }) => ahead.steps),
+    altered: tables
+      .filter(({ name, changes }) => before.has(name) && Object.values(changes).some((part) => part.length > 0))
+      .map(({ name }) => name)
+      .sort(),
+  };
 }
 
-function changesOf(old: Table | undefined, table: Table, schema: string, role: string): TableChanges {
+function changesOf(
+  old: Table | undefined,
+  table: Table,
+  ahead: TableAhead,
+  schema: string,
+  role: string,
+): TableChanges {
   const name = `${schema}.${identifier(table.name)}`;
   return {
-    tables: old ? [] : [createTable(name, table)],
-    drops: old ? dropped(name, old, table, schema) : [],
-    columns: old ? alterColumns(name, old, table) : [],
+    tables: old ? [] : [plain(createTable(name, table))],
+    drops: old ? dropped(name, old, table, schema).map(plain) : [],
+    columns: old ? alterColumns(name, old, table, ahead) : [],
     indexes: [...table.indexes]
       .filter(([index]) => !old || !keepsIndex(old, table, index))
-      .map(([index, { unique, on }]) => `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${identifier(index)} ON ${name} ${on}`),
+      .map(([index, { unique, on }]) =>
+        either(
+          `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${identifier(index)} ON ${name} ${on}`,
+          ahead.names.index.get(index),
+          (hidden) => `ALTER INDEX ${schema}.${hidden} RENAME TO ${identifier(index)}`,
+        ),
+      ),
     sequences: [...table.sequences]
       .filter(([sequence]) => !old?.sequences.has(sequence))
       .flatMap(([sequence, numbered]) => {
@@ -69,11 +94,15 @@ function changesOf(old: Table | undefined, table: Table, schema: string, role: s
           `CREATE SEQUENCE ${full} OWNED BY ${name}.${identifier(numbered.column)}`,
           `GRANT USAGE, SELECT ON SEQUENCE ${full} TO ${role}`,
           ...(old ? numberRecords(name, full, numbered) : []),
-        ];
+        ].map(plain);
       }),
-    keys: addedKeys(name, old, table, schema),
+    keys: addedKeys(name, old, table, ahead, schema),
   };
 }
+
+/** `rename` gets the quoted name under which the same has been made ahead, if it may have been. */
+const either = (sql: string, hidden: string | undefined, rename: (hidden: string) => string): Statement =>
+  hidden === undefined ? { sql } : { sql, ahead: { name: hidden, sql: rename(identifier(hidden)) } };
 
 /** Indexes and foreign keys that go. One of the name of a new index may be left over from a configuration before. */
 function dropped(name: string, old: Table, table: Table, schema: string): string[] {
@@ -87,15 +116,16 @@ function dropped(name: string, old: Table, table: Table, schema: string): string
   ];
 }
 
-function addedKeys(name: string, old: Table | undefined, table: Table, schema: string): string[] {
-  const added = [...table.foreignKeys]
+function addedKeys(name: string, old: Table | undefined, table: Table, ahead: TableAhead, schema: string): Statement[] {
+  return [...table.foreignKeys]
     .filter(([key]) => !old?.foreignKeys.has(key))
-    .map(
-      ([key, { column, to }]) =>
-        `ADD CONSTRAINT ${identifier(key)} FOREIGN KEY (${identifier(column)})
-          REFERENCES ${schema}.${identifier(to)} (id) DEFERRABLE INITIALLY IMMEDIATE`,
+    .map(([key, { column, to }]) =>
+      either(
+        `ALTER TABLE ${name} ADD CONSTRAINT ${identifier(key)} ${foreignKey(schema, column, to)}`,
+        ahead.names.key.get(key),
+        (hidden) => `ALTER TABLE ${name} RENAME CONSTRAINT ${hidden} TO ${identifier(key)}`,
+      ),
     );
-  return added.length > 0 ? [`ALTER TABLE ${name} ${added.join(', ')}`] : [];
 }
 
 /** A column that is made anew takes the indexes over it along. */
@@ -123,39 +153,43 @@ function numberRecords(name: string, sequence: string, { column, format }: Numbe
   ];
 }
 
-const definition = (column: Column): string =>
-  `${identifier(column.name)} ${column.type}${column.notNull ? ' NOT NULL' : ''}${column.name === 'recordVersion' ? ' DEFAULT 1' : ''}`;
-
 function createTable(name: string, table: Table): string {
   const lines = [...table.columns.values()].map((column) =>
-    column.name === 'id' ? 'id uuid PRIMARY KEY' : definition(column),
+    column.name === 'id' ? 'id uuid PRIMARY KEY' : columnDefinition(column),
   );
   // Room on each page, so that a change of fields without an index touches no index.
   return `CREATE TABLE ${name} (${lines.join(', ')}) WITH (fillfactor = 90)`;
 }
 
-function alterColumns(name: string, old: Table, table: Table): string[] {
+function alterColumns(name: string, old: Table, table: Table, { names }: TableAhead): Statement[] {
+  const found: Statement[] = [];
   const actions: string[] = [];
   const after: string[] = [];
   for (const column of table.columns.values()) {
     const had = old.columns.get(column.name);
     const id = identifier(column.name);
+    if (!had || isRemade(old, column)) {
+      const added = addedColumn(column);
+      const hidden = names.column.get(column.name);
+      if (had) actions.push(`DROP COLUMN ${id}`);
+      if (hidden === undefined) actions.push(`ADD COLUMN ${added.sql}`);
+      else
+        found.push(
+          either(
+            `ALTER TABLE ${name} ADD COLUMN ${added.sql}`,
+            hidden,
+            (made) => `ALTER TABLE ${name} RENAME COLUMN ${made} TO ${id}`,
+          ),
+        );
+      if (added.filled) after.push(`ALTER TABLE ${name} ALTER COLUMN ${id} DROP DEFAULT`);
+      continue;
+    }
     const fill = fillValue(column);
-    if (!had) {
-      // The default fills existing rows without rewriting the table; new records get theirs from the data service.
-      actions.push(`ADD COLUMN ${definition(column)}${fill === null ? '' : ` DEFAULT ${fill}`}`);
-      if (fill !== null) after.push(`ALTER TABLE ${name} ALTER COLUMN ${id} DROP DEFAULT`);
-      continue;
-    }
-    if (isRemade(old, column)) {
-      actions.push(`DROP COLUMN ${id}`, `ADD COLUMN ${definition(column)}${fill === null ? '' : ` DEFAULT ${fill}`}`);
-      if (fill !== null) after.push(`ALTER TABLE ${name} ALTER COLUMN ${id} DROP DEFAULT`);
-      continue;
-    }
     if (had.type !== column.type) actions.push(`ALTER COLUMN ${id} TYPE ${column.type}`);
     if (had.notNull !== column.notNull) actions.push(`ALTER COLUMN ${id} ${column.notNull ? 'SET' : 'DROP'} NOT NULL`);
     if (fill !== null && column.field?.required && had.field?.required === false)
       after.push(`UPDATE ${name} SET ${id} = ${fill} WHERE ${blankSql(column.field)}`);
   }
-  return [...(actions.length > 0 ? [`ALTER TABLE ${name} ${actions.join(', ')}`] : []), ...after];
+  const altered = actions.length > 0 ? [plain(`ALTER TABLE ${name} ${actions.join(', ')}`)] : [];
+  return [...found, ...altered, ...after.map(plain)];
 }

@@ -85,7 +85,14 @@ const physicalName = (kind: 'u' | 'i' | 's' | 'f' | 'r' | MatchIndexKind, object
 const sequenceName = (object: string, field: string): string => `_seq_${object}_${field}`;
 
 /** What an index keeps unique, in parentheses. */
-export const keyExpression = (field: FieldMeta): string => `(${keyForm(field, identifier(field.apiName))})`;
+const keyExpression = (field: FieldMeta): string => `(${keyForm(field, identifier(field.apiName))})`;
+
+/** The index that keeps the values of a unique field apart. */
+export const uniqueIndex = (object: string, field: FieldMeta): { name: string; unique: true; on: string } => ({
+  name: physicalName('u', object, field.apiName),
+  unique: true,
+  on: keyExpression(field),
+});
 
 /** True for records that have no value where the field is required, as writes see it. */
 export function blankSql(field: FieldMeta): string {
@@ -108,7 +115,8 @@ function tableOf(object: ObjectMeta, fields: readonly FieldMeta[], rules: readon
     if (type === null) continue;
     const column = field.apiName;
     columns.set(column, { name: column, type, notNull: isMasterDetail(field), field });
-    if (field.unique) indexes.set(physicalName('u', apiName, column), { unique: true, on: keyExpression(field) });
+    const { name, ...unique } = uniqueIndex(apiName, field);
+    if (field.unique) indexes.set(name, unique);
     else if (field.externalId)
       indexes.set(physicalName('i', apiName, column), { unique: false, on: keyExpression(field) });
     const [target] = field.referenceTo;
