@@ -1,6 +1,7 @@
 /** Runs one command and ends with its exit code. */
 import { CommanderError } from '@commander-js/extra-typings';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
+import { changeUnderWay } from './http/intentions.ts';
 import { Output } from './output/output.ts';
 import { openTerminal } from './output/terminal.ts';
 import { buildProgram } from './program.ts';
@@ -13,9 +14,10 @@ export async function main(argv: readonly string[]): Promise<void> {
       process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.error);
     });
   process.once('SIGINT', () => {
-    process.stderr.write(
-      '\nInterrupted. A change that was under way may have been made: the same command takes it up.\n',
-    );
+    const change = changeUnderWay()
+      ? ' A change was under way and may have been made: the same command takes it up.'
+      : '';
+    process.stderr.write(`\nInterrupted.${change}\n`);
     process.exit(EXIT.interrupted);
   });
   const code = await run(argv);

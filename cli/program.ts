@@ -2,7 +2,9 @@
 
 import { createProgram, type Program } from './command.ts';
 import { addAccess } from './commands/access.ts';
+import { addAgent } from './commands/agent.ts';
 import { addCompletion } from './commands/completion.ts';
+import { addDashboards } from './commands/dashboards.ts';
 import { addData } from './commands/data.ts';
 import { addIdentity } from './commands/identity.ts';
 import { addLogin } from './commands/login.ts';
@@ -18,6 +20,8 @@ export function buildProgram(): Program {
   addObjects(program);
   addData(program);
   addAccess(program);
+  addDashboards(program);
+  addAgent(program);
   addCompletion(program);
   return program;
 }

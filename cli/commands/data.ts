@@ -1,7 +1,7 @@
 /** `data`: the records of an object. */
 import { LIMITS } from '../../config/limits.ts';
 import { act, addGroup, type Group, type Program, type Run } from '../command.ts';
-import { needsTypes, readBody } from '../data/assignments.ts';
+import { needsTypes, readBody, wholeNumber } from '../data/assignments.ts';
 import { agreed, readRecord, showChange, withDuplicates } from '../data/change.ts';
 import { listRecords } from '../data/list.ts';
 import { describe, fieldOf } from '../data/objects.ts';
@@ -12,12 +12,6 @@ import type { Api } from '../http/api.ts';
 import { valueText } from '../output/values.ts';
 
 const collect = (value: string, before: string[] = []): string[] => [...before, value];
-
-export function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 1) throw usage(`${text} is no whole number from 1 on.`);
-  return value;
-}
 
 const DATA = 'fields as JSON: {…}, @file, or - for standard input';
 const ASSIGNMENTS = 'field=text, field= to clear it, field:=JSON';

@@ -23,7 +23,7 @@ export async function readBody(
   data: string | undefined,
   fieldOf: (apiName: string) => Field | undefined,
 ): Promise<Body> {
-  const body = data === undefined ? {} : await readData(data);
+  const body: Body = data === undefined ? {} : await readData(data);
   for (const text of assignments) {
     const [, name = '', sign, value = ''] = ASSIGNMENT.exec(text) ?? [];
     if (!name) throw usage(`${text} is no assignment.`, 'Write field=value, field= to clear it, or field:=JSON.');
@@ -35,10 +35,11 @@ export async function readBody(
 }
 
 /** `{…}`, `@file`, or `-` for standard input. */
-export async function readData(data: string): Promise<Body> {
+export async function readData<Expected extends object = Body>(data: string): Promise<Expected> {
   const value = parse(await textOf(data), '--data');
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw usage('--data takes a JSON object.');
-  return value as Body;
+  // The platform checks it against the schema, and names everything that is wrong with it.
+  return value as Expected;
 }
 
 async function textOf(data: string): Promise<string> {
@@ -67,4 +68,11 @@ export function typed(text: string, field: Field | undefined, name: string): unk
   if (field.fieldType === 'multiPicklist') return text.split(',').map((item) => item.trim());
   if (JSON_TYPES.has(field.fieldType)) return parseMember(text, name);
   return text;
+}
+
+/** The value of an option that counts something. */
+export function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1) throw usage(`${text} is no whole number from 1 on.`);
+  return value;
 }

@@ -4,7 +4,7 @@
  * it. A request is "the same" when address, person, method, path, query and body are.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LIMITS } from '../../config/limits.ts';
 import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../lib/values/idempotency-key.ts';
@@ -13,6 +13,8 @@ import { type Store, writePrivately } from '../profiles/store.ts';
 
 /** A key is good as long as the platform remembers it, less what clocks may differ by. */
 const KEPT_MS = (LIMITS.idempotency_retention_hours - 0.25) * 3_600_000;
+
+const FORGOTTEN_MS = 30 * 86_400_000;
 
 export interface Wanted {
   baseUrl: string;
@@ -45,6 +47,12 @@ interface Kept {
 /** Headers by which the platform tells requests apart (docs/reference/idempotency.md). */
 const REMEMBERED = ['if-match', 'if-none-match', 'x-expected-revision', 'x-duplicate-confirmation', 'x-agent-run-id'];
 
+/** What this process has begun and not seen the end of. */
+const open = new Set<string>();
+
+/** Whether a change may have been made although nobody has seen its answer. */
+export const changeUnderWay = (): boolean => open.size > 0;
+
 export class Intentions {
   readonly #store: Store;
   readonly #person: () => Promise<string>;
@@ -68,7 +76,8 @@ export class Intentions {
     const folder = join(this.#store.folder, 'pending');
     return this.#store.locked(async () => {
       await mkdir(folder, { recursive: true, mode: 0o700 });
-      const earlier = givenKey === undefined ? await this.#unfinished(folder, id) : null;
+      await forgetOld(folder);
+      const earlier = await this.#unfinished(folder, id, givenKey);
       const kept: Kept = {
         key: givenKey ?? earlier?.kept.key ?? this.newKey(),
         startedAt: earlier?.kept.startedAt ?? new Date().toISOString(),
@@ -78,22 +87,37 @@ export class Intentions {
       };
       const path = earlier?.path ?? join(folder, `${id}.${randomUUID()}.json`);
       await writePrivately(path, `${JSON.stringify(kept)}\n`);
+      open.add(path);
       return {
         key: kept.key,
         startedAt: kept.startedAt,
         headers: kept.headers,
-        resumed: earlier !== null,
-        end: () => rm(path, { force: true }),
+        resumed: earlier !== null && givenKey === undefined,
+        end: async () => {
+          open.delete(path);
+          await rm(path, { force: true });
+        },
       };
     });
   }
 
-  /** The request that an earlier process has left behind; with --no-resume it is forgotten. */
-  async #unfinished(folder: string, id: string): Promise<{ path: string; kept: Kept } | null> {
+  /**
+   * The request that an earlier process has left behind; with --no-resume it is forgotten. With a key of the user's own
+   * only the request of this key counts.
+   */
+  async #unfinished(
+    folder: string,
+    id: string,
+    givenKey: string | undefined,
+  ): Promise<{ path: string; kept: Kept } | null> {
     for (const name of await readdir(folder)) {
       if (!name.startsWith(`${id}.`)) continue;
       const path = join(folder, name);
       const kept = parseKept(await readFile(path, 'utf8'));
+      if (kept && givenKey !== undefined) {
+        if (kept.key === givenKey) return { path, kept };
+        continue;
+      }
       if (!kept || !this.#resume) {
         if (!kept || !alive(kept.pid)) await rm(path, { force: true });
         continue;
@@ -112,6 +136,14 @@ export class Intentions {
       return { path, kept };
     }
     return null;
+  }
+}
+
+/** What is so old that nobody will come back to it. */
+async function forgetOld(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const found = await stat(join(folder, name)).catch(() => null);
+    if (found && Date.now() - found.mtimeMs > FORGOTTEN_MS) await rm(join(folder, name), { force: true });
   }
 }
 

@@ -6,7 +6,7 @@
 import type { ViolationCode } from '../../lib/errors/catalogue.ts';
 import type { Violation } from '../../lib/errors/platform-error.ts';
 import { ApiFailure, EXIT, type ExitCode, Failure } from '../failure.ts';
-import { type Column, pad, plain, tableLine, widthsOf } from './table.ts';
+import { type Column, columnsThatFit, pad, plain, tableLine, widthsOf } from './table.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface OutputOptions {
@@ -59,13 +59,17 @@ export class Output {
         for (const row of rows) this.line(row.map(plain).join('\t'));
       };
     let widths: number[] | undefined;
+    let shown = columns;
     return (rows) => {
       if (!rows.length) return;
       if (!widths) {
-        widths = widthsOf(columns, rows, this.terminal.width);
-        this.line(this.terminal.paint('bold', tableLine(columns, widths, titlesOf(columns))));
+        shown = columns.slice(0, columnsThatFit(columns, rows, this.terminal.width));
+        widths = widthsOf(shown, rows, this.terminal.width);
+        const left = titlesOf(columns.slice(shown.length));
+        if (left.length) this.note(this.terminal.paintError('dim', `No room for: ${left.join(', ')}`));
+        this.line(this.terminal.paint('bold', tableLine(shown, widths, titlesOf(shown))));
       }
-      for (const row of rows) this.line(tableLine(columns, widths, row));
+      for (const row of rows) this.line(tableLine(shown, widths, row));
     };
   }
 

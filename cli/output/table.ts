@@ -38,6 +38,17 @@ export interface Column {
   whole?: boolean;
 }
 
+/** How many columns a terminal has room for, from the left: at least one. */
+export function columnsThatFit(columns: readonly Column[], rows: readonly (readonly string[])[], room: number): number {
+  let used = 0;
+  const end = columns.findIndex(({ title, whole }, at) => {
+    const widest = rows.reduce((most, row) => Math.max(most, stringWidth(plain(row[at] ?? ''))), stringWidth(title));
+    used += (at ? GAP.length : 0) + (whole ? widest : Math.min(widest, COLUMN_MIN));
+    return used > room;
+  });
+  return end < 0 ? columns.length : Math.max(end, 1);
+}
+
 /** How wide each column of these rows is. Wide columns give way first. */
 export function widthsOf(columns: readonly Column[], rows: readonly (readonly string[])[], room: number): number[] {
   const widths = columns.map(({ title }, at) =>

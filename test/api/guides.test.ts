@@ -5,6 +5,7 @@ import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -27,24 +28,41 @@ describe('the guide', () => {
   });
 
   /** What the blocks of a guide print, progress on stderr included. */
-  async function walk(name: string): Promise<string> {
+  async function walk(name: string, more: Record<string, string> = {}): Promise<string> {
     const text = await readFile(join(root, 'docs', 'guides', name), 'utf8');
     const blocks = [...text.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map((match) => match[1]!);
     const script = blocks
       .filter((block) => !STARTS.test(block))
       .join('\n')
       .replaceAll('http://localhost:3000', platform.baseUrl);
+    const erp = `npx() { node ${root}/cli/bin/erp.js "\${@:2}"; }\n`;
     // The token script finds its server by BASE_URL; npm finds its scripts although the shell stands elsewhere.
     const npm = `npm() { node ${root}/scripts/token.ts "\${@:5}"; }\n`;
-    const { stdout, stderr } = await promisify(execFile)('bash', ['-u', '-c', npm + script], {
+    const { stdout, stderr } = await promisify(execFile)('bash', ['-u', '-c', npm + erp + script], {
       cwd: folder,
-      env: { ...process.env, BASE_URL: platform.baseUrl },
+      env: { ...process.env, BASE_URL: platform.baseUrl, ...more },
     });
     return stdout + stderr;
   }
   const codes = (output: string): string[] => [
     ...new Set([...output.matchAll(/"code":"([A-Z_]+)","message":"[^"]*","status"/g)].map((match) => match[1]!)),
   ];
+
+  it('use-the-command-line.md reads, changes and deletes a record with erp', async function () {
+    this.timeout(60_000);
+    const token = await tokenFor(platform.baseUrl, 'ada@demo.example');
+    const output = await walk('use-the-command-line.md', {
+      ERP_TOKEN: token,
+      ERP_BASE_URL: platform.baseUrl,
+      XDG_CONFIG_HOME: join(folder, 'config'),
+    });
+    assert.match(output, /^Account\t/m);
+    assert.match(output, /^creditLimit\tcurrency/m);
+    assert.match(output, /^creditLimit\t25000\.50$/m);
+    assert.match(output, /\tupdate\t.*\tcity\tBath\tBristol$/m);
+    assert.match(output, /can be restored until/);
+    assert.equal(/^Error:/m.test(output), false);
+  });
 
   it('first-request.md leads from sign-in to a record, and fails only where it says so', async function () {
     this.timeout(60_000);

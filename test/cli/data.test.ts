@@ -1,11 +1,10 @@
 /** `erp data` and `erp objects`: reading and changing records as a person and as a script do. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
-import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { api, tokenFor } from '../support/client.ts';
 import { erpOf, userEnvironment } from '../support/erp.ts';
+import { interfere } from '../support/interference.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 describe('erp data', () => {
@@ -129,40 +128,10 @@ describe('erp data', () => {
     assert.match(explained.stdout, /^objectPermission\tpass\t/m);
   });
 
-  interface Interference {
-    /** Happens before the request is handed on. */
-    first?: (method: string) => Promise<void>;
-    /** The answer is lost on its way back. */
-    loses?: (method: string, headers: IncomingHttpHeaders) => boolean;
-  }
-
-  /** A proxy between erp and the platform. */
-  const interfere = async ({ first, loses }: Interference): Promise<{ url: string; close: () => void }> => {
-    const server = createServer(async (request, response) => {
-      const { method = 'GET', url = '/' } = request;
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk);
-      await first?.(method);
-      const { authorization = '', accept = '', ...others } = request.headers;
-      const named = Object.entries(others).filter(([name]) => /^(content-type|idempotency-key|if-match)$/.test(name));
-      const answer = await fetch(`${platform.baseUrl}${url}`, {
-        method,
-        headers: { authorization, accept, ...(Object.fromEntries(named) as Record<string, string>) },
-        ...(chunks.length ? { body: Buffer.concat(chunks) } : {}),
-      });
-      const text = await answer.text();
-      const etag = answer.headers.get('etag');
-      if (loses?.(method, request.headers)) request.socket.destroy();
-      else response.writeHead(answer.status, etag ? { etag } : {}).end(text);
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
-  };
-
   it('shows three versions when somebody else was faster, and forces nothing', async () => {
     const id = await create('name=Contested', 'city=Start');
     let done = false;
-    const proxy = await interfere({
+    const proxy = await interfere(platform.baseUrl, {
       first: async (method) => {
         if (method !== 'PATCH' || done) return;
         done = true;
@@ -184,11 +153,11 @@ describe('erp data', () => {
   it('repeats with the same key until there is an answer, and does nothing twice', async () => {
     const keys: unknown[] = [];
     let failures = 0;
-    const proxy = await interfere({
-      loses: (method, headers) => {
-        if (method !== 'POST') return false;
+    const proxy = await interfere(platform.baseUrl, {
+      answers: (method, headers) => {
+        if (method !== 'POST') return 'as it is';
         keys.push(headers['idempotency-key']);
-        return failures++ < 2;
+        return failures++ < 2 ? 'lost' : 'as it is';
       },
     });
     const { code, stderr } = await erp([

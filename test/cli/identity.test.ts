@@ -1,5 +1,8 @@
 /** `erp` with a token of the environment: results, failures and exit codes. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tokenFor } from '../support/client.ts';
 import { erpOf, userEnvironment } from '../support/erp.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
@@ -57,5 +60,52 @@ describe('erp with a token', () => {
     const { code, stderr } = await erpOf(env)(['whoami', '--base-url', 'http://erp.example']);
     assert.equal(code, 2);
     assert.match(stderr, /not encrypted/);
+  });
+
+  it('ends with 4 where something is not permitted', async () => {
+    const token = await tokenFor(platform.baseUrl, 'pat@demo.example');
+    const { code, stderr } = await erpOf({ ...env, ERP_TOKEN: token })(['objects', 'list']);
+    assert.equal(code, 4);
+    assert.match(stderr, /API_ACCESS_DISABLED/);
+  });
+
+  it('waits as Retry-After says, and ends with 7 when that is too long', async () => {
+    const times: number[] = [];
+    let retryAfterSeconds = 1;
+    const server = createServer((_, response) => {
+      times.push(performance.now());
+      const ok = times.length > 1 && retryAfterSeconds === 1;
+      const error = {
+        code: 'RATE_LIMITED',
+        message: 'Too many requests.',
+        status: 429,
+        requestId: 'req_0',
+        retryAfterSeconds,
+      };
+      response.writeHead(ok ? 200 : 429).end(ok ? '[]' : JSON.stringify(error));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const erp = erpOf({ ...env, ERP_BASE_URL: url });
+    assert.equal((await erp(['scopes'])).code, 0);
+    assert.ok((times[1] ?? 0) - (times[0] ?? 0) >= 990);
+    retryAfterSeconds = 3_600;
+    times.length = 0;
+    assert.equal((await erp(['scopes'])).code, 7);
+    assert.equal(times.length, 1);
+    server.close();
+    server.closeAllConnections();
+  });
+
+  it('completes commands and options, and prints scripts for three shells', async () => {
+    const erp = erpOf(userEnvironment());
+    assert.match((await erp(['complete', '--', 'data', 'tr'])).stdout, /^transitions\t/m);
+    assert.match((await erp(['complete', '--', 'data', 'list', '--wh'])).stdout, /^--where\t/m);
+    for (const shell of ['bash', 'zsh', 'fish']) {
+      const { code, stdout } = await erp(['completion', shell]);
+      assert.equal(code, 0);
+      assert.match(stdout, /erp complete/);
+      if (shell === 'bash') execFileSync('bash', ['-n'], { input: stdout });
+    }
   });
 });

@@ -1,10 +1,10 @@
 /** Runs the command line client as a user does: its own process, a configuration folder of its own. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const PROGRAM = join(import.meta.dirname, '..', '..', 'cli', 'bin', 'erp.js');
+export const PROGRAM = join(import.meta.dirname, '..', '..', 'cli', 'bin', 'erp.js');
 
 export interface Ended {
   code: number | null;
@@ -56,3 +56,7 @@ export function erpOf(env: Record<string, string>) {
     });
   };
 }
+
+/** The same, for tests that end it themselves. */
+export const startErp = (env: Record<string, string>, args: readonly string[]): ChildProcess =>
+  spawn(process.execPath, [PROGRAM, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -1,0 +1,117 @@
+/** A change whose outcome nobody has seen: the same command finds out what became of it, and does nothing twice. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { tokenFor } from '../support/client.ts';
+import { erpOf, startErp, userEnvironment } from '../support/erp.ts';
+import { type Interfering, interfere } from '../support/interference.ts';
+import { startPlatform, type TestPlatform } from '../support/platform.ts';
+
+describe('an unfinished request of erp', () => {
+  let platform: TestPlatform;
+  let proxy: Interfering;
+  let env: Record<string, string>;
+  /** Keys of the creations that came through. */
+  let keys: unknown[];
+  let silent: boolean;
+
+  before(async () => {
+    platform = await startPlatform();
+    const token = await tokenFor(platform.baseUrl, 'ada@demo.example');
+    proxy = await interfere(platform.baseUrl, {
+      answers: (method, headers) => {
+        if (method !== 'POST') return 'as it is';
+        keys.push(headers['idempotency-key']);
+        return silent ? 'never' : 'as it is';
+      },
+    });
+    env = userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: proxy.url });
+  });
+  beforeEach(() => {
+    keys = [];
+    silent = true;
+  });
+  after(async () => {
+    proxy.close();
+    await platform.stop();
+  });
+
+  const creation = (city: string): string[] => [
+    'data',
+    'create',
+    'Account',
+    '--data',
+    `{"name":"Once","city":"${city}"}`,
+  ];
+
+  /** Starts a creation and ends the program in the middle of it, after the platform has done it. */
+  const interrupted = async (
+    city: string,
+    signal: NodeJS.Signals,
+  ): Promise<{ code: number | null; stderr: string }> => {
+    const child = startErp(env, creation(city));
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk));
+    while (!keys.length) await new Promise((resolve) => setTimeout(resolve, 20));
+    child.kill(signal);
+    const [code] = await once(child, 'close');
+    silent = false;
+    return { code, stderr };
+  };
+
+  const count = async (city: string): Promise<number> => {
+    const { stdout } = await erpOf(env)(['data', 'list', 'Account', '--json', '--where', `city=${city}`]);
+    return JSON.parse(stdout).records.length;
+  };
+
+  it('is taken up by the same command after kill -9, with its key', async () => {
+    await interrupted('Killed', 'SIGKILL');
+    const again = await erpOf(env)(creation('Killed'));
+    assert.equal(again.code, 0, again.stderr);
+    assert.match(again.stderr, /taken up again with its key .* nothing is done twice/);
+    assert.equal(new Set(keys).size, 1);
+    assert.equal(await count('Killed'), 1);
+    assert.deepEqual(await readdir(join(env['HOME'] ?? '', '.config', 'erp', 'pending')), []);
+    // Its outcome is known now: the same command once more is another request, which finds the first record.
+    assert.match((await erpOf(env)(creation('Killed'))).stderr, /DUPLICATE_RULE/);
+    assert.equal(new Set(keys).size, 2);
+  });
+
+  it('is taken up after Ctrl-C, which ends with 130', async () => {
+    const { code, stderr } = await interrupted('Stopped', 'SIGINT');
+    assert.equal(code, 130);
+    assert.match(stderr, /the same command takes it up/);
+    assert.equal((await erpOf(env)(creation('Stopped'))).code, 0);
+    assert.equal(await count('Stopped'), 1);
+  });
+
+  it('is forgotten with --no-resume', async () => {
+    await interrupted('Anew', 'SIGKILL');
+    const { code, stderr } = await erpOf(env)([...creation('Anew'), '--no-resume']);
+    assert.equal(code, 5);
+    assert.match(stderr, /DUPLICATE_RULE/);
+    assert.equal(new Set(keys).size, 2);
+  });
+
+  it('is left alone while its process is at it', async () => {
+    const child = startErp(env, creation('Both'));
+    while (!keys.length) await new Promise((resolve) => setTimeout(resolve, 20));
+    const { code, stderr } = await erpOf(env)(creation('Both'));
+    child.kill('SIGKILL');
+    await once(child, 'close');
+    assert.equal(code, 5);
+    assert.match(stderr, /is at this very request now/);
+    assert.equal(keys.length, 1);
+  });
+
+  it('is kept when the platform does not answer in time', async () => {
+    const late = await erpOf(env)([...creation('Late'), '--timeout', '1']);
+    assert.equal(late.code, 1);
+    assert.match(late.stderr, /Whether it was done is not known\. Repeat the same command/);
+    silent = false;
+    assert.equal((await erpOf(env)(creation('Late'))).code, 0);
+    assert.equal(new Set(keys).size, 1);
+    assert.equal(await count('Late'), 1);
+  });
+});
