@@ -46,7 +46,7 @@ async function run(argv: readonly string[]): Promise<ExitCode> {
 interface Settable {
   readonly commands: readonly Settable[];
   exitOverride(): unknown;
-  configureHelp(help: { showGlobalOptions: boolean }): unknown;
+  configureHelp(help: { showGlobalOptions: boolean; subcommandTerm: (command: { name(): string }) => string }): unknown;
   configureOutput(output: { outputError?: (text: string, write: (text: string) => void) => void }): unknown;
   showHelpAfterError(text: string): unknown;
 }
@@ -54,7 +54,8 @@ interface Settable {
 /** Commands inherit none of these once they are made. */
 function settle(command: Settable, json: boolean): void {
   command.exitOverride();
-  command.configureHelp({ showGlobalOptions: true });
+  // Arguments stand in the help of the command itself; here they would leave no room for what it does.
+  command.configureHelp({ showGlobalOptions: true, subcommandTerm: (inner) => inner.name() });
   command.showHelpAfterError('(--help shows what there is)');
   if (json) command.configureOutput({ outputError: () => undefined });
   for (const inner of command.commands) settle(inner, json);

@@ -35,17 +35,14 @@ function addLimits(program: Program): void {
     .action(
       act(async (run) => {
         const answer = await (await run.api()).call('me.limits.get', {});
-        const { policies, daily, concurrency, storage } = answer.body;
+        const { policies, concurrency, storage } = answer.body;
         const { output } = run;
         output.result(answer, () => {
           output.table(
             [{ title: 'Policy' }, ...['Limit', 'Used', 'Left', 'Seconds'].map((title) => ({ title, right: true }))],
-            [
-              ...policies.map(({ name, limit, used, remaining, windowSeconds }) =>
-                [name, limit, used, remaining, windowSeconds].map((value) => String(value ?? '')),
-              ),
-              ['day', daily.limit, daily.used, daily.remaining, 86_400].map((value) => String(value ?? '')),
-            ],
+            policies.map(({ name, limit, used, remaining, windowSeconds }) =>
+              [name, limit, used, remaining, windowSeconds].map((value) => String(value ?? '')),
+            ),
           );
           if (output.terminal.pretty) output.line();
           output.pairs([

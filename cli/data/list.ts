@@ -104,7 +104,11 @@ async function asTable(run: Run, api: Api, objectApiName: string, query: Query, 
     count += body.records.length;
     if (count === body.records.length && body.total !== undefined) output.note(`${body.total} records match.`);
     if (shown.all) continue;
-    if (body.nextCursor) output.note(`There are more: --all, or --cursor ${body.nextCursor}`);
+    if (body.nextCursor)
+      // On a terminal the cursor would be most of what one sees.
+      output.note(
+        output.terminal.pretty ? 'There are more: --all' : `There are more: --all, or --cursor ${body.nextCursor}`,
+      );
     break;
   }
   if (!count && output.terminal.pretty) output.note('No records, or none that you may see.');

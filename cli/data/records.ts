@@ -10,6 +10,8 @@ export type DataRecord = Readonly<Record<string, unknown>>;
 export const recordOf = (body: object): DataRecord => ({ ...body });
 
 const COLUMNS_MAX = 7;
+/** Values that a table has no room for, or that say nothing by themselves. */
+const LONG = new Set(['longText', 'richText', 'json', 'address', 'geolocation', 'reference', 'masterDetail', 'file']);
 const RIGHT = new Set(['integer', 'decimal', 'currency', 'percent', 'rollup']);
 
 /** Fields that a table shows when nobody has chosen: the id, the name, the state, then the first that hold something. */
@@ -18,9 +20,7 @@ export function defaultFields({ fields, nameField }: ObjectDescription): string[
   const states = fields.filter(({ stateField }) => stateField).map(({ apiName }) => apiName);
   const short = own.filter((name) => {
     const type = fields.find(({ apiName }) => apiName === name)?.fieldType;
-    return (
-      type !== 'longText' && type !== 'richText' && type !== 'json' && type !== 'reference' && type !== 'masterDetail'
-    );
+    return type !== undefined && !LONG.has(type);
   });
   return [...new Set(['id', nameField, ...states, ...short])].slice(0, COLUMNS_MAX);
 }

@@ -4,6 +4,8 @@ import stringWidth from 'string-width';
 
 const GAP = '  ';
 const COLUMN_MIN = 6;
+/** A column that gets less than this is better left out. */
+const COLUMN_USEFUL = 12;
 const CONTROL = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
 
 /**
@@ -43,7 +45,7 @@ export function columnsThatFit(columns: readonly Column[], rows: readonly (reado
   let used = 0;
   const end = columns.findIndex(({ title, whole }, at) => {
     const widest = rows.reduce((most, row) => Math.max(most, stringWidth(plain(row[at] ?? ''))), stringWidth(title));
-    used += (at ? GAP.length : 0) + (whole ? widest : Math.min(widest, COLUMN_MIN));
+    used += (at ? GAP.length : 0) + (whole ? widest : Math.min(widest, COLUMN_USEFUL));
     return used > room;
   });
   return end < 0 ? columns.length : Math.max(end, 1);
