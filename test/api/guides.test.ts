@@ -85,6 +85,8 @@ describe('the guide', () => {
     assert.match(output, /"name":"M-0001"/);
     assert.match(output, /"metadataVersion":/);
     assert.match(output, /\d\d kinds\n/);
+    assert.match(output, /\nRechnung: Rechnung, Beträge, Mahnwesen, Abrechnung, Bemerkungen\n/);
+    assert.match(output, /"DueDate__c":"\d{4}-\d\d-\d\d","OpenAmount__c":\d/);
   });
 
   it('who-sees-what.md opens private records to Sue by rules and by hand, and explains the rest', async function () {

@@ -84,13 +84,21 @@ function checkRelatedLists(component: LayoutComponent, context: CheckContext): v
   const names = new Set<string>();
   for (const [i, { relationshipName: name, columns }] of relatedLists.entries()) {
     const at = `/relatedLists/${i}`;
-    const wrong = (pointer: string, message: string): void =>
-      context.problem('REFERENCE_INVALID', component, `${at}${pointer}`, message);
+    const wrong = (pointer: string, message: string, remedy?: string): void =>
+      context.problem(
+        'REFERENCE_INVALID',
+        component,
+        `${at}${pointer}`,
+        message,
+        remedy === undefined ? {} : { remedy },
+      );
     if (names.has(name)) wrong('/relationshipName', `The layout has the related list ${name} already.`);
     names.add(name);
     const child = known?.get(name);
     if (child === undefined) {
-      wrong('/relationshipName', `${object} has no child relationship ${name}.`);
+      const others = [...(known?.keys() ?? [])].slice(0, 20);
+      const remedy = others.length > 0 ? `Name one of those it has: ${others.join(', ')}.` : undefined;
+      wrong('/relationshipName', `${object} has no child relationship ${name}.`, remedy);
       continue;
     }
     for (const [j, field] of columns.entries())
