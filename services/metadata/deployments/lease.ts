@@ -3,7 +3,9 @@
  * claim and fence in one statement, so they are SQL and not calls of the model.
  */
 import type { DeploymentError, DeploymentStatus } from '../../../contracts/metadata.ts';
+import { literal } from '../../../lib/values/sql-text.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
 import { forgetStatement } from './forget.sql.ts';
 
 /** A worker that has not renewed its lease for so long is taken for lost. */
@@ -205,3 +207,19 @@ export async function giveBack(
     values: [tenantId, deploymentId, token, untried],
   });
 }
+
+/** What the connection of a deployment's transaction is called while it lasts. */
+const transactionName = (deploymentId: string): string => `deployment ${deploymentId}`;
+
+/** Names the transaction, so that the next worker finds it. */
+export const nameTransaction = (deploymentId: string): string =>
+  `SET LOCAL application_name = ${literal(transactionName(deploymentId))}`;
+
+/**
+ * Ends the transaction of a worker that has lost the deployment: it could not commit, and a process that hangs would
+ * hold its locks, which keep every writer waiting. Runs as the login, whose connections all workers use.
+ */
+export const endTransactionStatement = (deploymentId: string): Statement => ({
+  text: 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND usename = session_user',
+  values: [transactionName(deploymentId)],
+});

@@ -23,10 +23,12 @@ import { clearAhead, dropAhead, holdTables, workAhead } from './ahead.ts';
 import {
   type Claimed,
   claimDeployment,
+  endTransactionStatement,
   finishCanceling,
   finishDeployment,
   giveBack,
   markApplying,
+  nameTransaction,
   type Outcome,
 } from './lease.ts';
 import { revertStatement } from './standing.sql.ts';
@@ -117,6 +119,7 @@ export class DeploymentWorker {
     const { leaseSeconds } = this.#options;
     const watch = new Watch(this.#database, { tenantId, deploymentId, token, leaseSeconds });
     try {
+      if (deployment.takes > 1) await this.#database.query(endTransactionStatement(deploymentId));
       await this.#validateAndApply({ tenantId, deployment, token, watch });
     } catch (error) {
       // Without the database the outcome is not ours to write, and a process that stops has not tried everything.
@@ -247,7 +250,7 @@ export class DeploymentWorker {
       tx.actAs(serviceRole('metadata', tenantId));
       if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome))) throw new Withdrawn();
     };
-    await tx.query(DDL_LIMITS);
+    await tx.query(`${DDL_LIMITS}; ${nameTransaction(deployment.deployment_id)}`);
     const { planned, concluded } = await this.#underLock(tx, work, ready);
     const refused = (await this.#rollbackRefusal(tx, work)) ?? refusal(deployment, planned, concluded);
     if (refused) {

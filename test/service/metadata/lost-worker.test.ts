@@ -77,7 +77,7 @@ describe('metadata: a worker that is lost', () => {
       await blocker.query(`LOCK TABLE ${t.schema}."User" IN ACCESS SHARE MODE`);
       const worker = spawn(
         process.execPath,
-        ['--input-type=module', '-e', "await import('./worker-process.ts')", platform.database.url, t.tenantId],
+        ['--input-type=module', '-e', "await import('./worker-process.ts')", platform.database.url, t.tenantId, '60'],
         { cwd: import.meta.dirname, stdio: ['ignore', 'inherit', 'inherit'] },
       );
       const waiting = async (): Promise<boolean> =>

@@ -1,14 +1,14 @@
-/** A worker of deployments as a process of its own, so that a test can kill it: <database url> <tenant id>. */
+/** A worker of deployments as a process of its own, so that a test can kill it: <database url> <tenant id> <lease>. */
 
 import { readConfig } from '../../../config/env.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { DeploymentWorker } from '../../../services/metadata/deployments/run.ts';
 import { Planning } from '../../../services/metadata/planning/planning.ts';
 
-const [url, tenantId] = process.argv.slice(-2) as [string, string];
+const [url, tenantId, leaseSeconds] = process.argv.slice(-3) as [string, string, string];
 const runner = new DeploymentWorker(new Database(url, { size: 4, applicationName: 'doomed worker' }), {
   planning: new Planning(),
-  leaseSeconds: 60,
+  leaseSeconds: Number(leaseSeconds),
   rateLimits: readConfig({}).rateLimits,
   committed: () => {},
   later: async () => {},

@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { uuidv7 } from '../../../lib/values/ids.ts';
+import { DeploymentWorker } from '../../../services/metadata/deployments/run.ts';
+import { insertDeployment } from '../../../services/metadata/deployments/store.ts';
+import { Planning } from '../../../services/metadata/planning/planning.ts';
+import {
+  createMetadataTenant,
+  fieldFile,
+  type MetadataTenant,
+  objectFiles,
+  wholePackage,
+} from '../../support/metadata-tenant.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { processStarted, processStopped } from '../../support/processes.ts';
+
+/** Of the workers here; those that serve have a minute. */
+const LEASE_SECONDS = 1;
+
+const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+describe('metadata: a worker that is killed in any state', function () {
+  this.timeout(60_000);
+  let platform: TestPlatform;
+  let t: MetadataTenant;
+  let planning: Planning;
+  before(async function () {
+    this.timeout(120_000);
+    platform = await startPlatform({ seed: false });
+    t = await createMetadataTenant(platform);
+    planning = new Planning();
+  });
+  after(async () => {
+    await planning?.close();
+    await t?.database.close();
+    await platform?.stop();
+  });
+
+  /** A deployment that no job leads to, so that only the workers of the test take it. */
+  const insertQuietly = async (files: Record<string, string>, checkOnly = false): Promise<string> => {
+    const deploymentId = uuidv7();
+    await t.database.shared('metadata', t.tenantId, (tx) =>
+      insertDeployment(tx, {
+        tenantId: t.tenantId,
+        deploymentId,
+        kind: checkOnly ? 'validation' : 'deploy',
+        checkOnly,
+        allowDestructiveChanges: false,
+        baseMetadataVersion: null,
+        expectedPlanHash: null,
+        manifestHash: `sha256:${'0'.repeat(64)}`,
+        package: JSON.stringify(wholePackage(files)),
+        files: JSON.stringify(files),
+        revertsDeploymentId: null,
+        createdBy: {
+          userId: t.users['admin']!,
+          displayName: 'admin',
+          clientId: 'test',
+          agentRunId: null,
+          permissions: ['metadataManage'],
+        },
+        requestId: 'req_test',
+        idempotencyKey: 'worker-states',
+      }),
+    );
+    return deploymentId;
+  };
+
+  const startWorker = (): ChildProcess => {
+    const worker = spawn(
+      process.execPath,
+      [
+        '--input-type=module',
+        '-e',
+        "await import('./worker-process.ts')",
+        platform.database.url,
+        t.tenantId,
+        String(LEASE_SECONDS),
+      ],
+      { cwd: import.meta.dirname, stdio: ['ignore', 'inherit', 'inherit'] },
+    );
+    processStarted(worker, 'doomed worker');
+    worker.once('exit', () => processStopped(worker));
+    return worker;
+  };
+  const kill = async (worker: ChildProcess): Promise<void> => {
+    worker.kill('SIGKILL');
+    await once(worker, 'exit');
+  };
+  /** Works off what is open, as another process would, when the leases of those who were lost are over. */
+  const succeedThem = async (): Promise<void> => {
+    let waits = true;
+    const successor = new DeploymentWorker(t.database, {
+      planning,
+      leaseSeconds: LEASE_SECONDS,
+      rateLimits: platform.config.rateLimits,
+      committed: () => {},
+      later: async () => {
+        waits = true;
+      },
+      failed: (error) => assert.fail(String(error)),
+    });
+    while (waits) {
+      waits = false;
+      await successor.run(t.tenantId);
+      if (waits) await pause(200);
+    }
+  };
+  /** Read behind the API, which cannot find the user who asks while the users are locked. */
+  const stateOf = async (deploymentId: string): Promise<{ status: string; takes: number } | undefined> =>
+    (
+      await t.database.query<{ status: string; takes: number }>(
+        'SELECT status, takes FROM metadata.deployments WHERE deployment_id = $1',
+        [deploymentId],
+      )
+    ).rows[0];
+  const until = async (deploymentId: string, status: string, takes = 1): Promise<void> => {
+    for (;;) {
+      const now = await stateOf(deploymentId);
+      if (now?.status === status && now.takes === takes) return;
+      await pause(20);
+    }
+  };
+  /** Keeps a lock on the users, for which planning (exclusive) or changing the table (shared) waits. */
+  const whileLocked = async (mode: string, work: () => Promise<void>): Promise<void> => {
+    const blocker = await t.database.pool.connect();
+    try {
+      await blocker.query('BEGIN');
+      await blocker.query(`LOCK TABLE ${t.schema}."User" IN ${mode} MODE`);
+      await work();
+    } finally {
+      await blocker.query('ROLLBACK');
+      blocker.release();
+    }
+  };
+  const outcome = async (deploymentId: string): Promise<[status: string, code: string | null]> => {
+    const { status, error } = await t.finished(deploymentId);
+    return [status, error?.code ?? null];
+  };
+  const hasField = async (name: string): Promise<boolean> =>
+    (
+      await t.database.query(
+        'SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped',
+        [`${t.schema}."User"`, name],
+      )
+    ).rowCount === 1;
+
+  it('VALIDATING, with another one QUEUED behind it: the next worker does both, in order', async () => {
+    const first = await insertQuietly(fieldFile('User', 'Validating__c', 'fieldType: text'));
+    const second = await insertQuietly(objectFiles('Queued__c'));
+    await whileLocked('ACCESS EXCLUSIVE', async () => {
+      const worker = startWorker();
+      await until(first, 'VALIDATING');
+      assert.equal((await stateOf(second))?.status, 'QUEUED');
+      await kill(worker);
+    });
+    assert.equal(await t.state(first), 'VALIDATING');
+    await succeedThem();
+    const [one, two] = [await t.finished(first), await t.finished(second)];
+    assert.deepEqual([one.status, two.status], ['SUCCEEDED', 'SUCCEEDED']);
+    assert.equal(two.metadataVersionBefore, one.metadataVersionAfter);
+  });
+
+  it('VALIDATING a recorded validation: it is validated by the next one', async () => {
+    const checked = await insertQuietly(fieldFile('User', 'Checked__c', 'fieldType: text'), true);
+    await whileLocked('ACCESS EXCLUSIVE', async () => {
+      const worker = startWorker();
+      await until(checked, 'VALIDATING');
+      await kill(worker);
+    });
+    await succeedThem();
+    assert.deepEqual([await outcome(checked), await hasField('Checked__c')], [['SUCCEEDED', null], false]);
+  });
+
+  it('APPLYING: nothing is left behind, and the next one applies it once', async () => {
+    const applied = await insertQuietly(fieldFile('User', 'Applying__c', 'fieldType: text'));
+    await whileLocked('ACCESS SHARE', async () => {
+      const worker = startWorker();
+      await until(applied, 'APPLYING');
+      await kill(worker);
+    });
+    assert.equal(await hasField('Applying__c'), false);
+    await succeedThem();
+    const done = await t.finished(applied);
+    assert.deepEqual([done.status, done.metadataVersionAfter], ['SUCCEEDED', done.metadataVersionBefore + 1]);
+    assert.equal(await hasField('Applying__c'), true);
+  });
+
+  it('CANCELING: the next one makes it CANCELED', async () => {
+    const canceled = await insertQuietly(fieldFile('User', 'Canceling__c', 'fieldType: text'));
+    await whileLocked('ACCESS SHARE', async () => {
+      const worker = startWorker();
+      await until(canceled, 'APPLYING');
+      worker.kill('SIGSTOP');
+      const { json } = await t.call('metadata.deployments.cancel', {
+        path: { deploymentId: canceled },
+        body: { reason: 'It hangs.' },
+        headers: { idempotencyKey: `cancel-${canceled}` },
+      });
+      assert.equal(json.status, 'CANCELING');
+      await kill(worker);
+    });
+    assert.equal(await t.state(canceled), 'CANCELING');
+    await succeedThem();
+    const done = await t.finished(canceled);
+    assert.deepEqual(
+      [done.status, done.cancelReason, await hasField('Canceling__c')],
+      ['CANCELED', 'It hangs.', false],
+    );
+    assert.equal((await t.deploy(objectFiles('AfterCancel__c'))).status, 'SUCCEEDED');
+  });
+
+  it('a worker that hangs loses the lease and its locks, and cannot commit when it goes on', async () => {
+    const taken = await insertQuietly(fieldFile('User', 'Taken__c', 'fieldType: text'));
+    let worker: ChildProcess | undefined;
+    await whileLocked('ACCESS SHARE', async () => {
+      worker = startWorker();
+      await until(taken, 'APPLYING');
+      worker.kill('SIGSTOP');
+      await pause(LEASE_SECONDS * 1_000 + 100);
+    });
+    await succeedThem();
+    const done = await t.finished(taken);
+    worker?.kill('SIGCONT');
+    await pause(1_000);
+    assert.deepEqual([done.status, done.metadataVersionAfter], ['SUCCEEDED', done.metadataVersionBefore + 1]);
+    assert.deepEqual((await t.finished(taken)).finishedAt, done.finishedAt);
+    const { rowCount } = await t.database.query('SELECT FROM metadata.versions WHERE deployment_id = $1', [taken]);
+    assert.equal(rowCount, 1);
+    if (worker) await kill(worker);
+  });
+
+  it('gives up after the third', async () => {
+    const lost = await insertQuietly(fieldFile('User', 'Lost__c', 'fieldType: text'));
+    for (let i = 0; i < 3; i++) {
+      await whileLocked('ACCESS SHARE', async () => {
+        const worker = startWorker();
+        await until(lost, 'APPLYING', i + 1);
+        await kill(worker);
+      });
+      await pause(LEASE_SECONDS * 1_000 + 100);
+    }
+    await succeedThem();
+    assert.deepEqual([await outcome(lost), await hasField('Lost__c')], [['FAILED', 'WORKER_LOST'], false]);
+    assert.equal((await t.deploy(objectFiles('AfterLost__c'))).status, 'SUCCEEDED');
+  });
+
+  it('a connection that is cut in mid-apply: it is applied all the same, without waiting for the lease', async () => {
+    const began = performance.now();
+    let accepted: { deploymentId: string } | undefined;
+    await whileLocked('ACCESS SHARE', async () => {
+      accepted = await t.accept(fieldFile('User', 'Cut__c', 'fieldType: text'));
+      const cut = async (): Promise<boolean> =>
+        (
+          await t.database.query(
+            `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+              WHERE wait_event_type = 'Lock' AND application_name = $1`,
+            [`deployment ${accepted!.deploymentId}`],
+          )
+        ).rowCount > 0;
+      while (!(await cut())) await pause(20);
+    });
+    const done = await t.finished(accepted!.deploymentId);
+    assert.deepEqual([done.status, await hasField('Cut__c')], ['SUCCEEDED', true]);
+    assert.ok(performance.now() - began < 15_000);
+  });
+
+  it('is canceled or has succeeded, however close the two come', async function () {
+    const outcomes: Record<string, number> = {};
+    for (let i = 0; i < 40; i++) {
+      const name = `Race${i}__c`;
+      const { deploymentId } = await t.accept(fieldFile('User', name, 'fieldType: text'));
+      await pause(Math.random() * 120);
+      const answer = await t
+        .call('metadata.deployments.cancel', {
+          path: { deploymentId },
+          headers: { idempotencyKey: `race-${deploymentId}` },
+        })
+        .then(
+          ({ json }) => json.status as string,
+          (error: { code: string }) => error.code,
+        );
+      const done = await t.finished(deploymentId);
+      const applied = done.status === 'SUCCEEDED';
+      assert.equal(await hasField(name), applied, `${answer}, then ${done.status}`);
+      assert.equal(done.metadataVersionAfter !== null, applied);
+      const expected: Record<string, [status: string, requested: boolean]> = {
+        CANCELED: ['CANCELED', true],
+        CANCELING: ['CANCELED', true],
+        SUCCEEDED: ['SUCCEEDED', true],
+        DEPLOYMENT_NOT_CANCELABLE: ['SUCCEEDED', false],
+      };
+      assert.deepEqual([done.status, done.cancelRequested], expected[answer], answer);
+      outcomes[answer] = (outcomes[answer] ?? 0) + 1;
+    }
+    assert.ok(Object.keys(outcomes).length > 1, JSON.stringify(outcomes));
+    this.test!.title += ` (${JSON.stringify(outcomes)})`;
+  });
+});
