@@ -138,7 +138,7 @@ function rollbackText({ deploymentId, rollback, checkOnly }: Deployment): string
 
 /** What kind of deployment it is, in words. */
 export const kindOf = ({ kind, checkOnly }: { kind: string; checkOnly: boolean }): string =>
-  kind === 'quickDeploy' ? 'quick deploy' : kind === 'rollback' && checkOnly ? 'rollback (check only)' : kind;
+  kind === 'quickDeploy' ? 'quick deploy' : kind === 'rollback' && checkOnly ? 'rollback check' : kind;
 
 /** The failure of a command whose deployment did not succeed; null: it has. */
 export function outcomeOf({ deploymentId, status, error, blocked }: Deployment): Failure | null {

@@ -78,7 +78,15 @@ const isOnlyHere = (project: Project | null, { type, fullName }: Member): boolea
 export async function retrieveTree(run: Run, api: Api, wanted: Package, tenantId: string): Promise<Tree> {
   const progress = openProgress(run.output, { quiet: true });
   try {
-    return await retrieve(api, wanted, tenantId, progress.update);
+    return await retrieve(
+      async ({ types }) => {
+        const pkg = { version: 1 as const, types: types.map(({ name, members }) => ({ name, members: [...members] })) };
+        return (await api.call('metadata.components.retrieve', { body: { package: pkg } })).body;
+      },
+      wanted,
+      { baseUrl: api.baseUrl, tenantId },
+      progress.update,
+    );
   } finally {
     progress.end();
   }

@@ -1,4 +1,5 @@
 /** What is wrong with the files of a project, shown as a compiler does: place, reason, the line, what to do. */
+import stringWidth from 'string-width';
 import type { OperationOutput } from '../../contracts/operations.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
 import { plain } from '../output/table.ts';
@@ -62,10 +63,12 @@ function excerpt(source: string, line: number, column: number, terminal: Termina
   const shown = plain(source.replace(/\r$/, '').replaceAll('\t', TAB));
   const at = plain(source.slice(0, column - 1).replaceAll('\t', TAB)).length;
   const from = at < room - 10 ? 0 : at - Math.floor(room / 2);
-  const part = `${from > 0 ? '…' : ''}${shown.slice(from > 0 ? from + 1 : 0, from + room)}${shown.length > from + room ? '…' : ''}`;
+  const before = `${from > 0 ? '…' : ''}${shown.slice(from > 0 ? from + 1 : 0, at)}`;
+  const part = `${before}${shown.slice(at, from + room)}${shown.length > from + room ? '…' : ''}`;
+  const caret = `${' '.repeat(stringWidth(before))}${terminal.paint([color, 'bold'], '^')}`;
   return [
     `${terminal.paint('dim', gutter)}${part}`,
-    `${' '.repeat(gutter.length - 2)}${terminal.paint('dim', '|')} ${' '.repeat(Math.max(0, at - from))}${terminal.paint([color, 'bold'], '^')}`,
+    `${' '.repeat(gutter.length - 2)}${terminal.paint('dim', '|')} ${caret}`,
   ];
 }
 

@@ -15,10 +15,9 @@ import {
 import { belongsToObject, pathProblem } from '../../lib/metadata/paths.ts';
 import { emitYaml } from '../../lib/yaml/emit.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
-import type { Answer, Api } from '../http/api.ts';
 import { emitDestructive, emitPackage, explicitPackage, type Member, membersOf } from './package.ts';
 
-type Retrieved = OperationOutput<'metadata.components.retrieve'>;
+export type Retrieved = OperationOutput<'metadata.components.retrieve'>;
 
 /** What the platform has of a package, at one version. */
 export interface Tree {
@@ -37,12 +36,21 @@ export type Progress = (text: string, done?: number, total?: number) => void;
 
 const ATTEMPTS_MAX = 5;
 
-/** Retrieves everything that a package names. `tenantId` goes into erp-project.yaml. */
-export async function retrieve(api: Api, wanted: Package, tenantId: string, progress: Progress): Promise<Tree> {
+/** Asks the platform for a package. Throws ApiFailure TOO_MANY_ITEMS when it is too large for one answer. */
+export type Ask = (pkg: Package) => Promise<Retrieved>;
+
+/** Where files come from: it goes into erp-project.yaml. */
+export interface Source {
+  readonly baseUrl: string;
+  readonly tenantId: string;
+}
+
+/** Retrieves everything that a package names. */
+export async function retrieve(ask: Ask, wanted: Package, source: Source, progress: Progress): Promise<Tree> {
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-    const answers = await inParts(api, wanted, progress);
-    const versions = new Set(answers.map(({ body }) => body.metadataVersion));
-    if (versions.size === 1) return treeOf(answers, api.baseUrl, tenantId);
+    const answers = await inParts(ask, wanted, progress);
+    const versions = new Set(answers.map(({ metadataVersion }) => metadataVersion));
+    if (versions.size === 1) return treeOf(answers, source);
     progress('The configuration changed meanwhile; retrieving it again');
   }
   throw new Failure(
@@ -55,17 +63,17 @@ export async function retrieve(api: Api, wanted: Package, tenantId: string, prog
   );
 }
 
-async function inParts(api: Api, wanted: Package, progress: Progress): Promise<Answer<Retrieved>[]> {
-  const answers: Answer<Retrieved>[] = [];
+async function inParts(ask: Ask, wanted: Package, progress: Progress): Promise<Retrieved[]> {
+  const answers: Retrieved[] = [];
   const waiting = inSlices(wanted);
   let objects: string[] | undefined;
   for (let next = waiting.shift(); next; next = waiting.shift()) {
     progress('Retrieving', answers.length, answers.length + waiting.length + 1);
     try {
-      answers.push(await api.call('metadata.components.retrieve', { body: { package: next } }));
+      answers.push(await ask(next));
     } catch (error) {
       if (!(error instanceof ApiFailure) || error.code !== 'TOO_MANY_ITEMS') throw error;
-      if (isAllOfObjects(next)) objects ??= await objectNames(api);
+      if (isAllOfObjects(next)) objects ??= await objectNames(ask);
       waiting.unshift(...split(next, objects ?? [], error));
     }
   }
@@ -78,10 +86,9 @@ function isAllOfObjects({ types }: Package): boolean {
   return others.length === 0 && only?.fullName === '*' && belongsToObject(only.type);
 }
 
-async function objectNames(api: Api): Promise<string[]> {
-  const body = { package: { version: 1 as const, types: [{ name: 'CustomObject', members: ['*'] }] } };
-  const answer = await api.call('metadata.components.retrieve', { body });
-  return answer.body.components.map(({ fullName }) => fullName);
+async function objectNames(ask: Ask): Promise<string[]> {
+  const { components } = await ask({ version: 1, types: [{ name: 'CustomObject', members: ['*'] }] });
+  return components.map(({ fullName }) => fullName);
 }
 
 /** Parts of a package that is too large: by type, then by object, then by halves of what it names. */
@@ -113,12 +120,12 @@ const halvesOfTypes = (types: readonly PackageType[]): Package[] => {
   return [types.slice(0, middle), types.slice(middle)].map((half) => ({ version: 1, types: half }));
 };
 
-function treeOf(answers: readonly Answer<Retrieved>[], baseUrl: string, tenantId: string): Tree {
+function treeOf(answers: readonly Retrieved[], { baseUrl, tenantId }: Source): Tree {
   const files = new Map<string, string>();
   const components = new Map<string, Retrieved['components'][number]>();
-  for (const { body } of answers)
-    for (const component of body.components) {
-      const text = body.files[component.path];
+  for (const answer of answers)
+    for (const component of answer.components) {
+      const text = answer.files[component.path];
       // The paths of an answer become paths of this machine.
       if (text === undefined || pathProblem(component.path) !== null)
         throw new Failure(
@@ -133,7 +140,7 @@ function treeOf(answers: readonly Answer<Retrieved>[], baseUrl: string, tenantId
   files.set(MANIFEST_PATH, emitPackage(pkg));
   files.set(DESTRUCTIVE_PATH, emitDestructive([], []));
   const hash = manifestHash(Object.fromEntries(files), pkg);
-  const { metadataVersion, generatedAt } = answers[0]!.body;
+  const { metadataVersion, generatedAt } = answers[0]!;
   files.set(
     PROJECT_PATH,
     emitYaml({ formatVersion: 1, metadataVersion, manifestHash: hash, retrievedAt: generatedAt, baseUrl, tenantId }),
@@ -142,7 +149,7 @@ function treeOf(answers: readonly Answer<Retrieved>[], baseUrl: string, tenantId
     files,
     package: pkg,
     components,
-    notFound: answers.flatMap(({ body }) => body.notFound.map(({ type, member }) => ({ type, fullName: member }))),
+    notFound: answers.flatMap((answer) => answer.notFound.map(({ type, member }) => ({ type, fullName: member }))),
     metadataVersion,
     manifestHash: hash,
     generatedAt,

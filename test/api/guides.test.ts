@@ -144,6 +144,21 @@ describe('the guide', () => {
     assert.match(output, /\nTimber & Sons Ltd\n$/);
   });
 
+  it('configuration-as-files.md plans, deploys and takes back with erp, and with curl', async function () {
+    this.timeout(120_000);
+    const output = await walk('configuration-as-files.md', { XDG_CONFIG_HOME: join(folder, 'config') });
+    assert.deepEqual(codes(output), []);
+    assert.match(output, /^\+condition: record\.Amount__c > 1000000 && record\.Note__c == null$/m);
+    assert.match(output, /NoteNeeded\.yaml:5:\d+: error: .*Note__c.*EXPRESSION_INVALID/);
+    assert.match(output, /^exit code 6$/m);
+    assert.match(output, /^Deployment \S+ succeeded: version \d+\.$/m);
+    assert.match(output, /^No differences\.$/m);
+    assert.match(output, /^ {2}- ValidationRule Invoice__c\.NoteNeeded/m);
+    assert.match(output, /^ D objects\/Invoice__c\/validationRules\/NoteNeeded\.yaml$/m);
+    assert.match(output, /^true \[\{"fullName":"Invoice__c\.Amount__c","properties":\[\{"name":"label"/m);
+    assert.match(output, /^SUCCEEDED\n\{"deploymentId":"[0-9a-f-]{36}","status":"QUEUED"/m);
+  });
+
   it('find-out-why.md names the layer and the remedy of each refusal', async function () {
     this.timeout(60_000);
     const output = await walk('find-out-why.md');

@@ -34,7 +34,12 @@ describe('the README', () => {
     new Promise((resolve, reject) => {
       const child = spawn(
         'bash',
-        ['-euo', 'pipefail', '-c', `{\n${script.replaceAll('http://localhost:3000', platform.baseUrl)}\n} 2>&1 | cat`],
+        [
+          '-euo',
+          'pipefail',
+          '-c',
+          `npx() { node ${root}/cli/bin/erp.js "\${@:2}"; }\n{\n${script.replaceAll('http://localhost:3000', platform.baseUrl)}\n} 2>&1 | cat`,
+        ],
         {
           cwd: folder,
           env: {
@@ -63,6 +68,8 @@ describe('the README', () => {
       assert.match(output, /"apiName":"Invoice__c"/);
       assert.match(output, /HTTP\/1\.1 201/);
       assert.match(output, /"name":"Lakeside Bakery and Café Ltd"/);
+      assert.match(output, /^Deployment \S+ succeeded/m);
+      assert.match(output, /^\{"valid":true,/m);
     }
   });
 });
