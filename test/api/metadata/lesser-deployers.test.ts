@@ -1,0 +1,216 @@
+/** Who may do what with configuration and its deployments, and that no way around leads further. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
+import {
+  deploymentEnded,
+  deployOverHttp,
+  fieldFile,
+  objectFiles,
+  wholePackage,
+} from '../../support/metadata-tenant.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+
+type Files = Record<string, string>;
+
+const set = (name: string, body: string): Files => ({
+  [`permissionSets/${name}.yaml`]: `type: PermissionSet\napiName: ${name}\nlabel: ${name}\n${body}`,
+});
+const deletes = (type: string, ...members: string[]): Files => ({
+  'manifest/destructiveChanges.yaml': `version: 1\ntypes:\n  - name: ${type}\n    members: [${members.join(', ')}]\n`,
+});
+const valueSet = (name: string, ...values: string[]): Files => ({
+  [`valueSets/${name}.yaml`]: `type: ValueSet\napiName: ${name}\nvalues: [${values.map((it) => `{value: ${it}}`).join(', ')}]\n`,
+});
+
+/** Ada administers; Sam manages configuration and holds little; Fay reads configuration; Mia holds neither; Eve is elsewhere. */
+describe('API: who manages configuration', () => {
+  let platform: TestPlatform;
+  const people: Record<string, Api> = {};
+  let ada: Api;
+  let sam: Api;
+  before(async function () {
+    this.timeout(120_000);
+    platform = await startPlatform();
+    for (const name of ['ada', 'sam', 'fay', 'mia', 'eve'])
+      people[name] = api(platform.baseUrl, await tokenFor(platform.baseUrl, name));
+    ({ ada, sam } = people as { ada: Api; sam: Api });
+    await deployOverHttp(ada, {
+      ...set('Builder', 'system: [metadataManage]\n'),
+      ...set('Looker', 'system: [metadataRead]\n'),
+    });
+    for (const [name, permissionSet] of [
+      ['sam', 'Builder'],
+      ['fay', 'Looker'],
+    ] as const) {
+      const path = `/data/User/${(await people[name]!.get('/identity')).body.user.id}`;
+      const etag = (await ada.get(path)).headers.get('etag')!;
+      assert.equal((await ada.patch(path, { permissionSetApiNames: [permissionSet] }, { etag })).status, 200);
+    }
+  });
+  after(() => platform?.stop());
+
+  const project = (files: Files, more: object = {}) => ({ files, package: wholePackage(files), ...more });
+  const deployed = async (by: Api, body: object): Promise<Answer['body']> =>
+    deploymentEnded(ada, await by.post('/metadata/deploy', body));
+  const succeeded = async (by: Api, body: object): Promise<string> => {
+    const { status, deploymentId, error, blocked } = await deployed(by, body);
+    assert.equal(status, 'SUCCEEDED', JSON.stringify([error, blocked]));
+    return deploymentId;
+  };
+  /** What stands against a project of Sam's, for validate and for its deployment: the codes. */
+  const refusals = async (body: object): Promise<string[]> => {
+    const checked = await sam.post('/metadata/validate', body);
+    assert.equal(checked.status, 200, checked.text);
+    const { status, blocked } = await deployed(sam, body);
+    assert.equal(status, 'FAILED');
+    assert.deepEqual(checked.body.blocked, blocked);
+    return [...new Set<string>(blocked.map(({ code }: { code: string }) => code))].sort();
+  };
+  const told = ({ status, body }: Answer): unknown[] => [status, body.code, body.details ?? null];
+
+  it('needs the permission for every operation, before anything is looked at', async () => {
+    const body = project(valueSet('Needs', 'a'));
+    const deploymentId = await succeeded(ada, body);
+    const validationId = await succeeded(ada, { ...body, checkOnly: true });
+    const reading: [path: string, sent: object][] = [
+      ['/metadata/retrieve', { package: body.package }],
+      ['/metadata/validate', body],
+    ];
+    const managing: [path: string, sent: object][] = [
+      ['/metadata/deploy', body],
+      ['/metadata/deploy', { ...body, checkOnly: true }],
+      ...[validationId, randomUUID()].map((id): [string, object] => [
+        '/metadata/deploy',
+        { quickDeploy: { validationId: id } },
+      ]),
+      ...[deploymentId, randomUUID()].map((id): [string, object] => [
+        '/metadata/deploy',
+        { rollback: { deploymentId: id } },
+      ]),
+      ...[deploymentId, randomUUID(), 'x'].map((id): [string, object] => [`/metadata/deployments/${id}/cancel`, {}]),
+    ];
+    for (const [path, sent] of reading) assert.equal((await people['fay']!.post(path, sent)).status, 200, path);
+    for (const [who, requests] of [
+      ['fay', managing],
+      ['mia', [...reading, ...managing]],
+    ] as const)
+      for (const [path, sent] of requests) {
+        const { status, body: refused } = await people[who]!.post(path, sent);
+        assert.deepEqual([status, refused.code], [403, 'METADATA_PERMISSION_DENIED'], `${who} ${path}`);
+      }
+    const seen = (await people['mia']!.get(`/metadata/deployments/${deploymentId}`)).body;
+    assert.deepEqual([seen.status, seen.changes.creates, seen.blocked], ['SUCCEEDED', [], []]);
+    assert.equal((await people['fay']!.get(`/metadata/deployments/${deploymentId}`)).body.changes.creates.length, 1);
+  });
+
+  it('needs the scope besides', async () => {
+    const data = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada', 'openid data:read data:write'));
+    const setup = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada', 'openid setup:read'));
+    const body = project(valueSet('Scopes', 'a'));
+    const pkg = { package: body.package };
+    for (const [caller, answers] of [
+      [data, [403, 403, 403, 403, 403]],
+      [setup, [200, 403, 403, 403, 200]],
+    ] as const)
+      assert.deepEqual(
+        [
+          await caller.post('/metadata/retrieve', pkg),
+          await caller.post('/metadata/validate', body),
+          await caller.post('/metadata/deploy', { rollback: { deploymentId: randomUUID() } }),
+          await caller.post(`/metadata/deployments/${randomUUID()}/cancel`, {}),
+          await caller.get('/metadata/types'),
+        ].map(({ status }) => status),
+        answers,
+      );
+  });
+
+  it('knows the deployments of another tenant as little as those that are none', async () => {
+    const body = project(valueSet('Tenants', 'a'));
+    const deploymentId = await succeeded(ada, body);
+    const validationId = await succeeded(ada, { ...project(valueSet('Tenants', 'b')), checkOnly: true });
+    const eve = people['eve']!;
+    const without = (answer: Answer, id: string) => JSON.stringify(told(answer)).replaceAll(id, 'ID');
+    for (const [known, ask] of [
+      [deploymentId, (id: string) => eve.get(`/metadata/deployments/${id}`)],
+      [deploymentId, (id: string) => eve.post(`/metadata/deployments/${id}/cancel`, {})],
+      [deploymentId, (id: string) => eve.post('/metadata/deploy', { rollback: { deploymentId: id } })],
+      [validationId, (id: string) => eve.post('/metadata/deploy', { quickDeploy: { validationId: id } })],
+    ] as const) {
+      const unknown = randomUUID();
+      const answer = without(await ask(known), known);
+      assert.equal(answer, without(await ask(unknown), unknown));
+      assert.match(answer, /NOT_FOUND/);
+    }
+  });
+
+  it('lets somebody else apply what was validated, cancel it and take it back', async () => {
+    const validation = await succeeded(ada, project(valueSet('Shared', 'a'), { checkOnly: true }));
+    const done = await deployed(sam, { quickDeploy: { validationId: validation } });
+    assert.deepEqual([done.status, done.kind], ['SUCCEEDED', 'quickDeploy'], JSON.stringify(done.error));
+    const undone = await deployed(sam, { rollback: { deploymentId: done.deploymentId } });
+    assert.deepEqual([undone.status, undone.kind], ['SUCCEEDED', 'rollback'], JSON.stringify(undone.blocked));
+    assert.equal((await ada.post('/metadata/validate', project(valueSet('Shared', 'a')))).body.creates.length, 1);
+  });
+
+  it('gives nobody more by way of what others have validated or deployed', async () => {
+    const rights = (system: string) => project(set('Auditor', `system: [${system}]\n`));
+    const validation = await succeeded(ada, { ...rights('viewAllData, viewAudit'), checkOnly: true });
+    const quick = await sam.post('/metadata/deploy', { quickDeploy: { validationId: validation } });
+    assert.deepEqual(told(quick), [
+      409,
+      'QUICK_DEPLOY_NOT_ELIGIBLE',
+      { reason: 'PERMISSION', problems: ['COMPONENT_PERMISSION_DENIED'] },
+    ]);
+    await succeeded(ada, rights('viewAllData, viewAudit'));
+    const taken = await succeeded(ada, rights('viewAudit'));
+    const back = await deployed(sam, { rollback: { deploymentId: taken } });
+    assert.deepEqual([back.status, back.error.code], ['FAILED', 'PLAN_BLOCKED'], 'the right would come back');
+    assert.deepEqual(
+      [...new Set(back.blocked.map(({ code }: { code: string }) => code))],
+      ['COMPONENT_PERMISSION_DENIED'],
+    );
+    const { body } = await ada.post('/metadata/retrieve', {
+      package: { version: 1, types: [{ name: 'PermissionSet', members: ['Auditor'] }] },
+    });
+    assert.doesNotMatch(body.files['permissionSets/Auditor.yaml'], /viewAllData/);
+  });
+
+  it('takes nothing from others by a deletion that they could not take by a change', async () => {
+    const destructive = { package: { version: 1, types: [] }, allowDestructiveChanges: true };
+    await succeeded(ada, project(set('Doomed', 'system: [viewAudit]\n')));
+    assert.deepEqual(await refusals({ ...destructive, files: deletes('PermissionSet', 'Doomed') }), [
+      'COMPONENT_PERMISSION_DENIED',
+    ]);
+    await succeeded(ada, project({ ...objectFiles('Vault__c', { Code__c: 'fieldType: text' }) }));
+    assert.equal((await ada.post('/data/Vault__c', { name: 'One', Code__c: 'secret' })).status, 201);
+    for (const files of [deletes('CustomObject', 'Vault__c'), deletes('CustomField', 'Vault__c.Code__c')]) {
+      const body = { ...destructive, files };
+      assert.ok((await refusals(body)).includes('COMPONENT_PERMISSION_DENIED'));
+      const { text } = await sam.post('/metadata/validate', body);
+      assert.doesNotMatch(text, /"records":\d/, 'no number of records that are not theirs');
+    }
+    assert.equal((await ada.get('/data/Vault__c')).body.records[0].Code__c, 'secret');
+  });
+
+  it('tells by no plan what records hold that are hidden from its author', async () => {
+    await succeeded(ada, project(objectFiles('Hidden__c', { Code__c: 'fieldType: text\nlength: 100' })));
+    const plans = async () => {
+      const found: string[] = [];
+      for (const more of [
+        'fieldType: text\nlength: 3',
+        'fieldType: text\nunique: true',
+        'fieldType: text\nrequired: true',
+      ]) {
+        const body = project(fieldFile('Hidden__c', 'Code__c', more));
+        const { body: plan } = await sam.post('/metadata/validate', { ...body, allowDestructiveChanges: true });
+        found.push(JSON.stringify([plan.valid, plan.blocked, plan.warnings, plan.updates, plan.planHash]));
+      }
+      return found;
+    };
+    const empty = await plans();
+    for (const Code__c of ['a long secret', 'a long secret', null])
+      assert.equal((await ada.post('/data/Hidden__c', { name: 'One', Code__c })).status, 201);
+    assert.deepEqual(await plans(), empty);
+  });
+});
