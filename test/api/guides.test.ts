@@ -84,6 +84,9 @@ describe('the guide', () => {
     assert.match(output, /"status":"SUCCEEDED"/);
     assert.match(output, /"name":"M-0001"/);
     assert.match(output, /"metadataVersion":/);
+    for (const kind of ['quickDeploy', 'rollback'])
+      assert.match(output, new RegExp(`"status":"SUCCEEDED","kind":"${kind}","checkOnly":false`));
+    assert.match(output, /"rollback":\{"eligible":true/);
     assert.match(output, /\d\d kinds\n/);
     assert.match(output, /\nRechnung: Rechnung, Beträge, Mahnwesen, Abrechnung, Bemerkungen\n/);
     assert.match(output, /"DueDate__c":"\d{4}-\d\d-\d\d","OpenAmount__c":\d/);
