@@ -11,9 +11,10 @@ import { tableOf } from './kinds/registry.ts';
 import { aheadIndexName } from './physical/ahead.ts';
 import { blankSql, uniqueIndex } from './physical/model.ts';
 import type { DataCheck } from './planner/data-checks.ts';
+import { longWork } from './planner/long-work.ts';
 import type { Change, Plan, PlanLists } from './planner/plan.ts';
 
-/** Records from which on a change of the table is worth a warning. */
+/** Records from which on it is worth a warning that something is done to all of them. */
 const LARGE_TABLE_RECORDS = 100_000;
 
 function countSql(schema: string, check: DataCheck, values: unknown[]): string {
@@ -78,7 +79,7 @@ function existingObjects(plan: Plan, before: State): string[] {
   const names = new Set(
     [...plan.creates, ...plan.updates, ...plan.deletes].map(tableOf).filter((name) => name !== null),
   );
-  return [...names].filter((object) => before.has(componentKey('CustomObject', object))).sort();
+  return [...names].filter((object) => before.has(componentKey('CustomObject', object)));
 }
 
 /** What a plan asks of the records, as one statement whose one row has a number per check and per object. */
@@ -91,7 +92,12 @@ export interface Counting {
 export interface Counted {
   readonly checks: readonly Omit<DataCheck, 'component' | 'question'>[];
   readonly found: readonly Pick<Problem, 'type' | 'fullName' | 'path'>[];
-  readonly objects: readonly { readonly apiName: string; readonly path: string | null }[];
+  readonly objects: readonly {
+    readonly apiName: string;
+    readonly path: string | null;
+    /** What is done to its records while writers wait. */
+    readonly work: readonly string[];
+  }[];
 }
 
 /**
@@ -103,7 +109,8 @@ export function countingOf(
   plan: Plan,
   before: State,
 ): { statement: Counting; deciding: Counting | null; counted: Counted } | null {
-  const objects = existingObjects(plan, before);
+  const work = longWork(plan, before);
+  const objects = [...new Set([...existingObjects(plan, before), ...work.keys()])].sort();
   if (objects.length === 0 && plan.dataChecks.length === 0) return null;
   const values: unknown[] = [];
   const checks = plan.dataChecks.map((check) => countSql(schema, check, values));
@@ -121,6 +128,7 @@ export function countingOf(
       objects: objects.map((apiName) => ({
         apiName,
         path: before.get(componentKey('CustomObject', apiName))?.path ?? null,
+        work: work.get(apiName) ?? [],
       })),
     },
   };
@@ -157,9 +165,9 @@ export function withCounts<P extends PlanLists>(
     warnings: [
       ...plan.warnings,
       ...problems.filter(isWarning).map(({ problem }) => problem),
-      ...objects.flatMap(({ apiName, path }) => {
+      ...objects.flatMap(({ apiName, path, work }) => {
         const records = counts.get(apiName) ?? 0;
-        return records >= LARGE_TABLE_RECORDS ? [largeTable(apiName, records, path)] : [];
+        return work.length > 0 && records >= LARGE_TABLE_RECORDS ? [largeTable(apiName, records, path, work)] : [];
       }),
     ],
     creates: plan.creates.map(withImpact),
@@ -182,7 +190,10 @@ const foundProblem = (check: Counted['checks'][number], where: Counted['found'][
   ...tellRecords((some) => `${check.message} (${some})`, records),
 });
 
-const largeTable = (object: string, records: number, path: string | null): Problem => ({
+/** Things to say of one object; a plan may change hundreds of its fields. */
+const WORK_SHOWN_MAX = 10;
+
+const largeTable = (object: string, records: number, path: string | null, work: readonly string[]): Problem => ({
   code: 'LARGE_TABLE',
   type: 'CustomObject',
   fullName: object,
@@ -190,5 +201,8 @@ const largeTable = (object: string, records: number, path: string | null): Probl
   line: null,
   column: null,
   remedy: 'Deploy outside working hours.',
-  ...tellRecords((some) => `The object has ${some}; writes to it may wait while the change is applied.`, records),
+  ...tellRecords(
+    (some) => `The object has ${some}; writes wait while ${work.slice(0, WORK_SHOWN_MAX).join(', and while ')}.`,
+    records,
+  ),
 });
