@@ -9,7 +9,7 @@ import { componentKey, type State } from './kinds/component.ts';
 import type { Problem } from './kinds/kind.ts';
 import { tableOf } from './kinds/registry.ts';
 import { aheadIndexName } from './physical/ahead.ts';
-import { blankSql, uniqueIndex } from './physical/model.ts';
+import { blankSql, keyExpression, uniqueIndex } from './physical/model.ts';
 import type { DataCheck } from './planner/data-checks.ts';
 import { longWork } from './planner/long-work.ts';
 import type { Change, Plan, PlanLists } from './planner/plan.ts';
@@ -40,6 +40,18 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
       const column = identifier(question.field);
       return `SELECT count(*) FROM ${table} x
         WHERE NOT EXISTS (SELECT FROM ${schema}.${identifier(question.target)} p WHERE p.id = x.${column})`;
+    }
+    case 'filled':
+      return `SELECT count(*) FROM ${table} WHERE ${identifier(question.field)} IS NOT NULL`;
+    case 'emptied':
+      return `SELECT count(*) FROM (SELECT ${question.values} AS ${identifier(question.field.apiName)} FROM ${table}) x
+        WHERE ${blankSql(question.field)}`;
+    case 'alike': {
+      const { field, values: altered } = question;
+      const column = identifier(field.apiName);
+      return `SELECT coalesce(sum(n), 0) FROM (
+          SELECT count(*) AS n FROM (SELECT ${altered} AS ${column} FROM ${table}) x WHERE ${column} IS NOT NULL
+          GROUP BY ${keyExpression(field)} HAVING count(*) > 1) AS same`;
     }
     case 'longerThan':
       return `SELECT count(*) FROM ${table}

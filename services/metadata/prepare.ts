@@ -8,10 +8,12 @@ import type { Component, State } from './kinds/component.ts';
 import { GROUP } from './kinds/group.ts';
 import { tableOf } from './kinds/registry.ts';
 import { ROLE } from './kinds/role.ts';
+import { alteredModel } from './physical/altered.ts';
 import { type Ddl, ddl } from './physical/ddl.ts';
 import { droppedRollupsSql, restoringSql } from './physical/restored.ts';
 import { modelWithRetained } from './physical/retained.ts';
 import { rollupDdl, rollupModel } from './physical/rollups.ts';
+import { timezoneIn } from './planner/alterations.ts';
 import type { Change, Plan } from './planner/plan.ts';
 
 /** What a commit stores of a plan. */
@@ -88,6 +90,7 @@ const NONE: ReadonlySet<string> = new Set();
 /** Objects whose tables a plan may touch. */
 function touchedObjects(before: State, plan: Plan): Set<string> {
   const names = new Set([...plan.changed, ...plan.deleted].map(tableOf).filter((name) => name !== null));
+  for (const { component } of plan.alterations) names.add(component.body.object);
   // The column of a rollup is of the type of the field that it is over.
   const rollups = [...rollupsOf(before), ...rollupsOf(plan.after)].map(({ body }) => ({
     parent: body.object,
@@ -104,15 +107,39 @@ function planDdl(tenantId: string, before: State, plan: Plan): Ddl {
   const touched = touchedObjects(before, plan);
   const schema = identifier(tenantSchema(tenantId));
   const shares = sharesOfDeleted(plan.deleted, schema);
-  const rollups = rollupDdl(rollupModel(before), rollupModel(plan.after), schema);
   const { retained } = plan;
+  const old = modelWithRetained(before, retained.before, touched);
+  const altered = alteredModel(plan.alterations, old, { schema, timezone: timezoneIn(plan) });
+  const rollups = rollupDdl(
+    withoutRollupsOver(altered.converted, rollupModel(before)),
+    rollupModel(plan.after),
+    schema,
+  );
   const model = modelWithRetained(plan.after, retained.after, touched);
   const change = { ...plan, before, retained: retained.before, model };
-  const tables = ddl(modelWithRetained(before, retained.before, touched), model, schema, schema);
-  const first = [...shares, ...rollups.first, ...restoringSql(change, schema)];
+  const tables = ddl(altered.model, model, schema, schema);
+  const restoring = restoringSql(change, schema);
+  const first = [...shares, ...altered.statements, ...rollups.first, ...restoring];
   const last = [...rollups.last, ...droppedRollupsSql(change, schema)];
   const plain = (sql: string): { sql: string } => ({ sql });
-  return { ...tables, statements: [...first.map(plain), ...tables.statements, ...last.map(plain)] };
+  const values = new Set(plan.alterations.map(({ component }) => component.body.object));
+  return {
+    statements: [...first.map(plain), ...tables.statements, ...last.map(plain)],
+    // Indexes and keys are made of values that are not there before.
+    ahead: altered.statements.length + restoring.length > 0 ? [] : tables.ahead,
+    altered: [...new Set([...tables.altered, ...values])].sort(),
+  };
+}
+
+/** The rollups as if those over these objects had no values yet, so that they are computed. */
+function withoutRollupsOver(
+  children: ReadonlySet<string>,
+  model: ReturnType<typeof rollupModel>,
+): ReturnType<typeof rollupModel> {
+  const figures = [...model.figures].map(
+    ([name, one]) => [name, children.has(one.child) ? { ...one, columns: [] } : one] as const,
+  );
+  return { ...model, figures: new Map(figures) };
 }
 
 /** Records are shared with roles and groups by name: a new one of the same name is somebody else. */

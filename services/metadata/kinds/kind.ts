@@ -67,6 +67,8 @@ export interface CheckContext {
   readonly retained: State;
   /** The plan brings deleted components back. */
   readonly restores: boolean;
+  /** Components that may lose data, by key: the destructive manifest names them, and the flag is set. */
+  readonly alters: ReadonlySet<string>;
   /** The actor is the platform itself, which may make standard (`__c`-less) names. */
   readonly platform: boolean;
   /** null: the platform, which needs no permission. */

@@ -85,7 +85,7 @@ const physicalName = (kind: 'u' | 'i' | 's' | 'f' | 'r' | MatchIndexKind, object
 const sequenceName = (object: string, field: string): string => `_seq_${object}_${field}`;
 
 /** What an index keeps unique, in parentheses. */
-const keyExpression = (field: FieldMeta): string => `(${keyForm(field, identifier(field.apiName))})`;
+export const keyExpression = (field: FieldMeta): string => `(${keyForm(field, identifier(field.apiName))})`;
 
 /** The index that keeps the values of a unique field apart. */
 export const uniqueIndex = (object: string, field: FieldMeta): { name: string; unique: true; on: string } => ({

@@ -4,6 +4,7 @@
  */
 import { fieldType, isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
+import { identifier } from '../../../lib/values/sql-text.ts';
 import { CUSTOM_FIELD, type FieldComponent } from '../kinds/bodies/custom-field.ts';
 import { STATE_MODEL } from '../kinds/bodies/state-model.ts';
 import { changedFields } from '../kinds/changes.ts';
@@ -13,7 +14,9 @@ import { type Component, componentKey, componentsOf, findComponent, type State }
 import { isRollup } from '../kinds/field-attributes.ts';
 import type { CheckContext } from '../kinds/kind.ts';
 import { SYSTEM_FIELD_NAMES } from '../kinds/system-fields.ts';
+import { narrowing } from '../physical/conversions.ts';
 import { aggregateSql } from '../physical/rollups.ts';
+import { type Alteration, alterations, isConvertible, timezoneIn, valuesSql } from './alterations.ts';
 import { isRestoredObject, restoredField } from './restored.ts';
 
 /** A condition on the records of an object; `records` that meet it stand against the change. */
@@ -27,6 +30,11 @@ export interface DataCheck {
     | { readonly kind: 'duplicates'; readonly field: FieldMeta }
     /** Records without a value, or that refer to a record which does not exist. */
     | { readonly kind: 'orphans'; readonly field: string; readonly target: string }
+    /** Records with a value. */
+    | { readonly kind: 'filled'; readonly field: string }
+    /** Records whose value is lost with `values`, SQL of what the column holds afterwards; those that then share one. */
+    | { readonly kind: 'emptied'; readonly field: FieldMeta; readonly values: string }
+    | { readonly kind: 'alike'; readonly field: FieldMeta; readonly values: string }
     | { readonly kind: 'longerThan'; readonly field: string; readonly length: number }
     | { readonly kind: 'notFitting'; readonly field: string; readonly precision: number; readonly scale: number }
     /** Parents whose figure over the children that exist is too great for its field. */
@@ -223,12 +231,16 @@ function changedField(
     });
     return [];
   };
-  if (old.fieldType !== field.fieldType && !fieldType(old.fieldType).becomes?.includes(field.fieldType))
+  const loses = narrowing(old, field);
+  if (loses === 'fieldType' && !isConvertible(old, field))
     return impossible('/fieldType', `The field is ${old.fieldType} and cannot become ${field.fieldType}.`);
   if (JSON.stringify(old.referenceTo) !== JSON.stringify(field.referenceTo))
     return impossible('/referenceTo', `The field points to ${old.referenceTo.join(', ')} and stays so.`);
   // Computed anew, from the children or from the record.
   if (field.rollup || field.formula) return [];
+  const [altered] = loses === null ? [] : alterations([component], context);
+  if (altered?.listed) return losesOnPurpose(altered, timezoneIn(context));
+  if (loses === 'fieldType') return [convertsValues(old, field), old.required ? null : becomesRequiredAtOnce(field)];
   return [
     becomesRequired(old, field),
     becomesUnique(old, field),
@@ -236,6 +248,40 @@ function changedField(
     losesDigits(old, field),
     losesValues(old, field),
   ];
+}
+
+/** What was agreed to be lost may still not break the rules of the field. */
+function losesOnPurpose({ old, field }: Alteration, timezone: string): (RecordQuestion | null)[] {
+  const values = valuesSql({ old, field }, identifier(field.apiName), timezone);
+  const raised = (kind: 'emptied' | 'alike', pointer: string, message: string, remedy: string): RecordQuestion => ({
+    question: { kind, field, values },
+    code: 'DATA_INCOMPATIBLE',
+    pointer,
+    message,
+    remedy,
+  });
+  return [
+    field.required
+      ? raised('emptied', '/required', 'The field is required, and records would have no value.', CHANGE_FIRST)
+      : null,
+    field.unique
+      ? raised('alike', '/unique', 'The field is unique, and records would share a value.', CHANGE_FIRST)
+      : null,
+  ];
+}
+
+const CHANGE_FIRST = 'Change the values of these records first.';
+
+const LIST_IT = 'or list the component under alters in the destructive manifest.';
+
+function convertsValues(old: FieldMeta, field: FieldMeta): RecordQuestion {
+  return {
+    question: { kind: 'filled', field: field.apiName },
+    code: 'DESTRUCTIVE_MANIFEST_REQUIRED',
+    pointer: '/fieldType',
+    message: `Values would be converted from ${old.fieldType} to ${field.fieldType}, and those that do not convert lost.`,
+    remedy: `Empty the field first, ${LIST_IT}`,
+  };
 }
 
 function becomesRequired(old: FieldMeta, field: FieldMeta): RecordQuestion | null {
@@ -267,7 +313,7 @@ function becomesShorter(old: FieldMeta, { apiName, length }: FieldMeta): RecordQ
     code: 'DESTRUCTIVE_MANIFEST_REQUIRED',
     pointer: '/length',
     message: `Values are longer than ${length} characters.`,
-    remedy: 'Shorten the values first, or keep the length.',
+    remedy: `Shorten the values first, ${LIST_IT}`,
   };
 }
 
@@ -279,7 +325,7 @@ function losesDigits(old: FieldMeta, { apiName, precision, scale }: FieldMeta): 
     code: 'DESTRUCTIVE_MANIFEST_REQUIRED',
     pointer: '/precision',
     message: `Values do not fit precision ${precision} and scale ${scale}.`,
-    remedy: 'Change the values first, or keep precision and scale.',
+    remedy: `Change the values first, ${LIST_IT}`,
   };
 }
 
@@ -289,10 +335,10 @@ function losesValues(old: FieldMeta, field: FieldMeta): RecordQuestion | null {
   const list = fieldType(field.fieldType).choices === 'many';
   const raised = (question: DataCheck['question'], message: string): RecordQuestion => ({
     question,
-    code: 'DATA_INCOMPATIBLE',
+    code: 'DESTRUCTIVE_MANIFEST_REQUIRED',
     pointer: '/picklist',
     message,
-    remedy: 'Keep the values with active: false.',
+    remedy: `Keep the values with active: false, ${LIST_IT}`,
   });
   const named = { field: field.apiName, list };
   if (!old.restrictedPicklist)

@@ -48,6 +48,7 @@ import { ROLE } from '../kinds/role.ts';
 import { SHARING_RULE } from '../kinds/sharing-rule.ts';
 import { transitionKeys } from '../kinds/transitions-and-actions.ts';
 import { VALIDATION_RULE } from '../kinds/validation-rule.ts';
+import { alterations } from './alterations.ts';
 import { type DataCheck, fillsRecords } from './data-checks.ts';
 import { computedOtherwise, type Dependent, dependentsOf } from './dependents.ts';
 
@@ -241,6 +242,7 @@ class Grants {
   checkValues(changed: readonly Component[]): void {
     this.#computed(changed);
     this.#defaults(changed);
+    this.#altered(changed);
   }
 
   #denied(component: Component, pointer: string, message: string): void {
@@ -527,6 +529,17 @@ class Grants {
           cause.pointer,
           `${component.type} ${component.fullName} depends on it, and it opens records that you do not reach.`,
         );
+  }
+
+  /** Values of all records become others. */
+  #altered(changed: readonly Component[]): void {
+    for (const { component, listed } of alterations(changed, this.#context)) {
+      if (!listed) continue;
+      const { object } = component.body;
+      const edits = this.#held({ kind: 'field', field: component.fullName, right: 'edit' });
+      if (!edits || !(this.#held({ kind: 'object', object, right: 'update' }) && this.#covers(object, 'full')))
+        this.#denied(component, '', `Only who may change all values of ${component.fullName} can let them be lost.`);
+    }
   }
 
   #field(component: FieldComponent): void {

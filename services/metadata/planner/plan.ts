@@ -12,6 +12,7 @@ import { type Component, componentKey, componentsByObject, type State } from '..
 import type { Acting, CheckContext, Problem, Reference } from '../kinds/kind.ts';
 import { findKind, KINDS, kindOrder } from '../kinds/registry.ts';
 import type { Project } from '../project/project.ts';
+import { type Alteration, alterations } from './alterations.ts';
 import { type DataCheck, dataChecks } from './data-checks.ts';
 import {
   checkDeletable,
@@ -54,6 +55,8 @@ export interface Plan extends PlanLists {
   readonly changed: readonly Component[];
   /** Components that the plan deletes, as they were. */
   readonly deleted: readonly Component[];
+  /** Fields whose values it makes into others. */
+  readonly alterations: readonly Alteration[];
   /** Deleted components that are kept: before the plan, and after it. */
   readonly retained: { readonly before: State; readonly after: State };
   /** Restores what was there before: texts of changed components, and the members to delete. */
@@ -105,13 +108,9 @@ const order = (a: { type: string; fullName: string }, b: { type: string; fullNam
 
 export function makePlan(before: State, project: Project, options: PlanOptions): Plan {
   const deleted = deletedComponents(before, project).sort(order);
-  const { after, changed, creates, updates, noops } = compare(
-    before,
-    project,
-    deleted,
-    options.restores ? options.retained : undefined,
-  );
-  addDependents(updates, after);
+  const compared = compare(before, project, deleted, options.restores ? options.retained : undefined);
+  const { after, changed, creates, noops } = compared;
+  addDependents(compared.updates, after);
   const blocked: Problem[] = [...project.problems, ...deployedAndDeleted(deleted, project)];
   const warnings: Problem[] = [];
   const context = checkContext(before, after, project, options, { blocked, warnings });
@@ -136,6 +135,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   blocked.splice(0, Infinity, ...blocked.filter((problem) => !existing.has(problem)));
   checkDestructive(project, options, before, blocked, warnings);
 
+  const altered = alterations(changed, context);
   const checks = checksToAsk(
     [...checksOfDeleted(deleted, context), ...dataChecks(changed, context, blocked.length === 0)],
     context,
@@ -143,7 +143,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   );
   return {
     creates,
-    updates,
+    updates: compared.updates.map((update) => (isListed(altered, update) ? lossy(update) : update)),
     deletes: deleted.map((component) => ({ ...change(component, []), destructive: true })),
     noops,
     blocked: distinct(blocked).sort(order),
@@ -152,10 +152,16 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
     after,
     changed,
     deleted,
+    alterations: altered,
     retained: { before: context.retained, after: retainedAfter(context.retained, changed, deleted) },
     inverse: inverse(changed, deleted, before),
   };
 }
+
+const isListed = (altered: readonly Alteration[], { type, fullName }: Change): boolean =>
+  altered.some(({ listed }) => listed?.type === type && listed.fullName === fullName);
+
+const lossy = (update: Change): Change => ({ ...update, destructive: true, reversible: false });
 
 const NOTHING: State = new Map();
 
@@ -235,6 +241,7 @@ function checkContext(
     after,
     retained: options.retained ?? NOTHING,
     restores: options.restores ?? false,
+    alters: new Set(options.allowDestructiveChanges ? membersOf(project.destructive?.alters ?? []).map(keyOf) : []),
     platform: options.platform,
     acting: options.platform ? null : options,
     ceilings: options.ceilings ?? null,

@@ -500,7 +500,7 @@ describe('API: projects that are wrong', () => {
         `DATA_INCOMPATIBLE ${at('Code')}:7:1`,
         `DESTRUCTIVE_MANIFEST_REQUIRED ${at('Code')}:6:1`,
         `DATA_INCOMPATIBLE ${at('Note')}:6:1`,
-        `DATA_INCOMPATIBLE ${at('Size')}:6:1`,
+        `DESTRUCTIVE_MANIFEST_REQUIRED ${at('Size')}:6:1`,
       ],
     );
   });

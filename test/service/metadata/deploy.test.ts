@@ -365,7 +365,9 @@ describe('metadata: deploying', () => {
     assert.deepEqual(await blockedBy('fieldType: text\nlength: 20\nunique: true\ncaseSensitive: true'), []);
     assert.deepEqual(await blockedBy('fieldType: text\nlength: 3'), [['DESTRUCTIVE_MANIFEST_REQUIRED', two]]);
     assert.deepEqual(await blockedBy('fieldType: text\nlength: 4'), []);
-    assert.deepEqual(await blockedBy('fieldType: integer'), [['FIELD_TYPE_CHANGE_UNSUPPORTED', undefined]]);
+    assert.deepEqual(await blockedBy('fieldType: integer'), [['DESTRUCTIVE_MANIFEST_REQUIRED', two]]);
+    assert.deepEqual(await blockedBy('fieldType: date'), [['DESTRUCTIVE_MANIFEST_REQUIRED', two]]);
+    assert.deepEqual(await blockedBy('fieldType: time'), [['FIELD_TYPE_CHANGE_UNSUPPORTED', undefined]]);
     assert.deepEqual(await blockedBy('fieldType: decimal\nprecision: 5\nscale: 1', 'Amount__c'), [
       ['DESTRUCTIVE_MANIFEST_REQUIRED', { records: 1 }],
     ]);
@@ -512,7 +514,7 @@ describe('metadata: deploying', () => {
     const { blocked } = await t.validate(sizes('small'));
     assert.deepEqual(
       blocked.map((p: { code: string; details: object }) => [p.code, p.details]),
-      [['DATA_INCOMPATIBLE', { records: 1 }]],
+      [['DESTRUCTIVE_MANIFEST_REQUIRED', { records: 1 }]],
     );
     const rule =
       'type: SharingRule\napiName: Large\nobject: Shirt__c\nkind: criteria\ncriteria: record.Size__c == "large"\nto:\n  role: Boss\naccess: read\n';
