@@ -176,4 +176,40 @@ describe('erp data', () => {
     const found = await erp(['data', 'list', 'Account', '--where', 'city=Onceville', '--fields', 'name']);
     assert.equal(found.stdout, 'Once\n');
   });
+
+  it('makes, changes, publishes and deletes a dashboard, and runs a widget', async () => {
+    const listed = await erp(['dashboards', 'list']);
+    const [, id = ''] = /^(\S+)\tReceivables\t/m.exec(listed.stdout) ?? [];
+    const found = JSON.parse((await erp(['dashboards', 'get', id, '--json'])).stdout);
+    const widget = found.widgets[0].widgetKey;
+    const result = await erp(['dashboards', 'run-widget', id, widget]);
+    assert.equal(result.code, 0, result.stderr);
+    const made = await erp(['dashboards', 'create', '--data', '{"name": "Made by erp", "widgets": []}']);
+    assert.equal(made.code, 0, made.stderr);
+    const own = made.stdout.trim();
+    assert.equal((await erp(['dashboards', 'update', own, '--data', '{"name": "Renamed"}'])).code, 0);
+    assert.equal((await erp(['dashboards', 'publish', own, '--revision', '1'])).code, 5);
+    assert.equal((await erp(['dashboards', 'delete', own])).code, 0);
+    assert.equal((await erp(['dashboards', 'get', own])).code, 1);
+  });
+
+  it('begins a run of an agent, calls under it and ends it', async () => {
+    const begun = await erp([
+      'agent',
+      'runs',
+      'create',
+      '--json',
+      '--data',
+      '{"agentKey": "erp-test", "goal": "Look around."}',
+    ]);
+    assert.equal(begun.code, 0, begun.stderr);
+    const { runId } = JSON.parse(begun.stdout);
+    assert.equal((await erp(['data', 'list', 'Account', '--take', '1', '--agent-run', runId])).code, 0);
+    assert.match(
+      (await erp(['agent', 'runs', 'list'])).stdout,
+      new RegExp(`^${runId}\\tRUNNING\\terp-test\\tLook around`, 'm'),
+    );
+    assert.match((await erp(['agent', 'runs', 'cancel', runId])).stdout, /^status\tCANCELED$/m);
+    assert.equal((await erp(['agent', 'approvals', 'list'])).code, 0);
+  });
 });

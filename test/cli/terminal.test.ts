@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { stripVTControlCharacters } from 'node:util';
 import stringWidth from 'string-width';
-import { tokenFor } from '../support/client.ts';
+import { api, tokenFor } from '../support/client.ts';
 import { erpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
+import { interfere } from '../support/interference.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 const COLUMNS = 60;
@@ -88,6 +89,30 @@ describe('erp on a terminal', () => {
     const { code, screen } = await onTerminal(args, { answers: { 'Store it all the same? [y/N]': 'y' } });
     assert.equal(code, 0, screen);
     assert.match(stripVTControlCharacters(screen), /Created Account [0-9a-f-]{36} Duplicated Ltd/);
+  });
+
+  it('makes a change to the record as it is now, where the other change touched other fields and a person agrees', async () => {
+    const id = await create('name=Reconciled', 'city=Start');
+    let done = false;
+    const proxy = await interfere(platform.baseUrl, {
+      first: async (method) => {
+        if (method !== 'PATCH' || done) return;
+        done = true;
+        const other = api(platform.baseUrl, env['ERP_TOKEN']);
+        const etag = (await other.get(`/data/Account/${id}`)).headers.get('etag') ?? '';
+        await other.patch(`/data/Account/${id}`, { creditLimit: 7 }, { etag });
+      },
+    });
+    const { code, screen } = await onTerminal(['data', 'update', 'Account', id, 'city=Mine'], {
+      answers: { 'as it is now? [y/N]': 'y' },
+      more: { ERP_BASE_URL: proxy.url },
+    });
+    proxy.close();
+    assert.equal(code, 0, screen);
+    assert.match(stripVTControlCharacters(screen), /Nothing was written\.[\s\S]*creditLimit[\s\S]*Changed Account/);
+    const { stdout } = await erpOf(env)(['data', 'get', 'Account', id, '--fields', 'city,creditLimit']);
+    assert.match(stdout, /^city\tMine$/m);
+    assert.match(stdout, /^creditLimit\t7(\.00)?$/m);
   });
 
   it('asks before it deletes, but not a program', async () => {
