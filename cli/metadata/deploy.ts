@@ -47,8 +47,7 @@ interface Prepared extends Target {
 
 /** Shows the plan of the project. */
 export async function validate(run: Run, options: ValidateOptions): Promise<void> {
-  const prepared = await prepare(run, options);
-  const plan = await planOf(run, prepared);
+  const { prepared, plan } = await planned(run, options);
   run.output.result(plan, () => {
     showPlan(run, prepared, plan.body);
     if (plan.body.valid)
@@ -59,8 +58,7 @@ export async function validate(run: Run, options: ValidateOptions): Promise<void
 
 /** Deploys the project, after its plan was shown and, on a terminal, agreed to. */
 export async function deploy(run: Run, options: DeployOptions): Promise<void> {
-  const prepared = await prepare(run, options);
-  const plan = await planOf(run, prepared);
+  const { prepared, plan } = await planned(run, options);
   if (!run.output.json) showPlan(run, prepared, plan.body);
   refuseBlocked(plan.body);
   if (options.expectedPlan !== undefined && options.expectedPlan !== plan.body.planHash)
@@ -87,7 +85,9 @@ export async function deploy(run: Run, options: DeployOptions): Promise<void> {
       },
       { what: 'The deployment' },
     )
-    .catch((error: unknown) => explained(run, prepared, error));
+    .catch(async (error: unknown) => {
+      throw await explained(run, prepared, error);
+    });
   // Only under a run of an agent it is answered with a plan, and this client works under none.
   if (!('deploymentId' in answer.body))
     throw new Failure('CLIENT_PROTOCOL', EXIT.error, 'The platform gave a plan and no deployment.');
@@ -197,12 +197,24 @@ function refuseMissing({ missing }: Project): void {
   );
 }
 
-async function planOf(run: Run, prepared: Prepared): Promise<Answer<Validation>> {
+/** The project and its plan. What the folder does not know of its own last deployment is taken over first. */
+async function planned(run: Run, options: ValidateOptions): Promise<{ prepared: Prepared; plan: Answer<Validation> }> {
+  const prepared = await prepare(run, options);
   const api = await run.api();
-  return api
-    .call('metadata.components.validate', { body: prepared.body })
-    .catch((error: unknown) => explained(run, prepared, error));
+  const planOf = ({ body }: Prepared): Promise<Answer<Validation>> =>
+    api.call('metadata.components.validate', { body });
+  try {
+    return { prepared, plan: await planOf(prepared) };
+  } catch (error) {
+    if (!isDrift(error) || !(await isDeployedAlready(api, prepared))) throw await explained(run, prepared, error);
+  }
+  run.output.note('These files were deployed already, by a deployment that was not waited for.');
+  await takeOver(run, prepared, { checkOnly: false });
+  const next = await prepare(run, options);
+  return { prepared: next, plan: await planOf(next) };
 }
+
+const isDrift = (error: unknown): error is ApiFailure => error instanceof ApiFailure && error.code === 'METADATA_DRIFT';
 
 function showPlan(run: Run, { project, tenant }: Prepared, plan: Validation): void {
   const { output } = run;
@@ -240,36 +252,24 @@ export async function agreed(
 }
 
 /** A refusal of the platform in terms of the project: places in files, and who has changed what. */
-async function explained(run: Run, prepared: Prepared, error: unknown): Promise<never> {
+async function explained(run: Run, prepared: Prepared, error: unknown): Promise<unknown> {
   const findings = findingsOf(error);
   if (findings.length > 0 && error instanceof ApiFailure) {
     showFindings(run, { blocked: run.output.json ? [] : findings, warnings: [] }, (path) => prepared.body.files[path]);
-    throw new Failure(error.code, error.exitCode, error.message, { body: error.answer });
+    return new Failure(error.code, error.exitCode, error.message, { body: error.answer });
   }
-  if (!(error instanceof ApiFailure) || error.code !== 'METADATA_DRIFT') throw error;
-  const own = await ownDeployment(await run.api(), prepared);
-  if (own) {
-    run.output.note(`Deployment ${own.deploymentId} has applied exactly these files already.`);
-    await takeOver(run, prepared, own);
-    throw new Failure('CLIENT_DEPLOYED_ALREADY', EXIT.conflict, 'There is nothing left to deploy.', {
-      hint: 'erp-project.yaml now says so: the same command goes through.',
-    });
-  }
-  throw error.advised(await driftText(await run.api(), prepared, error));
+  return isDrift(error) ? error.advised(await driftText(await run.api(), prepared, error)) : error;
 }
 
-/** The deployment by which these very files came to the platform: one that was not waited for, or whose answer was lost. */
-async function ownDeployment(api: Api, { project, sameTenant }: Prepared): Promise<{ deploymentId: string } | null> {
-  if (!sameTenant) return null;
-  const { records } = (
-    await api.call('metadata.deployments.list', { query: { status: 'SUCCEEDED', checkOnly: false, take: 20 } })
-  ).body;
-  const local = hashOf(project);
-  const base = project.origin?.metadataVersion ?? 0;
-  const [latest] = records.filter(
-    ({ metadataVersionAfter }) => metadataVersionAfter !== null && metadataVersionAfter > base,
+/** Whether these very files have been applied since they were retrieved: nobody waited, or the answer was lost. */
+async function isDeployedAlready(api: Api, { project, sameTenant }: Prepared): Promise<boolean> {
+  if (!sameTenant || !project.origin) return false;
+  const query = { status: 'SUCCEEDED', checkOnly: false, take: 20 } as const;
+  const { records } = (await api.call('metadata.deployments.list', { query })).body;
+  const [local, base] = [hashOf(project), project.origin.metadataVersion];
+  return records.some(
+    ({ manifestHash, metadataVersionAfter }) => manifestHash === local && (metadataVersionAfter ?? 0) > base,
   );
-  return latest?.manifestHash === local ? latest : null;
 }
 
 async function driftText(api: Api, { project }: Prepared, error: ApiFailure): Promise<string> {
@@ -323,7 +323,7 @@ async function namesOf(api: Api, ids: readonly string[]): Promise<Map<string, st
  * After a deployment was applied: the folder becomes what a retrieve would make of it, so that the next diff is empty. The
  * platform keeps canonical YAML and no comments. Files that were edited meanwhile stay as they are.
  */
-async function takeOver(run: Run, target: Target, found: { deploymentId: string; checkOnly?: boolean }): Promise<void> {
+async function takeOver(run: Run, target: Target, found: { checkOnly: boolean }): Promise<void> {
   const { project, sameTenant, tenant } = target;
   if (found.checkOnly || !(sameTenant || project.origin === null)) return;
   const api = await run.api();

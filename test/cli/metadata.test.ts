@@ -148,6 +148,17 @@ describe('erp metadata', () => {
     await ok(['deploy', '--wait']);
   });
 
+  it('knows its own deployment again when nobody waited for it', async () => {
+    label('Not waited for');
+    const { deploymentId } = JSON.parse(await ok(['deploy', '--json']));
+    assert.match(await ok(['status', deploymentId, '--wait', '--dir', tmpdir()]), /^status\tSUCCEEDED$/m);
+    const { code, stdout, stderr } = await run(['deploy', '--wait']);
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /were deployed already/);
+    assert.match(stdout, /^Nothing to change; /m);
+    await ok(['hash', '--check']);
+  });
+
   it('never overwrites an edit that git does not have', async () => {
     label('Not committed');
     const { code, stderr } = await run(['retrieve']);
