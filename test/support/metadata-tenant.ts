@@ -69,7 +69,11 @@ export async function deploymentEnded(user: Api, { status, body, text }: Answer)
 }
 
 /** A new tenant over HTTP: the API as its administrator. */
-export async function createTenantOverHttp({ broker, baseUrl }: TestPlatform): Promise<Api> {
+export const createTenantOverHttp = async (platform: TestPlatform): Promise<Api> =>
+  api(platform.baseUrl, await tokenOfNewTenant(platform));
+
+/** A new tenant: a token of its administrator. */
+export async function tokenOfNewTenant({ broker, baseUrl }: TestPlatform): Promise<string> {
   const key = newKey();
   const username = `admin@${key}.example`;
   const { tenantId } = (await broker.call('metadata.tenants.create', { key, name: 'Test' })) as { tenantId: string };
@@ -80,7 +84,7 @@ export async function createTenantOverHttp({ broker, baseUrl }: TestPlatform): P
       { username, email: username, displayName: 'Admin', profileApiName: 'Administrator', password: demoPassword() },
     ],
   });
-  return api(baseUrl, await tokenFor(baseUrl, username));
+  return tokenFor(baseUrl, username);
 }
 
 /** All components of a tenant, in as many retrieves as that takes: texts by path, and the hash of each part. */
