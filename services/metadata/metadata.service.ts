@@ -14,6 +14,7 @@ import { DeploymentWorker } from './deployments/run.ts';
 import { IndexUpkeep } from './indexes.ts';
 import type { FindUser } from './permission.ts';
 import { Planning } from './planning/planning.ts';
+import { purgePeriodically } from './retention.ts';
 import { upgradeTenants } from './tenants.ts';
 
 const SEALING = { service: 'metadata', purpose: 'cursors of deployments' } as const;
@@ -71,6 +72,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
       if (given > 0) this.logger.info(`Gave manageAccess to the administrators of ${given} tenants.`);
       indexes.start();
       await jobs.start((tenantId) => worker.run(tenantId));
+      await purgePeriodically(database, platform.jobs, this.broker);
     },
     async stopped() {
       worker.stop();

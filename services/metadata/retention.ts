@@ -1,0 +1,78 @@
+/**
+ * Removes deleted components after their retention: with an object its table and what is kept about its records, with a
+ * field its column. Then their names are free. Doing it twice does no harm. Source:
+ * docs/reference/metadata.md#deleted-objects-and-fields.
+ */
+import type { ServiceBroker } from 'moleculer';
+import { call } from '../../contracts/call.ts';
+import { tenantSchema } from '../../lib/context.ts';
+import { identifier } from '../../lib/values/sql-text.ts';
+import type { Database } from '../../mixins/database/database.ts';
+import { ownerRole, serviceRole } from '../../mixins/database/roles.ts';
+import type { Jobs } from '../../mixins/jobs/jobs.ts';
+import { periodicQueue } from '../../mixins/jobs/queue.ts';
+import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
+import { dropSql, expiredTablesSql, forgetExpiredSql, forgetRowsSql, forgetTableSql } from './retention.sql.ts';
+import { DDL_LIMITS, inConfiguration, lockConfiguration } from './tenants.ts';
+
+const RETENTION = periodicQueue('metadata.retention', { everySeconds: 3_600, pollSeconds: 60, firstAfterSeconds: 60 });
+
+/** Tables and columns that one round removes of a tenant, each in a transaction of its own. */
+const TABLES_MAX = 100;
+/** Rows deleted in one transaction. */
+const ROWS = 5_000;
+const TENANTS_PER_PAGE = 500;
+/** What records leave beside their table. The audit trail is kept for as long as it says itself. */
+const COMPANIONS = ['_recycle_bin', '_shares', '_revoked_shares', '_history'];
+
+/** Answers how many tables and columns were removed. */
+export async function purgeDeleted(database: Database, tenantId: string, signal?: AbortSignal): Promise<number> {
+  const expired = await database.shared('metadata', tenantId, async (tx) => {
+    await tx.query(forgetExpiredSql(tenantId));
+    return tx.all<{ type: string; fullName: string }>(expiredTablesSql(tenantId, TABLES_MAX));
+  });
+  const schema = identifier(tenantSchema(tenantId));
+  let removed = 0;
+  for (const component of expired) {
+    if (signal?.aborted) break;
+    if (component.type === 'CustomObject') await forgetRows(database, tenantId, component.fullName);
+    removed += await inConfiguration(database, tenantId, async (tx) => {
+      await tx.query(DDL_LIMITS);
+      await lockConfiguration(tx, tenantId);
+      tx.actAs(serviceRole('metadata', tenantId));
+      // A rollback may have brought it back meanwhile.
+      const { count } = await tx.one<{ count: number }>(forgetTableSql(tenantId, component));
+      if (count === 0) return 0;
+      tx.actAs(ownerRole(tenantId));
+      await tx.query(dropSql(schema, component));
+      return 1;
+    });
+  }
+  return removed;
+}
+
+async function forgetRows(database: Database, tenantId: string, object: string): Promise<void> {
+  const schema = identifier(tenantSchema(tenantId));
+  for (const companion of COMPANIONS)
+    for (let count = ROWS; count === ROWS; )
+      count = await database.shared('metadata', tenantId, async (tx) => {
+        await tx.query(DDL_LIMITS);
+        tx.actAs(ownerRole(tenantId));
+        return (await tx.one<{ count: number }>(forgetRowsSql(schema, companion, object, ROWS))).count;
+      });
+}
+
+/** Offers to do it in this process, for every tenant again and again. */
+export function purgePeriodically(database: Database, jobs: Jobs, broker: ServiceBroker): Promise<void> {
+  return repeatForTenants(jobs, {
+    queue: RETENTION,
+    tenants: (after) =>
+      call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
+    work: (tenantId, signal) => purgeDeleted(database, tenantId, signal),
+    failed: (tenantId, error) =>
+      broker.logger.warn(
+        { err: error, tenantId },
+        'Deleted configuration was not removed; the next round tries again.',
+      ),
+  });
+}

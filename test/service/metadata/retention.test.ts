@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { purgeDeleted } from '../../../services/metadata/retention.ts';
+import {
+  createMetadataTenant,
+  destructiveManifest,
+  fieldFile,
+  type MetadataTenant,
+  objectFiles,
+} from '../../support/metadata-tenant.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+
+describe('metadata: deleted objects and fields after their retention', () => {
+  let platform: TestPlatform;
+  let t: MetadataTenant;
+  before(async function () {
+    this.timeout(60_000);
+    platform = await startPlatform({ seed: false });
+    t = await createMetadataTenant(platform);
+    await t.deployed({
+      ...objectFiles('Old__c', { Number__c: 'fieldType: autoNumber\nformat: N-{0}' }),
+      ...objectFiles('Kept__c', { Gone__c: 'fieldType: text', Serial__c: 'fieldType: autoNumber\nformat: S-{0}' }),
+    });
+    const manifest = destructiveManifest({
+      CustomObject: ['Old__c'],
+      CustomField: ['Kept__c.Gone__c', 'Kept__c.Serial__c'],
+    });
+    const done = await t.deploy(manifest, { allowDestructiveChanges: true });
+    assert.equal(done.status, 'SUCCEEDED', JSON.stringify([done.error, done.blocked]));
+    await t.database.query(
+      `INSERT INTO ${t.schema}._recycle_bin (object, record_id, root_id, record, record_version, deleted_by_id)
+        SELECT 'Old__c', id, id, '{}', 1, id FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, 5001)) r`,
+    );
+  });
+  after(async () => {
+    await t?.database.close();
+    await platform?.stop();
+  });
+
+  const physical = async (): Promise<string[]> => {
+    const { rows } = await t.database.query<{ name: string }>(
+      `SELECT c.relname || coalesce('.' || a.attname, '') AS name
+        FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND c.relkind = 'r' AND NOT a.attisdropped
+        WHERE c.relnamespace = $1::regnamespace AND (a.attname ~ '^(Number|Gone|Serial)__c$' OR c.relkind = 'S')
+          AND c.relname !~ '^_outbox' ORDER BY 1`,
+      [t.schema],
+    );
+    return rows.map(({ name }) => name);
+  };
+  const expire = (names: readonly string[]) =>
+    t.database.query(
+      `UPDATE metadata.deleted_components SET deleted_at = now() - interval '31 days'
+        WHERE tenant_id = $1 AND full_name = ANY($2)`,
+      [t.tenantId, names],
+    );
+
+  it('stay until it is over', async () => {
+    assert.equal(await purgeDeleted(t.database, t.tenantId), 0);
+    assert.deepEqual(await physical(), [
+      'Kept__c.Gone__c',
+      'Kept__c.Serial__c',
+      'Old__c.Number__c',
+      '_seq_Kept__c_Serial__c',
+      '_seq_Old__c_Number__c',
+    ]);
+  });
+
+  it('are removed then, with their sequences and what is kept about records; their names are free', async () => {
+    const names = ['Old__c', 'Old__c.Number__c', 'Kept__c.Gone__c'];
+    await expire(names);
+    assert.equal(await purgeDeleted(t.database, t.tenantId), 2);
+    assert.deepEqual(await physical(), ['Kept__c.Serial__c', '_seq_Kept__c_Serial__c']);
+    const { rows } = await t.database.query<{ n: number }>(
+      `SELECT (SELECT count(*) FROM ${t.schema}._recycle_bin WHERE object = 'Old__c')::int
+        + (SELECT count(*) FROM metadata.deleted_components WHERE tenant_id = $1)::int AS n`,
+      [t.tenantId],
+    );
+    assert.deepEqual(rows, [{ n: 1 }], 'one field is still kept');
+    assert.equal(await purgeDeleted(t.database, t.tenantId), 0);
+    await t.deployed({
+      ...objectFiles('Old__c', { Number__c: 'fieldType: text' }),
+      ...fieldFile('Kept__c', 'Gone__c', 'fieldType: date'),
+    });
+    const { blocked } = await t.validate(fieldFile('Kept__c', 'Serial__c', 'fieldType: text'));
+    assert.deepEqual(
+      blocked.map(({ code }: { code: string }) => code),
+      ['NAME_RESERVED'],
+    );
+  });
+});
