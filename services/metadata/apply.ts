@@ -14,7 +14,12 @@ import { type Commit, type Tenant, tenantInfo, writeCommit } from './store.ts';
 
 interface ApplyOptions extends PrepareOptions {
   readonly actor: Commit['actor'];
+  /** Hears which share of the DDL is done. */
+  readonly progress?: (share: number) => void;
 }
+
+/** Messages that the DDL of one deployment makes at most. */
+const DDL_MESSAGES_MAX = 20;
 
 const NOTHING_AHEAD: ReadonlySet<string> = new Set();
 
@@ -23,14 +28,19 @@ export async function applyPrepared(
   tx: Tx,
   tenantId: string,
   { ddl, commit }: Prepared,
-  { actor, deploymentId }: Pick<ApplyOptions, 'actor' | 'deploymentId'>,
+  { actor, deploymentId, progress }: Pick<ApplyOptions, 'actor' | 'deploymentId' | 'progress'>,
 ): Promise<void> {
   const running: Promise<unknown>[] = [];
   if (ddl.statements.length > 0) {
     running.push(tx.actAs(ownerRole(tenantId)));
     const made = ddl.ahead.length > 0 ? usable(await readMade(tx)) : NOTHING_AHEAD;
     const message = ddl.statements.map(({ sql, ahead }) => (ahead && made.has(ahead.name) ? ahead.sql : sql));
-    running.push(tx.query(message.join(';\n')));
+    const size = Math.ceil(message.length / DDL_MESSAGES_MAX);
+    // They travel together all the same.
+    for (let next = size; next - size < message.length; next += size) {
+      const share = Math.min(1, next / message.length);
+      running.push(tx.query(message.slice(next - size, next).join(';\n')).then(() => progress?.(share)));
+    }
   }
   running.push(...writeCommit(tx, { ...commit, tenantId, actor, auditId: uuidv7(), deploymentId }));
   await inOrder(running);

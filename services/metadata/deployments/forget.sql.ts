@@ -1,18 +1,32 @@
-/** What is not kept of deployments that ended long ago, so that a tenant's deployments take a bounded room. */
+/** What is not kept of deployments that have ended, so that those of a tenant take a bounded room. */
+import { LIMITS } from '../../../config/limits.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
-/** Deployments of a tenant that ended last and keep everything. */
-const KEPT = 50;
-/** A plan of an older one is kept when it is no larger. */
+/** A plan is kept for good when it is no larger. */
 const PLAN_KEPT_BYTES = 64 * 1024;
 
-/** Takes the files from the deployment that is one too many: each one that ends leaves one to be forgotten. */
+/**
+ * Takes files, inverse plan and a large plan from deployments that nobody can use or roll back any more, and from the
+ * oldest ones beyond the room that a tenant has. Sizes are those that the database stores.
+ */
 export const forgetStatement = (tenantId: string): Statement => ({
-  text: `UPDATE metadata.deployments
-    SET files = '{}', inverse_plan = NULL, plan = CASE WHEN octet_length(plan::text) <= $3 THEN plan END
-    WHERE tenant_id = $1 AND deployment_id = (
-      SELECT deployment_id FROM metadata.deployments
-      WHERE tenant_id = $1 AND status IN ('SUCCEEDED', 'FAILED', 'CANCELED')
-      ORDER BY queue_number DESC OFFSET $2 LIMIT 1)`,
-  values: [tenantId, KEPT, PLAN_KEPT_BYTES],
+  text: `WITH kept AS (
+      SELECT deployment_id, finished_at, kind, sum(pg_column_size(files) + coalesce(pg_column_size(inverse_plan), 0)
+        + coalesce(pg_column_size(plan), 0)) OVER (ORDER BY queue_number DESC) AS bytes
+      FROM metadata.deployments
+      WHERE tenant_id = $1 AND NOT forgotten AND status IN ('SUCCEEDED', 'FAILED', 'CANCELED'))
+    UPDATE metadata.deployments d SET forgotten = true, files = '{}', inverse_plan = NULL,
+      plan = CASE WHEN octet_length(d.plan::text) <= $2 THEN d.plan END
+    FROM kept
+    WHERE d.tenant_id = $1 AND d.deployment_id = kept.deployment_id AND (kept.bytes > $3
+      OR kept.finished_at < now() - make_interval(days => CASE kept.kind WHEN 'validation' THEN $4::integer ELSE $5::integer END))`,
+  values: [tenantId, PLAN_KEPT_BYTES, LIMITS.metadata_kept_max_bytes, LIMITS.quick_deploy_days, LIMITS.rollback_days],
+});
+
+/** Which components a version changed matters as long as one before it can be rolled back. */
+export const forgetVersionsStatement = (tenantId: string): Statement => ({
+  text: `DELETE FROM metadata.version_components touched USING metadata.versions made
+    WHERE touched.tenant_id = $1 AND made.tenant_id = $1 AND made.version = touched.version
+      AND made.made_at < now() - make_interval(days => $2)`,
+  values: [tenantId, LIMITS.rollback_days + 1],
 });

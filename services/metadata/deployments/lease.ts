@@ -6,7 +6,6 @@ import type { DeploymentError, DeploymentStatus } from '../../../contracts/metad
 import { literal } from '../../../lib/values/sql-text.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { forgetStatement } from './forget.sql.ts';
 
 /** A worker that has not renewed its lease for so long is taken for lost. */
 export const LEASE_SECONDS = 60;
@@ -155,7 +154,8 @@ export async function finishDeployment(
     text: `UPDATE metadata.deployments SET status = $4, stage = 'done', finished_at = now(),
         plan = coalesce($5::json, plan), plan_hash = coalesce($6, plan_hash), inverse_plan = $7,
         metadata_version_before = coalesce($8, metadata_version_before), metadata_version_after = $9, done = $10,
-        total = $11, error = $12, irreversible = $13, lease_token = NULL, lease_until = NULL
+        total = $11, error = $12, irreversible = $13, lease_token = NULL, lease_until = NULL,
+        files = CASE WHEN kind = 'validation' AND $4 = 'SUCCEEDED' THEN files ELSE '{}' END
       WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status IN ('VALIDATING', 'APPLYING')`,
     values: [
       tenantId,
@@ -173,9 +173,7 @@ export async function finishDeployment(
       outcome.irreversible,
     ],
   });
-  if (rowCount !== 1) return false;
-  await tx.query(forgetStatement(tenantId));
-  return true;
+  return rowCount === 1;
 }
 
 /** The end of a deployment that was canceled, when everything of it is rolled back; false: the lease was lost. */

@@ -20,6 +20,7 @@ import type { Concluded, Door, Planned } from '../planning/tasks.ts';
 import { requireTenant, storedRetained, storedState, type Tenant, tenantInfo } from '../store.ts';
 import { DDL_LIMITS, inConfiguration, lockConfiguration } from '../tenants.ts';
 import { clearAhead, dropAhead, holdTables, workAhead } from './ahead.ts';
+import { forgetStatement, forgetVersionsStatement } from './forget.sql.ts';
 import {
   type Claimed,
   claimDeployment,
@@ -111,7 +112,16 @@ export class DeploymentWorker {
         return;
       }
       if (claimed.status === 'VALIDATING') await this.#runUnderLease(tenantId, claimed, token);
+      await this.#forget(tenantId);
     }
+  }
+
+  /** Bounds the room that the ended deployments of the tenant take. */
+  async #forget(tenantId: string): Promise<void> {
+    await this.#database.shared('metadata', tenantId, async (tx) => {
+      await tx.query(forgetStatement(tenantId));
+      await tx.query(forgetVersionsStatement(tenantId));
+    });
   }
 
   async #runUnderLease(tenantId: string, deployment: Claimed, token: string): Promise<void> {
@@ -265,6 +275,7 @@ export class DeploymentWorker {
     if (prepared)
       await applyPrepared(tx, tenantId, prepared, {
         deploymentId: deployment.deployment_id,
+        progress: (share) => work.watch.progress(Math.floor(share * planned.changed), planned.changed),
         actor: {
           userId: deployment.created_by_user_id,
           clientId: deployment.created_by_client_id,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Answer, type Api, api, type CallOptions, tokenFor } from '../../support/client.ts';
-import { fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
+import { deploymentEnded, fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
 
 const set = (name: string, body: object): Record<string, string> => ({
@@ -226,6 +226,28 @@ describe('people and the requests of agents', function () {
       const asked = await deployment(objectFiles('Plain__c'));
       assert.equal((await mia.get(pathOf(asked))).body.preview.handsOutRights, false);
       assert.equal((await decide(mia, asked)).status, 201);
+    });
+
+    it('see the plan of what was validated before, and of what is taken back', async () => {
+      const files = objectFiles('Short__c');
+      const pkg = wholePackage(files);
+      const ended = async (asked: Answer): Promise<Answer['body']> => deploymentEnded(ada, asked);
+      const validation = await ended(await ada.post('/metadata/deploy', { files, package: pkg, checkOnly: true }));
+      const quick = { quickDeploy: { validationId: validation.deploymentId } };
+      const run = await underRun(ada);
+      const asked = await ada.post('/metadata/deploy', quick, run);
+      refused(asked, 403, 'APPROVAL_REQUIRED');
+      const { preview } = (await mia.get(pathOf(asked))).body;
+      assert.deepEqual([preview.planHash, preview.handsOutRights], [validation.planHash, false]);
+      assert.equal(preview.creates[0].fullName, 'Short__c');
+      const applied = await ended(await ada.post('/metadata/deploy', { files, package: pkg }));
+      const back = await ada.post(
+        '/metadata/deploy',
+        { rollback: { deploymentId: applied.deploymentId } },
+        await underRun(ada),
+      );
+      refused(back, 403, 'APPROVAL_REQUIRED');
+      assert.equal((await mia.get(pathOf(back))).body.preview.deletes[0].fullName, 'Short__c');
     });
 
     it('do not decide without manageAccess where it hands out rights', async () => {

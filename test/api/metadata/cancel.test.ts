@@ -107,6 +107,31 @@ describe('API: canceling a deployment', () => {
     assert.ok(!body.fields.some(({ apiName }: { apiName: string }) => apiName === 'B__c'));
   });
 
+  it('shows how far it is until then', async () => {
+    const fields = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`F${i}__c`, 'fieldType: text']));
+    const objects = ['Far0__c', 'Far1__c', 'Far2__c', 'Far3__c'];
+    // Half of the tables are there when it sleeps.
+    await database.query(`CREATE OR REPLACE FUNCTION metadata.slow() RETURNS event_trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM pg_sleep(30) FROM pg_event_trigger_ddl_commands() WHERE object_identity LIKE '%Far2__c%'; END $$`);
+    await database.query('CREATE EVENT TRIGGER slow_ddl ON ddl_command_end EXECUTE FUNCTION metadata.slow()');
+    try {
+      const slow = await deploy(Object.assign({}, ...objects.map((name) => objectFiles(name, fields))));
+      const seen = async () => (await ada.get(pathOf(slow))).body.progress;
+      let progress = await seen();
+      while (progress.stage !== 'apply' || progress.done === 0) {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        progress = await seen();
+      }
+      assert.deepEqual([progress.total, progress.position, progress.done < 244], [244, null, true]);
+      const [listed] = (await ada.get('/metadata/deployments?take=1')).body.records;
+      assert.deepEqual(listed.progress, progress);
+      await cancel(slow);
+      assert.equal((await deploymentEnded(ada, slow)).status, 'CANCELED');
+    } finally {
+      await database.query('DROP EVENT TRIGGER slow_ddl');
+    }
+  });
+
   it('comes too late when the last step has begun: it has succeeded', async () => {
     // A commit that takes its time, with the row of the deployment locked.
     await database.query(`CREATE FUNCTION metadata.hold() RETURNS trigger LANGUAGE plpgsql AS $$

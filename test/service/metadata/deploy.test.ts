@@ -600,25 +600,36 @@ describe('metadata: deploying', () => {
     await assert.rejects(t.call('metadata.deployments.list', { query }, 'reader'), code('CURSOR_INVALID'));
   });
 
-  it('keeps the files of the last fifty deployments alone', async () => {
+  it('keeps what a quick deploy takes for 10 days, and what a rollback takes for 30', async () => {
     const { rows: inserted } = await t.database.query<{ deployment_id: string }>(
       `INSERT INTO metadata.deployments (tenant_id, deployment_id, kind, check_only, allow_destructive_changes,
-          manifest_hash, package, files, status, plan, created_by_user_id, created_by_display_name,
-          created_by_client_id, request_id, idempotency_key)
-        SELECT $1, gen_random_uuid(), 'deploy', false, false, '', '{}', '{"a":"b"}', 'FAILED',
-          json_build_object('creates', repeat('x', CASE n WHEN 1 THEN 70000 ELSE 1 END)), gen_random_uuid(), '', '', '', ''
-        FROM generate_series(1, 50) AS n ORDER BY n RETURNING deployment_id`,
+          manifest_hash, package, files, inverse_plan, status, finished_at, plan, created_by_user_id,
+          created_by_display_name, created_by_client_id, request_id, idempotency_key)
+        SELECT $1, gen_random_uuid(), kind, false, false, '', '{}', '{"a":"b"}', '{"files":{}}', 'SUCCEEDED',
+          now() - make_interval(days => days), json_build_object('creates', repeat('x', bytes)), gen_random_uuid(), '',
+          '', '', ''
+        FROM (VALUES (1, 'validation', 11, 70000), (2, 'validation', 9, 70000), (3, 'deploy', 31, 1),
+          (4, 'deploy', 29, 70000)) AS old (n, kind, days, bytes) ORDER BY n RETURNING deployment_id`,
       [t.tenantId],
     );
     assert.equal((await t.deploy(objectFiles('Kept__c'))).status, 'SUCCEEDED');
-    const { rows } = await t.database.query(
-      'SELECT files, plan IS NULL AS forgotten FROM metadata.deployments WHERE deployment_id = ANY($1) ORDER BY queue_number',
-      [inserted.map((row) => row.deployment_id)],
-    );
-    assert.deepEqual(rows.slice(0, 2), [
-      { files: {}, forgotten: true },
-      { files: { a: 'b' }, forgotten: false },
-    ]);
+    const read = async () =>
+      (
+        await t.database.query(
+          `SELECT files::text, inverse_plan IS NULL AS forgotten, plan IS NULL AS "planForgotten"
+            FROM metadata.deployments WHERE deployment_id = ANY($1) ORDER BY queue_number`,
+          [inserted.map((row) => row.deployment_id)],
+        )
+      ).rows;
+    const all = [
+      { files: '{}', forgotten: true, planForgotten: true },
+      { files: '{"a":"b"}', forgotten: false, planForgotten: false },
+      { files: '{}', forgotten: true, planForgotten: false },
+      { files: '{"a":"b"}', forgotten: false, planForgotten: false },
+    ];
+    for (let i = 0; i < 100 && !(await read())[0]?.['forgotten']; i++)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.deepEqual(await read(), all);
   });
 
   it('writes version, event and audit with the change', async () => {
