@@ -1,6 +1,6 @@
 /** Random configurations for property tests of the planner. */
 import fc from 'fast-check';
-import { fieldFile } from './metadata-tenant.ts';
+import { fieldFile, objectFiles } from './metadata-tenant.ts';
 
 export const OBJECTS = ['Alpha__c', 'Beta__c', 'Gamma__c'] as const;
 
@@ -58,3 +58,52 @@ const objectOf = (name: string): fc.Arbitrary<Files> =>
 export const configuration: fc.Arbitrary<Files> = fc
   .tuple(...OBJECTS.map((name) => fc.option(objectOf(name), { nil: {} as Files })))
   .map((objects) => Object.assign({}, ...objects) as Files);
+
+const some = (yaml: Files): fc.Arbitrary<Files> => fc.option(fc.constant(yaml), { nil: {} });
+const rollupOver = (parent: string, child: string, way: string): Files =>
+  fieldFile(
+    parent,
+    'Children__c',
+    `fieldType: rollup\nrollup:\n  childObject: ${child}\n  referenceField: ${way}\n  function: count`,
+  );
+
+/** What the files of `surroundings` need. */
+export const GROUND: Files = {
+  ...Object.assign({}, ...OBJECTS.map((name) => objectFiles(name))),
+  'roles/Chief.yaml': 'type: Role\napiName: Chief\nlabel: Chief\n',
+  'groups/All.yaml': 'type: Group\napiName: All\nlabel: All\nmembers:\n  roles: [Chief]\n',
+};
+
+/** Files of what stands around those objects and ties them together. */
+export const surroundings: fc.Arbitrary<Files> = fc
+  .tuple(
+    some({ 'roles/Clerk.yaml': 'type: Role\napiName: Clerk\nlabel: Clerk\nparent: Chief\n' }),
+    some({ 'groups/Few.yaml': 'type: Group\napiName: Few\nlabel: Few\nmembers:\n  groups: [All]\n' }),
+    some({
+      'objects/Alpha__c/sharingRules/ToAll.yaml':
+        'type: SharingRule\napiName: ToAll\nobject: Alpha__c\nkind: criteria\ncriteria: record.name == "a"\nto: {group: All}\naccess: read\n',
+    }),
+    fc.option(
+      fc.integer({ min: 1, max: 9 }).map(
+        (n): Files => ({
+          'objects/Beta__c/validationRules/Named.yaml': `type: ValidationRule\napiName: Named\nobject: Beta__c\ncondition: record.name == "${n}"\nmessage: No.\n`,
+        }),
+      ),
+      { nil: {} },
+    ),
+    some({
+      'objects/Beta__c/recordTypes/Usual.yaml':
+        'type: RecordType\napiName: Usual\nobject: Beta__c\nlabel: Usual\ndefault: true\n',
+    }),
+    some(fieldFile('Beta__c', 'Alpha__c', 'fieldType: reference\nreferenceTo: [Alpha__c]\nrelationshipName: Betas')),
+    some(rollupOver('Alpha__c', 'Beta__c', 'Alpha__c')),
+    some(fieldFile('Gamma__c', 'Beta__c', 'fieldType: masterDetail\nreferenceTo: [Beta__c]\nrelationshipName: Gammas')),
+    some(
+      fieldFile('Gamma__c', 'Shout__c', 'fieldType: formula\nformula:\n  expression: record.name\n  resultType: text'),
+    ),
+    some({
+      'permissionSets/Readers.yaml':
+        'type: PermissionSet\napiName: Readers\nlabel: Readers\nobjects:\n  Alpha__c: {read: true}\n',
+    }),
+  )
+  .map((files) => Object.assign({}, ...files) as Files);
