@@ -29,11 +29,13 @@ export function formerRow(schema: string, sql: Sql, object: ObjectMeta, record: 
   );
   return `jsonb_populate_record(NULL::${table(schema, object.apiName)}, ${record} - ARRAY(
     SELECT typed.name FROM unnest(${names}, ${types}) typed (name, type)
-    WHERE ${record} ->> typed.name IS NOT NULL AND NOT pg_input_is_valid(${record} ->> typed.name, typed.type)))`;
+    WHERE ${record} ->> typed.name IS NOT NULL AND NOT CASE WHEN typed.type = 'text[]'
+      THEN jsonb_typeof(${record} -> typed.name) = 'array'
+      ELSE pg_input_is_valid(${record} ->> typed.name, typed.type) END))`;
 }
 
 /** Columns that do not take any text. */
-const CHECKED_TYPES = /^(?:numeric|bigint|boolean|date|time|interval|uuid)/;
+const CHECKED_TYPES = /^(?:numeric|bigint|boolean|date|time|interval|uuid|text\[\])/;
 
 /** Claims the key and locks the deleted record; its columns are those of LockedRow. */
 export function lockDeletedSql(write: Write): Statement {

@@ -186,6 +186,39 @@ describe('metadata: altering fields', () => {
     assert.equal(rows.length, 1);
   });
 
+  it('lets records come back that were deleted before, without what no longer converts', async () => {
+    const picklist = 'fieldType: picklist\npicklist: {values: [{value: a}]}';
+    await t.deployed(objectFiles('Back__c', { One__c: picklist, Text__c: 'fieldType: text' }));
+    const { rows } = await t.database.query(
+      `INSERT INTO ${t.schema}._recycle_bin (object, record_id, root_id, record, record_version, deleted_by_id)
+        SELECT 'Back__c', id, id, jsonb_build_object('id', id, 'name', 'n', 'One__c', 'a', 'Text__c', 'x', 'ownerId', $1::uuid,
+          'createdAt', now(), 'createdById', $1::uuid), 1, $1::uuid FROM (SELECT gen_random_uuid() AS id) r
+        RETURNING record_id AS id`,
+      [t.users['admin']],
+    );
+    await t.deployed({
+      ...fieldFile('Back__c', 'One__c', picklist.replace('fieldType: picklist', 'fieldType: multiPicklist')),
+      ...fieldFile('Back__c', 'Text__c', 'fieldType: integer'),
+      'permissionSets/Backs.yaml':
+        'type: PermissionSet\napiName: Backs\nlabel: Backs\nobjects:\n  Back__c: {read: true, delete: true, modifyAll: true}\n',
+    });
+    await t.database.query(`UPDATE ${t.schema}."User" SET "permissionSetApiNames" = '{Backs}' WHERE id = $1`, [
+      t.users['admin'],
+    ]);
+    await t.database.query(`UPDATE ${t.schema}._state SET access_version = access_version + 1`);
+    const { status } = await t.call(
+      'data.records.restore',
+      {
+        path: { objectApiName: 'Back__c', id: (rows[0] as { id: string }).id },
+        headers: { idempotencyKey: randomUUID() },
+      },
+      'admin',
+      ['data:write'],
+    );
+    assert.equal(status, 201);
+    assert.deepEqual(await values('Back__c', 'One__c'), [null]);
+  });
+
   it('makes no value that its field would refuse, whatever it converts', async () => {
     const types: FieldTypeName[] = ['text', 'longText', 'integer', 'decimal', 'currency', 'percent', 'boolean', 'date'];
     types.push('dateTime', 'picklist', 'multiPicklist', 'email', 'richText');
