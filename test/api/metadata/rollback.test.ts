@@ -93,6 +93,34 @@ describe('API: rolling a deployment back', () => {
     await rolledBack(made.deploymentId);
   });
 
+  it('deletes what was made, and brings back what was deleted with its values', async () => {
+    const made = await applied(objectFiles('Made__c', { A__c: 'fieldType: text' }));
+    const record = await ada.post('/data/Undo__c', { name: 'One', A__c: 'kept' });
+    assert.equal(record.status, 201, record.text);
+    await rolledBack(made.deploymentId);
+    assert.equal((await ada.get('/objects/Made__c/describe')).status, 404);
+    const manifest = {
+      'manifest/destructiveChanges.yaml':
+        'version: 1\ntypes:\n  - name: CustomField\n    members:\n      - Undo__c.A__c\n',
+    };
+    const gone = await deploymentEnded(
+      ada,
+      await ada.post('/metadata/deploy', {
+        files: manifest,
+        package: { version: 1, types: [] },
+        allowDestructiveChanges: true,
+      }),
+    );
+    assert.equal(gone.status, 'SUCCEEDED', JSON.stringify([gone.error, gone.blocked]));
+    assert.equal((await ada.get(`/data/Undo__c/${record.body.id}`)).body.A__c, undefined);
+    const back = await rolledBack(gone.deploymentId);
+    assert.equal((await ada.get(`/data/Undo__c/${record.body.id}`)).body.A__c, 'kept');
+    await rolledBack(back.deploymentId);
+    assert.equal((await ada.get(`/data/Undo__c/${record.body.id}`)).body.A__c, undefined);
+    await rolledBack(gone.deploymentId);
+    assert.equal((await ada.get(`/data/Undo__c/${record.body.id}`)).body.A__c, 'kept');
+  });
+
   it('takes the newest first', async () => {
     const older = await applied({ ...help('A__c', 'older'), ...help('B__c', 'older') });
     const newer = await applied(help('A__c', 'newer'));
