@@ -62,7 +62,8 @@ describe('the canonical form of a file', () => {
           ])
             assert.equal((await read({ [path]: other })).drafts[0]?.yaml, draft.yaml, other);
 
-          const said = JSON.parse(JSON.stringify(draft.body));
+          // Not by JSON.parse, which takes some escaped keys for others in V8 14.
+          const said = structuredClone(draft.body);
           assert.deepEqual(load(draft.yaml), said, `js-yaml: ${draft.yaml}`);
           for (const version of ['1.1', '1.2'] as const)
             assert.deepEqual(parse(draft.yaml, { version }), said, `yaml ${version}: ${draft.yaml}`);
