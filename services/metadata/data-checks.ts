@@ -80,6 +80,16 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
       return `SELECT count(*) FROM ${table}
         WHERE NOT ${identifier(question.field)} ${taken} (${bind(question.values)}::text[])`;
     }
+    case 'keptRecords':
+      return `SELECT (SELECT count(*) FROM ${table})
+        + (SELECT count(*) FROM ${schema}._recycle_bin WHERE object = ${bind(check.object)}::text)`;
+    case 'keptValues': {
+      const column = identifier(question.field);
+      const held = question.list ? `cardinality(${column}) > 0` : `${column} IS NOT NULL`;
+      return `SELECT (SELECT count(*) FROM ${table} WHERE ${held})
+        + (SELECT count(*) FROM ${schema}._recycle_bin WHERE object = ${bind(check.object)}::text
+          AND coalesce(record -> ${bind(question.field)}::text, 'null') NOT IN ('null', '[]'))`;
+    }
     case 'noneOf':
       return `SELECT count(*) FROM ${table}
         WHERE (${identifier(question.field)} = ANY (${bind(question.values)}::text[])) IS NOT TRUE`;
@@ -194,13 +204,17 @@ export async function runDataChecks(tx: Tx, schema: string, plan: Plan, before: 
   return asked ? withCounts(plan, asked.counted, await count(tx, asked.statement)) : plan;
 }
 
-const foundProblem = (check: Counted['checks'][number], where: Counted['found'][number], records: number): Problem => ({
-  code: check.code,
-  ...where,
-  ...check.position,
-  remedy: check.remedy,
-  ...tellRecords((some) => `${check.message} (${some})`, records),
-});
+function foundProblem(check: Counted['checks'][number], where: Counted['found'][number], records: number): Problem {
+  const { message, details } = tellRecords((some) => `${check.message} (${some})`, records);
+  return {
+    code: check.code,
+    ...where,
+    ...check.position,
+    message,
+    remedy: check.remedy,
+    details: { ...check.details, ...details },
+  };
+}
 
 /** Things to say of one object; a plan may change hundreds of its fields. */
 const WORK_SHOWN_MAX = 10;

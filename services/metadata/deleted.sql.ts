@@ -30,10 +30,10 @@ export function deleteComponentsSql(tenantId: string, { deleted, version, actor,
       deleted_by_id = excluded.deleted_by_id, deployment_id = excluded.deployment_id`);
 }
 
-/** Components that exist again are no longer deleted ones. `components` are those that the commit writes. */
-export function forgetRestoredSql(tenantId: string, components: string): Statement {
+/** Components that exist again, or whose names others have, are no longer kept. `forgotten` is JSON of their names. */
+export function forgetDeletedSql(tenantId: string, forgotten: string): Statement {
   const sql = new Sql();
   return sql.statement(`DELETE FROM metadata.deleted_components d
-    USING jsonb_to_recordset(${sql.bind(components, 'jsonb')}) AS r (type text, full_name text)
+    USING jsonb_to_recordset(${sql.bind(forgotten, 'jsonb')}) AS r (type text, full_name text)
     WHERE d.tenant_id = ${sql.bind(tenantId, 'uuid')} AND d.type = r.type AND d.full_name = r.full_name`);
 }

@@ -11,7 +11,7 @@ import { ROLE } from './kinds/role.ts';
 import { alteredModel } from './physical/altered.ts';
 import { type Ddl, ddl } from './physical/ddl.ts';
 import { droppedRollupsSql, restoringSql } from './physical/restored.ts';
-import { modelWithRetained } from './physical/retained.ts';
+import { makeRoomSql, modelWithRetained } from './physical/retained.ts';
 import { rollupDdl, rollupModel } from './physical/rollups.ts';
 import { timezoneIn } from './planner/alterations.ts';
 import type { Change, Plan } from './planner/plan.ts';
@@ -24,6 +24,8 @@ export interface PreparedCommit {
   readonly changes: number;
   /** JSON of the names of the deleted components. */
   readonly deleted: string;
+  /** JSON of the names of components that are no longer kept as deleted ones. */
+  readonly forgotten: string;
   /** JSON: `[{type, full_name}]` of everything that the plan changes. */
   readonly touched: string;
   /** The tenant as the new snapshot says. */
@@ -65,13 +67,9 @@ export function prepare(
       version,
       components: componentRows(plan.changed, systemTypes),
       changes: plan.changed.length + plan.deleted.length,
-      deleted: JSON.stringify(plan.deleted.map(({ type, fullName }) => ({ type, full_name: fullName }))),
-      touched: JSON.stringify(
-        [...plan.creates, ...plan.updates, ...plan.deletes].map(({ type, fullName }) => ({
-          type,
-          full_name: fullName,
-        })),
-      ),
+      deleted: namesOf(plan.deleted),
+      forgotten: namesOf([...plan.changed, ...plan.replaced]),
+      touched: namesOf([...plan.creates, ...plan.updates, ...plan.deletes]),
       tenant: snapshot.tenant,
       snapshot: Buffer.from(JSON.stringify(snapshot)),
       summary: JSON.stringify({
@@ -84,6 +82,9 @@ export function prepare(
     },
   };
 }
+
+const namesOf = (components: readonly Pick<Component, 'type' | 'fullName'>[]): string =>
+  JSON.stringify(components.map(({ type, fullName }) => ({ type, full_name: fullName })));
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -107,6 +108,7 @@ function planDdl(tenantId: string, before: State, plan: Plan): Ddl {
   const touched = touchedObjects(before, plan);
   const schema = identifier(tenantSchema(tenantId));
   const shares = sharesOfDeleted(plan.deleted, schema);
+  const room = plan.replacements.map(({ kept }) => kept);
   const { retained } = plan;
   const old = modelWithRetained(before, retained.before, touched);
   const altered = alteredModel(plan.alterations, old, { schema, timezone: timezoneIn(plan) });
@@ -119,15 +121,21 @@ function planDdl(tenantId: string, before: State, plan: Plan): Ddl {
   const change = { ...plan, before, retained: retained.before, model };
   const tables = ddl(altered.model, model, schema, schema);
   const restoring = restoringSql(change, schema);
-  const first = [...shares, ...altered.statements, ...rollups.first, ...restoring];
+  const first = [
+    ...shares,
+    ...room.flatMap((kept) => makeRoomSql(schema, kept)),
+    ...altered.statements,
+    ...rollups.first,
+    ...restoring,
+  ];
   const last = [...rollups.last, ...droppedRollupsSql(change, schema)];
   const plain = (sql: string): { sql: string } => ({ sql });
-  const values = new Set(plan.alterations.map(({ component }) => component.body.object));
+  const others = [...plan.alterations.map(({ component }) => component), ...room].map(tableOf);
   return {
     statements: [...first.map(plain), ...tables.statements, ...last.map(plain)],
     // Indexes and keys are made of values that are not there before.
     ahead: altered.statements.length + restoring.length > 0 ? [] : tables.ahead,
-    altered: [...new Set([...tables.altered, ...values])].sort(),
+    altered: [...new Set([...tables.altered, ...others.filter((name) => name !== null)])].sort(),
   };
 }
 

@@ -1,5 +1,4 @@
 /** Statements that remove deleted components after their retention. `schema` is quoted. */
-import { identifier } from '../../lib/values/sql-text.ts';
 import { Sql } from '../../mixins/database/sql.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
 import { RETENTION_DAYS } from './planner/deletions.ts';
@@ -46,13 +45,4 @@ export function forgetRowsSql(schema: string, companion: string, object: string,
         SELECT ctid FROM ${table} WHERE object = ${sql.bind(object, 'text')} LIMIT ${sql.bind(take, 'int')}))
       RETURNING 1)
     SELECT count(*)::int AS count FROM gone`);
-}
-
-/** Drops the table of an object or the column of a field; a sequence goes with its column. */
-export function dropSql(schema: string, { type, fullName }: { type: string; fullName: string }): string {
-  const [object = '', field = ''] = fullName.split('.');
-  const table = `${schema}.${identifier(object)}`;
-  return type === 'CustomObject'
-    ? `DROP TABLE IF EXISTS ${table}`
-    : `ALTER TABLE IF EXISTS ${table} DROP COLUMN IF EXISTS ${identifier(field)}`;
 }

@@ -12,7 +12,8 @@ import { ownerRole, serviceRole } from '../../mixins/database/roles.ts';
 import type { Jobs } from '../../mixins/jobs/jobs.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
-import { dropSql, expiredTablesSql, forgetExpiredSql, forgetRowsSql, forgetTableSql } from './retention.sql.ts';
+import { dropSql } from './physical/retained.ts';
+import { expiredTablesSql, forgetExpiredSql, forgetRowsSql, forgetTableSql } from './retention.sql.ts';
 import { DDL_LIMITS, inConfiguration, lockConfiguration } from './tenants.ts';
 
 const RETENTION = periodicQueue('metadata.retention', { everySeconds: 3_600, pollSeconds: 60, firstAfterSeconds: 60 });

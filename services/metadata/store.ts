@@ -6,7 +6,7 @@ import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { on } from '../../mixins/models/sequelize.ts';
-import { deleteComponentsSql, forgetRestoredSql } from './deleted.sql.ts';
+import { deleteComponentsSql, forgetDeletedSql } from './deleted.sql.ts';
 import type { Component } from './kinds/component.ts';
 import { componentKey } from './kinds/component.ts';
 import { TenantModel } from './models/tenant.ts';
@@ -151,7 +151,7 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
   return [
     tx.actAs(serviceRole('metadata', tenantId)),
     tx.query(deleteComponentsSql(tenantId, commit)),
-    tx.query(forgetRestoredSql(tenantId, commit.components)),
+    tx.query(forgetDeletedSql(tenantId, commit.forgotten)),
     tx.query({
       text: `INSERT INTO metadata.components
         (tenant_id, type, full_name, path, yaml, body, hash, system, changed_at_version, updated_at, updated_by_id)

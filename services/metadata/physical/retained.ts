@@ -4,6 +4,7 @@
  * table or column to such a stripped one, restoring leads back. Rollups keep no column: they are computed anew. Pure.
  * Source: docs/reference/metadata.md#deleted-objects-and-fields.
  */
+import { identifier, literal } from '../../../lib/values/sql-text.ts';
 import { CUSTOM_FIELD } from '../kinds/bodies/custom-field.ts';
 import { CUSTOM_OBJECT } from '../kinds/bodies/custom-object.ts';
 import { type Component, componentKey, isOf, type State } from '../kinds/component.ts';
@@ -53,3 +54,22 @@ function withKeptColumns(live: Table, kept: Table, retained: State): Table {
     sequences: new Map([...live.sequences, ...[...kept.sequences].filter(([, { column }]) => isKept(column))]),
   };
 }
+
+/** Drops the table of an object or the column of a field; a sequence goes with its column. */
+export function dropSql(schema: string, { type, fullName }: Pick<Component, 'type' | 'fullName'>): string {
+  const [object = '', field = ''] = fullName.split('.');
+  const table = `${schema}.${identifier(object)}`;
+  return type === CUSTOM_OBJECT.type
+    ? `DROP TABLE IF EXISTS ${table}`
+    : `ALTER TABLE IF EXISTS ${table} DROP COLUMN IF EXISTS ${identifier(field)}`;
+}
+
+/** Drops what is kept without a record or a value. Of records that are gone nothing remains but their trail. */
+export const makeRoomSql = (schema: string, kept: Component): string[] => [
+  ...(isOf(kept, CUSTOM_OBJECT)
+    ? ['_shares', '_revoked_shares'].map(
+        (shares) => `DELETE FROM ${schema}.${shares} WHERE object = ${literal(kept.fullName)}`,
+      )
+    : []),
+  dropSql(schema, kept),
+];

@@ -49,11 +49,20 @@ export interface DataCheck {
     /** Values, or items of a list, among these, and others than these. */
     | { readonly kind: 'anyOf'; readonly field: string; readonly values: readonly string[]; readonly list: boolean }
     | { readonly kind: 'outside'; readonly field: string; readonly values: readonly string[]; readonly list: boolean }
-    | { readonly kind: 'noneOf'; readonly field: string; readonly values: readonly string[] };
+    | { readonly kind: 'noneOf'; readonly field: string; readonly values: readonly string[] }
+    /** Records of a deleted object, and records with a value of a deleted field; deleted records among them. */
+    | { readonly kind: 'keptRecords' }
+    | { readonly kind: 'keptValues'; readonly field: string; readonly list: boolean };
   /** STATE_MODEL_INVALID is only worth a warning. */
-  readonly code: 'DATA_INCOMPATIBLE' | 'DEPENDENT_EXISTS' | 'DESTRUCTIVE_MANIFEST_REQUIRED' | 'STATE_MODEL_INVALID';
+  readonly code:
+    | 'DATA_INCOMPATIBLE'
+    | 'DEPENDENT_EXISTS'
+    | 'DESTRUCTIVE_MANIFEST_REQUIRED'
+    | 'NAME_RESERVED'
+    | 'STATE_MODEL_INVALID';
   readonly message: string;
   readonly remedy: string | null;
+  readonly details?: Readonly<Record<string, unknown>>;
 }
 
 /** A question that a component raises; `pointer` is the part of its file that does. */

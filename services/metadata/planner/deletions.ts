@@ -5,7 +5,6 @@
 import type { PackageType } from '../../../lib/metadata/manifest.ts';
 import { belongsToObject } from '../../../lib/metadata/paths.ts';
 import { byCodePoint } from '../../../lib/values/code-points.ts';
-import { CUSTOM_FIELD } from '../kinds/bodies/custom-field.ts';
 import { CUSTOM_OBJECT } from '../kinds/bodies/custom-object.ts';
 import { RECORD_TYPE } from '../kinds/bodies/record-type.ts';
 import { STATE_MODEL } from '../kinds/bodies/state-model.ts';
@@ -21,7 +20,6 @@ import type { DataCheck } from './data-checks.ts';
 
 /** How long a deleted component is kept. */
 export const RETENTION_DAYS = 30;
-const DAY_MS = 86_400_000;
 
 const NO_PLACE = { line: null, column: null } as const;
 
@@ -58,7 +56,7 @@ export function deletedComponents(before: State, project: Project): Component[] 
 }
 
 /** The object that a component belongs to. */
-function objectOf({ type, body }: Component): string | null {
+export function objectOf({ type, body }: Component): string | null {
   return belongsToObject(type) && typeof body['object'] === 'string' ? body['object'] : null;
 }
 
@@ -193,30 +191,4 @@ function heldIn(component: Component): { object: string; field: string; list: bo
       remedy: 'Give these records another record type first.',
     };
   return null;
-}
-
-/** The names of objects and fields that were deleted lately are reserved: their records and values are still there. */
-export function checkReserved(created: readonly Component[], context: CheckContext): void {
-  const reserved = new Map<string, Component>();
-  for (const component of context.retained.values())
-    if (isOf(component, CUSTOM_OBJECT) || isOf(component, CUSTOM_FIELD))
-      reserved.set(componentKey(component.type, component.fullName.toLowerCase()), component);
-  if (reserved.size === 0) return;
-  const reservedBy = (type: string, fullName: string): Component | undefined => {
-    const found = reserved.get(componentKey(type, fullName.toLowerCase()));
-    return found && !(context.restores && found.fullName === fullName) ? found : undefined;
-  };
-  for (const component of created) {
-    const found = reservedBy(component.type, component.fullName);
-    const object = objectOf(component);
-    if (!found || (object !== null && reservedBy(CUSTOM_OBJECT.type, object))) continue;
-    const until = new Date(Date.parse(found.updatedAt) + RETENTION_DAYS * DAY_MS).toISOString();
-    context.problem(
-      'NAME_RESERVED',
-      component,
-      '/apiName',
-      `${found.fullName} was deleted at ${found.updatedAt}; its name is reserved until ${until}.`,
-      { remedy: 'Roll back the deployment that deleted it, or use another name.', details: { until } },
-    );
-  }
 }

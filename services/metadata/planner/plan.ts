@@ -17,7 +17,6 @@ import { type DataCheck, dataChecks } from './data-checks.ts';
 import {
   checkDeletable,
   checkDependents,
-  checkReserved,
   checksOfDeleted,
   deletedComponents,
   dependentsOfDeleted,
@@ -26,6 +25,7 @@ import {
   refusedMember,
 } from './deletions.ts';
 import { checkGrants, checksToAsk } from './grants.ts';
+import { checksOfReplaced, madeRoom, type Replacement, replacements } from './reserved.ts';
 
 export interface Change {
   type: string;
@@ -57,7 +57,11 @@ export interface Plan extends PlanLists {
   readonly deleted: readonly Component[];
   /** Fields whose values it makes into others. */
   readonly alterations: readonly Alteration[];
-  /** Deleted components that are kept: before the plan, and after it. */
+  /** New components of the names of deleted ones that are kept. */
+  readonly replacements: readonly Replacement[];
+  /** What is kept no longer for these. */
+  readonly replaced: readonly Component[];
+  /** Deleted components that are kept: before the plan, without what it replaces, and after it. */
   readonly retained: { readonly before: State; readonly after: State };
   /** Restores what was there before: texts of changed components, and the members to delete. */
   readonly inverse: { readonly files: Readonly<Record<string, string>>; readonly deletes: readonly PackageType[] };
@@ -88,7 +92,7 @@ const nobody = ({ actor, clientUsers }: Acting): Acting => ({
 
 /** Whether a plan gives or takes anything that not everybody who deploys may give or take. */
 export function handsOutRights(plan: Plan, before: State, project: Project, acting: Acting): boolean {
-  const { after, changed, deleted, retained } = plan;
+  const { after, changed, deleted, retained, replacements: replacing } = plan;
   const blocked: Problem[] = [];
   const options = {
     platform: false,
@@ -99,7 +103,7 @@ export function handsOutRights(plan: Plan, before: State, project: Project, acti
   const context = checkContext(before, after, project, options, { blocked, warnings: [] });
   for (const component of changed) findKind(component.type)?.check?.(component, context);
   checkGrants(changed, deleted, context);
-  checksToAsk(dataChecks(changed, context, true), context, blocked);
+  checksToAsk([...checksOfReplaced(replacing, context), ...dataChecks(changed, context, true)], context, blocked);
   return blocked.some(({ code }) => code === 'COMPONENT_PERMISSION_DENIED');
 }
 
@@ -113,15 +117,15 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   addDependents(compared.updates, after);
   const blocked: Problem[] = [...project.problems, ...deployedAndDeleted(deleted, project)];
   const warnings: Problem[] = [];
-  const context = checkContext(before, after, project, options, { blocked, warnings });
+  const created = changed.filter((component) => !before.has(keyOf(component)));
+  const replacing = replacements(created, options.retained ?? NOTHING, options.restores ?? false);
+  const replaced = madeRoom(replacing, options.retained ?? NOTHING);
+  const retained = without(options.retained ?? NOTHING, replaced);
+  const context = checkContext(before, after, project, { ...options, retained }, { blocked, warnings });
 
   checkReadOnly(changed, context);
   checkDeletable(deleted, context);
   checkNames(changed, context);
-  checkReserved(
-    changed.filter(({ type, fullName }) => !before.has(componentKey(type, fullName))),
-    context,
-  );
   checkReferences(changed, context, new Set([...project.unread, ...deleted.map(keyOf)]));
   for (const component of changed) findKind(component.type)?.check?.(component, context);
   const touched = new Set([...changed, ...deleted].map((component) => component.type));
@@ -137,7 +141,11 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
 
   const altered = alterations(changed, context);
   const checks = checksToAsk(
-    [...checksOfDeleted(deleted, context), ...dataChecks(changed, context, blocked.length === 0)],
+    [
+      ...checksOfReplaced(replacing, context),
+      ...checksOfDeleted(deleted, context),
+      ...dataChecks(changed, context, blocked.length === 0),
+    ],
     context,
     blocked,
   );
@@ -153,7 +161,9 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
     changed,
     deleted,
     alterations: altered,
-    retained: { before: context.retained, after: retainedAfter(context.retained, changed, deleted) },
+    replacements: replacing,
+    replaced,
+    retained: { before: retained, after: retainedAfter(retained, changed, deleted) },
     inverse: inverse(changed, deleted, before),
   };
 }
@@ -164,6 +174,13 @@ const isListed = (altered: readonly Alteration[], { type, fullName }: Change): b
 const lossy = (update: Change): Change => ({ ...update, destructive: true, reversible: false });
 
 const NOTHING: State = new Map();
+
+function without(retained: State, replaced: readonly Component[]): State {
+  if (replaced.length === 0) return retained;
+  const kept = new Map(retained);
+  for (const component of replaced) kept.delete(keyOf(component));
+  return kept;
+}
 
 /** What is kept of deleted components after a plan: what comes back is not. */
 function retainedAfter(retained: State, changed: readonly Component[], deleted: readonly Component[]): State {

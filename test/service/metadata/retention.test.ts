@@ -80,10 +80,16 @@ describe('metadata: deleted objects and fields after their retention', () => {
       ...objectFiles('Old__c', { Number__c: 'fieldType: text' }),
       ...fieldFile('Kept__c', 'Gone__c', 'fieldType: date'),
     });
+    await t.database.query(
+      `INSERT INTO ${t.schema}."Kept__c" (id, "ownerId", "createdAt", "createdById", "updatedAt", "updatedById", name,
+          "Serial__c")
+        SELECT id, id, now(), id, now(), id, 'one', 'S-1' FROM (SELECT gen_random_uuid() AS id) r`,
+    );
     const { blocked } = await t.validate(fieldFile('Kept__c', 'Serial__c', 'fieldType: text'));
     assert.deepEqual(
       blocked.map(({ code }: { code: string }) => code),
       ['NAME_RESERVED'],
+      'a record has a value',
     );
   });
 });

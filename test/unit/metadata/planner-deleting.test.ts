@@ -7,6 +7,7 @@ import { ddl } from '../../../services/metadata/physical/ddl.ts';
 import { type Model, physicalModel } from '../../../services/metadata/physical/model.ts';
 import { modelWithRetained } from '../../../services/metadata/physical/retained.ts';
 import { drift, makePlan, type Plan, type PlanOptions, planHash } from '../../../services/metadata/planner/plan.ts';
+import { prepare } from '../../../services/metadata/prepare.ts';
 import { readProject } from '../../../services/metadata/project/project.ts';
 import { destructiveManifest, fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 import { acting, actingIn, planBy } from '../../support/plans.ts';
@@ -443,8 +444,20 @@ describe('metadata: what a destructive manifest deletes', () => {
     const retained = new Map([[deleted, { ...before.get(deleted)!, updatedAt: '2026-11-02T00:00:00.000Z' }]]);
     for (const name of ['Code__c', 'code__c']) {
       const again = await plan({}, fieldFile('Old__c', name, 'fieldType: text'), { ...anybody, retained }, after);
-      assert.deepEqual(shown(again), [`NAME_RESERVED CustomField Old__c.${name}`]);
-      assert.deepEqual(again.blocked[0]?.details, { until: '2026-12-02T00:00:00.000Z' });
+      assert.deepEqual(
+        [shown(again), again.dataChecks.map(({ code, question, details }) => [code, question, details])],
+        [
+          [],
+          [
+            [
+              'NAME_RESERVED',
+              { kind: 'keptValues', field: 'Code__c', list: false },
+              { until: '2026-12-02T00:00:00.000Z' },
+            ],
+          ],
+        ],
+      );
+      assert.equal(again.retained.after.size, 0, 'without a value it makes room');
     }
     const file = { 'objects/Old__c/fields/Code__c.yaml': OLD['objects/Old__c/fields/Code__c.yaml']! };
     const back = await plan({}, file, { ...anybody, retained, restores: true }, after);
@@ -459,18 +472,54 @@ describe('metadata: what a destructive manifest deletes', () => {
     assert.deepEqual(columnsOf(model).sort(), columnsOf(physicalModel(before, only)).sort());
   });
 
-  it('reserves the names of objects', async () => {
+  const questions = ({ dataChecks }: Plan): string[] =>
+    dataChecks.map(({ code, question }) => `${code} ${question.kind}`);
+
+  it('reserves the names of objects that have records, and makes room under those of others', async () => {
     const before = await oldOnes();
     const result = await plan({ CustomObject: ['Old__c'] }, {}, anybody, before);
-    const again = await plan({}, OLD, { ...anybody, retained: result.retained.after }, stored(result, 2));
-    assert.deepEqual(shown(again), ['NAME_RESERVED CustomObject Old__c']);
-    const back = await plan(
+    const retained = new Map(
+      [...result.retained.after].map(([key, one]) => [key, { ...one, updatedAt: '2026-11-02T00:00:00.000Z' }]),
+    );
+    const again = await plan({}, OLD, { ...anybody, retained }, stored(result, 2));
+    assert.deepEqual([shown(again), questions(again)], [[], ['NAME_RESERVED keptRecords']]);
+    assert.deepEqual([again.replaced.length, again.retained.before.size, again.retained.after.size], [4, 0, 0]);
+    const prepared = prepare(aSnapshot([]).tenant, 3, result.after, again, { deploymentId: null });
+    const statements = prepared?.ddl.statements.map(({ sql }) => sql) ?? [];
+    const at = (text: RegExp): number => statements.findIndex((sql) => text.test(sql));
+    assert.ok(at(/DROP TABLE IF EXISTS .*"Old__c"/) >= 0);
+    assert.ok(at(/DROP TABLE/) < at(/CREATE TABLE .*"Old__c"/));
+    assert.equal(JSON.parse(prepared?.commit.forgotten ?? '[]').length, 4 + again.changed.length);
+  });
+
+  it('brings back only what was deleted: another object may have come and gone under its name', async () => {
+    const before = await oldOnes();
+    const result = await plan({ CustomObject: ['Old__c'] }, {}, anybody, before);
+    const retained = new Map(
+      [...result.retained.after].map(([key, one]) => [key, { ...one, updatedAt: '2026-11-02T00:00:00.000Z' }]),
+    );
+    const options = { ...anybody, retained, restores: true };
+    const back = await plan({}, OLD, options, stored(result, 2));
+    assert.deepEqual([shown(back), back.dataChecks, back.replaced], [[], [], []]);
+    const other = { ...OLD, ...fieldFile('Old__c', 'Code__c', 'fieldType: integer') };
+    const another = await plan({}, other, options, stored(result, 2));
+    assert.deepEqual([shown(another), questions(another)], [[], ['NAME_RESERVED keptRecords']]);
+  });
+
+  it('asks those who may not read the records nothing of them', async () => {
+    const before = await oldOnes();
+    const result = await plan({ CustomField: ['Old__c.Code__c'] }, {}, anybody, before);
+    const retained = new Map(
+      [...result.retained.after].map(([key, one]) => [key, { ...one, updatedAt: '2026-11-02T00:00:00.000Z' }]),
+    );
+    const again = await plan(
       {},
-      OLD,
-      { ...anybody, retained: result.retained.after, restores: true },
+      fieldFile('Old__c', 'Code__c', 'fieldType: text'),
+      { ...anybody, retained, ...acting(['apiEnabled', 'metadataManage']) },
       stored(result, 2),
     );
-    assert.deepEqual([shown(back), back.dataChecks], [[], []]);
+    assert.ok(shown(again).includes('COMPONENT_PERMISSION_DENIED CustomField Old__c.Code__c'));
+    assert.deepEqual(questions(again), []);
   });
 
   it('is decided for every kind', () => {
