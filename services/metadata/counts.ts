@@ -24,7 +24,8 @@ export function withoutCounts<P extends PlanLists>(plan: P): P {
   };
 }
 
-const inWords = (records: number | null): string => (records === null ? 'some records' : `${records} records`);
+const inWords = (records: number | null): string =>
+  records === null ? 'some records' : records === 1 ? '1 record' : `${records} records`;
 
 /**
  * What a problem says of a number of records. The message takes the number only as these words, so that they can be put

@@ -5,7 +5,9 @@
 import { identifier, literal } from '../../lib/values/sql-text.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { tellRecords } from './counts.ts';
-import { componentKey, type State } from './kinds/component.ts';
+import { CUSTOM_FIELD } from './kinds/bodies/custom-field.ts';
+import { CUSTOM_OBJECT } from './kinds/bodies/custom-object.ts';
+import { type Component, componentKey, isOf, type State } from './kinds/component.ts';
 import type { Problem } from './kinds/kind.ts';
 import { tableOf } from './kinds/registry.ts';
 import { aheadIndexName } from './physical/ahead.ts';
@@ -120,6 +122,8 @@ export interface Counted {
     /** What is done to its records while writers wait. */
     readonly work: readonly string[];
   }[];
+  /** Keys of the deleted components with which records or values are lost. */
+  readonly losing: readonly string[];
 }
 
 /**
@@ -152,6 +156,7 @@ export function countingOf(
         path: before.get(componentKey('CustomObject', apiName))?.path ?? null,
         work: work.get(apiName) ?? [],
       })),
+      losing: plan.deleted.filter(holdsValues).map(({ type, fullName }) => componentKey(type, fullName)),
     },
   };
 }
@@ -168,7 +173,7 @@ export async function count(tx: Tx, statement: Counting): Promise<number[]> {
  */
 export function withCounts<P extends PlanLists>(
   plan: P,
-  { checks, found, objects }: Counted,
+  { checks, found, objects, losing }: Counted,
   numbers: readonly number[],
 ): P {
   const problems = checks.flatMap((check, i) => {
@@ -177,6 +182,7 @@ export function withCounts<P extends PlanLists>(
   });
   const counts = new Map(objects.map(({ apiName }, i) => [apiName, numbers[checks.length + i] ?? 0]));
   const isWarning = ({ check }: { check: Pick<DataCheck, 'code'> }): boolean => check.code === 'STATE_MODEL_INVALID';
+  const lost = new Set(losing);
   const withImpact = (change: Change): Change => {
     const records = counts.get(tableOf(change) ?? '');
     return records === undefined ? change : { ...change, impact: { ...change.impact, records } };
@@ -194,9 +200,16 @@ export function withCounts<P extends PlanLists>(
     ],
     creates: plan.creates.map(withImpact),
     updates: plan.updates.map(withImpact),
-    deletes: plan.deletes.map(withImpact),
+    deletes: plan.deletes.map((change) =>
+      lost.has(componentKey(change.type, change.fullName)) ? withImpact(change) : change,
+    ),
   };
 }
+
+/** Whether records or values of records go with a component; what is computed can be computed again. */
+const holdsValues = (component: Component): boolean =>
+  isOf(component, CUSTOM_OBJECT) ||
+  (isOf(component, CUSTOM_FIELD) && component.body.formula === undefined && component.body.rollup === undefined);
 
 /** The plan with what the records say to it; all checks run as one statement. `schema` is quoted. */
 export async function runDataChecks(tx: Tx, schema: string, plan: Plan, before: State): Promise<Plan> {

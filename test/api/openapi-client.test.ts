@@ -1,7 +1,7 @@
 /** A client that somebody else's generator makes out of /openapi.json compiles, and lists records. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { after, before, describe, it } from 'mocha';
@@ -25,6 +25,7 @@ describe('a client generated from /openapi.json', () => {
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'openapi.json'), description);
     execFileSync(bin('oazapfts'), [join(folder, 'openapi.json'), join(folder, 'client.ts')]);
+    assert.match(readFileSync(join(folder, 'client.ts'), 'utf8'), /files: \{\s*\[key: string\]: string;?\s*\}/);
     execFileSync(
       bin('tsc'),
       [

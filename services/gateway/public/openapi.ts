@@ -185,7 +185,7 @@ function hoist(value: unknown, schemas: Record<string, unknown>): unknown {
   const visit = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(visit);
     if (typeof part !== 'object' || part === null) return part;
-    const copy = Object.fromEntries(Object.entries(part).map(([key, inner]) => [key, visit(inner)]));
+    const copy = withAnyName(Object.fromEntries(Object.entries(part).map(([key, inner]) => [key, visit(inner)])));
     const name = copy['$id'];
     if (typeof name !== 'string' || !('type' in copy) || !/^[A-Z][A-Za-z]+$/.test(name)) return copy;
     delete copy['$id'];
@@ -193,6 +193,17 @@ function hoist(value: unknown, schemas: Record<string, unknown>): unknown {
     return { $ref: `#/components/schemas/${name}` };
   };
   return visit(value);
+}
+
+/** The pattern by which typebox says that a mapping takes any name. */
+const ANY_NAME = '^.*$';
+
+/** A mapping with any names, in the words that generators of clients understand. */
+function withAnyName(schema: Json): Json {
+  const { patternProperties: patterns, ...rest } = schema;
+  if (typeof patterns !== 'object' || patterns === null || 'additionalProperties' in rest) return schema;
+  const [only, ...others] = Object.entries(patterns);
+  return only?.[0] === ANY_NAME && others.length === 0 ? { ...rest, additionalProperties: only[1] } : schema;
 }
 
 function describe(operation: Operation): Json {

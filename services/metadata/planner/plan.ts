@@ -11,7 +11,7 @@ import { changesOf } from '../kinds/changes.ts';
 import { type Component, componentKey, componentsByObject, type State } from '../kinds/component.ts';
 import type { Acting, CheckContext, Problem, Reference } from '../kinds/kind.ts';
 import { findKind, KINDS, kindOrder } from '../kinds/registry.ts';
-import type { Project } from '../project/project.ts';
+import { isRecord, type Project } from '../project/project.ts';
 import { type Alteration, alterations } from './alterations.ts';
 import { type DataCheck, dataChecks } from './data-checks.ts';
 import {
@@ -298,8 +298,12 @@ function addDependents(updates: readonly Change[], after: State): void {
         update &&
         !(update.type === type && update.fullName === fullName) &&
         !(reference.type === 'CustomObject' && reference.pointer === '/object')
-      )
-        update.impact.dependents.push({ type, fullName });
+      ) {
+        const { dependents } = update.impact;
+        const last = dependents.at(-1);
+        // A component can refer to another in several places; they follow each other.
+        if (last?.type !== type || last.fullName !== fullName) dependents.push({ type, fullName });
+      }
     }
 }
 
@@ -312,20 +316,21 @@ function distinct(problems: readonly Problem[]): Problem[] {
   });
 }
 
-/** Properties that differ, the first level by name and one level into mappings (`api.published`). */
-export function differences(from: Component['body'], to: Component['body']): Change['properties'] {
+/**
+ * Properties that differ, each named by its way through the mappings (`fields.Invoice__c.Amount__c.edit`). The order of
+ * keys says nothing: bodies come back from the database in another one.
+ */
+function differences(from: Component['body'], to: Component['body']): Change['properties'] {
   const found: Change['properties'] = [];
-  const isMap = (value: unknown): value is Record<string, unknown> =>
-    typeof value === 'object' && value !== null && !Array.isArray(value);
-  const walk = (a: Record<string, unknown>, b: Record<string, unknown>, prefix: string, depth: number): void => {
+  const walk = (a: Record<string, unknown>, b: Record<string, unknown>, prefix: string): void => {
     for (const name of new Set([...Object.keys(a), ...Object.keys(b)])) {
       const [x, y] = [Object.hasOwn(a, name) ? a[name] : undefined, Object.hasOwn(b, name) ? b[name] : undefined];
-      if (JSON.stringify(x) === JSON.stringify(y)) continue;
-      if (depth < 2 && isMap(x) && isMap(y)) walk(x, y, `${prefix}${name}.`, depth + 1);
-      else found.push({ name: prefix + name, from: x ?? null, to: y ?? null });
+      if (isRecord(x) && isRecord(y)) walk(x, y, `${prefix}${name}.`);
+      else if (x === undefined || y === undefined || jcs(x) !== jcs(y))
+        found.push({ name: prefix + name, from: x ?? null, to: y ?? null });
     }
   };
-  walk(from, to, '', 1);
+  walk(from, to, '');
   return found.sort((a, b) => byCodePoint(a.name, b.name));
 }
 

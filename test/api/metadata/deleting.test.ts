@@ -310,7 +310,8 @@ describe('API: deleting configuration', () => {
         [
           ['Thing__c.Code__c', 2],
           ['Thing__c.Serial__c', 2],
-          ['Thing__c.Total__c', 2],
+          // Computed: no value is lost.
+          ['Thing__c.Total__c', null],
         ],
       );
       const statuses = await readEverything(feed.nextCursor ?? feed.cursor ?? '', page.nextCursor ?? '');

@@ -437,7 +437,7 @@ describe('metadata: deploying', () => {
         [it.fullName, it.message].join(': '),
       );
     assert.deepEqual(await blocked('a'), []);
-    assert.deepEqual(await blocked('b'), ['Closed__c.Many__c: Records hold values that would be gone: a. (1 records)']);
+    assert.deepEqual(await blocked('b'), ['Closed__c.Many__c: Records hold values that would be gone: a. (1 record)']);
   });
 
   it('closes an open picklist when its records hold none but the values', async () => {

@@ -45,6 +45,18 @@ const applied = (result: Plan, version = 2): State =>
 
 const texts = (state: State): Files => Object.fromEntries([...state.values()].map(({ path, yaml }) => [path, yaml]));
 
+/** The same value with its keys in reverse. */
+function turned<T>(value: T): T;
+function turned(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(turned);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .map(([key, item]) => [key, turned(item)])
+      .reverse(),
+  );
+}
+
 describe('metadata: the planner', () => {
   let core: State;
   before(async () => {
@@ -54,6 +66,44 @@ describe('metadata: the planner', () => {
     core = new Map(
       [...applied(result, 1)].map(([key, component]) => [key, { ...component, system: system.has(component.type) }]),
     );
+  });
+
+  it('names the leaf that changed, whatever the order of keys', async () => {
+    const permissions = (update: boolean, order: readonly string[]): Files => ({
+      'permissionSets/Field.yaml': [
+        'type: PermissionSet\napiName: Field\nlabel: Field\nobjects:\n  Plain__c:\n    create: true\n    read: true',
+        `    update: ${update}\nfields:\n  Plain__c.Text__c:`,
+        ...order.map((key) => `    ${key}: true`),
+        '',
+      ].join('\n'),
+    });
+    const files = {
+      ...objectFiles('Plain__c', { Text__c: 'fieldType: text' }),
+      ...permissions(false, ['read', 'edit']),
+    };
+    const before = applied(await plan(core, files));
+    // The database gives bodies back with their keys in an order of its own.
+    const stored = new Map(
+      [...before].map(([key, component]) => [key, { ...component, body: turned(component.body) }]),
+    );
+    const now = [before, stored].map((state) => plan(state, permissions(true, ['edit', 'read'])));
+    const [fresh, read] = await Promise.all(now);
+    assert.deepEqual(
+      read?.updates.map(({ properties }) => properties),
+      [[{ name: 'objects.Plain__c.update', from: false, to: true }]],
+    );
+    assert.equal(planHash(read!, stored), planHash(fresh!, before));
+  });
+
+  it('names each component that uses an updated one once', async () => {
+    const rule = 'condition: record.A__c == "x" && record.A__c != "y"\nmessage: No\nerrorField: A__c\n';
+    const files = {
+      ...objectFiles('Used__c', { A__c: 'fieldType: text' }),
+      'objects/Used__c/validationRules/R.yaml': `type: ValidationRule\napiName: R\nobject: Used__c\n${rule}`,
+    };
+    const before = applied(await plan(core, files));
+    const { updates } = await plan(before, fieldFile('Used__c', 'A__c', 'fieldType: text\nhelpText: Help'));
+    assert.deepEqual(updates[0]?.impact.dependents, [{ type: 'ValidationRule', fullName: 'Used__c.R' }]);
   });
 
   it('refuses default values of an object that are long together', async () => {
