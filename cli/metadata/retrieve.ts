@@ -12,7 +12,7 @@ import {
   type PackageType,
   PROJECT_PATH,
 } from '../../lib/metadata/manifest.ts';
-import { belongsToObject, pathProblem } from '../../lib/metadata/paths.ts';
+import { belongsToObject, isTypeName, locate, pathProblem } from '../../lib/metadata/paths.ts';
 import { emitYaml } from '../../lib/yaml/emit.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
 import { emitDestructive, emitPackage, explicitPackage, type Member, membersOf } from './package.ts';
@@ -50,7 +50,7 @@ export async function retrieve(ask: Ask, wanted: Package, source: Source, progre
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
     const answers = await inParts(ask, wanted, progress);
     const versions = new Set(answers.map(({ metadataVersion }) => metadataVersion));
-    if (versions.size === 1) return treeOf(answers, source);
+    if (versions.size === 1) return treeOf(answers, wanted, source);
     progress('The configuration changed meanwhile; retrieving it again');
   }
   throw new Failure(
@@ -120,19 +120,32 @@ const halvesOfTypes = (types: readonly PackageType[]): Package[] => {
   return [types.slice(0, middle), types.slice(middle)].map((half) => ({ version: 1, types: half }));
 };
 
-function treeOf(answers: readonly Retrieved[], { baseUrl, tenantId }: Source): Tree {
+/** Where a type that this program does not know may have its files. */
+const FOREIGN_PATH = /^[A-Za-z][A-Za-z0-9]*(?:\/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+\.yaml$/;
+
+/**
+ * Whether a file may be written where the platform says. The paths of an answer become paths of this machine, and a folder
+ * holds things that are carried out: `.git`, `Makefile`. So a file stands where its type has it, and a type that only a
+ * newer platform knows gets YAML in a folder that is nobody else's, if it was asked for.
+ */
+function mayBeWritten({ type, fullName, path }: Retrieved['components'][number], wanted: Package): boolean {
+  if (pathProblem(path) !== null || path.split('/').some((name) => name.startsWith('.'))) return false;
+  const location = locate(path);
+  if (isTypeName(type)) return location?.type === type && location.fullName === fullName;
+  const asked = wanted.types.some(({ name }) => name === type);
+  return asked && location === null && FOREIGN_PATH.test(path) && !path.toLowerCase().startsWith('manifest/');
+}
+
+function treeOf(answers: readonly Retrieved[], wanted: Package, { baseUrl, tenantId }: Source): Tree {
   const files = new Map<string, string>();
   const components = new Map<string, Retrieved['components'][number]>();
   for (const answer of answers)
     for (const component of answer.components) {
       const text = answer.files[component.path];
-      // The paths of an answer become paths of this machine.
-      if (text === undefined || pathProblem(component.path) !== null)
-        throw new Failure(
-          'CLIENT_PROTOCOL',
-          EXIT.error,
-          `The platform gave no file that can be kept for ${component.path}.`,
-        );
+      if (text === undefined || !mayBeWritten(component, wanted)) {
+        const message = `The platform gave a file for ${component.type} ${component.fullName} that cannot be kept: ${component.path}.`;
+        throw new Failure('CLIENT_PROTOCOL', EXIT.error, message, { hint: 'Nothing was written.' });
+      }
       components.set(component.path, component);
       files.set(component.path, text);
     }
