@@ -42,9 +42,10 @@ function seconds(text: string): number {
 }
 
 /** The program without its commands. */
-export function createProgram() {
+export function createProgram(version: string) {
   return new Command('erp')
     .description('Works with an ERP platform from the command line.')
+    .version(version, '--version', 'print the version of erp')
     .option('--json', 'print exactly the JSON of the API; failures as JSON on standard error')
     .option('--base-url <url>', 'address of the platform, without /api/v1 (ERP_BASE_URL)')
     .option('--profile <name>', 'sign-in to work with (ERP_PROFILE)')

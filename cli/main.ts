@@ -6,8 +6,8 @@ import { Output } from './output/output.ts';
 import { openTerminal } from './output/terminal.ts';
 import { buildProgram } from './program.ts';
 
-/** `argv` without node and script. */
-export async function main(argv: readonly string[]): Promise<void> {
+/** `argv` without node and script; `version` is that of the package. */
+export async function main(argv: readonly string[], version: string): Promise<void> {
   // A reader that has seen enough, such as `head`, is no failure.
   for (const stream of [process.stdout, process.stderr])
     stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -20,14 +20,14 @@ export async function main(argv: readonly string[]): Promise<void> {
     process.stderr.write(`\nInterrupted.${change}\n`);
     process.exit(EXIT.interrupted);
   });
-  const code = await run(argv);
+  const code = await run(argv, version);
   // A command that has done its work may have chosen a code of its own, as `diff --exit-code` does.
   if (code !== EXIT.ok) process.exitCode = code;
 }
 
-async function run(argv: readonly string[]): Promise<ExitCode> {
+async function run(argv: readonly string[], version: string): Promise<ExitCode> {
   const json = argv.includes('--json');
-  const program = buildProgram();
+  const program = buildProgram(version);
   settle(program, json);
   try {
     await program.parseAsync(argv, { from: 'user' });

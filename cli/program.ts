@@ -11,9 +11,9 @@ import { addLogin } from './commands/login.ts';
 import { addMetadata } from './commands/metadata.ts';
 import { addObjects } from './commands/objects.ts';
 
-/** The whole program. */
-export function buildProgram(): Program {
-  const program = createProgram();
+/** The whole program, in the version that `--version` prints. */
+export function buildProgram(version: string): Program {
+  const program = createProgram(version);
   addLogin(program);
   addIdentity(program);
   addMetadata(program);

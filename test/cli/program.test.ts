@@ -1,0 +1,42 @@
+/** What `erp` says before it knows any platform: its version, and what it cannot work with. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { erpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
+
+/** Makes the Node of a process one of 20: its version, and no `enableCompileCache`. */
+const NODE_20 = `
+import { registerHooks } from 'node:module';
+const versions = { ...process.versions, node: '20.20.2' };
+Object.defineProperties(process, { version: { value: 'v20.20.2' }, versions: { value: versions } });
+const shortCircuit = true;
+registerHooks({
+  resolve: (specifier, context, next) =>
+    specifier === 'node:module' ? { url: 'data:text/javascript,export{}', shortCircuit } : next(specifier, context),
+});
+`;
+
+describe('erp, the program', () => {
+  const env = userEnvironment();
+  const erp = erpOf(env);
+
+  it('says which Node it needs on one that is too old', async () => {
+    const preload = join(env['HOME'] ?? '', 'node-20.mjs');
+    await writeFile(preload, NODE_20);
+    const ended = promisify(execFile)(process.execPath, ['--import', preload, PROGRAM, '--help'], { env });
+    await assert.rejects(ended, { code: 1, stderr: 'erp needs Node 24 or newer; this is v20.20.2.\n' });
+  });
+
+  it('prints the version of its package', async () => {
+    const { version } = JSON.parse(await readFile(join(import.meta.dirname, '..', '..', 'package.json'), 'utf8'));
+    assert.deepEqual(await erp(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' });
+  });
+
+  it('takes no address of the API for the base URL, and says what to leave out', async () => {
+    const { code, stderr } = await erp(['whoami', '--base-url', 'http://127.0.0.1:3000/erp/api/v1/']);
+    assert.equal(code, 2);
+    assert.match(stderr, /Leave out \/api\/v1: http:\/\/127\.0\.0\.1:3000\/erp\n/);
+  });
+});
