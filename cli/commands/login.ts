@@ -7,6 +7,7 @@ import { Failure, signInNeeded, usage } from '../failure.ts';
 import { Api } from '../http/api.ts';
 import { Intentions } from '../http/intentions.ts';
 import { parseBaseUrl } from '../http/transport.ts';
+import { counted } from '../output/values.ts';
 import { discover, revoke } from '../profiles/oauth.ts';
 import { chosenProfile } from '../profiles/session.ts';
 import { signInWithBrowser, signInWithDevice } from '../profiles/sign-in.ts';
@@ -99,7 +100,7 @@ async function login(run: Run, options: LoginOptions): Promise<void> {
         show({ url, completeUrl, userCode, expiresIn }) {
           output.note(`Open ${url} in a browser and type the code ${output.terminal.paintError('bold', userCode)}`);
           if (completeUrl) output.note(`or open ${completeUrl}`);
-          output.note(`The code is good for ${Math.round(expiresIn / 60)} minutes. Waiting…`);
+          output.note(`The code is good for ${counted(Math.round(expiresIn / 60), 'minute', 'minutes')}. Waiting…`);
         },
       })
     : await signInWithBrowser({

@@ -1,6 +1,6 @@
 /** What the commands that change a record have in common: verdicts, duplicates, conflicts of versions. */
 import type { Run } from '../command.ts';
-import { ApiFailure, EXIT, usage } from '../failure.ts';
+import { ApiFailure, EXIT, Failure, usage } from '../failure.ts';
 import type { Answer } from '../http/api.ts';
 import { plain } from '../output/table.ts';
 import { same, valueText } from '../output/values.ts';
@@ -74,9 +74,9 @@ export async function withDuplicates<T>(
       // A second change of the same key would be another request under it.
       const mayAsk = run.output.terminal.interactive && run.options.idempotencyKey === undefined;
       if (!mayAsk || !(await agreed(run, 'Store it all the same?')))
-        throw error.advised(
-          `To store it all the same, add within 15 minutes: --confirm-duplicates ${confirmationToken}`,
-        );
+        throw mayAsk
+          ? new Failure(error.code, EXIT.conflict, 'Nothing was stored.')
+          : error.advised(`To store it all the same, add within 15 minutes: --confirm-duplicates ${confirmationToken}`);
       confirmation = confirmationToken;
     }
   }
@@ -117,21 +117,21 @@ export interface Conflict {
   overlapping: string[];
 }
 
-/** Shows what was read, what stands there now and what was to be written. */
+/** Shows what was read, if that is known, what stands there now and what was to be written. */
 export function showConflict({ output }: Run, base: DataRecord | null, theirs: DataRecord, mine: DataRecord): Conflict {
   const changed = Object.keys(theirs).filter(
-    (name) => !ALWAYS.has(name) && (base ? !same(base[name], theirs[name]) : name in mine),
+    (name) => !ALWAYS.has(name) && base !== null && !same(base[name], theirs[name]),
   );
   const names = [...new Set([...Object.keys(mine), ...changed])];
-  const text = (record: DataRecord | null, name: string): string =>
-    record && name in record ? valueText(record[name]) || '(empty)' : '–';
+  const text = (record: DataRecord, name: string): string =>
+    name in record ? valueText(record[name]) || '(empty)' : '–';
   output.note('Somebody has changed the record in the meantime. Nothing was written.');
   output.noteTable(
-    [{ title: 'Field' }, { title: 'You started from' }, { title: 'Theirs' }, { title: 'Yours' }],
-    names.map((name) => [name, text(base, name), text(theirs, name), text(mine, name)]),
+    [{ title: 'Field' }, ...(base ? [{ title: 'You started from' }] : []), { title: 'Theirs' }, { title: 'Yours' }],
+    names.map((name) => [name, ...(base ? [text(base, name)] : []), text(theirs, name), text(mine, name)]),
   );
   const meant = (name: string): boolean => !sameText(theirs[name], mine[name]);
-  return { overlapping: Object.keys(mine).filter((name) => (!base || changed.includes(name)) && meant(name)) };
+  return { overlapping: Object.keys(mine).filter((name) => changed.includes(name) && meant(name)) };
 }
 
 /** What a command line wrote as text may stand as a number in the record. */

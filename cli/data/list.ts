@@ -5,6 +5,7 @@ import type { OperationOutput } from '../../contracts/operations.ts';
 import type { Run } from '../command.ts';
 import { usage } from '../failure.ts';
 import type { Answer, Api, CallInput } from '../http/api.ts';
+import { counted } from '../output/values.ts';
 import { parse } from './assignments.ts';
 import { readConditions } from './conditions.ts';
 import { describe, fieldOf, type ObjectDescription } from './objects.ts';
@@ -33,8 +34,9 @@ export async function listRecords(run: Run, objectApiName: string, options: List
   if (options.filters !== undefined && options.where) throw usage('--filters and --where exclude each other.');
   if (options.any && !options.where) throw usage('--any says how several --where are joined.');
   const description = output.json && !options.where ? null : await describe(api, objectApiName);
+  const sorted = options.sort ? sortOf(options.sort).map(({ id }) => id) : [];
   const names =
-    options.fields?.split(',').map((name) => name.trim()) ?? (description ? defaultFields(description) : []);
+    options.fields?.split(',').map((name) => name.trim()) ?? (description ? defaultFields(description, sorted) : []);
   const query = queryOf(options, description, output.json ? undefined : names.join(','));
   if (output.json)
     return options.all ? allAsLines(run, api, objectApiName, query) : onePage(run, api, objectApiName, query);
@@ -102,7 +104,8 @@ async function asTable(run: Run, api: Api, objectApiName: string, query: Query, 
   for await (const { body } of pages(api, objectApiName, query, true)) {
     write(body.records.map((record) => rowOf(shown.names, recordOf(record))));
     count += body.records.length;
-    if (count === body.records.length && body.total !== undefined) output.note(`${body.total} records match.`);
+    if (count === body.records.length && body.total !== undefined)
+      output.note(`${counted(body.total, 'record matches', 'records match')}.`);
     if (shown.all) continue;
     if (body.nextCursor)
       // On a terminal the cursor would be most of what one sees.

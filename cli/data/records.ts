@@ -14,15 +14,19 @@ const COLUMNS_MAX = 7;
 const LONG = new Set(['longText', 'richText', 'json', 'address', 'geolocation', 'reference', 'masterDetail', 'file']);
 const RIGHT = new Set(['integer', 'decimal', 'currency', 'percent', 'rollup']);
 
-/** Fields that a table shows when nobody has chosen: the id, the name, the state, then the first that hold something. */
-export function defaultFields({ fields, nameField }: ObjectDescription): string[] {
+/**
+ * Fields that a table shows when nobody has chosen: the id, the name, those it is sorted by, the state, then the first
+ * short ones.
+ */
+export function defaultFields({ fields, nameField }: ObjectDescription, sorted: readonly string[]): string[] {
+  const known = sorted.filter((name) => fields.some(({ apiName }) => apiName === name));
   const own = fields.filter(({ system, deprecated }) => !system && !deprecated).map(({ apiName }) => apiName);
   const states = fields.filter(({ stateField }) => stateField).map(({ apiName }) => apiName);
   const short = own.filter((name) => {
     const type = fields.find(({ apiName }) => apiName === name)?.fieldType;
     return type !== undefined && !LONG.has(type);
   });
-  return [...new Set(['id', nameField, ...states, ...short])].slice(0, COLUMNS_MAX);
+  return [...new Set(['id', nameField, ...known, ...states, ...short])].slice(0, COLUMNS_MAX);
 }
 
 /** Columns for these fields. */

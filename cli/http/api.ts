@@ -55,6 +55,8 @@ export interface Answer<Body> {
 /** The access token for a call; `renew` asks for another one because the platform has refused the last. */
 export interface TokenSource {
   token(renew?: boolean): Promise<string>;
+  /** What a person can do when the platform refuses the token. */
+  readonly onRefusal?: string;
 }
 
 export interface ApiOptions {
@@ -212,11 +214,19 @@ export class Api {
         continue;
       }
       const wait = waitBefore(outcome, attempt, request.row.mutation);
-      if (wait === null) throw outcome;
+      if (wait === null) throw this.#advised(outcome);
       if (wait >= 3_000) note(`${outcome.message} Trying again in ${Math.round(wait / 1000)} seconds.`);
       else trace(`${outcome.message} Trying again.`);
       await sleep(wait);
     }
+  }
+
+  /** A refused token with advice that fits where it is from; a step-up has its own. */
+  #advised(failure: Failure): Failure {
+    const { onRefusal } = this.#options.tokens;
+    const refused = failure instanceof ApiFailure && failure.status === 401;
+    if (!refused || !onRefusal || failure.code === 'AUTHENTICATION_INSUFFICIENT') return failure;
+    return failure.advised(onRefusal);
   }
 
   async #attempt(

@@ -1,5 +1,6 @@
 /** One HTTP exchange with the platform: time limits, and failures of the network in words. */
 import { EXIT, Failure } from '../failure.ts';
+import { counted } from '../output/values.ts';
 
 export interface Exchange {
   method: string;
@@ -40,7 +41,13 @@ export function parseBaseUrl(text: string): string {
     throw new Failure('CLIENT_USAGE', EXIT.usage, `${text} is not encrypted: a token would travel in clear text.`, {
       hint: 'Use https. Without it only this machine can be reached: localhost, 127.0.0.1, [::1].',
     });
-  return url.href.replace(/\/+$/, '');
+  const address = url.href.replace(/\/+$/, '');
+  const api = /\/api\/v\d+$/.exec(address);
+  if (api)
+    throw new Failure('CLIENT_USAGE', EXIT.usage, `${text} is the address of the API, which erp finds itself.`, {
+      hint: `Leave out ${api[0]}: ${address.slice(0, api.index)}`,
+    });
+  return address;
 }
 
 const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
@@ -63,7 +70,11 @@ export async function exchange({ method, url, headers, body, timeoutMs }: Exchan
 
 function networkFailure(error: unknown, url: URL, timeoutMs: number): NetworkFailure {
   if (error instanceof DOMException && error.name === 'TimeoutError')
-    return new NetworkFailure(`${url.origin} did not answer within ${timeoutMs / 1000} seconds.`, false, error);
+    return new NetworkFailure(
+      `${url.origin} did not answer within ${counted(timeoutMs / 1000, 'second', 'seconds')}.`,
+      false,
+      error,
+    );
   const cause = error instanceof Error ? error.cause : undefined;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   const reason = cause instanceof Error && cause.message ? cause.message : String(error);

@@ -2,10 +2,10 @@
 import type { Run } from '../command.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { plain } from '../output/table.ts';
+import { counted } from '../output/values.ts';
 import { type Difference, differencesOf, patchOf } from './differences.ts';
 import { hashOf, readProject } from './folder.ts';
 import { retrieveTree } from './into-folder.ts';
-import { counted } from './plan.ts';
 
 export interface DiffOptions {
   dir: string;

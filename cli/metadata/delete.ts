@@ -6,6 +6,7 @@ import { DESTRUCTIVE_PATH, MANIFEST_PATH } from '../../lib/metadata/manifest.ts'
 import { pathOf } from '../../lib/metadata/paths.ts';
 import type { Run } from '../command.ts';
 import { usage } from '../failure.ts';
+import { counted } from '../output/values.ts';
 import { type Project, readProject } from './folder.ts';
 import { refuseLoss } from './into-folder.ts';
 import {
@@ -17,7 +18,6 @@ import {
   membersOf,
   parseMembers,
 } from './package.ts';
-import { counted } from './plan.ts';
 import { writeTree } from './write.ts';
 
 export interface DeleteOptions {

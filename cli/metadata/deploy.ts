@@ -7,10 +7,11 @@ import type { Run } from '../command.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
 import type { Answer, Api } from '../http/api.ts';
 import { plain } from '../output/table.ts';
+import { counted } from '../output/values.ts';
 import { hashOf, type Project, readProject, readProjectIfAny, toSend } from './folder.ts';
 import { type Deployment, follow, outcomeOf, showDeployment, showFindings } from './follow.ts';
 import { retrieveTree, writingOf } from './into-folder.ts';
-import { counted, planLines } from './plan.ts';
+import { planLines } from './plan.ts';
 import { type Finding, FindingsFailure, findingsOf } from './problems.ts';
 import { writeTree } from './write.ts';
 

@@ -5,7 +5,8 @@ import type { Run } from '../command.ts';
 import { EXIT, Failure } from '../failure.ts';
 import type { Answer } from '../http/api.ts';
 import { openProgress, type Progress } from '../output/progress.ts';
-import { counted, planLines } from './plan.ts';
+import { counted } from '../output/values.ts';
+import { planLines } from './plan.ts';
 import { type Finding, findingLines } from './problems.ts';
 import { blockerLines } from './rollback-blockers.ts';
 

@@ -2,6 +2,7 @@
 import type { OperationOutput } from '../../contracts/operations.ts';
 import { plain, shorten } from '../output/table.ts';
 import type { Terminal } from '../output/terminal.ts';
+import { counted } from '../output/values.ts';
 
 type Validation = OperationOutput<'metadata.components.validate'>;
 /** The changes of a plan, as validations and deployments hold them. */
@@ -50,10 +51,6 @@ export function summary({ creates, updates, deletes, noops }: Changes, { termina
     ...(irreversible > 0 ? [`${counted(irreversible, 'change', 'changes')} cannot be rolled back.`] : []),
   ].join(' ');
 }
-
-/** `1 file`, `2 files`. */
-export const counted = (count: number, one: string, many: string): string =>
-  `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
 
 function section(sign: Sign, changes: readonly Change[], style: PlanStyle): string[] {
   const shown = style.verbose ? changes : changes.slice(0, CHANGES_MAX);

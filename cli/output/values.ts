@@ -13,3 +13,7 @@ export function valueText(value: unknown): string {
 /** Two values of a record are the same. */
 export const same = (left: unknown, right: unknown): boolean =>
   JSON.stringify(left ?? null) === JSON.stringify(right ?? null);
+
+/** `1 file`, `2 files`. */
+export const counted = (count: number, one: string, many: string): string =>
+  `${count.toLocaleString('en')} ${count === 1 ? one : many}`;

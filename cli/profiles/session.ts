@@ -77,6 +77,7 @@ async function tokenSession(
   return {
     baseUrl,
     profileName: null,
+    onRefusal: 'ERP_TOKEN is refused: set a new one, or unset it and sign in with erp login.',
     person: () => Promise.resolve(subjectOf(token)),
     token: (renew) =>
       renew
@@ -102,6 +103,7 @@ function profileSession(name: string, profile: Profile, store: Store): Session {
   return {
     baseUrl: profile.baseUrl,
     profileName: name,
+    onRefusal: `Sign in: erp login --profile ${name}`,
     person: () => Promise.resolve(`${profile.tenant.id}/${profile.user.id}`),
     async token(renew = false) {
       const found = renew ? null : await store.credentials(name);

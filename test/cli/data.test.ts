@@ -99,6 +99,14 @@ describe('erp data', () => {
     assert.equal((await erp(['data', 'list', 'Account', '--where', 'nonsense'])).code, 2);
   });
 
+  it('shows the fields that it sorts by, and counts one record as one', async () => {
+    await create('name=Sorted', 'city=Sortingen', 'creditLimit=5');
+    const list = ['data', 'list', 'Account', '--where', 'city=Sortingen', '--total'];
+    const { stdout, stderr } = await erp([...list, '--sort', 'creditLimit,-createdAt']);
+    assert.match(stdout, /^[0-9a-f-]{36}\tSorted\t5(\.00)?\t\d{4}-\d\d-\d\dT/);
+    assert.match(stderr, /^1 record matches\.$/m);
+  });
+
   it('lists every violation with its field, and ends with 6', async () => {
     const { code, stderr } = await erp(['data', 'create', 'Account', 'creditLimit=much', 'nonsense=1']);
     assert.equal(code, 6);
@@ -148,6 +156,24 @@ describe('erp data', () => {
     assert.match(stderr, /creditLimit +\S+ +7(\.00)? +–/);
     assert.match(stderr, /You both changed city\./);
     assert.match((await erp(['data', 'get', 'Account', id])).stdout, /^city\tTheirs$/m);
+  });
+
+  it('sends who named a version that is no more back to read the record', async () => {
+    const id = await create('name=Named Version', 'city=Start');
+    const { headers } = await api(platform.baseUrl, token).get(`/data/Account/${id}`);
+    const stale = headers.get('etag') ?? '';
+    await erp(['data', 'update', 'Account', id, 'city=Theirs', 'creditLimit=7']);
+    for (const change of ['city=Mine', 'creditLimit=7']) {
+      const { code, stderr } = await erp(['data', 'update', 'Account', id, change, '--if-match', stale]);
+      assert.equal(code, 5);
+      assert.match(stderr, /^Field +Theirs +Yours$/m);
+      assert.match(stderr, /Read the record again, and leave out --if-match or give its new version: /);
+      assert.doesNotMatch(stderr, /You (both|started)|[Rr]epeat the command/);
+      const [, next = ''] = /--if-match '(.*)'/.exec(stderr) ?? [];
+      assert.notEqual(next, stale);
+      if (change === 'city=Mine') continue;
+      assert.equal((await erp(['data', 'update', 'Account', id, change, '--if-match', next])).code, 0);
+    }
   });
 
   it('repeats with the same key until there is an answer, and does nothing twice', async () => {

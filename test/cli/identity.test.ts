@@ -41,6 +41,7 @@ describe('erp with a token', () => {
     assert.equal(code, 3);
     assert.equal(stdout, '');
     assert.match(stderr, /TOKEN_INVALID[\s\S]*request req_\w{26}/);
+    assert.match(stderr, /^ERP_TOKEN is refused: set a new one, or unset it and sign in/m);
     assert.equal(stderr.includes(token.slice(0, 30)), false);
     const json = await erp(['whoami', '--json']);
     assert.equal(json.code, 3);

@@ -89,6 +89,10 @@ describe('erp on a terminal', () => {
     const { code, screen } = await onTerminal(args, { answers: { 'Store it all the same? [y/N]': 'y' } });
     assert.equal(code, 0, screen);
     assert.match(stripVTControlCharacters(screen), /Created Account [0-9a-f-]{36} Duplicated Ltd/);
+    const no = await onTerminal(args, { answers: { 'Store it all the same? [y/N]': 'n' } });
+    assert.equal(no.code, 5);
+    assert.match(stripVTControlCharacters(no.screen), /\n(Error: )?Nothing was stored\.\n$/);
+    assert.doesNotMatch(no.screen, /--confirm-duplicates/);
   });
 
   it('makes a change to the record as it is now, where the other change touched other fields and a person agrees', async () => {
