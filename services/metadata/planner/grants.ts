@@ -1,7 +1,8 @@
 /**
  * What a deployment hands out. Nobody gives or takes by configuration what they do not hold: permissions, roles,
  * memberships, records, the users that clients act as, and what expressions tell of fields. Who manages access may.
- * What a deployment creates, nobody held before: the same deployment may give it to anybody.
+ * What a deployment creates, nobody held before: the same deployment may give it to anybody. What one brings back is not
+ * new: bringing it back takes what deleting it took.
  * Source: docs/reference/access.md#handing-out-permissions.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -51,6 +52,7 @@ import { VALIDATION_RULE } from '../kinds/validation-rule.ts';
 import { alterations } from './alterations.ts';
 import { type DataCheck, fillsRecords } from './data-checks.ts';
 import { computedOtherwise, type Dependent, dependentsOf } from './dependents.ts';
+import { restoredComponents } from './restored.ts';
 
 /** Everything that the changes and deletions give away or take beyond what the actor holds becomes a problem. */
 export function checkGrants(changed: readonly Component[], deleted: readonly Component[], context: CheckContext): void {
@@ -69,8 +71,9 @@ export function checksToAsk(checks: readonly DataCheck[], context: CheckContext,
   const { acting, before } = context;
   if (acting === null || managesAccess(acting.actor)) return [...checks];
   const held = heldBy(acting.actor);
+  const known = new Map([...before, ...restoredComponents(context)]);
   return checks.filter((check) => {
-    const missing = readBy(check, before).find((permission) => !held(permission));
+    const missing = readBy(check, known).find((permission) => !held(permission));
     if (missing === undefined) return true;
     const { type, fullName, path } = check.component;
     blocked.push({
@@ -87,14 +90,14 @@ export function checksToAsk(checks: readonly DataCheck[], context: CheckContext,
 }
 
 /** What the answer to a question tells of, as far as it is there. */
-function readBy({ component, object, question }: DataCheck, before: State): Permission[] {
+function readBy({ component, object, question }: DataCheck, known: State): Permission[] {
   const asked = 'field' in question ? question.field : null;
   const names = [
     ...(isOf(component, CUSTOM_FIELD) ? [component.fullName] : []),
     ...(asked === null ? [] : [`${object}.${typeof asked === 'string' ? asked : asked.apiName}`]),
   ];
-  const fields = names.filter((name) => before.has(componentKey('CustomField', name)));
-  if (!before.has(componentKey('CustomObject', object))) return [];
+  const fields = names.filter((name) => known.has(componentKey('CustomField', name)));
+  if (!known.has(componentKey('CustomObject', object))) return [];
   return [
     // Who the users are, everybody may know.
     ...(isUserObject({ apiName: object }) ? [] : [{ kind: 'object', object, right: 'read' } as const]),
@@ -166,17 +169,21 @@ class Grants {
   readonly #clientUsers: Acting['clientUsers'];
   readonly #context: CheckContext;
   readonly #held: (permission: Permission) => boolean;
+  /** What comes back is not new: somebody held it. */
+  readonly #restored: State;
 
   constructor({ actor, clientUsers }: Acting, context: CheckContext) {
     this.#actor = actor;
     this.#clientUsers = clientUsers;
     this.#context = context;
     this.#held = managesAccess(actor) ? () => true : heldBy(actor);
+    this.#restored = restoredComponents(context);
   }
 
   check(component: Component): void {
     if (isOf(component, EXTERNAL_CLIENT)) this.#client(component);
     if (managesAccess(this.#actor)) return;
+    if (this.#isRestored(component.type, component.fullName)) this.#asWhole(component, 'restore');
     if (isOf(component, PROFILE) || isOf(component, PERMISSION_SET)) this.#bundle(component);
     else if (isOf(component, ROLE)) this.#role(component);
     else if (isOf(component, GROUP)) this.#group(component);
@@ -196,29 +203,34 @@ class Grants {
     if (isOf(component, EXTERNAL_CLIENT)) this.#clientOfUser(component, component.body.integrationUser);
     if (managesAccess(this.#actor)) return;
     if (isOf(component, PROFILE) || isOf(component, PERMISSION_SET)) this.#taken(component, component, undefined);
-    else if (isOf(component, ROLE)) {
+    this.#asWhole(component, 'delete');
+  }
+
+  /** What it takes to delete a component, and to bring it back with all that was kept of it. */
+  #asWhole(component: Component, verb: 'delete' | 'restore'): void {
+    // What they give is asked for one by one.
+    if (isOf(component, PROFILE) || isOf(component, PERMISSION_SET)) return;
+    if (isOf(component, ROLE)) {
       if (!this.#isAbove(component.fullName))
-        this.#denied(component, '', `Only who stands above the role ${component.fullName} can delete it.`);
+        this.#denied(component, '', `Only who stands above the role ${component.fullName} can ${verb} it.`);
     } else if (isOf(component, GROUP)) {
       if (!this.#actor.memberships.groups.has(component.fullName))
-        this.#denied(component, '', 'Only a member of the group can delete it.');
+        this.#denied(component, '', `Only a member of the group can ${verb} it.`);
     } else if (isOf(component, CUSTOM_OBJECT)) {
       if (!this.#deletesAll(component.fullName))
-        this.#denied(component, '', 'Only who may delete all records of the object can delete it.');
-    } else if (isOf(component, CUSTOM_FIELD)) this.#deletedField(component);
+        this.#denied(component, '', `Only who may delete all records of the object can ${verb} it.`);
+    } else if (isOf(component, CUSTOM_FIELD)) this.#wholeField(component, verb);
     else if (isOf(component, AGENT_POLICY)) this.#denied(component, '', DECIDING_ABOUT_AGENTS);
-    else this.#deletedRule(component);
+    else {
+      // Rules and actions: who could not change all of it.
+      const lacking = this.#lacking(component, '');
+      if (lacking !== null)
+        this.#denied(component, '', `To ${verb} it takes being able to change all of it, and ${lacking}.`);
+    }
   }
 
-  /** Rules and actions: who could not change all of it cannot delete it. */
-  #deletedRule(component: Component): void {
-    const lacking = this.#lacking(component, '');
-    if (lacking !== null)
-      this.#denied(component, '', `Who deletes it must be able to change all of it, and ${lacking}.`);
-  }
-
-  /** Its values are gone for everybody. */
-  #deletedField(component: FieldComponent): void {
+  /** Its values are gone for everybody, or there again. */
+  #wholeField(component: FieldComponent, verb: 'delete' | 'restore'): void {
     const { fullName, body } = component;
     const { object, formula, rollup } = body;
     if (isUserObject({ apiName: object }) && (body.required || body.unique)) {
@@ -228,9 +240,9 @@ class Grants {
     const computed = formula !== undefined || rollup !== undefined;
     const right = computed ? 'read' : 'edit';
     if (!this.#held({ kind: 'field', field: fullName, right }))
-      this.#denied(component, '', `Only who holds ${right} on ${fullName} can delete it.`);
+      this.#denied(component, '', `Only who holds ${right} on ${fullName} can ${verb} it.`);
     else if (!computed && !(this.#held({ kind: 'object', object, right: 'update' }) && this.#covers(object, 'full')))
-      this.#denied(component, '', `Only who may change all records of ${object} can delete values of all of them.`);
+      this.#denied(component, '', `Only who may change all records of ${object} can ${verb} values of all of them.`);
   }
 
   /** Whether the actor may delete all records of an object. */
@@ -256,7 +268,11 @@ class Grants {
   }
 
   #isNew(type: string, fullName: string): boolean {
-    return !this.#context.before.has(componentKey(type, fullName));
+    return !this.#context.before.has(componentKey(type, fullName)) && !this.#isRestored(type, fullName);
+  }
+
+  #isRestored(type: string, fullName: string): boolean {
+    return this.#restored.has(componentKey(type, fullName));
   }
 
   /** Only configuration that this deployment creates knows it: nobody has held it. */
@@ -267,7 +283,7 @@ class Grants {
       case 'field':
         return this.#isNew('CustomField', permission.field);
       case 'action':
-        return !transitionKeys(this.#context.before).has(permission.action);
+        return ![this.#context.before, this.#restored].some((state) => transitionKeys(state).has(permission.action));
       default:
         return false;
     }

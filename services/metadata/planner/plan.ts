@@ -91,13 +91,19 @@ const nobody = ({ actor, clientUsers }: Acting): Acting => ({
 });
 
 /** Whether a plan gives or takes anything that not everybody who deploys may give or take. */
-export function handsOutRights(plan: Plan, before: State, project: Project, acting: Acting): boolean {
+export function handsOutRights(
+  plan: Plan,
+  before: State,
+  project: Project,
+  { restores, ...acting }: Acting & Required<Pick<PlanOptions, 'restores'>>,
+): boolean {
   const { after, changed, deleted, retained, replacements: replacing } = plan;
   const blocked: Problem[] = [];
   const options = {
     platform: false,
     allowDestructiveChanges: true,
     retained: retained.before,
+    restores,
     ...nobody(acting),
   } as const;
   const context = checkContext(before, after, project, options, { blocked, warnings: [] });

@@ -1,7 +1,7 @@
 /** What a plan that undoes another one brings back of deleted components. Pure. */
 import { CUSTOM_FIELD, type FieldComponent } from '../kinds/bodies/custom-field.ts';
 import { CUSTOM_OBJECT } from '../kinds/bodies/custom-object.ts';
-import { type Component, type ComponentType, componentKey, findComponent } from '../kinds/component.ts';
+import { type Component, type ComponentType, componentKey, findComponent, type State } from '../kinds/component.ts';
 import type { CheckContext } from '../kinds/kind.ts';
 
 const isRestored = (
@@ -12,6 +12,12 @@ const isRestored = (
   const key = componentKey(type, fullName);
   return restores && !before.has(key) && retained.has(key);
 };
+
+/** The components that come back, as they were when they were deleted. */
+export function restoredComponents({ before, after, retained, restores }: CheckContext): State {
+  if (!restores) return new Map();
+  return new Map([...retained].filter(([key]) => after.has(key) && !before.has(key)));
+}
 
 /** Whether the records of an object come back. */
 export const isRestoredObject = (object: string, context: CheckContext): boolean =>

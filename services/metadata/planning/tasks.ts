@@ -236,7 +236,9 @@ export const TASKS = {
       planHash: planHash(plan, state),
       changed: plan.changed.length + plan.deleted.length,
       problems: [...new Set(blocked.map(({ code }) => code))],
-      ...(input.tellsRights ? { handsOutRights: handsOutRights(plan, state, project, acting) } : {}),
+      ...(input.tellsRights
+        ? { handsOutRights: handsOutRights(plan, state, project, { ...acting, restores: options.restores }) }
+        : {}),
       drifted: { since, count: drifted.length, first: drifted.slice(0, DRIFTED_SHOWN_MAX).map(driftedOf) },
       counting: asked?.statement ?? null,
       deciding: asked?.deciding ?? null,

@@ -2,7 +2,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Answer, type Api, api, type CallOptions, tokenFor } from '../../support/client.ts';
-import { deploymentEnded, fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
+import {
+  deploymentEnded,
+  destructiveManifest,
+  fieldFile,
+  objectFiles,
+  wholePackage,
+} from '../../support/metadata-tenant.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
 
 const set = (name: string, body: object): Record<string, string> => ({
@@ -248,6 +254,27 @@ describe('people and the requests of agents', function () {
       );
       refused(back, 403, 'APPROVAL_REQUIRED');
       assert.equal((await mia.get(pathOf(back))).body.preview.deletes[0].fullName, 'Short__c');
+    });
+
+    it('do not decide without manageAccess about a rollback that brings records back', async () => {
+      const ended = async (asked: Answer): Promise<Answer['body']> => {
+        const done = await deploymentEnded(ada, asked);
+        assert.equal(done.status, 'SUCCEEDED', JSON.stringify(done.blocked));
+        return done;
+      };
+      const files = objectFiles('Gone__c', { Code__c: 'fieldType: text' });
+      await ended(await ada.post('/metadata/deploy', { files, package: wholePackage(files) }));
+      const { deploymentId } = await ended(
+        await ada.post('/metadata/deploy', {
+          files: destructiveManifest({ CustomObject: ['Gone__c'] }),
+          package: { version: 1, types: [] },
+          allowDestructiveChanges: true,
+        }),
+      );
+      const asked = await ada.post('/metadata/deploy', { rollback: { deploymentId } }, await underRun(ada));
+      refused(asked, 403, 'APPROVAL_REQUIRED');
+      assert.equal((await mia.get(pathOf(asked))).body.preview.handsOutRights, true);
+      refused(await decide(mia, asked), 403, 'OBJECT_PERMISSION_DENIED');
     });
 
     it('do not decide without manageAccess where it hands out rights', async () => {

@@ -39,16 +39,16 @@ describe('API: who manages configuration', () => {
       ...set('Builder', 'system: [metadataManage]\n'),
       ...set('Looker', 'system: [metadataRead]\n'),
     });
-    for (const [name, permissionSet] of [
-      ['sam', 'Builder'],
-      ['fay', 'Looker'],
-    ] as const) {
-      const path = `/data/User/${(await people[name]!.get('/identity')).body.user.id}`;
-      const etag = (await ada.get(path)).headers.get('etag')!;
-      assert.equal((await ada.patch(path, { permissionSetApiNames: [permissionSet] }, { etag })).status, 200);
-    }
+    await assign('sam', 'Builder');
+    await assign('fay', 'Looker');
   });
   after(() => platform?.stop());
+
+  const assign = async (name: string, ...permissionSetApiNames: string[]): Promise<void> => {
+    const path = `/data/User/${(await people[name]!.get('/identity')).body.user.id}`;
+    const etag = (await ada.get(path)).headers.get('etag')!;
+    assert.equal((await ada.patch(path, { permissionSetApiNames }, { etag })).status, 200);
+  };
 
   const project = (files: Files, more: object = {}) => ({ files, package: wholePackage(files), ...more });
   const deployed = async (by: Api, body: object): Promise<Answer['body']> =>
@@ -191,6 +191,63 @@ describe('API: who manages configuration', () => {
       assert.doesNotMatch(text, /"records":\d/, 'no number of records that are not theirs');
     }
     assert.equal((await ada.get('/data/Vault__c')).body.records[0].Code__c, 'secret');
+  });
+
+  it('brings back no records, values and rights that somebody else deleted', async () => {
+    const all = '{create: true, read: true, update: true, delete: true, viewAll: true, modifyAll: true}';
+    await succeeded(ada, project(objectFiles('Post__c', { Salary__c: 'fieldType: text' })));
+    await succeeded(
+      ada,
+      project({
+        ...objectFiles('Pay__c', { Sum__c: 'fieldType: text' }, 'sharingDefault: private\n'),
+        ...set(
+          'PayAll',
+          `objects:\n  Pay__c: ${all}\n  Post__c: ${all}\nfields:\n  Pay__c.Sum__c: {read: true, edit: true}\n` +
+            '  Post__c.Salary__c: {read: true, edit: true}\n',
+        ),
+      }),
+    );
+    await assign('sam', 'Builder', 'PayAll');
+    assert.equal((await ada.post('/data/Post__c', { name: 'One', Salary__c: 'much' })).status, 201);
+    assert.equal((await sam.post('/data/Pay__c', { name: 'One', Sum__c: 'more' })).status, 201);
+    const deleted = (files: Files, more: Files = {}) =>
+      succeeded(ada, project(more, { files: { ...files, ...more }, allowDestructiveChanges: true }));
+    const none = `objects:\n  Post__c: ${all}\n`;
+    const both = {
+      'manifest/destructiveChanges.yaml':
+        'version: 1\ntypes:\n  - {name: CustomObject, members: [Pay__c]}\n  - {name: CustomField, members: [Post__c.Salary__c]}\n',
+    };
+    const taken = await deleted(both, set('PayAll', none));
+    const denied = ({ status, blocked }: Answer['body']): unknown[] => [
+      status,
+      [...new Set(blocked.map(({ code }: { code: string }) => code))],
+      [...new Set(blocked.map(({ fullName }: { fullName: string }) => fullName))].sort(),
+    ];
+    for (const checkOnly of [true, false])
+      assert.deepEqual(denied(await deployed(sam, { rollback: { deploymentId: taken, checkOnly } })), [
+        'FAILED',
+        ['COMPONENT_PERMISSION_DENIED'],
+        ['PayAll', 'Pay__c', 'Pay__c.Sum__c', 'Post__c.Salary__c'],
+      ]);
+    assert.equal((await sam.get('/data/Pay__c')).status, 404);
+    const back = await succeeded(ada, { rollback: { deploymentId: taken } });
+    assert.equal((await sam.get('/data/Pay__c')).body.records[0].Sum__c, 'more');
+
+    const again = await succeeded(ada, { rollback: { deploymentId: back } });
+    assert.deepEqual(denied(await deployed(sam, { rollback: { deploymentId: again } }))[0], 'FAILED');
+    const vault = objectFiles('Bare__c', { Code__c: 'fieldType: text' });
+    await succeeded(ada, project(vault));
+    const bare = await deleted(deletes('CustomObject', 'Bare__c'));
+    assert.deepEqual(denied(await deployed(sam, { rollback: { deploymentId: bare } })), [
+      'FAILED',
+      ['COMPONENT_PERMISSION_DENIED'],
+      ['Bare__c', 'Bare__c.Code__c'],
+    ]);
+    const checked = await deployed(ada, { rollback: { deploymentId: bare, checkOnly: true } });
+    assert.equal(checked.status, 'SUCCEEDED', JSON.stringify(checked.blocked));
+    const quick = await sam.post('/metadata/deploy', { quickDeploy: { validationId: checked.deploymentId } });
+    assert.equal(quick.body.code, 'QUICK_DEPLOY_NOT_ELIGIBLE');
+    await assign('sam', 'Builder');
   });
 
   it('tells by no plan what records hold that are hidden from its author', async () => {

@@ -619,6 +619,50 @@ describe('metadata: nobody deletes what they could not change', () => {
     });
   }
 
+  /** Restoring these, as a rollback of their deletion does; with what belongs to an object that is among them. */
+  const restoring = async (types: Record<string, string[]>, by: Partial<Principal>): Promise<Plan> => {
+    const { deletes } = makePlan(ground, await readProject(destructiveManifest(types), null), platform);
+    const keys = new Set(deletes.map(({ type, fullName }) => componentKey(type, fullName)));
+    const [retained, left] = [true, false].map((is) => new Map([...ground].filter(([key]) => keys.has(key) === is)));
+    const files = Object.fromEntries([...retained!.values()].map(({ path, yaml }) => [path, yaml]));
+    return makePlan(left!, await readProject(files, null), {
+      platform: false,
+      allowDestructiveChanges: false,
+      restores: true,
+      retained: retained!,
+      ...actingIn(left!, by, BOSS),
+    });
+  };
+
+  const kept: [types: Record<string, string[]>, why: RegExp][] = [
+    [{ PermissionSet: ['Strong'] }, /Only who holds manageUsers can give it to others/],
+    [{ Role: ['Alone'] }, /Only who stands above the role Alone can restore it/],
+    [{ Group: ['Closed'] }, /Only a member of the group can restore it/],
+    [{ ValidationRule: ['Deal__c.Paid'] }, /To restore it .* it takes read on Deal__c.Amount__c/],
+    [{ DuplicateRule: ['Deal__c.All'] }, /it tells of records that you do not see all of/],
+    [{ SharingRule: ['Deal__c.OfAlone'] }, /it opens records that you do not reach/],
+    [{ StateModel: ['Deal__c.Life'] }, /it takes Deal__c.win/],
+    [{ CustomAction: ['Deal__c.Nudge'] }, /it takes Deal__c.Remind/],
+    [{ AgentPolicy: ['Careful'] }, /Only who holds manageAccess can decide what agents/],
+    [{ ExternalClient: ['App'] }, /Changing clients needs manageClients/],
+    [{ CustomObject: ['Deal__c'] }, /Only who may delete all records of the object can restore it/],
+    [{ CustomObject: ['Line__c'] }, /Only who may delete all records of the object can restore it/],
+    [{ CustomField: ['Deal__c.Free__c'] }, /Only who holds edit on Deal__c.Free__c can restore it/],
+    [{ CustomField: ['Deal__c.Total__c'] }, /Only who holds read on Deal__c.Total__c can restore it/],
+    [
+      { CustomObject: ['Deal__c'], Profile: ['Seller'] },
+      /Only who holds read on Deal__c.Amount__c can give it to others/,
+    ],
+    [{ CustomAction: ['Deal__c.Remind'], Profile: ['Seller'] }, /Only who holds Deal__c.Remind can give it to others/],
+  ];
+  for (const [types, why] of kept)
+    it(`nor brings back ${JSON.stringify(types)}`, async () => {
+      const denied = ({ blocked }: Plan): string[] =>
+        blocked.filter(({ code }) => code === 'COMPONENT_PERMISSION_DENIED').map(({ message }) => message);
+      assert.match(denied(await restoring(types, BEA)).join('\n'), why);
+      assert.deepEqual(denied(await restoring(types, BOSS)), []);
+    });
+
   it('and deletes what she may', async () => {
     const types = { Role: ['Below'], Group: ['Mine'], PermissionSet: [], RecordType: ['Deal__c.Large'] };
     assert.deepEqual(await denials(types, BEA), []);
