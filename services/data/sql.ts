@@ -35,6 +35,26 @@ export const storedFields = memoize((object: ObjectMeta): readonly FieldMeta[] =
   Object.values(object.fields).filter((field) => columnType(field) !== null),
 );
 
+/**
+ * SQL (jsonb) of the values in `record`, which may be of another time, that the columns of the object take as they are
+ * now: a deployment may have given a field another type since.
+ */
+export const fittingValues = (object: ObjectMeta, record: string): string => `(${record} - ARRAY(
+    SELECT typed.name FROM unnest(${checkedColumns(object)}) typed (name, type)
+    WHERE ${record} ->> typed.name IS NOT NULL AND NOT CASE WHEN typed.type = 'text[]'
+      THEN jsonb_typeof(${record} -> typed.name) = 'array'
+      ELSE pg_input_is_valid(${record} ->> typed.name, typed.type) END))`;
+
+/** SQL of two arrays: the columns that do not take any text, and their types. */
+const checkedColumns = memoize((object: ObjectMeta): string => {
+  const typed = storedFields(object)
+    .map((field) => [field.apiName, columnType(field) ?? ''] as const)
+    .filter(([, type]) => CHECKED_TYPES.test(type));
+  return [0, 1].map((part) => `ARRAY[${typed.map((names) => literal(names[part]!)).join(', ')}]::text[]`).join(', ');
+});
+
+const CHECKED_TYPES = /^(?:numeric|bigint|boolean|date|time|interval|uuid|text\[\])/;
+
 /** Name of a field as a column, quoted. */
 export const columnName = memoize((field: FieldMeta): string => identifier(field.apiName));
 

@@ -53,7 +53,7 @@ export function deletedStatement(view: View, object: ObjectMeta, id: string): St
     FROM ${schema}._state state
     LEFT JOIN (
       SELECT ${reachedSql({ view, object }, sql, 't', 'delete')} AS reached
-      FROM ${schema}._recycle_bin bin, LATERAL ${formerRow(schema, sql, object, 'bin.record')} t
+      FROM ${schema}._recycle_bin bin, LATERAL ${formerRow(schema, object, 'bin.record')} t
       WHERE bin.object = ${literal(object.apiName)} AND bin.record_id = ${sql.bind(id, 'uuid')}
         AND bin.restorable_until > now() AND ${reachSql(view, sql, object.apiName, 'read', 't')}) found ON true`);
 }

@@ -69,7 +69,7 @@ const hasCriteria = (node: Predicate): boolean =>
 
 /** As text, because the replacer is meant for the parts of predicates and not for those of formulas and rollups. */
 const fieldShape = (field: FieldMeta): string =>
-  JSON.stringify([field.apiName, field.fieldType, columnType(field), field.formula, field.rollup]);
+  JSON.stringify([field.apiName, field.fieldType, columnType(field), field.length, field.formula, field.rollup]);
 
 /**
  * What a deployment computes for all records at once, when it adds or changes a rollup, a formula or rollup that it is

@@ -11,8 +11,9 @@ import { firstUuidv7 } from '../../../lib/values/ids.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { columnName, recordJson, table } from '../sql.ts';
+import { columnName, fittingValues, recordJson, table } from '../sql.ts';
 import { VERSION_COLUMNS, type Versions } from '../view.ts';
+import { formerRow } from '../write/restore.sql.ts';
 import { SERVER_SQL } from './chain.sql.ts';
 import type { FeedAccess, SharingParent } from './changes-access.ts';
 import type { ChangeWindow, FeedPosition } from './changes-cursor.ts';
@@ -233,7 +234,7 @@ function entriesSql(scope: Scope, initial: boolean, isLast: boolean, limit: numb
   const { access, object, readable, ieee754Compatible } = feed;
   const records = table(schema, object.apiName);
   const name = literal(object.apiName);
-  const deletedRecord = deletedRecordSql(records);
+  const deletedRecord = formerRow(schema, object, 'bin.record');
   const beforeDeletion = past((tx) => `${tx} >= deletion.tx`);
   // A page read after its window ended leaves out records that were invisible by then and may be visible again by now.
   const regained = access.sharing === null ? 'false' : atSomeTime(scope, 'NOT visible_then.yes');
@@ -272,9 +273,6 @@ function entriesSql(scope: Scope, initial: boolean, isLast: boolean, limit: numb
       ORDER BY candidate.id LIMIT ${sql.bind(limit, 'integer')}`;
 }
 
-/** The record of `bin` as a row of its table. */
-const deletedRecordSql = (records: string): string => `jsonb_populate_record(NULL::${records}, bin.record)`;
-
 /** The caller's condition on a row, with the other records and shares as they are now or as `relations` say. */
 function visibleSql({ feed, sql }: Scope, row: string, relations?: Relations): string {
   const condition: Predicate | null = feed.access.sharing;
@@ -283,12 +281,13 @@ function visibleSql({ feed, sql }: Scope, row: string, relations?: Relations): s
 
 /** Whether the caller could see the candidate in a past state. A deleted record was there if it was changed since. */
 function wasVisibleSql(scope: Scope, { isChanged, previousValues, relations }: PastState): string {
-  const deletedRecord = deletedRecordSql(table(scope.schema, scope.feed.object.apiName));
+  const { object } = scope.feed;
+  const deletedRecord = formerRow(scope.schema, object, 'bin.record');
   return `
         SELECT (live."id" IS NOT NULL OR bin.record_id IS NOT NULL AND ${isChanged('candidate.id')}) AND EXISTS (
           SELECT FROM (${previousValues('candidate.id')}) previous
           CROSS JOIN LATERAL jsonb_populate_record(
-            CASE WHEN live."id" IS NOT NULL THEN live ELSE ${deletedRecord} END, previous.fields) past_record
+            CASE WHEN live."id" IS NOT NULL THEN live ELSE ${deletedRecord} END, ${fittingValues(object, 'previous.fields')}) past_record
           WHERE NOT previous.is_new AND ${visibleSql(scope, 'past_record', relations)}) AS yes`;
 }
 

@@ -47,7 +47,7 @@ export function seenStatement(
     const visible = reachSql(view, sql, object.apiName, 'read', 't');
     return [
       `SELECT t."id" FROM ${table(schema, object.apiName)} t WHERE t."id" = ANY(${bound}) AND ${visible}`,
-      `SELECT bin.record_id FROM ${schema}._recycle_bin bin, LATERAL ${formerRow(schema, sql, object, 'bin.record')} t
+      `SELECT bin.record_id FROM ${schema}._recycle_bin bin, LATERAL ${formerRow(schema, object, 'bin.record')} t
         WHERE bin.object = ${literal(object.apiName)} AND bin.record_id = ANY(${bound}) AND ${visible}`,
     ];
   });

@@ -1,7 +1,8 @@
 /** Records and shares as they were before some transactions: the stored rows with what the audit trail says undone. */
 import type { Relations } from '../../../lib/query/sql.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
-import { columnName, storedFields, table } from '../sql.ts';
+import { columnName, fittingValues, storedFields, table } from '../sql.ts';
+import { formerRow } from '../write/restore.sql.ts';
 
 /** SQL: the transaction is done by now, and a snapshot did not see it. */
 export const committedSince =
@@ -100,12 +101,12 @@ function pastRelations(
         .join(', ');
       const undo = (id: string, row: string): string =>
         `CROSS JOIN LATERAL (${previousValues(id)}) previous
-          CROSS JOIN LATERAL jsonb_populate_record(${row}, previous.fields) past`;
+          CROSS JOIN LATERAL jsonb_populate_record(${row}, ${fittingValues(object, 'previous.fields')}) past`;
       return `(SELECT live."id", ${otherColumns} FROM ${records} live ${undo('live."id"', 'live')}
           WHERE NOT previous.is_new
         UNION ALL
         SELECT bin.record_id AS "id", ${otherColumns} FROM ${schema}._recycle_bin bin
-          ${undo('bin.record_id', `jsonb_populate_record(NULL::${records}, bin.record)`)}
+          ${undo('bin.record_id', formerRow(schema, object, 'bin.record'))}
           WHERE bin.object = ${literal(object.apiName)} AND NOT previous.is_new AND ${isChanged('bin.record_id')})`;
     },
   };

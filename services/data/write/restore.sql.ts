@@ -5,7 +5,7 @@ import { literal } from '../../../lib/values/sql-text.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { completeKeySql } from '../../../mixins/mutation/key.sql.ts';
-import { changesSql, columnName, columnType, outputOf, reachSql, recordJson, storedFields, table } from '../sql.ts';
+import { changesSql, columnName, fittingValues, outputOf, reachSql, recordJson, storedFields, table } from '../sql.ts';
 import { defaultOf } from './body.ts';
 import { CLAIM_COLUMNS, claimSql, IF_CLAIMED } from './checks.sql.ts';
 import { countOf, type Ids, type Link } from './delete.sql.ts';
@@ -15,27 +15,8 @@ import { randomTrailIds, trailSql } from './trail.ts';
 import type { Write } from './write.ts';
 
 /** The row that a deleted record was: only what is still a field, and only values that its column still takes. */
-export function formerRow(schema: string, sql: Sql, object: ObjectMeta, record: string): string {
-  const typed = storedFields(object)
-    .map((field) => ({ name: field.apiName, type: columnType(field) ?? '' }))
-    .filter(({ type }) => CHECKED_TYPES.test(type));
-  const names = sql.bind(
-    typed.map(({ name }) => name),
-    'text[]',
-  );
-  const types = sql.bind(
-    typed.map(({ type }) => type),
-    'text[]',
-  );
-  return `jsonb_populate_record(NULL::${table(schema, object.apiName)}, ${record} - ARRAY(
-    SELECT typed.name FROM unnest(${names}, ${types}) typed (name, type)
-    WHERE ${record} ->> typed.name IS NOT NULL AND NOT CASE WHEN typed.type = 'text[]'
-      THEN jsonb_typeof(${record} -> typed.name) = 'array'
-      ELSE pg_input_is_valid(${record} ->> typed.name, typed.type) END))`;
-}
-
-/** Columns that do not take any text. */
-const CHECKED_TYPES = /^(?:numeric|bigint|boolean|date|time|interval|uuid|text\[\])/;
+export const formerRow = (schema: string, object: ObjectMeta, record: string): string =>
+  `jsonb_populate_record(NULL::${table(schema, object.apiName)}, ${fittingValues(object, record)})`;
 
 /** Claims the key and locks the deleted record; its columns are those of LockedRow. */
 export function lockDeletedSql(write: Write): Statement {
@@ -48,7 +29,7 @@ export function lockDeletedSql(write: Write): Statement {
     SELECT ${CLAIM_COLUMNS}, locked.version AS "recordVersion", locked.reached
     FROM state LEFT JOIN (
       SELECT bin.record_version AS version, ${reachedSql(write, sql, 't', 'delete')} AS reached
-      FROM bin, LATERAL ${formerRow(unit.schema, sql, object, 'bin.record')} t
+      FROM bin, LATERAL ${formerRow(unit.schema, object, 'bin.record')} t
       WHERE ${reachSql(view, sql, object.apiName, 'read', 't')}) locked ON true${actorSql(write, sql, true)}`);
 }
 
@@ -159,7 +140,7 @@ export function restoreSql(write: Write, returning: Ids, gone: ReadonlyMap<Field
         WHERE object = ${sql.bind(object.apiName, 'text')} AND record_id = ANY(${sql.bind([...ids], 'uuid[]')})
         RETURNING record_id, record, record_version)`,
       `${row} AS (INSERT INTO ${table(schema, object.apiName)} (${fields.map(columnName).join(', ')})
-        SELECT ${values.join(', ')} FROM ${bin} bin, LATERAL ${formerRow(schema, sql, object, 'bin.record')} former
+        SELECT ${values.join(', ')} FROM ${bin} bin, LATERAL ${formerRow(schema, object, 'bin.record')} former
         RETURNING *)`,
       `change${index} AS MATERIALIZED (SELECT ${row}."id" AS record_id, ${row}."recordVersion" AS record_version,
           ${first} + (row_number() OVER (ORDER BY ${row}."id" <> ${sql.bind(write.id, 'uuid')}))::int - 1 AS position,

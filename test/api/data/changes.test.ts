@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { Database } from '../../../mixins/database/database.ts';
 import type { Answer, Api } from '../../support/client.ts';
+import { deploymentEnded, destructiveManifest, fieldFile, wholePackage } from '../../support/metadata-tenant.ts';
 import { type Deals, startDeals } from './deals.ts';
 
 interface Change {
@@ -390,6 +391,41 @@ describe('following the changes of an object', () => {
         'type: CustomField\napiName: Number__c\nobject: Deal__c\nlabel: Number\nfieldType: autoNumber\nformat: D-{0}\n',
     });
     await expired(numbered);
+  });
+
+  it('goes on when a hidden field, of which it knows values, gets another type', async () => {
+    await deals.deploy(fieldFile('Deal__c', 'Turn__c', 'fieldType: text'));
+    const id = await newDeal(sam);
+    const lineId = await line(id);
+    const write = async (value: string): Promise<void> => {
+      const etag = (await ada.get(path(id))).headers.get('etag')!;
+      const written = await ada.patch(path(id), { Turn__c: value }, { etag });
+      assert.equal(written.status, 200, written.text);
+    };
+    await write('not a number');
+    const [copy, lines] = [await follow(sam), await follow(sam, 'DealLine__c')];
+    assert.ok(lines.records.has(lineId));
+    await write('12');
+    const files = {
+      ...fieldFile('Deal__c', 'Turn__c', 'fieldType: integer'),
+      ...destructiveManifest({}, { CustomField: ['Deal__c.Turn__c'] }),
+    };
+    const answer = await ada.post('/metadata/deploy', {
+      files,
+      package: wholePackage(files),
+      allowDestructiveChanges: true,
+    });
+    const { status, blocked } = await deploymentEnded(ada, answer);
+    assert.equal(status, 'SUCCEEDED', JSON.stringify(blocked));
+    await lines.follow();
+    await lines.compare('lines of a deal whose values were of another type');
+    const etag = (await ada.get(path(id))).headers.get('etag')!;
+    assert.equal((await ada.delete(path(id), { etag })).status, 200);
+    const told = await copy.follow();
+    assert.deepEqual(
+      told.map(({ change }) => change),
+      ['deleted'],
+    );
   });
 
   it('refuses cursors that are not its own, and parameters it does not have', async () => {
