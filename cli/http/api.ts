@@ -172,35 +172,21 @@ export class Api {
       note(
         `${what} of ${intention.startedAt} ended without an answer. It is taken up again with its key ${intention.key}, so that nothing is done twice.`,
       );
+    const doubt = { left: intention.resumed };
     try {
       const headers = { ...request.headers, ...intention.headers, 'idempotency-key': intention.key };
-      const reply = await this.#send({ ...request, headers }, {});
+      const reply = await this.#send({ ...request, headers }, {}, doubt);
       await intention.end();
       return reply;
     } catch (error) {
-      throw await this.#outcomeOf(error, intention, what);
-    }
-  }
-
-  /** Forgets the key when the failure says what has become of the request, and says so when it does not. */
-  async #outcomeOf(error: unknown, intention: Intention, what: string): Promise<unknown> {
-    const unknown =
-      error instanceof NetworkFailure
-        ? !error.neverSent
-        : error instanceof ApiFailure && (error.status >= 500 || error.code === 'IDEMPOTENCY_IN_PROGRESS');
-    if (!unknown) {
+      if (doubt.left && !settles(error)) throw undecided(error, intention, what);
       await intention.end();
-      return error;
+      throw error;
     }
-    const hint = `Whether it was done is not known. Repeat the same command within 24 hours: it uses the same key (${intention.key}), so that nothing is done twice.`;
-    if (error instanceof ApiFailure) return error.advised(hint);
-    return error instanceof Error
-      ? new Failure('CLIENT_NETWORK', EXIT.error, `${what} failed: ${error.message}`, { cause: error, hint })
-      : error;
   }
 
-  /** Sends until there is an answer that stands, a few times at most. */
-  async #send(request: Prepared, more: Record<string, string>): Promise<Reply> {
+  /** Sends until there is an answer that stands, a few times at most. `doubt` is left when an attempt may have worked. */
+  async #send(request: Prepared, more: Record<string, string>, doubt = { left: false }): Promise<Reply> {
     const { tokens, timeoutMs, trace, note } = this.#options;
     const open = request.row.scopes === 'public';
     let renewed = false;
@@ -208,6 +194,7 @@ export class Api {
       const authorization = open ? {} : { authorization: `Bearer ${await tokens.token()}` };
       const outcome = await this.#attempt(request, { ...request.headers, ...more, ...authorization }, timeoutMs);
       if (!(outcome instanceof Failure)) return outcome;
+      if (mayHaveWorked(outcome)) doubt.left = true;
       if (outcome instanceof ApiFailure && outcome.code === 'TOKEN_EXPIRED' && !renewed && !open) {
         renewed = true;
         await tokens.token(true);
@@ -253,6 +240,28 @@ export class Api {
       throw error;
     }
   }
+}
+
+/** Whether the platform may have done what was asked although this came of the attempt. */
+const mayHaveWorked = (failure: Failure): boolean =>
+  failure instanceof NetworkFailure
+    ? !failure.neverSent
+    : failure instanceof ApiFailure && (failure.status >= 500 || failure.code === 'IDEMPOTENCY_IN_PROGRESS');
+
+/** Refusals that come before the platform looks at the key: they say nothing of an attempt before. */
+const BEFORE_THE_KEY: readonly number[] = [401, 403, 429];
+
+/** Whether an answer says what has become of all attempts: one that was carried out would have been answered again. */
+const settles = (error: unknown): boolean =>
+  error instanceof ApiFailure && !mayHaveWorked(error) && !BEFORE_THE_KEY.includes(error.status);
+
+/** A failure after an attempt whose outcome is not known. The key of the request is kept. */
+function undecided(error: unknown, { key }: Intention, what: string): unknown {
+  if (!(error instanceof Failure)) return error;
+  const advice = error.hint ? `${error.hint}\n` : '';
+  const hint = `${advice}Whether it was done is not known. Repeat the same command within 24 hours: it uses the same key (${key}), so that nothing is done twice.`;
+  if (error instanceof ApiFailure) return error.advised(hint);
+  return new Failure(error.code, error.exitCode, `${what} failed: ${error.message}`, { cause: error, hint });
 }
 
 /** Lists and numbers of parameters as the platform reads them. */

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { tokenFor } from '../support/client.ts';
 import { erpOf, startErp, userEnvironment } from '../support/erp.ts';
@@ -113,5 +115,85 @@ describe('an unfinished request of erp', () => {
     assert.equal((await erpOf(env)(creation('Late'))).code, 0);
     assert.equal(new Set(keys).size, 1);
     assert.equal(await count('Late'), 1);
+  });
+});
+
+describe('a request of erp that arrived and was not answered', () => {
+  let server: Server;
+  let port: number;
+  let env: Record<string, string>;
+  let keys: unknown[];
+  /** What happens to the first creation, the second, and so on; the last of them from then on. */
+  let answers: ((response: ServerResponse) => void)[];
+
+  const listen = (at: number): Promise<void> => new Promise((resolve) => server.listen(at, '127.0.0.1', resolve));
+  beforeEach(async () => {
+    keys = [];
+    server = createServer((request, response) => {
+      if (request.method !== 'POST') return response.writeHead(404).end();
+      keys.push(request.headers['idempotency-key']);
+      const answer = answers[Math.min(keys.length, answers.length) - 1];
+      return request.resume().once('end', () => answer?.(response));
+    });
+    await listen(0);
+    port = (server.address() as AddressInfo).port;
+    env = userEnvironment({ ERP_TOKEN: 'token', ERP_BASE_URL: `http://127.0.0.1:${port}` });
+  });
+  afterEach(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+
+  const create = () => erpOf(env)(['data', 'create', 'Account', '--data', '{"name":"Once"}']);
+  const created = (response: ServerResponse): unknown => response.writeHead(201).end('{"id":"1","name":"Once"}');
+  const lost = (response: ServerResponse): unknown => response.socket?.destroy();
+  const refused =
+    (status: number, code: string) =>
+    (response: ServerResponse): unknown =>
+      response
+        .writeHead(status)
+        .end(JSON.stringify({ code, message: 'No.', status, requestId: 'r', retryAfterSeconds: 3_600 }));
+
+  const takenUpAfter = async (exitCode: number): Promise<void> => {
+    const first = await create();
+    assert.equal(first.code, exitCode, first.stderr);
+    assert.match(first.stderr, /Whether it was done is not known\. Repeat the same command/);
+    if (!server.listening) await listen(port);
+    answers = [created];
+    const second = await create();
+    assert.equal(second.code, 0, second.stderr);
+    assert.equal(new Set(keys).size, 1);
+  };
+
+  it('is taken up with its key where the server cannot be reached any more', async () => {
+    answers = [
+      (response) => {
+        server.close();
+        lost(response);
+      },
+    ];
+    await takenUpAfter(1);
+  });
+
+  it('is taken up with its key after a refusal that does not look at the key', async () => {
+    answers = [lost, refused(429, 'RATE_LIMITED')];
+    await takenUpAfter(7);
+    answers = [lost, refused(403, 'OBJECT_PERMISSION_DENIED')];
+    keys = [];
+    await takenUpAfter(4);
+  });
+
+  it('stays unfinished when taking it up is refused so', async () => {
+    answers = [lost, refused(429, 'RATE_LIMITED')];
+    assert.equal((await create()).code, 7);
+    await takenUpAfter(7);
+  });
+
+  it('is forgotten once an answer says that it was not done', async () => {
+    answers = [lost, refused(422, 'VALIDATION_FAILED')];
+    assert.equal((await create()).code, 6);
+    answers = [created];
+    assert.equal((await create()).code, 0);
+    assert.equal(new Set(keys).size, 2);
   });
 });
