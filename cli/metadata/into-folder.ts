@@ -103,9 +103,10 @@ async function wantedPackage(options: RetrieveOptions, project: Project | null):
   const selections = [options.package, options.type, options.all].filter((one) => one !== undefined).length;
   if (selections > 1) throw usage('--package, --type and --all exclude each other.');
   if (options.all) return parseMembers(Object.keys(COMPONENT_PATHS));
-  if (options.package !== undefined) return readPackageFile(options.package);
+  const selected =
+    options.package !== undefined ? await readPackageFile(options.package) : options.type && parseMembers(options.type);
   // One version stands for the whole folder, so that what is there already is brought up to date with what is added.
-  if (options.type) return joinPackages(parseMembers(options.type), project?.package ?? { version: 1, types: [] });
+  if (selected) return joinPackages(selected, project?.package ?? { version: 1, types: [] });
   if (!project)
     throw usage('The folder holds no project yet, so say what to retrieve.', 'All of it: erp metadata retrieve --all');
   return project.package;

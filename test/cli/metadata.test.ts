@@ -119,6 +119,20 @@ describe('erp metadata', () => {
     assert.match(broken.stdout, /NotFree\.yaml:\d:\d+: error: .* YAML_INVALID/);
   });
 
+  it('brings the whole folder up to date with a package, so that nothing of others is taken back', async () => {
+    const due = 'objects/Invoice__c/fields/DueDate__c.yaml';
+    const theirs = mkdtempSync(join(tmpdir(), 'erp-theirs-'));
+    await ok(['retrieve', '--type', 'CustomField:Invoice__c.DueDate__c', '--dir', theirs]);
+    const text = readFileSync(join(theirs, due), 'utf8').replace(/^label: .*$/m, 'label: To be paid until');
+    writeFileSync(join(theirs, due), text);
+    await ok(['deploy', '--wait', '--dir', theirs]);
+    rmSync(theirs, { recursive: true });
+
+    write('some.yml', 'version: 1\ntypes:\n  - name: CustomField\n    members: [Invoice__c.Amount__c]\n');
+    await ok(['retrieve', '--package', 'some.yml']);
+    assert.match(read(due), /^label: To be paid until$/m);
+  });
+
   it('does not overwrite what others have deployed, names them, and merges by git', async () => {
     label('Mine');
     commit('Mine');
