@@ -37,6 +37,14 @@ export const largeTablesSql = (schema: string, tables: readonly string[], bytes:
   values: [tables, bytes],
 });
 
+/** How many bytes the values of these tables take together. */
+export const bytesSql = (schema: string, tables: readonly string[]): Statement => ({
+  text: `SELECT coalesce(sum(pg_relation_size(oid) + coalesce(pg_relation_size(nullif(reltoastrelid, 0)), 0)), 0)::float8
+      AS bytes
+    FROM pg_class WHERE relnamespace = ${literal(schema)}::regnamespace AND relname = ANY ($1)`,
+  values: [tables],
+});
+
 /** Takes tables away from autovacuum and from those who make indexes; readers and writers go on. */
 export const keepUpkeepOutSql = (schema: string, tables: readonly string[]): string =>
   `LOCK TABLE ${tables.map((table) => `${schema}.${identifier(table)}`).join(', ')} IN SHARE UPDATE EXCLUSIVE MODE`;

@@ -35,6 +35,7 @@ import {
 import { revertStatement } from './standing.sql.ts';
 import { rollbackBlockers } from './standing.ts';
 import { standingOf } from './store.ts';
+import { tryOut } from './try-out.ts';
 import { Watch, Withdrawn } from './watch.ts';
 
 interface WorkerOptions {
@@ -65,16 +66,6 @@ interface Work {
 
 /** What the plan depends on has changed before the lock was there. */
 class Outdated extends Error {}
-/** A validation has ended: its transaction is rolled back. */
-class CheckedOnly extends Error {
-  readonly outcome: Outcome;
-
-  constructor(outcome: Outcome) {
-    super('The validation has ended.');
-    this.outcome = outcome;
-  }
-}
-
 /** A plan, and what it depends on. */
 interface Ready {
   readonly tenant: Tenant;
@@ -154,9 +145,10 @@ export class DeploymentWorker {
       const ready = await this.#prepare(work);
       const refused = refusal(deployment, ready.planned, ready.concluded);
       if (refused) return this.#finish(work, refused);
-      if (!deployment.check_only) await this.#markApplying(work, ready);
-      watch.progress(0, ready.planned.changed);
       try {
+        if (deployment.check_only) return await this.#check(work, ready);
+        await this.#markApplying(work, ready);
+        watch.progress(0, ready.planned.changed);
         await this.#workAhead(work, ready);
         return await this.#apply(work, { ...ready, isLast: round === ROUNDS_MAX });
       } catch (error) {
@@ -184,9 +176,20 @@ export class DeploymentWorker {
     return { tenant, accessVersion, planned, numbers, concluded: await this.#conclude(work, planned, numbers) };
   }
 
-  /** A validation does everything in its transaction, which is rolled back. */
-  async #workAhead({ tenantId, deployment, watch }: Work, { planned: { prepared } }: Ready): Promise<void> {
-    if (deployment.check_only) return;
+  /** The end of a validation whose plan stands: the records have been asked, next to writers; the DDL is tried out. */
+  async #check(work: Work, { tenant, planned, concluded }: Ready): Promise<void> {
+    const { tenantId, watch } = work;
+    const refused = await this.#database.shared('metadata', tenantId, (tx) => this.#rollbackRefusal(tx, work));
+    if (!refused && planned.prepared)
+      await tryOut(this.#database, tenant, planned.prepared.ddl, {
+        deploymentId: work.deployment.deployment_id,
+        over: (tx, trying) => watch.over(tx, trying),
+        signal: watch.signal,
+      });
+    await this.#finish(work, refused ?? succeeded(planned, concluded));
+  }
+
+  async #workAhead({ tenantId, watch }: Work, { planned: { prepared } }: Ready): Promise<void> {
     const over = (tx: Tx, making: () => Promise<void>): Promise<void> => watch.over(tx, making);
     await workAhead(this.#database, tenantId, prepared?.ddl.ahead ?? [], { over });
   }
@@ -244,13 +247,8 @@ export class DeploymentWorker {
         await holdTables(tx, tenantId, ready.planned.prepared?.ddl.altered ?? []);
         return this.#inTransaction(tx, work, ready);
       });
-    try {
-      const version = await inConfiguration(this.#database, tenantId, once, watch.signal);
-      if (version !== null) this.#options.committed(tenantId, version);
-    } catch (error) {
-      if (!(error instanceof CheckedOnly)) throw error;
-      await this.#finish(work, error.outcome);
-    }
+    const version = await inConfiguration(this.#database, tenantId, once, watch.signal);
+    if (version !== null) this.#options.committed(tenantId, version);
   }
 
   /** The new version of the configuration; null when there is none. Every writer of the tenant waits from the lock on. */
@@ -264,10 +262,8 @@ export class DeploymentWorker {
     const { planned, concluded } = await this.#underLock(tx, work, ready);
     const refused = (await this.#rollbackRefusal(tx, work)) ?? refusal(deployment, planned, concluded);
     if (refused) {
-      if (!deployment.check_only) {
-        tx.actAs(ownerRole(tenantId));
-        await dropAhead(tx);
-      }
+      tx.actAs(ownerRole(tenantId));
+      await dropAhead(tx);
       await finish(refused);
       return null;
     }
@@ -283,14 +279,12 @@ export class DeploymentWorker {
           requestId: deployment.request_id,
         },
       });
-    const outcome = succeeded(planned, concluded);
-    if (deployment.check_only) throw new CheckedOnly(outcome);
     const version = prepared?.version ?? null;
     if (prepared && deployment.kind === 'rollback') {
       tx.actAs(serviceRole('metadata', tenantId));
       await tx.query(revertStatement(tenantId, deployment.deployment_id));
     }
-    await finish({ ...outcome, inverse, irreversible, versionAfter: version ?? planned.version });
+    await finish({ ...succeeded(planned, concluded), inverse, irreversible, versionAfter: version ?? planned.version });
     return version;
   }
 
