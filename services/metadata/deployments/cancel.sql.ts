@@ -27,6 +27,7 @@ export const cancelStatement = (
   text: `UPDATE metadata.deployments SET cancel_requested = true, canceled_by_id = $3, cancel_reason = $4,
       stage = CASE WHEN status = 'QUEUED' THEN 'done' ELSE stage END,
       finished_at = CASE WHEN status = 'QUEUED' THEN now() ELSE finished_at END,
+      files = CASE WHEN status = 'QUEUED' THEN '{}' ELSE files END,
       status = CASE status WHEN 'QUEUED' THEN 'CANCELED' WHEN 'SUCCEEDED' THEN 'SUCCEEDED' ELSE 'CANCELING' END
     WHERE tenant_id = $1 AND deployment_id = $2`,
   values: [tenantId, deploymentId, userId, reason],

@@ -47,6 +47,7 @@ export async function claimDeployment(
         status = CASE WHEN status = 'CANCELING' THEN 'CANCELED' ELSE 'VALIDATING' END,
         stage = CASE WHEN status = 'CANCELING' THEN 'done' ELSE 'validate' END,
         finished_at = CASE WHEN status = 'CANCELING' THEN now() END,
+        files = CASE WHEN status = 'CANCELING' THEN '{}' ELSE files END,
         done = 0, takes = takes + 1, lease_token = CASE WHEN status <> 'CANCELING' THEN $2::uuid END,
         lease_until = CASE WHEN status <> 'CANCELING' THEN now() + make_interval(secs => $3) END,
         started_at = coalesce(started_at, now())
@@ -179,8 +180,8 @@ export async function finishDeployment(
 /** The end of a deployment that was canceled, when everything of it is rolled back; false: the lease was lost. */
 export async function finishCanceling(tx: Tx, tenantId: string, deploymentId: string, token: string): Promise<boolean> {
   const { rowCount } = await tx.query({
-    text: `UPDATE metadata.deployments SET status = 'CANCELED', stage = 'done', finished_at = now(), lease_token = NULL,
-        lease_until = NULL
+    text: `UPDATE metadata.deployments SET status = 'CANCELED', stage = 'done', finished_at = now(), files = '{}',
+        lease_token = NULL, lease_until = NULL
       WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status = 'CANCELING'`,
     values: [tenantId, deploymentId, token],
   });

@@ -161,6 +161,28 @@ describe('API: canceling a deployment', () => {
     }
   });
 
+  it('forgets the files of what was canceled, however often that happens', async () => {
+    const files = { ...objectFiles('Forgotten__c') };
+    for (const path of Object.keys(files)) files[path] += `# ${'x'.repeat(20_000)}\n`;
+    const canceled: Answer[] = [];
+    await whileHeld(async () => {
+      canceled.push(await deploy(files));
+      await inState(canceled[0]!, 'APPLYING');
+      for (let n = 1; n <= 70; n++) {
+        canceled.push(await deploy(files));
+        assert.equal((await cancel(canceled[n]!)).body.status, 'CANCELED');
+      }
+      assert.equal((await cancel(canceled[0]!)).body.status, 'CANCELING');
+      assert.equal((await deploymentEnded(ada, { ...canceled[0]!, status: 202 })).status, 'CANCELED');
+    });
+    const { rows } = await database.query<{ status: string; files: string; count: number }>(
+      `SELECT status, left(files::text, 10) AS files, count(*)::integer FROM metadata.deployments
+        WHERE deployment_id = ANY ($1) GROUP BY 1, 2`,
+      [canceled.map(({ body }) => body.deploymentId)],
+    );
+    assert.deepEqual(rows, [{ status: 'CANCELED', files: '{}', count: 71 }]);
+  });
+
   it('asks for the permission, and knows only deployments of the tenant', async () => {
     const accepted = await deploy({}, { checkOnly: true, package: { version: 1, types: [] } });
     assert.equal((await cancel(accepted, 'no', sam)).body.code, 'METADATA_PERMISSION_DENIED');
