@@ -18,7 +18,7 @@ import { type Counting, count } from '../data-checks.ts';
 import type { Planning } from '../planning/planning.ts';
 import type { Concluded, Door, Planned } from '../planning/tasks.ts';
 import { requireTenant, storedRetained, storedState, type Tenant, tenantInfo } from '../store.ts';
-import { DDL_LIMITS, inConfiguration, lockConfiguration } from '../tenants.ts';
+import { DDL_LIMITS, inConfiguration, lockConfiguration, requireCurrentSchema } from '../tenants.ts';
 import { clearAhead, dropAhead, holdTables, workAhead } from './ahead.ts';
 import { forgetStatement, forgetVersionsStatement } from './forget.sql.ts';
 import {
@@ -244,6 +244,7 @@ export class DeploymentWorker {
     const { tenantId, watch } = work;
     const once = (tx: Tx): Promise<number | null> =>
       watch.over(tx, async () => {
+        await requireCurrentSchema(tx, tenantId);
         await holdTables(tx, tenantId, ready.planned.prepared?.ddl.altered ?? []);
         return this.#inTransaction(tx, work, ready);
       });

@@ -8,7 +8,7 @@ import { type Database, sqlState, type Tx } from '../../../mixins/database/datab
 import { ownerRole } from '../../../mixins/database/roles.ts';
 import type { Ddl } from '../physical/ddl.ts';
 import type { Tenant } from '../store.ts';
-import { DDL_LIMITS, inConfiguration, lockConfiguration } from '../tenants.ts';
+import { DDL_LIMITS, inConfiguration, lockConfiguration, requireCurrentSchema } from '../tenants.ts';
 import { bytesSql } from './ahead.sql.ts';
 import { holdTables } from './ahead.ts';
 import { nameTransaction } from './lease.ts';
@@ -41,6 +41,7 @@ export async function tryOut(
   const { id: tenantId, metadataVersion } = tenant;
   const all = statements.map(({ sql }) => sql).join(';\n');
   const trying = async (tx: Tx): Promise<void> => {
+    await requireCurrentSchema(tx, tenantId);
     tx.actAs(ownerRole(tenantId));
     const { bytes } = await tx.one<{ bytes: number }>(bytesSql(tx.schema, altered));
     if (bytes > BYTES_MAX) throw new Tried();
