@@ -7,7 +7,8 @@ import { type Deployment, type DeploymentSummary, hasEnded, kindOf, showDeployme
 import { type Changes, planLines } from './plan.ts';
 import { type Blocker, blockerLines, isBlocker } from './rollback-blockers.ts';
 
-const STATUSES = ['QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING', 'SUCCEEDED', 'FAILED', 'CANCELED'] as const;
+/** States of a deployment. */
+export const STATUSES = ['QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING', 'SUCCEEDED', 'FAILED', 'CANCELED'] as const;
 
 async function find(run: Run, deploymentId: string): Promise<Answer<Deployment>> {
   return (await run.api()).call('metadata.deployments.get', { path: { deploymentId } });

@@ -1,8 +1,10 @@
 /** `erp` with a token of the environment: results, failures and exit codes. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { tokenFor } from '../support/client.ts';
 import { erpOf, userEnvironment } from '../support/erp.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
@@ -98,15 +100,39 @@ describe('erp with a token', () => {
     server.closeAllConnections();
   });
 
-  it('completes commands and options, and prints scripts for three shells', async () => {
+  it('completes commands and options, and prints scripts for four shells', async () => {
     const erp = erpOf(userEnvironment());
     assert.match((await erp(['complete', '--', 'data', 'tr'])).stdout, /^transitions\t/m);
     assert.match((await erp(['complete', '--', 'data', 'list', '--wh'])).stdout, /^--where\t/m);
-    for (const shell of ['bash', 'zsh', 'fish']) {
+    for (const shell of ['bash', 'zsh', 'fish', 'powershell']) {
       const { code, stdout } = await erp(['completion', shell]);
       assert.equal(code, 0);
       assert.match(stdout, /erp complete/);
       if (shell === 'bash') execFileSync('bash', ['-n'], { input: stdout });
     }
+  });
+
+  it('completes the options of every command, and values: profiles, states, types, objects', async () => {
+    const folder = join(env['HOME'] ?? '', '.config', 'erp');
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const profile = { baseUrl: platform.baseUrl, user: { id: '1' }, tenant: { id: '1' } };
+    await writeFile(join(folder, 'config.json'), JSON.stringify({ current: null, profiles: { test: profile } }));
+    const completed = async (...words: string[]): Promise<string[]> => {
+      const { stdout, stderr } = await erpOf(env)(['complete', '--', ...words]);
+      assert.equal(stderr, '');
+      return stdout.split('\n').flatMap((line) => (line.includes('\t') ? [line.slice(0, line.indexOf('\t'))] : []));
+    };
+    const options = await completed('metadata', 'deploy', '--');
+    for (const name of ['--check-only', '--wait', '--json', '--profile', '--dry-run'])
+      assert.ok(options.includes(name), name);
+    assert.deepEqual(await completed('whoami', '--profile', ''), ['test']);
+    assert.deepEqual(await completed('profiles', 'use', 't'), ['test']);
+    assert.deepEqual(await completed('metadata', 'list', '--status', 'S'), ['SUCCEEDED']);
+    assert.deepEqual(await completed('metadata', 'types', 'Perm'), ['PermissionSet']);
+    assert.deepEqual(await completed('metadata', 'retrieve', '--type', 'Lay'), ['Layout']);
+    assert.deepEqual(await completed('data', 'list', '--take', '5', '--json', 'Acc'), ['Account']);
+    assert.ok((await completed('objects', 'describe', '')).includes('Invoice__c'));
+    assert.deepEqual(await completed('data', 'get', 'Account', ''), []);
+    assert.deepEqual(await completed('data', 'list', '--base-url', 'http://127.0.0.1:9', ''), []);
   });
 });
