@@ -9,6 +9,7 @@ import { deploy, validate } from '../metadata/deploy.ts';
 import { cancel, list, quickDeploy, rollback, status } from '../metadata/deployments.ts';
 import { retrieveIntoFolder } from '../metadata/into-folder.ts';
 import { FindingsFailure, findingLines } from '../metadata/problems.ts';
+import { OTHER_TENANT } from '../metadata/tenant.ts';
 
 /** Shows the files that cannot be sent before the failure itself is told. */
 const withFindings =
@@ -55,6 +56,7 @@ export function addMetadata(program: Program): void {
     .option('--all', 'retrieve everything')
     .option('--prune', 'remove files that are not among what was retrieved')
     .option('--force', 'overwrite edits that are not in git')
+    .option(...OTHER_TENANT)
     .action(act(withFindings(retrieveIntoFolder)));
 
   metadata
@@ -95,6 +97,7 @@ export function addMetadata(program: Program): void {
     .option('--check-only', 'record a validation that a quick deploy can use, and apply nothing')
     .option('--expected-plan <hash>', 'deploy this plan and no other')
     .option('--yes', 'do not ask')
+    .option(...OTHER_TENANT)
     .action(act(withFindings(deploy)));
 
   metadata

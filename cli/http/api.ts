@@ -41,6 +41,8 @@ export interface CallOptions {
   decimalsAsText?: boolean;
   /** Of a change: what it is in a word, for messages ("the creation"). */
   what?: string;
+  /** Of a change: what it is about, so that `settle` finds it when its outcome was found out in another way. */
+  subject?: string;
 }
 
 /** A successful answer. */
@@ -128,6 +130,11 @@ export class Api {
     return { status: reply.status, headers: reply.headers, text: reply.text, body };
   }
 
+  /** Forgets unfinished requests of earlier processes on a subject, whose outcome is known by now. */
+  settle(subject: string): Promise<void> {
+    return this.#options.intentions.settle(this.#options.baseUrl, subject);
+  }
+
   #prepare(row: Operation, input: LooseInput, { decimalsAsText }: CallOptions): Prepared {
     const path = row.path.replace(/\{(\w+)\}/g, (_, name: string) => {
       const value = input.path?.[name];
@@ -158,13 +165,19 @@ export class Api {
   }
 
   /** A change under an idempotency key that is kept until its outcome is known. */
-  async #change(request: Prepared, { what = 'The request' }: CallOptions): Promise<Reply> {
+  async #change(request: Prepared, { what = 'The request', subject }: CallOptions): Promise<Reply> {
     const { intentions, idempotencyKey, dryRun, note } = this.#options;
     // A dry run records nothing under its key, so there is nothing to find out later.
     if (dryRun) return this.#send(request, { 'idempotency-key': idempotencyKey ?? intentions.newKey() });
     // Preconditions are no part of what is meant: after a crash the record may have moved on, by this very request.
     const intention = await intentions.begin(
-      { baseUrl: this.#options.baseUrl, method: request.row.method, url: request.url.href, body: request.body },
+      {
+        baseUrl: this.#options.baseUrl,
+        method: request.row.method,
+        url: request.url.href,
+        body: request.body,
+        subject,
+      },
       request.headers,
       idempotencyKey,
     );

@@ -21,6 +21,8 @@ export interface Wanted {
   method: string;
   url: string;
   body: string | undefined;
+  /** What the request is about; not part of what makes two of them the same. */
+  subject?: string | undefined;
 }
 
 /** A request whose outcome is not known yet. */
@@ -42,6 +44,8 @@ interface Kept {
   pid: number;
   request: string;
   headers: Record<string, string>;
+  /** Person, platform and subject, as a hash. */
+  subject?: string;
 }
 
 /** Headers by which the platform tells requests apart (docs/reference/idempotency.md). */
@@ -72,7 +76,7 @@ export class Intentions {
   async begin(wanted: Wanted, headers: Record<string, string>, givenKey: string | undefined): Promise<Intention> {
     if (givenKey !== undefined && !isIdempotencyKey(givenKey)) throw usage(IDEMPOTENCY_KEY_RULE);
     const identity = [wanted.baseUrl, await this.#person(), wanted.method, wanted.url, wanted.body ?? ''];
-    const id = createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 32);
+    const id = idOf(identity);
     const folder = join(this.#store.folder, 'pending');
     return this.#store.locked(async () => {
       await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -84,6 +88,7 @@ export class Intentions {
         pid: process.pid,
         request: `${wanted.method} ${new URL(wanted.url).pathname}`,
         headers: earlier?.kept.headers ?? remembered(headers),
+        ...(wanted.subject === undefined ? {} : { subject: await this.#subjectId(wanted.baseUrl, wanted.subject) }),
       };
       const path = earlier?.path ?? join(folder, `${id}.${randomUUID()}.json`);
       await writePrivately(path, `${JSON.stringify(kept)}\n`);
@@ -99,6 +104,24 @@ export class Intentions {
         },
       };
     });
+  }
+
+  /** Forgets what earlier processes have left behind on a subject. */
+  async settle(baseUrl: string, subject: string): Promise<void> {
+    const folder = join(this.#store.folder, 'pending');
+    const wanted = await this.#subjectId(baseUrl, subject);
+    await this.#store.locked(async () => {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      for (const name of await readdir(folder)) {
+        const path = join(folder, name);
+        const kept = parseKept(await readFile(path, 'utf8'));
+        if (kept?.subject === wanted && !alive(kept.pid)) await rm(path, { force: true });
+      }
+    });
+  }
+
+  async #subjectId(baseUrl: string, subject: string): Promise<string> {
+    return idOf([baseUrl, await this.#person(), subject]);
   }
 
   /**
@@ -138,6 +161,9 @@ export class Intentions {
     return null;
   }
 }
+
+const idOf = (identity: readonly string[]): string =>
+  createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 32);
 
 /** What is so old that nobody will come back to it. */
 async function forgetOld(folder: string): Promise<void> {

@@ -9,10 +9,11 @@ import type { Answer, Api } from '../http/api.ts';
 import { plain } from '../output/table.ts';
 import { counted } from '../output/values.ts';
 import { hashOf, type Project, readProject, readProjectIfAny, toSend } from './folder.ts';
-import { type Deployment, follow, outcomeOf, showDeployment, showFindings } from './follow.ts';
+import { type Deployment, type DeploymentSummary, follow, outcomeOf, showDeployment, showFindings } from './follow.ts';
 import { retrieveTree, writingOf } from './into-folder.ts';
 import { planLines } from './plan.ts';
 import { type Finding, FindingsFailure, findingsOf } from './problems.ts';
+import { isFrom, refuseOtherTenant, type Tenant } from './tenant.ts';
 import { writeTree } from './write.ts';
 
 export interface ValidateOptions {
@@ -24,6 +25,7 @@ export interface DeployOptions extends ValidateOptions {
   checkOnly?: true | undefined;
   expectedPlan?: string | undefined;
   yes?: true | undefined;
+  otherTenant?: true | undefined;
 }
 
 type Validation = OperationOutput<'metadata.components.validate'>;
@@ -31,7 +33,7 @@ type Validation = OperationOutput<'metadata.components.validate'>;
 /** A project, and the tenant that it is deployed to. */
 interface Target {
   readonly project: Project;
-  readonly tenant: { readonly id: string; readonly name: string };
+  readonly tenant: Tenant;
   /** The files come from the tenant they go to, so their version counts there. */
   readonly sameTenant: boolean;
 }
@@ -48,7 +50,7 @@ interface Prepared extends Target {
 
 /** Shows the plan of the project. */
 export async function validate(run: Run, options: ValidateOptions): Promise<void> {
-  const { prepared, plan } = await planned(run, options);
+  const { prepared, plan } = await planned(run, options, await prepare(run, options));
   run.output.result(plan, () => {
     showPlan(run, prepared, plan.body);
     if (plan.body.valid)
@@ -59,7 +61,13 @@ export async function validate(run: Run, options: ValidateOptions): Promise<void
 
 /** Deploys the project, after its plan was shown and, on a terminal, agreed to. */
 export async function deploy(run: Run, options: DeployOptions): Promise<void> {
-  const { prepared, plan } = await planned(run, options);
+  const first = await prepare(run, options);
+  // A person reads the plan and is asked. A job does not, and may well run with the profile of another tenant.
+  const isAsked = run.output.terminal.interactive && !options.yes;
+  if (!(isAsked || options.otherTenant || options.checkOnly || run.options.dryRun))
+    await refuseOtherTenant(run, first.project, { tenant: first.tenant, what: `deploy it to ${first.tenant.name}` });
+  const { prepared, plan, applied } = await planned(run, options, first);
+  if (applied && isEmpty(plan.body) && !options.checkOnly && !run.options.dryRun) return showApplied(run, applied);
   if (!run.output.json) showPlan(run, prepared, plan.body);
   refuseBlocked(plan.body);
   if (options.expectedPlan !== undefined && options.expectedPlan !== plan.body.planHash)
@@ -84,7 +92,7 @@ export async function deploy(run: Run, options: DeployOptions): Promise<void> {
           expectedPlanHash: plan.body.planHash,
         },
       },
-      { what: 'The deployment' },
+      { what: 'The deployment', subject: subjectOf(prepared) },
     )
     .catch(async (error: unknown) => {
       throw await explained(run, prepared, error);
@@ -141,10 +149,6 @@ async function heldIn(run: Run, folder: string, { manifestHash, kind }: Deployme
   return { project, tenant, sameTenant: isFrom(project, tenant.id) };
 }
 
-/** The files come from the tenant, as far as they say. */
-const isFrom = ({ origin }: Project, tenantId: string): boolean =>
-  origin !== null && (origin.tenantId === null || origin.tenantId === tenantId);
-
 function outcomeText(found: Deployment): string {
   const { deploymentId, kind, checkOnly, metadataVersionBefore, metadataVersionAfter } = found;
   if (checkOnly)
@@ -198,21 +202,44 @@ function refuseMissing({ missing }: Project): void {
   );
 }
 
+interface Planned {
+  readonly prepared: Prepared;
+  readonly plan: Answer<Validation>;
+  /** These very files were deployed before, by a command that did not see it. */
+  readonly applied: DeploymentSummary | null;
+}
+
 /** The project and its plan. What the folder does not know of its own last deployment is taken over first. */
-async function planned(run: Run, options: ValidateOptions): Promise<{ prepared: Prepared; plan: Answer<Validation> }> {
-  const prepared = await prepare(run, options);
+async function planned(run: Run, options: ValidateOptions, prepared: Prepared): Promise<Planned> {
   const api = await run.api();
   const planOf = ({ body }: Prepared): Promise<Answer<Validation>> =>
     api.call('metadata.components.validate', { body });
+  let applied: DeploymentSummary | null = null;
   try {
-    return { prepared, plan: await planOf(prepared) };
+    return { prepared, plan: await planOf(prepared), applied };
   } catch (error) {
-    if (!isDrift(error) || !(await isDeployedAlready(api, prepared))) throw await explained(run, prepared, error);
+    applied = isDrift(error) ? await deployedAlready(api, prepared) : null;
+    if (!applied) throw await explained(run, prepared, error);
   }
   run.output.note('These files were deployed already, by a deployment that was not waited for.');
   await takeOver(run, prepared, { checkOnly: false });
+  // The request that nobody saw answered has been found out about.
+  await api.settle(subjectOf(prepared));
   const next = await prepare(run, options);
-  return { prepared: next, plan: await planOf(next) };
+  return { prepared: next, plan: await planOf(next), applied };
+}
+
+/** What requests that deploy the same files are known by. */
+const subjectOf = ({ project }: Prepared): string => `deployment of ${hashOf(project)}`;
+
+/** The deployment that an earlier command has begun, in the place of one that would change nothing. */
+async function showApplied(run: Run, { deploymentId, metadataVersionAfter }: DeploymentSummary): Promise<void> {
+  const answer = await (await run.api()).call('metadata.deployments.get', { path: { deploymentId } });
+  run.output.result(answer, () =>
+    run.output.line(
+      `Already deployed as version ${metadataVersionAfter}, by ${deploymentId}; the folder is up to date.`,
+    ),
+  );
 }
 
 const isDrift = (error: unknown): error is ApiFailure => error instanceof ApiFailure && error.code === 'METADATA_DRIFT';
@@ -262,15 +289,15 @@ async function explained(run: Run, prepared: Prepared, error: unknown): Promise<
   return isDrift(error) ? error.advised(await driftText(await run.api(), prepared, error)) : error;
 }
 
-/** Whether these very files have been applied since they were retrieved: nobody waited, or the answer was lost. */
-async function isDeployedAlready(api: Api, { project, sameTenant }: Prepared): Promise<boolean> {
-  if (!sameTenant || !project.origin) return false;
+/** The deployment that has applied these very files since they were retrieved: nobody waited, or the answer was lost. */
+async function deployedAlready(api: Api, { project, sameTenant }: Prepared): Promise<DeploymentSummary | null> {
+  if (!sameTenant || !project.origin) return null;
   const query = { status: 'SUCCEEDED', checkOnly: false, take: 20 } as const;
   const { records } = (await api.call('metadata.deployments.list', { query })).body;
   const [local, base] = [hashOf(project), project.origin.metadataVersion];
-  return records.some(
-    ({ manifestHash, metadataVersionAfter }) => manifestHash === local && (metadataVersionAfter ?? 0) > base,
-  );
+  const isIt = ({ manifestHash, metadataVersionAfter }: DeploymentSummary): boolean =>
+    manifestHash === local && (metadataVersionAfter ?? 0) > base;
+  return records.find(isIt) ?? null;
 }
 
 async function driftText(api: Api, { project }: Prepared, error: ApiFailure): Promise<string> {
@@ -290,9 +317,10 @@ async function driftText(api: Api, { project }: Prepared, error: ApiFailure): Pr
     ...lines,
     ...more,
     'Nothing was deployed. Commit your edits, retrieve on a branch of the last retrieve, and merge:',
-    '  git switch -c platform $(git log -1 --format=%H -- erp-project.yaml)',
-    '  erp metadata retrieve && git commit -am "Retrieve what others have deployed"',
-    '  git switch - && git merge platform',
+    // One chain: when a step fails, the later ones do not run on the wrong branch.
+    '  git switch -C erp-platform $(git log -1 --format=%H -- erp-project.yaml) &&',
+    '  erp metadata retrieve && git commit -am "Retrieve what others have deployed" &&',
+    '  git switch - && git merge erp-platform && git branch -d erp-platform',
   ].join('\n');
 }
 

@@ -2,8 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OperationOutput } from '../../contracts/operations.ts';
 import type { Run } from '../command.ts';
-import { EXIT, Failure } from '../failure.ts';
+import { ApiFailure, EXIT, Failure } from '../failure.ts';
 import type { Answer } from '../http/api.ts';
+import { NetworkFailure } from '../http/transport.ts';
 import { openProgress, type Progress } from '../output/progress.ts';
 import { counted } from '../output/values.ts';
 import { planLines } from './plan.ts';
@@ -37,10 +38,21 @@ export async function follow(run: Run, deploymentId: string): Promise<Answer<Dep
       show(answer.body, progress);
       await sleep(ASK_EVERY_MS);
     }
+  } catch (error) {
+    throw withoutAnswer(error, deploymentId);
   } finally {
     progress.end();
     restore();
   }
+}
+
+/** A connection that is lost while somebody waits is no end of the deployment. */
+function withoutAnswer(error: unknown, deploymentId: string): unknown {
+  const hint = `Deployment ${deploymentId} goes on. See how it ends: erp metadata status ${deploymentId} --wait`;
+  if (error instanceof ApiFailure) return error.status >= 500 ? error.advised(hint) : error;
+  return error instanceof NetworkFailure
+    ? new Failure(error.code, error.exitCode, error.message, { cause: error, hint })
+    : error;
 }
 
 /** In the place of what an interruption does otherwise; the result puts that back. */

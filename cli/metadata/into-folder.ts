@@ -17,6 +17,7 @@ import { hashOf, type Origin, type Project, projectRoot, readOrigin, readProject
 import { joinPackages, type Member, parseMembers, readTypes } from './package.ts';
 import { type Finding, localFailure } from './problems.ts';
 import { retrieve, type Tree } from './retrieve.ts';
+import { refuseOtherTenant } from './tenant.ts';
 import { writeTree } from './write.ts';
 
 export interface RetrieveOptions {
@@ -26,6 +27,7 @@ export interface RetrieveOptions {
   all?: true | undefined;
   prune?: true | undefined;
   force?: true | undefined;
+  otherTenant?: true | undefined;
 }
 
 /** Files that are named one by one without --verbose. */
@@ -38,6 +40,8 @@ export async function retrieveIntoFolder(run: Run, options: RetrieveOptions): Pr
   const wanted = await wantedPackage(options, project);
   const api = await run.api();
   const { tenant } = (await api.call('me.identity.get', {})).body;
+  if (!options.otherTenant)
+    await refuseOtherTenant(run, project, { tenant, what: `overwrite it with the files of ${tenant.name}` });
   const tree = await retrieveTree(run, api, wanted, tenant.id);
   const writing = writingOf(tree, project);
   const onlyHere = project ? [...project.components.keys()].filter((path) => !tree.files.has(path)) : [];

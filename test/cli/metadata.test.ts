@@ -1,14 +1,25 @@
 /** `erp metadata` on a folder under git: from the retrieve to the deployment, alone and beside others. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { tenantSchema } from '../../lib/context.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { tokenFor } from '../support/client.ts';
-import { type Ended, erpOf, userEnvironment } from '../support/erp.ts';
+import { type Ended, erpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
+import { interfere } from '../support/interference.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 const AMOUNT = 'objects/Invoice__c/fields/Amount__c.yaml';
@@ -36,10 +47,11 @@ describe('erp metadata', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  async function erpAs(user: string): Promise<ReturnType<typeof erpOf>> {
+  async function environmentOf(user: string): Promise<Record<string, string>> {
     const token = await tokenFor(platform.baseUrl, user);
-    return erpOf(userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl }));
+    return userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl });
   }
+  const erpAs = async (user: string): Promise<ReturnType<typeof erpOf>> => erpOf(await environmentOf(user));
   const git = (...args: string[]): string =>
     execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
   const commit = (subject: string): void => {
@@ -136,29 +148,41 @@ describe('erp metadata', () => {
   it('does not overwrite what others have deployed, names them, and merges by git', async () => {
     label('Mine');
     commit('Mine');
-    const theirs = mkdtempSync(join(tmpdir(), 'erp-theirs-'));
-    await ok(['retrieve', '--type', 'CustomField:Invoice__c.Amount__c,Invoice__c.DueDate__c', '--dir', theirs]);
-    const other = await erpAs('ada@demo.example');
-    const due = join(theirs, 'objects/Invoice__c/fields/DueDate__c.yaml');
-    writeFileSync(due, readFileSync(due, 'utf8').replace(/^label: .*$/m, 'label: Payable until'));
-    const deployed = await other(['metadata', 'deploy', '--wait', '--dir', theirs]);
-    assert.equal(deployed.code, 0, deployed.stderr);
-    rmSync(theirs, { recursive: true });
+    const changeDueDate = async (text: string): Promise<void> => {
+      const theirs = mkdtempSync(join(tmpdir(), 'erp-theirs-'));
+      await ok(['retrieve', '--type', 'CustomField:Invoice__c.Amount__c,Invoice__c.DueDate__c', '--dir', theirs]);
+      const due = join(theirs, 'objects/Invoice__c/fields/DueDate__c.yaml');
+      writeFileSync(due, readFileSync(due, 'utf8').replace(/^label: .*$/m, `label: ${text}`));
+      await ok(['deploy', '--wait', '--dir', theirs]);
+      rmSync(theirs, { recursive: true });
+    };
+    /** Pastes the commands of the advice into a shell. */
+    const followAdvice = async (advice: string): Promise<void> => {
+      const commands = advice.slice(advice.indexOf('  git switch'));
+      const { ERP_TOKEN = '', ...env } = await environmentOf('ada@demo.example');
+      const shell = `erp() { '${process.execPath}' '${PROGRAM}' "$@"; }\n${commands}`;
+      await promisify(execFile)('sh', ['-c', shell], { cwd: folder, env: { ...process.env, ...env, ERP_TOKEN } });
+    };
+    await changeDueDate('Payable until');
 
     const { code, stderr } = await run(['deploy', '--wait']);
     assert.equal(code, 5);
     assert.match(stderr, /METADATA_DRIFT[\s\S]*CustomField Invoice__c\.DueDate__c: version \d+, .*, by Ada/);
-    const base = git('log', '-1', '--format=%H', '--', 'erp-project.yaml').trim();
-    git('switch', '--quiet', '--create', 'platform', base);
-    await ok(['retrieve']);
-    commit('Retrieve what others have deployed');
-    git('switch', '--quiet', 'main');
-    git('merge', '--quiet', '--no-edit', 'platform');
+    await followAdvice(stderr);
     const { differences } = JSON.parse(await ok(['diff', '--json']));
     assert.deepEqual(
       differences.map(({ path, status }: { path: string; status: string }) => [path, status]),
       [[AMOUNT, 'changed']],
     );
+    await ok(['deploy', '--wait']);
+    commit('Deploy');
+
+    label('Mine again');
+    commit('Mine again');
+    await changeDueDate('Due');
+    await followAdvice((await run(['deploy', '--wait'])).stderr);
+    assert.equal(git('branch', '--show-current').trim(), 'main');
+    assert.match(read(AMOUNT), /^label: Mine again$/m, 'the advice works a second time and loses nothing');
     await ok(['deploy', '--wait']);
   });
 
@@ -169,8 +193,59 @@ describe('erp metadata', () => {
     const { code, stdout, stderr } = await run(['deploy', '--wait']);
     assert.equal(code, 0, stderr);
     assert.match(stderr, /were deployed already/);
-    assert.match(stdout, /^Nothing to change; /m);
+    assert.match(stdout, new RegExp(`^Already deployed as version \\d+, by ${deploymentId}; `));
     await ok(['hash', '--check']);
+  });
+
+  it('ends well when a deployment whose answer was lost is repeated', async () => {
+    let lost = false;
+    const interrupt = new AbortController();
+    const proxy = await interfere(platform.baseUrl, {
+      answers: (_, headers) => {
+        if (lost || !headers['idempotency-key']) return 'as it is';
+        lost = true;
+        setTimeout(() => interrupt.abort(), 500);
+        return 'never';
+      },
+    });
+    try {
+      const env: Record<string, string> = { ...(await environmentOf('ada@demo.example')), ERP_BASE_URL: proxy.url };
+      const deploy = ['metadata', 'deploy', '--wait'];
+      label('Answer lost');
+      const first = await erpOf(env)(deploy, { cwd: folder, interrupt: interrupt.signal });
+      assert.equal(first.code, 130, first.stderr);
+      assert.match(first.stderr, /the same command takes it up/);
+      const [id = ''] = (await ok(['list', '--take', '1'])).split('\t');
+      await ok(['status', id, '--wait', '--dir', tmpdir()]);
+      const again = await erpOf(env)([...deploy, '--json'], { cwd: folder });
+      assert.equal(again.code, 0, again.stderr);
+      assert.equal(JSON.parse(again.stdout).deploymentId, id);
+      assert.deepEqual(readdirSync(join(env['HOME'] ?? '', '.config', 'erp', 'pending')), []);
+      assert.match(await ok(['diff']), /^No differences\.$/m);
+    } finally {
+      proxy.close();
+    }
+  });
+
+  it('keeps a folder of one tenant away from another, unless that is meant', async () => {
+    const eve = await erpAs('eve@acme.example');
+    for (const command of ['retrieve', 'deploy']) {
+      const { code, stderr } = await eve(['metadata', command], { cwd: folder });
+      assert.equal(code, 5, stderr);
+      assert.match(stderr, /The folder is of .*; you are signed in to Acme.*--other-tenant/s);
+    }
+    assert.equal(git('status', '--short'), '');
+    const account = ['--type', 'CustomObject:Account', '--type', 'CustomField:Account.name'];
+    const mine = mkdtempSync(join(tmpdir(), 'erp-account-'));
+    await ok(['retrieve', ...account, '--dir', mine]);
+    const meant = ['--other-tenant', '--dir', mine];
+    const deployed = await eve(['metadata', 'deploy', '--wait', ...meant]);
+    assert.equal(deployed.code, 0, deployed.stderr + deployed.stdout);
+    const retrieved = await eve(['metadata', 'retrieve', '--force', ...meant]);
+    assert.equal(retrieved.code, 0, retrieved.stderr);
+    assert.match(retrieved.stdout, /of Acme/);
+    assert.equal((await run(['retrieve', '--dir', mine])).code, 5);
+    rmSync(mine, { recursive: true });
   });
 
   it('never overwrites an edit that git does not have', async () => {
