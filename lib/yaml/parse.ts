@@ -126,12 +126,17 @@ function refuseUnprintable(text: string): void {
 /** Line and column of an offset in the file. */
 type Locate = (offset: number | undefined) => Position;
 
+/** The line with which git begins what it could not merge. */
+const CONFLICT = /^<{7}(?: |\r?$)/m;
+
 /** The one document of a file, without syntax errors and directives. */
 function onlyDocument(text: string, lines: LineCounter, at: Locate): Document.Parsed {
   const [document, second] = documentsOf(text, lines);
   if (!document) throw new YamlError('The file is empty.', START);
   const error = document.errors[0] ?? document.warnings[0];
   if (error) {
+    const conflict = text.search(CONFLICT);
+    if (conflict >= 0) throw new YamlError('The file has an unresolved merge conflict.', at(conflict));
     const deep = error.message.includes('call stack');
     throw new YamlError(deep ? 'The document nests too deeply.' : error.message, at(error.pos[0]));
   }

@@ -199,9 +199,13 @@ async function upgradeTenant(tx: Tx, tenantId: string): Promise<void> {
 }
 
 const blockedError = (blocked: readonly object[]): PlatformError =>
-  new PlatformError('METADATA_INVALID', `The plan is blocked by ${blocked.length} problem(s).`, {
-    details: { blocked: blocked.slice(0, 100) },
-  });
+  new PlatformError(
+    'METADATA_INVALID',
+    `The plan is blocked by ${blocked.length === 1 ? '1 problem' : `${blocked.length} problems`}.`,
+    {
+      details: { blocked: blocked.slice(0, 100) },
+    },
+  );
 
 /** Deploys a project with the platform as the actor. Throws METADATA_INVALID with the problems when it is blocked. */
 export async function deployTemplate(

@@ -363,7 +363,11 @@ async function shownDeployment(
 /** Lost-update protection: somebody changed what the project is about to overwrite. */
 function refuseDrift({ drifted: { count: changed, first, since } }: Planned): void {
   if (changed === 0) return;
-  throw new PlatformError('METADATA_DRIFT', `${changed} component(s) changed since version ${since}.`, {
-    details: { components: first },
-  });
+  throw new PlatformError(
+    'METADATA_DRIFT',
+    `${changed === 1 ? '1 component' : `${changed} components`} changed since version ${since}.`,
+    {
+      details: { components: first },
+    },
+  );
 }

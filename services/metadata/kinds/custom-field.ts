@@ -274,7 +274,9 @@ function checkPicklist(component: FieldComponent, context: CheckContext): void {
       `${picklist.controllingField} is not a picklist or boolean field of ${body.object}.`,
     );
   if (picklist.controllingField === body.apiName) invalid('/controllingField', 'A picklist cannot control itself.');
-  if (controller) checkValidFor(component, picklist, controller, context);
+  const valueSet = controller?.body.picklist?.valueSet;
+  const isUnread = valueSet !== undefined && context.unread.has(componentKey('ValueSet', valueSet));
+  if (controller && !isUnread) checkValidFor(component, picklist, controller, context);
 }
 
 /** A value that waits for something that the controlling field never says could never be chosen. */

@@ -1,4 +1,5 @@
 /** CustomObject: a table of records, its name field and what the platform keeps with it. */
+
 import { fieldType, isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import { CUSTOM_FIELD } from './bodies/custom-field.ts';
 import { CUSTOM_OBJECT, type ObjectComponent } from './bodies/custom-object.ts';
@@ -121,7 +122,9 @@ function checkSearchFields(component: ObjectComponent, context: CheckContext): v
       'REFERENCE_INVALID',
       component,
       `/defaultSearchFields/${i}`,
-      field ? `The field ${searched} holds no text to search.` : `There is no field ${searched}.`,
+      field
+        ? `The field ${searched} holds no text to search.`
+        : `There is no field ${searched}.${context.meant(searched, fields.keys())}`,
     );
   }
 }

@@ -63,6 +63,11 @@ export interface Acting {
 export interface CheckContext {
   readonly before: State;
   readonly after: State;
+  /**
+   * Keys of components that are not in `after` because of what is wrong with their files: that is said already, and what
+   * names them is not wrong for it.
+   */
+  readonly unread: ReadonlySet<string>;
   /** What was deleted before and is still kept; `changedAtVersion`, `updatedAt` and `updatedById` are of the deletion. */
   readonly retained: State;
   /** The plan brings deleted components back. */
@@ -77,6 +82,8 @@ export interface CheckContext {
   readonly ceilings: Readonly<Record<keyof RateLimitOverrides, number>> | null;
   /** Fields of an object in the configuration to be, by apiName. */
   fieldsOf(object: string): ReadonlyMap<string, FieldComponent>;
+  /** The end of a message about a name that is none of these: what it may mean, after `prefix`; mostly empty. */
+  meant(name: string, names: Iterable<string>, prefix?: string): string;
   problem(
     code: Problem['code'],
     component: Component,

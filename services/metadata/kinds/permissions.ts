@@ -1,4 +1,5 @@
 /** Profile and PermissionSet: the same body, the same checks. */
+
 import { type TObject, Type } from 'typebox';
 import type { Giving } from '../../../lib/access/holdings.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
@@ -7,7 +8,7 @@ import { type ComponentOf, type ComponentType, componentKey, componentType } fro
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { API_NAME, apiName, FULL_NAME, group, label, mapOf, optional, setOf, shownFlag, text } from './schema.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
-import { transitionKeysOf } from './transitions-and-actions.ts';
+import { mayBeUnread, transitionKeysOf } from './transitions-and-actions.ts';
 
 const PROPERTIES = {
   apiName: apiName('Stable name.'),
@@ -82,7 +83,7 @@ function permissions(type: 'Profile' | 'PermissionSet', target: 'profiles' | 'pe
       checkObjects(component, context);
       checkFields(component, context);
       for (const [i, name] of (component.body.actions ?? []).entries())
-        if (!transitionKeysOf(context).has(name))
+        if (!transitionKeysOf(context).has(name) && !mayBeUnread(name, context))
           context.problem('REFERENCE_INVALID', component, `/actions/${i}`, `There is no transition or action ${name}.`);
     },
 
@@ -121,7 +122,12 @@ function checkFields(component: PermissionsComponent, context: CheckContext): vo
         `${field} follows the permissions on the object and takes none of its own.`,
       );
     else if (!context.after.has(componentKey('CustomField', name)))
-      context.problem('REFERENCE_INVALID', component, pointer, `There is no field ${name}.`);
+      context.problem(
+        'REFERENCE_INVALID',
+        component,
+        pointer,
+        `There is no field ${name}.${context.meant(field, context.fieldsOf(object).keys(), `${object}.`)}`,
+      );
     if (given.edit && !given.read)
       context.problem('YAML_SCHEMA_INVALID', component, pointer, 'edit needs read.', {
         remedy: `Set read: true for ${name}.`,

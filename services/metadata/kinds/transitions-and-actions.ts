@@ -2,6 +2,7 @@
  * What transitions and custom actions have in common: guard, permission, input and effects, in their files and in the
  * checks of a deployment. Source: docs/reference/transitions.md.
  */
+
 import { checkExpression } from '../../../lib/expression/check.ts';
 import { inputProblems, inputTypes } from '../../../lib/expression/transition-input.ts';
 import type { Expression, Schema, Type as ValueType } from '../../../lib/expression/types.ts';
@@ -90,7 +91,7 @@ function checkPermission(
   if (permission === undefined) return;
   if (!permission.startsWith(`${object}.`))
     context.problem('REFERENCE_INVALID', component, pointer, `A permission here begins with ${object}.`);
-  else if (!transitionKeysOf(context).has(permission))
+  else if (!transitionKeysOf(context).has(permission) && !mayBeUnread(permission, context))
     context.problem('REFERENCE_INVALID', component, pointer, `There is no transition or action ${permission}.`, {
       remedy: 'Name the key of a transition or action of the object.',
     });
@@ -108,6 +109,16 @@ export const isTransitionAffected = (references: readonly Reference[], changes: 
 
 /** `<Object>.<key>` of every transition and custom action in the configuration to be. */
 export const transitionKeysOf = ({ after }: CheckContext): ReadonlySet<string> => transitionKeys(after);
+
+/** Whether a transition may be one of a state model whose file could not be read. */
+export const mayBeUnread = (transition: string, { unread }: CheckContext): boolean =>
+  objectsOfUnreadModels(unread).has(transition.slice(0, transition.indexOf('.')));
+
+const objectsOfUnreadModels = memoize((unread: ReadonlySet<string>): ReadonlySet<string> => {
+  const start = componentKey(STATE_MODEL.type, '');
+  const names = [...unread].filter((key) => key.startsWith(start)).map((key) => key.slice(start.length));
+  return new Set(names.map((name) => name.slice(0, name.indexOf('.'))));
+});
 
 /** `<Object>.<key>` of every transition and custom action of a configuration. */
 export const transitionKeys = memoize((state: State): ReadonlySet<string> => {
@@ -247,7 +258,7 @@ function checkCreate(component: Component, context: CheckContext, check: EffectC
         'REFERENCE_INVALID',
         component,
         `${pointer}/fields`,
-        `A record of ${object} needs ${name}, and the effect does not give it.`,
+        `The effect creates a record of ${object} without ${name}, which is required.`,
       );
 }
 
@@ -270,7 +281,7 @@ function checkAssignment(
   const target = field?.body.fieldType ?? schemaOf(object, context).fieldType(name);
   const refuse = (message: string): void => context.problem('REFERENCE_INVALID', component, at, message);
   if (target === undefined) {
-    refuse(`There is no field ${name} on ${object}.`);
+    refuse(`There is no field ${name} on ${object}.${context.meant(name, context.fieldsOf(object).keys())}`);
     return null;
   }
   const owned = SYSTEM_FIELD_NAMES.has(name) && name !== 'name';

@@ -9,7 +9,7 @@ import { RECORD_TYPE } from './bodies/record-type.ts';
 import { STATE_MODEL } from './bodies/state-model.ts';
 import { TRANSLATION, type TranslationComponent } from './bodies/translation.ts';
 import { VALUE_SET } from './bodies/value-set.ts';
-import { type BodyOf, type ComponentType, componentsOf, findComponent, type State } from './component.ts';
+import { type BodyOf, type ComponentType, componentKey, componentsOf, findComponent, type State } from './component.ts';
 import { CUSTOM_ACTION } from './custom-action.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
@@ -148,9 +148,19 @@ export const translation = defineKind({
   },
 });
 
+/** Whether it may be there, in a file that could not be read. */
+function isUnread(key: Key, { unread }: CheckContext): boolean {
+  if (unread.size === 0) return false;
+  const [object = ''] = key.fullName.split('.');
+  return (
+    unread.has(componentKey(CUSTOM_OBJECT.type, object)) ||
+    meant(key).some(({ type }) => unread.has(componentKey(type.type, key.fullName)))
+  );
+}
+
 function checkKeys(component: TranslationComponent, context: CheckContext): void {
   for (const text of Object.keys(component.body.labels))
-    if (!isThere(keyOf(text), context.after))
+    if (!isThere(keyOf(text), context.after) && !isUnread(keyOf(text), context))
       context.problem(
         'REFERENCE_INVALID',
         component,

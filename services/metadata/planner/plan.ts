@@ -6,6 +6,7 @@
 import { jcs, type PackageType, sha256 } from '../../../lib/metadata/manifest.ts';
 import type { RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
 import { byCodePoint } from '../../../lib/values/code-points.ts';
+import { similarName } from '../../../lib/values/similar.ts';
 import { CUSTOM_FIELD, type FieldComponent } from '../kinds/bodies/custom-field.ts';
 import { changesOf } from '../kinds/changes.ts';
 import { type Component, componentKey, componentsByObject, type State } from '../kinds/component.ts';
@@ -132,7 +133,7 @@ export function makePlan(before: State, project: Project, options: PlanOptions):
   checkReadOnly(changed, context);
   checkDeletable(deleted, context);
   checkNames(changed, context);
-  checkReferences(changed, context, new Set([...project.unread, ...deleted.map(keyOf)]));
+  checkReferences(changed, context, new Set(deleted.map(keyOf)));
   for (const component of changed) findKind(component.type)?.check?.(component, context);
   const touched = new Set([...changed, ...deleted].map((component) => component.type));
   for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
@@ -237,6 +238,11 @@ const isIn =
   ({ type, fullName }: Component): boolean =>
     state.has(componentKey(type, fullName));
 
+const DID_YOU_MEAN = ' Did you mean ';
+
+/** Nobody reads more suggestions, and each is a comparison with many names. */
+const SUGGESTIONS_MAX = 100;
+
 /** What the checks of the kinds see, and where they put what they find. */
 function checkContext(
   before: State,
@@ -249,9 +255,13 @@ function checkContext(
     const draft = project.drafts.get(componentKey(component.type, component.fullName));
     return draft ? draft.position(pointer, offset) : { line: null, column: null };
   };
+  let suggestionsLeft = SUGGESTIONS_MAX;
+  const unread = new Set([...project.unread].filter((key) => !after.has(key)));
+  const followsFromUnread = placesNaming(unread);
   const report =
     (list: Problem[]): CheckContext['problem'] =>
     (code, component, pointer, message, more = {}) => {
+      if (followsFromUnread(component, pointer)) return;
       const { line, column } = position(component, pointer, more.offset);
       const { type, fullName, path } = component;
       const { remedy = null, details } = more;
@@ -262,6 +272,7 @@ function checkContext(
   return {
     before,
     after,
+    unread,
     retained: options.retained ?? NOTHING,
     restores: options.restores ?? false,
     alters: new Set(options.allowDestructiveChanges ? membersOf(project.destructive?.alters ?? []).map(keyOf) : []),
@@ -270,8 +281,28 @@ function checkContext(
     ceilings: options.ceilings ?? null,
     fieldsOf: (object) => fields.get(object) ?? none,
     position,
+    meant(name, names, prefix = '') {
+      if (suggestionsLeft-- <= 0) return '';
+      const similar = similarName(name, names);
+      return similar === null ? '' : `${DID_YOU_MEAN}${prefix}${similar}?`;
+    },
     problem: report(found.blocked),
     warning: report(found.warnings),
+  };
+}
+
+/** Whether a component names one of those with these keys at a place. */
+function placesNaming(keys: ReadonlySet<string>): (component: Component, pointer: string) => boolean {
+  const places = new WeakMap<Component, ReadonlySet<string>>();
+  return (component, pointer) => {
+    if (keys.size === 0) return false;
+    let known = places.get(component);
+    if (!known) {
+      const references = findKind(component.type)?.references?.(component.body) ?? [];
+      known = new Set(references.filter((one) => keys.has(keyOf(one))).map((one) => one.pointer));
+      places.set(component, known);
+    }
+    return known.has(pointer);
   };
 }
 
@@ -384,7 +415,7 @@ function alreadyThere(
   const touched = new Set(changed.map(({ type }) => type));
   for (const kind of KINDS) if (touched.has(kind.type)) kind.checkAll?.(context);
   const identity = ({ code, type, fullName, message }: Problem): string =>
-    JSON.stringify([code, type, fullName, message]);
+    JSON.stringify([code, type, fullName, message.split(DID_YOU_MEAN, 1)]);
   const known = new Set(old.map(identity));
   return new Set(foreign.filter((problem) => known.has(identity(problem))));
 }
@@ -410,28 +441,46 @@ function checkNames(changed: readonly Component[], context: CheckContext): void 
   }
 }
 
-/**
- * A component whose file is there and wrong is not missing: what is wrong with its file is said already. What refers to
- * a component that the plan deletes is a problem of the deletion.
- */
+/** What refers to a component that the plan deletes is a problem of the deletion. */
 function checkReferences(changed: readonly Component[], context: CheckContext, reported: ReadonlySet<string>): void {
+  let names: ReadonlyMap<string, readonly string[]> | undefined;
   for (const component of changed) {
     const missing: Reference[] = (findKind(component.type)?.references?.(component.body) ?? []).filter((reference) => {
       const key = keyOf(reference);
       return !reference.ownCheck && !context.after.has(key) && !reported.has(key);
     });
-    for (const reference of missing)
+    for (const { type, fullName, pointer } of missing) {
+      const { group, prefix, name } = groupOf(type, fullName);
+      names ??= namesByGroup(context.after);
+      const meant = context.meant(name, names.get(group) ?? [], prefix);
       context.problem(
         'DEPENDENCY_MISSING',
         component,
-        reference.pointer,
-        `${reference.type} ${reference.fullName} is neither in the project nor in the tenant.`,
-        {
-          remedy: `Add ${reference.type} ${reference.fullName} to the project.`,
-          details: { members: [{ type: reference.type, fullName: reference.fullName }] },
-        },
+        pointer,
+        `${type} ${fullName} is neither in the project nor in the tenant.${meant}`,
+        { remedy: `Add ${type} ${fullName} to the project.`, details: { members: [{ type, fullName }] } },
       );
+    }
   }
+}
+
+/** The names of components by `groupOf`. */
+function namesByGroup(state: State): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const { type, fullName } of state.values()) {
+    const { group, name } = groupOf(type, fullName);
+    const names = groups.get(group);
+    if (names) names.push(name);
+    else groups.set(group, [name]);
+  }
+  return groups;
+}
+
+/** Among whose names that of a component is one: those of the same type, and of the same object. */
+function groupOf(type: string, fullName: string): { group: string; prefix: string; name: string } {
+  const start = fullName.indexOf('.') + 1;
+  const prefix = fullName.slice(0, start);
+  return { group: `${type}:${prefix}`, prefix, name: fullName.slice(start) };
 }
 
 /**
@@ -484,7 +533,7 @@ const FLAG_UNUSED: Finding = {
 const NOT_ALLOWED: Finding = {
   code: 'DESTRUCTIVE_CHANGES_NOT_ALLOWED',
   message: 'The destructive manifest names it, and allowDestructiveChanges is not set.',
-  remedy: 'Set allowDestructiveChanges: true when the loss is intended.',
+  remedy: 'When the loss is intended, deploy with allowDestructiveChanges: true (erp: --allow-destructive).',
 };
 
 function inverse(changed: readonly Component[], deleted: readonly Component[], before: State): Plan['inverse'] {

@@ -506,7 +506,13 @@ function readFile(path: string, location: Location | null, parsed: ParsedYaml): 
   for (const { pointer, problem: why } of unfit) invalid(pointer, `${pointer} ${why}`);
   const value = withoutNulls(kind.schema, unfit.length === 0 ? inNfc(parsed.value) : parsed.value);
   const validate = validatorOf(kind);
-  if (!validate(value)) for (const error of simplify(validate.errors ?? [])) invalid(error.pointer, error.message);
+  // What is no name is said in words below.
+  const isNamedAsPath = isRecord(value) && value['apiName'] === location.apiName;
+  const naming = kind.naming ?? NAMING;
+  const saysName = isNamedAsPath && !naming.is(location.apiName);
+  if (!validate(value))
+    for (const error of simplify(validate.errors ?? []))
+      if (!(saysName && error.pointer === '/apiName')) invalid(error.pointer, error.message);
   if (isRecord(value)) {
     const names: [string, string][] = [['apiName', location.apiName]];
     if (location.object !== null) names.push(['object', location.object]);
@@ -514,7 +520,7 @@ function readFile(path: string, location: Location | null, parsed: ParsedYaml): 
       if (typeof value[key] === 'string' && value[key] !== expected)
         invalid(`/${key}`, `${key} is ${JSON.stringify(String(value[key]).slice(0, 100))}, the path says ${expected}.`);
   }
-  const named: [string, Naming][] = [[location.apiName, kind.naming ?? NAMING]];
+  const named: [string, Naming][] = [[location.apiName, naming]];
   if (location.object !== null) named.push([location.object, NAMING]);
   for (const [name, { is, form }] of named)
     if (!is(name)) invalid('/apiName', `${name} is not a name: ${form}.`, 'NAME_INVALID');

@@ -668,3 +668,20 @@ describe('metadata: nobody deletes what they could not change', () => {
     assert.deepEqual(await denials(types, BEA), []);
   });
 });
+
+describe('metadata: a project with a file that is wrong', () => {
+  it('has no problems with what names the component of this file', async () => {
+    const planned = async (files: Files): Promise<string[]> =>
+      makePlan(new Map(), await readProject(files, null), platform).blocked.map(
+        ({ path, message }) => `${path}: ${message}`,
+      );
+    assert.deepEqual(await planned(GROUND), []);
+    const found = await Promise.all(
+      Object.entries(GROUND).map(([path, text]) => planned({ ...GROUND, [path]: `${text}\nnonsense: 1\n` })),
+    );
+    assert.deepEqual(
+      found,
+      Object.keys(GROUND).map((path) => [`${path}: There is no property "nonsense" here.`]),
+    );
+  });
+});

@@ -95,6 +95,23 @@ describe('metadata: the planner', () => {
     assert.equal(planHash(read!, stored), planHash(fresh!, before));
   });
 
+  it('asks whether a similar name was meant', async () => {
+    const permissions =
+      'type: PermissionSet\napiName: Field\nlabel: Field\nfields:\n  Plain__c.Note__c:\n    read: true\n';
+    const files = {
+      ...objectFiles('Plain__c', { Notes__c: 'fieldType: text' }),
+      'permissionSets/Field.yaml': permissions,
+      ...fieldFile('Plian__c', 'Other__c', 'fieldType: text'),
+    };
+    assert.deepEqual(
+      (await plan(core, files)).blocked.map(({ message }) => message),
+      [
+        'CustomObject Plian__c is neither in the project nor in the tenant. Did you mean Plain__c?',
+        'There is no field Plain__c.Note__c. Did you mean Plain__c.Notes__c?',
+      ],
+    );
+  });
+
   it('names each component that uses an updated one once', async () => {
     const rule = 'condition: record.A__c == "x" && record.A__c != "y"\nmessage: No\nerrorField: A__c\n';
     const files = {

@@ -312,3 +312,25 @@ describe('metadata: bodies and projects', () => {
     assert.equal(manifestHash(reversed, pkg), `sha256:${expected}`);
   });
 });
+
+describe('metadata: messages about files', () => {
+  it('say that a merge was not finished, and where', async () => {
+    const text = 'type: Role\napiName: Rep\n<<<<<<< HEAD\nlabel: Rep\n=======\nlabel: Seller\n>>>>>>> theirs\n';
+    await assert.rejects(readProject({ 'roles/Rep.yaml': text }, null), (error) => {
+      assert.ok(error instanceof PlatformError);
+      const [found] = error.errors ?? [];
+      assert.equal(found?.message, 'The file has an unresolved merge conflict.');
+      assert.deepEqual(found?.params, { path: 'roles/Rep.yaml', line: 3, column: 1 });
+      return true;
+    });
+  });
+
+  it('say what a name may be in words, and once', async () => {
+    const text = 'type: Translation\napiName: german_1\nlabels:\n  Account: Konto\n';
+    const { problems } = await readProject({ 'translations/german_1.yaml': text }, null);
+    assert.deepEqual(
+      problems.map(({ code }) => code),
+      ['NAME_INVALID'],
+    );
+  });
+});

@@ -257,7 +257,7 @@ ${PAY}`,
     const { blocked } = await plan(making.after, fieldFile('Note__c', 'On__c', 'fieldType: date\nrequired: true'));
     assert.deepEqual(
       blocked.map(({ message }) => message),
-      ['A record of Note__c needs On__c, and the effect does not give it.'],
+      ['The effect creates a record of Note__c without On__c, which is required.'],
     );
   });
 
@@ -267,13 +267,16 @@ ${PAY}`,
       '      - verb: createRecord\n        object: Note__c\n        fields:\n          Text__c: record.name\n',
     );
     const taken = await plan(new Map(), { ...BILL, ...nameless });
-    assert.match(taken.blocked[0]!.message, /needs name/);
+    assert.match(taken.blocked[0]!.message, /without name/);
     const told = async (files: Files) => {
       const { blocked, warnings } = await plan(taken.after, files);
       const messages = (list: typeof blocked) => list.map(({ fullName, message }) => `${fullName}: ${message}`);
-      return { blocked: messages(blocked), warnings: messages(warnings).filter((text) => /needs/.test(text)) };
+      return {
+        blocked: messages(blocked),
+        warnings: messages(warnings).filter((text) => /which is required/.test(text)),
+      };
     };
-    const old = 'Bill__c.Lifecycle: A record of Note__c needs name, and the effect does not give it.';
+    const old = 'Bill__c.Lifecycle: The effect creates a record of Note__c without name, which is required.';
     assert.deepEqual(await told(fieldFile('Note__c', 'On__c', 'fieldType: date\nhelpText: When')), {
       blocked: [],
       warnings: [old],
@@ -281,7 +284,7 @@ ${PAY}`,
     assert.deepEqual(
       await told(fieldFile('Note__c', 'On__c', 'fieldType: date\nrequired: true')),
       {
-        blocked: ['Bill__c.Lifecycle: A record of Note__c needs On__c, and the effect does not give it.'],
+        blocked: ['Bill__c.Lifecycle: The effect creates a record of Note__c without On__c, which is required.'],
         warnings: [old],
       },
       'what is new',
@@ -443,11 +446,11 @@ ${PAY}`,
       ],
       [
         '      - verb: createRecord\n        object: Note__c\n        fields:\n          name: record.name\n',
-        ['REFERENCE_INVALID 18:9 A record of Note__c needs Text__c, and the effect does not give it.'],
+        ['REFERENCE_INVALID 18:9 The effect creates a record of Note__c without Text__c, which is required.'],
       ],
       [
         '      - verb: createRecord\n        object: Note__c\n        fields:\n          Text__c: record.name\n',
-        ['REFERENCE_INVALID 18:9 A record of Note__c needs name, and the effect does not give it.'],
+        ['REFERENCE_INVALID 18:9 The effect creates a record of Note__c without name, which is required.'],
       ],
       [
         '      - verb: createRecord\n        object: User\n        fields:\n          name: record.name\n',
