@@ -263,7 +263,9 @@ const deploymentFields = {
     description: 'Somebody asked to cancel it; SUCCEEDED all the same when its last step had begun by then.',
   }),
   canceledBy: nullable(uuid('User who asked to cancel it.')),
-  cancelReason: nullable(Type.String({ description: 'What they gave as the reason.' })),
+  cancelReason: nullable(
+    Type.String({ description: 'What they gave as the reason, to those who may read configuration.' }),
+  ),
 };
 
 const DeploymentSummary = Type.Object(deploymentFields, { $id: 'DeploymentSummary' });
@@ -702,7 +704,7 @@ export const METADATA_OPERATIONS = [
     path: '/metadata/deployments/{deploymentId}/cancel',
     summary: 'Cancel a deployment',
     description:
-      'A deployment that waits is CANCELED at once; one that is under way is CANCELING until its transaction is rolled back. When its last step has begun, it is SUCCEEDED with `cancelRequested: true`: never both.',
+      'Takes having asked for the deployment, or `manageAccess`. A deployment that waits is CANCELED at once; one that is under way is CANCELING until its transaction is rolled back. When its last step has begun, it is SUCCEEDED with `cancelRequested: true`: never both.',
     scopes: ['metadata:deploy'],
     permission: 'metadataManage',
     risk: 'medium',

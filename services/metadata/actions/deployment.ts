@@ -1,4 +1,5 @@
 /** Deployments as the API shows them. */
+import type { DeploymentError } from '../../../contracts/metadata.ts';
 import type { OperationOutput } from '../../../contracts/operations.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { Standing } from '../deployments/standing.sql.ts';
@@ -7,9 +8,21 @@ import type { DeploymentSummary } from '../deployments/store.ts';
 
 const time = (value: string | null): string | null => (value === null ? null : formatTimestamp(new Date(value)));
 
-/** A deployment without its plan. */
+/** An error to those who may not read configuration: its message can name components, which are hidden from them. */
+const ERRORS_WITHOUT_NAMES: Readonly<Record<DeploymentError['code'], string>> = {
+  PLAN_BLOCKED: 'The plan has problems.',
+  METADATA_DRIFT: 'The configuration has changed since the version that it is based on.',
+  PLAN_CHANGED: 'The plan is not the one that was reviewed.',
+  WORKER_LOST: 'Its worker was lost.',
+  APPLY_FAILED: 'Nothing was applied.',
+  QUICK_DEPLOY_NOT_ELIGIBLE: 'The plan is not the one that was validated.',
+  ROLLBACK_NOT_ELIGIBLE: 'It cannot be rolled back.',
+};
+
+/** A deployment without its plan. `reads`: to somebody who may read configuration. */
 export function presentSummary(
   row: DeploymentSummary,
+  reads: boolean,
 ): OperationOutput<'metadata.deployments.list'>['records'][number] {
   return {
     deploymentId: row.deploymentId,
@@ -36,10 +49,10 @@ export function presentSummary(
     planHash: row.planHash,
     metadataVersionBefore: row.metadataVersionBefore,
     metadataVersionAfter: row.metadataVersionAfter,
-    error: row.error,
+    error: row.error && (reads ? row.error : { ...row.error, message: ERRORS_WITHOUT_NAMES[row.error.code] }),
     cancelRequested: row.cancelRequested,
     canceledBy: row.canceledById,
-    cancelReason: row.cancelReason,
+    cancelReason: reads ? row.cancelReason : null,
   };
 }
 
@@ -53,9 +66,18 @@ const NO_PLAN = JSON.stringify({
  * A deployment with its plan, which is JSON as the database has it; null: it has none, or it is not shown. `standing`:
  * what becomes of it after its end.
  */
-export const presentDeployment = (row: DeploymentSummary, standing: Standing, plan: string | null): Buffer =>
+export const presentDeployment = (
+  row: DeploymentSummary,
+  standing: Standing,
+  plan: string | null,
+  reads: boolean,
+): Buffer =>
   Buffer.from(
-    joined([JSON.stringify(presentSummary(row)), plan ?? NO_PLAN, JSON.stringify(presentStanding(standing, plan))]),
+    joined([
+      JSON.stringify(presentSummary(row, reads)),
+      plan ?? NO_PLAN,
+      JSON.stringify(presentStanding(standing, plan)),
+    ]),
   );
 
 type Shown = Pick<OperationOutput<'metadata.deployments.get'>, 'quickDeploy' | 'rollback'>;

@@ -253,16 +253,19 @@ export class MetadataOperations {
     call: OperationInput<'metadata.deployments.cancel'>,
     findUser: FindUser,
   ): Promise<OperationReply> {
-    await requirePermission(findUser, request, 'metadataManage');
+    const user = await requirePermission(findUser, request, 'metadataManage');
     const { deploymentId } = call.path;
     return mutate(this.#platform.database, request, call, {
       role: { service: 'metadata' },
       work: async (unit) => {
-        await cancelDeployment(unit, deploymentId, call.body?.reason ?? null);
+        await cancelDeployment(unit, deploymentId, {
+          reason: call.body?.reason ?? null,
+          cancelsAny: user.systemPermissions.includes('manageAccess'),
+        });
         const shown = await shownDeployment(unit.tx, request.tenantId, deploymentId);
         if (!shown) throw deploymentNotFound();
         // Without its plan, which can be large: the answer is kept under the key.
-        return { status: 202, body: presentDeployment(shown.row, shown.standing, null) };
+        return { status: 202, body: presentDeployment(shown.row, shown.standing, null, true) };
       },
     });
   }
@@ -283,9 +286,9 @@ export class MetadataOperations {
       : null;
     if (!found) throw deploymentNotFound();
     const { row, standing, plan } = found;
-    if (plan === null || mayCount(user)) return { body: presentDeployment(row, standing, plan) };
+    if (plan === null || mayCount(user)) return { body: presentDeployment(row, standing, plan, mayRead(user)) };
     const uncounted = await this.#planning.run(tenantId, 'uncount', { plan });
-    return { body: presentDeployment(row, standing, uncounted) };
+    return { body: presentDeployment(row, standing, uncounted, true) };
   }
 
   async list(
@@ -293,7 +296,7 @@ export class MetadataOperations {
     call: OperationInput<'metadata.deployments.list'>,
     findUser: FindUser,
   ): Promise<OperationReply> {
-    await requireActiveUser(findUser, request);
+    const reads = mayRead(await requireActiveUser(findUser, request));
     const { status = null, checkOnly = null, ...paging } = call.query;
     const list = { name: 'metadata.deployments', parameters: { status, checkOnly } };
     const seal = sealFor(request, this.#sealingKeys(), Date.now());
@@ -303,7 +306,7 @@ export class MetadataOperations {
           listDeployments(tx, request.tenantId, { status, checkOnly, before, take }),
         ),
       keys: ({ deploymentId }) => [deploymentId],
-      present: (page) => page.map(presentSummary),
+      present: (page) => page.map((row) => presentSummary(row, reads)),
     });
   }
 

@@ -6,8 +6,13 @@ export interface CancelRow {
   readonly status: DeploymentStatus;
 }
 
+export interface SeenRow extends CancelRow {
+  readonly createdById: string;
+}
+
 export const statusStatement = (tenantId: string, deploymentId: string): Statement => ({
-  text: 'SELECT status FROM metadata.deployments WHERE tenant_id = $1 AND deployment_id = $2',
+  text: `SELECT status, created_by_user_id AS "createdById" FROM metadata.deployments
+    WHERE tenant_id = $1 AND deployment_id = $2`,
   values: [tenantId, deploymentId],
 });
 

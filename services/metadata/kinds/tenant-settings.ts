@@ -49,6 +49,7 @@ export const TENANT_SETTINGS = componentType('TenantSettings', {
 const DECIDED_BY_ACCESS_MANAGERS = {
   secondFactor: 'Deciding who needs a second factor',
   rateLimits: 'Narrowing the limits',
+  retention: 'Deciding how long the audit trail is kept',
 } as const;
 
 export const tenantSettings = defineKind({

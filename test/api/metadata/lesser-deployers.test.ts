@@ -153,6 +153,59 @@ describe('API: who manages configuration', () => {
     assert.equal((await ada.post('/metadata/validate', project(valueSet('Shared', 'a')))).body.creates.length, 1);
   });
 
+  it('cancels what they asked for themselves, and nothing of others without manageAccess', async () => {
+    const body = project(valueSet('Mine', 'a'), { checkOnly: true });
+    const of = async (who: Api): Promise<Answer> => who.post('/metadata/deploy', body);
+    const cancel = (who: Api, { body: { deploymentId } }: Answer): Promise<Answer> =>
+      who.post(`/metadata/deployments/${deploymentId}/cancel`, {});
+    const adas = await of(ada);
+    const refused = await cancel(sam, adas);
+    assert.deepEqual(told(refused), [
+      403,
+      'METADATA_PERMISSION_DENIED',
+      { layer: 'objectPermission', permission: 'manageAccess' },
+    ]);
+    assert.equal((await deploymentEnded(ada, adas)).status, 'SUCCEEDED');
+    assert.deepEqual(told(await cancel(sam, adas)), told(refused), 'also of one that has ended');
+    for (const who of [sam, ada]) {
+      const sams = await of(sam);
+      const { status, body: answer } = await cancel(who, sams);
+      assert.ok(status === 202 || answer.code === 'DEPLOYMENT_NOT_CANCELABLE', answer.code);
+      await deploymentEnded(ada, sams);
+    }
+  });
+
+  it('tells who does not read configuration no names of components and no reasons', async () => {
+    const queued = await ada.post('/metadata/deploy', project(valueSet('Hushed', 'a'), { checkOnly: true }));
+    await ada.post(`/metadata/deployments/${queued.body.deploymentId}/cancel`, { reason: 'Hushed is wrong.' });
+    await deploymentEnded(ada, queued);
+    // Of two from one version that are accepted at the same moment, one comes too late.
+    let failed: string | undefined;
+    for (let round = 0; failed === undefined && round < 10; round++) {
+      await succeeded(ada, project(valueSet('Hushed', `a${round}`)));
+      const { metadataVersion: baseMetadataVersion } = (
+        await ada.post('/metadata/retrieve', { package: { version: 1, types: [] } })
+      ).body;
+      const sent = await Promise.all(
+        ['b', 'c'].map((value) =>
+          ada.post('/metadata/deploy', project(valueSet('Hushed', value + round), { baseMetadataVersion })),
+        ),
+      );
+      for (const accepted of sent.filter(({ status }) => status === 202)) {
+        const ended = await deploymentEnded(ada, accepted);
+        if (ended.error?.code === 'METADATA_DRIFT') failed = ended.deploymentId;
+      }
+    }
+    const mia = people['mia']!;
+    for (const path of [
+      '/metadata/deployments',
+      ...[failed, queued.body.deploymentId].map((id) => `/metadata/deployments/${id}`),
+    ]) {
+      assert.match((await people['fay']!.get(path)).text, /Hushed/);
+      assert.doesNotMatch((await mia.get(path)).text, /Hushed/);
+    }
+  });
+
   it('gives nobody more by way of what others have validated or deployed', async () => {
     const rights = (system: string) => project(set('Auditor', `system: [${system}]\n`));
     const validation = await succeeded(ada, { ...rights('viewAllData, viewAudit'), checkOnly: true });

@@ -28,4 +28,20 @@ describe('metadata: numbers of records in a plan', () => {
       assert.doesNotMatch(JSON.stringify(problem), /300/);
     }
   });
+
+  it('are not told by a warning that there are many', () => {
+    const warning = { ...WHERE, ...tellRecords((records) => `The object has ${records}.`, 100_000) };
+    const { warnings } = withoutCounts({
+      creates: [],
+      updates: [],
+      deletes: [],
+      noops: [],
+      blocked: [],
+      warnings: (['LARGE_TABLE', 'STATE_MODEL_INVALID'] as const).map((code) => ({ code, ...warning })),
+    });
+    assert.deepEqual(
+      warnings.map(({ code }) => code),
+      ['STATE_MODEL_INVALID'],
+    );
+  });
 });

@@ -483,6 +483,22 @@ describe('metadata: the planner', () => {
     assert.notDeepEqual((await plan(before, settings('secondFactor: sometimes\n'))).blocked, []);
   });
 
+  it('lets only holders of manageAccess decide how long the audit trail is kept', async () => {
+    const settings = (more: string): Record<string, string> => ({
+      'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en\ntimezone: UTC\ncurrency: EUR\n${more}`,
+    });
+    const before = applied(await plan(core, settings('retention: {auditDays: 3000}\n')));
+    const permissions = SYSTEM_PERMISSIONS.filter((name) => name !== 'manageAccess');
+    for (const more of ['', 'retention: {auditDays: 730}\n', 'retention: {auditDays: 3600}\n']) {
+      const { blocked } = await plan(before, settings(more), { permissions });
+      assert.deepEqual(
+        blocked.map(({ code, fullName }) => [code, fullName]),
+        [['COMPONENT_PERMISSION_DENIED', 'General']],
+      );
+      assert.deepEqual((await plan(before, settings(more))).blocked, []);
+    }
+  });
+
   it('lets only holders of manageAccess narrow the limits of everybody, and never so far that nothing can be repaired', async () => {
     const settings = (more: string): Record<string, string> => ({
       'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en\ntimezone: UTC\ncurrency: EUR\n${more}`,
