@@ -109,6 +109,15 @@ describe('a client whose declaration changes after people said yes to it', () =>
     assert.equal((await state(tokens)).active, true);
   });
 
+  it('has nothing of its grants when it is deleted', async () => {
+    const { tokens } = await consented();
+    assert.equal((await state(tokens)).active, true);
+    delete auth.clients['Portal'];
+    await auth.bump();
+    assert.equal((await state(tokens)).active, false);
+    assert.equal((await renew(tokens.refresh_token)).status, 401);
+  });
+
   it('loses its grants when it proves itself in another way, or becomes an agent', async () => {
     const { publicKey } = await generateKeyPair('ES256');
     const jwks = { keys: [{ ...(await exportJWK(publicKey)) }] };
