@@ -124,7 +124,7 @@ export function addMetadata(program: Program): void {
 
   metadata
     .command('rollback')
-    .description('take a deployment back; records are not restored')
+    .description('take a deployment back; what it has deleted comes back with its records')
     .argument('<deploymentId>')
     .option('--check-only', 'find out whether it would succeed, and apply nothing')
     .option('--yes', 'do not ask')

@@ -9,9 +9,18 @@ import type { Answer, Api } from '../http/api.ts';
 import { plain } from '../output/table.ts';
 import { counted } from '../output/values.ts';
 import { hashOf, type Project, readProject, readProjectIfAny, toSend } from './folder.ts';
-import { type Deployment, type DeploymentSummary, follow, outcomeOf, showDeployment, showFindings } from './follow.ts';
+import {
+  type Deployment,
+  type DeploymentSummary,
+  follow,
+  namesOf,
+  outcomeOf,
+  showDeployment,
+  showFindings,
+  withNames,
+} from './follow.ts';
 import { retrieveTree, writingOf } from './into-folder.ts';
-import { planLines } from './plan.ts';
+import { planLines, unreadOf, unreadText, wrapped } from './plan.ts';
 import { type Finding, FindingsFailure, findingsOf } from './problems.ts';
 import { isFrom, refuseOtherTenant, type Tenant } from './tenant.ts';
 import { writeTree } from './write.ts';
@@ -104,7 +113,8 @@ export async function deploy(run: Run, options: DeployOptions): Promise<void> {
   if (run.options.wait) await finish(run, deploymentId, { prepared, shown: true });
   else
     run.output.result(answer, () => {
-      run.output.line(`Deployment ${deploymentId} is queued. Follow it: erp metadata status ${deploymentId} --wait`);
+      const noun = options.checkOnly ? 'Validation' : 'Deployment';
+      run.output.line(`${noun} ${deploymentId} is queued. Follow it: erp metadata status ${deploymentId} --wait`);
     });
 }
 
@@ -124,7 +134,7 @@ export interface Waiting {
 export async function finish(run: Run, deploymentId: string, waiting: Waiting): Promise<void> {
   const { prepared, shown, folder, canceled } = waiting;
   const answer = await follow(run, deploymentId);
-  const found = answer.body;
+  const found = await withNames(run, answer.body);
   run.output.result(answer, () => {
     if (shown && found.status === 'SUCCEEDED') run.output.line(outcomeText(found));
     else showDeployment(run, found, (path) => prepared?.project.files.get(path));
@@ -244,14 +254,24 @@ async function showApplied(run: Run, { deploymentId, metadataVersionAfter }: Dep
 
 const isDrift = (error: unknown): error is ApiFailure => error instanceof ApiFailure && error.code === 'METADATA_DRIFT';
 
+/** New components that are named without --verbose. */
+const ADDED_MAX = 10;
+
 function showPlan(run: Run, { project, tenant }: Prepared, plan: Validation): void {
   const { output } = run;
   const verbose = run.options.verbose === true;
-  for (const { type, fullName } of project.added)
-    output.note(`New, and not in manifest/package.yaml yet: ${type} ${fullName}. It is sent as part of the package.`);
+  if (project.added.length > 0) {
+    const shown = verbose ? project.added : project.added.slice(0, ADDED_MAX);
+    const names = shown.map(({ type, fullName }) => plain(`${type} ${fullName}`));
+    if (project.added.length > shown.length) names.push(`and ${project.added.length - shown.length} more`);
+    output.note(`${counted(project.added.length, 'component', 'components')} new to the manifest, sent as well:`);
+    for (const line of wrapped(names, output.terminal.width - 2)) output.note(`  ${line}`);
+  }
   output.line(`Plan for ${tenant.name}, from version ${plan.metadataVersion}:`);
   output.line();
   for (const line of planLines(plan, { terminal: output.terminal, verbose })) output.line(line);
+  const unread = unreadOf(plan, plan.blocked);
+  if (unread > 0) output.line(unreadText(unread, output.terminal));
   output.line();
   showFindings(run, plan, (path) => project.files.get(path));
 }
@@ -334,19 +354,6 @@ interface Drifted {
 
 const isDrifted = (value: unknown): value is Drifted =>
   typeof value === 'object' && value !== null && 'type' in value && 'fullName' in value && 'changedAtVersion' in value;
-
-/** Names of users, as far as the caller can see them. */
-async function namesOf(api: Api, ids: readonly string[]): Promise<Map<string, string>> {
-  const people = new Map<string, string>();
-  for (const id of [...new Set(ids)].slice(0, 10))
-    try {
-      const { body } = await api.call('data.records.get', { path: { objectApiName: 'User', id } });
-      if ('displayName' in body && typeof body.displayName === 'string') people.set(id, body.displayName);
-    } catch (error) {
-      if (!(error instanceof ApiFailure)) throw error;
-    }
-  return people;
-}
 
 /**
  * After a deployment was applied: the folder becomes what a retrieve would make of it, so that the next diff is empty. The

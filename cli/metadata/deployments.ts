@@ -2,9 +2,23 @@
 import type { Run } from '../command.ts';
 import { ApiFailure, EXIT, Failure, usage } from '../failure.ts';
 import type { Answer } from '../http/api.ts';
+import { plain } from '../output/table.ts';
+import type { Terminal } from '../output/terminal.ts';
 import { agreed, finish } from './deploy.ts';
-import { type Deployment, type DeploymentSummary, hasEnded, kindOf, showDeployment } from './follow.ts';
+import {
+  type Deployment,
+  type DeploymentSummary,
+  follow,
+  hasEnded,
+  kindOf,
+  outcomeOf,
+  showDeployment,
+  showFindings,
+  withNames,
+} from './follow.ts';
+import { explicitPackage } from './package.ts';
 import { type Changes, planLines } from './plan.ts';
+import { withoutPaths } from './problems.ts';
 import { type Blocker, blockerLines, isBlocker } from './rollback-blockers.ts';
 
 /** States of a deployment. */
@@ -18,7 +32,8 @@ async function find(run: Run, deploymentId: string): Promise<Answer<Deployment>>
 export async function status(run: Run, deploymentId: string, { dir }: { dir: string }): Promise<void> {
   if (run.options.wait) return finish(run, deploymentId, { folder: dir });
   const answer = await find(run, deploymentId);
-  run.output.result(answer, () => showDeployment(run, answer.body));
+  const found = await withNames(run, answer.body);
+  run.output.result(answer, () => showDeployment(run, found));
 }
 
 export interface ListOptions {
@@ -44,27 +59,33 @@ export async function list(run: Run, options: ListOptions): Promise<void> {
     run.output.table(
       [
         { title: 'DEPLOYMENT', whole: true },
-        { title: 'KIND' },
-        { title: 'STATUS' },
-        { title: 'BY' },
-        { title: 'CREATED' },
-        { title: 'CHANGES', right: true },
+        { title: 'STATUS', whole: true },
+        { title: 'CREATED', whole: true },
         { title: 'VERSION', right: true },
+        { title: 'CHANGES', right: true },
+        { title: 'KIND' },
+        { title: 'BY' },
+        { title: 'ERROR' },
       ],
-      records.map(rowOf),
+      records.map((record) => rowOf(record, run.output.terminal)),
     );
     if (nextCursor !== null) run.output.note(`There are more: --cursor ${nextCursor}`);
   });
 }
 
-const rowOf = (found: DeploymentSummary): string[] => [
+/** Below this width the time goes without year and seconds. */
+const WIDE = 100;
+
+/** What is asked for most stands first, since a narrow terminal has no room for the last columns. */
+const rowOf = (found: DeploymentSummary, { pretty, width }: Terminal): string[] => [
   found.deploymentId,
-  kindOf(found),
-  found.error ? `${found.status} ${found.error.code}` : found.status,
-  found.createdBy.displayName,
-  found.createdAt.slice(0, 19).replace('T', ' '),
-  String(found.progress.total),
+  found.status,
+  found.createdAt.slice(...(pretty && width < WIDE ? [5, 16] : [0, 19])).replace('T', ' '),
   found.metadataVersionAfter === null ? '' : String(found.metadataVersionAfter),
+  String(found.progress.total),
+  kindOf(found),
+  found.createdBy.displayName,
+  found.error?.code ?? '',
 ];
 
 /** Cancels a deployment; with --wait, says whether it was in time. */
@@ -127,17 +148,55 @@ export async function rollback(
   options: StartOptions & { checkOnly?: true | undefined },
 ): Promise<void> {
   const { body: found } = await find(run, deploymentId);
+  if (found.checkOnly) throw notEligible(deploymentId, [blockedBy(deploymentId, 'NOT_APPLIED')]);
   if (found.rollback && !found.rollback.eligible) throw notEligible(deploymentId, found.rollback.blockers);
   const when = `${found.createdAt} by ${found.createdBy.displayName}`;
-  showIntent(run, `Rollback of the deployment of ${when}:`, inverse(found.changes));
+  const changes = inverse(found.changes);
+  showIntent(run, `Rollback of the deployment of ${when}:`, changes);
+  const isAsked = run.output.terminal.interactive && !options.yes && !options.checkOnly && !run.options.dryRun;
+  if (isAsked) await tryRollback(run, deploymentId);
   if (!options.checkOnly && !(await agreed(run, { yes: options.yes, question: 'Take this back? [y/N] ' }))) return;
   await start(
     run,
     { rollback: { deploymentId, ...(options.checkOnly ? { checkOnly: true } : {}) } },
     { what: 'The rollback', folder: null },
   );
-  if (run.options.wait && !options.checkOnly)
-    run.output.note('The files in git still say what was taken back: erp metadata retrieve brings them up to date.');
+  if (options.checkOnly || run.options.dryRun) return;
+  run.output.note(
+    `The files in git still say what ${run.options.wait ? 'was' : 'is'} taken back. To bring them up to date:`,
+  );
+  run.output.note(`  ${retrieveAfter(changes)}`);
+}
+
+/** Finds out whether a rollback would succeed, before anybody is asked about it. Throws when it would not. */
+async function tryRollback(run: Run, deploymentId: string): Promise<void> {
+  const body = { rollback: { deploymentId, checkOnly: true } };
+  const api = await run.api();
+  const answer = await api
+    .call('metadata.deployments.create', { body }, { what: 'The check of the rollback' })
+    .catch((error: unknown) => {
+      throw explained(error);
+    });
+  if (!('deploymentId' in answer.body)) return;
+  const { body: tried } = await follow(run, answer.body.deploymentId);
+  const failure = outcomeOf(tried);
+  if (!failure) return;
+  showFindings(run, { blocked: withoutPaths(tried.blocked), warnings: [] }, () => undefined);
+  throw failure;
+}
+
+/** Members that are named one by one in a command. */
+const MEMBERS_MAX = 30;
+
+/** The command that makes files what they are after a rollback with these changes. */
+export function retrieveAfter({ creates, deletes }: Pick<Changes, 'creates' | 'deletes'>): string {
+  const { types } = explicitPackage(creates);
+  const back = types.map(({ name, members }) => (creates.length > MEMBERS_MAX ? name : `${name}:${members.join(',')}`));
+  return [
+    'erp metadata retrieve',
+    ...back.map((text) => `--type '${plain(text)}'`),
+    ...(deletes.length > 0 ? ['--prune'] : []),
+  ].join(' ');
 }
 
 type Started =
@@ -163,8 +222,9 @@ async function start(
     throw new Failure('CLIENT_PROTOCOL', EXIT.error, 'The platform gave a plan and no deployment.');
   const { deploymentId } = answer.body;
   if (run.options.wait) return finish(run, deploymentId, { shown: true, ...(folder === null ? {} : { folder }) });
+  const noun = 'rollback' in body && body.rollback.checkOnly ? 'Check' : 'Deployment';
   run.output.result(answer, () =>
-    run.output.line(`Deployment ${deploymentId} is queued. Follow it: erp metadata status ${deploymentId} --wait`),
+    run.output.line(`${noun} ${deploymentId} is queued. Follow it: erp metadata status ${deploymentId} --wait`),
   );
 }
 
@@ -187,6 +247,12 @@ function inverse({ creates, updates, deletes }: Changes): Changes {
   });
   return { creates: deletes.map(back), updates: updates.map(back), deletes: creates.map(back), noops: [] };
 }
+
+const blockedBy = (deploymentId: string, reason: string): Blocker => ({
+  type: 'Deployment',
+  fullName: deploymentId,
+  reason,
+});
 
 function notEligible(deploymentId: string, blockers: readonly Blocker[]): Failure {
   const message = `Deployment ${deploymentId} cannot be rolled back.`;

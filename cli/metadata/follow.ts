@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { OperationOutput } from '../../contracts/operations.ts';
 import type { Run } from '../command.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
-import type { Answer } from '../http/api.ts';
+import type { Answer, Api } from '../http/api.ts';
 import { NetworkFailure } from '../http/transport.ts';
 import { openProgress, type Progress } from '../output/progress.ts';
 import { counted } from '../output/values.ts';
-import { planLines } from './plan.ts';
-import { type Finding, findingLines } from './problems.ts';
+import { planLines, unreadOf, unreadText } from './plan.ts';
+import { type Finding, findingLines, withoutPaths } from './problems.ts';
 import { blockerLines } from './rollback-blockers.ts';
 
 export type Deployment = OperationOutput<'metadata.deployments.get'>;
@@ -106,7 +106,32 @@ export function showDeployment(
       output.line(line);
   }
   if (found.blocked.length + found.warnings.length > 0) output.line();
-  showFindings(run, found, text);
+  const unread = unreadOf(found.changes, found.blocked);
+  if (unread > 0) output.line(unreadText(unread, output.terminal));
+  // The files of a rollback are the platform's own, which nobody has.
+  const findings = found.kind === 'rollback' ? { blocked: withoutPaths(found.blocked), warnings: [] } : found;
+  showFindings(run, findings, text);
+}
+
+/** A deployment in which people stand by their names, as far as the caller can see them. */
+export async function withNames(run: Run, found: Deployment): Promise<Deployment> {
+  const { canceledBy } = found;
+  if (canceledBy === null || run.output.json) return found;
+  const names = await namesOf(await run.api(), [canceledBy]);
+  return { ...found, canceledBy: names.get(canceledBy) ?? canceledBy };
+}
+
+/** Names of users, as far as the caller can see them. */
+export async function namesOf(api: Api, ids: readonly string[]): Promise<Map<string, string>> {
+  const people = new Map<string, string>();
+  for (const id of [...new Set(ids)].slice(0, 10))
+    try {
+      const { body } = await api.call('data.records.get', { path: { objectApiName: 'User', id } });
+      if ('displayName' in body && typeof body.displayName === 'string') people.set(id, body.displayName);
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error;
+    }
+  return people;
 }
 
 function factsOf(found: Deployment): [name: string, value: string][] {

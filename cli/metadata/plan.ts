@@ -1,5 +1,7 @@
 /** A plan as people read it before it happens. */
+import { LIMITS } from '../../config/limits.ts';
 import type { OperationOutput } from '../../contracts/operations.ts';
+import { locate, pathOf } from '../../lib/metadata/paths.ts';
 import { plain, shorten } from '../output/table.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { counted } from '../output/values.ts';
@@ -41,16 +43,48 @@ export function summary({ creates, updates, deletes, noops }: Changes, { termina
     deletes.length > 0 ? terminal.paint('red', `${deletes.length} to delete`) : '0 to delete',
     `${noops.length} unchanged`,
   ];
-  const destructive = [...updates, ...deletes].filter((change) => change.destructive).length;
+  const destructive = updates.filter((change) => change.destructive).length;
+  const kept = deletes.filter((change) => isKept(change)).length;
   const irreversible = [...creates, ...updates, ...deletes].filter((change) => !change.reversible).length;
   return [
     `${parts.join(', ')}.`,
     ...(destructive > 0
       ? [terminal.paint(['red', 'bold'], `${counted(destructive, 'change loses', 'changes lose')} data.`)]
       : []),
+    ...(kept > 0
+      ? [
+          terminal.paint(
+            ['red', 'bold'],
+            `Records and values of ${counted(kept, 'deletion', 'deletions')} are kept for ${LIMITS.rollback_days} days, and a rollback brings them back.`,
+          ),
+        ]
+      : []),
     ...(irreversible > 0 ? [`${counted(irreversible, 'change', 'changes')} cannot be rolled back.`] : []),
   ].join(' ');
 }
+
+/** A deletion of what holds records or values. A layout or a rule holds none, though its deletion must be allowed, too. */
+const isKept = ({ type, destructive, reversible }: Change): boolean =>
+  destructive && reversible && (type === 'CustomObject' || type === 'CustomField');
+
+/** How many files a plan leaves out, because they could not be read. */
+export function unreadOf(
+  { creates, updates, deletes, noops }: Changes,
+  blocked: readonly { path: string | null }[],
+): number {
+  const planned = new Set(
+    [...creates, ...updates, ...deletes, ...noops].map(({ type, fullName }) => pathOf(type, fullName)),
+  );
+  const paths = blocked.flatMap(({ path }) => (path !== null && locate(path) && !planned.has(path) ? [path] : []));
+  return new Set(paths).size;
+}
+
+/** Says that files are not in a plan. */
+export const unreadText = (count: number, terminal: Terminal): string =>
+  terminal.paint(
+    ['red', 'bold'],
+    `${counted(count, 'file', 'files')} could not be read and ${count === 1 ? 'is' : 'are'} not in this plan.`,
+  );
 
 function section(sign: Sign, changes: readonly Change[], style: PlanStyle): string[] {
   const shown = style.verbose ? changes : changes.slice(0, CHANGES_MAX);
@@ -67,8 +101,9 @@ function changeLines(sign: Sign, change: Change, style: PlanStyle): string[] {
   const { terminal } = style;
   const { records, dependents } = change.impact;
   const facts = [
-    ...(change.destructive ? [terminal.paint(['red', 'bold'], 'loses data')] : []),
+    ...(change.destructive && sign !== '-' ? [terminal.paint(['red', 'bold'], 'loses data')] : []),
     ...(records !== null ? [counted(records, 'record', 'records')] : []),
+    ...(sign === '-' && isKept(change) ? [`kept for ${LIMITS.rollback_days} days`] : []),
     ...(change.reversible ? [] : ['cannot be rolled back']),
   ];
   const head = `${terminal.paint(change.destructive ? 'red' : COLORS[sign], sign)} ${plain(change.type)} ${terminal.paint('bold', plain(change.fullName))}`;
@@ -118,7 +153,7 @@ function dependentLines(
 }
 
 /** Names with commas between them, in lines of at most this width where the names allow it. */
-function wrapped(names: readonly string[], width: number): string[] {
+export function wrapped(names: readonly string[], width: number): string[] {
   const lines: string[] = [];
   for (const [i, name] of names.entries()) {
     const text = i < names.length - 1 ? `${name},` : name;

@@ -33,6 +33,15 @@ export interface FindingStyle {
   text(path: string): string | undefined;
 }
 
+/** Findings by their component alone, where nobody has the files. */
+export const withoutPaths = (findings: readonly Finding[]): Finding[] =>
+  findings.map((finding) => (finding.type ? { ...finding, path: null, line: null, column: null } : finding));
+
+/** Remedies in the words of this program. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  DESTRUCTIVE_CHANGES_NOT_ALLOWED: 'If that is meant: --allow-destructive.',
+};
+
 /** Lines that show findings; the rest is counted. */
 export function findingLines(findings: readonly Finding[], style: FindingStyle): string[] {
   const shown = style.verbose ? findings : findings.slice(0, SHOWN_MAX);
@@ -43,7 +52,8 @@ export function findingLines(findings: readonly Finding[], style: FindingStyle):
 }
 
 function oneFinding(finding: Finding, { terminal, severity, text }: FindingStyle): string[] {
-  const { code, path, line, column, message, remedy, type, fullName } = finding;
+  const { code, path, line, column, message, type, fullName } = finding;
+  const remedy = REMEDIES[code] ?? finding.remedy;
   const component = type ? `${type} ${fullName ?? ''}`.trim() : '';
   const place = path === null ? component : line ? `${path}:${line}:${column ?? 1}` : path;
   const color = severity === 'error' ? 'red' : 'yellow';

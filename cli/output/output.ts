@@ -3,6 +3,7 @@
  * holds exactly the JSON of the API and nothing else, and a failure is its error body, as JSON on standard error.
  */
 
+import stringWidth from 'string-width';
 import type { ViolationCode } from '../../lib/errors/catalogue.ts';
 import type { Violation } from '../../lib/errors/platform-error.ts';
 import { ApiFailure, EXIT, type ExitCode, Failure } from '../failure.ts';
@@ -83,12 +84,14 @@ export class Output {
   /** Names and values below each other; tabs between them when nobody looks on. */
   pairs(pairs: readonly (readonly [name: string, value: string])[]): void {
     const width = Math.max(0, ...pairs.map(([name]) => name.length));
-    for (const [name, value] of pairs)
-      this.line(
-        this.terminal.pretty
-          ? `${this.terminal.paint('dim', pad(name, width))}  ${plain(value)}`
-          : `${name}\t${plain(value)}`,
-      );
+    for (const [name, value] of pairs) {
+      const text = plain(value);
+      const title = this.terminal.paint('dim', pad(name, width));
+      if (!this.terminal.pretty) this.line(`${name}\t${text}`);
+      else if (width + 2 + stringWidth(text) <= this.terminal.width) this.line(`${title}  ${text}`);
+      // A hash or a command that the terminal would break in the middle of a word.
+      else this.line(`${title}\n  ${text}`);
+    }
   }
 
   /** A sentence about what is going on. */

@@ -369,10 +369,27 @@ describe('erp metadata', () => {
     const plan = await ok(['validate', '--allow-destructive']);
     assert.match(plan, /^ {2}- ValidationRule Invoice__c\.NotFree/m);
     await ok(['deploy', '--allow-destructive', '--wait']);
+    assert.match(refused.stdout, /help: If that is meant: --allow-destructive\.$/m);
     assert.equal(read('manifest/destructiveChanges.yaml'), 'version: 1\ntypes: []\n');
     assert.equal(read('manifest/package.yaml').includes('NotFree'), false);
     assert.match(await ok(['diff']), /^No differences\.$/m);
     assert.equal((await run(['delete', 'ValidationRule:*'])).code, 2);
+
+    commit('Delete the rule');
+    const [id = ''] = (await ok(['list', '--take', '1'])).split('\t');
+    const { code, stderr } = await run(['rollback', id, '--wait']);
+    assert.equal(code, 0, stderr);
+    const [, advice = ''] = /^ {2}erp metadata (retrieve .*)$/m.exec(stderr) ?? [];
+    assert.match(advice, /--type 'ValidationRule:Invoice__c\.NotFree'/);
+    await ok(advice.replaceAll("'", '').split(' '));
+    assert.ok(existsSync(join(folder, RULE)), 'the file is back');
+  });
+
+  it('of files that it cannot read says that they are not in the plan', async () => {
+    write(RULE, 'type: ValidationRule\napiName: NotFree\nobject: Invoice__c\nunknown: 1\n');
+    const { code, stdout } = await run(['validate']);
+    assert.equal(code, 6);
+    assert.match(stdout, /^1 file could not be read and is not in this plan\.$/m);
   });
 
   it('deletes what only the destructive manifest names, file and manifest entry with it', async () => {

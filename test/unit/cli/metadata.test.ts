@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { ApiFailure } from '../../../cli/failure.ts';
+import { retrieveAfter } from '../../../cli/metadata/deployments.ts';
 import { parseMembers } from '../../../cli/metadata/package.ts';
-import { type Change, planLines } from '../../../cli/metadata/plan.ts';
+import { type Change, planLines, unreadOf, unreadText } from '../../../cli/metadata/plan.ts';
 import { type Finding, findingLines } from '../../../cli/metadata/problems.ts';
 import { type Ask, type Retrieved, retrieve } from '../../../cli/metadata/retrieve.ts';
 import type { Terminal } from '../../../cli/output/terminal.ts';
@@ -144,6 +145,39 @@ describe('erp: a plan', () => {
       'a long value is cut',
     );
     assert.match(plain.at(-1) ?? '', /^0 to create, 1 to update, 0 to delete, 0 unchanged\. 1 change loses data\./);
+  });
+
+  it('says of deletions what is kept, and nothing of what holds no data', () => {
+    const deletes = [
+      change('A__c.Default', { type: 'Layout', destructive: true }),
+      change('A__c.B__c', { destructive: true, impact: { records: 12, dependents: [] } }),
+    ];
+    const lines = planLines({ ...none, deletes }, { terminal, verbose: false }).map(stripVTControlCharacters);
+    assert.equal(lines[0], '  - Layout A__c.Default');
+    assert.equal(lines[1], '  - CustomField A__c.B__c  12 records, kept for 30 days');
+    assert.match(
+      lines.at(-1) ?? '',
+      /2 to delete, .* of 1 deletion are kept for 30 days, and a rollback brings them back/,
+    );
+    assert.doesNotMatch(lines.join(), /lose/);
+  });
+
+  it('counts the files that it leaves out since they could not be read', () => {
+    const path = 'objects/A__c/fields/B__c.yaml';
+    const blocked = [{ path }, { path }, { path: 'objects/A__c/fields/C__c.yaml' }, { path: 'manifest/package.yaml' }];
+    assert.equal(unreadOf({ ...none, noops: [change('A__c.C__c')] }, blocked), 1);
+    assert.match(unreadText(1, terminal), /1 file could not be read and is not in this plan/);
+  });
+
+  it('of a rollback names the command that brings the files up to date', () => {
+    const creates = [change('A__c.B__c'), change('A__c.C__c'), change('A__c.Default', { type: 'Layout' })];
+    assert.equal(
+      retrieveAfter({ creates, deletes: [] }),
+      "erp metadata retrieve --type 'CustomField:A__c.B__c,A__c.C__c' --type 'Layout:A__c.Default'",
+    );
+    assert.equal(retrieveAfter({ creates: [], deletes: [change('A__c.B__c')] }), 'erp metadata retrieve --prune');
+    const many = Array.from({ length: 31 }, (_, i) => change(`A__c.F${i}__c`));
+    assert.equal(retrieveAfter({ creates: many, deletes: [] }), "erp metadata retrieve --type 'CustomField'");
   });
 
   it('writes nothing over the screen, whatever names and values hold', () => {
