@@ -83,6 +83,7 @@ export async function readProject(folder: string): Promise<Project> {
   const root = await projectRoot(folder);
   const findings: Finding[] = [];
   const files = await readFiles(root, findings);
+  refuseOrigin(files.get(PROJECT_PATH), findings);
   const manifest = readManifest(files, MANIFEST_PATH, findings);
   const project = describe(
     root,
@@ -200,6 +201,23 @@ function readManifest(files: ReadonlyMap<string, string>, path: string, findings
     const { line, column, message } = error;
     findings.push({ code: 'YAML_INVALID', path, line, column, message });
     return null;
+  }
+}
+
+/** An erp-project.yaml that cannot be read would disarm the protection of what others have deployed. */
+function refuseOrigin(text: string | undefined, findings: Finding[]): void {
+  if (text === undefined) return;
+  const found = { code: 'CLIENT_PROJECT', path: PROJECT_PATH, remedy: 'Mend it, or remove it and retrieve anew.' };
+  try {
+    const { value, position } = parseYaml(text);
+    const version = isMapping(value) ? value['formatVersion'] : undefined;
+    if (version !== undefined && version !== 1)
+      findings.push({ ...found, ...position('/formatVersion'), message: 'This erp knows formatVersion 1 alone.' });
+    else if (readOrigin(text) === null) findings.push({ ...found, message: 'It holds no metadataVersion.' });
+  } catch (error) {
+    if (!(error instanceof YamlError)) throw error;
+    const { line, column, message } = error;
+    findings.push({ ...found, code: 'YAML_INVALID', line, column, message });
   }
 }
 

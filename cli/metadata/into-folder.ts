@@ -14,7 +14,7 @@ import type { Api } from '../http/api.ts';
 import { openProgress } from '../output/progress.ts';
 import { counted } from '../output/values.ts';
 import { hashOf, type Origin, type Project, projectRoot, readOrigin, readProjectIfAny } from './folder.ts';
-import { joinPackages, type Member, parseMembers, readTypes } from './package.ts';
+import { joinPackages, type Member, memberKey, membersOf, names, parseMembers, readTypes } from './package.ts';
 import { type Finding, localFailure } from './problems.ts';
 import { retrieve, type Tree } from './retrieve.ts';
 import { refuseOtherTenant } from './tenant.ts';
@@ -73,7 +73,12 @@ export async function retrieveIntoFolder(run: Run, options: RetrieveOptions): Pr
   }
   const unknown = tree.notFound.filter(({ type, fullName }) => !isOnlyHere(project, { type, fullName }));
   for (const { type, fullName } of unknown) run.output.warn(`The platform has no ${type} ${fullName}.`);
+  for (const member of membersOf(parseMembers(options.type ?? [])))
+    if (member.fullName.endsWith('*') && ![...tree.components.values()].some((one) => names(onlyOf(member), one)))
+      run.output.warn(`Nothing on the platform matches ${memberKey(member)}.`);
 }
+
+const onlyOf = ({ type, fullName }: Member) => ({ types: [{ name: type, members: [fullName] }] });
 
 const isOnlyHere = (project: Project | null, { type, fullName }: Member): boolean =>
   [...(project?.components.values() ?? [])].some((one) => one.type === type && one.fullName === fullName);

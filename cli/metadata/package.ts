@@ -1,5 +1,7 @@
 /** Packages: from options, from a file, and as YAML. */
 import { memberMatches, type Package, type PackageType, sortTypes } from '../../lib/metadata/manifest.ts';
+import { COMPONENT_PATHS } from '../../lib/schema/snapshot.ts';
+import { similarName } from '../../lib/values/similar.ts';
 import { emitYaml } from '../../lib/yaml/emit.ts';
 import type { YamlValue } from '../../lib/yaml/parse.ts';
 import { usage } from '../failure.ts';
@@ -49,6 +51,11 @@ export const emitDestructive = (types: readonly PackageType[], alters: readonly 
 const typesValue = (types: readonly PackageType[]): YamlValue[] =>
   types.map(({ name, members }) => ({ name, members: [...members] }));
 
+function typeHint(type: string): string {
+  const meant = similarName(type, Object.keys(COMPONENT_PATHS));
+  return meant === null ? 'erp metadata types lists them.' : `Did you mean ${meant}?`;
+}
+
 /** `CustomField:Invoice__c.*,Account.Rating__c`, or a type alone for all of it. */
 export function parseMembers(texts: readonly string[]): Package {
   return explicitPackage(
@@ -60,6 +67,7 @@ export function parseMembers(texts: readonly string[]): Package {
           `${text} names no component.`,
           'Write the type and its members: CustomField:Invoice__c.Amount__c, CustomField:Invoice__c.*, Role',
         );
+      if (!Object.hasOwn(COMPONENT_PATHS, type)) throw usage(`${text}: there is no type ${type}.`, typeHint(type));
       return members.map((fullName) => ({ type, fullName }));
     }),
   );

@@ -88,7 +88,7 @@ export function localFailure(findings: readonly Finding[]): Failure {
   const message =
     findings.length === 1
       ? 'A file of the project is not fit to be sent.'
-      : `${findings.length} files are not fit to be sent.`;
+      : `${findings.length} problems in files of the project; they are not fit to be sent.`;
   return new FindingsFailure(first?.code ?? 'CLIENT_PROJECT', message, findings);
 }
 

@@ -283,6 +283,25 @@ describe('erp metadata', () => {
     assert.equal(stderr.includes('README'), false);
   });
 
+  it('says when a selection matches nothing, or names a type that is not there', async () => {
+    const { code, stderr } = await run(['retrieve', '--type', 'CustomField:Invoce__c.*']);
+    assert.equal(code, 0);
+    assert.match(stderr, /Nothing on the platform matches CustomField:Invoce__c\.\*\./);
+    const typo = await run(['retrieve', '--type', 'CustomFeld:Invoice__c.*']);
+    assert.equal(typo.code, 2);
+    assert.match(typo.stderr, /CustomFeld:Invoice__c\.\*: there is no type CustomFeld\.\nDid you mean CustomField\?/);
+  });
+
+  it('does not take an erp-project.yaml that it cannot read for none', async () => {
+    const project = read('erp-project.yaml');
+    write('erp-project.yaml', project.replace('formatVersion: 1', 'formatVersion: 2'));
+    const newer = await run(['deploy']);
+    assert.equal(newer.code, 6);
+    assert.match(newer.stderr, /erp-project\.yaml:1:\d+: error: This erp knows formatVersion 1 alone\./);
+    write('erp-project.yaml', 'metadataVersion: [\n');
+    assert.match((await run(['deploy'])).stderr, /erp-project\.yaml:\d+:\d+: error: .*YAML_INVALID/);
+  });
+
   it('takes CRLF and byte order marks, as editors and git leave them, for what they are', async () => {
     write(AMOUNT, `\uFEFF${read(AMOUNT).replaceAll('\n', '\r\n')}`);
     assert.match(await ok(['diff']), /^No differences\.$/m);
