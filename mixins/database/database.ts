@@ -261,13 +261,18 @@ export class Database {
     const waiting = this.queues.enter(holder, use && remainingMs(use.deadline));
     if (waiting) await waiting;
     const began = performance.now();
+    let waitedMs = 0;
     try {
       return await this.#lend(role, use?.statementTimeoutMs ?? LIMITS.statement_timeout_ms, work);
+    } catch (error) {
+      // It waited for so long for somebody else, such as a deployment, and then did nothing.
+      if (sqlState(error) === LOCK_TIMEOUT) waitedMs = LIMITS.idempotency_wait_ms;
+      throw error;
     } finally {
       this.queues.leave(holder);
       const heldMs = performance.now() - began;
       this.heldMs += heldMs;
-      if (use) use.heldMs += heldMs;
+      if (use) use.heldMs += Math.max(0, heldMs - waitedMs);
     }
   }
 
@@ -509,6 +514,8 @@ export function isConnectionError(error: unknown): boolean {
 
 /** The server knows neither the login nor its password, or has no such database: what the operator sets right. */
 export const isRefusedLogin = (error: unknown): boolean => /^(28|3D000)/.test(sqlState(error) ?? '');
+
+const LOCK_TIMEOUT = '55P03';
 
 /** The statement ran longer than it may. */
 export const isTimedOut = (error: unknown): boolean => sqlState(error) === '57014';

@@ -11,7 +11,7 @@ export interface DatabaseUse {
   readonly deadline: number;
   /** How long one statement may take. */
   readonly statementTimeoutMs: number;
-  /** How long connections were held, in milliseconds. */
+  /** How long connections were held, in milliseconds, but for waiting in vain for a lock. */
   heldMs: number;
   /** The action has answered. What it left behind works on by itself: without a deadline, and at nobody's expense. */
   ended: boolean;

@@ -32,6 +32,10 @@ export default function metadataService(platform: Platform): ServiceSchema {
     leaseSeconds: LEASE_SECONDS,
     rateLimits: platform.config.rateLimits,
     committed: (tenantId, version) => changed(tenantId, version),
+    next: async (tx, tenantId) => {
+      await jobs.enqueue(tx, tenantId);
+      jobs.wake();
+    },
     later: (tenantId, at) => jobs.enqueueLater(tenantId, at),
     failed: (error, deploymentId) => warn(error, `Deployment ${deploymentId} was not applied.`),
   });

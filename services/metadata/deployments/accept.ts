@@ -8,6 +8,7 @@ import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { type NewDeployment, useValidationStatement } from './accept.sql.ts';
 import type { DeploymentJobs } from './jobs.ts';
+import { openCount } from './lease.ts';
 import { quickDeployRefusal } from './standing.ts';
 import { insertDeployment } from './store.ts';
 
@@ -57,7 +58,7 @@ export async function acceptDeployment(
     requestId,
     idempotencyKey: key.key,
   });
-  await jobs.enqueue(tx, tenantId);
+  await jobs.enqueue(tx, tenantId, (await openCount(tx, tenantId)) - 1);
   unit.audit({
     changes: {
       deploymentId,

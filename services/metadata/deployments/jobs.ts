@@ -19,6 +19,11 @@ const DEPLOYMENTS: Queue<{ readonly tenantId: string }> = {
   },
 };
 
+/** What a deployment is taken to last. */
+const EACH_SECONDS = 60;
+/** Priorities are whole numbers of 32 bits, enough for seconds over 68 years. */
+const SINCE = Date.UTC(2026, 0, 1);
+
 export class DeploymentJobs {
   readonly #jobs: Jobs;
 
@@ -26,14 +31,19 @@ export class DeploymentJobs {
     this.#jobs = jobs;
   }
 
-  /** `work` runs the open deployments of one tenant; when it throws, the job is tried again. */
+  /** `work` runs a deployment of one tenant; when it throws, the job is tried again. */
   start(work: (tenantId: string) => Promise<void>): Promise<void> {
     return this.#jobs.work(DEPLOYMENTS, ({ tenantId }) => work(tenantId));
   }
 
-  /** Enqueues in the transaction `tx`: there is a job exactly when there is a deployment. */
-  enqueue(tx: Tx, tenantId: string): Promise<void> {
-    return this.#jobs.enqueue(tx, DEPLOYMENTS, { tenantId });
+  /**
+   * Enqueues in the transaction `tx`: there is a job exactly when there is a deployment. `waiting`: deployments of the
+   * tenant that come before. The job stands as far back as if each of them took its time, so that a tenant with a long
+   * queue comes after one with a short queue, and nobody waits for ever.
+   */
+  enqueue(tx: Tx, tenantId: string, waiting = 0): Promise<void> {
+    const seconds = Math.floor((Date.now() - SINCE) / 1_000) + waiting * EACH_SECONDS;
+    return this.#jobs.enqueue(tx, DEPLOYMENTS, { tenantId }, -seconds);
   }
 
   /** Another look at a tenant whose first deployment another worker has. */

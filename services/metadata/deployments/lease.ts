@@ -69,6 +69,15 @@ export async function claimDeployment(
   return { claimed: null, busyUntil: open[0] ? new Date(open[0].lease_until ?? Date.now()) : null };
 }
 
+/** Deployments of the tenant that have not ended. */
+export async function openCount(tx: Tx, tenantId: string): Promise<number> {
+  const { open } = await tx.one<{ open: number }>({
+    text: `SELECT count(*)::integer AS open FROM metadata.deployments WHERE tenant_id = $1 AND status IN ${OPEN}`,
+    values: [tenantId],
+  });
+  return open;
+}
+
 /** How far the work on a deployment is. */
 export interface Progressed {
   readonly done: number;

@@ -1,5 +1,5 @@
 /**
- * Works off the open deployments of a tenant, one after the other: validate, then apply in one transaction that also
+ * Works off the open deployments of tenants, one of a tenant at a time: validate, then apply in one transaction that also
  * writes the outcome. A worker that dies leaves nothing behind but its lease. Source:
  * docs/reference/metadata.md#states.
  */
@@ -31,6 +31,7 @@ import {
   markApplying,
   nameTransaction,
   type Outcome,
+  openCount,
 } from './lease.ts';
 import { revertStatement } from './standing.sql.ts';
 import { rollbackBlockers } from './standing.ts';
@@ -45,6 +46,8 @@ interface WorkerOptions {
   readonly leaseSeconds: number;
   /** Called after a commit that made a new version. */
   readonly committed: (tenantId: string, metadataVersion: number) => void;
+  /** Asks for another turn of a tenant that has further deployments. */
+  readonly next: (tx: Tx, tenantId: string) => Promise<void>;
   /** Asks for another look at a tenant later. */
   readonly later: (tenantId: string, at: Date) => Promise<void>;
   readonly failed: (error: unknown, deploymentId: string) => void;
@@ -90,28 +93,26 @@ export class DeploymentWorker {
     this.#stopping = true;
   }
 
-  /** Every open deployment of the tenant that nobody else has. Throws when it should be called again. */
+  /**
+   * The first open deployment of the tenant, unless somebody else has it; then it is the turn of other tenants. Throws
+   * when it should be called again.
+   */
   async run(tenantId: string): Promise<void> {
-    for (;;) {
-      if (this.#stopping) throw new Error('The worker is stopping.');
-      const token = randomUUID();
-      const { claimed, busyUntil } = await this.#database.shared('metadata', tenantId, (tx) =>
-        claimDeployment(tx, tenantId, token, this.#options.leaseSeconds),
-      );
-      if (!claimed) {
-        if (busyUntil) await this.#options.later(tenantId, new Date(busyUntil.getTime() + 1_000));
-        return;
-      }
-      if (claimed.status === 'VALIDATING') await this.#runUnderLease(tenantId, claimed, token);
-      await this.#forget(tenantId);
+    if (this.#stopping) throw new Error('The worker is stopping.');
+    const token = randomUUID();
+    const { claimed, busyUntil } = await this.#database.shared('metadata', tenantId, (tx) =>
+      claimDeployment(tx, tenantId, token, this.#options.leaseSeconds),
+    );
+    if (!claimed) {
+      if (busyUntil) await this.#options.later(tenantId, new Date(busyUntil.getTime() + 1_000));
+      return;
     }
-  }
-
-  /** Bounds the room that the ended deployments of the tenant take. */
-  async #forget(tenantId: string): Promise<void> {
+    if (claimed.status === 'VALIDATING') await this.#runUnderLease(tenantId, claimed, token);
     await this.#database.shared('metadata', tenantId, async (tx) => {
+      // Bounds the room that the ended deployments of the tenant take.
       await tx.query(forgetStatement(tenantId));
       await tx.query(forgetVersionsStatement(tenantId));
+      if ((await openCount(tx, tenantId)) > 0) await this.#options.next(tx, tenantId);
     });
   }
 

@@ -139,6 +139,7 @@ describe('metadata: a worker that is lost', () => {
       leaseSeconds: 60,
       rateLimits: t.platform.config.rateLimits,
       committed: () => assert.fail('committed without the lease'),
+      next: async () => {},
       later: async () => {},
       failed: (error) => assert.fail(String(error)),
     });

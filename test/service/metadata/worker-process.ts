@@ -11,6 +11,7 @@ const runner = new DeploymentWorker(new Database(url, { size: 4, applicationName
   leaseSeconds: Number(leaseSeconds),
   rateLimits: readConfig({}).rateLimits,
   committed: () => {},
+  next: async () => {},
   later: async () => {},
   failed: (error) => console.error(error),
 });

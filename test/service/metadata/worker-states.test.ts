@@ -96,6 +96,9 @@ describe('metadata: a worker that is killed in any state', function () {
       leaseSeconds: LEASE_SECONDS,
       rateLimits: platform.config.rateLimits,
       committed: () => {},
+      next: async () => {
+        waits = true;
+      },
       later: async () => {
         waits = true;
       },
