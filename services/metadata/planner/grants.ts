@@ -388,6 +388,13 @@ class Grants {
         '/api/published',
         'Only who may delete all records of the object can take it from others.',
       );
+    for (const kept of ['history', 'events'] as const)
+      if (old.body.features[kept] && !body.features[kept] && !this.#deletesAll(object))
+        this.#denied(
+          component,
+          `/features/${kept}`,
+          `Only who may delete all records of the object can stop keeping its ${kept}.`,
+        );
     if (body.features.duplicates !== true || old.body.features.duplicates === true) return;
     for (const rule of componentsOf(this.#context.after, DUPLICATE_RULE)) {
       if (rule.body.object !== object || !rule.body.active || this.#isNew(rule.type, rule.fullName)) continue;

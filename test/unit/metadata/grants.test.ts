@@ -473,6 +473,14 @@ describe('a deployment', () => {
       ['Deal__c:9'],
       /Only who may delete all records/,
     ],
+    [
+      'the end of the history of records',
+      Object.fromEntries(
+        Object.entries(deals('private')).map(([path, text]) => [path, `${text}features: {history: false}\n`]),
+      ),
+      ['Deal__c:11'],
+      /Only who may delete all records .* stop keeping its history/,
+    ],
   ];
 
   for (const [what, files, refused, why] of indirect)
