@@ -13,8 +13,8 @@ export const LEASE_SECONDS = 60;
 /** What a worker needs of the deployment that it has claimed. */
 export interface Claimed {
   deployment_id: string;
-  /** CANCELED: its worker was lost while it was being canceled, and there is nothing left to do. */
-  status: 'VALIDATING' | 'CANCELED';
+  /** CANCELING: its worker was lost while it was being canceled, and what that one has left is cleared away. */
+  status: 'VALIDATING' | 'CANCELING';
   kind: 'deploy' | 'validation' | 'quickDeploy' | 'rollback';
   reverts_deployment_id: string | null;
   check_only: boolean;
@@ -44,12 +44,9 @@ export async function claimDeployment(
 ): Promise<{ claimed: Claimed | null; busyUntil: Date | null }> {
   const { rows } = await tx.query<Claimed>({
     text: `UPDATE metadata.deployments SET
-        status = CASE WHEN status = 'CANCELING' THEN 'CANCELED' ELSE 'VALIDATING' END,
-        stage = CASE WHEN status = 'CANCELING' THEN 'done' ELSE 'validate' END,
-        finished_at = CASE WHEN status = 'CANCELING' THEN now() END,
-        files = CASE WHEN status = 'CANCELING' THEN '{}' ELSE files END,
-        done = 0, takes = takes + 1, lease_token = CASE WHEN status <> 'CANCELING' THEN $2::uuid END,
-        lease_until = CASE WHEN status <> 'CANCELING' THEN now() + make_interval(secs => $3) END,
+        status = CASE WHEN status = 'CANCELING' THEN status ELSE 'VALIDATING' END,
+        stage = CASE WHEN status = 'CANCELING' THEN stage ELSE 'validate' END,
+        done = 0, takes = takes + 1, lease_token = $2, lease_until = now() + make_interval(secs => $3),
         started_at = coalesce(started_at, now())
       WHERE tenant_id = $1 AND deployment_id = (
         SELECT deployment_id FROM metadata.deployments WHERE tenant_id = $1 AND status IN ${OPEN}

@@ -6,7 +6,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { DeploymentError } from '../../../contracts/metadata.ts';
+import type { DeploymentError, DeploymentStatus } from '../../../contracts/metadata.ts';
 import { ceilings, type RateDefaults } from '../../../contracts/ratelimit.ts';
 import { tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
@@ -32,6 +32,7 @@ import {
   nameTransaction,
   type Outcome,
   openCount,
+  watchLease,
 } from './lease.ts';
 import { revertStatement } from './standing.sql.ts';
 import { rollbackBlockers } from './standing.ts';
@@ -107,7 +108,7 @@ export class DeploymentWorker {
       if (busyUntil) await this.#options.later(tenantId, new Date(busyUntil.getTime() + 1_000));
       return;
     }
-    if (claimed.status === 'VALIDATING') await this.#runUnderLease(tenantId, claimed, token);
+    await this.#runUnderLease(tenantId, claimed, token);
     await this.#database.shared('metadata', tenantId, async (tx) => {
       // Bounds the room that the ended deployments of the tenant take.
       await tx.query(forgetStatement(tenantId));
@@ -137,26 +138,37 @@ export class DeploymentWorker {
   }
 
   async #validateAndApply(work: Work): Promise<void> {
-    const { deployment, watch } = work;
+    const { deployment } = work;
+    if (deployment.status === 'CANCELING') return this.#finish(work, WITHDRAWN);
     if (deployment.takes > ATTEMPTS_MAX) {
       const message = `Its worker was lost ${ATTEMPTS_MAX} times.`;
       return this.#finish(work, failure({ code: 'WORKER_LOST', message }));
     }
-    for (let round = 1; ; round++) {
-      const ready = await this.#prepare(work);
-      const refused = refusal(deployment, ready.planned, ready.concluded);
-      if (refused) return this.#finish(work, refused);
-      try {
-        if (deployment.check_only) return await this.#check(work, ready);
-        await this.#markApplying(work, ready);
-        watch.progress(0, ready.planned.changed);
-        await this.#workAhead(work, ready);
-        return await this.#apply(work, { ...ready, isLast: round === ROUNDS_MAX });
-      } catch (error) {
-        if (error instanceof Outdated) continue;
-        await clearAhead(this.#database, work.tenantId).catch(() => {});
-        throw error;
+    for (let round = 1; ; round++) if (await this.#attempt(work, round === ROUNDS_MAX)) return;
+  }
+
+  /** Whether the deployment has ended: it has to be planned again when what the plan depends on has changed. */
+  async #attempt(work: Work, isLast: boolean): Promise<boolean> {
+    const { deployment, watch } = work;
+    const ready = await this.#prepare(work);
+    const refused = refusal(deployment, ready.planned, ready.concluded);
+    if (refused) {
+      await this.#finish(work, refused);
+      return true;
+    }
+    try {
+      if (deployment.check_only) {
+        await this.#check(work, ready);
+        return true;
       }
+      await this.#markApplying(work, ready);
+      watch.progress(0, ready.planned.changed);
+      await this.#workAhead(work, ready);
+      await this.#apply(work, { ...ready, isLast });
+      return true;
+    } catch (error) {
+      if (error instanceof Outdated) return false;
+      throw error;
     }
   }
 
@@ -344,10 +356,22 @@ export class DeploymentWorker {
   /** The end of a deployment that nothing was committed of: this outcome, or CANCELED when somebody asked for that. */
   async #finish({ tenantId, deployment, token }: Omit<Work, 'watch'>, outcome: Outcome): Promise<void> {
     const { deployment_id: deploymentId } = deployment;
+    await this.#clearAhead({ tenantId, deployment, token });
     await this.#database.shared('metadata', tenantId, async (tx) => {
       if (await finishDeployment(tx, tenantId, deploymentId, token, outcome)) return;
       await finishCanceling(tx, tenantId, deploymentId, token);
     });
+  }
+
+  /**
+   * Drops what was made ahead, here or by a worker that was lost: a unique index that nobody sees would go on refusing
+   * values. Before the deployment ends, so that nothing stays when this worker is lost as well.
+   */
+  async #clearAhead({ tenantId, deployment, token }: Omit<Work, 'watch'>): Promise<void> {
+    const { deployment_id: deploymentId } = deployment;
+    const read = (tx: Tx): Promise<DeploymentStatus | null> => watchLease(tx, tenantId, deploymentId, token);
+    if ((await this.#database.shared('metadata', tenantId, read)) === null) return;
+    await clearAhead(this.#database, tenantId).catch((error) => this.#options.failed(error, deploymentId));
   }
 
   /** Lets the next worker begin without waiting for the end of the lease. */
@@ -399,6 +423,9 @@ const failure = (error: DeploymentError): Outcome => ({
   total: 0,
   error,
 });
+
+/** Of a deployment that is being canceled, which ends as CANCELED whatever its outcome would be. */
+const WITHDRAWN = failure({ code: 'APPLY_FAILED', message: 'It was canceled.' });
 
 /** Why a valid-looking deployment must not go on; null when it may. */
 function refusal(deployment: Claimed, planned: Planned, { blocked, plan }: Concluded): Outcome | null {

@@ -8,9 +8,11 @@ import { uuidv7 } from '../../../lib/values/ids.ts';
 import { migrateServices } from '../../../main.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { workAhead } from '../../../services/metadata/deployments/ahead.ts';
+import { DeploymentWorker } from '../../../services/metadata/deployments/run.ts';
 import { insertDeployment } from '../../../services/metadata/deployments/store.ts';
 import type { AheadStep } from '../../../services/metadata/physical/ahead.ts';
 import { makePlan } from '../../../services/metadata/planner/plan.ts';
+import { Planning } from '../../../services/metadata/planning/planning.ts';
 import { prepare } from '../../../services/metadata/prepare.ts';
 import { readProject } from '../../../services/metadata/project/project.ts';
 import { loadState, requireTenant, tenantInfo } from '../../../services/metadata/store.ts';
@@ -187,8 +189,8 @@ describe('metadata: deployments of large tables', () => {
     await t.database.query(`ALTER TABLE ${t.schema}."Big__c" DROP COLUMN "Clash__c"`);
   });
 
-  /** A worker of its own process dies behind the work ahead, before the transaction. */
-  const killed = async (files: Files): Promise<string> => {
+  /** A deployment that no job leads to. */
+  const insertQuietly = async (files: Files): Promise<string> => {
     const deploymentId = uuidv7();
     await t.database.shared('metadata', t.tenantId, (tx) =>
       insertDeployment(tx, {
@@ -214,19 +216,24 @@ describe('metadata: deployments of large tables', () => {
         idempotencyKey: `ahead ${deploymentId}`,
       }),
     );
+    return deploymentId;
+  };
+  /** A worker of its own process dies behind the work ahead, before the transaction. */
+  const killed = async (files: Files): Promise<string> => {
+    const deploymentId = await insertQuietly(files);
     const blocker = await t.database.pool.connect();
     try {
       await blocker.query('BEGIN');
       await blocker.query(`SELECT FROM ${t.schema}._state FOR SHARE`);
       const worker = spawn(
         process.execPath,
-        ['--input-type=module', '-e', "await import('./worker-process.ts')", platform.database.url, t.tenantId],
+        ['--input-type=module', '-e', "await import('./worker-process.ts')", platform.database.url, t.tenantId, '60'],
         { cwd: import.meta.dirname, stdio: ['ignore', 'inherit', 'inherit'] },
       );
       const waiting = async (): Promise<boolean> =>
         (
           await t.database.query(
-            `SELECT FROM pg_stat_activity WHERE application_name = 'doomed worker' AND wait_event_type = 'Lock'
+            `SELECT FROM pg_stat_activity WHERE application_name LIKE 'deployment %' AND wait_event_type = 'Lock'
               AND query LIKE 'LOCK TABLE%_state%'`,
           )
         ).rowCount > 0;
@@ -248,6 +255,60 @@ describe('metadata: deployments of large tables', () => {
         [t.schema, index],
       )
     ).rows[0]?.file;
+
+  /** Works off what is open in this process; `planned` is called behind each plan. */
+  const workOff = async (planned: () => Promise<void> = async () => {}): Promise<void> => {
+    const planning = new Planning();
+    const run = planning.run.bind(planning);
+    planning.run = (tenantId, task, input, options) => {
+      const running = run(tenantId, task, input, options);
+      return task === 'conclude' ? running.finally(planned) : running;
+    };
+    try {
+      await new DeploymentWorker(t.database, {
+        planning,
+        leaseSeconds: 60,
+        rateLimits: platform.config.rateLimits,
+        committed: () => {},
+        later: async () => {},
+        next: async () => {},
+        failed: (error) => assert.fail(String(error)),
+      }).run(t.tenantId);
+    } finally {
+      await planning.close();
+    }
+  };
+  const set = (deploymentId: string, sql: string): Promise<unknown> =>
+    t.database.query(`UPDATE metadata.deployments SET ${sql} WHERE deployment_id = $1`, [deploymentId]);
+
+  it('leave nothing of it when they are canceled while they are planned again', async function () {
+    this.timeout(30_000);
+    const deploymentId = await insertQuietly(UNIQUE);
+    let plans = 0;
+    await workOff(async () => {
+      plans += 1;
+      // Somebody's permissions change while the index is made.
+      if (plans === 1) await t.database.query(`UPDATE ${t.schema}._state SET access_version = access_version + 1`);
+      else await set(deploymentId, "status = 'CANCELING', cancel_requested = true");
+    });
+    assert.equal(plans, 2);
+    assert.equal(await t.state(deploymentId), 'CANCELED');
+    assert.deepEqual(await hidden(t.database, t.tenantId), []);
+  });
+
+  for (const [how, sql, ends] of [
+    ['was lost while it canceled', "status = 'CANCELING', cancel_requested = true", 'CANCELED'],
+    ['was lost too often', 'takes = 3', 'FAILED'],
+  ] as const)
+    it(`leave nothing of it when their worker ${how}`, async function () {
+      this.timeout(30_000);
+      const deploymentId = await killed(UNIQUE);
+      assert.equal((await hidden(t.database, t.tenantId)).length, 1);
+      await set(deploymentId, `${sql}, lease_until = now() - interval '1 s'`);
+      await workOff();
+      assert.equal(await t.state(deploymentId), ends);
+      assert.deepEqual(await hidden(t.database, t.tenantId), []);
+    });
 
   it('go on with what a worker that was killed had made', async function () {
     this.timeout(30_000);
