@@ -90,6 +90,7 @@ CREATE TABLE metadata.deployments (
   cancel_reason text,
   irreversible jsonb DEFAULT '[]'::jsonb NOT NULL,
   forgotten boolean DEFAULT false NOT NULL,
+  worker text,
   CONSTRAINT deployments_kind_check CHECK ((kind = ANY (ARRAY['deploy'::text, 'validation'::text, 'quickDeploy'::text, 'rollback'::text]))),
   CONSTRAINT deployments_stage_check CHECK ((stage = ANY (ARRAY['queue'::text, 'validate'::text, 'apply'::text, 'done'::text]))),
   CONSTRAINT deployments_status_check CHECK ((status = ANY (ARRAY['QUEUED'::text, 'VALIDATING'::text, 'APPLYING'::text, 'CANCELING'::text, 'SUCCEEDED'::text, 'FAILED'::text, 'CANCELED'::text]))),
@@ -190,6 +191,8 @@ CREATE INDEX deployments_order ON metadata.deployments USING btree (tenant_id, q
 
 CREATE INDEX version_components_version ON metadata.version_components USING btree (tenant_id, version);
 
+CREATE TRIGGER fence_workers BEFORE UPDATE OF status, lease_token ON metadata.deployments FOR EACH ROW EXECUTE FUNCTION metadata.fence_workers();
+
 CREATE POLICY tenant ON metadata.components AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY tenant ON metadata.deleted_components AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
@@ -209,3 +212,5 @@ CREATE FUNCTION metadata.create_tenant_schema(uuid) RETURNS void LANGUAGE plpgsq
 GRANT EXECUTE ON FUNCTION metadata.create_tenant_schema(uuid) TO login_metadata;
 
 CREATE FUNCTION metadata.ensure_tenant_roles(uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body 97d2c96013a8
+
+CREATE FUNCTION metadata.fence_workers() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body e34f8733f74c

@@ -10,6 +10,12 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 /** A worker that has not renewed its lease for so long is taken for lost. */
 export const LEASE_SECONDS = 60;
 
+/**
+ * What workers can do. Raised, here and in a migration that replaces the function `metadata.fence_workers`, when they
+ * come to do something that those of older versions would do wrong: those then take no deployment any more.
+ */
+const WORKER_GENERATION = 1;
+
 /** What a worker needs of the deployment that it has claimed. */
 export interface Claimed {
   deployment_id: string;
@@ -46,7 +52,8 @@ export async function claimDeployment(
     text: `UPDATE metadata.deployments SET
         status = CASE WHEN status = 'CANCELING' THEN status ELSE 'VALIDATING' END,
         stage = CASE WHEN status = 'CANCELING' THEN stage ELSE 'validate' END,
-        done = 0, takes = takes + 1, lease_token = $2, lease_until = now() + make_interval(secs => $3),
+        done = 0, takes = takes + 1, lease_token = $2::uuid, worker = '${WORKER_GENERATION}:' || $2::uuid,
+        lease_until = now() + make_interval(secs => $3),
         started_at = coalesce(started_at, now())
       WHERE tenant_id = $1 AND deployment_id = (
         SELECT deployment_id FROM metadata.deployments WHERE tenant_id = $1 AND status IN ${OPEN}

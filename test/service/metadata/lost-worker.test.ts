@@ -164,6 +164,52 @@ describe('metadata: a worker that is lost', () => {
     await setLease(deploymentId, "status = 'FAILED', lease_token = NULL, finished_at = now()");
   });
 
+  it('leaves to this version what a worker of an older one would take or end during a roll-out', async () => {
+    const deploymentId = await insertQuietly(objectFiles('Fence__c'));
+    const token = uuidv7();
+    const asOlder = (text: string): Promise<number> =>
+      t.database.shared(
+        'metadata',
+        t.tenantId,
+        async (tx) => (await tx.query({ text, values: [t.tenantId, token] })).rowCount,
+      );
+    const open = "('QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING')";
+    const claim = `UPDATE metadata.deployments SET status = 'VALIDATING', stage = 'validate', done = 0, takes = takes + 1,
+        lease_token = $2, lease_until = now() + make_interval(secs => 60), started_at = coalesce(started_at, now())
+      WHERE tenant_id = $1 AND deployment_id = (
+        SELECT deployment_id FROM metadata.deployments WHERE tenant_id = $1 AND status IN ${open}
+        ORDER BY queue_number LIMIT 1 FOR UPDATE)
+        AND (status = 'QUEUED' OR lease_until < now())`;
+    const finish = `UPDATE metadata.deployments SET status = 'SUCCEEDED', stage = 'done', finished_at = now(),
+        lease_token = NULL, lease_until = NULL
+      WHERE tenant_id = $1 AND lease_token = $2 AND status IN ${open}`;
+    assert.equal(await asOlder(claim), 0, 'takes one that waits');
+    await setLease(deploymentId, `status = 'APPLYING', lease_token = '${token}', lease_until = now() + interval '1 h'`);
+    assert.equal(await asOlder(finish), 0, 'ends one that it had before the roll-out');
+    await setLease(deploymentId, "status = 'CANCELING', lease_until = now() - interval '1 s'");
+    assert.equal(await asOlder(finish), 0, 'ends one that is being canceled');
+    assert.equal(await asOlder(claim), 0, 'takes one that is being canceled');
+    assert.equal((await t.deploy(objectFiles('Behind__c'))).status, 'SUCCEEDED');
+    assert.equal(await t.state(deploymentId), 'CANCELED');
+  });
+
+  it('does not roll back over what an older version has changed, which does not write down what its versions change', async () => {
+    const label = (text: string): Record<string, string> =>
+      fieldFile('User', 'Told__c', `fieldType: text\nhelpText: ${text}`);
+    await t.deployed(label('None'));
+    const first = await t.deploy(label('One'));
+    const second = await t.deploy(label('Two'));
+    await t.database.query('DELETE FROM metadata.version_components WHERE tenant_id = $1 AND version = $2', [
+      t.tenantId,
+      second.metadataVersionAfter,
+    ]);
+    const { json } = await t.call('metadata.deployments.get', { path: { deploymentId: first.deploymentId } });
+    assert.deepEqual(
+      json.rollback.blockers.map(({ fullName }: { fullName: string }) => fullName),
+      ['User.Told__c'],
+    );
+  });
+
   it('goes on after the database has dropped every connection', async () => {
     await t.database.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
