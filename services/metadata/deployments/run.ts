@@ -83,6 +83,7 @@ interface Ready {
 export class DeploymentWorker {
   readonly #database: Database;
   readonly #options: WorkerOptions;
+  readonly #watches = new Set<Watch>();
   #stopping = false;
 
   constructor(database: Database, options: WorkerOptions) {
@@ -90,8 +91,10 @@ export class DeploymentWorker {
     this.#options = options;
   }
 
+  /** What is under way is stopped, rolled back and given back, within about a second; `run` throws then. */
   stop(): void {
     this.#stopping = true;
+    for (const watch of this.#watches) watch.end();
   }
 
   /**
@@ -121,6 +124,8 @@ export class DeploymentWorker {
     const { deployment_id: deploymentId } = deployment;
     const { leaseSeconds } = this.#options;
     const watch = new Watch(this.#database, { tenantId, deploymentId, token, leaseSeconds });
+    this.#watches.add(watch);
+    if (this.#stopping) watch.end();
     try {
       if (deployment.takes > 1) await this.#database.query(endTransactionStatement(deploymentId));
       await this.#validateAndApply({ tenantId, deployment, token, watch });
@@ -133,6 +138,7 @@ export class DeploymentWorker {
       if (!(error instanceof Withdrawn)) this.#options.failed(error, deploymentId);
       await this.#finish({ tenantId, deployment, token }, failure(applyError(error)));
     } finally {
+      this.#watches.delete(watch);
       await watch.stop();
     }
   }

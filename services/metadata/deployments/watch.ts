@@ -70,6 +70,8 @@ export class Watch {
     };
     signal.addEventListener('abort', begin);
     try {
+      // It may have come while the connection was asked who it is.
+      signal.throwIfAborted();
       return await work();
     } catch (error) {
       throw signal.aborted ? signal.reason : error;
@@ -79,6 +81,11 @@ export class Watch {
       // Afterwards the connection is somebody else's.
       await stopping;
     }
+  }
+
+  /** The process stops: the work ends, for another worker to begin it again. */
+  end(): void {
+    this.#withdrawn.abort(new Withdrawn('The worker is stopping.'));
   }
 
   /** Ends the watch. */

@@ -164,6 +164,39 @@ describe('metadata: a worker that is lost', () => {
     await setLease(deploymentId, "status = 'FAILED', lease_token = NULL, finished_at = now()");
   });
 
+  it('gives back what it is applying when it stops, and does not count as lost', async () => {
+    const deploymentId = await insertQuietly(fieldFile('User', 'Stopped__c', 'fieldType: text'));
+    const blocker = await t.database.pool.connect();
+    await blocker.query('BEGIN');
+    await blocker.query(`LOCK TABLE ${t.schema}."User" IN ACCESS SHARE MODE`);
+    const planning = new Planning();
+    const runner = new DeploymentWorker(t.database, {
+      planning,
+      leaseSeconds: 60,
+      rateLimits: t.platform.config.rateLimits,
+      committed: () => assert.fail('committed'),
+      later: async () => {},
+      next: async () => {},
+      failed: (error) => assert.fail(String(error)),
+    });
+    const running = runner.run(t.tenantId);
+    while ((await t.state(deploymentId)) !== 'APPLYING') await new Promise((resolve) => setTimeout(resolve, 10));
+    const stopped = performance.now();
+    runner.stop();
+    await assert.rejects(running);
+    assert.ok(performance.now() - stopped < 2_000);
+    const { rows } = await t.database.query<{ takes: number; free: boolean }>(
+      'SELECT takes, lease_until < now() AS free FROM metadata.deployments WHERE deployment_id = $1',
+      [deploymentId],
+    );
+    assert.deepEqual(rows, [{ takes: 0, free: true }]);
+    await blocker.query('ROLLBACK');
+    blocker.release();
+    await planning.close();
+    await t.deployed(objectFiles('AfterStop__c'));
+    assert.equal((await t.finished(deploymentId)).status, 'SUCCEEDED');
+  });
+
   it('leaves to this version what a worker of an older one would take or end during a roll-out', async () => {
     const deploymentId = await insertQuietly(objectFiles('Fence__c'));
     const token = uuidv7();
