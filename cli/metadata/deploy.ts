@@ -3,6 +3,7 @@
  * was shown, and nothing that somebody else has changed since the files were retrieved is overwritten.
  */
 import type { OperationOutput } from '../../contracts/operations.ts';
+import { PROJECT_PATH } from '../../lib/metadata/manifest.ts';
 import type { Run } from '../command.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
 import type { Answer, Api } from '../http/api.ts';
@@ -22,6 +23,7 @@ import {
 import { retrieveTree, writingOf } from './into-folder.ts';
 import { planLines, unreadOf, unreadText, wrapped } from './plan.ts';
 import { type Finding, FindingsFailure, findingsOf } from './problems.ts';
+import { projectText } from './retrieve.ts';
 import { isFrom, refuseOtherTenant, type Tenant } from './tenant.ts';
 import { writeTree } from './write.ts';
 
@@ -232,7 +234,7 @@ async function planned(run: Run, options: ValidateOptions, prepared: Prepared): 
     if (!applied) throw await explained(run, prepared, error);
   }
   run.output.note('These files were deployed already, by a deployment that was not waited for.');
-  await takeOver(run, prepared, { checkOnly: false });
+  await takeOver(run, prepared, applied);
   // The request that nobody saw answered has been found out about.
   await api.settle(subjectOf(prepared));
   const next = await prepare(run, options);
@@ -355,11 +357,15 @@ interface Drifted {
 const isDrifted = (value: unknown): value is Drifted =>
   typeof value === 'object' && value !== null && 'type' in value && 'fullName' in value && 'changedAtVersion' in value;
 
+/** What a deployment has made of the configuration. */
+type Applied = Pick<Deployment, 'checkOnly' | 'metadataVersionAfter'>;
+
 /**
  * After a deployment was applied: the folder becomes what a retrieve would make of it, so that the next diff is empty. The
- * platform keeps canonical YAML and no comments. Files that were edited meanwhile stay as they are.
+ * platform keeps canonical YAML and no comments. Files that were edited meanwhile stay as they are, and so the folder
+ * stays at the version of the deployment: what others have made of these files since is in none of the edits.
  */
-async function takeOver(run: Run, target: Target, found: { checkOnly: boolean }): Promise<void> {
+async function takeOver(run: Run, target: Target, found: Applied): Promise<void> {
   const { project, sameTenant, tenant } = target;
   if (found.checkOnly || !(sameTenant || project.origin === null)) return;
   const api = await run.api();
@@ -369,6 +375,10 @@ async function takeOver(run: Run, target: Target, found: { checkOnly: boolean })
   const writing = writingOf(tree, applied);
   const edited = [...writing.keys()].filter((path) => now.files.get(path) !== project.files.get(path));
   for (const path of edited) writing.delete(path);
+  if (edited.length > 0 && writing.delete(PROJECT_PATH) && found.metadataVersionAfter !== null) {
+    const source = { baseUrl: api.baseUrl, tenantId: tenant.id };
+    writing.set(PROJECT_PATH, projectText({ ...tree, metadataVersion: found.metadataVersionAfter }, source));
+  }
   const remove = project.doomed.filter((path) => now.files.get(path) === project.files.get(path));
   await writeTree(project.root, { write: writing, remove });
   const count = writing.size + remove.length;

@@ -136,7 +136,13 @@ function mayBeWritten({ type, fullName, path }: Retrieved['components'][number],
   return asked && location === null && FOREIGN_PATH.test(path) && !path.toLowerCase().startsWith('manifest/');
 }
 
-function treeOf(answers: readonly Retrieved[], wanted: Package, { baseUrl, tenantId }: Source): Tree {
+/** The text of erp-project.yaml. */
+export const projectText = (
+  { metadataVersion, manifestHash, generatedAt }: Pick<Tree, 'metadataVersion' | 'manifestHash' | 'generatedAt'>,
+  { baseUrl, tenantId }: Source,
+): string => emitYaml({ formatVersion: 1, metadataVersion, manifestHash, retrievedAt: generatedAt, baseUrl, tenantId });
+
+function treeOf(answers: readonly Retrieved[], wanted: Package, source: Source): Tree {
   const files = new Map<string, string>();
   const components = new Map<string, Retrieved['components'][number]>();
   for (const answer of answers)
@@ -154,10 +160,7 @@ function treeOf(answers: readonly Retrieved[], wanted: Package, { baseUrl, tenan
   files.set(DESTRUCTIVE_PATH, emitDestructive([], []));
   const hash = manifestHash(Object.fromEntries(files), pkg);
   const { metadataVersion, generatedAt } = answers[0]!;
-  files.set(
-    PROJECT_PATH,
-    emitYaml({ formatVersion: 1, metadataVersion, manifestHash: hash, retrievedAt: generatedAt, baseUrl, tenantId }),
-  );
+  files.set(PROJECT_PATH, projectText({ metadataVersion, manifestHash: hash, generatedAt }, source));
   return {
     files,
     package: pkg,

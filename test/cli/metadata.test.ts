@@ -145,6 +145,44 @@ describe('erp metadata', () => {
     assert.match(read(due), /^label: To be paid until$/m);
   });
 
+  it('says with an edit made meanwhile that others have changed the file since the deployment', async () => {
+    const status = 'objects/Invoice__c/fields/Status__c.yaml';
+    const relabel = (path: string, text: string): void =>
+      writeFileSync(path, readFileSync(path, 'utf8').replace(/^label: .*$/m, `label: ${text}`));
+    await ok(['retrieve']);
+    const theirs = mkdtempSync(join(tmpdir(), 'erp-theirs-'));
+    await ok(['retrieve', '--type', 'CustomField:Invoice__c.Status__c', '--dir', theirs]);
+    relabel(join(theirs, status), 'Theirs');
+    const database = new Database(platform.database.url, { size: 2, applicationName: 'test' });
+    const { rows } = await database.query<{ id: string }>("SELECT id FROM metadata.tenants WHERE key = 'demo'");
+    const client = await database.pool.connect();
+    await client.query('BEGIN');
+    await client.query(`SELECT FROM "${tenantSchema(rows[0]!.id)}"._state FOR SHARE`);
+    label('Mine meanwhile');
+    const going = run(['deploy', '--wait']);
+    const queued = async (count: number): Promise<void> => {
+      for (;;) {
+        const { records } = JSON.parse(await ok(['list', '--json', '--take', '2']));
+        const open = records.filter((one: { status: string }) => /QUEUED|VALIDATING|APPLYING/.test(one.status));
+        if (open.length >= count) return;
+        await sleep(100);
+      }
+    };
+    await queued(1);
+    relabel(join(folder, status), 'Later');
+    await ok(['deploy', '--dir', theirs]);
+    await queued(2);
+    await client.query('ROLLBACK');
+    client.release();
+    await database.close();
+    const { code, stderr } = await going;
+    assert.equal(code, 0, stderr);
+    rmSync(theirs, { recursive: true });
+    const again = await run(['deploy', '--wait']);
+    assert.equal(again.code, 5, again.stdout + again.stderr);
+    assert.match(again.stderr, /METADATA_DRIFT[\s\S]*CustomField Invoice__c\.Status__c/);
+  });
+
   it('does not overwrite what others have deployed, names them, and merges by git', async () => {
     label('Mine');
     commit('Mine');
