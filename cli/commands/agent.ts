@@ -122,7 +122,7 @@ function addApprovals(approvals: Group): void {
     .action(
       act(async (run, approvalId) => {
         const answer = await (await run.api()).call('agent.approvals.get', { path: { approvalId } });
-        run.output.result(answer, () => run.output.line(JSON.stringify(answer.body, null, 2)));
+        run.output.result(answer, () => run.output.data(JSON.stringify(answer.body, null, 2)));
       }),
     );
   for (const decision of ['approve', 'reject'] as const)

@@ -55,7 +55,7 @@ function addReads(dashboards: Group): void {
     .action(
       act(async (run, dashboardId) => {
         const answer = await (await run.api()).call('analytics.dashboards.get', { path: { dashboardId } });
-        run.output.result(answer, () => run.output.line(JSON.stringify(answer.body, null, 2)));
+        run.output.result(answer, () => run.output.data(JSON.stringify(answer.body, null, 2)));
       }),
     );
   dashboards

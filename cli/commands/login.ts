@@ -7,6 +7,7 @@ import { Failure, signInNeeded, usage } from '../failure.ts';
 import { Api } from '../http/api.ts';
 import { Intentions } from '../http/intentions.ts';
 import { parseBaseUrl } from '../http/transport.ts';
+import { plain } from '../output/table.ts';
 import { counted } from '../output/values.ts';
 import { discover, revoke } from '../profiles/oauth.ts';
 import { chosenProfile } from '../profiles/session.ts';
@@ -98,8 +99,9 @@ async function login(run: Run, options: LoginOptions): Promise<void> {
         server,
         scope,
         show({ url, completeUrl, userCode, expiresIn }) {
-          output.note(`Open ${url} in a browser and type the code ${output.terminal.paintError('bold', userCode)}`);
-          if (completeUrl) output.note(`or open ${completeUrl}`);
+          const code = output.terminal.paintError('bold', plain(userCode));
+          output.note(`Open ${plain(url)} in a browser and type the code ${code}`);
+          if (completeUrl) output.note(`or open ${plain(completeUrl)}`);
           output.note(`The code is good for ${counted(Math.round(expiresIn / 60), 'minute', 'minutes')}. Waiting…`);
         },
       })
@@ -165,7 +167,7 @@ async function keep(run: Run, baseUrl: string, credentials: Credentials, named: 
       output.warn('The earlier sign-in of this profile could not be ended; its token was forgotten here.'),
     );
   output.result(answer, () =>
-    output.line(`Signed in to ${tenant.name} as ${user.displayName} <${user.username}>, profile ${name}.`),
+    output.line(plain(`Signed in to ${tenant.name} as ${user.displayName} <${user.username}>, profile ${name}.`)),
   );
 }
 

@@ -38,7 +38,7 @@ export function addObjects(program: Program): void {
         const api = await run.api();
         if (options.schema) {
           const schema = await api.call('schema.objects.getSchema', { path: { objectApiName } });
-          run.output.result(schema, () => run.output.line(JSON.stringify(schema.body, null, 2)));
+          run.output.result(schema, () => run.output.data(JSON.stringify(schema.body, null, 2)));
           return;
         }
         const answer = await api.call('schema.objects.describe', { path: { objectApiName } });

@@ -88,7 +88,7 @@ async function* pages(api: Api, objectApiName: string, query: Query, decimalsAsT
 
 async function allAsLines(run: Run, api: Api, objectApiName: string, query: Query): Promise<void> {
   for await (const { body } of pages(api, objectApiName, query, false))
-    for (const record of body.records) run.output.line(JSON.stringify(record));
+    for (const record of body.records) run.output.data(JSON.stringify(record));
 }
 
 interface Shown {

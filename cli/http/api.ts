@@ -7,9 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { OPERATIONS, type OperationId, type OperationInput, type OperationOutput } from '../../contracts/operations.ts';
 import type { Operation } from '../../lib/operation.ts';
 import { ApiFailure, type ErrorBody, EXIT, Failure, usage } from '../failure.ts';
+import { plain } from '../output/table.ts';
 import type { Intention, Intentions } from './intentions.ts';
 import { parseExact } from './json.ts';
-import { exchange, NetworkFailure, type Reply } from './transport.ts';
+import { AnswerTooLarge, exchange, NetworkFailure, type Reply } from './transport.ts';
 
 /** What an operation is called with: path, query, body and those headers that the caller chooses. */
 export type CallInput<Id extends OperationId> = Part<'path', OperationInput<Id>['path']> &
@@ -215,7 +216,7 @@ export class Api {
       }
       const wait = waitBefore(outcome, attempt, request.row.mutation);
       if (wait === null) throw this.#advised(outcome);
-      if (wait >= 3_000) note(`${outcome.message} Trying again in ${Math.round(wait / 1000)} seconds.`);
+      if (wait >= 3_000) note(`${plain(outcome.message)} Trying again in ${Math.round(wait / 1000)} seconds.`);
       else trace(`${outcome.message} Trying again.`);
       await sleep(wait);
     }
@@ -315,7 +316,7 @@ function errorBody(text: string): ErrorBody | null {
 
 /** Milliseconds until the next attempt; null: this answer stands. */
 function waitBefore(failure: Failure, attempt: number, mutation: boolean): number | null {
-  if (attempt >= ATTEMPTS_MAX) return null;
+  if (attempt >= ATTEMPTS_MAX || failure instanceof AnswerTooLarge) return null;
   const backoff = BACKOFF_MS * 2 ** (attempt - 1) * (0.75 + Math.random() / 2);
   if (failure instanceof NetworkFailure) return failure.neverSent && attempt >= 3 ? null : backoff;
   if (!(failure instanceof ApiFailure)) return null;

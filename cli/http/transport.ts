@@ -27,6 +27,28 @@ export class NetworkFailure extends Failure {
   }
 }
 
+/** The answer was given up because there is no end to it: asking again would not change that. */
+export class AnswerTooLarge extends NetworkFailure {}
+
+/** Far more than the platform answers; only a bound on what is held in memory. */
+const ANSWER_MAX_MIB = 128;
+
+/** The body of an answer, decompressed, up to the bound. */
+export function boundedBody(response: Response, url: URL): ReadableStream<Uint8Array> | null {
+  let bytes = 0;
+  const counted = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      bytes += chunk.byteLength;
+      if (bytes <= ANSWER_MAX_MIB * 1024 * 1024) controller.enqueue(chunk);
+      else
+        controller.error(
+          new AnswerTooLarge(`${url.origin} answered with more than ${ANSWER_MAX_MIB} MiB.`, false, undefined),
+        );
+    },
+  });
+  return response.body?.pipeThrough(counted) ?? null;
+}
+
 /** Hosts that are this machine: only they may be talked to without TLS. */
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
@@ -62,8 +84,10 @@ export async function exchange({ method, url, headers, body, timeoutMs }: Exchan
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });
-    return { status: response.status, headers: response.headers, text: await response.text() };
+    const text = await new Response(boundedBody(response, url)).text();
+    return { status: response.status, headers: response.headers, text };
   } catch (error) {
+    if (error instanceof AnswerTooLarge) throw error;
     throw networkFailure(error, url, timeoutMs);
   }
 }

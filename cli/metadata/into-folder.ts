@@ -12,6 +12,7 @@ import type { Run } from '../command.ts';
 import { EXIT, Failure, usage } from '../failure.ts';
 import type { Api } from '../http/api.ts';
 import { openProgress } from '../output/progress.ts';
+import { plain } from '../output/table.ts';
 import { counted } from '../output/values.ts';
 import { hashOf, type Origin, type Project, projectRoot, readOrigin, readProjectIfAny } from './folder.ts';
 import { joinPackages, type Member, memberKey, membersOf, names, parseMembers, readTypes } from './package.ts';
@@ -61,7 +62,7 @@ export async function retrieveIntoFolder(run: Run, options: RetrieveOptions): Pr
   };
   run.output.value(value, () => {
     const count = counted(tree.components.size, 'component', 'components');
-    run.output.line(`Version ${tree.metadataVersion} of ${tenant.name} at ${api.baseUrl}: ${count}.`);
+    run.output.line(`Version ${tree.metadataVersion} of ${plain(tenant.name)} at ${api.baseUrl}: ${count}.`);
     showPaths(run, 'written', written);
     if (remove.length > 0) showPaths(run, 'removed', remove);
   });
@@ -72,7 +73,7 @@ export async function retrieveIntoFolder(run: Run, options: RetrieveOptions): Pr
     run.output.note('They were left as they are; --prune removes them.');
   }
   const unknown = tree.notFound.filter(({ type, fullName }) => !isOnlyHere(project, { type, fullName }));
-  for (const { type, fullName } of unknown) run.output.warn(`The platform has no ${type} ${fullName}.`);
+  for (const { type, fullName } of unknown) run.output.warn(`The platform has no ${plain(`${type} ${fullName}`)}.`);
   for (const member of membersOf(parseMembers(options.type ?? [])))
     if (member.fullName.endsWith('*') && ![...tree.components.values()].some((one) => names(onlyOf(member), one)))
       run.output.warn(`Nothing on the platform matches ${memberKey(member)}.`);

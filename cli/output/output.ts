@@ -1,5 +1,6 @@
 /**
- * Where a command writes. Results go to standard output, everything else to standard error. With --json standard output
+ * Where a command writes, and the only place where anything reaches the terminal: texts of the platform and of other people
+ * lose their control characters here. Results go to standard output, everything else to standard error. With --json standard output
  * holds exactly the JSON of the API and nothing else, and a failure is its error body, as JSON on standard error.
  */
 
@@ -7,7 +8,7 @@ import stringWidth from 'string-width';
 import type { ViolationCode } from '../../lib/errors/catalogue.ts';
 import type { Violation } from '../../lib/errors/platform-error.ts';
 import { ApiFailure, EXIT, type ExitCode, Failure } from '../failure.ts';
-import { type Column, columnsThatFit, pad, plain, tableLine, widthsOf } from './table.ts';
+import { type Column, columnsThatFit, pad, plain, safeJson, safeLines, tableLine, widthsOf } from './table.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface OutputOptions {
@@ -33,19 +34,24 @@ export class Output {
    */
   result(answer: { text: string }, show: () => void): void {
     if (this.json) {
-      if (answer.text !== '') process.stdout.write(`${answer.text}\n`);
+      if (answer.text !== '') this.data(answer.text);
     } else show();
   }
 
   /** A result of this program itself, which no answer of the API is. */
   value(value: unknown, show: () => void): void {
-    if (this.json) process.stdout.write(`${JSON.stringify(value)}\n`);
+    if (this.json) this.data(JSON.stringify(value));
     else show();
   }
 
   /** A line of the result, for people. */
   line(text = ''): void {
-    process.stdout.write(`${text}\n`);
+    process.stdout.write(`${safeLines(text, { styled: this.terminal.paint('bold', ' ') !== ' ' })}\n`);
+  }
+
+  /** JSON, as it is unless a terminal would obey what is in it. */
+  data(json: string): void {
+    process.stdout.write(`${process.stdout.isTTY ? safeJson(json) : json}\n`);
   }
 
   /** Rows of a result: a table on a terminal, otherwise a line per row with tabs between its cells and no heading. */
@@ -96,7 +102,7 @@ export class Output {
 
   /** A sentence about what is going on. */
   note(text: string): void {
-    process.stderr.write(`${text}\n`);
+    process.stderr.write(`${safeLines(text, { styled: this.terminal.paintError('bold', ' ') !== ' ' })}\n`);
   }
 
   warn(text: string): void {
@@ -117,12 +123,12 @@ export class Output {
   failure(error: unknown): ExitCode {
     if (!(error instanceof Failure)) {
       const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      if (this.json) this.note(JSON.stringify({ code: 'CLIENT_FAULT', message: text }));
+      if (this.json) this.#failureData(JSON.stringify({ code: 'CLIENT_FAULT', message: text }));
       else this.note(`This is a fault of erp:\n${text}`);
       return EXIT.error;
     }
     if (this.json) {
-      this.note(error instanceof ApiFailure ? oneLine(error) : JSON.stringify(error.body));
+      this.#failureData(error instanceof ApiFailure ? oneLine(error) : JSON.stringify(error.body));
       return error.exitCode;
     }
     const { terminal } = this;
@@ -130,10 +136,14 @@ export class Output {
     this.note(`${terminal.paintError(['red', 'bold'], 'Error:')} ${plain(error.message)}${code}`);
     if (error instanceof ApiFailure) {
       for (const violation of error.answer.errors ?? []) this.note(`  ${violationLine(violation, error.message)}`);
-      this.note(terminal.paintError('dim', `  request ${error.requestId}`));
+      this.note(terminal.paintError('dim', `  request ${plain(error.requestId ?? '')}`));
     }
     if (error.hint) this.note(error.hint);
     return error.exitCode;
+  }
+
+  #failureData(json: string): void {
+    process.stderr.write(`${process.stderr.isTTY ? safeJson(json) : json}\n`);
   }
 }
 

@@ -14,6 +14,34 @@ const CONTROL = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
  */
 export const plain = (text: string): string => stripVTControlCharacters(text).replace(CONTROL, ' ');
 
+/** What `paint` puts around a text (terminal.ts). None of these can move the cursor, hide a text or write over another. */
+const OWN_STYLES = new RegExp(`(${String.fromCharCode(27)}\\[(?:1|2|22|31|32|33|36|39)m)`);
+
+/** Lines as they may go to a terminal: without control characters but for line ends, tabs and, if wanted, our own styles. */
+export const safeLines = (text: string, { styled }: { styled: boolean }): string =>
+  text
+    .split(OWN_STYLES)
+    .map((part, at) =>
+      at % 2 === 0
+        ? part
+            .split(/([\n\t])/)
+            .map(safePart)
+            .join('')
+        : styled
+          ? part
+          : '',
+    )
+    .join('');
+
+const isSpace = (text: string): boolean => text === '\n' || text === '\t';
+const safePart = (part: string): string => (isSpace(part) ? part : plain(part));
+
+/** JSON that says the same without a character that a terminal obeys. */
+export const safeJson = (text: string): string =>
+  text.replace(CONTROL, (character) =>
+    isSpace(character) ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
 /** Cuts a text to a width, with an ellipsis for what is missing. */
 export function shorten(text: string, width: number): string {
   if (stringWidth(text) <= width) return text;

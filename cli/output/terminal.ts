@@ -2,6 +2,7 @@
 import { createInterface } from 'node:readline/promises';
 import { styleText } from 'node:util';
 import { environment } from '../environment.ts';
+import { plain } from './table.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -41,7 +42,7 @@ export function openTerminal({ color, json }: { color: boolean; json: boolean })
     async ask(question) {
       const lines = createInterface({ input: stdin, output: stderr });
       try {
-        return (await lines.question(question)).trim();
+        return (await lines.question(plain(question))).trim();
       } finally {
         lines.close();
       }

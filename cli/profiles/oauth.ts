@@ -2,16 +2,44 @@
 import * as oauth from 'openid-client';
 import { CLI_CLIENT_ID } from '../../contracts/auth.ts';
 import { EXIT, Failure, signInNeeded } from '../failure.ts';
+import { boundedBody } from '../http/transport.ts';
 import type { Credentials } from './store.ts';
 
 const TIMEOUT_SECONDS = 20;
 
 /** The authorization server of a platform. */
 export async function discover(baseUrl: string): Promise<oauth.Configuration> {
+  const server = await found(baseUrl);
+  refuseForeign(server, new URL(baseUrl).origin);
+  return server;
+}
+
+/**
+ * Everything about the sign-in belongs to the platform itself: what is opened in a browser, and where tokens are sent.
+ * An address of another kind, such as file:, would be opened by another program.
+ */
+function refuseForeign(server: oauth.Configuration, origin: string): void {
+  for (const [name, value] of Object.entries(server.serverMetadata()))
+    if (name.endsWith('_endpoint') && !(typeof value === 'string' && isOf(origin, value)))
+      throw new Failure(
+        'CLIENT_PROTOCOL',
+        EXIT.error,
+        `The ${name} that ${origin} names is not an address of its own.`,
+      );
+}
+
+const isOf = (origin: string, address: string): boolean => URL.canParse(address) && new URL(address).origin === origin;
+
+async function found(baseUrl: string): Promise<oauth.Configuration> {
   try {
     return await oauth.discovery(new URL(baseUrl), CLI_CLIENT_ID, undefined, oauth.None(), {
       algorithm: 'oauth2',
       timeout: TIMEOUT_SECONDS,
+      [oauth.customFetch]: async (url, { body, ...options }) => {
+        const response = await fetch(url, { ...options, ...(body === undefined ? {} : { body }) });
+        const { status, statusText, headers } = response;
+        return new Response(boundedBody(response, new URL(url)), { status, statusText, headers });
+      },
       // parseBaseUrl lets plain http through for this machine alone.
       ...(baseUrl.startsWith('http:') ? { execute: [oauth.allowInsecureRequests] } : {}),
     });

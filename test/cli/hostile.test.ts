@@ -5,6 +5,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { constants, deflateRawSync } from 'node:zlib';
 import { type Ended, erpOf, userEnvironment } from '../support/erp.ts';
 
 type Component = { type: string; fullName: string; path: string };
@@ -98,5 +99,124 @@ describe('erp against a hostile server', () => {
       assert.equal(code, 0, stderr);
       assert.deepEqual(readdirSync(folder).sort(), ['erp-project.yaml', 'manifest', 'newer', 'roles']);
     });
+  });
+
+  describe('that writes to the terminal', () => {
+    const evil = '\u001b[2J\u001b]0;Title\u0007\u001b[8mDemo\r\u009b1A\u202e';
+    const clean = ({ stdout, stderr }: Ended): void =>
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not come through.
+      assert.equal(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/.test(stdout + stderr), false, stdout + stderr);
+
+    it('has the names of tenants and components shown without control characters', async () => {
+      answers['/api/v1/identity'] = json(identity(evil));
+      answers['/api/v1/metadata/retrieve'] = json({
+        metadataVersion: 1,
+        manifestHash: '',
+        generatedAt: '2026-01-01T00:00:00Z',
+        components: [],
+        notFound: [{ type: 'Role', member: evil }],
+        files: {},
+      });
+      const ended = await erp('metadata', 'retrieve', '--type', 'Role');
+      assert.equal(ended.code, 0);
+      assert.match(ended.stdout, /^Version 1 of .*Demo/m);
+      assert.match(ended.stderr, /The platform has no Role .*Demo/);
+      clean(ended);
+    });
+
+    it('has its refusals and advice shown without them', async () => {
+      const details = { approvalId: evil };
+      const refusal = { code: 'APPROVAL_REQUIRED', message: evil, status: 403, requestId: evil, details };
+      answers['/api/v1/identity'] = json(refusal, 403);
+      const ended = await erp('whoami', '--verbose');
+      assert.equal(ended.code, 4);
+      assert.match(ended.stderr, /approval .*Demo/);
+      clean(ended);
+    });
+
+    it('has the code of a sign-in shown without them', async () => {
+      const endpoints = {
+        authorization_endpoint: `${url}/authorize`,
+        token_endpoint: `${url}/token`,
+        device_authorization_endpoint: `${url}/device`,
+      };
+      answers['/.well-known/oauth-authorization-server'] = json({ issuer: url, ...endpoints });
+      answers['/device'] = json({
+        device_code: 'd',
+        user_code: evil,
+        verification_uri: `https://x.example/${evil}`,
+        expires_in: 60,
+        interval: 1,
+      });
+      answers['/token'] = json({ error: 'access_denied' }, 400);
+      const ended = await erp('login', '--device');
+      assert.match(ended.stderr, /type the code .*Demo/);
+      clean(ended);
+    });
+  });
+
+  describe('that answers without end', () => {
+    const endless =
+      (encoding: string, chunk: Buffer) =>
+      (response: ServerResponse): void => {
+        response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': encoding });
+        const write = (): void => {
+          while (!response.destroyed && response.write(chunk));
+          if (!response.destroyed) response.once('drain', write);
+        };
+        write();
+      };
+    // Flushed, so that any number of them in a row is one stream.
+    const zeros = deflateRawSync(Buffer.alloc(1 << 20), { finishFlush: constants.Z_FULL_FLUSH });
+    const gzipHead = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
+    const gzip = (response: ServerResponse): void => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+      response.write(gzipHead);
+      for (let i = 0; i < 512; i++) response.write(zeros);
+    };
+
+    for (const [what, answer] of [
+      ['plain', endless('identity', Buffer.alloc(1 << 20, 0x20))],
+      ['compressed', gzip],
+    ] as const)
+      it(`is given up, ${what}, after 128 MiB, and asked once`, async () => {
+        let asked = 0;
+        answers['/api/v1/identity'] = (response) => {
+          asked++;
+          answer(response);
+        };
+        const { code, stderr } = await erp('whoami');
+        assert.equal(code, 1);
+        assert.match(stderr, /answered with more than 128 MiB\./);
+        assert.equal(asked, 1);
+      });
+
+    it('is given up at the sign-in, too', async () => {
+      answers['/.well-known/oauth-authorization-server'] = endless('identity', Buffer.alloc(1 << 20, 0x20));
+      const { code, stderr } = await erp('login', '--device');
+      assert.equal(code, 1);
+      assert.match(stderr, /Error: No platform answers/);
+    });
+  });
+
+  describe('that sends the sign-in elsewhere', () => {
+    const own = (): Record<string, string> => ({
+      issuer: url,
+      authorization_endpoint: `${url}/authorize`,
+      token_endpoint: `${url}/token`,
+      device_authorization_endpoint: `${url}/device`,
+    });
+    for (const [name, address] of [
+      ['authorization_endpoint', 'file:///bin/sh'],
+      ['authorization_endpoint', 'https://elsewhere.example/authorize'],
+      ['token_endpoint', 'https://elsewhere.example/token'],
+      ['revocation_endpoint', 'javascript:alert(1)'],
+    ] as const)
+      it(`is refused for ${name} ${address}`, async () => {
+        answers['/.well-known/oauth-authorization-server'] = json({ ...own(), [name]: address });
+        const { code, stderr } = await erp('login', '--no-browser');
+        assert.equal(code, 1);
+        assert.match(stderr, new RegExp(`^(?:Warning: .*\n)?Error: The ${name} that ${url} names is not`));
+      });
   });
 });
