@@ -1,6 +1,6 @@
 /** What `erp` does when the address that it was given belongs to a server that means harm. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -61,6 +61,16 @@ describe('erp against a hostile server', () => {
   describe('that chooses the paths of files', () => {
     const role = { type: 'Role', fullName: 'Sales', path: 'roles/Sales.yaml' };
     const newer = (path: string): Component => ({ type: 'Newer', fullName: 'Sales', path });
+    /** By a package, since `--type` takes known types alone. */
+    const retrieve = async (...types: string[]): Promise<Ended> => {
+      const elsewhere = mkdtempSync(join(tmpdir(), 'erp-package-'));
+      const file = join(elsewhere, 'package.yaml');
+      const names = types.map((type) => `  - name: ${type}\n    members: ["*"]\n`).join('');
+      writeFileSync(file, `version: 1\ntypes:\n${names}`);
+      const ended = await erp('metadata', 'retrieve', '--package', file);
+      rmSync(elsewhere, { recursive: true });
+      return ended;
+    };
     const refused: Component[] = [
       { ...role, path: '.git/config' },
       { ...role, path: 'Makefile' },
@@ -80,7 +90,7 @@ describe('erp against a hostile server', () => {
     for (const component of refused)
       it(`writes no ${component.path} for ${component.type} ${component.fullName}`, async () => {
         offers(component);
-        const { code, stderr } = await erp('metadata', 'retrieve', '--type', component.type);
+        const { code, stderr } = await retrieve(component.type);
         assert.deepEqual(readdirSync(folder), []);
         assert.equal(code, 1);
         assert.match(stderr, /gave a file for .* that cannot be kept/);
@@ -88,14 +98,14 @@ describe('erp against a hostile server', () => {
 
     it('writes no file of a type that was not asked for', async () => {
       offers(newer('newer/Sales.yaml'));
-      const { code } = await erp('metadata', 'retrieve', '--type', 'Role');
+      const { code } = await retrieve('Role');
       assert.equal(code, 1);
       assert.deepEqual(readdirSync(folder), []);
     });
 
     it('writes the files of a type that a newer platform has', async () => {
       offers(role, newer('newer/Sales.yaml'));
-      const { code, stderr } = await erp('metadata', 'retrieve', '--type', 'Role', '--type', 'Newer');
+      const { code, stderr } = await retrieve('Role', 'Newer');
       assert.equal(code, 0, stderr);
       assert.deepEqual(readdirSync(folder).sort(), ['erp-project.yaml', 'manifest', 'newer', 'roles']);
     });
