@@ -33,11 +33,9 @@ export async function purgeDeleted(database: Database, tenantId: string, signal?
     return tx.all<{ type: string; fullName: string }>(expiredTablesSql(tenantId, TABLES_MAX));
   });
   const schema = identifier(tenantSchema(tenantId));
-  let removed = 0;
-  for (const component of expired) {
-    if (signal?.aborted) break;
+  const purge = async (component: { type: string; fullName: string }): Promise<number> => {
     if (component.type === 'CustomObject') await forgetRows(database, tenantId, component.fullName);
-    removed += await inConfiguration(database, tenantId, async (tx) => {
+    return inConfiguration(database, tenantId, async (tx) => {
       await tx.query(DDL_LIMITS);
       await lockConfiguration(tx, tenantId);
       tx.actAs(serviceRole('metadata', tenantId));
@@ -48,7 +46,20 @@ export async function purgeDeleted(database: Database, tenantId: string, signal?
       await tx.query(dropSql(schema, component));
       return 1;
     });
+  };
+  let removed = 0;
+  const failures: unknown[] = [];
+  for (const component of expired) {
+    if (signal?.aborted) break;
+    try {
+      removed += await purge(component);
+    } catch (error) {
+      // What stands in its way does not keep the others.
+      failures.push(error);
+    }
   }
+  if (failures.length > 0)
+    throw new AggregateError(failures, `${failures.length} of ${expired.length} deleted components were not removed.`);
   return removed;
 }
 

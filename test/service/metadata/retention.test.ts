@@ -92,4 +92,17 @@ describe('metadata: deleted objects and fields after their retention', () => {
       'a record has a value',
     );
   });
+
+  it('do not wait for one that cannot be removed', async () => {
+    await t.deployed(objectFiles('Stuck__c'));
+    const manifest = destructiveManifest({ CustomObject: ['Stuck__c'] });
+    assert.equal((await t.deploy(manifest, { allowDestructiveChanges: true })).status, 'SUCCEEDED');
+    await expire(['Stuck__c', 'Kept__c.Serial__c']);
+    // Somebody's view hangs on the table.
+    await t.database.query(`CREATE VIEW public.hangs_on AS SELECT name FROM ${t.schema}."Stuck__c"`);
+    await assert.rejects(purgeDeleted(t.database, t.tenantId), AggregateError);
+    assert.equal((await physical()).includes('Kept__c.Serial__c'), false);
+    await t.database.query('DROP VIEW public.hangs_on');
+    assert.equal(await purgeDeleted(t.database, t.tenantId), 1);
+  });
 });
