@@ -73,9 +73,12 @@ function checkNewTenant(given: NewTenant): void {
 
 export const platformActor = () => ({ userId: null, clientId: null, agentRunId: null, requestId: requestId() });
 
-/** DDL waits for readers only for a while, and a deployment may take longer than a request. */
+/**
+ * DDL waits for readers only for a while, and a deployment may take longer than a request. Where a process stops in
+ * the middle, nobody waits for its locks for long.
+ */
 export const DDL_LIMITS =
-  "SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '10min'; SET LOCAL idle_in_transaction_session_timeout = '60s'";
+  "SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '10min'; SET LOCAL idle_in_transaction_session_timeout = '15s'";
 
 /** Creates a tenant, its schema, role and core configuration in one transaction. Idempotent by key. */
 export async function createTenant(

@@ -263,6 +263,8 @@ export class DeploymentWorker {
     const { tenantId, watch } = work;
     const once = (tx: Tx): Promise<number | null> =>
       watch.over(tx, async () => {
+        // Named before it holds anything: whoever takes over ends it by this name.
+        await tx.query(`${DDL_LIMITS}; ${nameTransaction(work.deployment.deployment_id)}`);
         await requireCurrentSchema(tx, tenantId);
         await holdTables(tx, tenantId, ready.planned.prepared?.ddl.altered ?? []);
         return this.#inTransaction(tx, work, ready);
@@ -278,7 +280,7 @@ export class DeploymentWorker {
       tx.actAs(serviceRole('metadata', tenantId));
       if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome))) throw new Withdrawn();
     };
-    await tx.query(`${DDL_LIMITS}; ${nameTransaction(deployment.deployment_id)}`);
+    await tx.query(DDL_LIMITS);
     const { planned, concluded } = await this.#underLock(tx, work, ready);
     const refused = (await this.#rollbackRefusal(tx, work)) ?? refusal(deployment, planned, concluded);
     if (refused) {
@@ -324,6 +326,8 @@ export class DeploymentWorker {
     const isCurrent = accessVersion === ready.accessVersion && isDeepStrictEqual(tenant, ready.tenant);
     if (!isCurrent && !isLast) throw new Outdated();
     if (!isCurrent) {
+      // A planning thread takes up to 25 s, and may have to be waited for.
+      await tx.query("SET LOCAL idle_in_transaction_session_timeout = '60s'");
       const planned = await this.#plan(tenant, work, {
         state: () => {
           tx.actAs(serviceRole('metadata', tenantId));

@@ -41,12 +41,13 @@ export async function tryOut(
   const { id: tenantId, metadataVersion } = tenant;
   const all = statements.map(({ sql }) => sql).join(';\n');
   const trying = async (tx: Tx): Promise<void> => {
+    await tx.query(`${DDL_LIMITS}; ${nameTransaction(deploymentId)}`);
     await requireCurrentSchema(tx, tenantId);
     tx.actAs(ownerRole(tenantId));
     const { bytes } = await tx.one<{ bytes: number }>(bytesSql(tx.schema, altered));
     if (bytes > BYTES_MAX) throw new Tried();
     await holdTables(tx, tenantId, altered);
-    await tx.query(`${DDL_LIMITS}; ${nameTransaction(deploymentId)}`);
+    await tx.query(DDL_LIMITS);
     const now = await lockConfiguration(tx, tenantId);
     if (now.metadataVersion !== metadataVersion) throw new Tried();
     tx.actAs(ownerRole(tenantId));
