@@ -3,7 +3,8 @@ import { Sql } from '../../mixins/database/sql.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
 import { RETENTION_DAYS } from './planner/deletions.ts';
 
-const EXPIRED = `deleted_at < now() - interval '${RETENTION_DAYS} days'`;
+/** A rollback that is accepted at the last moment has an hour to bring it back whole. */
+const EXPIRED = `deleted_at < now() - interval '${RETENTION_DAYS} days 1 hour'`;
 
 /** Expired objects and fields, objects first: their fields go with them. */
 export function expiredTablesSql(tenantId: string, take: number): Statement {

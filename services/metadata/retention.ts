@@ -7,14 +7,15 @@ import type { ServiceBroker } from 'moleculer';
 import { call } from '../../contracts/call.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
-import type { Database } from '../../mixins/database/database.ts';
+import type { Database, Tx } from '../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../mixins/database/roles.ts';
 import type { Jobs } from '../../mixins/jobs/jobs.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
+import { holdTables } from './deployments/ahead.ts';
 import { dropSql } from './physical/retained.ts';
 import { expiredTablesSql, forgetExpiredSql, forgetRowsSql, forgetTableSql } from './retention.sql.ts';
-import { DDL_LIMITS, inConfiguration, lockConfiguration } from './tenants.ts';
+import { DDL_LIMITS, inConfiguration, lockConfiguration, requireCurrentSchema } from './tenants.ts';
 
 const RETENTION = periodicQueue('metadata.retention', { everySeconds: 3_600, pollSeconds: 60, firstAfterSeconds: 60 });
 
@@ -36,6 +37,8 @@ export async function purgeDeleted(database: Database, tenantId: string, signal?
   const purge = async (component: { type: string; fullName: string }): Promise<number> => {
     if (component.type === 'CustomObject') await forgetRows(database, tenantId, component.fullName);
     return inConfiguration(database, tenantId, async (tx) => {
+      await requireCurrentSchema(tx, tenantId);
+      await holdTable(tx, tenantId, component);
       await tx.query(DDL_LIMITS);
       await lockConfiguration(tx, tenantId);
       tx.actAs(serviceRole('metadata', tenantId));
@@ -61,6 +64,17 @@ export async function purgeDeleted(database: Database, tenantId: string, signal?
   if (failures.length > 0)
     throw new AggregateError(failures, `${failures.length} of ${expired.length} deleted components were not removed.`);
   return removed;
+}
+
+/** The lock of a table goes before that of the configuration, as for deployments; an object may be gone with its table. */
+async function holdTable(tx: Tx, tenantId: string, { fullName }: { fullName: string }): Promise<void> {
+  const [table = ''] = fullName.split('.');
+  tx.actAs(ownerRole(tenantId));
+  const { isThere } = await tx.one<{ isThere: boolean }>({
+    text: 'SELECT to_regclass($1) IS NOT NULL AS "isThere"',
+    values: [`${tx.schema}.${identifier(table)}`],
+  });
+  if (isThere) await holdTables(tx, tenantId, [table]);
 }
 
 async function forgetRows(database: Database, tenantId: string, object: string): Promise<void> {
