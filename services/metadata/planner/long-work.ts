@@ -12,7 +12,7 @@ import { fillsRecords } from './data-checks.ts';
 import type { Plan } from './plan.ts';
 
 /** By object; none for objects whose records are left alone. */
-export function longWork({ changed, after, dataChecks }: Plan, before: State): Map<string, string[]> {
+export function longWork({ changed, after, dataChecks, alterations }: Plan, before: State): Map<string, string[]> {
   const found = new Map<string, string[]>();
   const add = (object: string, what: string): void => {
     if (before.has(componentKey('CustomObject', object))) found.set(object, [...(found.get(object) ?? []), what]);
@@ -34,6 +34,11 @@ export function longWork({ changed, after, dataChecks }: Plan, before: State): M
       if (isRewritten(columnType(old), columnType(field))) add(object, `the values of ${apiName} are rewritten`);
       if (field.required && !old.required && fillsRecords(field)) add(object, `${apiName} is filled where it is blank`);
     }
+  }
+  for (const { component } of alterations) {
+    const { object, apiName } = component.body;
+    const what = `the values of ${apiName} are rewritten`;
+    if (!found.get(object)?.includes(what)) add(object, what);
   }
   // An index answers what is asked about duplicates, and whether there is a record is soon known.
   for (const { object, question, component } of dataChecks)

@@ -3,15 +3,12 @@ import type { State } from '../../../services/metadata/kinds/component.ts';
 import { longWork } from '../../../services/metadata/planner/long-work.ts';
 import { makePlan } from '../../../services/metadata/planner/plan.ts';
 import { readProject } from '../../../services/metadata/project/project.ts';
-import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
+import { destructiveManifest, fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 
 type Files = Record<string, string>;
 
-const planned = async (before: State, files: Files) =>
-  makePlan(before, await readProject(files, null, { template: true }), {
-    platform: true,
-    allowDestructiveChanges: false,
-  });
+const planned = async (before: State, files: Files, allowDestructiveChanges = false) =>
+  makePlan(before, await readProject(files, null, { template: true }), { platform: true, allowDestructiveChanges });
 
 describe('what a deployment does to records while writers wait', () => {
   const GROUND: Files = {
@@ -64,5 +61,14 @@ describe('what a deployment does to records while writers wait', () => {
         Order__c: ['records are checked for Order__c.Code__c'],
       },
     );
+  });
+
+  it('is rewriting, of values that may be lost', async () => {
+    const files = {
+      ...fieldFile('Line__c', 'Land__c', 'fieldType: text\nlength: 20'),
+      ...destructiveManifest({}, { CustomField: ['Line__c.Land__c'] }),
+    };
+    const found = longWork(await planned(ground, files, true), ground);
+    assert.deepEqual(found.get('Line__c'), ['the values of Land__c are rewritten']);
   });
 });
