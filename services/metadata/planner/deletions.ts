@@ -9,7 +9,7 @@ import { CUSTOM_OBJECT } from '../kinds/bodies/custom-object.ts';
 import { RECORD_TYPE } from '../kinds/bodies/record-type.ts';
 import { STATE_MODEL } from '../kinds/bodies/state-model.ts';
 import { type Component, componentKey, isOf, type State } from '../kinds/component.ts';
-import type { CheckContext, Problem } from '../kinds/kind.ts';
+import type { CheckContext, Problem, Reference } from '../kinds/kind.ts';
 import { PERMISSION_SET, PROFILE } from '../kinds/permissions.ts';
 import { findKind, kindOrder } from '../kinds/registry.ts';
 import { ROLE } from '../kinds/role.ts';
@@ -116,17 +116,28 @@ export function dependentsOfDeleted(deleted: readonly Component[], after: State)
       if (!keys.has(action)) providers.set(componentKey('CustomAction', action), component);
     }
   }
-  for (const component of after.values())
-    for (const { type, fullName } of findKind(component.type)?.references?.(component.body) ?? []) {
+  for (const component of after.values()) {
+    const references = findKind(component.type)?.references?.(component.body) ?? [];
+    for (const reference of references) {
+      const { type, fullName } = reference;
       const provider = providers.get(componentKey(type, fullName));
       if (!provider || (type === 'CustomAction' && keys.has(fullName))) continue;
+      if (reference.ownCheck && references.some((other) => standsFor(other, reference, after))) continue;
       const key = componentKey(provider.type, provider.fullName);
       const list = found.get(key) ?? [];
       if (list.at(-1) !== component) list.push(component);
       found.set(key, list);
     }
+  }
   return found;
 }
+
+/** The same words can name components of several types, as a label does: whether another one of them remains. */
+const standsFor = (other: Reference, { pointer, type, fullName }: Reference, after: State): boolean =>
+  other.pointer === pointer &&
+  other.fullName === fullName &&
+  other.type !== type &&
+  after.has(componentKey(other.type, fullName));
 
 /** Adds a problem for each deleted component that something still refers to. */
 export function checkDependents(

@@ -317,6 +317,19 @@ describe('metadata: what a destructive manifest deletes', () => {
     assert.equal(result.deletes.length, 3);
   });
 
+  it('is not used by a label of something else of its name', async () => {
+    const deleted = async (key: string): Promise<string[]> => {
+      const files = {
+        ...child('Deal__c', 'layouts', 'Layout', 'Large', 'sections: [{label: Main, columns: [[Free__c]]}]\n'),
+        ...top('translations', 'Translation', 'fr', `labels: {'${key}': Nom}\n`),
+      };
+      const before = stored(await plan({}, files));
+      return shown(await plan({ RecordType: ['Deal__c.Large'] }, {}, anybody, before));
+    };
+    assert.deepEqual(await deleted('Deal__c.Large#Main'), []);
+    assert.deepEqual(await deleted('RecordType:Deal__c.Large'), ['DEPENDENT_EXISTS RecordType Deal__c.Large fr']);
+  });
+
   it('is never the settings of the tenant, or a part of the platform', async () => {
     const system = new Map(
       [...ground].map(([key, component]) => [key, { ...component, system: component.type === 'Role' }]),
