@@ -125,6 +125,11 @@ export async function quickDeploy(
   validationId: string,
   options: StartOptions & { dir: string },
 ): Promise<void> {
+  if (run.options.dryRun)
+    throw usage(
+      'A quick deploy has no dry run: the validation was one.',
+      `Whether it can still be used: erp metadata status ${plain(validationId)}`,
+    );
   const { body: found } = await find(run, validationId);
   if (found.kind !== 'validation')
     throw usage(`${validationId} is not a recorded validation.`, 'erp metadata deploy --check-only makes one.');
@@ -147,13 +152,18 @@ export async function rollback(
   deploymentId: string,
   options: StartOptions & { checkOnly?: true | undefined },
 ): Promise<void> {
+  if (run.options.dryRun)
+    throw usage(
+      'The dry run of a rollback is recorded.',
+      `Make it: erp metadata rollback ${plain(deploymentId)} --check-only --wait`,
+    );
   const { body: found } = await find(run, deploymentId);
   if (found.checkOnly) throw notEligible(deploymentId, [blockedBy(deploymentId, 'NOT_APPLIED')]);
   if (found.rollback && !found.rollback.eligible) throw notEligible(deploymentId, found.rollback.blockers);
   const when = `${found.createdAt} by ${found.createdBy.displayName}`;
   const changes = inverse(found.changes);
   showIntent(run, `Rollback of the deployment of ${when}:`, changes);
-  const isAsked = run.output.terminal.interactive && !options.yes && !options.checkOnly && !run.options.dryRun;
+  const isAsked = run.output.terminal.interactive && !options.yes && !options.checkOnly;
   if (isAsked) await tryRollback(run, deploymentId);
   if (!options.checkOnly && !(await agreed(run, { yes: options.yes, question: 'Take this back? [y/N] ' }))) return;
   await start(
@@ -161,7 +171,7 @@ export async function rollback(
     { rollback: { deploymentId, ...(options.checkOnly ? { checkOnly: true } : {}) } },
     { what: 'The rollback', folder: null },
   );
-  if (options.checkOnly || run.options.dryRun) return;
+  if (options.checkOnly) return;
   run.output.note(
     `The files in git still say what ${run.options.wait ? 'was' : 'is'} taken back. To bring them up to date:`,
   );
@@ -210,10 +220,6 @@ async function start(
   body: Started,
   { what, folder }: { what: string; folder: string | null },
 ): Promise<void> {
-  if (run.options.dryRun) {
-    run.output.note('A dry run: nothing was deployed.');
-    return;
-  }
   const api = await run.api();
   const answer = await api.call('metadata.deployments.create', { body }, { what }).catch((error: unknown) => {
     throw explained(error);

@@ -392,6 +392,8 @@ describe('erp metadata', () => {
     label('Checked');
     const checked = JSON.parse(await ok(['deploy', '--check-only', '--wait', '--json']));
     assert.deepEqual([checked.kind, checked.status], ['validation', 'SUCCEEDED']);
+    for (const command of ['quick-deploy', 'rollback'])
+      assert.equal((await run([command, checked.deploymentId, '--dry-run'])).code, 2, `${command} has no dry run`);
     assert.match(await ok(['quick-deploy', checked.deploymentId, '--wait']), /succeeded: version \d+\.$/m);
     assert.match(await ok(['diff']), /^No differences\.$/m, 'the folder has taken over what was applied');
     commit('Deploy');
