@@ -249,7 +249,6 @@ describe('API: projects that are wrong', () => {
     };
     const invalid = (...places: string[]) => places.map((place) => `YAML_SCHEMA_INVALID roles/${place}`);
     assert.deepEqual(await blocked(files), [
-      ...invalid('1h.yaml:2:1'),
       'NAME_INVALID roles/1h.yaml:2:1',
       ...invalid('Aa.yaml:3:1', 'Ab.yaml:3:1', 'Ac.yaml:3:1', 'Ad.yaml:1:1', 'Ae.yaml:3:1', 'Af.yaml:3:1'),
       ...invalid('Ag.yaml:3:1', 'Ah.yaml:3:1', 'Ai.yaml:3:1', 'Aj.yaml:3:1'),
@@ -519,7 +518,6 @@ describe('API: projects that are wrong', () => {
         'SYSTEM_COMPONENT_READ_ONLY objects/User/object.yaml:1:1',
         'NAME_INVALID objects/Thing/fields/A.yaml:2:1',
         'NAME_CONFLICT objects/Thing/fields/createdAt.yaml:2:1',
-        'YAML_SCHEMA_INVALID roles/__proto__.yaml:2:1',
         'NAME_INVALID roles/__proto__.yaml:2:1',
         'NAME_INVALID roles/constructor.yaml:2:1',
       ],

@@ -241,6 +241,7 @@ describe('API: nobody hands out what they do not hold', () => {
       const waiting = deploy(sam, set('Later', 'system: [metadataRead]\n'));
       await new Promise((resolve) => setTimeout(resolve, 500));
       await other.query(`UPDATE ${schema}."User" SET "permissionSetApiNames" = '{}' WHERE "id" = $1`, [ids['sam']]);
+      await other.query(`UPDATE ${schema}._state SET access_version = access_version + 1`);
       await other.query('COMMIT');
       const { status, blocked } = await waiting;
       assert.equal(status, 'FAILED');

@@ -350,7 +350,7 @@ describe('reverting an agent run', () => {
       assert.equal(next.reverted.length + next.skipped.length + next.remaining, ids.length);
       answer = next;
     }
-    assert.ok(calls > 2, `${calls} calls`);
+    assert.ok(calls > 1, `${calls} calls`);
     assert.deepEqual([answer.reverted.length, answer.skipped], [59, [{ ...named(refused), reason: 'CHANGED_SINCE' }]]);
     assert.deepEqual(await revert(agentRunId, admin, { key }), answer);
     const versions = await world.rows(
