@@ -26,7 +26,7 @@ interface FailureOptions {
   body?: object;
 }
 
-/** A failure that the user is told about in a sentence. Anything else that is thrown is a fault of this program. */
+/** A failure that is reported to the user in a sentence. Anything else that is thrown is a fault of this program. */
 export class Failure extends Error {
   readonly code: string;
   readonly exitCode: ExitCode;

@@ -98,7 +98,7 @@ function read(
   };
 }
 
-/** Asked once and not again: whoever waits at the prompt presses the key again. */
+/** Asked once and not again: the person at the prompt presses the key again. */
 async function objectsOf(options: SessionOptions, store: Store): Promise<string[]> {
   const session = await openSession(options, store);
   const { method, path } = rowOf('schema.objects.list');

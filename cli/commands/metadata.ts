@@ -11,7 +11,7 @@ import { retrieveIntoFolder } from '../metadata/into-folder.ts';
 import { FindingsFailure, findingLines } from '../metadata/problems.ts';
 import { OTHER_TENANT } from '../metadata/tenant.ts';
 
-/** Shows the files that cannot be sent before the failure itself is told. */
+/** Shows the files that cannot be sent before the failure itself is reported. */
 const withFindings =
   <Args extends unknown[]>(work: (run: Run, ...args: Args) => Promise<void>) =>
   async (run: Run, ...args: Args): Promise<void> => {

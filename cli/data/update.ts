@@ -52,7 +52,7 @@ async function reconciled(
   if (!(error instanceof ApiFailure) || error.code !== 'ETAG_MISMATCH' || run.output.json) throw error;
   const now = await readRecord(run, path);
   const { overlapping } = showConflict(run, base, now.record, body);
-  // What --if-match named was read elsewhere: whether the two changes get along is for whoever has read it to say.
+  // What --if-match named was read elsewhere: whether the two changes get along is for its reader to say.
   if (!base)
     throw error.advised(
       `Read the record again, and leave out --if-match or give its new version: --if-match '${now.etag}'`,

@@ -73,7 +73,7 @@ export function parseMembers(texts: readonly string[]): Package {
   );
 }
 
-/** The types of a manifest that was parsed; `problem` is told what is wrong with it. */
+/** The types of a manifest that was parsed; what is wrong with it goes to `problem`. */
 export function readTypes(
   value: YamlValue | undefined,
   pointer: string,

@@ -8,7 +8,7 @@ export interface Tenant {
   readonly name: string;
 }
 
-/** What a command is told to allow a folder of another tenant. */
+/** The option of a command that allows a folder of another tenant. */
 export const OTHER_TENANT = ['--other-tenant', 'the folder is of another tenant, and that is meant'] as const;
 
 /** The files come from the tenant, as far as they say. */

@@ -263,7 +263,7 @@ export class DeploymentWorker {
     const { tenantId, watch } = work;
     const once = (tx: Tx): Promise<number | null> =>
       watch.over(tx, async () => {
-        // Named before it holds anything: whoever takes over ends it by this name.
+        // Named before it holds anything: the worker that takes over ends it by this name.
         await tx.query(`${DDL_LIMITS}; ${nameTransaction(work.deployment.deployment_id)}`);
         await requireCurrentSchema(tx, tenantId);
         await holdTables(tx, tenantId, ready.planned.prepared?.ddl.altered ?? []);

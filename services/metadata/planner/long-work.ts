@@ -27,7 +27,7 @@ export function longWork({ changed, after, dataChecks, alterations }: Plan, befo
     if (field.rollup) {
       const isSame =
         old && JSON.stringify([old.rollup, columnType(old)]) === JSON.stringify([field.rollup, columnType(field)]);
-      if (!isSame) add(field.rollup.childObject, `${fullName} is worked out from all of them`);
+      if (!isSame) add(field.rollup.childObject, `${fullName} is computed from all of them`);
     } else if (!old) {
       if (isNumbered(field)) add(object, `records are numbered for ${apiName}`);
     } else {

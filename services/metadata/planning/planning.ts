@@ -11,7 +11,7 @@ import { Piscina } from 'piscina';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { Turns } from '../../../mixins/turns.ts';
 import type { Door, Progress, TASKS, TaskName } from './tasks.ts';
-import type { Errand, Outcome, Question, Told } from './thread.ts';
+import type { Errand, Outcome, Question, Reached } from './thread.ts';
 
 export interface PlanningLimits {
   readonly threads: number;
@@ -103,7 +103,7 @@ export class Planning {
     const unanswered = new Promise<never>((_resolve, reject) => {
       failed = reject;
     });
-    port1.on('message', (question: Question | Told) => {
+    port1.on('message', (question: Question | Reached) => {
       if (typeof question === 'object' && 'done' in question) return progress?.(question.done, question.total);
       const answered = typeof question === 'string' ? door?.[question]() : door?.rows(question);
       (answered as Promise<unknown> | undefined)?.then(

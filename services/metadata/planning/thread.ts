@@ -31,7 +31,7 @@ export default async function run({ task, input, port }: Errand): Promise<Outcom
 export type Question = 'state' | 'retained' | Statement;
 
 /** How far a task is; nobody answers. */
-export interface Told {
+export interface Reached {
   readonly done: number;
   readonly total: number;
 }
@@ -44,7 +44,7 @@ const tellOf = (port: MessagePort): Progress => {
     const now = performance.now();
     if (now - told < TELL_MS) return;
     told = now;
-    port.postMessage({ done, total } satisfies Told);
+    port.postMessage({ done, total } satisfies Reached);
   };
 };
 

@@ -4,12 +4,10 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { tenantSchema } from '../../../lib/context.ts';
-import { uuidv7 } from '../../../lib/values/ids.ts';
 import { migrateServices } from '../../../main.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { workAhead } from '../../../services/metadata/deployments/ahead.ts';
 import { DeploymentWorker } from '../../../services/metadata/deployments/run.ts';
-import { insertDeployment } from '../../../services/metadata/deployments/store.ts';
 import type { AheadStep } from '../../../services/metadata/physical/ahead.ts';
 import { makePlan } from '../../../services/metadata/planner/plan.ts';
 import { Planning } from '../../../services/metadata/planning/planning.ts';
@@ -19,14 +17,9 @@ import { loadState, requireTenant, tenantInfo } from '../../../services/metadata
 import { createTenant, deployTemplate } from '../../../services/metadata/tenants.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { configuration } from '../../support/metadata-configurations.ts';
-import {
-  createMetadataTenant,
-  fieldFile,
-  type MetadataTenant,
-  objectFiles,
-  wholePackage,
-} from '../../support/metadata-tenant.ts';
+import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { insertQuietly } from '../../support/quiet-deployment.ts';
 import { dumpSchema } from '../../support/schema-dump.ts';
 
 type Files = Record<string, string>;
@@ -189,38 +182,9 @@ describe('metadata: deployments of large tables', () => {
     await t.database.query(`ALTER TABLE ${t.schema}."Big__c" DROP COLUMN "Clash__c"`);
   });
 
-  /** A deployment that no job leads to. */
-  const insertQuietly = async (files: Files): Promise<string> => {
-    const deploymentId = uuidv7();
-    await t.database.shared('metadata', t.tenantId, (tx) =>
-      insertDeployment(tx, {
-        tenantId: t.tenantId,
-        deploymentId,
-        kind: 'deploy',
-        revertsDeploymentId: null,
-        checkOnly: false,
-        allowDestructiveChanges: false,
-        baseMetadataVersion: null,
-        expectedPlanHash: null,
-        manifestHash: `sha256:${'0'.repeat(64)}`,
-        package: JSON.stringify(wholePackage(files)),
-        files: JSON.stringify(files),
-        createdBy: {
-          userId: t.users['admin']!,
-          displayName: 'admin',
-          clientId: 'test',
-          agentRunId: null,
-          permissions: ['metadataManage'],
-        },
-        requestId: 'req_test',
-        idempotencyKey: `ahead ${deploymentId}`,
-      }),
-    );
-    return deploymentId;
-  };
   /** A worker of its own process dies behind the work ahead, before the transaction. */
   const killed = async (files: Files): Promise<string> => {
-    const deploymentId = await insertQuietly(files);
+    const deploymentId = await insertQuietly(t, files);
     const blocker = await t.database.pool.connect();
     try {
       await blocker.query('BEGIN');
@@ -283,7 +247,7 @@ describe('metadata: deployments of large tables', () => {
 
   it('leave nothing of it when they are canceled while they are planned again', async function () {
     this.timeout(30_000);
-    const deploymentId = await insertQuietly(UNIQUE);
+    const deploymentId = await insertQuietly(t, UNIQUE);
     let plans = 0;
     await workOff(async () => {
       plans += 1;

@@ -3,16 +3,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { DeploymentWorker } from '../../../services/metadata/deployments/run.ts';
-import { insertDeployment } from '../../../services/metadata/deployments/store.ts';
 import { Planning } from '../../../services/metadata/planning/planning.ts';
-import {
-  createMetadataTenant,
-  fieldFile,
-  type MetadataTenant,
-  objectFiles,
-  wholePackage,
-} from '../../support/metadata-tenant.ts';
+import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { insertQuietly } from '../../support/quiet-deployment.ts';
 
 describe('metadata: a worker that is lost', () => {
   let platform: TestPlatform;
@@ -27,35 +21,6 @@ describe('metadata: a worker that is lost', () => {
     await platform?.stop();
   });
 
-  /** A deployment that no job leads to, so that only the worker of the test takes it. */
-  const insertQuietly = async (files: Record<string, string>): Promise<string> => {
-    const deploymentId = uuidv7();
-    await t.database.shared('metadata', t.tenantId, (tx) =>
-      insertDeployment(tx, {
-        tenantId: t.tenantId,
-        deploymentId,
-        kind: 'deploy',
-        checkOnly: false,
-        allowDestructiveChanges: false,
-        baseMetadataVersion: null,
-        expectedPlanHash: null,
-        manifestHash: `sha256:${'0'.repeat(64)}`,
-        package: JSON.stringify(wholePackage(files)),
-        files: JSON.stringify(files),
-        revertsDeploymentId: null,
-        createdBy: {
-          userId: t.users['admin']!,
-          displayName: 'admin',
-          clientId: 'test',
-          agentRunId: null,
-          permissions: ['metadataManage'],
-        },
-        requestId: 'req_test',
-        idempotencyKey: 'lost-worker',
-      }),
-    );
-    return deploymentId;
-  };
   const setLease = (deploymentId: string, sql: string): Promise<unknown> =>
     t.database.query(`UPDATE metadata.deployments SET ${sql} WHERE deployment_id = $1`, [deploymentId]);
   const column = async (): Promise<number> =>
@@ -69,7 +34,7 @@ describe('metadata: a worker that is lost', () => {
   it('leaves nothing behind when it is killed while applying, and another one takes over after the lease', async function () {
     this.timeout(30_000);
     const files = { ...objectFiles('First__c'), ...fieldFile('User', 'Half__c', 'fieldType: text') };
-    const deploymentId = await insertQuietly(files);
+    const deploymentId = await insertQuietly(t, files);
     const blocker = await t.database.pool.connect();
     try {
       // The new table is made, then the worker waits for the lock on User.
@@ -110,7 +75,7 @@ describe('metadata: a worker that is lost', () => {
   });
 
   it('gives up after three lost workers', async () => {
-    const deploymentId = await insertQuietly(objectFiles('Never__c'));
+    const deploymentId = await insertQuietly(t, objectFiles('Never__c'));
     await setLease(deploymentId, "status = 'APPLYING', takes = 3, lease_until = now()");
     assert.equal((await t.deploy(objectFiles('Third__c'))).status, 'SUCCEEDED');
     const given = await t.finished(deploymentId);
@@ -118,7 +83,7 @@ describe('metadata: a worker that is lost', () => {
   });
 
   it('makes the ones behind wait while a worker has the first', async () => {
-    const deploymentId = await insertQuietly(objectFiles('Held__c'));
+    const deploymentId = await insertQuietly(t, objectFiles('Held__c'));
     const lease = `lease_token = '${uuidv7()}', lease_until = now() + interval '2 s'`;
     await setLease(deploymentId, `status = 'APPLYING', ${lease}`);
     const behind = await t.accept(objectFiles('Fourth__c'));
@@ -129,7 +94,7 @@ describe('metadata: a worker that is lost', () => {
   });
 
   it('cannot commit after its lease went to another one', async () => {
-    const deploymentId = await insertQuietly(fieldFile('User', 'Fenced__c', 'fieldType: text'));
+    const deploymentId = await insertQuietly(t, fieldFile('User', 'Fenced__c', 'fieldType: text'));
     const blocker = await t.database.pool.connect();
     await blocker.query('BEGIN');
     await blocker.query(`LOCK TABLE ${t.schema}."User" IN ACCESS SHARE MODE`);
@@ -165,7 +130,7 @@ describe('metadata: a worker that is lost', () => {
   });
 
   it('gives back what it is applying when it stops, and does not count as lost', async () => {
-    const deploymentId = await insertQuietly(fieldFile('User', 'Stopped__c', 'fieldType: text'));
+    const deploymentId = await insertQuietly(t, fieldFile('User', 'Stopped__c', 'fieldType: text'));
     const blocker = await t.database.pool.connect();
     await blocker.query('BEGIN');
     await blocker.query(`LOCK TABLE ${t.schema}."User" IN ACCESS SHARE MODE`);
@@ -198,7 +163,7 @@ describe('metadata: a worker that is lost', () => {
   });
 
   it('leaves to this version what a worker of an older one would take or end during a roll-out', async () => {
-    const deploymentId = await insertQuietly(objectFiles('Fence__c'));
+    const deploymentId = await insertQuietly(t, objectFiles('Fence__c'));
     const token = uuidv7();
     const asOlder = (text: string): Promise<number> =>
       t.database.shared(

@@ -11,9 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { locate } from '../../../lib/metadata/paths.ts';
 import { COMPONENT_TYPES } from '../../../lib/schema/snapshot.ts';
-import { uuidv7 } from '../../../lib/values/ids.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
-import { insertDeployment } from '../../../services/metadata/deployments/store.ts';
 import type { State } from '../../../services/metadata/kinds/component.ts';
 import {
   loadState,
@@ -32,6 +30,7 @@ import {
 } from '../../support/metadata-tenant.ts';
 import { shapes } from '../../support/physical-shape.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { insertQuietly } from '../../support/quiet-deployment.ts';
 
 const RUNS = Number(process.env['LIFECYCLE_RUNS'] ?? 5);
 const SEED = process.env['LIFECYCLE_SEED'];
@@ -261,32 +260,8 @@ class Run {
 
   /** The worker is a process of its own, killed after a while; another one takes over. */
   async #killed(files: Files, after: number): Promise<string> {
-    const { database, tenantId, users, platform } = this.#tenant;
-    const deploymentId = uuidv7();
-    await database.shared('metadata', tenantId, (tx) =>
-      insertDeployment(tx, {
-        tenantId,
-        deploymentId,
-        kind: 'deploy',
-        checkOnly: false,
-        allowDestructiveChanges: false,
-        baseMetadataVersion: null,
-        expectedPlanHash: null,
-        manifestHash: `sha256:${'0'.repeat(64)}`,
-        package: JSON.stringify(wholePackage(files)),
-        files: JSON.stringify(files),
-        revertsDeploymentId: null,
-        createdBy: {
-          userId: users['admin']!,
-          displayName: 'admin',
-          clientId: 'test',
-          agentRunId: null,
-          permissions: ['metadataManage'],
-        },
-        requestId: 'req_test',
-        idempotencyKey: randomUUID(),
-      }),
-    );
+    const { database, tenantId, platform } = this.#tenant;
+    const deploymentId = await insertQuietly(this.#tenant, files);
     const worker = spawn(
       process.execPath,
       ['--input-type=module', '-e', "await import('./worker-process.ts')", platform.database.url, tenantId, '60'],

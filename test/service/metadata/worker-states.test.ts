@@ -1,19 +1,12 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { uuidv7 } from '../../../lib/values/ids.ts';
 import { DeploymentWorker } from '../../../services/metadata/deployments/run.ts';
-import { insertDeployment } from '../../../services/metadata/deployments/store.ts';
 import { Planning } from '../../../services/metadata/planning/planning.ts';
-import {
-  createMetadataTenant,
-  fieldFile,
-  type MetadataTenant,
-  objectFiles,
-  wholePackage,
-} from '../../support/metadata-tenant.ts';
+import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { processStarted, processStopped } from '../../support/processes.ts';
+import { insertQuietly } from '../../support/quiet-deployment.ts';
 
 /** Of the workers here; those that serve have a minute. */
 const LEASE_SECONDS = 1;
@@ -36,36 +29,6 @@ describe('metadata: a worker that is killed in any state', function () {
     await t?.database.close();
     await platform?.stop();
   });
-
-  /** A deployment that no job leads to, so that only the workers of the test take it. */
-  const insertQuietly = async (files: Record<string, string>, checkOnly = false): Promise<string> => {
-    const deploymentId = uuidv7();
-    await t.database.shared('metadata', t.tenantId, (tx) =>
-      insertDeployment(tx, {
-        tenantId: t.tenantId,
-        deploymentId,
-        kind: checkOnly ? 'validation' : 'deploy',
-        checkOnly,
-        allowDestructiveChanges: false,
-        baseMetadataVersion: null,
-        expectedPlanHash: null,
-        manifestHash: `sha256:${'0'.repeat(64)}`,
-        package: JSON.stringify(wholePackage(files)),
-        files: JSON.stringify(files),
-        revertsDeploymentId: null,
-        createdBy: {
-          userId: t.users['admin']!,
-          displayName: 'admin',
-          clientId: 'test',
-          agentRunId: null,
-          permissions: ['metadataManage'],
-        },
-        requestId: 'req_test',
-        idempotencyKey: 'worker-states',
-      }),
-    );
-    return deploymentId;
-  };
 
   const startWorker = (): ChildProcess => {
     const worker = spawn(
@@ -150,8 +113,8 @@ describe('metadata: a worker that is killed in any state', function () {
     ).rowCount === 1;
 
   it('VALIDATING, with another one QUEUED behind it: the next worker does both, in order', async () => {
-    const first = await insertQuietly(fieldFile('User', 'Validating__c', 'fieldType: text'));
-    const second = await insertQuietly(objectFiles('Queued__c'));
+    const first = await insertQuietly(t, fieldFile('User', 'Validating__c', 'fieldType: text'));
+    const second = await insertQuietly(t, objectFiles('Queued__c'));
     await whileLocked('ACCESS EXCLUSIVE', async () => {
       const worker = startWorker();
       await until(first, 'VALIDATING');
@@ -166,7 +129,7 @@ describe('metadata: a worker that is killed in any state', function () {
   });
 
   it('VALIDATING a recorded validation: it is validated by the next one', async () => {
-    const checked = await insertQuietly(fieldFile('User', 'Checked__c', 'fieldType: text'), true);
+    const checked = await insertQuietly(t, fieldFile('User', 'Checked__c', 'fieldType: text'), { checkOnly: true });
     await whileLocked('ACCESS EXCLUSIVE', async () => {
       const worker = startWorker();
       await until(checked, 'VALIDATING');
@@ -177,7 +140,7 @@ describe('metadata: a worker that is killed in any state', function () {
   });
 
   it('APPLYING: nothing is left behind, and the next one applies it once', async () => {
-    const applied = await insertQuietly(fieldFile('User', 'Applying__c', 'fieldType: text'));
+    const applied = await insertQuietly(t, fieldFile('User', 'Applying__c', 'fieldType: text'));
     await whileLocked('ACCESS SHARE', async () => {
       const worker = startWorker();
       await until(applied, 'APPLYING');
@@ -191,7 +154,7 @@ describe('metadata: a worker that is killed in any state', function () {
   });
 
   it('CANCELING: the next one makes it CANCELED', async () => {
-    const canceled = await insertQuietly(fieldFile('User', 'Canceling__c', 'fieldType: text'));
+    const canceled = await insertQuietly(t, fieldFile('User', 'Canceling__c', 'fieldType: text'));
     await whileLocked('ACCESS SHARE', async () => {
       const worker = startWorker();
       await until(canceled, 'APPLYING');
@@ -215,7 +178,7 @@ describe('metadata: a worker that is killed in any state', function () {
   });
 
   it('a worker that hangs loses the lease and its locks, and cannot commit when it goes on', async () => {
-    const taken = await insertQuietly(fieldFile('User', 'Taken__c', 'fieldType: text'));
+    const taken = await insertQuietly(t, fieldFile('User', 'Taken__c', 'fieldType: text'));
     let worker: ChildProcess | undefined;
     await whileLocked('ACCESS SHARE', async () => {
       worker = startWorker();
@@ -235,7 +198,7 @@ describe('metadata: a worker that is killed in any state', function () {
   });
 
   it('gives up after the third', async () => {
-    const lost = await insertQuietly(fieldFile('User', 'Lost__c', 'fieldType: text'));
+    const lost = await insertQuietly(t, fieldFile('User', 'Lost__c', 'fieldType: text'));
     for (let i = 0; i < 3; i++) {
       await whileLocked('ACCESS SHARE', async () => {
         const worker = startWorker();

@@ -56,7 +56,7 @@ describe('what a deployment does to records while writers wait', () => {
           'Land__c is filled where it is blank',
           'records are numbered for Number__c',
           'the values of Price__c are rewritten',
-          'Order__c.Total__c is worked out from all of them',
+          'Order__c.Total__c is computed from all of them',
         ],
         Order__c: ['records are checked for Order__c.Code__c'],
       },

@@ -1,0 +1,38 @@
+/** A deployment that no job leads to, so that only the workers of a test take it. */
+import { uuidv7 } from '../../lib/values/ids.ts';
+import { insertDeployment } from '../../services/metadata/deployments/store.ts';
+import { type MetadataTenant, wholePackage } from './metadata-tenant.ts';
+
+/** Stores it as the administrator of the tenant would, and answers its id. */
+export async function insertQuietly(
+  { database, tenantId, users }: Pick<MetadataTenant, 'database' | 'tenantId' | 'users'>,
+  files: Record<string, string>,
+  { checkOnly = false }: { checkOnly?: boolean } = {},
+): Promise<string> {
+  const deploymentId = uuidv7();
+  await database.shared('metadata', tenantId, (tx) =>
+    insertDeployment(tx, {
+      tenantId,
+      deploymentId,
+      kind: checkOnly ? 'validation' : 'deploy',
+      checkOnly,
+      allowDestructiveChanges: false,
+      baseMetadataVersion: null,
+      expectedPlanHash: null,
+      manifestHash: `sha256:${'0'.repeat(64)}`,
+      package: JSON.stringify(wholePackage(files)),
+      files: JSON.stringify(files),
+      revertsDeploymentId: null,
+      createdBy: {
+        userId: users['admin']!,
+        displayName: 'admin',
+        clientId: 'test',
+        agentRunId: null,
+        permissions: ['metadataManage'],
+      },
+      requestId: 'req_test',
+      idempotencyKey: deploymentId,
+    }),
+  );
+  return deploymentId;
+}
