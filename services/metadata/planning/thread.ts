@@ -18,7 +18,7 @@ export type Outcome = { readonly value: unknown } | { readonly refused: Platform
 export default async function run({ task, input, port }: Errand): Promise<Outcome> {
   try {
     const work = TASKS[task] as (given: unknown, door: Door, progress: Progress) => unknown;
-    return { value: await work(input, doorOf(port), tellOf(port)) };
+    return { value: await work(input, doorOf(port), reporterOf(port)) };
   } catch (error) {
     if (error instanceof PlatformError) return { refused: error.toWire() };
     throw error;
@@ -36,14 +36,14 @@ export interface Reached {
   readonly total: number;
 }
 
-const TELL_MS = 100;
+const REPORT_MS = 100;
 
-const tellOf = (port: MessagePort): Progress => {
-  let told = 0;
+const reporterOf = (port: MessagePort): Progress => {
+  let last = 0;
   return (done, total) => {
     const now = performance.now();
-    if (now - told < TELL_MS) return;
-    told = now;
+    if (now - last < REPORT_MS) return;
+    last = now;
     port.postMessage({ done, total } satisfies Reached);
   };
 };
