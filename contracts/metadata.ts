@@ -81,15 +81,11 @@ export interface MetadataEvents {
 
 export type { Snapshot };
 
-const DEPLOYMENT_STATUSES = [
-  'QUEUED',
-  'VALIDATING',
-  'APPLYING',
-  'CANCELING',
-  'SUCCEEDED',
-  'FAILED',
-  'CANCELED',
-] as const;
+/** Statuses of a deployment that has not ended, and of one that has. */
+export const OPEN_STATUSES = ['QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING'] as const;
+export const ENDED_STATUSES = ['SUCCEEDED', 'FAILED', 'CANCELED'] as const;
+
+export const DEPLOYMENT_STATUSES = [...OPEN_STATUSES, ...ENDED_STATUSES] as const;
 
 export type DeploymentStatus = (typeof DEPLOYMENT_STATUSES)[number];
 

@@ -1,13 +1,13 @@
 /** `completion`: scripts that complete commands, options and values in bash, zsh, fish and PowerShell. */
 import { parseArgs } from 'node:util';
 import tab from '@bomb.sh/tab/commander';
+import { DEPLOYMENT_STATUSES } from '../../contracts/metadata.ts';
 import type { OperationOutput } from '../../contracts/operations.ts';
 import { COMPONENT_TYPES } from '../../lib/schema/snapshot.ts';
 import type { Program } from '../command.ts';
 import { environment } from '../environment.ts';
 import { rowOf } from '../http/api.ts';
 import { exchange } from '../http/transport.ts';
-import { STATUSES } from '../metadata/deployments.ts';
 import { openSession, type SessionOptions } from '../profiles/session.ts';
 import { Store } from '../profiles/store.ts';
 
@@ -60,7 +60,7 @@ function addValues({ options, commands }: Completed, known: Known): void {
   option('', 'profile', profiles);
   argument('profiles use', 'name', profiles);
   argument('profiles remove', 'name', profiles);
-  option('metadata list', 'status', () => STATUSES);
+  option('metadata list', 'status', () => DEPLOYMENT_STATUSES);
   option('metadata retrieve', 'type', types);
   argument('metadata types', 'type', types);
   argument('metadata delete', 'type:members', types);

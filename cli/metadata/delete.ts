@@ -2,22 +2,14 @@
  * `erp metadata delete`: marks components for deletion. Their files and their entries in the manifest go, and the
  * destructive manifest names them; the platform deletes them with the next deployment that allows it.
  */
-import { DESTRUCTIVE_PATH, MANIFEST_PATH } from '../../lib/metadata/manifest.ts';
+import { DESTRUCTIVE_PATH, MANIFEST_PATH, membersOf } from '../../lib/metadata/manifest.ts';
 import { pathOf } from '../../lib/metadata/paths.ts';
 import type { Run } from '../command.ts';
 import { usage } from '../failure.ts';
 import { counted } from '../output/values.ts';
 import { type Project, readProject } from './folder.ts';
 import { refuseLoss } from './into-folder.ts';
-import {
-  emitDestructive,
-  emitPackage,
-  explicitPackage,
-  type Member,
-  memberKey,
-  membersOf,
-  parseMembers,
-} from './package.ts';
+import { emitDestructive, emitPackage, explicitPackage, type Member, memberKey, parseMembers } from './package.ts';
 import { writeTree } from './write.ts';
 
 export interface DeleteOptions {
@@ -27,7 +19,7 @@ export interface DeleteOptions {
 
 /** Marks the named components for deletion. */
 export async function markDeleted(run: Run, texts: readonly string[], options: DeleteOptions): Promise<void> {
-  const named = membersOf(parseMembers(texts));
+  const named = membersOf(parseMembers(texts).types);
   for (const { type, fullName } of named)
     if (fullName.includes('*') || pathOf(type, fullName) === null)
       throw usage(
@@ -38,7 +30,7 @@ export async function markDeleted(run: Run, texts: readonly string[], options: D
   const goes = (member: Member): boolean => named.some((one) => isPartOf(member, one));
   const remove = [...project.components].filter(([, member]) => goes(member)).map(([path]) => path);
   if (!options.force) await refuseLoss(project, remove);
-  const kept = explicitPackage(membersOf(project.package).filter((member) => !goes(member)));
+  const kept = explicitPackage(membersOf(project.package.types).filter((member) => !goes(member)));
   await writeTree(project.root, {
     write: new Map([
       [MANIFEST_PATH, emitPackage(kept)],
@@ -63,5 +55,5 @@ const isPartOf = (member: Member, deleted: Member): boolean =>
   (deleted.type === 'CustomObject' && member.fullName.startsWith(`${deleted.fullName}.`));
 
 function allDeleted({ destructive }: Project, named: readonly Member[]): Member[] {
-  return [...membersOf(destructive), ...named];
+  return [...membersOf(destructive.types), ...named];
 }

@@ -1,4 +1,5 @@
 /** `erp metadata status`, `list`, `cancel`, `quick-deploy` and `rollback`: what becomes of deployments that exist. */
+import { DEPLOYMENT_STATUSES } from '../../contracts/metadata.ts';
 import type { Run } from '../command.ts';
 import { ApiFailure, EXIT, Failure, usage } from '../failure.ts';
 import type { Answer } from '../http/api.ts';
@@ -21,9 +22,6 @@ import { type Changes, planLines } from './plan.ts';
 import { withoutPaths } from './problems.ts';
 import { type Blocker, blockerLines, isBlocker } from './rollback-blockers.ts';
 
-/** States of a deployment. */
-export const STATUSES = ['QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING', 'SUCCEEDED', 'FAILED', 'CANCELED'] as const;
-
 async function find(run: Run, deploymentId: string): Promise<Answer<Deployment>> {
   return (await run.api()).call('metadata.deployments.get', { path: { deploymentId } });
 }
@@ -44,8 +42,8 @@ export interface ListOptions {
 
 /** Lists deployments. */
 export async function list(run: Run, options: ListOptions): Promise<void> {
-  const wanted = STATUSES.find((one) => one === options.status?.toUpperCase());
-  if (options.status !== undefined && !wanted) throw usage(`--status is one of ${STATUSES.join(', ')}.`);
+  const wanted = DEPLOYMENT_STATUSES.find((one) => one === options.status?.toUpperCase());
+  if (options.status !== undefined && !wanted) throw usage(`--status is one of ${DEPLOYMENT_STATUSES.join(', ')}.`);
   const api = await run.api();
   const answer = await api.call('metadata.deployments.list', {
     query: {

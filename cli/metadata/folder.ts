@@ -10,6 +10,7 @@ import {
   DESTRUCTIVE_PATH,
   MANIFEST_PATH,
   manifestHash,
+  membersOf,
   type Package,
   type PackageType,
   PROJECT_PATH,
@@ -18,7 +19,7 @@ import { type Location, locate, pathOf, pathProblem } from '../../lib/metadata/p
 import { COMPONENT_PATHS } from '../../lib/schema/snapshot.ts';
 import { parseYaml, YamlError, type YamlValue } from '../../lib/yaml/parse.ts';
 import { EXIT, Failure } from '../failure.ts';
-import { emitPackage, explicitPackage, type Member, memberKey, membersOf, readTypes } from './package.ts';
+import { emitPackage, explicitPackage, type Member, memberKey, readTypes } from './package.ts';
 import { type Finding, localFailure } from './problems.ts';
 
 /** What a command knows of a project in a folder. */
@@ -148,7 +149,7 @@ function describe(
 
 /** Which components a destructive manifest deletes: those it names, and all that belongs to an object it names. */
 function deletedBy(destructive: Destructive | null): (member: Member) => boolean {
-  const named = new Set(membersOf({ types: destructive?.types ?? [] }).map(memberKey));
+  const named = new Set(membersOf(destructive?.types ?? []).map(memberKey));
   return (member) => {
     const [object, apiName] = member.fullName.split('.');
     return named.has(memberKey(member)) || (apiName !== undefined && named.has(`CustomObject:${object}`));

@@ -1,5 +1,6 @@
 /** Waits for a deployment, and shows what became of it. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ENDED_STATUSES } from '../../contracts/metadata.ts';
 import type { OperationOutput } from '../../contracts/operations.ts';
 import type { Run } from '../command.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
@@ -14,7 +15,7 @@ import { blockerLines } from './rollback-blockers.ts';
 export type Deployment = OperationOutput<'metadata.deployments.get'>;
 export type DeploymentSummary = OperationOutput<'metadata.deployments.list'>['records'][number];
 
-const ENDED: ReadonlySet<string> = new Set(['SUCCEEDED', 'FAILED', 'CANCELED']);
+const ENDED: ReadonlySet<string> = new Set(ENDED_STATUSES);
 /** Asking once per second costs nothing. */
 const ASK_EVERY_MS = 1_000;
 

@@ -2,10 +2,11 @@
  * `erp metadata retrieve`: what the platform has, as files in a folder. Files that are as they should be are not touched.
  * An edit that nothing else holds is never overwritten: it must be committed to git first, or `--force` be given.
  */
+
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { DESTRUCTIVE_PATH, MANIFEST_PATH, type Package, PROJECT_PATH } from '../../lib/metadata/manifest.ts';
+import { DESTRUCTIVE_PATH, MANIFEST_PATH, membersOf, type Package, PROJECT_PATH } from '../../lib/metadata/manifest.ts';
 import { COMPONENT_PATHS } from '../../lib/schema/snapshot.ts';
 import { parseYaml, YamlError } from '../../lib/yaml/parse.ts';
 import type { Run } from '../command.ts';
@@ -15,7 +16,7 @@ import { openProgress } from '../output/progress.ts';
 import { plain } from '../output/table.ts';
 import { counted } from '../output/values.ts';
 import { hashOf, type Origin, type Project, projectRoot, readOrigin, readProjectIfAny } from './folder.ts';
-import { joinPackages, type Member, memberKey, membersOf, names, parseMembers, readTypes } from './package.ts';
+import { joinPackages, type Member, memberKey, names, parseMembers, readTypes } from './package.ts';
 import { type Finding, localFailure } from './problems.ts';
 import { retrieve, type Tree } from './retrieve.ts';
 import { refuseOtherTenant } from './tenant.ts';
@@ -74,7 +75,7 @@ export async function retrieveIntoFolder(run: Run, options: RetrieveOptions): Pr
   }
   const unknown = tree.notFound.filter(({ type, fullName }) => !isOnlyHere(project, { type, fullName }));
   for (const { type, fullName } of unknown) run.output.warn(`The platform has no ${plain(`${type} ${fullName}`)}.`);
-  for (const member of membersOf(parseMembers(options.type ?? [])))
+  for (const member of membersOf(parseMembers(options.type ?? []).types))
     if (member.fullName.endsWith('*') && ![...tree.components.values()].some((one) => names(onlyOf(member), one)))
       run.output.warn(`Nothing on the platform matches ${memberKey(member)}.`);
 }

@@ -1,5 +1,5 @@
 /** Packages: from options, from a file, and as YAML. */
-import { memberMatches, type Package, type PackageType, sortTypes } from '../../lib/metadata/manifest.ts';
+import { memberMatches, membersOf, type Package, type PackageType, sortTypes } from '../../lib/metadata/manifest.ts';
 import { COMPONENT_PATHS } from '../../lib/schema/snapshot.ts';
 import { similarName } from '../../lib/values/similar.ts';
 import { emitYaml } from '../../lib/yaml/emit.ts';
@@ -31,11 +31,8 @@ export const explicitPackage = (members: Iterable<Member>): Package => ({
 });
 
 /** Everything that one of the packages names. */
-export const joinPackages = (...packages: readonly Package[]): Package => explicitPackage(packages.flatMap(membersOf));
-
-/** The members of a package, wildcards as they are. */
-export const membersOf = ({ types }: { types: readonly PackageType[] }): Member[] =>
-  types.flatMap(({ name, members }) => members.map((fullName) => ({ type: name, fullName })));
+export const joinPackages = (...packages: readonly Package[]): Package =>
+  explicitPackage(packages.flatMap(({ types }) => membersOf(types)));
 
 /** True when a package names a component, by itself or by a wildcard. */
 export const names = (pkg: { types: readonly PackageType[] }, { type, fullName }: Member): boolean =>

@@ -8,6 +8,7 @@ import {
   DESTRUCTIVE_PATH,
   MANIFEST_PATH,
   manifestHash,
+  membersOf,
   type Package,
   type PackageType,
   PROJECT_PATH,
@@ -15,7 +16,7 @@ import {
 import { belongsToObject, isTypeName, locate, pathProblem } from '../../lib/metadata/paths.ts';
 import { emitYaml } from '../../lib/yaml/emit.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
-import { emitDestructive, emitPackage, explicitPackage, type Member, membersOf } from './package.ts';
+import { emitDestructive, emitPackage, explicitPackage, type Member } from './package.ts';
 
 export type Retrieved = OperationOutput<'metadata.components.retrieve'>;
 
@@ -82,7 +83,7 @@ async function inParts(ask: Ask, wanted: Package, progress: Progress): Promise<R
 
 /** All components of a type of which every one belongs to an object. */
 function isAllOfObjects({ types }: Package): boolean {
-  const [only, ...others] = membersOf({ types });
+  const [only, ...others] = membersOf(types);
   return others.length === 0 && only?.fullName === '*' && belongsToObject(only.type);
 }
 
@@ -93,7 +94,7 @@ async function objectNames(ask: Ask): Promise<string[]> {
 
 /** Parts of a package that is too large: by type, then by object, then by halves of what it names. */
 function split(pkg: Package, objects: readonly string[], reason: Failure): Package[] {
-  const members = membersOf(pkg);
+  const members = membersOf(pkg.types);
   const [first] = members;
   if (first && isAllOfObjects(pkg))
     return halves(objects.map((object) => ({ type: first.type, fullName: `${object}.*` })));
@@ -103,7 +104,7 @@ function split(pkg: Package, objects: readonly string[], reason: Failure): Packa
 
 /** As many as an answer can hold, where they are named one by one. */
 function inSlices(wanted: Package): Package[] {
-  const members = membersOf(wanted);
+  const members = membersOf(wanted.types);
   const max = LIMITS.metadata_retrieve_members_max;
   if (members.length <= max) return [wanted];
   const count = Math.ceil(members.length / max);

@@ -34,6 +34,10 @@ export const sortTypes = (types: ReadonlyMap<string, Iterable<string>>): Package
     .map(([name, members]) => ({ name, members: [...new Set(members)].sort(byCodePoint) }))
     .sort((a, b) => byCodePoint(a.name, b.name));
 
+/** The members of a package or of a list of a destructive manifest, one by one, wildcards as they are. */
+export const membersOf = (types: readonly PackageType[]): { type: string; fullName: string }[] =>
+  types.flatMap(({ name, members }) => members.map((fullName) => ({ type: name, fullName })));
+
 /** True for `*` and, for components of an object, `<Object>.*`. */
 export function memberMatches(member: string, fullName: string): boolean {
   if (member === '*') return true;

@@ -1,11 +1,11 @@
 /** Cancels deployments. Source: docs/reference/metadata.md#cancel. */
-import type { DeploymentStatus } from '../../../contracts/metadata.ts';
+import { type DeploymentStatus, ENDED_STATUSES } from '../../../contracts/metadata.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { type CancelRow, cancelStatement, lockStatement, type SeenRow, statusStatement } from './cancel.sql.ts';
 
-const ENDED: ReadonlySet<DeploymentStatus> = new Set(['SUCCEEDED', 'FAILED', 'CANCELED']);
+const ENDED: ReadonlySet<DeploymentStatus> = new Set(ENDED_STATUSES);
 
 export const deploymentNotFound = (): PlatformError =>
   new PlatformError('DEPLOYMENT_NOT_FOUND', 'There is no such deployment.');

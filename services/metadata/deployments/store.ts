@@ -1,7 +1,7 @@
 /** Deployments that are accepted and looked at; workers take them with lease.ts. */
 
 import { Op } from 'sequelize';
-import type { DeploymentStatus } from '../../../contracts/metadata.ts';
+import { type DeploymentStatus, OPEN_STATUSES } from '../../../contracts/metadata.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
@@ -10,8 +10,6 @@ import { DeploymentModel } from '../models/deployment.ts';
 import { insertDeploymentStatement, type NewDeployment } from './accept.sql.ts';
 import { deploymentPlanStatement } from './plan.sql.ts';
 import { type Standing, standingStatement } from './standing.sql.ts';
-
-const OPEN: readonly DeploymentStatus[] = ['QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING'];
 
 const SUMMARY = [
   'deploymentId',
@@ -135,7 +133,7 @@ async function withPositions<Row extends Pick<DeploymentModel, 'status' | 'queue
 async function openNumbers(tx: Tx, tenantId: string): Promise<number[]> {
   const open = await DeploymentModel.findAll({
     attributes: ['queueNumber'],
-    where: { tenantId, status: { [Op.in]: OPEN } },
+    where: { tenantId, status: { [Op.in]: [...OPEN_STATUSES] } },
     ...on(tx),
   });
   return open.map(({ queueNumber }) => queueNumber);

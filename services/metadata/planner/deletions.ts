@@ -2,7 +2,7 @@
  * What the destructive manifest of a project deletes, and what stands against it: the configuration that still refers to
  * it, and records that hold it. Pure; source: docs/reference/metadata.md#deleting.
  */
-import type { PackageType } from '../../../lib/metadata/manifest.ts';
+import { membersOf } from '../../../lib/metadata/manifest.ts';
 import { belongsToObject } from '../../../lib/metadata/paths.ts';
 import { byCodePoint } from '../../../lib/values/code-points.ts';
 import { CUSTOM_OBJECT } from '../kinds/bodies/custom-object.ts';
@@ -24,10 +24,6 @@ export const RETENTION_DAYS = 30;
 const NO_PLACE = { line: null, column: null } as const;
 
 type Finding = Pick<Problem, 'code' | 'message' | 'remedy'>;
-
-/** Members of a destructive manifest, one by one. */
-export const membersOf = (types: readonly PackageType[]): { type: string; fullName: string }[] =>
-  types.flatMap(({ name, members }) => members.map((fullName) => ({ type: name, fullName })));
 
 /** Why a destructive manifest cannot name a member; null: it can. */
 export function refusedMember(type: string, fullName: string, before: State): Finding | null {

@@ -3,7 +3,7 @@
  * them. Pure; what only the data can tell comes back as questions (`dataChecks`) for the store.
  */
 
-import { jcs, type PackageType, sha256 } from '../../../lib/metadata/manifest.ts';
+import { jcs, membersOf, type PackageType, sha256 } from '../../../lib/metadata/manifest.ts';
 import type { RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
 import { byCodePoint } from '../../../lib/values/code-points.ts';
 import { similarName } from '../../../lib/values/similar.ts';
@@ -22,7 +22,6 @@ import {
   deletedComponents,
   dependentsOfDeleted,
   deployedAndDeleted,
-  membersOf,
   refusedMember,
 } from './deletions.ts';
 import { checkGrants, checksToAsk } from './grants.ts';
